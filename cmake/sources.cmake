@@ -1,0 +1,94 @@
+# Functions that CMakeLists.txt is made of: finding sources, the flags of the C++ core, generated code, dependencies.
+
+# pinnace_sources(VAR folder...): every .cc below cpp/<folder>.
+function(pinnace_sources variable)
+  set(found)
+  foreach(folder ${ARGN})
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/${folder}/*.cc)
+    list(APPEND found ${files})
+  endforeach()
+  # One object per family and instruction set: flags for that object only.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    foreach(file ${found})
+      if(file MATCHES "_avx2\\.cc$")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+      elseif(file MATCHES "_avx512\\.cc$")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512")
+      endif()
+    endforeach()
+  endif()
+  foreach(file ${found})
+    if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512)\\.cc$")
+      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3")
+    endif()
+  endforeach()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+# Include paths and flags of code below cpp/: no exceptions, no RTTI.
+function(pinnace_core target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cpp ${PROJECT_SOURCE_DIR}/cpp/include)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)
+  target_compile_definitions(${target} PRIVATE PINNACE_BUILDING=1 PINNACE_VERSION="${PROJECT_VERSION}")
+endfunction()
+
+# What every installed library has: public headers, threads.
+function(pinnace_library target)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/include>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC Threads::Threads)
+  target_link_options(${target} PRIVATE -Wl,-z,max-page-size=16384)
+endfunction()
+
+# Header from a FlatBuffers schema, when the schema is there.
+function(pinnace_flatbuffers target schema)
+  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${schema})
+    return()
+  endif()
+  find_program(FLATC flatc REQUIRED)
+  get_filename_component(name ${schema} NAME_WE)
+  set(folder ${PROJECT_BINARY_DIR}/generated/program)
+  add_custom_command(
+    OUTPUT ${folder}/${name}_generated.h
+    COMMAND ${FLATC} --cpp --no-prefix --scoped-enums -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
+    DEPENDS ${PROJECT_SOURCE_DIR}/${schema}
+    VERBATIM)
+  target_sources(${target} PRIVATE ${folder}/${name}_generated.h)
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+endfunction()
+
+# onnx.proto comes from the pinned onnx package. Its C++ package is renamed: another library in the process may hold the
+# generated classes of the same proto.
+function(pinnace_host_dependencies target)
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
+  find_package(Protobuf REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(LIBZIP REQUIRED libzip)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c
+            "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('onnx').origin).parent / 'onnx.proto')"
+    OUTPUT_VARIABLE onnx_proto OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  set(folder ${PROJECT_BINARY_DIR}/generated/onnx)
+  file(MAKE_DIRECTORY ${folder})
+  file(READ ${onnx_proto} text)
+  string(REGEX REPLACE "\npackage onnx;" "\npackage pinnace.onnx_proto;\noption optimize_for = LITE_RUNTIME;" text "${text}")
+  string(REGEX REPLACE "\noption optimize_for = LITE_RUNTIME;(.*)\noption optimize_for = LITE_RUNTIME;"
+                       "\noption optimize_for = LITE_RUNTIME;\\1" text "${text}")
+  file(CONFIGURE OUTPUT ${folder}/onnx_model.proto CONTENT "${text}" @ONLY)
+  add_custom_command(
+    OUTPUT ${folder}/onnx_model.pb.cc ${folder}/onnx_model.pb.h
+    COMMAND protobuf::protoc --cpp_out=${folder} --proto_path=${folder} ${folder}/onnx_model.proto
+    DEPENDS ${folder}/onnx_model.proto
+    VERBATIM)
+  set_source_files_properties(${folder}/onnx_model.pb.cc PROPERTIES COMPILE_OPTIONS "-w")
+  target_sources(${target} PRIVATE ${folder}/onnx_model.pb.cc ${folder}/onnx_model.pb.h)
+  target_include_directories(${target} PRIVATE ${folder})
+  target_compile_definitions(${target} PRIVATE SIMDJSON_EXCEPTIONS=0)
+endfunction()
+
+function(pinnace_host_link target scope)
+  find_package(simdjson REQUIRED)
+  pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
+  find_package(Protobuf REQUIRED)
+  target_link_libraries(${target} ${scope} protobuf::libprotobuf-lite simdjson::simdjson PkgConfig::LIBZIP)
+endfunction()

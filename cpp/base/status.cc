@@ -1,0 +1,60 @@
+// Status: accessors and the names of codes.
+#include "base/status.h"
+
+namespace pinnace {
+
+const char* code_name(Code code) {
+  switch (code) {
+    case Code::kOk: return "Ok";
+    case Code::kInvalidArgument: return "InvalidArgument";
+    case Code::kUnsupported: return "Unsupported";
+    case Code::kCorruptFile: return "CorruptFile";
+    case Code::kOutOfMemory: return "OutOfMemory";
+    case Code::kDeviceLost: return "DeviceLost";
+    case Code::kCancelled: return "Cancelled";
+    case Code::kConversion: return "Conversion";
+    case Code::kFile: return "File";
+    case Code::kVerification: return "Verification";
+  }
+  return "unknown";
+}
+
+const std::string& Status::message() const {
+  static const std::string* const empty = new std::string;  // never destroyed: no exit-time destructors
+  return failure_ ? failure_->message : *empty;
+}
+
+const std::string& Status::rule() const {
+  static const std::string* const empty = new std::string;
+  return failure_ ? failure_->rule : *empty;
+}
+
+const std::vector<NodeProblem>& Status::nodes() const {
+  static const std::vector<NodeProblem>* const empty = new std::vector<NodeProblem>;
+  return failure_ ? failure_->nodes : *empty;
+}
+
+Status& Status::with_offset(int64_t offset) {
+  if (failure_) failure_->offset = offset;
+  return *this;
+}
+
+Status& Status::with_rule(std::string rule) {
+  if (failure_) failure_->rule = std::move(rule);
+  return *this;
+}
+
+Status& Status::with_nodes(std::vector<NodeProblem> nodes) {
+  if (failure_) failure_->nodes = std::move(nodes);
+  return *this;
+}
+
+Status Status::with_prefix(const std::string& prefix) const {
+  if (ok()) return *this;
+  Status copy = *this;
+  copy.failure_ = std::make_shared<Failure>(*failure_);
+  copy.failure_->message = prefix + failure_->message;
+  return copy;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,87 @@
+// Names and sizes of element types; text, size and equality of TensorType.
+#include <pinnace/tensor.h>
+
+#include "base/text.h"
+
+namespace pinnace {
+namespace {
+struct DTypeRow {
+  std::string_view name;
+  int bits;
+};
+constexpr DTypeRow kDTypes[kDTypeCount] = {
+    {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64}, {"i8", 8},   {"u8", 8},   {"i16", 16}, {"u16", 16},
+    {"i32", 32}, {"u32", 32}, {"i64", 64},  {"u64", 64}, {"bool", 8}, {"i4", 4},   {"u4", 4},
+};
+}  // namespace
+
+std::string_view dtype_name(DType dtype) { return kDTypes[static_cast<int>(dtype)].name; }
+
+std::optional<DType> dtype_from_name(std::string_view name) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (kDTypes[i].name == name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
+int dtype_bits(DType dtype) { return kDTypes[static_cast<int>(dtype)].bits; }
+
+bool TensorType::concrete() const {
+  for (const Dim& d : shape) {
+    if (!d.known()) return false;
+  }
+  return true;
+}
+
+int64_t TensorType::elements() const {
+  int64_t count = 1;
+  for (const Dim& d : shape) {
+    if (!d.known()) return Dim::kUnknown;
+    count *= d.size;
+  }
+  return count;
+}
+
+int64_t TensorType::bytes() const {
+  const int64_t count = elements();
+  if (count < 0) return Dim::kUnknown;
+  const int bits = dtype_bits(dtype);
+  return bits >= 8 ? count * (bits / 8) : (count + 1) / 2;
+}
+
+bool TensorType::operator==(const TensorType& other) const {
+  if (dtype != other.dtype || shape != other.shape || quantized() != other.quantized()) return false;
+  return !quantized() || *quantization == *other.quantization;
+}
+
+std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
+  std::string text(dtype_name(type.dtype));
+  text += '[';
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    const Dim& d = type.shape[i];
+    if (i) text += ',';
+    if (d.known()) {
+      append_text(text, d.size);
+    } else if (d.symbol >= 0) {
+      text += static_cast<size_t>(d.symbol) < symbols.size() ? symbols[d.symbol].name : str_cat("s", d.symbol);
+    } else if (d.max >= 0) {
+      text += str_cat("?<=", d.max);
+    } else {
+      text += '?';
+    }
+  }
+  text += ']';
+  if (type.quantized()) {
+    const Quantization& q = *type.quantization;
+    if (q.axis < 0 && q.scales.size() == 1) {
+      text += str_cat("{scale ", q.scales[0], ", zero ", q.zero_points[0], "}");
+    } else {
+      text += str_cat("{", q.scales.size(), " scales, axis ", q.axis);
+      if (q.block) text += str_cat(", block ", q.block);
+      text += '}';
+    }
+  }
+  return text;
+}
+
+}  // namespace pinnace

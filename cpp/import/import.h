@@ -1,0 +1,31 @@
+// What every importer gives and takes. One folder per source format; each maps source operators to ours, one function per
+// source operator, and reports everything it cannot map at once.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/infer.h"
+
+namespace pinnace {
+
+struct ImportOptions {
+  std::vector<Symbol> symbols;  ///< overrides for open dimensions, by the source's name
+  std::string model_name;       ///< which model of an archive
+  OpTable ops;                  ///< built-in operators and the application's
+};
+
+struct Imported {
+  Graph graph;                     ///< verified, types inferred
+  std::vector<std::string> notes;  ///< what a user should know, one sentence each
+};
+
+/// Reads an ONNX model. External data must lie in the model's folder after resolving links.
+/// kFile, kCorruptFile (offset where known), kConversion (nodes() has all that cannot be imported).
+Result<Imported> import_onnx(const std::string& path, const ImportOptions& options);
+/// Reads an archive of torch.export.save. Pickles in it are ignored, or refused where a weight needs one.
+Result<Imported> import_torch(const std::string& path, const ImportOptions& options);
+
+}  // namespace pinnace

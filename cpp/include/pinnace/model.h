@@ -1,0 +1,94 @@
+// Model: a trained model after import, before conversion. Host library only: the device library has no importers.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pinnace/program.h>
+#include <pinnace/session.h>
+
+namespace pinnace {
+
+struct LoadOptions {
+  /// Passes that are not run, by name; "all" for none at all. Unknown names are kInvalidArgument.
+  std::vector<std::string> disabled_passes;
+  /// Runs the model on seeded inputs before and after each pass and fails with kVerification naming the pass that changed
+  /// the result beyond its stated bound.
+  bool check_passes = false;
+  /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
+  std::vector<Symbol> symbols;
+  /// Name of the model inside an archive that holds several; empty: the only one.
+  std::string model_name;
+  /// An application's operators, by the source's names for them; kept alive by the caller as long as the model.
+  std::vector<const CustomOp*> ops;
+};
+
+struct BuildOptions {
+  /// Targets to compile for; payloads are stored for those that have one.
+  std::vector<std::string> targets = {"cpu"};
+  /// Inner values to keep readable: passes do not remove them.
+  std::vector<std::string> keep;
+  /// Facts to record in the file.
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+/// One node for one target: whether it can run there.
+struct CheckRow {
+  std::string node, op, source, target;
+  bool supported = false;
+  std::string rule;     ///< id and text of the rule that refuses it, empty if supported
+  std::string value;    ///< the value that breaks the rule
+  std::string rewrite;  ///< what the node becomes there, if it is rewritten
+  int64_t bytes_copied = 0;
+};
+
+/// What one pass did.
+struct PassReport {
+  std::string pass;
+  int changes = 0;
+  double milliseconds = 0;
+  double largest_error = 0;  ///< with check_passes: largest relative difference it caused
+};
+
+/// Every pass of this build in the order in which it runs: name and one line of what it does.
+std::vector<std::pair<std::string, std::string>> passes();
+
+/// An imported and optimised graph. Immutable; copies share.
+class Model {
+ public:
+  /// Loads .onnx, .pt2 (torch.export) or .pnc, told apart by content. kFile, kCorruptFile; kConversion lists every node
+  /// that cannot be imported in nodes(). Nothing in the file is executed or unpickled.
+  static Result<Model> load(const std::string& path, const LoadOptions& options = {});
+  /// From the text form of a graph.
+  static Result<Model> parse(std::string_view text, const LoadOptions& options = {});
+
+  std::span<const TensorSpec> inputs() const;
+  std::span<const TensorSpec> outputs() const;
+  std::span<const Symbol> symbols() const;
+  std::vector<NodeInfo> nodes() const;
+  std::string text(size_t max_constant_bytes = 64) const;
+  /// Things a user should know: fields that were ignored, operators that were decomposed. One sentence each.
+  std::span<const std::string> notes() const;
+  std::span<const PassReport> pass_reports() const;
+  /// "onnx", "pt2", "pnc" or "text".
+  const std::string& format() const;
+
+  /// For every node and target whether it can run there. Needs no device.
+  Result<std::vector<CheckRow>> check(std::span<const std::string> targets) const;
+
+  /// Compiles, writes, and reads the written bytes back: the Program is what a file would give. It has not been compared
+  /// with the source model; pinnace.Model.build in Python does that.
+  Result<Program> build(const BuildOptions& options = {}) const;
+
+  struct Data;
+  explicit Model(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  const Data& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace pinnace

@@ -1,0 +1,50 @@
+// The operators of this build, for documentation and tests: schemas, and running one operator by its reference code.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pinnace/tensor.h>
+
+namespace pinnace {
+
+struct OperatorInput {
+  std::string name;
+  std::vector<DType> types;
+  char type_letter;  ///< inputs with the same letter have the same element type; 0: no constraint
+  bool optional;
+  bool variadic;
+};
+struct OperatorAttribute {
+  std::string name;
+  std::string kind;  ///< int float string ints floats strings graph
+  bool required;
+  std::string default_value;  ///< as text; empty for lists, graphs and required ones
+};
+struct OperatorInfo {
+  std::string name;
+  int32_t version;
+  std::vector<OperatorInput> inputs;
+  std::vector<OperatorAttribute> attributes;
+  int32_t min_outputs;
+  int32_t max_outputs;  ///< -1: any number
+  bool control_flow;    ///< has no reference code of its own: its bodies are run
+};
+
+/// Every operator built in, in alphabetical order.
+std::vector<OperatorInfo> operators();
+
+/// Bytes owned by the caller.
+struct OwnedTensor {
+  TensorType type;
+  std::vector<std::byte> bytes;
+};
+
+/// Runs one operator by its reference code. `node` is the text form of a graph with one node or more whose inputs are
+/// `inputs`, e.g. "graph \"t\" { input %x : f32[2] %y : f32[2] = relu(%x) output \"y\" %y }".
+///
+/// kInvalidArgument: the text does not parse, or types do not fit. Not fast: for tests and documentation.
+Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span<const Tensor> inputs);
+
+}  // namespace pinnace

@@ -1,0 +1,84 @@
+// Program: what a .pnc file holds, mapped, verified and immutable. See docs/file_format.md for the bytes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pinnace/tensor.h>
+
+namespace pinnace {
+
+struct ProgramData;  // program/program_data.h
+
+/// How much of a file is checked before its first use. kStructure skips only the hash of the weights' bytes.
+enum class Verify : uint8_t { kFull, kStructure };
+
+/// One node of the portable graph, for reports. Nested graphs follow their node; `path` tells them apart ("loop1.body").
+struct NodeInfo {
+  std::string name;
+  std::string op;
+  std::string path;    ///< names of the enclosing nodes and branches, empty at the top
+  std::string source;  ///< "net.py:41", may be empty
+  std::string module;  ///< "layers.3.conv1", may be empty
+  std::vector<std::string> inputs;  ///< value names, empty string for a left-out input
+  std::vector<std::string> outputs;
+  std::vector<TensorType> output_types;
+};
+
+/// A value that a session keeps between runs.
+struct StateSpec {
+  std::string name;
+  TensorType type;
+};
+
+/// Immutable and cheap to copy: copies share one mapping, which the last one closes. Safe to use from many threads.
+class Program {
+ public:
+  /// Maps a .pnc file and verifies every field before its first use.
+  ///
+  /// kFile: it cannot be read. kCorruptFile: byte offset and rule. kUnsupported: format or operator version newer than
+  /// this library, or an operator not in this build; both sides are named.
+  /// Weights stay in the mapping: memory grows with nodes, not with weights. Do not change the file while it is open;
+  /// replacing it (save() does) is safe.
+  static Result<Program> open(const std::string& path, Verify verify = Verify::kFull);
+  /// As open, from bytes, which are copied.
+  static Result<Program> from_bytes(std::span<const std::byte> bytes, Verify verify = Verify::kFull);
+
+  /// In order; types may hold symbols.
+  std::span<const TensorSpec> inputs() const;
+  std::span<const TensorSpec> outputs() const;
+  std::span<const Symbol> symbols() const;
+  std::span<const StateSpec> states() const;
+  /// All nodes in execution order.
+  std::vector<NodeInfo> nodes() const;
+  /// Facts recorded at conversion, sorted by key: "producer", "source", "verified.cpu", … Values are one line of text.
+  std::span<const std::pair<std::string, std::string>> metadata() const;
+  /// The graph's text form. Constants over max_constant_bytes are printed as a hash.
+  std::string text(size_t max_constant_bytes = 64) const;
+  /// The file's bytes. Saving and loading them again gives the same bytes.
+  std::span<const std::byte> bytes() const;
+  /// A program with one more, or a changed, metadata entry.
+  Result<Program> with_metadata(const std::string& key, const std::string& value) const;
+
+  /// Writes the file atomically: to a temporary file beside it, flushed, then renamed. Whatever fails, a file that was
+  /// there before stays whole. kFile with the system's reason.
+  Status save(const std::string& path) const;
+
+  /// What the parts of pinnace see; applications have no use for it.
+  const ProgramData& data() const { return *data_; }
+  explicit Program(std::shared_ptr<const ProgramData> data) : data_(std::move(data)) {}
+
+ private:
+  std::shared_ptr<const ProgramData> data_;
+};
+
+/// Differences between two programs, one line each, in graph order; empty if they are equal in everything but payloads
+/// and metadata. `include_metadata` adds those.
+std::vector<std::string> diff(const Program& a, const Program& b, bool include_metadata = true);
+
+}  // namespace pinnace

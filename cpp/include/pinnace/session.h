@@ -1,0 +1,165 @@
+// Session: a program made ready for a target, with memory of its own; runs it. Prepared: what sessions share.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pinnace/custom_op.h>
+#include <pinnace/program.h>
+#include <pinnace/tensor.h>
+
+namespace pinnace {
+
+class Backend;  // backends/backend.h
+
+/// How a program is to be run.
+struct Options {
+  /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the named
+  /// back ends do not take go to the CPU if `fallback`, each with a reason in placement().
+  std::string target = "auto";
+  /// Threads that one run may use, this one included. 0: as many as the process may use processors.
+  int threads = 0;
+  /// "fp32", "fp16" or "bf16": arithmetic of float32 nodes.
+  std::string precision = "fp32";
+  /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked.
+  bool fallback = true;
+  /// Names of inner values that are to be readable after a run as additional outputs, in this order, after the program's.
+  std::vector<std::string> keep;
+  /// How many sets of input shapes keep their plan and memory; the least recently used one goes first.
+  int plan_cache = 8;
+  /// An application's own operators and back ends; kept alive by the caller as long as any session.
+  std::vector<const CustomOp*> ops;
+  std::vector<const Backend*> backends;
+};
+
+/// Where one node runs, and why not elsewhere.
+struct Placement {
+  std::string node;
+  std::string op;
+  std::string source;   ///< "net.py:41", may be empty
+  std::string backend;  ///< "cpu", "runtime" for control flow, "none" for nodes computed ahead
+  std::string kernel;   ///< what runs it there: "conv_f32_generic", "reference", …
+  std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
+  int64_t bytes_copied = 0;      ///< across borders of segments, into this node
+};
+
+/// Sizes of the plan for the shapes of the last run (or the declared ones).
+struct PlanInfo {
+  int64_t peak_bytes = 0;      ///< exactly what the session allocates for these shapes
+  int64_t constant_bytes = 0;  ///< weights packed or copied beside the program, shared by all sessions
+  int segments = 0;
+  int nodes_run = 0;
+  int nodes_computed_ahead = 0;
+};
+
+/// One timed node of a profiled run.
+struct ProfileEvent {
+  std::string node, op, backend, kernel;
+  int64_t start_ns = 0, duration_ns = 0;  ///< since the run's start
+};
+
+/// A program with the choices of Options made: partition, executables, packed weights. Immutable; many sessions and
+/// threads share one. create() returns the same object for the same program and options while one is alive.
+class Prepared {
+ public:
+  static Result<std::shared_ptr<const Prepared>> create(const Program& program, const Options& options = {});
+  ~Prepared();
+  const Program& program() const;
+  const Options& options() const;
+  /// One row per node, for the declared shapes (symbols at their smallest size).
+  std::vector<Placement> placement() const;
+
+  struct Data;
+  const Data& data() const { return *data_; }
+
+ private:
+  Prepared();
+  std::unique_ptr<Data> data_;
+};
+
+/// A run that was submitted. Destroying it waits for the run.
+class Run {
+ public:
+  Run(Run&&) noexcept;
+  Run& operator=(Run&&) noexcept;
+  ~Run();
+  /// Waits and gives the run's status; kCancelled if cancel() came in time.
+  Status wait();
+  bool done() const;
+  /// Asks the run to stop: it does within 50 ms or one operator. Outputs are then unspecified, state is unchanged.
+  void cancel();
+
+  struct Data;
+
+ private:
+  friend class Session;
+  explicit Run(std::shared_ptr<Data> data);
+  std::shared_ptr<Data> data_;
+};
+
+/// A Prepared with its own memory and state. One thread at a time: a second caller gets kInvalidArgument, not a race.
+class Session {
+ public:
+  static Result<Session> create(const Program& program, const Options& options = {});
+  static Result<Session> create(std::shared_ptr<const Prepared> prepared);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  std::span<const TensorSpec> inputs() const;
+  /// The program's outputs, then those kept by Options::keep.
+  std::span<const TensorSpec> outputs() const;
+  std::span<const Symbol> symbols() const;
+
+  /// Runs the program once and waits for it.
+  ///
+  /// inputs   one per inputs(), in order; dtype and shape satisfy inputs()[i] and the symbols; dense row-major; borrowed
+  ///          until return.
+  /// outputs  one per outputs(), or empty: written in full, may not overlap inputs or each other. A Tensor with null
+  ///          memory (or an empty list) leaves the bytes with the session, see output(). Memory given must hold the
+  ///          upper bound of the type.
+  ///
+  /// kInvalidArgument: a type or a declared range is violated, the sentence names input, dimension, value and rule; outputs
+  /// and state untouched. kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and
+  /// state is unchanged. A shape that is cached allocates nothing.
+  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+  /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done.
+  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+
+  /// Type of output i in the last run: concrete, also where the declared one is not.
+  TensorType output_type(int i) const;
+  /// Output i of the last run where the session owns its bytes: valid until the next run or the end of the session.
+  Tensor output(int i) const;
+
+  /// Runs and records what each node took. Events are in order of start.
+  Result<std::vector<ProfileEvent>> profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+
+  std::vector<Placement> placement() const;
+  PlanInfo plan() const;
+
+  /// State between runs, by the index of Program::states().
+  Result<Tensor> state(int i) const;
+  /// Dense bytes of the state's type are copied in.
+  Status set_state(int i, const Tensor& value);
+  void reset_state();
+
+  struct Data;
+
+ private:
+  explicit Session(std::unique_ptr<Data> data);
+  std::unique_ptr<Data> data_;
+};
+
+/// One target that this build knows on this machine.
+struct Device {
+  std::string target;  ///< "cpu"
+  bool available = false;
+  std::string description;  ///< processor and instruction set, or the reason why it is not available
+};
+std::vector<Device> devices();
+
+}  // namespace pinnace

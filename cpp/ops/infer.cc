@@ -1,0 +1,335 @@
+// Inference over a graph; and the reference interpreter, which runs a graph node by node.
+#include "ops/infer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pinnace {
+
+const OpDef* OpTable::find(std::string_view name) const {
+  for (const OpDef* op : extra_) {
+    if (op->name == name) return op;
+  }
+  return find_op(name);
+}
+
+namespace {
+
+void grow(Inference& state, size_t values) {
+  if (state.types.size() >= values) return;
+  state.types.resize(values);
+  state.data.resize(values);
+  state.known.resize(values);
+}
+
+/// What stays partly known through the operators that shapes are computed with. `inputs[i]` is empty where nothing is.
+std::vector<KnownInt> partly_known(const NodeView& node) {
+  const std::string& op = node.node().op;
+  if (op == "shape") {
+    const Shape& shape = node.input(0).shape;
+    const auto rank = static_cast<int64_t>(shape.size());
+    const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+    std::vector<KnownInt> sizes;
+    for (int64_t i = clamp(node.attr_int("start")); i < clamp(node.attr_int("end")); ++i) {
+      const Dim& d = shape[static_cast<size_t>(i)];
+      sizes.push_back({d.known(), d.size, d.symbol});
+    }
+    return sizes;
+  }
+  if (op == "cast" || op == "identity" || op == "unsqueeze" || op == "squeeze" || op == "reshape") {
+    return node.input_known(0).value_or(std::vector<KnownInt>{});
+  }
+  if (op == "concat") {
+    std::vector<KnownInt> all;
+    for (int i = 0; i < node.input_count(); ++i) {
+      const auto part = node.input_known(i);
+      if (!part) {
+        if (!node.input(i).concrete()) return {};
+        all.resize(all.size() + static_cast<size_t>(node.input(i).elements()));
+      } else {
+        all.insert(all.end(), part->begin(), part->end());
+      }
+    }
+    return all;
+  }
+  if (op == "gather" && node.input(0).rank() == 1) {
+    const auto from = node.input_known(0);
+    const auto at = node.input_ints(1);
+    if (!from || !at) return {};
+    std::vector<KnownInt> picked;
+    for (int64_t i : *at) {
+      const int64_t index = i < 0 ? i + static_cast<int64_t>(from->size()) : i;
+      if (index < 0 || index >= static_cast<int64_t>(from->size())) return {};
+      picked.push_back((*from)[static_cast<size_t>(index)]);
+    }
+    return picked;
+  }
+  if (op == "slice" && node.input(0).rank() == 1) {
+    const auto from = node.input_known(0);
+    const auto starts = node.input_ints(1), ends = node.input_ints(2);
+    if (!from || !starts || !ends || starts->size() != 1) return {};
+    if (node.has_input(4) && node.input_ints(4) != std::vector<int64_t>{1}) return {};
+    const auto size = static_cast<int64_t>(from->size());
+    const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+    const int64_t first = clamp((*starts)[0]), last = std::max(clamp((*ends)[0]), first);
+    return {from->begin() + first, from->begin() + last};
+  }
+  return {};
+}
+
+Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+  const OpDef* op = ops.find(node.op);
+  if (!op) {
+    return unsupported("operator ", node.op, " (node '", node.name, "'", node.source.text().empty() ? "" : ", ",
+                       node.source.text(), ") is not in this build, which has ", all_ops().size(), " operators");
+  }
+  if (node.version != op->version) {
+    return unsupported(node.op, " '", node.name, "' is of operator version ", node.version, ", this build has ",
+                       op->version);
+  }
+  std::vector<const TensorType*> types, declared;
+  std::vector<const void*> data;
+  std::vector<const std::vector<KnownInt>*> known;
+  bool all_known = op->reference != nullptr;
+  for (ValueId id : node.inputs) {
+    types.push_back(id == kNoValue ? nullptr : &state.types[id]);
+    data.push_back(id != kNoValue && state.data[id] ? state.data[id]->data() : nullptr);
+    known.push_back(id != kNoValue && !state.known[id].empty() ? &state.known[id] : nullptr);
+    all_known &= id == kNoValue || state.data[id] != nullptr;
+  }
+  for (ValueId id : node.outputs) declared.push_back(&graph.value(id).type);
+  const NodeView view(node, *op, types, data, declared, known);
+  PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node(view));
+  int64_t elements = 0;
+  for (const TensorType& type : outputs) {
+    all_known &= type.concrete();
+    elements = std::max(elements, type.elements());
+  }
+  if (all_known && elements <= kKnownElements) {
+    std::vector<TensorView> in, out;
+    std::vector<Buffer> buffers;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      // Reference code only reads its inputs; TensorView has one type of pointer for both directions.
+      in.push_back({types[i], const_cast<std::byte*>(static_cast<const std::byte*>(data[i]))});
+    }
+    for (const TensorType& type : outputs) {
+      PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(static_cast<size_t>(type.bytes()), node.name));
+      out.push_back({&type, buffer.data()});
+      buffers.push_back(std::move(buffer));
+    }
+    PINNACE_TRY(op->reference(view, in, out));
+    for (size_t i = 0; i < outputs.size(); ++i) state.data[node.outputs[i]] = Constant::of(std::move(buffers[i]));
+  } else if (outputs[0].rank() <= 1) {
+    state.known[node.outputs[0]] = partly_known(view);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) state.types[node.outputs[i]] = std::move(outputs[i]);
+  return {};
+}
+
+/// "resize 'up1'" errors get the node's place in the user's code appended.
+Status with_source(Status status, const Node& node) {
+  const std::string source = node.source.text();
+  if (status.ok() || source.empty() || status.message().find(source) != std::string::npos) return status;
+  Status located(status.code(), str_cat(status.message(), " (", source, ")"));
+  located.with_nodes(status.nodes()).with_rule(status.rule()).with_offset(status.offset());
+  return located;
+}
+
+}  // namespace
+
+Inference begin_inference(const Graph& graph) {
+  Inference state;
+  grow(state, graph.values.size());
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    state.types[i] = graph.values[i].type;
+    state.data[i] = graph.values[i].constant;
+  }
+  return state;
+}
+
+Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+  const size_t before = state.types.size();
+  grow(state, graph.values.size());
+  for (size_t i = before; i < graph.values.size(); ++i) {
+    state.types[i] = graph.values[i].type;
+    state.data[i] = graph.values[i].constant;
+  }
+  return with_source(infer_one(graph, node, state, ops), node);
+}
+
+Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
+                        std::span<const ConstantPtr> input_data, const OpTable& ops) {
+  Inference state = begin_inference(graph);
+  state.computed.resize(graph.nodes.size(), false);
+  for (size_t i = 0; i < input_types.size(); ++i) state.types[graph.inputs[i]] = input_types[i];
+  for (size_t i = 0; i < input_data.size(); ++i) state.data[graph.inputs[i]] = input_data[i];
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = *graph.nodes[i];
+    PINNACE_TRY(with_source(infer_one(graph, node, state, ops), node));
+    bool all = true;
+    for (ValueId id : node.outputs) all &= state.data[id] != nullptr;
+    state.computed[i] = all;
+  }
+  return state;
+}
+
+Status update_types(Graph& graph, const OpTable& ops) {
+  for (const auto& node : graph.nodes) {
+    for (auto& [name, attr] : node->attrs) {
+      if (auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(update_types(**body, ops));
+    }
+  }
+  PINNACE_ASSIGN(Inference found, infer(graph, {}, {}, ops));
+  for (size_t i = 0; i < graph.values.size(); ++i) graph.values[i].type = std::move(found.types[i]);
+  return {};
+}
+
+namespace {
+
+using Outputs = std::vector<ReferenceOutput>;
+
+Result<Outputs> run_if(const NodeView& node, std::span<const TensorView> inputs, const OpTable& ops) {
+  const bool taken = *inputs[0].data<uint8_t>() != 0;
+  return run_graph_reference(node.attr_graph(taken ? "then_branch" : "else_branch"), inputs.subspan(1), nullptr, ops);
+}
+
+/// Appends one iteration's scan output to what is gathered so far; all iterations must agree in type.
+Status append_scan(const NodeView& node, ReferenceOutput item, ReferenceOutput& all, int64_t count) {
+  if (count == 0) {
+    all.type = item.type;
+    all.type.shape.insert(all.type.shape.begin(), Dim(0));
+  }
+  TensorType grown = all.type;
+  grown.shape[0] = count + 1;
+  if (Shape(grown.shape.begin() + 1, grown.shape.end()) != item.type.shape) {
+    return node.error("scan output of iteration ", count, " is ", to_string(item.type), ", differs from those before");
+  }
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(grown.bytes()), "a scan output"));
+  const auto old = static_cast<size_t>(all.type.bytes());
+  if (count && old) std::memcpy(bytes.data(), all.bytes.data(), old);
+  if (item.bytes.size()) std::memcpy(bytes.data() + old, item.bytes.data(), item.bytes.size());
+  all = {std::move(grown), std::move(bytes)};
+  return {};
+}
+
+// loop: inputs [trip count or left out, condition or left out, carried..., captured...]; body inputs
+// [iteration i64[], condition bool[], carried..., captured...]; body outputs [condition, carried..., scans...].
+Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> inputs, const OpTable& ops) {
+  const Graph& body = node.attr_graph("body");
+  const auto carried = static_cast<size_t>(node.attr_int("carried"));
+  const int64_t trips = inputs[0].present() ? *inputs[0].data<int64_t>() : INT64_MAX;
+  uint8_t condition = inputs[1].present() ? *inputs[1].data<uint8_t>() : 1;
+  Outputs state;
+  for (size_t i = 0; i < carried; ++i) {
+    PINNACE_ASSIGN(Buffer copy, Buffer::allocate(static_cast<size_t>(inputs[2 + i].type->bytes()), "a carried value"));
+    if (copy.size()) std::memcpy(copy.data(), inputs[2 + i].bytes, copy.size());
+    state.push_back({*inputs[2 + i].type, std::move(copy)});
+  }
+  const size_t scans = body.outputs.size() - 1 - carried;
+  Outputs scanned(scans);
+  for (size_t i = 0; i < scans; ++i) {
+    scanned[i].type = body.value(body.outputs[1 + carried + i]).type;
+    scanned[i].type.shape.insert(scanned[i].type.shape.begin(), Dim(0));
+    for (Dim& d : scanned[i].type.shape) d = d.known() ? d : Dim(0);
+  }
+  const TensorType index_type{DType::kI64, {}, nullptr}, condition_type{DType::kBool, {}, nullptr};
+  for (int64_t trip = 0; trip < trips && condition; ++trip) {
+    std::vector<TensorView> in = {{&index_type, reinterpret_cast<std::byte*>(&trip)},
+                                  {&condition_type, reinterpret_cast<std::byte*>(&condition)}};
+    for (ReferenceOutput& value : state) in.push_back({&value.type, value.bytes.data()});
+    for (size_t i = 2 + carried; i < inputs.size(); ++i) in.push_back(inputs[i]);
+    PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops));
+    condition = *reinterpret_cast<const uint8_t*>(out[0].bytes.data());
+    for (size_t i = 0; i < scans; ++i) {
+      PINNACE_TRY(append_scan(node, std::move(out[1 + carried + i]), scanned[i], trip));
+    }
+    for (size_t i = 0; i < carried; ++i) state[i] = std::move(out[1 + i]);
+  }
+  for (ReferenceOutput& s : scanned) state.push_back(std::move(s));
+  return state;
+}
+
+}  // namespace
+
+Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const TensorView> inputs,
+                              std::span<const TensorType* const> declared, const OpTable& ops) {
+  std::vector<const TensorType*> types;
+  std::vector<const void*> data;
+  for (const TensorView& view : inputs) {
+    types.push_back(view.type);
+    data.push_back(view.present() ? view.bytes : nullptr);
+  }
+  const NodeView view(node, op, types, data, declared);
+  PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
+  if (!op.reference) return op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, ops);
+  Outputs outputs;
+  for (TensorType& type : out_types) {
+    if (!type.concrete()) return view.error("its shape rule gives ", to_string(type), " with all inputs known");
+    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), view.label()));
+    outputs.push_back({std::move(type), std::move(bytes)});
+  }
+  std::vector<TensorView> out;
+  for (ReferenceOutput& o : outputs) out.push_back({&o.type, o.bytes.data()});
+  PINNACE_TRY(op.reference(view, inputs, out));
+  return outputs;
+}
+
+Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
+                                    std::vector<ConstantPtr>* states, const OpTable& ops) {
+  // shared_ptr: a value may be an output and be read later, and a body may pass an input straight through.
+  struct Slot {
+    std::shared_ptr<ReferenceOutput> owned;
+    TensorView view;
+  };
+  std::vector<Slot> slots(graph.values.size());
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& v = graph.values[i];
+    if (v.constant) slots[i].view = {&v.type, const_cast<std::byte*>(v.constant->data())};
+  }
+  if (inputs.size() != graph.inputs.size()) {
+    return invalid("graph '", graph.name, "' takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) slots[graph.inputs[i]].view = inputs[i];
+  for (size_t i = 0; i < graph.states.size(); ++i) {
+    const State& s = graph.states[i];
+    const ConstantPtr& now = states && i < states->size() ? (*states)[i] : s.initial;
+    slots[s.input].view = {&graph.value(s.input).type, const_cast<std::byte*>(now->data())};
+  }
+  for (const auto& node : graph.nodes) {
+    const OpDef* op = ops.find(node->op);
+    if (!op) return unsupported("operator ", node->op, " (node '", node->name, "') is not in this build");
+    std::vector<TensorView> in;
+    std::vector<const TensorType*> declared;
+    for (ValueId id : node->inputs) in.push_back(id == kNoValue ? TensorView{} : slots[id].view);
+    for (ValueId id : node->outputs) declared.push_back(&graph.value(id).type);
+    auto out = run_reference(*node, *op, in, declared, ops);
+    if (!out) return with_source(out.status(), *node);
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      Slot& slot = slots[node->outputs[i]];
+      slot.owned = std::make_shared<ReferenceOutput>(std::move((*out)[i]));
+      slot.view = {&slot.owned->type, slot.owned->bytes.data()};
+    }
+  }
+  const auto copy_out = [&](ValueId id) -> Result<ReferenceOutput> {
+    const TensorView& from = slots[id].view;
+    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(from.type->bytes()), "an output"));
+    if (bytes.size()) std::memcpy(bytes.data(), from.bytes, bytes.size());
+    return ReferenceOutput{*from.type, std::move(bytes)};
+  };
+  Outputs outputs;
+  for (ValueId id : graph.outputs) {
+    PINNACE_ASSIGN(ReferenceOutput copy, copy_out(id));
+    outputs.push_back(std::move(copy));
+  }
+  if (states) {
+    std::vector<ConstantPtr> next;
+    for (const State& s : graph.states) {
+      PINNACE_ASSIGN(ReferenceOutput copy, copy_out(s.output));
+      next.push_back(Constant::of(std::move(copy.bytes)));
+    }
+    *states = std::move(next);
+  }
+  return outputs;
+}
+
+}  // namespace pinnace

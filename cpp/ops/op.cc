@@ -1,0 +1,284 @@
+// The list of operators; schema checks; NodeView's accessors; shape rules shared by many operators.
+#include "ops/op.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace pinnace {
+
+#define OP(name) extern const OpDef name##_op;
+#include "ops/ops.inc"
+#undef OP
+
+namespace {
+constexpr const OpDef* kOps[] = {
+#define OP(name) &name##_op,
+#include "ops/ops.inc"
+#undef OP
+};
+
+const AttrDef* find_attr(const OpDef& op, std::string_view name) {
+  for (const AttrDef& def : op.attrs) {
+    if (def.name == name) return &def;
+  }
+  return nullptr;
+}
+
+std::string types_text(DTypes types) {
+  std::string text;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (types >> i & 1) text += str_cat(text.empty() ? "" : " ", dtype_name(static_cast<DType>(i)));
+  }
+  return text;
+}
+
+const InputDef& input_def(const OpDef& op, size_t i) { return op.inputs[std::min(i, op.inputs.size() - 1)]; }
+}  // namespace
+
+std::span<const OpDef* const> all_ops() { return kOps; }
+
+const OpDef* find_op(std::string_view name) {
+  const auto at =
+      std::lower_bound(std::begin(kOps), std::end(kOps), name,
+                       [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
+  return at != std::end(kOps) && (*at)->name == name ? *at : nullptr;
+}
+
+Status check_node(const Node& node, const OpDef& op, std::span<const TensorType* const> types) {
+  const auto fail = [&](const auto&... parts) { return invalid(node.op, " '", node.name, "': ", parts...); };
+  const bool variadic = op.inputs.size() > 0 && op.inputs[op.inputs.size() - 1].arity == Arity::kVariadic;
+  if (!variadic && types.size() > op.inputs.size()) {
+    return fail("takes at most ", op.inputs.size(), " inputs, has ", types.size());
+  }
+  DType letters[128];
+  bool letter_used[128] = {};
+  for (size_t i = 0; i < std::max(types.size(), op.inputs.size()); ++i) {
+    const InputDef& def = input_def(op, i);
+    if (i >= types.size() || !types[i]) {
+      if (def.arity == Arity::kRequired) return fail("input ", i, " '", def.name, "' is required");
+      if (def.arity == Arity::kVariadic && i < types.size()) {
+        return fail("input ", i, " of '", def.name, "' is left out");
+      }
+      continue;
+    }
+    const TensorType& type = *types[i];
+    if (!(def.types >> static_cast<int>(type.dtype) & 1)) {
+      return fail("input ", i, " '", def.name, "' is ", to_string(type), ", takes ", types_text(def.types));
+    }
+    if (const auto letter = static_cast<size_t>(def.type_letter)) {
+      if (letter_used[letter] && letters[letter] != type.dtype) {
+        return fail("input ", i, " '", def.name, "' is ", to_string(type), ", must be ", dtype_name(letters[letter]),
+                    " as the inputs before it");
+      }
+      letter_used[letter] = true;
+      letters[letter] = type.dtype;
+    }
+  }
+  for (const auto& [name, value] : node.attrs) {
+    const AttrDef* def = find_attr(op, name);
+    if (!def) return fail("has no attribute '", name, "'");
+    if (def->kind != attr_kind(value)) {
+      return fail("attribute '", name, "' is of kind ", attr_kind_name(attr_kind(value)), ", must be ",
+                  attr_kind_name(def->kind));
+    }
+  }
+  for (const AttrDef& def : op.attrs) {
+    if (def.required && !node.attr(def.name)) return fail("attribute '", def.name, "' is required");
+  }
+  const auto outputs = static_cast<int>(node.outputs.size());
+  if (outputs < op.min_outputs || (op.max_outputs >= 0 && outputs > op.max_outputs)) {
+    return fail("has ", outputs, " outputs, must have ", op.min_outputs,
+                op.max_outputs == op.min_outputs ? "" : op.max_outputs < 0 ? " or more" : " to ",
+                op.max_outputs > op.min_outputs ? str_cat(op.max_outputs) : "");
+  }
+  return {};
+}
+
+Result<std::vector<TensorType>> infer_node(const NodeView& node) {
+  std::vector<const TensorType*> types;
+  for (int i = 0; i < node.input_count(); ++i) types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
+  PINNACE_TRY(check_node(node.node(), node.op(), types));
+  std::vector<TensorType> outputs(node.node().outputs.size());
+  if (node.op().type) {
+    PINNACE_ASSIGN(outputs[0], node.op().type(node));
+  } else {
+    PINNACE_TRY(node.op().types(node, outputs));
+  }
+  for (const TensorType& type : outputs) {  // sizes are multiplied without checks from here on
+    int64_t bits = dtype_bits(type.dtype);
+    for (const Dim& d : type.shape) {
+      const int64_t size = d.known() ? d.size : 1;
+      if (size > 0 && bits > (std::numeric_limits<int64_t>::max() >> 4) / size) {
+        return node.error("its output ", to_string(type), " is larger than memory can be");
+      }
+      bits *= std::max<int64_t>(size, 1);
+    }
+  }
+  return outputs;
+}
+
+std::shared_ptr<const Quantization> NodeView::output_quantization(int i) const {
+  const auto index = static_cast<size_t>(i);
+  return index < declared_.size() && declared_[index] ? declared_[index]->quantization : nullptr;
+}
+
+std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
+  const void* data = input_data(i);
+  if (!data || !has_input(i) || !input(i).concrete()) return std::nullopt;
+  std::vector<int64_t> ints(static_cast<size_t>(input(i).elements()));
+  for (size_t k = 0; k < ints.size(); ++k) {
+    switch (input(i).dtype) {
+      case DType::kI64: ints[k] = static_cast<const int64_t*>(data)[k]; break;
+      case DType::kI32: ints[k] = static_cast<const int32_t*>(data)[k]; break;
+      case DType::kI16: ints[k] = static_cast<const int16_t*>(data)[k]; break;
+      case DType::kU8: ints[k] = static_cast<const uint8_t*>(data)[k]; break;
+      case DType::kI8: ints[k] = static_cast<const int8_t*>(data)[k]; break;
+      case DType::kBool: ints[k] = static_cast<const uint8_t*>(data)[k] != 0; break;
+      default: return std::nullopt;
+    }
+  }
+  return ints;
+}
+
+std::optional<std::vector<double>> NodeView::input_floats(int i) const {
+  const void* data = input_data(i);
+  if (!data || !has_input(i) || !input(i).concrete()) return std::nullopt;
+  std::vector<double> floats(static_cast<size_t>(input(i).elements()));
+  for (size_t k = 0; k < floats.size(); ++k) {
+    switch (input(i).dtype) {
+      case DType::kF32: floats[k] = static_cast<const float*>(data)[k]; break;
+      case DType::kF64: floats[k] = static_cast<const double*>(data)[k]; break;
+      case DType::kF16: floats[k] = static_cast<const Half*>(data)[k]; break;
+      case DType::kBF16: floats[k] = static_cast<const BFloat16*>(data)[k]; break;
+      default: return std::nullopt;
+    }
+  }
+  return floats;
+}
+
+std::optional<std::vector<KnownInt>> NodeView::input_known(int i) const {
+  if (auto ints = input_ints(i)) {
+    std::vector<KnownInt> all(ints->size());
+    for (size_t k = 0; k < all.size(); ++k) all[k] = {true, (*ints)[k], -1};
+    return all;
+  }
+  const auto index = static_cast<size_t>(i);
+  if (index < known_.size() && known_[index]) return *known_[index];
+  return std::nullopt;
+}
+
+namespace {
+const AttrDef& require_attr(const OpDef& op, std::string_view name, [[maybe_unused]] AttrKind kind) {
+  const AttrDef* def = find_attr(op, name);
+  assert(def && def->kind == kind && "the attribute is not in the schema");
+  return *def;
+}
+}  // namespace
+
+int64_t NodeView::attr_int(std::string_view name) const {
+  const AttrDef& def = require_attr(op_, name, AttrKind::kInt);
+  const Attr* attr = node_.attr(name);
+  return attr ? std::get<int64_t>(*attr) : def.int_default;
+}
+
+double NodeView::attr_float(std::string_view name) const {
+  const AttrDef& def = require_attr(op_, name, AttrKind::kFloat);
+  const Attr* attr = node_.attr(name);
+  return attr ? std::get<double>(*attr) : def.float_default;
+}
+
+std::string_view NodeView::attr_string(std::string_view name) const {
+  const AttrDef& def = require_attr(op_, name, AttrKind::kString);
+  const Attr* attr = node_.attr(name);
+  return attr ? std::string_view(std::get<std::string>(*attr)) : def.string_default;
+}
+
+std::span<const int64_t> NodeView::attr_ints(std::string_view name) const {
+  require_attr(op_, name, AttrKind::kInts);
+  const Attr* attr = node_.attr(name);
+  if (!attr) return {};
+  return std::get<std::vector<int64_t>>(*attr);
+}
+
+std::span<const double> NodeView::attr_floats(std::string_view name) const {
+  require_attr(op_, name, AttrKind::kFloats);
+  const Attr* attr = node_.attr(name);
+  if (!attr) return {};
+  return std::get<std::vector<double>>(*attr);
+}
+
+std::span<const std::string> NodeView::attr_strings(std::string_view name) const {
+  require_attr(op_, name, AttrKind::kStrings);
+  const Attr* attr = node_.attr(name);
+  if (!attr) return {};
+  return std::get<std::vector<std::string>>(*attr);
+}
+
+const Graph& NodeView::attr_graph(std::string_view name) const {
+  require_attr(op_, name, AttrKind::kGraph);
+  return *std::get<GraphPtr>(*node_.attr(name));
+}
+
+Result<int> NodeView::axis(int64_t axis, int rank) const {
+  if (axis < -rank || axis >= rank) return error("axis ", axis, " is outside rank ", rank);
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Result<std::vector<int>> NodeView::axes(std::span<const int64_t> list, int rank) const {
+  std::vector<int> sorted;
+  for (int64_t a : list) {
+    PINNACE_ASSIGN(const int checked, axis(a, rank));
+    sorted.push_back(checked);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return error("axis ", *twice, " is named twice in ", list_text(list));
+  return sorted;
+}
+
+Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape& b) {
+  Shape out(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < out.size(); ++i) {  // i counts from the last dimension
+    const Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1);
+    const Dim y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
+    Dim& d = out[out.size() - 1 - i];
+    if (x == y && (x.known() || x.symbol >= 0)) {
+      d = x;
+    } else if (x.known() && x.size == 1) {
+      d = y;
+    } else if (y.known() && y.size == 1) {
+      d = x;
+    } else if (x.known() && y.known()) {
+      return node.error("shapes do not broadcast: ", to_string(TensorType{DType::kF32, a, nullptr}).substr(3), " and ",
+                        to_string(TensorType{DType::kF32, b, nullptr}).substr(3));
+    } else if (x.known()) {
+      d = x;  // y is unknown: it can only be 1 or x
+    } else if (y.known()) {
+      d = y;
+    } else {
+      d = x.max >= 0 && y.max >= 0 ? Dim::unknown(std::max(x.max, y.max)) : Dim();
+    }
+  }
+  return out;
+}
+
+Result<TensorType> same_type(const NodeView& node) {
+  return TensorType{node.input(0).dtype, node.input(0).shape, node.output_quantization(0)};
+}
+
+Result<TensorType> broadcast_type(const NodeView& node, int first, int last) {
+  Shape shape = node.input(first).shape;
+  for (int i = first + 1; i < last; ++i) {
+    PINNACE_ASSIGN(shape, broadcast_shapes(node, shape, node.input(i).shape));
+  }
+  return TensorType{node.input(first).dtype, std::move(shape), node.output_quantization(0)};
+}
+
+Result<TensorType> binary_type(const NodeView& node) { return broadcast_type(node, 0, 2); }
+
+Result<TensorType> compare_type(const NodeView& node) {
+  PINNACE_ASSIGN(TensorType type, broadcast_type(node, 0, 2));
+  return TensorType{DType::kBool, std::move(type.shape), nullptr};
+}
+
+}  // namespace pinnace

@@ -1,0 +1,243 @@
+// What an operator is: OpDef holds its schema, its shape rule and its reference code; NodeView is what both are given.
+// One operator per file; ops.inc lists them. How to add one: docs/adding_an_operator.md.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/half.h"
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace pinnace {
+
+// ---------------------------------------------------------------------------------------------------------- schema
+
+/// A set of element types.
+using DTypes = uint32_t;
+template <class... D>
+constexpr DTypes dtypes(D... d) {
+  return (0u | ... | (1u << static_cast<int>(d)));
+}
+inline constexpr DTypes kF32 = dtypes(DType::kF32), kF16 = dtypes(DType::kF16), kBF16 = dtypes(DType::kBF16);
+inline constexpr DTypes kF64 = dtypes(DType::kF64), kBool = dtypes(DType::kBool);
+inline constexpr DTypes kI8 = dtypes(DType::kI8), kU8 = dtypes(DType::kU8), kI32 = dtypes(DType::kI32);
+inline constexpr DTypes kI64 = dtypes(DType::kI64), kI4 = dtypes(DType::kI4), kU4 = dtypes(DType::kU4);
+inline constexpr DTypes kFloats = kF32 | kF16 | kBF16 | kF64;
+inline constexpr DTypes kInts = kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16, DType::kU32, DType::kU64);
+inline constexpr DTypes kNumbers = kFloats | kInts;
+inline constexpr DTypes kAny = kNumbers | kBool;  ///< all but the packed 4-bit types
+inline constexpr DTypes kIndices = kI32 | kI64;
+
+/// A short list with constant storage, so that an OpDef is one constant object.
+template <class T, size_t N>
+struct FixedList {
+  std::array<T, N> items{};
+  size_t count = 0;
+  constexpr FixedList() = default;
+  constexpr FixedList(std::initializer_list<T> list) {  // NOLINT: implicit on purpose
+    for (const T& item : list) items[count++] = item;
+  }
+  constexpr const T* begin() const { return items.data(); }
+  constexpr const T* end() const { return items.data() + count; }
+  constexpr size_t size() const { return count; }
+  constexpr const T& operator[](size_t i) const { return items[i]; }
+};
+
+enum class Arity : uint8_t {
+  kRequired,
+  kOptional,  ///< may be kNoValue or, at the end, missing
+  kVariadic,  ///< last one only: zero or more
+};
+
+/// One input. Inputs with the same type letter must have the same element type; 0 is no constraint.
+struct InputDef {
+  std::string_view name;
+  DTypes types = kAny;
+  char type_letter = 0;
+  Arity arity = Arity::kRequired;
+};
+
+/// One attribute. Lists default to empty; a required attribute has no default.
+struct AttrDef {
+  std::string_view name;
+  AttrKind kind = AttrKind::kInt;
+  bool required = false;
+  int64_t int_default = 0;
+  double float_default = 0;
+  std::string_view string_default;
+};
+constexpr AttrDef int_attr(std::string_view name, int64_t value) { return {name, AttrKind::kInt, false, value, 0, {}}; }
+constexpr AttrDef float_attr(std::string_view name, double value) {
+  return {name, AttrKind::kFloat, false, 0, value, {}};
+}
+constexpr AttrDef string_attr(std::string_view name, std::string_view value) {
+  return {name, AttrKind::kString, false, 0, 0, value};
+}
+constexpr AttrDef ints_attr(std::string_view name) { return {name, AttrKind::kInts, false, 0, 0, {}}; }
+constexpr AttrDef floats_attr(std::string_view name) { return {name, AttrKind::kFloats, false, 0, 0, {}}; }
+constexpr AttrDef strings_attr(std::string_view name) { return {name, AttrKind::kStrings, false, 0, 0, {}}; }
+constexpr AttrDef required_attr(std::string_view name, AttrKind kind) { return {name, kind, true, 0, 0, {}}; }
+
+// ------------------------------------------------------------------------------------------------------ node views
+
+/// A concrete tensor in memory: dense, row-major. A left-out optional input has no type and no data.
+struct TensorView {
+  const TensorType* type = nullptr;
+  std::byte* bytes = nullptr;
+
+  bool present() const { return type != nullptr; }
+  DType dtype() const { return type->dtype; }
+  int rank() const { return type->rank(); }
+  /// Size of dimension i; negative i counts from the end.
+  int64_t dim(int i) const { return type->shape[static_cast<size_t>(i < 0 ? i + rank() : i)].size; }
+  int64_t elements() const { return type->elements(); }
+  template <class T>
+  T* data() const {
+    return reinterpret_cast<T*>(bytes);
+  }
+};
+
+/// What is known of one element of an integer tensor before the model runs: its value, or that it is the size of a symbol,
+/// or nothing.
+struct KnownInt {
+  bool known = false;
+  int64_t value = 0;
+  int32_t symbol = -1;
+  /// As a dimension; a negative value (never a size) becomes unknown.
+  Dim dim() const { return known ? (value >= 0 ? Dim(value) : Dim()) : symbol >= 0 ? Dim::of_symbol(symbol) : Dim(); }
+};
+
+struct OpDef;
+
+/// One node as shape rules, reference code and kernels see it: attributes with defaults filled in, types of the inputs,
+/// and contents of inputs as far as they are known.
+class NodeView {
+ public:
+  /// types[i] is null for a left-out input; data may be empty (nothing known) or have one entry per input, null where
+  /// unknown; known likewise holds what is partly known of integer tensors. declared: types that the graph states for
+  /// the outputs (their quantisation cannot be inferred); may be empty. All borrowed.
+  NodeView(const Node& node, const OpDef& op, std::span<const TensorType* const> types,
+           std::span<const void* const> data = {}, std::span<const TensorType* const> declared = {},
+           std::span<const std::vector<KnownInt>* const> known = {})
+      : node_(node), op_(op), types_(types), data_(data), declared_(declared), known_(known) {}
+
+  const Node& node() const { return node_; }
+  const OpDef& op() const { return op_; }
+  int input_count() const { return static_cast<int>(types_.size()); }
+  int output_count() const { return static_cast<int>(node_.outputs.size()); }
+  bool has_input(int i) const { return i < input_count() && types_[static_cast<size_t>(i)] != nullptr; }
+  const TensorType& input(int i) const {
+    assert(has_input(i));
+    return *types_[static_cast<size_t>(i)];
+  }
+  /// The quantisation that the graph declares for output i, null if none.
+  std::shared_ptr<const Quantization> output_quantization(int i) const;
+
+  /// Contents of input i if known, else null. Dense row-major.
+  const void* input_data(int i) const {
+    return static_cast<size_t>(i) < data_.size() ? data_[static_cast<size_t>(i)] : nullptr;
+  }
+  /// Contents of an i32 or i64 input as int64, if all are known.
+  std::optional<std::vector<int64_t>> input_ints(int i) const;
+  /// Contents of an f32, f16, bf16, f64 input as double, if known.
+  std::optional<std::vector<double>> input_floats(int i) const;
+  /// What is known of each element of an integer input of known size: as input_ints where that has a value, else partial
+  /// knowledge, else nothing.
+  std::optional<std::vector<KnownInt>> input_known(int i) const;
+
+  // Attributes: the node's, else the default of the schema. The kind is asserted: check_node() has run.
+  int64_t attr_int(std::string_view name) const;
+  double attr_float(std::string_view name) const;
+  std::string_view attr_string(std::string_view name) const;
+  std::span<const int64_t> attr_ints(std::string_view name) const;
+  std::span<const double> attr_floats(std::string_view name) const;
+  std::span<const std::string> attr_strings(std::string_view name) const;
+  const Graph& attr_graph(std::string_view name) const;
+  bool has_attr(std::string_view name) const { return node_.attr(name) != nullptr; }
+
+  /// kInvalidArgument "conv 'stem/conv1': <parts>". Give the rule and the offending values.
+  template <class... Parts>
+  Status error(const Parts&... parts) const {
+    return Status(Code::kInvalidArgument, str_cat(label(), ": ", parts...));
+  }
+  /// "conv 'stem/conv1'"
+  std::string label() const { return str_cat(node_.op, " '", node_.name, "'"); }
+
+  /// `axis` in [-rank, rank) made non-negative, or the error that names it.
+  Result<int> axis(int64_t axis, int rank) const;
+  /// Several axes, each checked, none twice; sorted.
+  Result<std::vector<int>> axes(std::span<const int64_t> axes, int rank) const;
+
+ private:
+  const Node& node_;
+  const OpDef& op_;
+  std::span<const TensorType* const> types_;
+  std::span<const void* const> data_;
+  std::span<const TensorType* const> declared_;
+  std::span<const std::vector<KnownInt>* const> known_;
+};
+
+/// Type of the only output. Inputs' arity and element types and the attributes' kinds were checked against the schema.
+/// Dimensions of inputs may be symbols or unknown; unknown sizes give unknown results, never an error. With concrete inputs
+/// and all contents known, the result is concrete: that is how sizes that depend on data are found.
+using TypeFn = Result<TensorType> (*)(const NodeView& node);
+/// The same for several outputs, one entry each.
+using TypesFn = Status (*)(const NodeView& node, std::span<TensorType> outputs);
+
+/// Computes every output in full from every input. All types are concrete and are what the shape rule gave; outputs do
+/// not overlap inputs unless in_place allows it. Plain and correct: sums in double, results rounded once to the output type.
+/// Values that no shape rule could check (indices out of range) are kInvalidArgument; nothing outside is touched.
+using ReferenceFn = Status (*)(const NodeView& node, std::span<const TensorView> inputs,
+                               std::span<const TensorView> outputs);
+
+/// One operator. Every field but name, inputs and type (or types) has a usable default.
+struct OpDef {
+  std::string_view name;
+  int32_t version = 1;
+  FixedList<InputDef, 12> inputs;
+  FixedList<AttrDef, 24> attrs;
+  int min_outputs = 1;
+  int max_outputs = 1;  ///< -1: any number
+  TypeFn type = nullptr;
+  TypesFn types = nullptr;  ///< exactly one of type and types is set
+  ReferenceFn reference = nullptr;  ///< null only for control flow, which runtime/ runs
+  /// Bit i: output 0 may be written over input i where both have the same type; reference and kernels read each element
+  /// of that input before they write the output's.
+  uint32_t in_place = 0;
+  /// Output 0 has the bytes of input 0, only its type differs: planners need not copy.
+  bool view = false;
+  /// What an application's own operator needs besides its node (see <pinnace/custom_op.h>); null for built-in ones.
+  const void* context = nullptr;
+};
+
+/// The operator of that name, or null. The list is ops.inc.
+const OpDef* find_op(std::string_view name);
+/// All operators in alphabetical order.
+std::span<const OpDef* const> all_ops();
+
+/// Checks a node against the schema of its operator: arity, left-out inputs, element types and letters, attribute names
+/// and kinds, number of outputs. `types` as for NodeView.
+Status check_node(const Node& node, const OpDef& op, std::span<const TensorType* const> types);
+
+/// check_node, then the shape rule. Results have as many entries as the node has outputs.
+Result<std::vector<TensorType>> infer_node(const NodeView& node);
+
+// -------------------------------------------------------------------------------------------- parts of shape rules
+
+/// The shape that `a` and `b` broadcast to (numpy's rule); unknown and symbolic sizes are kept where they decide.
+Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape& b);
+/// Shape rule of elementwise operators with one input: the input's type (with the declared quantisation).
+Result<TensorType> same_type(const NodeView& node);
+/// Shape rule of elementwise operators: inputs [first, last) broadcast; element type of input `first`.
+Result<TensorType> broadcast_type(const NodeView& node, int first, int last);
+/// As broadcast_type over inputs 0 and 1.
+Result<TensorType> binary_type(const NodeView& node);
+/// As binary_type, element type bool.
+Result<TensorType> compare_type(const NodeView& node);
+
+}  // namespace pinnace

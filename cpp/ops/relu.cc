@@ -1,0 +1,37 @@
+// relu: y = max(x, 0).
+//   x  [...]  floats, signed integers, quantised i8 | u8
+//   y  as x; quantised: declared scale and zero point
+// NaN stays NaN; -0 becomes 0. Quantised: dequantise, max, quantise. Source: ONNX Relu, opset 14.
+#include "ops/element.h"
+
+namespace pinnace {
+namespace {
+Status relu_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+  const TensorView x = in[0], y = out[0];
+  const int64_t count = y.elements();
+  if (x.type->quantized()) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float real = dequantize(load_int(x, i), scale_zero(*x.type));
+      store_int(y, i, quantize(real > 0 ? real : 0.0f, scale_zero(*y.type), int_range(y.dtype())));
+    }
+    return {};
+  }
+  return visit(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < count; ++i) {
+      const T v = x.data<T>()[i];
+      y.data<T>()[i] = v < zero || v == zero ? T{} : v;
+    }
+    return Status();
+  });
+}
+}  // namespace
+
+constinit const OpDef relu_op{
+    .name = "relu",
+    .inputs = {{"x", kNumbers}},
+    .type = same_type,
+    .reference = relu_reference,
+    .in_place = 1,
+};
+}  // namespace pinnace

@@ -1,0 +1,50 @@
+// What a pass is: a rewrite of a graph that keeps its meaning. One per file; passes.inc gives the order.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/infer.h"
+
+namespace pinnace {
+
+struct PassContext {
+  OpTable ops;
+  std::vector<std::string> keep;  ///< names of values that must survive with their meaning
+  bool keeps(const Graph& graph, ValueId id) const;
+};
+
+struct PassDef {
+  std::string_view name;     ///< the file's name
+  std::string_view summary;  ///< one line for users
+  /// Largest relative change of an output that the pass may cause, relative to the output's largest magnitude; 0: bits stay.
+  double bound = 0;
+  /// Rewrites the graph in place and returns how many rewrites it made. Types of new values are set. Nested graphs are the
+  /// driver's business: it calls run on each.
+  Result<int> (*run)(Graph& graph, const PassContext& context);
+};
+
+/// In the order of passes.inc.
+std::span<const PassDef* const> all_passes();
+
+struct PassResult {
+  const PassDef* pass;
+  int changes;
+  double milliseconds;
+  double largest_error;
+};
+
+struct PassOptions {
+  std::vector<std::string> disabled;  ///< names; "all"
+  bool check = false;                 ///< run the graph before and after each pass that changed something and compare
+  uint64_t seed = 1;                  ///< of the inputs for `check`
+};
+
+/// Runs every pass that is not disabled, twice over the list or until nothing changes, and verifies the graph after each.
+/// kVerification names the pass that broke the graph or changed its result.
+Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& context, const PassOptions& options);
+
+}  // namespace pinnace
