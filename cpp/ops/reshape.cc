@@ -1,7 +1,7 @@
 // reshape: y has the elements of x in the same order and another shape.
 //   x           [...]  any type
-//   shape       [rank of y]  i64: sizes; 0 copies x's size at that place unless allow_zero; one -1 takes what is left
-//   allow_zero  int, default 0
+//   shape       [rank of y]  i64: sizes; 0 copies x's size at that place unless allowzero; one -1 takes what is left
+//   allowzero  int, default 0
 //   y           as x; quantised per tensor only
 // Source: ONNX Reshape, opset 21.
 #include <cstring>
@@ -26,7 +26,7 @@ Result<TensorType> reshape_type(const NodeView& node) {
   bool open = false;  // some size of y is not known
   for (size_t i = 0; i < y.shape.size(); ++i) {
     const KnownInt k = (*wanted)[i];
-    if (k.known && k.value == 0 && !node.attr_int("allow_zero")) {
+    if (k.known && k.value == 0 && !node.attr_int("allowzero")) {
       if (i >= x.shape.size()) return node.error("size 0 at place ", i, " copies a dimension that ", to_string(x), " lacks");
       y.shape[i] = x.shape[i];
     } else if (k.known && k.value == -1) {
@@ -87,7 +87,7 @@ Status reshape_reference(const NodeView&, std::span<const TensorView> in, std::s
 constinit const OpDef reshape_op{
     .name = "reshape",
     .inputs = {{"x", kAny}, {"shape", kI64}},
-    .attrs = {int_attr("allow_zero", 0)},
+    .attrs = {int_attr("allowzero", 0)},
     .type = reshape_type,
     .reference = reshape_reference,
     .view = true,
