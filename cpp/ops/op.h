@@ -211,7 +211,8 @@ struct OpDef {
   uint32_t in_place = 0;
   /// Output 0 has the bytes of input 0, only its type differs: planners need not copy.
   bool view = false;
-  /// What an application's own operator needs besides its node (see <pinnace/custom_op.h>); null for built-in ones.
+  /// What an application's own operator needs besides its node (see <pinnace/custom_op.h>); null for built-in ones. With a
+  /// context, attributes are not checked against the schema.
   const void* context = nullptr;
 };
 

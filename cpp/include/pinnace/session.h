@@ -150,8 +150,8 @@ class Session {
   struct Data;
 
  private:
-  explicit Session(std::unique_ptr<Data> data);
-  std::unique_ptr<Data> data_;
+  explicit Session(std::shared_ptr<Data> data);
+  std::shared_ptr<Data> data_;  ///< shared only with runs that are under way
 };
 
 /// One target that this build knows on this machine.

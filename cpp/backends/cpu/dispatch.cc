@@ -1,0 +1,63 @@
+// Which kernel runs a node.
+#include "backends/cpu/kernel.h"
+
+namespace pinnace {
+
+#define KERNEL(op, dtype, needs, symbol) extern const CpuKernel symbol;
+#include "backends/cpu/kernels.inc"
+#undef KERNEL
+
+namespace {
+// Spelt in kernels.inc as in the text form.
+[[maybe_unused]] constexpr DType f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16, f64 = DType::kF64,
+                                 i8 = DType::kI8, u8 = DType::kU8, i32 = DType::kI32, i64 = DType::kI64;
+
+// The last line is not a kernel: an empty array is not C++.
+constexpr CpuKernelLine kLines[] = {
+#define KERNEL(op, dtype, needs, symbol) {#op, dtype, Cpu::needs, #symbol, &symbol},
+#include "backends/cpu/kernels.inc"
+#undef KERNEL
+    {"", DType::kF32, Cpu::generic, "", nullptr},
+};
+constexpr size_t kLineCount = sizeof(kLines) / sizeof(kLines[0]) - 1;
+
+bool takes(const CpuKernelLine& line, const NodeView& node) {
+  for (int i = 0; i < node.input_count(); ++i) {
+    if ((line.kernel->packs >> i & 1) && node.has_input(i) && !node.input_data(i)) return false;
+  }
+  return !line.kernel->takes || line.kernel->takes(node);
+}
+}  // namespace
+
+std::span<const CpuKernelLine> cpu_kernels() { return {kLines, kLineCount}; }
+
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level) {
+  if (!node.has_input(0)) return nullptr;
+  for (const CpuKernelLine& line : cpu_kernels()) {
+    if (line.op == node.node().op && line.dtype == node.input(0).dtype && line.needs <= level && takes(line, node)) {
+      return &line;
+    }
+  }
+  return nullptr;
+}
+
+Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
+                  std::span<const TensorView> outputs, int threads) {
+  if (!cpu_runs(line.needs)) return unsupported(line.name, " needs ", cpu_level_name(line.needs));
+  if (line.op != node.node().op || !node.has_input(0) || line.dtype != node.input(0).dtype || !takes(line, node)) {
+    return unsupported(line.name, " does not take ", node.label());
+  }
+  const CpuKernel& kernel = *line.kernel;
+  Buffer packed, scratch;
+  if (kernel.packed_bytes) {
+    PINNACE_ASSIGN(packed, Buffer::allocate(static_cast<size_t>(kernel.packed_bytes(node)), line.name));
+    PINNACE_TRY(kernel.pack(node, packed.data()));
+  }
+  if (kernel.scratch_bytes) {
+    PINNACE_ASSIGN(scratch, Buffer::allocate(static_cast<size_t>(kernel.scratch_bytes(node, threads)), line.name));
+  }
+  const KernelContext context{scratch.data(), packed.data(), &ThreadPool::shared(), threads};
+  return kernel.run(node, context, inputs, outputs);
+}
+
+}  // namespace pinnace

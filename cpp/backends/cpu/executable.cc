@@ -1,0 +1,269 @@
+// A compiled CPU segment: a list of calls in order. Inner values live in the workspace at offsets planned from their
+// lifetimes; views and in-place operators share the bytes of their input.
+#include "backends/cpu/executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernel.h"
+#include "base/offset_plan.h"
+
+namespace pinnace {
+namespace {
+
+/// Where the bytes of a value are during a run.
+struct Place {
+  enum class Kind : uint8_t { kNone, kInput, kOutput, kConstant, kWorkspace } kind = Kind::kNone;
+  int32_t index = 0;                ///< of the segment's inputs or outputs
+  size_t offset = 0;                ///< in the workspace
+  const std::byte* data = nullptr;  ///< of a constant
+};
+
+struct Operand {
+  const TensorType* type = nullptr;  ///< null: left out
+  Place place;
+};
+
+/// One node, ready to run.
+struct Call {
+  const Node* node;
+  const OpDef* op;
+  const CpuKernelLine* line;  ///< null: reference code
+  std::vector<Operand> inputs, outputs;
+  std::vector<const TensorType*> types;     ///< of inputs, for NodeView
+  std::vector<const TensorType*> declared;  ///< of outputs
+  std::vector<const void*> constants;       ///< known contents of inputs
+  std::shared_ptr<const Buffer> packed;
+  size_t scratch_offset = 0;
+  int scratch_threads = 1;
+  bool nothing_to_do = false;  ///< a view whose bytes are in place already
+};
+
+class CpuExecutable final : public Executable {
+ public:
+  size_t workspace_bytes() const override { return workspace_bytes_; }
+  std::string_view kernel(size_t i) const override {
+    return calls_[i].nothing_to_do ? std::string_view("view") : calls_[i].line ? calls_[i].line->name : "reference";
+  }
+
+  Status run(const RunContext& context, std::span<const TensorView> inputs,
+             std::span<const TensorView> outputs) const override {
+    // Room for the views of one call is in the workspace: a run allocates nothing.
+    auto* views = reinterpret_cast<TensorView*>(context.workspace + views_offset_);
+    for (const Call& call : calls_) {
+      if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
+      if (call.nothing_to_do) continue;
+      const auto start = context.timings ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+      size_t n = 0;
+      for (const Operand& o : call.inputs) new (&views[n++]) TensorView(view(o, context.workspace, inputs, outputs));
+      for (const Operand& o : call.outputs) new (&views[n++]) TensorView(view(o, context.workspace, inputs, outputs));
+      const std::span<const TensorView> in(views, call.inputs.size()), out(views + call.inputs.size(), call.outputs.size());
+      // Reference code may look at contents through the NodeView too, so it gets those of every input.
+      auto* contents = reinterpret_cast<const void**>(views + n);
+      for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
+      const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
+                          call.declared);
+      if (call.line) {
+        const KernelContext kernel{context.workspace + call.scratch_offset, call.packed ? call.packed->data() : nullptr,
+                                   context.pool, std::min(context.threads, call.scratch_threads)};
+        PINNACE_TRY(call.line->kernel->run(node, kernel, in, out));
+      } else {
+        PINNACE_TRY(call.op->reference(node, in, out));
+      }
+      if (context.timings) {
+        context.timings->push_back(
+            {call.node, "cpu", call.line ? call.line->name : "reference", start, std::chrono::steady_clock::now()});
+      }
+    }
+    // Outputs whose bytes ended up elsewhere: inputs or constants passed through, the same value twice.
+    for (const Copy& c : copies_) {
+      const TensorView from = view(c.from, context.workspace, inputs, outputs);
+      const TensorView& to = outputs[static_cast<size_t>(c.output)];
+      if (from.bytes != to.bytes && to.type->bytes()) {
+        std::memcpy(to.bytes, from.bytes, static_cast<size_t>(to.type->bytes()));
+      }
+    }
+    return {};
+  }
+
+ private:
+  friend Result<std::unique_ptr<Executable>> pinnace::compile_cpu(const Segment&, Cpu);
+  struct Copy {
+    Operand from;
+    int32_t output;
+  };
+
+  static TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorView> inputs,
+                         std::span<const TensorView> outputs) {
+    switch (o.place.kind) {
+      case Place::Kind::kNone: return {};
+      case Place::Kind::kInput: return {o.type, inputs[static_cast<size_t>(o.place.index)].bytes};
+      case Place::Kind::kOutput: return {o.type, outputs[static_cast<size_t>(o.place.index)].bytes};
+      case Place::Kind::kConstant: return {o.type, const_cast<std::byte*>(o.place.data)};  // kernels only read inputs
+      case Place::Kind::kWorkspace: return {o.type, workspace + o.place.offset};
+    }
+    return {};
+  }
+
+  std::vector<TensorType> types_;  // of every value that the calls mention; Operands point here
+  std::vector<Call> calls_;
+  std::vector<Copy> copies_;
+  std::vector<ConstantPtr> constants_;  // keeps computed contents alive
+  size_t workspace_bytes_ = 0;
+  size_t views_offset_ = 0;
+};
+
+/// How many threads the scratch is made for: more than this never run in one call.
+constexpr int kMaxThreads = 64;
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu level) {
+  auto executable = std::make_unique<CpuExecutable>();
+  const Graph& graph = segment.graph;
+  const size_t values = graph.values.size();
+  executable->types_ = segment.inference.types;
+  const std::vector<TensorType>& types = executable->types_;
+
+  // Storage: values that share bytes (views, in-place) belong to one root.
+  std::vector<ValueId> root(values);
+  for (size_t i = 0; i < values; ++i) root[i] = static_cast<ValueId>(i);
+  std::vector<Place> places(values);
+  std::vector<int32_t> last_use(values, -1), made_at(values, -1);
+  const auto call_count = static_cast<int32_t>(segment.nodes.size());
+  for (size_t i = 0; i < segment.inputs.size(); ++i) {
+    places[segment.inputs[i]] = {Place::Kind::kInput, static_cast<int32_t>(i), 0, nullptr};
+  }
+  for (int32_t k = 0; k < call_count; ++k) {
+    const Node& node = *graph.nodes[segment.nodes[k]];
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue) continue;
+      last_use[id] = k;
+      if (const ConstantPtr& data = segment.inference.data[id]; data && places[id].kind == Place::Kind::kNone) {
+        places[id] = {Place::Kind::kConstant, 0, 0, data->data()};
+        executable->constants_.push_back(data);
+      }
+    }
+    for (ValueId id : node.outputs) made_at[id] = k;
+  }
+  std::vector<int32_t> output_of(values, -1);
+  for (size_t i = 0; i < segment.outputs.size(); ++i) {
+    const ValueId id = segment.outputs[i];
+    last_use[id] = call_count;
+    if (output_of[id] < 0 && made_at[id] >= 0) output_of[id] = static_cast<int32_t>(i);
+  }
+
+  // Sharing: output 0 takes over input i's bytes if nobody needs that input's old contents later. Only workspace values are
+  // taken over; an output of the segment keeps its own memory, except that a view's input may be moved into it (below).
+  std::vector<int32_t> root_last = last_use;
+  for (int32_t k = 0; k < call_count; ++k) {
+    const Node& node = *graph.nodes[segment.nodes[k]];
+    const OpDef* op = segment.ops.find(node.op);
+    const ValueId y = node.outputs[0];
+    for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+      const ValueId x = node.inputs[i];
+      const bool view = op->view && i == 0;
+      if (x == kNoValue || !(view || (op->in_place >> i & 1))) continue;
+      if (made_at[x] < 0 || output_of[x] >= 0 || output_of[root[x]] >= 0 || output_of[y] >= 0) continue;
+      if (types[x].bytes() != types[y].bytes() || (!view && !(types[x].dtype == types[y].dtype && types[x].shape == types[y].shape))) continue;
+      if (!view) {
+        // Overwritten: no other reader of these bytes after this call, and no second mention in this call.
+        if (root_last[root[x]] > k || std::count(node.inputs.begin(), node.inputs.end(), x) > 1) continue;
+        bool mentioned = false;
+        for (ValueId other : node.inputs) mentioned |= other != kNoValue && other != x && root[other] == root[x];
+        if (mentioned) continue;
+      }
+      root[y] = root[x];
+      root_last[root[x]] = std::max(root_last[root[x]], last_use[y]);
+      break;
+    }
+  }
+
+  // Lifetimes: one per root in the workspace, one per call's scratch, one for the views.
+  std::vector<Lifetime> lifetimes;
+  std::vector<int32_t> lifetime_of(values, -1);
+  for (int32_t k = 0; k < call_count; ++k) {
+    for (ValueId id : graph.nodes[segment.nodes[k]]->outputs) {
+      if (output_of[id] >= 0) {
+        places[id] = {Place::Kind::kOutput, output_of[id], 0, nullptr};
+      } else if (root[id] == id) {
+        lifetime_of[id] = static_cast<int32_t>(lifetimes.size());
+        lifetimes.push_back({static_cast<size_t>(types[id].bytes()), k, std::max(root_last[id], k)});
+      }
+    }
+  }
+  size_t most_views = 0;
+  std::vector<int32_t> scratch_of(static_cast<size_t>(call_count), -1);
+  for (int32_t k = 0; k < call_count; ++k) {
+    const Node& node = *graph.nodes[segment.nodes[k]];
+    Call call;
+    call.node = &node;
+    call.op = segment.ops.find(node.op);
+    for (ValueId id : node.inputs) {
+      call.types.push_back(id == kNoValue ? nullptr : &types[id]);
+      const ConstantPtr data = id == kNoValue ? nullptr : segment.inference.data[id];
+      call.constants.push_back(data ? data->data() : nullptr);
+    }
+    for (ValueId id : node.outputs) call.declared.push_back(&graph.value(id).type);
+    most_views = std::max(most_views, node.inputs.size() + node.outputs.size());
+    const NodeView view(node, *call.op, call.types, call.constants, call.declared);
+    call.line = choose_kernel(view, level);
+    call.scratch_threads = kMaxThreads;
+    if (call.line) {
+      const CpuKernel& kernel = *call.line->kernel;
+      if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
+        const std::string key = str_cat(segment.key_prefix, node.name, "/", call.line->name, "/", bytes);
+        PINNACE_ASSIGN(call.packed, segment.packed.get(key, [&]() -> Result<Buffer> {
+          PINNACE_ASSIGN(Buffer packed, Buffer::allocate(static_cast<size_t>(bytes), "packed weights"));
+          PINNACE_TRY(kernel.pack(view, packed.data()));
+          return packed;
+        }));
+      }
+      if (kernel.scratch_bytes) {
+        call.scratch_threads = std::min(kMaxThreads, available_processors());
+        const int64_t bytes = kernel.scratch_bytes(view, call.scratch_threads);
+        if (bytes > 0) {
+          scratch_of[k] = static_cast<int32_t>(lifetimes.size());
+          lifetimes.push_back({static_cast<size_t>(bytes), k, k});
+        }
+      }
+    }
+    executable->calls_.push_back(std::move(call));
+  }
+  const size_t views_lifetime = lifetimes.size();
+  lifetimes.push_back({most_views * (sizeof(TensorView) + sizeof(void*)), 0, call_count});
+  const OffsetPlan plan = plan_offsets(lifetimes);
+  executable->workspace_bytes_ = plan.total;
+  executable->views_offset_ = plan.offsets[views_lifetime];
+
+  for (int32_t k = 0; k < call_count; ++k) {
+    for (ValueId id : graph.nodes[segment.nodes[k]]->outputs) {
+      if (output_of[id] < 0) {
+        places[id] = {Place::Kind::kWorkspace, 0, plan.offsets[lifetime_of[root[id]]], nullptr};
+      }
+    }
+  }
+  for (int32_t k = 0; k < call_count; ++k) {
+    Call& call = executable->calls_[k];
+    if (scratch_of[k] >= 0) call.scratch_offset = plan.offsets[scratch_of[k]];
+    for (ValueId id : call.node->inputs) {
+      call.inputs.push_back(id == kNoValue ? Operand{} : Operand{&types[id], places[id]});
+    }
+    for (ValueId id : call.node->outputs) call.outputs.push_back({&types[id], places[id]});
+    call.nothing_to_do = call.op->view && output_of[call.node->outputs[0]] < 0 && call.node->inputs[0] != kNoValue &&
+                         root[call.node->outputs[0]] == root[call.node->inputs[0]];
+  }
+  for (size_t i = 0; i < segment.outputs.size(); ++i) {
+    const ValueId id = segment.outputs[i];
+    if (output_of[id] == static_cast<int32_t>(i)) continue;
+    Place place = places[id];
+    if (place.kind == Place::Kind::kNone && segment.inference.data[id]) {
+      place = {Place::Kind::kConstant, 0, 0, segment.inference.data[id]->data()};
+      executable->constants_.push_back(segment.inference.data[id]);
+    }
+    executable->copies_.push_back({{&types[id], place}, static_cast<int32_t>(i)});
+  }
+  return std::unique_ptr<Executable>(std::move(executable));
+}
+
+}  // namespace pinnace

@@ -1,0 +1,62 @@
+// What a CPU kernel is. kernels.inc lists them, best first; a node takes the first line that fits it, else its operator's
+// reference code.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "backends/backend.h"
+#include "base/cpu_features.h"
+
+namespace pinnace {
+
+/// A kernel's surroundings during one call.
+struct KernelContext {
+  std::byte* scratch = nullptr;    ///< as many bytes as scratch_bytes() asked for, aligned
+  const std::byte* packed = nullptr;  ///< what pack() made; null for kernels without
+  ThreadPool* pool = nullptr;
+  int threads = 1;
+  /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results are the
+  /// same for every thread count.
+  template <class F>
+  void parallel(int64_t tasks, F&& f) const {
+    pool->run(tasks, threads, f);
+  }
+};
+
+/// One way to run one operator for one element type (of its first input) on processors that meet `needs`.
+/// All functions are pure; types are concrete. Outputs may be written over inputs exactly where OpDef::in_place allows.
+struct CpuKernel {
+  /// True if this kernel takes the node; element type, needs and operator were checked. Null: always.
+  bool (*takes)(const NodeView& node) = nullptr;
+  /// Bytes of constants in the kernel's own layout; 0 or null: none. Called only if every input in `packs` is constant.
+  int64_t (*packed_bytes)(const NodeView& node) = nullptr;
+  /// Fills packed_bytes() bytes from node.input_data().
+  Status (*pack)(const NodeView& node, std::byte* packed) = nullptr;
+  /// Bits of the inputs that must be constants for this kernel.
+  uint32_t packs = 0;
+  /// Bytes of scratch for up to `threads` threads; null: none.
+  int64_t (*scratch_bytes)(const NodeView& node, int threads) = nullptr;
+  Status (*run)(const NodeView& node, const KernelContext& context, std::span<const TensorView> inputs,
+                std::span<const TensorView> outputs) = nullptr;
+};
+
+/// A line of kernels.inc.
+struct CpuKernelLine {
+  std::string_view op;
+  DType dtype;
+  Cpu needs;
+  std::string_view name;
+  const CpuKernel* kernel;
+};
+std::span<const CpuKernelLine> cpu_kernels();
+
+/// The first line for the node on a processor of `level`, or null: reference code.
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level);
+
+/// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line does not
+/// take the node or the processor does not run it.
+Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
+                  std::span<const TensorView> outputs, int threads);
+
+}  // namespace pinnace

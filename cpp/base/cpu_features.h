@@ -1,0 +1,28 @@
+// What this processor can do, as levels that kernels are built for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pinnace {
+
+/// Instruction set levels. A kernel names the one it needs; a level implies those below it on the same architecture.
+enum class Cpu : uint8_t {
+  generic,      ///< the baseline the library is compiled for: x86-64 (SSE2) or ARMv8.0
+  avx2,         ///< AVX2, FMA, F16C
+  avx512,       ///< AVX-512 F, BW, DQ, VL, CD
+  avx512_vnni,  ///< and VNNI
+};
+
+/// "avx2"
+std::string_view cpu_level_name(Cpu level);
+/// The inverse; false if the name is unknown.
+bool cpu_level_from_name(std::string_view name, Cpu* level);
+/// True if this processor (and operating system) runs code of that level.
+bool cpu_runs(Cpu level);
+/// The best level that cpu_runs, or the one named by PINNACE_CPU_ISA if that is lower. Read once.
+Cpu cpu_level();
+/// The processor's own name, "AMD EPYC", for reports.
+std::string cpu_description();
+
+}  // namespace pinnace

@@ -1,0 +1,21 @@
+// Which back end runs each node, and why not another; and the order that needs the fewest changes of back end.
+#pragma once
+
+#include "compile/plan.h"
+
+namespace pinnace {
+
+/// Per node: index into PlanRequest::targets, or one of these.
+inline constexpr int32_t kComputedAhead = -1;
+inline constexpr int32_t kRuntime = -2;  ///< control flow
+
+struct Partition {
+  std::vector<int32_t> target;       ///< per node
+  std::vector<bool> dynamic;         ///< per node: some type is not concrete
+  std::vector<Placement> placement;  ///< per node; bytes_copied is filled in by the planner
+  std::vector<int32_t> order;        ///< nodes that run, in an order that respects edges and keeps targets together
+};
+
+Result<Partition> partition(const PlanRequest& request, const Inference& inference);
+
+}  // namespace pinnace

@@ -1,0 +1,127 @@
+// Planning: inference, partition, segments, compilation, and offsets of the values between segments.
+#include "compile/plan.h"
+
+#include <algorithm>
+
+#include "base/offset_plan.h"
+#include "compile/partition.h"
+
+namespace pinnace {
+
+int64_t bound_bytes(const TensorType& type) {
+  TensorType bound = type;
+  for (Dim& d : bound.shape) {
+    if (!d.known()) d = d.max >= 0 ? Dim(d.max) : Dim();
+  }
+  return bound.bytes();
+}
+
+namespace {
+
+/// Cuts the order into steps: runs of one target become segments, control flow and dynamic nodes stand alone.
+std::vector<Step> cut(const PlanRequest& request, const Partition& parts) {
+  std::vector<Step> steps;
+  int32_t current = INT32_MIN;
+  for (int32_t k : parts.order) {
+    const int32_t target = parts.target[k];
+    const bool alone = target == kRuntime || parts.dynamic[k];
+    if (alone || steps.empty() || target != current) {
+      Step step;
+      step.kind = target == kRuntime ? Step::Kind::kControl : parts.dynamic[k] ? Step::Kind::kDynamic : Step::Kind::kSegment;
+      if (target >= 0) step.target = &request.targets[static_cast<size_t>(target)];
+      steps.push_back(std::move(step));
+    }
+    steps.back().nodes.push_back(k);
+    current = alone ? INT32_MIN : target;
+  }
+  return steps;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const PlanRequest& request) {
+  const Graph& graph = request.graph;
+  Plan plan;
+  PINNACE_ASSIGN(plan.inference, infer(graph, request.input_types, {}, request.ops));
+  PINNACE_ASSIGN(Partition parts, partition(request, plan.inference));
+  plan.steps = cut(request, parts);
+  plan.placement = std::move(parts.placement);
+
+  // Which step makes a value and which read it last; outputs are read after the last step.
+  const auto end = static_cast<int32_t>(plan.steps.size());
+  std::vector<int32_t> made(graph.values.size(), -1), last(graph.values.size(), -1);
+  std::vector<bool> leaves(graph.values.size(), false);
+  for (ValueId id : request.outputs) leaves[id] = true;
+  for (int32_t s = 0; s < end; ++s) {
+    for (int32_t k : plan.steps[s].nodes) {
+      for (ValueId id : graph.nodes[k]->outputs) made[id] = s;
+    }
+  }
+  for (int32_t s = 0; s < end; ++s) {
+    Step& step = plan.steps[s];
+    for (int32_t k : step.nodes) {
+      for (ValueId id : graph.nodes[k]->inputs) {
+        if (id == kNoValue || plan.inference.data[id]) continue;
+        last[id] = std::max(last[id], s);
+        if (made[id] != s && std::find(step.inputs.begin(), step.inputs.end(), id) == step.inputs.end()) {
+          step.inputs.push_back(id);
+          const Step* maker = made[id] >= 0 ? &plan.steps[made[id]] : nullptr;
+          if (maker && maker->target && step.target && maker->target->backend != step.target->backend) {
+            plan.placement[k].bytes_copied += std::max<int64_t>(0, bound_bytes(plan.inference.types[id]));
+          }
+        }
+      }
+    }
+  }
+
+  plan.slots.resize(graph.values.size());
+  std::vector<Lifetime> lifetimes;
+  std::vector<ValueId> planned;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    Slot& slot = plan.slots[i];
+    if (plan.inference.data[i]) {
+      slot.kind = Slot::Kind::kConstant;
+      continue;
+    }
+    if (made[i] < 0) continue;
+    const bool crosses = last[i] > made[i] || leaves[i] || plan.steps[made[i]].kind != Step::Kind::kSegment;
+    if (!crosses) continue;
+    plan.steps[made[i]].outputs.push_back(id);
+    slot.bytes = bound_bytes(plan.inference.types[i]);
+    const bool by_control = plan.steps[made[i]].kind == Step::Kind::kControl;
+    if (by_control && !leaves[i]) slot.bytes = Dim::kUnknown;  // a body leaves its outputs in memory of its own
+    if (leaves[i] || slot.bytes < 0) {
+      slot.kind = Slot::Kind::kOwned;
+      if (slot.bytes >= 0) plan.owned_bytes += aligned_size(static_cast<size_t>(std::max<int64_t>(slot.bytes, 1)));
+    } else {
+      slot.kind = Slot::Kind::kArena;
+      planned.push_back(id);
+      lifetimes.push_back({static_cast<size_t>(slot.bytes), made[i], std::max(last[i], made[i])});
+    }
+  }
+  for (ValueId id : graph.inputs) plan.slots[id].kind = Slot::Kind::kInput;
+  for (const State& s : graph.states) plan.slots[s.input].kind = Slot::Kind::kInput;
+
+  for (int32_t s = 0; s < end; ++s) {
+    Step& step = plan.steps[s];
+    if (step.kind != Step::Kind::kSegment) continue;
+    const Segment segment{graph,       plan.inference,      step.nodes,  step.inputs,
+                          step.outputs, request.ops, request.packed, request.key_prefix};
+    PINNACE_ASSIGN(step.executable, step.target->backend->compile(segment, step.target->spec));
+    for (size_t i = 0; i < step.nodes.size(); ++i) {
+      plan.placement[step.nodes[i]].kernel = step.executable->kernel(i);
+    }
+    lifetimes.push_back({step.executable->workspace_bytes(), s, s});
+  }
+  const OffsetPlan offsets = plan_offsets(lifetimes);
+  plan.arena_bytes = offsets.total;
+  for (size_t i = 0; i < planned.size(); ++i) plan.slots[planned[i]].offset = offsets.offsets[i];
+  size_t next = planned.size();
+  for (Step& step : plan.steps) {
+    if (step.kind == Step::Kind::kSegment) step.workspace_offset = offsets.offsets[next++];
+  }
+  return plan;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,75 @@
+// Parsing of targets; the list of built-in back ends.
+#include "compile/targets.h"
+
+namespace pinnace {
+
+#define BACKEND(name) const Backend& name##_backend();
+#include "backends/backends.inc"
+#undef BACKEND
+
+std::span<const Backend* const> all_backends() {
+  static const Backend* const backends[] = {
+#define BACKEND(name) &name##_backend(),
+#include "backends/backends.inc"
+#undef BACKEND
+  };
+  return backends;
+}
+
+namespace {
+
+std::vector<const Backend*> known_backends(std::span<const Backend* const> extra) {
+  std::vector<const Backend*> known(extra.begin(), extra.end());
+  known.insert(known.end(), all_backends().begin(), all_backends().end());
+  return known;
+}
+
+std::string_view trim(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+Result<TargetChoice> find_target(std::string_view item, std::string_view precision,
+                                 std::span<const Backend* const> extra) {
+  const size_t colon = item.find(':');
+  TargetSpec spec{std::string(item.substr(0, colon)),
+                  colon == std::string_view::npos ? "" : std::string(item.substr(colon + 1)), std::string(precision)};
+  std::string names = "auto";
+  for (const Backend* b : known_backends(extra)) {
+    if (b->name() == spec.backend) return TargetChoice{b, std::move(spec)};
+    names += str_cat(", ", b->name());
+  }
+  return invalid("target '", item, "' is not known; this build has ", names);
+}
+
+Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
+                                                std::span<const Backend* const> extra) {
+  if (precision != "fp32" && precision != "fp16" && precision != "bf16") {
+    return invalid("precision '", precision, "' is not one of fp32, fp16, bf16");
+  }
+  std::vector<TargetChoice> choices;
+  if (text == "auto") {
+    for (const Backend* b : known_backends(extra)) {
+      TargetSpec spec{std::string(b->name()), "", std::string(precision)};
+      if (b->unavailable(spec).empty()) choices.push_back({b, std::move(spec)});
+    }
+    return choices;
+  }
+  for (bool more = true; more;) {
+    const size_t comma = text.find(',');
+    const std::string_view item = trim(text.substr(0, comma));
+    PINNACE_ASSIGN(TargetChoice choice, find_target(item, precision, extra));
+    if (const std::string reason = choice.backend->unavailable(choice.spec); !reason.empty()) {
+      return unsupported("target '", item, "' cannot run here: ", reason);
+    }
+    choices.push_back(std::move(choice));
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return choices;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,26 @@
+// Targets as users write them: parsed, checked, turned into back ends in order of preference.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.h"
+
+namespace pinnace {
+
+struct TargetChoice {
+  const Backend* backend;
+  TargetSpec spec;
+};
+
+/// "auto", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are found first. "auto"
+/// takes every back end that is available. kInvalidArgument: unknown name, with the list of known ones; kUnsupported:
+/// known, not available here, with its reason.
+Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
+                                                std::span<const Backend* const> extra);
+
+/// One target by name, whether or not it can run here: for questions that need no device.
+Result<TargetChoice> find_target(std::string_view item, std::string_view precision = "fp32",
+                                 std::span<const Backend* const> extra = {});
+
+}  // namespace pinnace

@@ -1,0 +1,163 @@
+// The main line of a conversion, in order: load (import, passes, verify), check, build (compile, write, read back).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "compile/plan.h"
+#include "convert/model_data.h"
+#include "import/import.h"
+#include "passes/pass.h"
+#include "program/node_info.h"
+#include "program/program_data.h"
+#include "program/writer.h"
+
+namespace pinnace {
+namespace {
+
+/// The format by content: a .pnc starts with its magic, a .pt2 is a zip, anything else is taken for ONNX's protobuf.
+Result<std::string> format_of(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Status(Code::kFile, str_cat(path, ": cannot be opened: ", std::strerror(errno)));
+  unsigned char head[4] = {};
+  const ssize_t got = ::read(fd, head, sizeof head);
+  const int error = errno;
+  ::close(fd);
+  if (got < 0) return Status(Code::kFile, str_cat(path, ": cannot be read: ", std::strerror(error)));
+  if (got == 0) return Status(Code::kCorruptFile, str_cat(path, ": is empty")).with_offset(0);
+  if (got == 4 && std::memcmp(head, kProgramMagic, 4) == 0) return std::string("pnc");
+  if (got == 4 && std::memcmp(head, "PK\3\4", 4) == 0) return std::string("pt2");
+  return std::string("onnx");
+}
+
+std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids, const std::vector<std::string>* names) {
+  std::vector<TensorSpec> all;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    all.push_back({names ? (*names)[i] : graph.value(ids[i]).name, graph.value(ids[i]).type});
+  }
+  return all;
+}
+
+Status check_pass_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name == "all") continue;
+    const auto known = all_passes();
+    if (std::any_of(known.begin(), known.end(), [&](const PassDef* p) { return p->name == name; })) continue;
+    std::string list;
+    for (const PassDef* p : known) list += str_cat(list.empty() ? "" : ", ", p->name);
+    return invalid("there is no pass '", name, "'; the passes are ", list);
+  }
+  return {};
+}
+
+/// From an imported graph to a Model.
+Result<Model> finish(Imported imported, std::string format, const LoadOptions& options,
+                     std::shared_ptr<const CustomOps> custom) {
+  auto data = std::make_shared<Model::Data>();
+  data->graph = std::move(imported.graph);
+  data->notes = std::move(imported.notes);
+  data->format = std::move(format);
+  data->custom = std::move(custom);
+  PINNACE_TRY(verify(data->graph));
+  PINNACE_TRY(update_types(data->graph, data->custom->table()));
+  const PassContext context{data->custom->table(), {}};
+  PINNACE_ASSIGN(std::vector<PassResult> results,
+                 run_passes(data->graph, context, {options.disabled_passes, options.check_passes, 1}));
+  for (const PassResult& r : results) {
+    data->reports.push_back({std::string(r.pass->name), r.changes, r.milliseconds, r.largest_error});
+  }
+  data->graph.compact();
+  data->inputs = specs(data->graph, data->graph.inputs, nullptr);
+  data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
+  return Model(std::move(data));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> passes() {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const PassDef* p : all_passes()) list.emplace_back(p->name, p->summary);
+  return list;
+}
+
+Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
+  PINNACE_TRY(check_pass_names(options.disabled_passes));
+  PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+  PINNACE_ASSIGN(std::string format, format_of(path));
+  if (format == "pnc") {
+    // A program was optimised when it was made; running the passes again would change what its metadata vouch for.
+    PINNACE_ASSIGN(Program program, Program::open(path));
+    LoadOptions as_is = options;
+    as_is.disabled_passes = {"all"};
+    return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
+  }
+  const ImportOptions import{options.symbols, options.model_name, custom->table()};
+  PINNACE_ASSIGN(Imported imported, format == "pt2" ? import_torch(path, import) : import_onnx(path, import));
+  return finish(std::move(imported), std::move(format), options, std::move(custom));
+}
+
+Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
+  PINNACE_TRY(check_pass_names(options.disabled_passes));
+  PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+  PINNACE_ASSIGN(Graph graph, pinnace::parse(text));
+  return finish({std::move(graph), {}}, "text", options, std::move(custom));
+}
+
+std::span<const TensorSpec> Model::inputs() const { return data_->inputs; }
+std::span<const TensorSpec> Model::outputs() const { return data_->outputs; }
+std::span<const Symbol> Model::symbols() const { return data_->graph.symbols; }
+std::vector<NodeInfo> Model::nodes() const { return node_infos(data_->graph); }
+std::string Model::text(size_t max_constant_bytes) const { return print(data_->graph, max_constant_bytes); }
+std::span<const std::string> Model::notes() const { return data_->notes; }
+std::span<const PassReport> Model::pass_reports() const { return data_->reports; }
+const std::string& Model::format() const { return data_->format; }
+
+Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
+  std::vector<CheckRow> rows;
+  for (const std::string& target : targets) {
+    // A verdict needs no device, so a target that is known but not available here is asked all the same.
+    PINNACE_ASSIGN(TargetChoice choice, find_target(target));
+    PINNACE_ASSIGN(Inference inference, infer(data_->graph, {}, {}, data_->custom->table()));
+    for (size_t k = 0; k < data_->graph.nodes.size(); ++k) {
+      const Node& node = *data_->graph.nodes[k];
+      const OpDef* op = data_->custom->table().find(node.op);
+      CheckRow row{node.name, node.op, node.source.text(), target, true, "", "", "", 0};
+      std::vector<const TensorType*> types, declared;
+      std::vector<const void*> contents;
+      for (ValueId id : node.inputs) {
+        types.push_back(id == kNoValue ? nullptr : &inference.types[id]);
+        contents.push_back(id != kNoValue && inference.data[id] ? inference.data[id]->data() : nullptr);
+      }
+      for (ValueId id : node.outputs) declared.push_back(&data_->graph.value(id).type);
+      const Verdict verdict = choice.backend->supports(NodeView(node, *op, types, contents, declared), choice.spec);
+      row.supported = verdict.supported || !op->reference;  // control flow itself is the runtime's
+      if (!row.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
+      row.value = verdict.value;
+      row.rewrite = verdict.rewrite;
+      if (!row.supported) {
+        for (const TensorType* t : types) row.bytes_copied += t ? std::max<int64_t>(0, bound_bytes(*t)) : 0;
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+Result<Program> Model::build(const BuildOptions& options) const {
+  std::string targets;
+  for (const std::string& target : options.targets) {
+    PINNACE_TRY(find_target(target).status());
+    targets += str_cat(targets.empty() ? "" : ",", target);
+  }
+  if (options.targets.empty()) return invalid("build needs at least one target");
+  std::vector<std::pair<std::string, std::string>> metadata = options.metadata;
+  metadata.emplace_back("producer", str_cat("pinnace ", PINNACE_VERSION));
+  metadata.emplace_back("source.format", data_->format);
+  metadata.emplace_back("targets", targets);
+  PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
+  return Program::from_bytes({bytes.data(), bytes.size()});
+}
+
+}  // namespace pinnace

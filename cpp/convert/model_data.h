@@ -1,0 +1,20 @@
+// What a Model holds after loading.
+#pragma once
+
+#include <pinnace/model.h>
+
+#include "graph/graph.h"
+#include "runtime/custom_ops.h"
+
+namespace pinnace {
+
+struct Model::Data {
+  Graph graph;
+  std::string format;
+  std::vector<TensorSpec> inputs, outputs;
+  std::vector<std::string> notes;
+  std::vector<PassReport> reports;
+  std::shared_ptr<const CustomOps> custom;
+};
+
+}  // namespace pinnace

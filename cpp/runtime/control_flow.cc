@@ -1,0 +1,161 @@
+// Control flow: `if` picks a body, `loop` runs one again and again. Each body has a GraphRunner of its own; carried values
+// move by swapping two sets of memory. Meaning and order of inputs: cpp/ops/if.cc and loop.cc.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/graph_runner.h"
+
+namespace pinnace {
+
+struct ControlState {
+  std::vector<std::unique_ptr<GraphRunner>> bodies;  // if: then, else; loop: body
+  std::vector<Instance*> planned;                    // instances made ahead; their bytes count as the session's
+  struct Scan {
+    TensorType type;  // of all iterations together
+    Storage front, back;
+    std::byte* bytes = nullptr;
+    size_t used = 0, capacity = 0;
+  };
+  std::vector<Scan> scans;
+  std::vector<TensorType> carried_types;
+  std::vector<TensorView> inputs;
+};
+
+namespace {
+const Graph& body_of(const Node& node, std::string_view name) { return *std::get<GraphPtr>(*node.attr(name)); }
+}  // namespace
+
+std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const RunnerSetup& setup,
+                                           const std::string& key_prefix) {
+  auto state = std::make_shared<ControlState>();
+  const auto add = [&](std::string_view name, int sets) {
+    const Graph& body = body_of(node, name);
+    state->bodies.push_back(std::make_unique<GraphRunner>(body, body.outputs, std::vector<ValueId>{}, setup,
+                                                          str_cat(key_prefix, name, "/"), sets));
+  };
+  if (node.op == "if") {
+    add("then_branch", 1);
+    add("else_branch", 1);
+  } else {
+    add("body", 2);
+  }
+  return state;
+}
+
+void prepare_control(ControlState& state, const Node& node, const Inference& outer) {
+  const TensorType index{DType::kI64, {}, nullptr}, condition{DType::kBool, {}, nullptr};
+  std::vector<TensorView> views;
+  size_t first = 1;  // if: after the condition come the captured values
+  if (node.op != "if") {
+    views = {{&index, nullptr}, {&condition, nullptr}};
+    first = 2;
+  }
+  for (size_t i = first; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue || !outer.types[node.inputs[i]].concrete()) return;
+    views.push_back({&outer.types[node.inputs[i]], nullptr});
+  }
+  for (auto& body : state.bodies) {
+    if (auto instance = body->prepare(views)) {
+      (*instance)->pinned = true;
+      state.planned.push_back(*instance);
+    }
+  }
+}
+
+size_t control_bytes(const ControlState& state) {
+  size_t bytes = 0;
+  for (const Instance* instance : state.planned) bytes += GraphRunner::instance_bytes(*instance);
+  return bytes;
+}
+
+namespace {
+
+Status run_if(ControlState& state, std::span<const TensorView> inputs, std::vector<TensorView>& outputs,
+              const RunContext& context) {
+  GraphRunner& body = *state.bodies[*inputs[0].data<uint8_t>() ? 0 : 1];
+  PINNACE_ASSIGN(Instance * instance, body.prepare(inputs.subspan(1)));
+  PINNACE_TRY(body.run(*instance, inputs.subspan(1), {}, {}, context, 0));
+  outputs.assign(instance->results.begin(), instance->results.end());
+  return {};
+}
+
+/// Appends one iteration's output; memory doubles, so that n iterations copy O(n) bytes.
+Status append(const NodeView& node, ControlState::Scan& scan, const TensorView& item, int64_t trip) {
+  if (trip == 0) {
+    scan.type = *item.type;
+    scan.type.shape.insert(scan.type.shape.begin(), Dim(0));
+    scan.used = 0;
+  } else if (!std::equal(item.type->shape.begin(), item.type->shape.end(), scan.type.shape.begin() + 1,
+                         scan.type.shape.end())) {
+    return node.error("scan output of iteration ", trip, " is ", to_string(*item.type), ", differs from those before");
+  }
+  const auto bytes = static_cast<size_t>(item.type->bytes());
+  if (!scan.bytes || scan.used + bytes > scan.capacity) {
+    const size_t capacity = std::max<size_t>(2 * scan.capacity, scan.used + bytes);
+    std::swap(scan.front, scan.back);
+    PINNACE_ASSIGN(std::byte * grown, scan.front.reserve(capacity));
+    if (scan.used) std::memcpy(grown, scan.bytes, scan.used);
+    scan.bytes = grown;
+    scan.capacity = capacity;
+  }
+  if (bytes) std::memcpy(scan.bytes + scan.used, item.bytes, bytes);
+  scan.used += bytes;
+  scan.type.shape[0] = trip + 1;
+  return {};
+}
+
+Status run_loop(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,
+                std::vector<TensorView>& outputs, const RunContext& context) {
+  GraphRunner& body = *state.bodies[0];
+  const Graph& graph = body.graph();
+  const auto carried = static_cast<size_t>(node.attr_int("carried"));
+  int64_t trip = 0;
+  const int64_t trips = inputs[0].present() ? *inputs[0].data<int64_t>() : INT64_MAX;
+  uint8_t condition = inputs[1].present() ? *inputs[1].data<uint8_t>() : 1;
+  const TensorType index_type{DType::kI64, {}, nullptr}, condition_type{DType::kBool, {}, nullptr};
+  state.inputs.assign({{&index_type, reinterpret_cast<std::byte*>(&trip)},
+                       {&condition_type, reinterpret_cast<std::byte*>(&condition)}});
+  state.inputs.insert(state.inputs.end(), inputs.begin() + 2, inputs.end());
+  state.carried_types.resize(carried);
+  state.scans.resize(graph.outputs.size() - 1 - carried);
+  for (size_t i = 0; i < state.scans.size(); ++i) {
+    ControlState::Scan& scan = state.scans[i];
+    scan.type = graph.value(graph.outputs[1 + carried + i]).type;
+    scan.type.shape.insert(scan.type.shape.begin(), Dim(0));
+    for (Dim& d : scan.type.shape) d = d.known() ? d : Dim(0);
+    scan.used = 0;
+  }
+  for (; trip < trips && condition; ++trip) {
+    PINNACE_ASSIGN(Instance * instance, body.prepare(state.inputs));
+    PINNACE_TRY(body.run(*instance, state.inputs, {}, {}, context, static_cast<int>(trip & 1)));
+    condition = *instance->results[0].data<uint8_t>();
+    for (size_t i = 0; i < carried; ++i) {
+      // The type is copied: the instance that owns it may go when shapes change. The bytes stay for the next iteration, in
+      // which a changed shape takes another instance and an unchanged one the other set.
+      state.carried_types[i] = *instance->results[1 + i].type;
+      state.inputs[2 + i] = {&state.carried_types[i], instance->results[1 + i].bytes};
+    }
+    for (size_t i = 0; i < state.scans.size(); ++i) {
+      PINNACE_TRY(append(node, state.scans[i], instance->results[1 + carried + i], trip));
+    }
+  }
+  outputs.assign(state.inputs.begin() + 2, state.inputs.begin() + 2 + static_cast<ptrdiff_t>(carried));
+  for (ControlState::Scan& scan : state.scans) {
+    PINNACE_TRY(scan.bytes ? Status() : [&]() -> Status {
+      PINNACE_ASSIGN(scan.bytes, scan.front.reserve(1));
+      return {};
+    }());
+    outputs.push_back({&scan.type, scan.bytes});
+  }
+  return {};
+}
+
+}  // namespace
+
+Status run_control(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,
+                   std::vector<TensorView>& outputs, const RunContext& context) {
+  return node.node().op == "if" ? run_if(state, inputs, outputs, context)
+                                : run_loop(state, node, inputs, outputs, context);
+}
+
+}  // namespace pinnace

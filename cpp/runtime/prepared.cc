@@ -1,0 +1,128 @@
+// Prepared: options checked, targets chosen, a first plan made for the declared shapes, so that what cannot run fails here.
+#include <algorithm>
+#include <mutex>
+
+#include "runtime/prepared_data.h"
+
+namespace pinnace {
+namespace {
+
+/// One Prepared per program and options while any is alive: sixteen sessions pack weights once.
+struct Registry {
+  struct Entry {
+    const ProgramData* program;
+    std::string options;
+    std::weak_ptr<const Prepared> prepared;
+  };
+  std::mutex mutex;
+  std::vector<Entry> entries;
+};
+
+Registry& registry() {
+  static Registry* const all = new Registry;  // never destroyed: no exit-time destructors
+  return *all;
+}
+
+std::string key_of(const Options& o) {
+  std::string key = str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache);
+  for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
+  for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
+  for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
+  return key;
+}
+
+/// A size for each symbol that satisfies its rule and is at least `wanted` if the range allows.
+int64_t size_near(const Symbol& s, int64_t wanted) {
+  const int64_t least = (std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of;
+  const int64_t most = s.max / s.multiple_of * s.multiple_of;
+  return std::min(std::max(least, wanted / s.multiple_of * s.multiple_of), std::max(most, least));
+}
+
+/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, small ones may break a rule that real
+/// ones keep (an image smaller than a window), so larger ones are tried before the error stands.
+Status plan_declared(Prepared::Data& data) {
+  const Graph& graph = data.graph();
+  Status first;
+  for (int64_t wanted : {1, 2, 8, 32, 64, 128, 224, 512}) {
+    bool open = false;
+    std::vector<TensorType> types;
+    for (ValueId id : graph.inputs) {
+      TensorType type = graph.value(id).type;
+      for (Dim& d : type.shape) {
+        if (d.known()) continue;
+        d = d.symbol >= 0 ? size_near(graph.symbols[static_cast<size_t>(d.symbol)], wanted) : wanted;
+        open = true;
+      }
+      types.push_back(std::move(type));
+    }
+    std::vector<ValueId> leaving = data.outputs;
+    leaving.insert(leaving.end(), data.state_outputs.begin(), data.state_outputs.end());
+    const PlanRequest request{graph,   types, data.setup.targets, data.setup.fallback, leaving, *data.setup.ops,
+                              data.packed, ""};
+    auto plan = data.plans.get(request);
+    if (plan) {
+      data.placement = (*plan)->placement;
+      return {};
+    }
+    if (first.ok()) first = plan.status();
+    if (!open || plan.status().code() != Code::kInvalidArgument) break;
+  }
+  return first;
+}
+
+Status keep_values(Prepared::Data& data) {
+  const Graph& graph = data.graph();
+  for (const std::string& name : data.options.keep) {
+    const auto found = std::find_if(graph.values.begin(), graph.values.end(), [&](const Value& v) { return v.name == name; });
+    if (found == graph.values.end()) return invalid("keep: the program has no value '", name, "'");
+    data.outputs.push_back(static_cast<ValueId>(found - graph.values.begin()));
+    data.output_specs.push_back({name, found->type});
+  }
+  return {};
+}
+
+}  // namespace
+
+Prepared::Prepared() = default;
+Prepared::~Prepared() = default;
+
+Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options) {
+  if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
+  if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
+  Registry& all = registry();
+  const std::string key = key_of(options);
+  {
+    std::lock_guard lock(all.mutex);
+    std::erase_if(all.entries, [](const auto& e) { return e.prepared.expired(); });
+    for (const auto& entry : all.entries) {
+      if (entry.program != &program.data() || entry.options != key) continue;
+      if (auto alive = entry.prepared.lock()) return alive;
+    }
+  }
+  std::shared_ptr<Prepared> prepared(new Prepared);
+  prepared->data_ = std::make_unique<Data>(program, options);
+  Data& data = *prepared->data_;
+  PINNACE_ASSIGN(data.custom, CustomOps::create(options.ops));
+  PINNACE_ASSIGN(data.targets, parse_targets(options.target, options.precision, options.backends));
+  const bool has_cpu = std::any_of(data.targets.begin(), data.targets.end(),
+                                   [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
+  if (!has_cpu) data.targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}});
+  data.threads = options.threads ? options.threads : available_processors();
+  data.setup = {data.targets, options.fallback, &data.custom->table(), &data.packed, &data.plans,
+                static_cast<size_t>(options.plan_cache)};
+  const Graph& graph = data.graph();
+  data.outputs = graph.outputs;
+  data.output_specs.assign(program.outputs().begin(), program.outputs().end());
+  PINNACE_TRY(keep_values(data));
+  for (const State& s : graph.states) data.state_outputs.push_back(s.output);
+  PINNACE_TRY(plan_declared(data));
+  std::lock_guard lock(all.mutex);
+  all.entries.push_back({&program.data(), key, prepared});
+  return std::shared_ptr<const Prepared>(std::move(prepared));
+}
+
+const Program& Prepared::program() const { return data_->program; }
+const Options& Prepared::options() const { return data_->options; }
+std::vector<Placement> Prepared::placement() const { return data_->placement; }
+
+}  // namespace pinnace
