@@ -14,6 +14,13 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
     {.inputs = "i8[3]{scale 0.5, zero 0}{2,4,127};i8[3]{scale 0.25, zero 1}{1,5,127}",
      .expect = "i8[3]{scale 0.5, zero 0}{2,6,127}", .output_quantization = "scale 0.5, zero 0", .why = "dequantise, add, quantise, clamp"},
+    {.inputs = "f32{-3,1};f32{1,1}", .attributes = "activation=\"relu\"", .expect = "f32{0,2}", .why = "relu"},
+    {.inputs = "f32[4];f32[4]", .attributes = "activation=\"hard_sigmoid\", activation_params=[0.2,0.5]", .tolerance = {.abs = 2e-7f}, .why = "two parameters"},
+    {.inputs = "f32{-8,9};f32{0,0}", .attributes = "activation=\"leaky_relu\", activation_params=[0.125]", .expect = "f32{-1,9}", .why = "leaky"},
+    {.inputs = "f32[3]{-100,0,100};f32{0}", .attributes = "activation=\"sigmoid\"", .expect = "f32[3]{3.7835e-44,0.5,1}", .tolerance = {.abs = 1e-44f}, .why = "tails"},
+    {.inputs = "i8[3]{scale 1, zero 0}{-5,3,9};i8[3]{scale 1, zero 0}{0,0,0}", .attributes = "activation=\"clip\", activation_params=[0.,6.]",
+     .expect = "i8[3]{scale 1, zero 0}{0,3,6}", .output_quantization = "scale 1, zero 0", .why = "clip on stored integers"},
+    {.inputs = "i32{1};i32{2}", .attributes = "activation=\"relu\"", .expect = "error plain integers take none", .why = "activation on integers"},
 };
 PINNACE_CASES(add, kCases)
 }  // namespace pinnace::testing

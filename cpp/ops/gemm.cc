@@ -1,0 +1,92 @@
+// gemm: y = activation(alpha * a' b' + beta * c), with a' = a or its transpose, likewise b'.
+//   a  [M, K], or [K, M] with trans_a   floats; quantised i8 | u8 per tensor
+//   b  [K, N], or [N, K] with trans_b   as a; quantised i8 | u8 per tensor or per column of b' (axis 1, or 0 with trans_b)
+//   c  broadcasts to [M, N], optional   as a; quantised: i32, plain integers at scale s_a * s_b
+//   alpha, beta float, default 1; trans_a, trans_b int, default 0
+//   activation, activation_params: see activation.h; floats, and relu and clip on quantised types
+//   y  [M, N]  quantised: declared scale and zero point; alpha and beta must then be 1
+// Floats: sums in double over ascending k, one rounding. Quantised: int32 sum of (a - zero_a) (b - zero_b), plus c modulo
+// 2^32, then Requantize of product.h. Source: ONNX Gemm, opset 13, without its integer types; the activation is an addition.
+#include "ops/product.h"
+
+namespace pinnace {
+namespace {
+Result<TensorType> gemm_type(const NodeView& node) {
+  const TensorType &a = node.input(0), &b = node.input(1);
+  if (a.rank() != 2 || b.rank() != 2) return node.error("takes matrices: a is ", to_string(a), ", b is ", to_string(b));
+  const bool trans_a = node.attr_int("trans_a") != 0, trans_b = node.attr_int("trans_b") != 0;
+  const Dim M = a.shape[trans_a ? 1 : 0], K = a.shape[trans_a ? 0 : 1];
+  const Dim N = b.shape[trans_b ? 0 : 1], b_rows = b.shape[trans_b ? 1 : 0];
+  if (differ(K, b_rows)) {
+    return node.error("a ", to_string(a), " has rows of ", K.size, ", b ", to_string(b), " columns of ", b_rows.size,
+                      " (trans_a ", trans_a, ", trans_b ", trans_b, ")");
+  }
+  PINNACE_TRY(check_product(node, 0, 1, 2, trans_b ? 0 : 1, K.known() ? K : b_rows));
+  TensorType y{a.dtype, {M, N}, node.output_quantization(0)};
+  if (a.quantized() && (node.attr_float("alpha") != 1 || node.attr_float("beta") != 1)) {
+    return node.error("quantised types need alpha and beta 1, have ", node.attr_float("alpha"), " and ", node.attr_float("beta"));
+  }
+  if (node.has_input(2)) {
+    const Shape& c = node.input(2).shape;
+    bool fits = c.size() <= 2;
+    for (size_t i = 0; fits && i < c.size(); ++i) {
+      const Dim d = c[c.size() - 1 - i];
+      fits = (d.known() && d.size == 1) || !differ(d, y.shape[1 - i]);
+    }
+    if (!fits) return node.error("c ", to_string(node.input(2)), " does not broadcast to ", to_string(y));
+  }
+  PINNACE_TRY(check_activation(node, y));
+  return y;
+}
+
+Status gemm_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  const TensorView &a = in[0], &b = in[1], &y = out[0];
+  const bool trans_a = node.attr_int("trans_a") != 0, trans_b = node.attr_int("trans_b") != 0;
+  const int64_t M = y.dim(0), N = y.dim(1), K = a.dim(trans_a ? 0 : 1);
+  const bool has_c = in.size() > 2 && in[2].present();
+  // Element (row, n) of c lies at row * c_row + n * c_col.
+  const int64_t c_col = has_c && in[2].rank() > 0 && in[2].dim(-1) != 1 ? 1 : 0;
+  const int64_t c_row = has_c && in[2].rank() == 2 && in[2].dim(0) != 1 ? in[2].dim(1) : 0;
+  const int64_t a_row = trans_a ? 1 : K, a_col = trans_a ? M : 1;
+  const int64_t b_line = trans_b ? K : N;
+  PINNACE_ASSIGN(const Activation activation, parse_activation(node));
+  if (y.type->quantized()) {
+    const Requantize requantize(*a.type, *b.type, *y.type, activation);
+    return matrix_product<uint32_t>(
+        M, N, K, trans_b,
+        [&](int64_t row, uint32_t* to) { load_centered(a, row * a_row, a_col, K, requantize.x_zero, to); },
+        [&](int64_t line, uint32_t* to) {
+          load_centered(b, line * b_line, 1, b_line, 0, to);
+          for (int64_t i = 0; i < b_line; ++i) to[i] -= static_cast<uint32_t>(requantize.w_zero(trans_b ? line : i));
+        },
+        [&](int64_t row, const uint32_t* sums) {
+          for (int64_t n = 0; n < N; ++n) {
+            const uint32_t c = has_c ? static_cast<uint32_t>(in[2].data<int32_t>()[row * c_row + n * c_col]) : 0;
+            store_int(y, row * N + n, requantize(sums[n] + c, n));
+          }
+        });
+  }
+  const double alpha = node.attr_float("alpha"), beta = node.attr_float("beta");
+  PINNACE_ASSIGN(auto line, Scratch<double>::allocate(N, "gemm's row"));
+  PINNACE_ASSIGN(auto c, Scratch<double>::allocate(N, "gemm's c"));
+  std::fill_n(c.data(), N, 0.0);
+  return matrix_product<double>(
+      M, N, K, trans_b, [&](int64_t row, double* to) { load_line(a, row * a_row, a_col, K, to); },
+      [&](int64_t l, double* to) { load_line(b, l * b_line, 1, b_line, to); },
+      [&](int64_t row, const double* sums) {
+        if (has_c) load_line(in[2], row * c_row, c_col, N, c.data());
+        for (int64_t n = 0; n < N; ++n) line[n] = activation(alpha * sums[n] + (has_c ? beta * c[n] : 0));
+        store_line(y, row * N, 1, N, line.data());
+      });
+}
+}  // namespace
+
+constinit const OpDef gemm_op{
+    .name = "gemm",
+    .inputs = {{"a", kProductTypes}, {"b", kProductTypes}, {"c", kProductBias, 0, Arity::kOptional}},
+    .attrs = {float_attr("alpha", 1), float_attr("beta", 1), int_attr("trans_a", 0), int_attr("trans_b", 0),
+              kActivationAttr, kActivationParamsAttr},
+    .type = gemm_type,
+    .reference = gemm_reference,
+};
+}  // namespace pinnace

@@ -1,0 +1,64 @@
+// Reading and writing lines by element type; what quantised operands must satisfy.
+#include "ops/lines.h"
+
+#include <cmath>
+
+namespace pinnace {
+
+void load_line(const TensorView& t, int64_t first, int64_t step, int64_t count, double* to) {
+  if (t.type->quantized()) {
+    const ScaleZero p = scale_zero(*t.type);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<double>(dequantize(load_int(t, first + i * step), p));
+    return;
+  }
+  visit(t.dtype(), [&](auto zero) {
+    const auto* from = t.data<decltype(zero)>() + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<double>(widen(from[i * step]));
+  });
+}
+
+void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count, const double* from) {
+  if (t.type->quantized()) {
+    const ScaleZero p = scale_zero(*t.type);
+    const IntRange range = int_range(t.dtype());
+    for (int64_t i = 0; i < count; ++i) store_int(t, first + i * step, quantize(static_cast<float>(from[i]), p, range));
+    return;
+  }
+  visit(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* to = t.data<T>() + first;
+    for (int64_t i = 0; i < count; ++i) to[i * step] = static_cast<T>(from[i]);
+  });
+}
+
+void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t count, int32_t zero, uint32_t* to) {
+  const auto run = [&](const auto* from) {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<uint32_t>(static_cast<int32_t>(from[i * step]) - zero);
+  };
+  t.dtype() == DType::kI8 ? run(t.data<int8_t>() + first) : run(t.data<uint8_t>() + first);
+}
+
+Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype, std::string_view what) {
+  if (q.axis >= 0 || q.block != 0 || q.scales.size() != 1 || q.zero_points.size() != 1) {
+    return node.error(what, " must be quantised per tensor, has ", q.scales.size(), " scales on axis ", q.axis);
+  }
+  const IntRange range = int_range(dtype);
+  if (!(q.scales[0] > 0) || std::isinf(q.scales[0])) return node.error("scale ", q.scales[0], " of ", what, " is not positive and finite");
+  if (q.zero_points[0] < range.min || q.zero_points[0] > range.max) {
+    return node.error("zero point ", q.zero_points[0], " of ", what, " is outside ", dtype_name(dtype));
+  }
+  return {};
+}
+
+Status check_quantized(const NodeView& node, int input) {
+  const TensorType& x = node.input(input);
+  if (kFloats >> static_cast<int>(x.dtype) & 1) return {};
+  const std::string_view name = node.op().inputs[static_cast<size_t>(input)].name;
+  if (!x.quantized()) return node.error(name, " is ", to_string(x), "; integers must be quantised");
+  PINNACE_TRY(check_per_tensor(node, *x.quantization, x.dtype, name));
+  const auto y = node.output_quantization(0);
+  if (!y) return node.error("the output of a quantised input needs a declared quantisation");
+  return check_per_tensor(node, *y, x.dtype, "the output");
+}
+
+}  // namespace pinnace

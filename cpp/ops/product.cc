@@ -1,0 +1,84 @@
+// Types of product operands and the rounding of quantised sums.
+#include "ops/product.h"
+
+#include <cmath>
+#include <limits>
+
+namespace pinnace {
+namespace {
+/// Largest magnitude of q - zero for any stored q.
+int64_t largest(DType dtype, std::span<const int32_t> zeros) {
+  const IntRange range = int_range(dtype);
+  int64_t most = 0;
+  for (int64_t zero : zeros) most = std::max({most, zero - range.min, range.max - zero});
+  return most;
+}
+}  // namespace
+
+Status check_sum_length(const NodeView& node, int64_t length, int64_t largest_x, int64_t largest_w) {
+  const int64_t product = largest_x * largest_w;
+  if (product > 0 && length > INT32_MAX / product) {
+    return node.error("sums of ", length, " products of magnitude up to ", product, " could leave int32");
+  }
+  return {};
+}
+
+Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int w_axis, Dim length) {
+  const TensorType &x = node.input(x_at), &w = node.input(w_at);
+  const auto name = [&](int i) { return node.op().inputs[static_cast<size_t>(i)].name; };
+  if (kFloats >> static_cast<int>(x.dtype) & 1) {
+    if (w.dtype != x.dtype) return node.error(name(w_at), " is ", to_string(w), ", must be ", dtype_name(x.dtype), " as ", name(x_at));
+    if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != x.dtype) {
+      return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be ", dtype_name(x.dtype), " as ", name(x_at));
+    }
+    return {};
+  }
+  PINNACE_TRY(check_quantized(node, x_at));
+  if (w.dtype != DType::kI8 && w.dtype != DType::kU8) {
+    return node.error(name(w_at), " is ", to_string(w), ", must be i8 or u8 beside a quantised ", name(x_at));
+  }
+  if (!w.quantized()) return node.error(name(w_at), " is ", to_string(w), "; integers must be quantised");
+  const Quantization& q = *w.quantization;
+  if (q.axis < 0) {
+    PINNACE_TRY(check_per_tensor(node, q, w.dtype, name(w_at)));
+  } else {
+    const Dim channels = q.axis < w.rank() ? w.shape[static_cast<size_t>(q.axis)] : Dim(0);
+    if (q.axis != w_axis || q.block != 0 || q.scales.size() != q.zero_points.size() ||
+        (channels.known() && static_cast<size_t>(channels.size) != q.scales.size())) {
+      return node.error(name(w_at), " may have one scale, or one per index of axis ", w_axis, "; it has ", q.scales.size(),
+                        " on axis ", q.axis, " of ", to_string(w));
+    }
+    for (size_t i = 0; i < q.scales.size(); ++i) {
+      PINNACE_TRY(check_per_tensor(node, {{q.scales[i]}, {q.zero_points[i]}, -1, 0}, w.dtype, name(w_at)));
+    }
+  }
+  if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != DType::kI32) {
+    return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be i32 beside a quantised ", name(x_at));
+  }
+  for (float scale : q.scales) {
+    const double m = static_cast<double>(scale_zero(x).scale) * scale / node.output_quantization(0)->scales[0];
+    if (m > std::numeric_limits<float>::max()) return node.error("scales give a multiplier of ", m, ", more than f32 holds");
+  }
+  if (!length.known()) return {};
+  return check_sum_length(node, length.size, largest(x.dtype, x.quantization->zero_points), largest(w.dtype, q.zero_points));
+}
+
+Requantize::Requantize(const TensorType& x, const TensorType& w, const TensorType& y, const Activation& activation)
+    : w_zeros(w.quantization->zero_points),
+      x_zero(scale_zero(x).zero),
+      y_zero(scale_zero(y).zero),
+      range(activation_range(activation, y)) {
+  for (float scale : w.quantization->scales) {
+    m.push_back(static_cast<float>(static_cast<double>(scale_zero(x).scale) * static_cast<double>(scale) /
+                                   static_cast<double>(scale_zero(y).scale)));
+  }
+}
+
+int32_t Requantize::operator()(uint32_t sum, int64_t channel) const {
+  const float real = static_cast<float>(static_cast<int32_t>(sum)) * m[m.size() > 1 ? static_cast<size_t>(channel) : 0];
+  const double q = std::nearbyint(static_cast<double>(real)) + y_zero;  // the default mode is half to even
+  const double above = q < range.min ? range.min : q;  // not std::clamp: a clip may have min > max, where max wins
+  return static_cast<int32_t>(above > range.max ? range.max : above);
+}
+
+}  // namespace pinnace
