@@ -138,7 +138,7 @@ def _has_ops() -> bool:
 # torch.compile. It is a function with a body because torch.jit.script compiles it.
 for _name, _module in list(sys.modules.items()):
     if _name.startswith("torchvision") and hasattr(_module, "_has_ops"):
-        _module._has_ops = _has_ops
+        vars(_module)["_has_ops"] = _has_ops
 
 
 def patch_for_export(model: Any = None) -> None:
@@ -165,7 +165,7 @@ def patch_for_export(model: Any = None) -> None:
     ) -> Tensor:
         # Every region on every level, then a choice: more work than sorting regions by level, but of known shape.
         rois = poolers._convert_to_roi_format(boxes)
-        level_of = mapper(boxes) if len(x_filtered) > 1 else None
+        level_of: Any = mapper(boxes) if len(x_filtered) > 1 else None
         out: Tensor | None = None
         for level, (features, scale) in enumerate(zip(x_filtered, scales, strict=True)):
             pooled = torch.ops.torchvision.roi_align(features, rois, scale, *output_size, sampling_ratio, False)

@@ -173,8 +173,7 @@ class SelfAttention(nn.Module):
             return t.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
         y = F.scaled_dot_product_attention(split(self.query(x)), split(self.key(x)), split(self.value(x)), bias)
-        out: Tensor = self.out(y.transpose(1, 2).flatten(2))
-        return out
+        return self.out(y.transpose(1, 2).flatten(2))
 
 
 class EncoderLayer(nn.Module):
@@ -190,8 +189,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
         x = self.attention_norm(x + self.attention(x, bias))
-        out: Tensor = self.norm(x + self.down(F.gelu(self.up(x))))
-        return out
+        return self.norm(x + self.down(F.gelu(self.up(x))))
 
 
 class Encoder(nn.Module):

@@ -31,9 +31,7 @@ def test_seed_decides_weights_and_leaves_global_state_alone() -> None:
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize(("name", "outputs"), [("lstm", 3), ("gru", 2)])
 def test_recurrent_options(name: str, outputs: int, batch_first: bool, bidirectional: bool) -> None:
-    module, inputs = zoo.build(
-        name, batch=2, steps=5, hidden=8, batch_first=batch_first, bidirectional=bidirectional
-    )
+    module, inputs = zoo.build(name, batch=2, steps=5, hidden=8, batch_first=batch_first, bidirectional=bidirectional)
     result = module(**inputs)
     assert len(result) == outputs
     assert list(result[0].shape) == ([2, 5] if batch_first else [5, 2]) + [16 if bidirectional else 8]
