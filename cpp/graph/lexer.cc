@@ -75,7 +75,7 @@ bool Lexer::skip_number() {
   }
   if (!is_digit(peek())) return false;
   while (is_digit(peek())) ++at_;
-  if (peek() == '.' && is_digit(peek(1))) {
+  if (peek() == '.' && peek(1) != '.') {  // "1..8" is a range
     ++at_;
     while (is_digit(peek())) ++at_;
   }
