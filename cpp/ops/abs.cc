@@ -28,7 +28,7 @@ Status abs_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef abs_op{
+PINNACE_OP(abs){
     .name = "abs",
     .inputs = {{"x", kNumbers}},
     .type = same_type,

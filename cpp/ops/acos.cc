@@ -14,7 +14,7 @@ Status acos_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef acos_op{
+PINNACE_OP(acos){
     .name = "acos",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status acosh_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef acosh_op{
+PINNACE_OP(acosh){
     .name = "acosh",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -61,7 +61,7 @@ Status adaptive_average_pool_reference(const NodeView&, std::span<const TensorVi
 }
 }  // namespace
 
-constinit const OpDef adaptive_average_pool_op{
+PINNACE_OP(adaptive_average_pool){
     .name = "adaptive_average_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {required_attr("output_size", AttrKind::kInts)},

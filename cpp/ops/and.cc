@@ -13,7 +13,7 @@ Status and_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef and_op{
+PINNACE_OP(and){
     .name = "and",
     .inputs = {{"a", kBool}, {"b", kBool}},
     .type = binary_type,

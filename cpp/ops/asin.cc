@@ -14,7 +14,7 @@ Status asin_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef asin_op{
+PINNACE_OP(asin){
     .name = "asin",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

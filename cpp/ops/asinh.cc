@@ -14,7 +14,7 @@ Status asinh_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef asinh_op{
+PINNACE_OP(asinh){
     .name = "asinh",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status atan_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef atan_op{
+PINNACE_OP(atan){
     .name = "atan",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

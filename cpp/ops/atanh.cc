@@ -14,7 +14,7 @@ Status atanh_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef atanh_op{
+PINNACE_OP(atanh){
     .name = "atanh",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

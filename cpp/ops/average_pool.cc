@@ -41,7 +41,7 @@ Status average_pool_reference(const NodeView& node, std::span<const TensorView> 
 }
 }  // namespace
 
-constinit const OpDef average_pool_op{
+PINNACE_OP(average_pool){
     .name = "average_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {kAutoPadAttr, kCeilModeAttr, int_attr("count_include_pad", 0), kDilationsAttr, kKernelShapeAttr, kPadsAttr, kStridesAttr},

@@ -40,7 +40,7 @@ Status batch_normalization_reference(const NodeView& node, std::span<const Tenso
 }
 }  // namespace
 
-constinit const OpDef batch_normalization_op{
+PINNACE_OP(batch_normalization){
     .name = "batch_normalization",
     .inputs = {{"x", kFloats}, {"scale", kFloats, 'S'}, {"b", kFloats, 'S'}, {"mean", kFloats, 'M'}, {"var", kFloats, 'M'}},
     .attrs = {float_attr("epsilon", 1e-5)},

@@ -31,7 +31,7 @@ Status bit_shift_reference(const NodeView& node, std::span<const TensorView> in,
 }
 }  // namespace
 
-constinit const OpDef bit_shift_op{
+PINNACE_OP(bit_shift){
     .name = "bit_shift",
     .inputs = {{"x", kInts, 'T'}, {"y", kInts, 'T'}},
     .attrs = {required_attr("direction", AttrKind::kString)},

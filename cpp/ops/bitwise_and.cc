@@ -20,7 +20,7 @@ Status bitwise_and_reference(const NodeView&, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef bitwise_and_op{
+PINNACE_OP(bitwise_and){
     .name = "bitwise_and",
     .inputs = {{"a", kInts, 'T'}, {"b", kInts, 'T'}},
     .type = bitwise_and_type,

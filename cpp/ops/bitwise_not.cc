@@ -20,7 +20,7 @@ Status bitwise_not_reference(const NodeView&, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef bitwise_not_op{
+PINNACE_OP(bitwise_not){
     .name = "bitwise_not",
     .inputs = {{"x", kInts}},
     .type = bitwise_not_type,

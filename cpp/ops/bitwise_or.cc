@@ -20,7 +20,7 @@ Status bitwise_or_reference(const NodeView&, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef bitwise_or_op{
+PINNACE_OP(bitwise_or){
     .name = "bitwise_or",
     .inputs = {{"a", kInts, 'T'}, {"b", kInts, 'T'}},
     .type = bitwise_or_type,

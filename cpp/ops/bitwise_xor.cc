@@ -20,7 +20,7 @@ Status bitwise_xor_reference(const NodeView&, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef bitwise_xor_op{
+PINNACE_OP(bitwise_xor){
     .name = "bitwise_xor",
     .inputs = {{"a", kInts, 'T'}, {"b", kInts, 'T'}},
     .type = bitwise_xor_type,

@@ -60,7 +60,7 @@ Status cast_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef cast_op{
+PINNACE_OP(cast){
     .name = "cast",
     .inputs = {{"x", kAny | kI4 | kU4}},
     .attrs = {required_attr("to", AttrKind::kString)},

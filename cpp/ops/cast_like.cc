@@ -14,7 +14,7 @@ Status cast_like_reference(const NodeView&, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef cast_like_op{
+PINNACE_OP(cast_like){
     .name = "cast_like",
     .inputs = {{"x", kAny | kI4 | kU4}, {"target_type", kAny | kI4 | kU4}},
     .type = cast_like_type,

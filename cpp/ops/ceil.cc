@@ -14,7 +14,7 @@ Status ceil_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef ceil_op{
+PINNACE_OP(ceil){
     .name = "ceil",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -16,7 +16,7 @@ Status celu_reference(const NodeView& node, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef celu_op{
+PINNACE_OP(celu){
     .name = "celu",
     .inputs = {{"x", kReals}},
     .attrs = {float_attr("alpha", 1.0)},

@@ -48,7 +48,7 @@ Status clip_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef clip_op{
+PINNACE_OP(clip){
     .name = "clip",
     .inputs = {{"x", kNumbers}, {"min", kNumbers, 0, Arity::kOptional}, {"max", kNumbers, 0, Arity::kOptional}},
     .type = clip_type,

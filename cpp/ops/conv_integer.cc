@@ -46,7 +46,7 @@ Status conv_integer_reference(const NodeView& node, std::span<const TensorView> 
 }
 }  // namespace
 
-constinit const OpDef conv_integer_op{
+PINNACE_OP(conv_integer){
     .name = "conv_integer",
     .inputs = {{"x", kI8 | kU8, 'X'},
                {"w", kI8 | kU8, 'W'},

@@ -160,7 +160,7 @@ Status conv_transpose_reference(const NodeView& node, std::span<const TensorView
 }
 }  // namespace
 
-constinit const OpDef conv_transpose_op{
+PINNACE_OP(conv_transpose){
     .name = "conv_transpose",
     .inputs = {{"x", kProductTypes}, {"w", kProductTypes}, {"bias", kProductBias, 0, Arity::kOptional}},
     .attrs = {kAutoPadAttr, kDilationsAttr, int_attr("group", 1), ints_attr("kernel_shape"), ints_attr("output_padding"),

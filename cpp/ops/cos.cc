@@ -14,7 +14,7 @@ Status cos_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef cos_op{
+PINNACE_OP(cos){
     .name = "cos",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status cosh_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef cosh_op{
+PINNACE_OP(cosh){
     .name = "cosh",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

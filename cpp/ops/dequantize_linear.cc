@@ -50,7 +50,7 @@ Status dequantize_linear_reference(const NodeView& node, std::span<const TensorV
 }
 }  // namespace
 
-constinit const OpDef dequantize_linear_op{
+PINNACE_OP(dequantize_linear){
     .name = "dequantize_linear",
     .inputs = {{"x", kQuantized | kI32, 'T'},
                {"scale", kF32 | kF16 | kBF16},

@@ -29,7 +29,7 @@ Status div_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef div_op{
+PINNACE_OP(div){
     .name = "div",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = binary_type,

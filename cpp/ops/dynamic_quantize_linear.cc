@@ -40,7 +40,7 @@ Status dynamic_quantize_linear_reference(const NodeView&, std::span<const Tensor
 }
 }  // namespace
 
-constinit const OpDef dynamic_quantize_linear_op{
+PINNACE_OP(dynamic_quantize_linear){
     .name = "dynamic_quantize_linear",
     .inputs = {{"x", kF32}},
     .min_outputs = 3,

@@ -16,7 +16,7 @@ Status elu_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef elu_op{
+PINNACE_OP(elu){
     .name = "elu",
     .inputs = {{"x", kReals}},
     .attrs = {float_attr("alpha", 1.0)},

@@ -19,7 +19,7 @@ Status equal_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef equal_op{
+PINNACE_OP(equal){
     .name = "equal",
     .inputs = {{"a", kAny, 'T'}, {"b", kAny, 'T'}},
     .type = compare_type,

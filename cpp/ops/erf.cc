@@ -14,7 +14,7 @@ Status erf_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef erf_op{
+PINNACE_OP(erf){
     .name = "erf",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status exp_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef exp_op{
+PINNACE_OP(exp){
     .name = "exp",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status floor_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef floor_op{
+PINNACE_OP(floor){
     .name = "floor",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

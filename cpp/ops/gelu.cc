@@ -28,7 +28,7 @@ Status gelu_reference(const NodeView& node, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef gelu_op{
+PINNACE_OP(gelu){
     .name = "gelu",
     .inputs = {{"x", kReals}},
     .attrs = {string_attr("approximate", "none")},

@@ -28,7 +28,7 @@ Status global_average_pool_reference(const NodeView&, std::span<const TensorView
 }
 }  // namespace
 
-constinit const OpDef global_average_pool_op{
+PINNACE_OP(global_average_pool){
     .name = "global_average_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .type = global_average_pool_type,

@@ -39,7 +39,7 @@ Status global_max_pool_reference(const NodeView&, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef global_max_pool_op{
+PINNACE_OP(global_max_pool){
     .name = "global_max_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .type = global_max_pool_type,

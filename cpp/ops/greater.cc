@@ -18,7 +18,7 @@ Status greater_reference(const NodeView&, std::span<const TensorView> in, std::s
 }
 }  // namespace
 
-constinit const OpDef greater_op{
+PINNACE_OP(greater){
     .name = "greater",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,

@@ -19,7 +19,7 @@ Status greater_or_equal_reference(const NodeView&, std::span<const TensorView> i
 }
 }  // namespace
 
-constinit const OpDef greater_or_equal_op{
+PINNACE_OP(greater_or_equal){
     .name = "greater_or_equal",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,

@@ -43,7 +43,7 @@ Status group_normalization_reference(const NodeView& node, std::span<const Tenso
 }
 }  // namespace
 
-constinit const OpDef group_normalization_op{
+PINNACE_OP(group_normalization){
     .name = "group_normalization",
     .inputs = {{"x", kFloats, 'T'}, {"scale", kFloats, 'T'}, {"bias", kFloats, 'T'}},
     .attrs = {float_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::kInt), string_attr("stash_type", "f32")},

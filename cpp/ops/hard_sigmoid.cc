@@ -15,7 +15,7 @@ Status hard_sigmoid_reference(const NodeView& node, std::span<const TensorView> 
 }
 }  // namespace
 
-constinit const OpDef hard_sigmoid_op{
+PINNACE_OP(hard_sigmoid){
     .name = "hard_sigmoid",
     .inputs = {{"x", kReals}},
     .attrs = {float_attr("alpha", 0.2f), float_attr("beta", 0.5)},

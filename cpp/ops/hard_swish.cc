@@ -12,7 +12,7 @@ Status hard_swish_reference(const NodeView&, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef hard_swish_op{
+PINNACE_OP(hard_swish){
     .name = "hard_swish",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -34,7 +34,7 @@ Status hardmax_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef hardmax_op{
+PINNACE_OP(hardmax){
     .name = "hardmax",
     .inputs = {{"x", kFloats}},
     .attrs = {int_attr("axis", -1)},

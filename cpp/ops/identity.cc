@@ -24,7 +24,7 @@ Status identity_reference(const NodeView&, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef identity_op{
+PINNACE_OP(identity){
     .name = "identity",
     .inputs = {{"x", kAny | kI4 | kU4}},
     .type = identity_type,

@@ -37,7 +37,7 @@ Status instance_normalization_reference(const NodeView& node, std::span<const Te
 }
 }  // namespace
 
-constinit const OpDef instance_normalization_op{
+PINNACE_OP(instance_normalization){
     .name = "instance_normalization",
     .inputs = {{"x", kFloats, 'T'}, {"scale", kFloats, 'T'}, {"b", kFloats, 'T'}},
     .attrs = {float_attr("epsilon", 1e-5)},

@@ -24,7 +24,7 @@ Status is_inf_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef is_inf_op{
+PINNACE_OP(is_inf){
     .name = "is_inf",
     .inputs = {{"x", kFloats}},
     .attrs = {int_attr("detect_negative", 1), int_attr("detect_positive", 1)},

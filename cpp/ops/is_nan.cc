@@ -16,7 +16,7 @@ Status is_nan_reference(const NodeView&, std::span<const TensorView> in, std::sp
 }
 }  // namespace
 
-constinit const OpDef is_nan_op{
+PINNACE_OP(is_nan){
     .name = "is_nan",
     .inputs = {{"x", kFloats}},
     .type = is_nan_type,

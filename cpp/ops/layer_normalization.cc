@@ -73,7 +73,7 @@ Status layer_normalization_reference(const NodeView& node, std::span<const Tenso
 }
 }  // namespace
 
-constinit const OpDef layer_normalization_op{
+PINNACE_OP(layer_normalization){
     .name = "layer_normalization",
     .inputs = {{"x", kFloats, 'T'}, {"scale", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional}},
     .attrs = {int_attr("axis", -1), float_attr("epsilon", 1e-5), string_attr("stash_type", "f32")},

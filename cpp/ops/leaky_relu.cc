@@ -14,7 +14,7 @@ Status leaky_relu_reference(const NodeView& node, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef leaky_relu_op{
+PINNACE_OP(leaky_relu){
     .name = "leaky_relu",
     .inputs = {{"x", kReals}},
     .attrs = {float_attr("alpha", 0.01f)},

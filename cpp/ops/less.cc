@@ -18,7 +18,7 @@ Status less_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef less_op{
+PINNACE_OP(less){
     .name = "less",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,

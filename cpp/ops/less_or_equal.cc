@@ -19,7 +19,7 @@ Status less_or_equal_reference(const NodeView&, std::span<const TensorView> in, 
 }
 }  // namespace
 
-constinit const OpDef less_or_equal_op{
+PINNACE_OP(less_or_equal){
     .name = "less_or_equal",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,

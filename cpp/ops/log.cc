@@ -14,7 +14,7 @@ Status log_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef log_op{
+PINNACE_OP(log){
     .name = "log",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

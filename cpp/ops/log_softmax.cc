@@ -34,7 +34,7 @@ Status log_softmax_reference(const NodeView& node, std::span<const TensorView> i
 }
 }  // namespace
 
-constinit const OpDef log_softmax_op{
+PINNACE_OP(log_softmax){
     .name = "log_softmax",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {int_attr("axis", -1)},

@@ -35,7 +35,7 @@ Status lp_normalization_reference(const NodeView& node, std::span<const TensorVi
 }
 }  // namespace
 
-constinit const OpDef lp_normalization_op{
+PINNACE_OP(lp_normalization){
     .name = "lp_normalization",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {int_attr("axis", -1), int_attr("p", 2)},

@@ -40,7 +40,7 @@ Status lp_pool_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef lp_pool_op{
+PINNACE_OP(lp_pool){
     .name = "lp_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelShapeAttr, int_attr("p", 2), kPadsAttr, kStridesAttr},

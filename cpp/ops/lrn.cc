@@ -40,7 +40,7 @@ Status lrn_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef lrn_op{
+PINNACE_OP(lrn){
     .name = "lrn",
     .inputs = {{"x", kFloats}},
     .attrs = {float_attr("alpha", 1e-4), float_attr("beta", 0.75), float_attr("bias", 1), required_attr("size", AttrKind::kInt)},

@@ -61,7 +61,7 @@ Status mat_mul_integer_reference(const NodeView&, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef mat_mul_integer_op{
+PINNACE_OP(mat_mul_integer){
     .name = "mat_mul_integer",
     .inputs = {{"a", kI8 | kU8, 'A'},
                {"b", kI8 | kU8, 'B'},

@@ -21,7 +21,7 @@ Status max_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef max_op{
+PINNACE_OP(max){
     .name = "max",
     .inputs = {{"x", kNumbers, 'T', Arity::kVariadic}},
     .type = variadic_type,

@@ -61,7 +61,7 @@ Status max_pool_reference(const NodeView& node, std::span<const TensorView> in, 
 }
 }  // namespace
 
-constinit const OpDef max_pool_op{
+PINNACE_OP(max_pool){
     .name = "max_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelShapeAttr, kPadsAttr, int_attr("storage_order", 0), kStridesAttr},

@@ -16,7 +16,7 @@ Status mean_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef mean_op{
+PINNACE_OP(mean){
     .name = "mean",
     .inputs = {{"x", kFloats, 'T', Arity::kVariadic}},
     .type = variadic_type,

@@ -49,7 +49,7 @@ Status mean_variance_normalization_reference(const NodeView& node, std::span<con
 }
 }  // namespace
 
-constinit const OpDef mean_variance_normalization_op{
+PINNACE_OP(mean_variance_normalization){
     .name = "mean_variance_normalization",
     .inputs = {{"x", kFloats}},
     .attrs = {ints_attr("axes")},

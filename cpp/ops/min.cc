@@ -21,7 +21,7 @@ Status min_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef min_op{
+PINNACE_OP(min){
     .name = "min",
     .inputs = {{"x", kNumbers, 'T', Arity::kVariadic}},
     .type = variadic_type,

@@ -15,7 +15,7 @@ Status mish_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef mish_op{
+PINNACE_OP(mish){
     .name = "mish",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

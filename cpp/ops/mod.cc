@@ -45,7 +45,7 @@ Status mod_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef mod_op{
+PINNACE_OP(mod){
     .name = "mod",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .attrs = {int_attr("fmod", 0)},

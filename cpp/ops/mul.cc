@@ -26,7 +26,7 @@ Status mul_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef mul_op{
+PINNACE_OP(mul){
     .name = "mul",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = binary_type,

@@ -29,7 +29,7 @@ Status neg_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef neg_op{
+PINNACE_OP(neg){
     .name = "neg",
     .inputs = {{"x", kFloats | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16)}},
     .type = neg_type,

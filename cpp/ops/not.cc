@@ -12,7 +12,7 @@ Status not_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef not_op{
+PINNACE_OP(not){
     .name = "not",
     .inputs = {{"x", kBool}},
     .type = same_type,

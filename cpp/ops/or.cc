@@ -13,7 +13,7 @@ Status or_reference(const NodeView&, std::span<const TensorView> in, std::span<c
 }
 }  // namespace
 
-constinit const OpDef or_op{
+PINNACE_OP(or){
     .name = "or",
     .inputs = {{"a", kBool}, {"b", kBool}},
     .type = binary_type,

@@ -53,7 +53,7 @@ Status pow_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef pow_op{
+PINNACE_OP(pow){
     .name = "pow",
     .inputs = {{"x", kNumbers}, {"y", kNumbers}},
     .type = pow_type,

@@ -40,7 +40,7 @@ Status prelu_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef prelu_op{
+PINNACE_OP(prelu){
     .name = "prelu",
     .inputs = {{"x", kNumbers, 'T'}, {"slope", kNumbers, 'T'}},
     .type = prelu_type,

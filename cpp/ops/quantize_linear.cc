@@ -84,7 +84,7 @@ Status quantize_linear_reference(const NodeView& node, std::span<const TensorVie
 }
 }  // namespace
 
-constinit const OpDef quantize_linear_op{
+PINNACE_OP(quantize_linear){
     .name = "quantize_linear",
     .inputs = {{"x", kF32 | kF16 | kBF16 | kI32},
                {"scale", kF32 | kF16 | kBF16},

@@ -12,7 +12,7 @@ Status reciprocal_reference(const NodeView&, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef reciprocal_op{
+PINNACE_OP(reciprocal){
     .name = "reciprocal",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

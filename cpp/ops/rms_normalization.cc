@@ -43,7 +43,7 @@ Status rms_normalization_reference(const NodeView& node, std::span<const TensorV
 }
 }  // namespace
 
-constinit const OpDef rms_normalization_op{
+PINNACE_OP(rms_normalization){
     .name = "rms_normalization",
     .inputs = {{"x", kFloats}, {"scale", kFloats}},
     .attrs = {int_attr("axis", -1), float_attr("epsilon", 1e-5), string_attr("stash_type", "f32")},

@@ -14,7 +14,7 @@ Status round_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef round_op{
+PINNACE_OP(round){
     .name = "round",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

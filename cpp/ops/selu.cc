@@ -18,7 +18,7 @@ Status selu_reference(const NodeView& node, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef selu_op{
+PINNACE_OP(selu){
     .name = "selu",
     .inputs = {{"x", kReals}},
     .attrs = {float_attr("alpha", 1.67326319217681884765625), float_attr("gamma", 1.05070102214813232421875)},

@@ -21,7 +21,7 @@ Status shrink_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef shrink_op{
+PINNACE_OP(shrink){
     .name = "shrink",
     .inputs = {{"x", kNumbers}},
     .attrs = {float_attr("bias", 0), float_attr("lambd", 0.5)},

@@ -14,7 +14,7 @@ Status sigmoid_reference(const NodeView&, std::span<const TensorView> in, std::s
 }
 }  // namespace
 
-constinit const OpDef sigmoid_op{
+PINNACE_OP(sigmoid){
     .name = "sigmoid",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -22,7 +22,7 @@ Status sign_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef sign_op{
+PINNACE_OP(sign){
     .name = "sign",
     .inputs = {{"x", kNumbers}},
     .type = same_type,

@@ -14,7 +14,7 @@ Status silu_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef silu_op{
+PINNACE_OP(silu){
     .name = "silu",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

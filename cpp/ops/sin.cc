@@ -14,7 +14,7 @@ Status sin_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef sin_op{
+PINNACE_OP(sin){
     .name = "sin",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

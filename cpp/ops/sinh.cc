@@ -13,7 +13,7 @@ Status sinh_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef sinh_op{
+PINNACE_OP(sinh){
     .name = "sinh",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -33,7 +33,7 @@ Status softmax_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef softmax_op{
+PINNACE_OP(softmax){
     .name = "softmax",
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .attrs = {int_attr("axis", -1)},

@@ -14,7 +14,7 @@ Status softplus_reference(const NodeView&, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef softplus_op{
+PINNACE_OP(softplus){
     .name = "softplus",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status softsign_reference(const NodeView&, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef softsign_op{
+PINNACE_OP(softsign){
     .name = "softsign",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status sqrt_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef sqrt_op{
+PINNACE_OP(sqrt){
     .name = "sqrt",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -26,7 +26,7 @@ Status sub_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef sub_op{
+PINNACE_OP(sub){
     .name = "sub",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = binary_type,

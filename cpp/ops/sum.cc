@@ -15,7 +15,7 @@ Status sum_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef sum_op{
+PINNACE_OP(sum){
     .name = "sum",
     .inputs = {{"x", kFloats, 'T', Arity::kVariadic}},
     .type = variadic_type,

@@ -14,7 +14,7 @@ Status tan_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef tan_op{
+PINNACE_OP(tan){
     .name = "tan",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -14,7 +14,7 @@ Status tanh_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef tanh_op{
+PINNACE_OP(tanh){
     .name = "tanh",
     .inputs = {{"x", kReals}},
     .type = real_function_type,

@@ -15,7 +15,7 @@ Status thresholded_relu_reference(const NodeView& node, std::span<const TensorVi
 }
 }  // namespace
 
-constinit const OpDef thresholded_relu_op{
+PINNACE_OP(thresholded_relu){
     .name = "thresholded_relu",
     .inputs = {{"x", kReals}},
     .attrs = {float_attr("alpha", 1.0)},

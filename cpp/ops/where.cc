@@ -52,7 +52,7 @@ Status where_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef where_op{
+PINNACE_OP(where){
     .name = "where",
     .inputs = {{"condition", kBool}, {"x", kAny, 'T'}, {"y", kAny, 'T'}},
     .type = where_type,

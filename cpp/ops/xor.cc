@@ -13,7 +13,7 @@ Status xor_reference(const NodeView&, std::span<const TensorView> in, std::span<
 }
 }  // namespace
 
-constinit const OpDef xor_op{
+PINNACE_OP(xor){
     .name = "xor",
     .inputs = {{"a", kBool}, {"b", kBool}},
     .type = binary_type,
