@@ -62,8 +62,6 @@ endfunction()
 function(pinnace_host_dependencies target)
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
   find_package(Protobuf REQUIRED)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(LIBZIP REQUIRED libzip)
   execute_process(
     COMMAND ${Python_EXECUTABLE} -c
             "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('onnx').origin).parent / 'onnx.proto')"
@@ -88,6 +86,7 @@ endfunction()
 
 function(pinnace_host_link target scope)
   find_package(simdjson REQUIRED)
+  find_package(PkgConfig REQUIRED)
   pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
   find_package(Protobuf REQUIRED)
   target_link_libraries(${target} ${scope} protobuf::libprotobuf-lite simdjson::simdjson PkgConfig::LIBZIP)

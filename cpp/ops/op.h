@@ -221,6 +221,12 @@ struct OpDef {
   const void* context = nullptr;
 };
 
+/// PINNACE_OP(relu){.name = "relu", …}; defines relu_op. The declaration before it gives the constant external linkage,
+/// by which op.cc finds what ops.inc lists.
+#define PINNACE_OP(op)            \
+  extern const OpDef op##_op; \
+  constinit const OpDef op##_op
+
 /// The operator of that name, or null. The list is ops.inc.
 const OpDef* find_op(std::string_view name);
 /// All operators in alphabetical order.
