@@ -210,7 +210,7 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
 }
 }  // namespace
 
-constinit const OpDef attention_op{
+PINNACE_OP(attention){
     .name = "attention",
     .inputs = {{"q", kFloats, 'T'}, {"k", kFloats, 'T'}, {"v", kFloats, 'V'}, {"attn_mask", kFloats | kBool, 0, Arity::kOptional},
                {"past_key", kFloats, 'T', Arity::kOptional}, {"past_value", kFloats, 'V', Arity::kOptional},

@@ -48,7 +48,7 @@ Status gru_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef gru_op{
+PINNACE_OP(gru){
     .name = "gru",
     .inputs = {{"x", kFloats, 'T'}, {"w", kFloats, 'T'}, {"r", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional},
                {"sequence_lens", kI32, 0, Arity::kOptional}, {"initial_h", kFloats, 'T', Arity::kOptional}},

@@ -39,7 +39,7 @@ Status if_types(const NodeView& node, std::span<TensorType> out) {
 }
 }  // namespace
 
-constinit const OpDef if_op{
+PINNACE_OP(if){
     .name = "if",
     .inputs = {{"cond", kBool}, {"captured", kEvery, 0, Arity::kVariadic}},
     .attrs = {required_attr("else_branch", AttrKind::kGraph), required_attr("then_branch", AttrKind::kGraph)},

@@ -88,7 +88,7 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
 }
 }  // namespace
 
-constinit const OpDef loop_op{
+PINNACE_OP(loop){
     .name = "loop",
     .inputs = {{"trip_count", kI64, 0, Arity::kOptional}, {"cond", kBool, 0, Arity::kOptional}, {"values", kEvery, 0, Arity::kVariadic}},
     .attrs = {required_attr("body", AttrKind::kGraph), required_attr("carried", AttrKind::kInt)},

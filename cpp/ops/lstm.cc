@@ -42,7 +42,7 @@ Status lstm_reference(const NodeView& node, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef lstm_op{
+PINNACE_OP(lstm){
     .name = "lstm",
     .inputs = {{"x", kFloats, 'T'}, {"w", kFloats, 'T'}, {"r", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional},
                {"sequence_lens", kI32, 0, Arity::kOptional}, {"initial_h", kFloats, 'T', Arity::kOptional},

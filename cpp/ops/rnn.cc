@@ -29,7 +29,7 @@ Status rnn_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef rnn_op{
+PINNACE_OP(rnn){
     .name = "rnn",
     .inputs = {{"x", kFloats, 'T'}, {"w", kFloats, 'T'}, {"r", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional},
                {"sequence_lens", kI32, 0, Arity::kOptional}, {"initial_h", kFloats, 'T', Arity::kOptional}},
