@@ -243,13 +243,19 @@ Result<std::vector<TensorType>> infer_node(const NodeView& node);
 
 /// The shape that `a` and `b` broadcast to (numpy's rule); unknown and symbolic sizes are kept where they decide.
 Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape& b);
-/// Shape rule of elementwise operators with one input: the input's type (with the declared quantisation).
+/// Inputs [first, last) that are there and output 0 are all quantised per tensor, or none of them is quantised.
+Status check_quantized(const NodeView& node, int first, int last);
+/// For operators that have no meaning on quantised types: no input and no output is quantised.
+Status refuse_quantized(const NodeView& node);
+/// Shape rule of elementwise operators with one input: the input's type, with the declared quantisation; check_quantized.
 Result<TensorType> same_type(const NodeView& node);
-/// Shape rule of elementwise operators: inputs [first, last) broadcast; element type of input `first`.
+/// Shape rule of elementwise operators: inputs [first, last) broadcast; element type of input `first`; check_quantized.
 Result<TensorType> broadcast_type(const NodeView& node, int first, int last);
 /// As broadcast_type over inputs 0 and 1.
 Result<TensorType> binary_type(const NodeView& node);
-/// As binary_type, element type bool.
+/// As broadcast_type over all inputs of a variadic operator, of which there must be one or more.
+Result<TensorType> variadic_type(const NodeView& node);
+/// Inputs 0 and 1 broadcast, element type bool. Both are quantised per tensor or neither is.
 Result<TensorType> compare_type(const NodeView& node);
 
 }  // namespace pinnace
