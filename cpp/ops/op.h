@@ -113,6 +113,7 @@ struct KnownInt {
 };
 
 struct OpDef;
+class OpTable;  // ops/infer.h
 
 /// One node as shape rules, reference code and kernels see it: attributes with defaults filled in, types of the inputs,
 /// and contents of inputs as far as they are known.
@@ -128,6 +129,9 @@ class NodeView {
 
   const Node& node() const { return node_; }
   const OpDef& op() const { return op_; }
+  /// Operators that nested graphs of this node may use beside the built-in ones; null if there are none. Borrowed.
+  const OpTable* ops() const { return ops_; }
+  void set_ops(const OpTable* ops) { ops_ = ops; }
   int input_count() const { return static_cast<int>(types_.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   bool has_input(int i) const { return i < input_count() && types_[static_cast<size_t>(i)] != nullptr; }
@@ -180,6 +184,7 @@ class NodeView {
   std::span<const void* const> data_;
   std::span<const TensorType* const> declared_;
   std::span<const std::vector<KnownInt>* const> known_;
+  const OpTable* ops_ = nullptr;
 };
 
 /// Type of the only output. Inputs' arity and element types and the attributes' kinds were checked against the schema.
