@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all bench lint notebooks soak wheel clean
+.PHONY: help setup build install demo test test-all bench lint format notebooks soak wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +41,9 @@ bench: build ## side by side with other engines
 
 lint: build ## format, clang-tidy on what changed, ruff, mypy
 	@scripts/lint.sh
+
+format: setup ## lays all code out as lint wants it
+	@scripts/lint.sh --fix
 
 notebooks: install ## runs every notebook
 	@$(PYTHON) scripts/run_notebooks.py

@@ -2,6 +2,7 @@
 # Checks the look of all code, and what clang-tidy finds in the C++ that changed. Every check runs; any finding fails.
 # clang-tidy needs build/release (its compile commands and generated headers) and takes part of a minute a file, so it
 # reads only what changed against main (or the last commit, on main itself), within LINT_TIDY_SECONDS.
+# `lint.sh --fix` formats all code and applies what ruff can repair, and checks nothing.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -30,12 +31,19 @@ changed_base() {
   git rev-parse --verify --quiet HEAD~1
 }
 
-format() {
+format() { # options of clang-format...
   local sources
   mapfile -t sources < <(tracked '*.cc' '*.h')
   ((${#sources[@]})) || return 0
-  clang-format-19 --dry-run -Werror --ferror-limit=20 "${sources[@]}"
+  clang-format-19 "$@" "${sources[@]}"
 }
+
+if [[ ${1-} == --fix ]]; then
+  format -i
+  "$python" -m ruff check --quiet --fix .
+  "$python" -m ruff format --quiet .
+  exit
+fi
 
 tidy() {
   local base file sources=() known=build/release/compile_commands.json deadline=$((SECONDS + tidy_seconds)) left status=0 unread=()
@@ -70,7 +78,7 @@ types() {
   "$python" -m mypy "${targets[@]}"
 }
 
-check clang-format format
+check clang-format format --dry-run -Werror --ferror-limit=20
 check ruff "$python" -m ruff check --quiet .
 check "ruff format" "$python" -m ruff format --check --quiet .
 check mypy types
