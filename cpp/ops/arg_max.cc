@@ -14,7 +14,7 @@ Status arg_max_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef arg_max_op{
+PINNACE_OP(arg_max){
     .name = "arg_max",
     .inputs = {{"x", kNumbers}},
     .attrs = kArgReduceAttrs,

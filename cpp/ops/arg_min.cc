@@ -14,7 +14,7 @@ Status arg_min_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef arg_min_op{
+PINNACE_OP(arg_min){
     .name = "arg_min",
     .inputs = {{"x", kNumbers}},
     .attrs = kArgReduceAttrs,

@@ -60,7 +60,7 @@ Status compress_reference(const NodeView& node, std::span<const TensorView> in, 
 }
 }  // namespace
 
-constinit const OpDef compress_op{
+PINNACE_OP(compress){
     .name = "compress",
     .inputs = {{"x", kAny}, {"condition", kBool}},
     .attrs = {int_attr("axis", kFlat)},

@@ -65,7 +65,7 @@ Status concat_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef concat_op{
+PINNACE_OP(concat){
     .name = "concat",
     .inputs = {{"x", kAny, 'T'}, {"more", kAny, 'T', Arity::kVariadic}},
     .attrs = {required_attr("axis", AttrKind::kInt)},

@@ -45,7 +45,7 @@ Status constant_of_shape_reference(const NodeView& node, std::span<const TensorV
 }
 }  // namespace
 
-constinit const OpDef constant_of_shape_op{
+PINNACE_OP(constant_of_shape){
     .name = "constant_of_shape",
     .inputs = {{"shape", kI64}},
     .attrs = {string_attr("dtype", "f32"), float_attr("value", 0), int_attr("int_value", 0)},

@@ -41,7 +41,7 @@ Status cum_sum_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef cum_sum_op{
+PINNACE_OP(cum_sum){
     .name = "cum_sum",
     .inputs = {{"x", kNumbers}, {"axis", kIndices}},
     .attrs = {int_attr("exclusive", 0), int_attr("reverse", 0)},

@@ -40,7 +40,7 @@ Status depth_to_space_reference(const NodeView& node, std::span<const TensorView
 }
 }  // namespace
 
-constinit const OpDef depth_to_space_op{
+PINNACE_OP(depth_to_space){
     .name = "depth_to_space",
     .inputs = {{"x", kAny}},
     .attrs = {required_attr("blocksize", AttrKind::kInt), string_attr("mode", "DCR")},

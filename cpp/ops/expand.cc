@@ -37,7 +37,7 @@ Status expand_reference(const NodeView&, std::span<const TensorView> in, std::sp
 }
 }  // namespace
 
-constinit const OpDef expand_op{
+PINNACE_OP(expand){
     .name = "expand",
     .inputs = {{"x", kAny}, {"shape", kI64}},
     .type = expand_type,

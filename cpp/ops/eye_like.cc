@@ -33,7 +33,7 @@ Status eye_like_reference(const NodeView& node, std::span<const TensorView>, std
 }
 }  // namespace
 
-constinit const OpDef eye_like_op{
+PINNACE_OP(eye_like){
     .name = "eye_like",
     .inputs = {{"x", kAny}},
     .attrs = {int_attr("k", 0), string_attr("dtype", "")},

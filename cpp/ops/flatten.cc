@@ -24,7 +24,7 @@ Status flatten_reference(const NodeView&, std::span<const TensorView> in, std::s
 }
 }  // namespace
 
-constinit const OpDef flatten_op{
+PINNACE_OP(flatten){
     .name = "flatten",
     .inputs = {{"x", kAny}},
     .attrs = {int_attr("axis", 1)},

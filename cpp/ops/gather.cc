@@ -36,7 +36,7 @@ Status gather_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef gather_op{
+PINNACE_OP(gather){
     .name = "gather",
     .inputs = {{"x", kAny}, {"indices", kIndices}},
     .attrs = {int_attr("axis", 0)},

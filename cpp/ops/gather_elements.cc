@@ -47,7 +47,7 @@ Status gather_elements_reference(const NodeView& node, std::span<const TensorVie
 }
 }  // namespace
 
-constinit const OpDef gather_elements_op{
+PINNACE_OP(gather_elements){
     .name = "gather_elements",
     .inputs = {{"x", kAny}, {"indices", kIndices}},
     .attrs = {int_attr("axis", 0)},

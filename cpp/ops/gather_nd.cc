@@ -54,7 +54,7 @@ Status gather_nd_reference(const NodeView& node, std::span<const TensorView> in,
 }
 }  // namespace
 
-constinit const OpDef gather_nd_op{
+PINNACE_OP(gather_nd){
     .name = "gather_nd",
     .inputs = {{"x", kAny}, {"indices", kIndices}},
     .attrs = {int_attr("batch_dims", 0)},

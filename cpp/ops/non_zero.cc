@@ -46,7 +46,7 @@ Status non_zero_reference(const NodeView&, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef non_zero_op{
+PINNACE_OP(non_zero){
     .name = "non_zero",
     .inputs = {{"x", kAny}},
     .type = non_zero_type,

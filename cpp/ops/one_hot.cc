@@ -62,7 +62,7 @@ Status one_hot_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 }  // namespace
 
-constinit const OpDef one_hot_op{
+PINNACE_OP(one_hot){
     .name = "one_hot",
     .inputs = {{"indices", kNumbers}, {"depth", kNumbers}, {"values", kAny}},
     .attrs = {int_attr("axis", -1)},

@@ -126,7 +126,7 @@ Status pad_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef pad_op{
+PINNACE_OP(pad){
     .name = "pad",
     .inputs = {{"x", kAny, 'T'},
                {"pads", kI64},

@@ -54,7 +54,7 @@ Status range_reference(const NodeView&, std::span<const TensorView> in, std::spa
 }
 }  // namespace
 
-constinit const OpDef range_op{
+PINNACE_OP(range){
     .name = "range",
     .inputs = {{"start", kNumbers, 'T'}, {"limit", kNumbers, 'T'}, {"delta", kNumbers, 'T'}},
     .type = range_type,

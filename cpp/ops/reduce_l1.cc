@@ -22,7 +22,7 @@ Status reduce_l1_reference(const NodeView& node, std::span<const TensorView> in,
 }
 }  // namespace
 
-constinit const OpDef reduce_l1_op{
+PINNACE_OP(reduce_l1){
     .name = "reduce_l1",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

@@ -18,7 +18,7 @@ Status reduce_l2_reference(const NodeView& node, std::span<const TensorView> in,
 }
 }  // namespace
 
-constinit const OpDef reduce_l2_op{
+PINNACE_OP(reduce_l2){
     .name = "reduce_l2",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

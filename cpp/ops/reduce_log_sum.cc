@@ -18,7 +18,7 @@ Status reduce_log_sum_reference(const NodeView& node, std::span<const TensorView
 }
 }  // namespace
 
-constinit const OpDef reduce_log_sum_op{
+PINNACE_OP(reduce_log_sum){
     .name = "reduce_log_sum",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

@@ -22,7 +22,7 @@ Status reduce_log_sum_exp_reference(const NodeView& node, std::span<const Tensor
 }
 }  // namespace
 
-constinit const OpDef reduce_log_sum_exp_op{
+PINNACE_OP(reduce_log_sum_exp){
     .name = "reduce_log_sum_exp",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

@@ -17,7 +17,7 @@ Status reduce_max_reference(const NodeView& node, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef reduce_max_op{
+PINNACE_OP(reduce_max){
     .name = "reduce_max",
     .inputs = reduce_inputs(kAny),
     .attrs = kReduceAttrs,

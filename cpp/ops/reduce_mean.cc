@@ -18,7 +18,7 @@ Status reduce_mean_reference(const NodeView& node, std::span<const TensorView> i
 }
 }  // namespace
 
-constinit const OpDef reduce_mean_op{
+PINNACE_OP(reduce_mean){
     .name = "reduce_mean",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

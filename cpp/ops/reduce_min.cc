@@ -17,7 +17,7 @@ Status reduce_min_reference(const NodeView& node, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef reduce_min_op{
+PINNACE_OP(reduce_min){
     .name = "reduce_min",
     .inputs = reduce_inputs(kAny),
     .attrs = kReduceAttrs,

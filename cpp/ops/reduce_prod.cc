@@ -18,7 +18,7 @@ Status reduce_prod_reference(const NodeView& node, std::span<const TensorView> i
 }
 }  // namespace
 
-constinit const OpDef reduce_prod_op{
+PINNACE_OP(reduce_prod){
     .name = "reduce_prod",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

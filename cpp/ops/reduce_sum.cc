@@ -18,7 +18,7 @@ Status reduce_sum_reference(const NodeView& node, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef reduce_sum_op{
+PINNACE_OP(reduce_sum){
     .name = "reduce_sum",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

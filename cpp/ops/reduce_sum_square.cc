@@ -18,7 +18,7 @@ Status reduce_sum_square_reference(const NodeView& node, std::span<const TensorV
 }
 }  // namespace
 
-constinit const OpDef reduce_sum_square_op{
+PINNACE_OP(reduce_sum_square){
     .name = "reduce_sum_square",
     .inputs = reduce_inputs(kNumbers),
     .attrs = kReduceAttrs,

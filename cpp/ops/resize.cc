@@ -268,7 +268,7 @@ Status resize_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef resize_op{
+PINNACE_OP(resize){
     .name = "resize",
     .inputs = {{"x", kAny},
                {"roi", kFloats, 0, Arity::kOptional},

@@ -51,7 +51,7 @@ Status reverse_sequence_reference(const NodeView& node, std::span<const TensorVi
 }
 }  // namespace
 
-constinit const OpDef reverse_sequence_op{
+PINNACE_OP(reverse_sequence){
     .name = "reverse_sequence",
     .inputs = {{"x", kAny}, {"lengths", kIndices}},
     .attrs = {int_attr("batch_axis", 1), int_attr("time_axis", 0)},

@@ -50,7 +50,7 @@ Status scatter_elements_reference(const NodeView& node, std::span<const TensorVi
 }
 }  // namespace
 
-constinit const OpDef scatter_elements_op{
+PINNACE_OP(scatter_elements){
     .name = "scatter_elements",
     .inputs = {{"data", kAny, 'T'}, {"indices", kIndices}, {"updates", kAny, 'T'}},
     .attrs = {int_attr("axis", 0), string_attr("reduction", "none")},

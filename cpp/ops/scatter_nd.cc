@@ -48,7 +48,7 @@ Status scatter_nd_reference(const NodeView& node, std::span<const TensorView> in
 }
 }  // namespace
 
-constinit const OpDef scatter_nd_op{
+PINNACE_OP(scatter_nd){
     .name = "scatter_nd",
     .inputs = {{"data", kAny, 'T'}, {"indices", kIndices}, {"updates", kAny, 'T'}},
     .attrs = {string_attr("reduction", "none")},

@@ -31,7 +31,7 @@ Status shape_reference(const NodeView& node, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef shape_op{
+PINNACE_OP(shape){
     .name = "shape",
     .inputs = {{"x", kAny}},
     .attrs = {int_attr("start", 0), int_attr("end", kToTheEnd)},

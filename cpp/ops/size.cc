@@ -14,7 +14,7 @@ Status size_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef size_op{
+PINNACE_OP(size){
     .name = "size",
     .inputs = {{"x", kAny}},
     .type = size_type,

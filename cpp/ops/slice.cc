@@ -134,7 +134,7 @@ Status slice_reference(const NodeView& node, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef slice_op{
+PINNACE_OP(slice){
     .name = "slice",
     .inputs = {{"x", kAny},
                {"starts", kIndices, 'I'},

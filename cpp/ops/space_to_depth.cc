@@ -32,7 +32,7 @@ Status space_to_depth_reference(const NodeView& node, std::span<const TensorView
 }
 }  // namespace
 
-constinit const OpDef space_to_depth_op{
+PINNACE_OP(space_to_depth){
     .name = "space_to_depth",
     .inputs = {{"x", kAny}},
     .attrs = {required_attr("blocksize", AttrKind::kInt)},

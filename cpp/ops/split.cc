@@ -71,7 +71,7 @@ Status split_reference(const NodeView& node, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef split_op{
+PINNACE_OP(split){
     .name = "split",
     .inputs = {{"x", kAny}, {"split", kI64, 0, Arity::kOptional}},
     .attrs = {int_attr("axis", 0), int_attr("num_outputs", 0)},

@@ -42,7 +42,7 @@ Status squeeze_reference(const NodeView&, std::span<const TensorView> in, std::s
 }
 }  // namespace
 
-constinit const OpDef squeeze_op{
+PINNACE_OP(squeeze){
     .name = "squeeze",
     .inputs = {{"x", kAny}, {"axes", kI64, 0, Arity::kOptional}},
     .type = squeeze_type,

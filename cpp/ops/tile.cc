@@ -42,7 +42,7 @@ Status tile_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef tile_op{
+PINNACE_OP(tile){
     .name = "tile",
     .inputs = {{"x", kAny}, {"repeats", kI64}},
     .type = tile_type,

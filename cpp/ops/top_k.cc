@@ -61,7 +61,7 @@ Status top_k_reference(const NodeView& node, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef top_k_op{
+PINNACE_OP(top_k){
     .name = "top_k",
     .inputs = {{"x", kNumbers}, {"k", kIndices}},
     .attrs = {int_attr("axis", -1), int_attr("largest", 1), int_attr("sorted", 1)},

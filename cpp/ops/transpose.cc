@@ -45,7 +45,7 @@ Status transpose_reference(const NodeView& node, std::span<const TensorView> in,
 }
 }  // namespace
 
-constinit const OpDef transpose_op{
+PINNACE_OP(transpose){
     .name = "transpose",
     .inputs = {{"x", kAny}},
     .attrs = {ints_attr("perm")},

@@ -33,7 +33,7 @@ Status trilu_reference(const NodeView& node, std::span<const TensorView> in, std
 }
 }  // namespace
 
-constinit const OpDef trilu_op{
+PINNACE_OP(trilu){
     .name = "trilu",
     .inputs = {{"x", kAny}, {"k", kI64, 0, Arity::kOptional}},
     .attrs = {int_attr("upper", 1)},

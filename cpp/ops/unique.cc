@@ -131,7 +131,7 @@ Status unique_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
-constinit const OpDef unique_op{
+PINNACE_OP(unique){
     .name = "unique",
     .inputs = {{"x", kAny}},
     .attrs = {int_attr("axis", kFlat), int_attr("sorted", 1)},

@@ -30,7 +30,7 @@ Status unsqueeze_reference(const NodeView&, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef unsqueeze_op{
+PINNACE_OP(unsqueeze){
     .name = "unsqueeze",
     .inputs = {{"x", kAny}, {"axes", kI64}},
     .type = unsqueeze_type,
