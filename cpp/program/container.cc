@@ -99,8 +99,8 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   const uint64_t total = file.bytes.size();
   FileHeader header;
   // A short file with the wrong first bytes is no .pnc file; one with the right ones was cut off.
-  const size_t compared = std::min<size_t>(total, kMagic.size());
-  if (total == 0 || std::memcmp(file.bytes.data(), kMagic.data(), compared) != 0) {
+  const size_t compared = std::min<size_t>(total, sizeof kProgramMagic);
+  if (total == 0 || std::memcmp(file.bytes.data(), kProgramMagic, compared) != 0) {
     return file.corrupt(0, "F-2", total == 0 ? "the file is empty" : "this is not a .pnc file: it does not start with 89 50 4e 43 0d 0a 1a 0a");
   }
   if (total < sizeof header) return file.corrupt(total, "F-1", "the file ends after ", total, " bytes, inside the header of ", sizeof header);
@@ -148,6 +148,12 @@ uint64_t SectionContent::size() const {
   return bytes;
 }
 
+uint64_t container_size(std::span<const SectionContent> contents) {
+  uint64_t end = sizeof(FileHeader) + contents.size() * sizeof(SectionEntry);
+  for (const SectionContent& content : contents) end = aligned_size(end) + content.size();
+  return end;
+}
+
 Result<Buffer> write_container(std::span<const SectionContent> contents) {
   if (contents.size() > kMaxSections) {
     return invalid("a file has at most ", kMaxSections, " sections, not ", contents.size());
@@ -160,6 +166,7 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
     table[i].bytes = contents[i].size();
     end = table[i].offset + table[i].bytes;
   }
+  assert(end == container_size(contents));
   PINNACE_ASSIGN(Buffer file, Buffer::allocate(end, "the bytes of a program"));
   uint64_t at = sizeof(FileHeader) + table.size() * sizeof(SectionEntry);  // all before is written last
   const auto append = [&](std::span<const std::byte> bytes, uint64_t offset) {
@@ -175,6 +182,7 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
                                            : hash64({file.data() + table[i].offset, table[i].bytes});
   }
   FileHeader header;
+  std::memcpy(header.magic, kProgramMagic, sizeof kProgramMagic);
   header.sections = static_cast<uint32_t>(table.size());
   header.file_bytes = end;
   header.hash = header_hash(header, std::as_bytes(std::span(table)));

@@ -2,7 +2,6 @@
 // docs/file_format.md has the bytes and the rules; every rule's number appears beside its check, here or in decode.cc.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,21 +12,20 @@
 #include <pinnace/program.h>
 
 #include "base/memory.h"
+#include "program/program_data.h"
 
 namespace pinnace {
 
 // Headers and weights are used in place, in the order in which they are stored.
 static_assert(std::endian::native == std::endian::little, "a .pnc file is little-endian and is mapped, not converted");
 
-/// The bytes of PNG's signature have proved themselves: no text, and damaged by whatever changes line ends or bit 7.
-inline constexpr std::array<uint8_t, 8> kMagic = {0x89, 'P', 'N', 'C', '\r', '\n', 0x1a, '\n'};
 /// A file of a newer version is refused. A newer minor version reads all older ones; a newer major version may not.
 inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 0;
 /// More than this many sections are refused: 32 bytes each, read before any hash is known to be right.
 inline constexpr uint32_t kMaxSections = 4096;
 
 struct FileHeader {
-  std::array<uint8_t, 8> magic = kMagic;
+  uint8_t magic[8] = {};
   uint16_t major = kFormatMajor;
   uint16_t minor = kFormatMinor;
   uint32_t sections = 0;
@@ -96,6 +94,8 @@ struct SectionContent {
   uint64_t size() const;
 };
 
+/// The bytes of the file that write_container gives.
+uint64_t container_size(std::span<const SectionContent> sections);
 /// Lays the sections out in the given order and writes header and table. The same sections give the same bytes.
 Result<Buffer> write_container(std::span<const SectionContent> sections);
 
