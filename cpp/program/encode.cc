@@ -12,6 +12,11 @@
 namespace pinnace {
 namespace {
 
+/// A graph of a million nodes fits.
+constexpr uint64_t kMaxBytes = uint64_t(256) << 20;
+/// Graphs that share nested ones can be exponentially large when written out.
+constexpr size_t kMaxGraphs = 65536;
+
 class Encoder {
  public:
   Result<EncodedGraph> run(const Graph& graph) {
@@ -25,8 +30,9 @@ class Encoder {
       model_.symbols.push_back(std::make_unique<format::SymbolT>(std::move(to)));
     }
     encode(graph);
-    if (bytes_ > (uint64_t(1) << 30)) {
-      return unsupported("graph '", graph.name, "' takes ", bytes_, " bytes beside its weights, a file holds at most 1 GiB");
+    if (too_large()) {
+      return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes, " bytes beside its weights, or has more than ",
+                         kMaxGraphs, " nested graphs");
     }
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(format::Model::Pack(builder, &model_));
@@ -34,6 +40,8 @@ class Encoder {
   }
 
  private:
+  bool too_large() const { return bytes_ > kMaxBytes || model_.graphs.size() > kMaxGraphs; }
+
   /// Nested graphs are numbered where a node mentions them: each after the graph of its node.
   uint32_t encode(const Graph& from) {
     const auto index = static_cast<uint32_t>(model_.graphs.size());
@@ -54,7 +62,10 @@ class Encoder {
       state->initial = std::make_unique<format::Span>(span(*s.initial));
       to.states.push_back(std::move(state));
     }
-    for (const auto& n : from.nodes) to.nodes.push_back(node(*n));
+    for (const auto& n : from.nodes) {
+      if (too_large()) break;
+      to.nodes.push_back(node(*n));
+    }
     return index;
   }
 
