@@ -7,13 +7,14 @@ function(pinnace_sources variable)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/${folder}/*.cc)
     list(APPEND found ${files})
   endforeach()
-  # One object per family and instruction set: flags for that object only.
+  # One object per family and instruction set: flags for that object only. Their float32 loops may fuse multiply and add;
+  # integer kernels, which promise bits, have no such pair.
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     foreach(file ${found})
       if(file MATCHES "_avx2\\.cc$")
-        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-ffp-contract=fast")
       elseif(file MATCHES "_avx512\\.cc$")
-        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512;-mprefer-vector-width=512;-ffp-contract=fast")
       endif()
     endforeach()
   endif()
@@ -62,8 +63,6 @@ endfunction()
 function(pinnace_host_dependencies target)
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
   find_package(Protobuf REQUIRED)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(LIBZIP REQUIRED libzip)
   execute_process(
     COMMAND ${Python_EXECUTABLE} -c
             "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('onnx').origin).parent / 'onnx.proto')"
@@ -88,6 +87,7 @@ endfunction()
 
 function(pinnace_host_link target scope)
   find_package(simdjson REQUIRED)
+  find_package(PkgConfig REQUIRED)
   pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
   find_package(Protobuf REQUIRED)
   target_link_libraries(${target} ${scope} protobuf::libprotobuf-lite simdjson::simdjson PkgConfig::LIBZIP)

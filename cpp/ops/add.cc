@@ -46,7 +46,7 @@ Status add_reference(const NodeView& node, std::span<const TensorView> in, std::
 }
 }  // namespace
 
-constinit const OpDef add_op{
+PINNACE_OP(add){
     .name = "add",
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .attrs = {kActivationAttr, kActivationParamsAttr},

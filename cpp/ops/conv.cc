@@ -57,7 +57,7 @@ Status conv_reference(const NodeView& node, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef conv_op{
+PINNACE_OP(conv){
     .name = "conv",
     .inputs = {{"x", kProductTypes}, {"w", kProductTypes}, {"bias", kProductBias, 0, Arity::kOptional}},
     .attrs = {kAutoPadAttr, kDilationsAttr, int_attr("group", 1), ints_attr("kernel_shape"), kPadsAttr, kStridesAttr,

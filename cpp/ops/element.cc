@@ -30,6 +30,36 @@ int StridedLoop::add_strides(std::vector<int64_t> strides) {
   return static_cast<int>(strides_.size()) - 1;
 }
 
+BroadcastRows::BroadcastRows(const Shape& out, std::span<const TensorView> operands)
+    : rows_(Shape()), step_(operands.size(), -1) {
+  const auto advances = [&](const TensorView& operand, size_t d) -> int64_t {
+    const Shape& from = operand.type->shape;
+    const size_t lead = out.size() - from.size();
+    return d >= lead && from[d - lead].size == out[d].size ? 1 : 0;
+  };
+  // Takes dimensions into the row from the last one on, as long as all operands go on alike.
+  size_t outer = out.size();
+  for (; outer > 0; --outer) {
+    const size_t d = outer - 1;
+    if (out[d].size == 1) continue;
+    bool alike = true;
+    for (size_t k = 0; k < operands.size(); ++k) alike &= step_[k] < 0 || step_[k] == advances(operands[k], d);
+    if (!alike) break;
+    for (size_t k = 0; k < operands.size(); ++k) step_[k] = advances(operands[k], d);
+    count_ *= out[d].size;
+  }
+  rows_ = StridedLoop(Shape(out.begin(), out.begin() + static_cast<ptrdiff_t>(outer)));
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (step_[k] < 0) step_[k] = 0;
+    const Shape& from = operands[k].type->shape;
+    const std::vector<int64_t> own = row_major_strides(from);
+    const size_t lead = out.size() - from.size();
+    std::vector<int64_t> strides(outer, 0);
+    for (size_t d = lead; d < outer; ++d) strides[d] = from[d - lead].size == 1 ? 0 : own[d - lead];
+    rows_.add_strides(std::move(strides));
+  }
+}
+
 IntRange int_range(DType dtype) {
   switch (dtype) {
     case DType::kI4: return {-8, 7};
@@ -43,7 +73,10 @@ IntRange int_range(DType dtype) {
 }
 
 int32_t load_int(const TensorView& t, int64_t i) {
+  const auto nibble = [&] { return t.data<uint8_t>()[i / 2] >> (i % 2 * 4) & 15; };
   switch (t.dtype()) {
+    case DType::kI4: return (nibble() ^ 8) - 8;  // sign-extends
+    case DType::kU4: return nibble();
     case DType::kI8: return t.data<int8_t>()[i];
     case DType::kU8: return t.data<uint8_t>()[i];
     case DType::kI16: return t.data<int16_t>()[i];
@@ -54,6 +87,16 @@ int32_t load_int(const TensorView& t, int64_t i) {
 
 void store_int(const TensorView& t, int64_t i, int32_t value) {
   switch (t.dtype()) {
+    case DType::kI4:
+    case DType::kU4: {
+      uint8_t& byte = t.data<uint8_t>()[i / 2];
+      if (i % 2) {
+        byte = static_cast<uint8_t>((byte & 15) | (value & 15) << 4);
+      } else {
+        byte = static_cast<uint8_t>((i + 1 < t.elements() ? byte & 0xf0 : 0) | (value & 15));
+      }
+      break;
+    }
     case DType::kI8: t.data<int8_t>()[i] = static_cast<int8_t>(value); break;
     case DType::kU8: t.data<uint8_t>()[i] = static_cast<uint8_t>(value); break;
     case DType::kI16: t.data<int16_t>()[i] = static_cast<int16_t>(value); break;

@@ -40,6 +40,21 @@ auto visit_float(DType dtype, F&& f) {
   }
 }
 
+/// The same for integers of 8 to 64 bits only.
+template <class F>
+auto visit_int(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kI8: return f(int8_t{});
+    case DType::kU8: return f(uint8_t{});
+    case DType::kI16: return f(int16_t{});
+    case DType::kU16: return f(uint16_t{});
+    case DType::kI32: return f(int32_t{});
+    case DType::kU32: return f(uint32_t{});
+    case DType::kU64: return f(uint64_t{});
+    default: assert(dtype == DType::kI64); return f(int64_t{});
+  }
+}
+
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
@@ -61,15 +76,74 @@ T narrow(Wide<T> x) {
   return static_cast<T>(x);
 }
 
+/// The low bits of the result of unsigned arithmetic, which wraps where signed arithmetic would be undefined.
+template <class T>
+T wrap(uint64_t x) {
+  return static_cast<T>(x);
+}
+
+/// x as R. Float to integer truncates; what R cannot hold, NaN included, gives what x86-64 and with it numpy and
+/// PyTorch give: types of up to 32 bits take the low bits of the int32 result, u32 those of the int64 result, where a
+/// result outside int32 (int64) is that type's smallest value; u64 holds [2^63, 2^64) too. Integer to integer takes the
+/// low bits. To bool: false for 0 and -0, else true. To floats: rounded once, half to even, also from 64-bit integers.
+template <class R, class T>
+R convert(T x) {
+  if constexpr (std::is_same_v<R, bool>) {
+    return widen(x) != Wide<T>{};
+  } else if constexpr (std::is_same_v<R, T>) {
+    return x;
+  } else if constexpr (is_float<T> && is_float<R>) {
+    return narrow<R>(widen(x));
+  } else if constexpr (is_float<T>) {
+    const double v = widen(x);
+    if constexpr (sizeof(R) <= 4 && !std::is_same_v<R, uint32_t>) {
+      return static_cast<R>(v > -0x1p31 - 1 && v < 0x1p31 ? static_cast<int32_t>(v) : INT32_MIN);
+    } else {
+      if (std::is_same_v<R, uint64_t> && v >= 0x1p63 && v < 0x1p64) return static_cast<R>(static_cast<uint64_t>(v));
+      return static_cast<R>(v >= -0x1p63 && v < 0x1p63 ? static_cast<int64_t>(v) : INT64_MIN);
+    }
+  } else if constexpr (std::is_same_v<R, Half> || std::is_same_v<R, BFloat16>) {
+    bool negative = false;
+    if constexpr (std::is_signed_v<T>) negative = x < 0;
+    uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+    // Beyond 53 bits double would round first: the low 11 bits are gathered in one that keeps the direction.
+    if (magnitude >> 53) magnitude = (magnitude & ~uint64_t{0x7ff}) | ((magnitude & 0x7ff) ? 0x800 : 0);
+    const auto real = static_cast<double>(magnitude);
+    return R(negative ? -real : real);
+  } else {
+    return static_cast<R>(x);
+  }
+}
+
+/// x limited to [low, high]; NaN passes through.
+inline double limit(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+/// The larger and the smaller of two; the first where they are equal, NaN where either is NaN.
+template <class T>
+T larger(T a, T b) {
+  return a != a || b != b ? (a != a ? a : b) : a < b ? b : a;
+}
+template <class T>
+T smaller(T a, T b) {
+  return a != a || b != b ? (a != a ? a : b) : b < a ? b : a;
+}
+
+/// out[i] = f(in[i]) for elements of type A in and R out; f takes a Wide<A> and gives what converts to R. `out` may be
+/// `in`.
+template <class A, class R, class F>
+void map_elements(const TensorView& in, const TensorView& out, F f) {
+  const int64_t count = out.elements();
+  const A* x = in.data<A>();
+  R* y = out.data<R>();
+  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<R>(f(widen(x[i])));
+}
+
 /// out[i] = f(in[i]) for float types, in double. `out` may be `in`.
 template <class F>
 Status map_floats(const TensorView& in, const TensorView& out, F f) {
   return visit_float(out.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const int64_t count = out.elements();
-    const T* x = in.data<T>();
-    T* y = out.data<T>();
-    for (int64_t i = 0; i < count; ++i) y[i] = narrow<T>(f(widen(x[i])));
+    map_elements<T, T>(in, out, f);
     return Status();
   });
 }
@@ -112,16 +186,75 @@ class StridedLoop {
 /// Row-major strides of a concrete shape, in elements.
 std::vector<int64_t> row_major_strides(const Shape& shape);
 
-/// out = f(a, b) with broadcasting; A is the inputs' element type, R the output's. f takes and gives Wide values.
+/// An elementwise loop with broadcasting, cut into rows along which each operand either advances element by element or
+/// stays. Equal shapes and scalars give a single row, [N,C,H,W] with [C,1,1] gives N * C of them.
+class BroadcastRows {
+ public:
+  BroadcastRows(const Shape& out, std::span<const TensorView> operands);
+  /// f(first, count, at, step): elements [first, first + count) of the output, in order; the j-th of them takes element
+  /// at[k] + j * step[k] of operand k. step is 0 or 1.
+  template <class F>
+  void run(F f) const {
+    if (count_ == 0) return;
+    rows_.run([&](int64_t row, const int64_t* at) { f(row * count_, count_, at, step_.data()); });
+  }
+
+ private:
+  StridedLoop rows_;
+  int64_t count_ = 1;
+  std::vector<int64_t> step_;
+};
+
+/// out = f(a, b) with broadcasting; A and B are the inputs' element types, R the output's. f takes and gives Wide
+/// values.
+template <class A, class B, class R, class F>
+void map_broadcast_mixed(const TensorView& a, const TensorView& b, const TensorView& out, F f) {
+  const TensorView operands[] = {a, b};
+  BroadcastRows(out.type->shape, operands)
+      .run([&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
+        const A* x = a.data<A>() + at[0];
+        const B* y = b.data<B>() + at[1];
+        R* z = out.data<R>() + first;
+        if (step[0] && step[1]) {
+          for (int64_t j = 0; j < count; ++j) z[j] = static_cast<R>(f(widen(x[j]), widen(y[j])));
+        } else if (step[0]) {
+          const Wide<B> constant = widen(*y);
+          for (int64_t j = 0; j < count; ++j) z[j] = static_cast<R>(f(widen(x[j]), constant));
+        } else if (step[1]) {
+          const Wide<A> constant = widen(*x);
+          for (int64_t j = 0; j < count; ++j) z[j] = static_cast<R>(f(constant, widen(y[j])));
+        } else {
+          for (int64_t j = 0; j < count; ++j) z[j] = static_cast<R>(f(widen(*x), widen(*y)));
+        }
+      });
+}
+/// The same with one element type for both inputs.
 template <class A, class R, class F>
 void map_broadcast(const TensorView& a, const TensorView& b, const TensorView& out, F f) {
-  const A* x = a.data<A>();
-  const A* y = b.data<A>();
-  R* z = out.data<R>();
-  StridedLoop loop(out.type->shape);
-  loop.add_broadcast(a.type->shape);
-  loop.add_broadcast(b.type->shape);
-  loop.run([&](int64_t i, const int64_t* at) { z[i] = static_cast<R>(f(widen(x[at[0]]), widen(y[at[1]]))); });
+  map_broadcast_mixed<A, A, R>(a, b, out, f);
+}
+
+/// out = last(f(...f(f(x0, x1), x2)...)) over one or more inputs of element type T with broadcasting, in Wide<T>.
+template <class T, class F, class G>
+void fold_broadcast(std::span<const TensorView> in, const TensorView& out, F f, G last) {
+  BroadcastRows(out.type->shape, in).run([&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
+    T* y = out.data<T>() + first;
+    for (int64_t j = 0; j < count; ++j) {
+      Wide<T> all = widen(in[0].data<T>()[at[0] + j * step[0]]);
+      for (size_t k = 1; k < in.size(); ++k) all = f(all, widen(in[k].data<T>()[at[k] + j * step[k]]));
+      y[j] = static_cast<T>(last(all));
+    }
+  });
+}
+
+/// The error of integer division if an element of `divisor` is 0 and `out`, the result, is not empty.
+template <class T>
+Status refuse_zero_divisor(const NodeView& node, const TensorView& divisor, const TensorView& out) {
+  const int64_t count = out.elements() ? divisor.elements() : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (divisor.data<T>()[i] == T{}) return node.error("element ", i, " of the divisor is 0");
+  }
+  return {};
 }
 
 // ------------------------------------------------------------------------------------------------------- quantised
@@ -139,7 +272,8 @@ struct IntRange {
   int32_t min, max;
 };
 IntRange int_range(DType dtype);
-/// The stored integer of a quantised tensor of i8, u8, i16, u16, i32.
+/// The stored integer of a tensor of i8, u8, i16, u16, i32, i4, u4. Storing into 4-bit types keeps the neighbour, and
+/// clears the unused half of the last byte.
 int32_t load_int(const TensorView& t, int64_t i);
 void store_int(const TensorView& t, int64_t i, int32_t value);
 /// float32(q - zero) * scale

@@ -26,14 +26,8 @@ Result<TensorType> gemm_type(const NodeView& node) {
   if (a.quantized() && (node.attr_float("alpha") != 1 || node.attr_float("beta") != 1)) {
     return node.error("quantised types need alpha and beta 1, have ", node.attr_float("alpha"), " and ", node.attr_float("beta"));
   }
-  if (node.has_input(2)) {
-    const Shape& c = node.input(2).shape;
-    bool fits = c.size() <= 2;
-    for (size_t i = 0; fits && i < c.size(); ++i) {
-      const Dim d = c[c.size() - 1 - i];
-      fits = (d.known() && d.size == 1) || !differ(d, y.shape[1 - i]);
-    }
-    if (!fits) return node.error("c ", to_string(node.input(2)), " does not broadcast to ", to_string(y));
+  if (node.has_input(2) && !broadcasts_to(node.input(2).shape, y.shape)) {
+    return node.error("c ", to_string(node.input(2)), " does not broadcast to ", to_string(y));
   }
   PINNACE_TRY(check_activation(node, y));
   return y;
@@ -81,7 +75,7 @@ Status gemm_reference(const NodeView& node, std::span<const TensorView> in, std:
 }
 }  // namespace
 
-constinit const OpDef gemm_op{
+PINNACE_OP(gemm){
     .name = "gemm",
     .inputs = {{"a", kProductTypes}, {"b", kProductTypes}, {"c", kProductBias, 0, Arity::kOptional}},
     .attrs = {float_attr("alpha", 1), float_attr("beta", 1), int_attr("trans_a", 0), int_attr("trans_b", 0),

@@ -98,7 +98,8 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     all_known &= id == kNoValue || state.data[id] != nullptr;
   }
   for (ValueId id : node.outputs) declared.push_back(&graph.value(id).type);
-  const NodeView view(node, *op, types, data, declared, known);
+  NodeView view(node, *op, types, data, declared, known);
+  view.set_ops(&ops);
   PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node(view));
   int64_t elements = 0;
   for (const TensorType& type : outputs) {
@@ -193,28 +194,37 @@ Result<Outputs> run_if(const NodeView& node, std::span<const TensorView> inputs,
   return run_graph_reference(node.attr_graph(taken ? "then_branch" : "else_branch"), inputs.subspan(1), nullptr, ops);
 }
 
-/// Appends one iteration's scan output to what is gathered so far; all iterations must agree in type.
-Status append_scan(const NodeView& node, ReferenceOutput item, ReferenceOutput& all, int64_t count) {
-  if (count == 0) {
-    all.type = item.type;
-    all.type.shape.insert(all.type.shape.begin(), Dim(0));
+/// What a loop gathered of one scan output: the items of all iterations one after another.
+struct Scan {
+  TensorType item;
+  Buffer bytes;  ///< doubles when full, so that gathering takes linear time
+  size_t used = 0;
+  int64_t count = 0;
+};
+
+/// Appends one iteration's item; all iterations must agree in type.
+Status append_scan(const NodeView& node, const ReferenceOutput& item, Scan& scan) {
+  if (scan.count > 0 && !(scan.item == item.type)) {
+    return node.error("a scan output of iteration ", scan.count, " is ", to_string(item.type), ", those before ", to_string(scan.item));
   }
-  TensorType grown = all.type;
-  grown.shape[0] = count + 1;
-  if (Shape(grown.shape.begin() + 1, grown.shape.end()) != item.type.shape) {
-    return node.error("scan output of iteration ", count, " is ", to_string(item.type), ", differs from those before");
+  scan.item = item.type;
+  const auto size = static_cast<size_t>(item.type.bytes());
+  if (scan.used + size > scan.bytes.size()) {
+    PINNACE_ASSIGN(Buffer larger, Buffer::allocate(std::max(2 * scan.bytes.size(), scan.used + size), "a scan output"));
+    if (scan.used) std::memcpy(larger.data(), scan.bytes.data(), scan.used);
+    scan.bytes = std::move(larger);
   }
-  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(grown.bytes()), "a scan output"));
-  const auto old = static_cast<size_t>(all.type.bytes());
-  if (count && old) std::memcpy(bytes.data(), all.bytes.data(), old);
-  if (item.bytes.size()) std::memcpy(bytes.data() + old, item.bytes.data(), item.bytes.size());
-  all = {std::move(grown), std::move(bytes)};
+  if (size) std::memcpy(scan.bytes.data() + scan.used, item.bytes.data(), size);
+  scan.used += size;
+  ++scan.count;
   return {};
 }
 
 // loop: inputs [trip count or left out, condition or left out, carried..., captured...]; body inputs
-// [iteration i64[], condition bool[], carried..., captured...]; body outputs [condition, carried..., scans...].
-Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> inputs, const OpTable& ops) {
+// [iteration i64[], condition bool[], carried..., captured...]; body outputs [condition, carried..., scans...]. The shape rule
+// has checked all counts, and that trip count and condition have one element.
+Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> inputs, std::span<const TensorType> types,
+                         const OpTable& ops) {
   const Graph& body = node.attr_graph("body");
   const auto carried = static_cast<size_t>(node.attr_int("carried"));
   const int64_t trips = inputs[0].present() ? *inputs[0].data<int64_t>() : INT64_MAX;
@@ -225,13 +235,7 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
     if (copy.size()) std::memcpy(copy.data(), inputs[2 + i].bytes, copy.size());
     state.push_back({*inputs[2 + i].type, std::move(copy)});
   }
-  const size_t scans = body.outputs.size() - 1 - carried;
-  Outputs scanned(scans);
-  for (size_t i = 0; i < scans; ++i) {
-    scanned[i].type = body.value(body.outputs[1 + carried + i]).type;
-    scanned[i].type.shape.insert(scanned[i].type.shape.begin(), Dim(0));
-    for (Dim& d : scanned[i].type.shape) d = d.known() ? d : Dim(0);
-  }
+  std::vector<Scan> scans(body.outputs.size() - 1 - carried);
   const TensorType index_type{DType::kI64, {}, nullptr}, condition_type{DType::kBool, {}, nullptr};
   for (int64_t trip = 0; trip < trips && condition; ++trip) {
     std::vector<TensorView> in = {{&index_type, reinterpret_cast<std::byte*>(&trip)},
@@ -239,13 +243,24 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
     for (ReferenceOutput& value : state) in.push_back({&value.type, value.bytes.data()});
     for (size_t i = 2 + carried; i < inputs.size(); ++i) in.push_back(inputs[i]);
     PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops));
+    if (out[0].type.elements() != 1) return node.error("the body's condition is ", to_string(out[0].type), ", must have one element");
     condition = *reinterpret_cast<const uint8_t*>(out[0].bytes.data());
-    for (size_t i = 0; i < scans; ++i) {
-      PINNACE_TRY(append_scan(node, std::move(out[1 + carried + i]), scanned[i], trip));
-    }
+    for (size_t i = 0; i < scans.size(); ++i) PINNACE_TRY(append_scan(node, out[1 + carried + i], scans[i]));
     for (size_t i = 0; i < carried; ++i) state[i] = std::move(out[1 + i]);
   }
-  for (ReferenceOutput& s : scanned) state.push_back(std::move(s));
+  for (size_t i = 0; i < scans.size(); ++i) {
+    TensorType type = types[carried + i];  // no iteration: sizes that nothing fixed are 0
+    if (scans[i].count) {
+      type = scans[i].item;
+      type.shape.insert(type.shape.begin(), Dim(scans[i].count));
+    } else {
+      for (Dim& d : type.shape) d = d.known() ? d : Dim(0);
+      type.shape[0] = 0;
+    }
+    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(scans[i].used, "a scan output"));
+    if (scans[i].used) std::memcpy(bytes.data(), scans[i].bytes.data(), scans[i].used);
+    state.push_back({std::move(type), std::move(bytes)});
+  }
   return state;
 }
 
@@ -259,9 +274,10 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
     types.push_back(view.type);
     data.push_back(view.present() ? view.bytes : nullptr);
   }
-  const NodeView view(node, op, types, data, declared);
+  NodeView view(node, op, types, data, declared);
+  view.set_ops(&ops);
   PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
-  if (!op.reference) return op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, ops);
+  if (!op.reference) return op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, out_types, ops);
   Outputs outputs;
   for (TensorType& type : out_types) {
     if (!type.concrete()) return view.error("its shape rule gives ", to_string(type), " with all inputs known");

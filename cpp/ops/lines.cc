@@ -38,6 +38,31 @@ void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t cou
   t.dtype() == DType::kI8 ? run(t.data<int8_t>() + first) : run(t.data<uint8_t>() + first);
 }
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  for (size_t i = 1; i <= from.size(); ++i) {
+    const Dim d = from[from.size() - i];
+    if (!(d.known() && d.size == 1) && differ(d, to[to.size() - i])) return false;
+  }
+  return true;
+}
+
+Moments moments(const double* x, int64_t count) {
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < count; ++i) sum += x[i];
+  const auto n = static_cast<double>(count);
+  const double mean = sum / n;
+  for (int64_t i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  return {mean, squares / n};
+}
+
+Status check_per_channel(const NodeView& node, int input, Dim channels) {
+  const TensorType& t = node.input(input);
+  if (t.rank() == 1 && !differ(t.shape[0], channels)) return {};
+  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(t), ", must have one element per channel",
+                    channels.known() ? str_cat(", ", channels.size) : "");
+}
+
 Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype, std::string_view what) {
   if (q.axis >= 0 || q.block != 0 || q.scales.size() != 1 || q.zero_points.size() != 1) {
     return node.error(what, " must be quantised per tensor, has ", q.scales.size(), " scales on axis ", q.axis);

@@ -36,4 +36,16 @@ Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype
 /// True if both sizes are known and differ.
 constexpr bool differ(Dim a, Dim b) { return a.known() && b.known() && a.size != b.size; }
 
+/// True if a tensor of shape `from` broadcasts to `to` without changing `to`, as far as sizes are known.
+bool broadcasts_to(const Shape& from, const Shape& to);
+
+/// Mean and variance (of the population) of `count` numbers, in two passes; NaN for none.
+struct Moments {
+  double mean, variance;
+};
+Moments moments(const double* x, int64_t count);
+
+/// For shape rules: input i is a vector with one element per channel.
+Status check_per_channel(const NodeView& node, int input, Dim channels);
+
 }  // namespace pinnace

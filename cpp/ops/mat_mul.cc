@@ -11,33 +11,10 @@
 
 namespace pinnace {
 namespace {
-struct Sides {
-  Shape a_batch, b_batch;
-  Dim M = 1, K, N = 1, b_rows;
-};
-
-Sides sides_of(const TensorType& a, const TensorType& b) {
-  Sides s;
-  s.K = a.shape.back();
-  s.b_rows = b.rank() == 1 ? b.shape[0] : b.shape[b.shape.size() - 2];
-  if (a.rank() > 1) {
-    s.M = a.shape[a.shape.size() - 2];
-    s.a_batch.assign(a.shape.begin(), a.shape.end() - 2);
-  }
-  if (b.rank() > 1) {
-    s.N = b.shape.back();
-    s.b_batch.assign(b.shape.begin(), b.shape.end() - 2);
-  }
-  return s;
-}
-
 Result<TensorType> mat_mul_type(const NodeView& node) {
   const TensorType &a = node.input(0), &b = node.input(1);
-  if (a.rank() == 0 || b.rank() == 0) return node.error("takes no scalars: a is ", to_string(a), ", b is ", to_string(b));
-  const Sides s = sides_of(a, b);
-  if (differ(s.K, s.b_rows)) {
-    return node.error("a ", to_string(a), " has rows of ", s.K.size, ", b ", to_string(b), " columns of ", s.b_rows.size);
-  }
+  PINNACE_ASSIGN(Shape shape, product_shape(node, a, b));
+  const Matrices s = matrices_of(a, b);
   const bool wrapping = !(kProductTypes >> static_cast<int>(a.dtype) & 1);
   if (wrapping) {
     if (b.dtype != a.dtype) return node.error("b is ", to_string(b), ", must be ", dtype_name(a.dtype), " as a");
@@ -55,36 +32,18 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
       return node.error("bias ", to_string(bias), " must have one element or one per column of b ", to_string(b));
     }
   }
-  PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, s.a_batch, s.b_batch));
-  if (a.rank() > 1) shape.push_back(s.M);
-  if (b.rank() > 1) shape.push_back(s.N);
   TensorType y{a.dtype, std::move(shape), wrapping ? nullptr : node.output_quantization(0)};
   PINNACE_TRY(check_activation(node, y));
   return y;
 }
 
-/// Calls run(first element of a's, b's and y's matrix) for every matrix of the batch until one fails.
-template <class Run>
-Status for_batch(const Sides& s, const Shape& y, bool a_vector, bool b_vector, Run run) {
-  const Shape batch(y.begin(), y.end() - (a_vector ? 0 : 1) - (b_vector ? 0 : 1));
-  StridedLoop loop(batch);
-  loop.add_broadcast(s.a_batch);
-  loop.add_broadcast(s.b_batch);
-  const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
-  Status status;
-  loop.run([&](int64_t i, const int64_t* at) {
-    if (status.ok()) status = run(at[0] * M * K, at[1] * K * N, i * M * N);
-  });
-  return status;
-}
-
 template <class T>
-Status wrapping_product(const Sides& s, std::span<const TensorView> in, const TensorView& y) {
+Status wrapping_product(const Matrices& s, std::span<const TensorView> in, const TensorView& y) {
   const TensorView &a = in[0], &b = in[1];
   const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
   const T* bias = in.size() > 2 && in[2].present() ? in[2].data<T>() : nullptr;
   const int64_t bias_step = bias && in[2].elements() != 1 ? 1 : 0;
-  return for_batch(s, y.type->shape, a.rank() == 1, b.rank() == 1, [&](int64_t a0, int64_t b0, int64_t y0) {
+  return for_each_matrix(s, y.type->shape, a.rank() == 1, b.rank() == 1, [&](int64_t a0, int64_t b0, int64_t y0) {
     return matrix_product<T>(
         M, N, K, false, [&](int64_t row, T* to) { std::copy_n(a.data<T>() + a0 + row * K, K, to); },
         [&](int64_t k, T* to) { std::copy_n(b.data<T>() + b0 + k * N, N, to); },
@@ -97,11 +56,11 @@ Status wrapping_product(const Sides& s, std::span<const TensorView> in, const Te
 
 Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView &a = in[0], &b = in[1], &y = out[0];
-  const Sides s = sides_of(*a.type, *b.type);
+  const Matrices s = matrices_of(*a.type, *b.type);
   const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
   const bool has_bias = in.size() > 2 && in[2].present();
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
-  const auto batches = [&](auto run) { return for_batch(s, y.type->shape, a.rank() == 1, b.rank() == 1, run); };
+  const auto batches = [&](auto run) { return for_each_matrix(s, y.type->shape, a.rank() == 1, b.rank() == 1, run); };
   if (y.type->quantized()) {
     const Requantize requantize(*a.type, *b.type, *y.type, activation);
     const int32_t* bias = has_bias ? in[2].data<int32_t>() : nullptr;
@@ -144,7 +103,7 @@ Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, s
 constexpr DTypes kWrapping = kI32 | kI64 | dtypes(DType::kU32, DType::kU64);
 }  // namespace
 
-constinit const OpDef mat_mul_op{
+PINNACE_OP(mat_mul){
     .name = "mat_mul",
     .inputs = {{"a", kProductTypes | kWrapping},
                {"b", kProductTypes | kWrapping},

@@ -263,11 +263,40 @@ Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape
   return out;
 }
 
+Status check_quantized(const NodeView& node, int first, int last) {
+  const auto declared = node.output_quantization(0);
+  for (int i = first; i < last; ++i) {
+    if (!node.has_input(i)) continue;
+    const TensorType& type = node.input(i);
+    if (type.quantized() != (declared != nullptr)) {
+      return node.error("input ", i, " is ", to_string(type),
+                        type.quantized() ? "; the output" : " without quantisation",
+                        declared ? ", but the output is declared quantised" : " must be declared quantised too");
+    }
+    if (declared && (type.quantization->scales.size() != 1 || declared->scales.size() != 1)) {
+      return node.error("input ", i, " is ", to_string(type), "; input and output must be quantised per tensor");
+    }
+  }
+  return {};
+}
+
+Status refuse_quantized(const NodeView& node) {
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (node.has_input(i) && node.input(i).quantized()) {
+      return node.error("input ", i, " is quantised, ", to_string(node.input(i)), "; takes plain tensors only");
+    }
+  }
+  if (node.output_quantization(0)) return node.error("its output is declared quantised, but is a plain tensor");
+  return {};
+}
+
 Result<TensorType> same_type(const NodeView& node) {
+  PINNACE_TRY(check_quantized(node, 0, 1));
   return TensorType{node.input(0).dtype, node.input(0).shape, node.output_quantization(0)};
 }
 
 Result<TensorType> broadcast_type(const NodeView& node, int first, int last) {
+  PINNACE_TRY(check_quantized(node, first, last));
   Shape shape = node.input(first).shape;
   for (int i = first + 1; i < last; ++i) {
     PINNACE_ASSIGN(shape, broadcast_shapes(node, shape, node.input(i).shape));
@@ -277,9 +306,21 @@ Result<TensorType> broadcast_type(const NodeView& node, int first, int last) {
 
 Result<TensorType> binary_type(const NodeView& node) { return broadcast_type(node, 0, 2); }
 
+Result<TensorType> variadic_type(const NodeView& node) {
+  if (node.input_count() == 0) return node.error("needs one input or more");
+  return broadcast_type(node, 0, node.input_count());
+}
+
 Result<TensorType> compare_type(const NodeView& node) {
-  PINNACE_ASSIGN(TensorType type, broadcast_type(node, 0, 2));
-  return TensorType{DType::kBool, std::move(type.shape), nullptr};
+  const TensorType &a = node.input(0), &b = node.input(1);
+  for (const TensorType* type : {&a, &b}) {
+    if (a.quantized() != b.quantized() || (type->quantized() && type->quantization->scales.size() != 1)) {
+      return node.error("compares ", to_string(a), " and ", to_string(b),
+                        "; both must be quantised per tensor or both plain");
+    }
+  }
+  PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, a.shape, b.shape));
+  return TensorType{DType::kBool, std::move(shape), nullptr};
 }
 
 }  // namespace pinnace

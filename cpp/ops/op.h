@@ -113,6 +113,7 @@ struct KnownInt {
 };
 
 struct OpDef;
+class OpTable;  // ops/infer.h
 
 /// One node as shape rules, reference code and kernels see it: attributes with defaults filled in, types of the inputs,
 /// and contents of inputs as far as they are known.
@@ -128,6 +129,9 @@ class NodeView {
 
   const Node& node() const { return node_; }
   const OpDef& op() const { return op_; }
+  /// Operators that nested graphs of this node may use beside the built-in ones; null if there are none. Borrowed.
+  const OpTable* ops() const { return ops_; }
+  void set_ops(const OpTable* ops) { ops_ = ops; }
   int input_count() const { return static_cast<int>(types_.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   bool has_input(int i) const { return i < input_count() && types_[static_cast<size_t>(i)] != nullptr; }
@@ -180,6 +184,7 @@ class NodeView {
   std::span<const void* const> data_;
   std::span<const TensorType* const> declared_;
   std::span<const std::vector<KnownInt>* const> known_;
+  const OpTable* ops_ = nullptr;
 };
 
 /// Type of the only output. Inputs' arity and element types and the attributes' kinds were checked against the schema.
@@ -216,6 +221,12 @@ struct OpDef {
   const void* context = nullptr;
 };
 
+/// PINNACE_OP(relu){.name = "relu", …}; defines relu_op. The declaration before it gives the constant external linkage,
+/// by which op.cc finds what ops.inc lists.
+#define PINNACE_OP(op)            \
+  extern const OpDef op##_op; \
+  constinit const OpDef op##_op
+
 /// The operator of that name, or null. The list is ops.inc.
 const OpDef* find_op(std::string_view name);
 /// All operators in alphabetical order.
@@ -232,13 +243,19 @@ Result<std::vector<TensorType>> infer_node(const NodeView& node);
 
 /// The shape that `a` and `b` broadcast to (numpy's rule); unknown and symbolic sizes are kept where they decide.
 Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape& b);
-/// Shape rule of elementwise operators with one input: the input's type (with the declared quantisation).
+/// Inputs [first, last) that are there and output 0 are all quantised per tensor, or none of them is quantised.
+Status check_quantized(const NodeView& node, int first, int last);
+/// For operators that have no meaning on quantised types: no input and no output is quantised.
+Status refuse_quantized(const NodeView& node);
+/// Shape rule of elementwise operators with one input: the input's type, with the declared quantisation; check_quantized.
 Result<TensorType> same_type(const NodeView& node);
-/// Shape rule of elementwise operators: inputs [first, last) broadcast; element type of input `first`.
+/// Shape rule of elementwise operators: inputs [first, last) broadcast; element type of input `first`; check_quantized.
 Result<TensorType> broadcast_type(const NodeView& node, int first, int last);
 /// As broadcast_type over inputs 0 and 1.
 Result<TensorType> binary_type(const NodeView& node);
-/// As binary_type, element type bool.
+/// As broadcast_type over all inputs of a variadic operator, of which there must be one or more.
+Result<TensorType> variadic_type(const NodeView& node);
+/// Inputs 0 and 1 broadcast, element type bool. Both are quantised per tensor or neither is.
 Result<TensorType> compare_type(const NodeView& node);
 
 }  // namespace pinnace

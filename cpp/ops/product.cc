@@ -63,6 +63,33 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
   return check_sum_length(node, length.size, largest(x.dtype, x.quantization->zero_points), largest(w.dtype, q.zero_points));
 }
 
+Matrices matrices_of(const TensorType& a, const TensorType& b) {
+  Matrices s;
+  s.K = a.shape.back();
+  s.b_rows = b.rank() == 1 ? b.shape[0] : b.shape[b.shape.size() - 2];
+  if (a.rank() > 1) {
+    s.M = a.shape[a.shape.size() - 2];
+    s.a_batch.assign(a.shape.begin(), a.shape.end() - 2);
+  }
+  if (b.rank() > 1) {
+    s.N = b.shape.back();
+    s.b_batch.assign(b.shape.begin(), b.shape.end() - 2);
+  }
+  return s;
+}
+
+Result<Shape> product_shape(const NodeView& node, const TensorType& a, const TensorType& b) {
+  if (a.rank() == 0 || b.rank() == 0) return node.error("takes no scalars: a is ", to_string(a), ", b is ", to_string(b));
+  const Matrices s = matrices_of(a, b);
+  if (differ(s.K, s.b_rows)) {
+    return node.error("a ", to_string(a), " has rows of ", s.K.size, ", b ", to_string(b), " columns of ", s.b_rows.size);
+  }
+  PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, s.a_batch, s.b_batch));
+  if (a.rank() > 1) shape.push_back(s.M);
+  if (b.rank() > 1) shape.push_back(s.N);
+  return shape;
+}
+
 Requantize::Requantize(const TensorType& x, const TensorType& w, const TensorType& y, const Activation& activation)
     : w_zeros(w.quantization->zero_points),
       x_zero(scale_zero(x).zero),

@@ -70,4 +70,30 @@ Status matrix_product(int64_t M, int64_t N, int64_t K, bool b_by_column, LoadA l
   return {};
 }
 
+/// The operands of numpy's matmul as batches of matrices: a [a_batch..., M, K] and b [b_batch..., b_rows, N]; a vector a has
+/// M = 1, a vector b has N = 1. Neither is a scalar.
+struct Matrices {
+  Shape a_batch, b_batch;
+  Dim M = 1, K, N = 1, b_rows;
+};
+Matrices matrices_of(const TensorType& a, const TensorType& b);
+/// For shape rules: no scalars, K agrees, batches broadcast; the shape of the product.
+Result<Shape> product_shape(const NodeView& node, const TensorType& a, const TensorType& b);
+
+/// Calls run(first element of a's, b's and y's matrix) for every matrix of the batch until one fails.
+/// Concrete.
+template <class Run>
+Status for_each_matrix(const Matrices& s, const Shape& y, bool a_vector, bool b_vector, Run run) {
+  const Shape batch(y.begin(), y.end() - (a_vector ? 0 : 1) - (b_vector ? 0 : 1));
+  StridedLoop loop(batch);
+  loop.add_broadcast(s.a_batch);
+  loop.add_broadcast(s.b_batch);
+  const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
+  Status status;
+  loop.run([&](int64_t i, const int64_t* at) {
+    if (status.ok()) status = run(at[0] * M * K, at[1] * K * N, i * M * N);
+  });
+  return status;
+}
+
 }  // namespace pinnace

@@ -27,7 +27,7 @@ Status relu_reference(const NodeView&, std::span<const TensorView> in, std::span
 }
 }  // namespace
 
-constinit const OpDef relu_op{
+PINNACE_OP(relu){
     .name = "relu",
     .inputs = {{"x", kNumbers}},
     .type = same_type,

@@ -84,7 +84,7 @@ Status reshape_reference(const NodeView&, std::span<const TensorView> in, std::s
 }
 }  // namespace
 
-constinit const OpDef reshape_op{
+PINNACE_OP(reshape){
     .name = "reshape",
     .inputs = {{"x", kAny}, {"shape", kI64}},
     .attrs = {int_attr("allowzero", 0)},

@@ -1,0 +1,58 @@
+# What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
+# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs).
+SHELL := /bin/bash
+PYTHON := $(CURDIR)/.venv/bin/python
+JOBS ?= $(shell nproc)
+SOAK_MINUTES ?= 60
+CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
+
+.PHONY: help setup build install demo test test-all bench lint format notebooks soak wheel clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## Debian packages, and .venv with the pinned Python packages
+	@scripts/setup.sh
+
+# CMake itself follows CMakeLists.txt; presets and the venv (which onnx.proto and pybind11 come from) it does not.
+.venv/.requirements: | setup
+build/%/build.ninja: CMakePresets.json .venv/.requirements | setup
+	cmake --preset $* $(CMAKE_PYTHON)
+	@touch $@
+
+build: build/release/build.ninja ## libraries, C++ tests and the Python extension, in build/release and python/pinnace
+	@cmake --build build/release --parallel $(JOBS)
+
+install: build
+	@cmake --install build/release --prefix build/install >build/install.log || { cat build/install.log; exit 1; }
+
+demo: install ## the example, from a model to its answers
+	@$(PYTHON) examples/demo.py
+
+test: build ## C++ tests, Python tests and the rules of the tree, with a seeded slice of the large suites
+	@$(PYTHON) scripts/run_tests.py $(TEST_ARGS)
+
+test-all: build ## everything; goes on where it was broken off; totals go to docs/results.md
+	@$(PYTHON) scripts/run_tests.py --all $(TEST_ARGS)
+
+bench: build ## side by side with other engines
+	@$(PYTHON) bench/report.py $(BENCH_ARGS)
+
+lint: build ## format, clang-tidy on what changed, ruff, mypy
+	@scripts/lint.sh
+
+format: setup ## lays all code out as lint wants it
+	@scripts/lint.sh --fix
+
+notebooks: install ## runs every notebook
+	@$(PYTHON) scripts/run_notebooks.py
+
+soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES
+	@$(PYTHON) scripts/soak.py --minutes $(SOAK_MINUTES)
+
+wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an empty environment
+	@scripts/wheel.sh
+
+clean: ## what builds made; .venv stays
+	rm -rf build dist python/pinnace/_core.*.so

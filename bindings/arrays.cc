@@ -1,0 +1,98 @@
+// Arrays in and out. Element types go by their name in numpy, which ml_dtypes' types have too.
+#include "arrays.h"
+
+#include <cstring>
+#include <optional>
+
+#include "errors.h"
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+struct DTypeRow {
+  DType dtype;
+  const char* name;
+  bool in_numpy;
+};
+constexpr DTypeRow kDTypes[] = {
+    {DType::kF32, "float32", true}, {DType::kF16, "float16", true},    {DType::kBF16, "bfloat16", false},
+    {DType::kF64, "float64", true}, {DType::kI8, "int8", true},        {DType::kU8, "uint8", true},
+    {DType::kI16, "int16", true},   {DType::kU16, "uint16", true},     {DType::kI32, "int32", true},
+    {DType::kU32, "uint32", true},  {DType::kI64, "int64", true},      {DType::kU64, "uint64", true},
+    {DType::kBool, "bool", true},   {DType::kI4, "int4", false},       {DType::kU4, "uint4", false},
+};
+
+std::optional<DType> dtype_of(const py::dtype& dtype) {
+  const auto name = py::cast<std::string>(dtype.attr("name"));
+  for (const DTypeRow& row : kDTypes) {
+    if (name == row.name) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+bool packed(DType dtype) { return dtype_bits(dtype) < 8; }
+
+}  // namespace
+
+py::dtype numpy_dtype(DType dtype) {
+  const DTypeRow& row = kDTypes[static_cast<int>(dtype)];
+  if (row.in_numpy) return py::dtype(row.name);
+  try {
+    return py::dtype::from_args(py::module_::import("ml_dtypes").attr(row.name));
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    throw_status(Status(Code::kUnsupported, std::string(row.name) + " needs the ml_dtypes package: pip install ml_dtypes"));
+  }
+}
+
+BorrowedArray borrow_array(const py::handle& object, const std::string& what) {
+  BorrowedArray borrowed;
+  // C order, aligned, native byte order: numpy copies if and only if one is missing.
+  borrowed.array = py::array::ensure(object, static_cast<int>(py::array::c_style) | py::detail::npy_api::NPY_ARRAY_ALIGNED_);
+  if (!borrowed.array) throw_status(Status(Code::kInvalidArgument, what + " is not an array"));
+  if (!py::cast<bool>(borrowed.array.dtype().attr("isnative"))) {
+    borrowed.array = py::array::ensure(borrowed.array.attr("astype")(borrowed.array.dtype().attr("newbyteorder")("=")));
+  }
+  const auto dtype = dtype_of(borrowed.array.dtype());
+  if (!dtype) {
+    throw_status(Status(Code::kInvalidArgument,
+                        what + " has element type " + py::cast<std::string>(borrowed.array.dtype().attr("name")) +
+                            ", which is none of pinnace's"));
+  }
+  Tensor& tensor = borrowed.tensor;
+  tensor.type.dtype = *dtype;
+  for (py::ssize_t i = 0; i < borrowed.array.ndim(); ++i) tensor.type.shape.push_back(Dim(borrowed.array.shape(i)));
+  tensor.memory.host = const_cast<void*>(borrowed.array.data());
+  tensor.memory.bytes = static_cast<size_t>(borrowed.array.nbytes());
+  if (packed(*dtype)) {
+    const auto* elements = static_cast<const uint8_t*>(borrowed.array.data());
+    borrowed.packed.resize((tensor.memory.bytes + 1) / 2);
+    for (size_t i = 0; i < tensor.memory.bytes; ++i) {
+      borrowed.packed[i / 2] |= static_cast<std::byte>((elements[i] & 15) << (i % 2 * 4));
+    }
+    tensor.memory.host = borrowed.packed.data();
+    tensor.memory.bytes = borrowed.packed.size();
+  }
+  return borrowed;
+}
+
+py::array array_of(const TensorType& type, std::span<const std::byte> bytes) {
+  std::vector<py::ssize_t> shape;
+  for (const Dim& d : type.shape) shape.push_back(static_cast<py::ssize_t>(d.size));
+  py::array array(numpy_dtype(type.dtype), shape);
+  auto* to = static_cast<uint8_t*>(array.mutable_data());
+  const auto count = static_cast<size_t>(type.elements());
+  if (!packed(type.dtype)) {
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    return array;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const int nibble = (static_cast<int>(bytes[i / 2]) >> (i % 2 * 4)) & 15;
+    to[i] = static_cast<uint8_t>(type.dtype == DType::kI4 && nibble >= 8 ? nibble - 16 : nibble);
+  }
+  return array;
+}
+
+}  // namespace pinnace::bindings

@@ -1,0 +1,31 @@
+// numpy arrays and tensors: element types both ways, arrays borrowed as inputs, bytes handed out as arrays.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pinnace/tensor.h>
+
+namespace pinnace::bindings {
+
+/// numpy's type for an element type. bf16, i4 and u4 are those of the ml_dtypes package; Unsupported where it is missing.
+pybind11::dtype numpy_dtype(DType dtype);
+
+/// An array as a dense tensor. The Tensor's memory is borrowed from `array`, or from `packed` for 4-bit types, which
+/// numpy keeps one to a byte.
+struct BorrowedArray {
+  pybind11::array array;
+  std::vector<std::byte> packed;
+  Tensor tensor;
+};
+/// Copies only what is not dense, aligned and in native byte order. InvalidArgument, with `what`, for element types that
+/// pinnace has not. Moving the result keeps the memory.
+BorrowedArray borrow_array(const pybind11::handle& object, const std::string& what);
+
+/// A new array with these bytes; `type` is concrete.
+pybind11::array array_of(const TensorType& type, std::span<const std::byte> bytes);
+
+}  // namespace pinnace::bindings

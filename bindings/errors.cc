@@ -1,0 +1,87 @@
+// Exception classes live as long as the process: their references are never given back.
+#include "errors.h"
+
+#include <string>
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+struct ErrorRow {
+  Code code;
+  const char* name;
+  const char* doc;
+};
+constexpr ErrorRow kErrors[] = {
+    {Code::kInvalidArgument, "InvalidArgument", "The call breaks a stated rule; nothing was changed."},
+    {Code::kUnsupported, "Unsupported", "Legal, but not in this build or on this device; the text names the rule."},
+    {Code::kCorruptFile, "CorruptFile", "Bytes break the format; `offset` and `rule` say where and which."},
+    {Code::kOutOfMemory, "OutOfMemory", "Memory was not given; nothing was changed."},
+    {Code::kDeviceLost, "DeviceLost", "The device is gone; make a new Session."},
+    {Code::kCancelled, "Cancelled", "The run was cancelled; outputs are unspecified, the Session is usable."},
+    {Code::kConversion, "ConversionError", "The source model cannot be imported as a whole; `nodes` lists every reason."},
+    {Code::kFile, "FileError", "A file could not be opened, read or written; the text has the path and the reason."},
+    {Code::kVerification, "VerificationError", "The converted model does not match its source or itself."},
+};
+
+PyObject* error_class = nullptr;
+PyObject* error_classes[std::size(kErrors)] = {};
+
+PyObject* class_of(Code code) {
+  for (size_t i = 0; i < std::size(kErrors); ++i) {
+    if (kErrors[i].code == code) return error_classes[i];
+  }
+  return error_class;
+}
+
+PyObject* new_class(py::module_& module, const char* name, const char* doc, PyObject* base, PyObject* fields) {
+  const std::string full = std::string("pinnace.") + name;
+  PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, fields);
+  if (!made) throw py::error_already_set();
+  module.attr(name) = py::handle(made);
+  return made;
+}
+
+std::string problem_text(const NodeProblem& p) {
+  return "NodeProblem(node='" + p.node + "', op='" + p.op + "', source='" + p.source + "', rule='" + p.rule +
+         "', value='" + p.value + "')";
+}
+
+}  // namespace
+
+void add_errors(py::module_& module) {
+  py::class_<NodeProblem>(module, "NodeProblem", "One node that could not be imported, compiled or placed.")
+      .def_readonly("node", &NodeProblem::node, "name in the source model")
+      .def_readonly("op", &NodeProblem::op, "operator as the source spells it")
+      .def_readonly("source", &NodeProblem::source, "'file.py:41', may be empty")
+      .def_readonly("rule", &NodeProblem::rule, "the rule that refuses it")
+      .def_readonly("value", &NodeProblem::value, "the offending value, may be empty")
+      .def("__repr__", problem_text);
+  py::dict fields;  // so that an error raised from Python code has them too
+  fields["offset"] = py::none();
+  fields["rule"] = "";
+  fields["nodes"] = py::tuple();
+  error_class = new_class(module, "Error", "Base of every error that pinnace raises.", PyExc_Exception, fields.ptr());
+  for (size_t i = 0; i < std::size(kErrors); ++i) {
+    error_classes[i] = new_class(module, kErrors[i].name, kErrors[i].doc, error_class, nullptr);
+  }
+}
+
+void throw_status(const Status& status) {
+  const py::handle type = class_of(status.code());
+  // Names in a sentence may come from a file and need not be UTF-8.
+  const std::string& message = status.message();
+  const auto text = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+  py::object error = type(text);
+  if (status.offset() >= 0) error.attr("offset") = status.offset();
+  error.attr("rule") = status.rule();
+  py::list nodes;
+  for (const NodeProblem& problem : status.nodes()) nodes.append(problem);
+  error.attr("nodes") = nodes;
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
+}  // namespace pinnace::bindings

@@ -1,0 +1,118 @@
+// class Model and passes().
+#include <pybind11/stl.h>
+
+#include <pinnace/model.h>
+
+#include "errors.h"
+#include "types.h"
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+using SymbolTuple = std::tuple<std::string, int64_t, std::optional<int64_t>, int64_t>;
+
+LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool check_passes,
+                         const std::vector<SymbolTuple>& symbols, const std::string& model_name,
+                         const std::vector<const CustomOp*>& ops) {
+  LoadOptions options;
+  options.disabled_passes = disabled_passes;
+  options.check_passes = check_passes;
+  for (const auto& [name, min, max, multiple_of] : symbols) {
+    options.symbols.push_back({name, min, max.value_or(Symbol::kUnbounded), multiple_of});
+  }
+  options.model_name = model_name;
+  options.ops = ops;
+  return options;
+}
+
+Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
+           const std::vector<SymbolTuple>& symbols, const std::string& model_name, const std::vector<const CustomOp*>& ops) {
+  const LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops);
+  const auto go = [&] {
+    py::gil_scoped_release release;
+    return Model::load(path, options);
+  };
+  return check(go());
+}
+
+Model parse(const std::string& text, const std::vector<std::string>& disabled_passes, bool check_passes,
+            const std::vector<const CustomOp*>& ops) {
+  const LoadOptions options = load_options(disabled_passes, check_passes, {}, "", ops);
+  const auto go = [&] {
+    py::gil_scoped_release release;
+    return Model::parse(text, options);
+  };
+  return check(go());
+}
+
+py::list check_rows(const Model& model, const std::vector<std::string>& targets) {
+  py::list rows;
+  for (const CheckRow& r : check(model.check(targets))) {
+    py::dict d;
+    d["node"] = r.node;
+    d["op"] = r.op;
+    d["source"] = r.source;
+    d["target"] = r.target;
+    d["supported"] = r.supported;
+    d["rule"] = r.rule;
+    d["value"] = r.value;
+    d["rewrite"] = r.rewrite;
+    d["bytes_copied"] = r.bytes_copied;
+    rows.append(d);
+  }
+  return rows;
+}
+
+Program build(const Model& model, const std::vector<std::string>& targets, const std::vector<std::string>& keep,
+              const std::map<std::string, std::string>& metadata) {
+  const BuildOptions options{targets, keep, {metadata.begin(), metadata.end()}};
+  const auto go = [&] {
+    py::gil_scoped_release release;
+    return model.build(options);
+  };
+  return check(go());
+}
+
+py::list pass_report_dicts(const Model& model) {
+  py::list rows;
+  for (const PassReport& r : model.pass_reports()) {
+    py::dict d;
+    d["pass"] = r.pass;
+    d["changes"] = r.changes;
+    d["milliseconds"] = r.milliseconds;
+    d["largest_error"] = r.largest_error;
+    rows.append(d);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void add_model(py::module_& module) {
+  py::class_<Model>(module, "Model", "An imported and optimised graph. See pinnace.Model.")
+      .def_static("load", load, py::arg("path"), py::arg("disabled_passes") = std::vector<std::string>{},
+                  py::arg("check_passes") = false, py::arg("symbols") = std::vector<SymbolTuple>{},
+                  py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 6>(),
+                  "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.")
+      .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
+                  py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 4>(),
+                  "From the text form of a graph.")
+      .def_property_readonly("inputs", [](const Model& m) { return spec_dicts(m.inputs()); })
+      .def_property_readonly("outputs", [](const Model& m) { return spec_dicts(m.outputs()); })
+      .def_property_readonly("symbols", [](const Model& m) { return symbol_dicts(m.symbols()); })
+      .def_property_readonly("nodes", [](const Model& m) { return node_dicts(m.nodes(), m.symbols()); })
+      .def_property_readonly("notes", [](const Model& m) {
+        return std::vector<std::string>(m.notes().begin(), m.notes().end());
+      })
+      .def_property_readonly("pass_reports", pass_report_dicts)
+      .def_property_readonly("format", [](const Model& m) { return m.format(); })
+      .def("text", &Model::text, py::arg("max_constant_bytes") = 64)
+      .def("check", check_rows, py::arg("targets"), "One dict per node and target.")
+      .def("build", build, py::arg("targets"), py::arg("keep") = std::vector<std::string>{},
+           py::arg("metadata") = std::map<std::string, std::string>{});
+  module.def("passes", &passes, "(name, summary) of every pass, in the order in which they run.");
+}
+
+}  // namespace pinnace::bindings

@@ -1,0 +1,14 @@
+// The extension pinnace._core: one add_* per header of pinnace.
+#include "errors.h"
+#include "operators.h"
+#include "types.h"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The C++ core of pinnace.";
+  pinnace::bindings::add_errors(module);
+  pinnace::bindings::add_operators(module);
+  pinnace::bindings::add_custom_op(module);
+  pinnace::bindings::add_program(module);
+  pinnace::bindings::add_session(module);
+  pinnace::bindings::add_model(module);
+}

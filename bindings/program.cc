@@ -1,0 +1,78 @@
+// class Program and diff().
+#include <pybind11/stl.h>
+
+#include <pinnace/program.h>
+
+#include "errors.h"
+#include "types.h"
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+Verify verify_of(bool hashes) { return hashes ? Verify::kFull : Verify::kStructure; }
+
+Program open_program(const std::string& path, bool verify_hashes) {
+  const auto open = [&] {
+    py::gil_scoped_release release;
+    return Program::open(path, verify_of(verify_hashes));
+  };
+  return check(open());
+}
+
+Program program_from_bytes(const py::bytes& bytes, bool verify_hashes) {
+  const auto view = static_cast<std::string_view>(bytes);
+  return check(Program::from_bytes(std::as_bytes(std::span(view)), verify_of(verify_hashes)));
+}
+
+py::bytes bytes_of(const Program& program) {
+  const auto bytes = program.bytes();
+  return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+py::dict metadata_dict(const Program& program) {
+  py::dict d;
+  for (const auto& [key, value] : program.metadata()) d[py::str(key)] = value;
+  return d;
+}
+
+py::list state_dicts(const Program& program) {
+  py::list all;
+  for (const StateSpec& state : program.states()) all.append(spec_dict({state.name, state.type}));
+  return all;
+}
+
+void save(const Program& program, const std::string& path) {
+  const auto write = [&] {
+    py::gil_scoped_release release;
+    return program.save(path);
+  };
+  check(write());
+}
+
+}  // namespace
+
+void add_program(py::module_& module) {
+  py::class_<Program>(module, "Program", "What a .pnc file holds: immutable, shared, verified. See pinnace.Program.")
+      .def_static("open", open_program, py::arg("path"), py::arg("verify_hashes") = true,
+                  "Maps and verifies a .pnc file. FileError, CorruptFile, Unsupported.")
+      .def_static("from_bytes", program_from_bytes, py::arg("bytes"), py::arg("verify_hashes") = true,
+                  "As open, from bytes, which are copied.")
+      .def_property_readonly("inputs", [](const Program& p) { return spec_dicts(p.inputs()); })
+      .def_property_readonly("outputs", [](const Program& p) { return spec_dicts(p.outputs()); })
+      .def_property_readonly("symbols", [](const Program& p) { return symbol_dicts(p.symbols()); })
+      .def_property_readonly("states", state_dicts)
+      .def_property_readonly("nodes", [](const Program& p) { return node_dicts(p.nodes(), p.symbols()); })
+      .def_property_readonly("metadata", metadata_dict)
+      .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
+      .def("bytes", bytes_of, "The file's bytes.")
+      .def("with_metadata", [](const Program& p, const std::string& key, const std::string& value) {
+        return check(p.with_metadata(key, value));
+      }, py::arg("key"), py::arg("value"), "A program with one metadata entry more, or changed.")
+      .def("save", save, py::arg("path"), "Writes the file atomically. FileError.");
+  module.def("diff", &diff, py::arg("a"), py::arg("b"), py::arg("include_metadata") = true,
+             "Differences between two programs, one line each.");
+}
+
+}  // namespace pinnace::bindings

@@ -1,0 +1,218 @@
+// class Session and Run, devices().
+#include <pybind11/stl.h>
+
+#include <pinnace/session.h>
+
+#include "arrays.h"
+#include "errors.h"
+#include "types.h"
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+/// Arrays borrowed for one run, and arrays made for those outputs whose size is known before it.
+struct Call {
+  std::vector<BorrowedArray> borrowed;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<py::array> results;  // null where the session owns the bytes
+
+  Call(const Session& session, const py::sequence& arrays) {
+    const auto specs = session.inputs();
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const std::string what = i < specs.size() ? "input '" + specs[i].name + "'" : "input " + std::to_string(i);
+      borrowed.push_back(borrow_array(arrays[i], what));
+    }
+    for (const BorrowedArray& b : borrowed) inputs.push_back(b.tensor);
+    for (const TensorSpec& spec : session.outputs()) {
+      Tensor tensor;
+      py::array result;
+      if (spec.type.concrete() && dtype_bits(spec.type.dtype) >= 8) {
+        std::vector<py::ssize_t> shape;
+        for (const Dim& d : spec.type.shape) shape.push_back(static_cast<py::ssize_t>(d.size));
+        result = py::array(numpy_dtype(spec.type.dtype), shape);
+        tensor.type = {spec.type.dtype, spec.type.shape, nullptr};
+        tensor.memory.host = result.mutable_data();
+        tensor.memory.bytes = static_cast<size_t>(result.nbytes());
+        results.push_back(std::move(result));
+      } else {
+        results.push_back(py::reinterpret_steal<py::array>(nullptr));
+      }
+      outputs.push_back(std::move(tensor));
+    }
+  }
+
+  py::list take(const Session& session) {
+    py::list list;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i]) {
+        list.append(results[i]);
+        continue;
+      }
+      const Tensor t = session.output(static_cast<int>(i));
+      list.append(array_of(t.type, {static_cast<const std::byte*>(t.memory.host), t.memory.bytes}));
+    }
+    return list;
+  }
+};
+
+py::list run(Session& session, const py::sequence& arrays) {
+  Call call(session, arrays);
+  const auto go = [&] {
+    py::gil_scoped_release release;
+    return session.run(call.inputs, call.outputs);
+  };
+  check(go());
+  return call.take(session);
+}
+
+/// A submitted run with everything that it borrows.
+class PendingRun {
+ public:
+  PendingRun(py::object session, const py::sequence& arrays)
+      : session_object_(std::move(session)), session_(session_object_.cast<Session&>()), call_(session_, arrays),
+        run_(check(session_.submit(call_.inputs, call_.outputs))) {}
+  ~PendingRun() {
+    py::gil_scoped_release release;
+    (void)run_.wait();
+  }
+  PendingRun(const PendingRun&) = delete;
+  PendingRun& operator=(const PendingRun&) = delete;
+
+  bool done() const { return run_.done(); }
+  void cancel() { run_.cancel(); }
+  py::list result() {
+    if (!taken_) {
+      const auto wait = [&] {
+        py::gil_scoped_release release;
+        return run_.wait();
+      };
+      check(wait());
+      taken_ = call_.take(session_);
+    }
+    return py::list(taken_);
+  }
+
+ private:
+  py::object session_object_;
+  Session& session_;
+  Call call_;
+  Run run_;
+  py::object taken_;
+};
+
+std::unique_ptr<Session> make_session(const Program& program, const std::string& target, int threads,
+                                      const std::string& precision, bool fallback, const std::vector<std::string>& keep,
+                                      int plan_cache, const std::vector<const CustomOp*>& ops) {
+  Options options;
+  options.target = target;
+  options.threads = threads;
+  options.precision = precision;
+  options.fallback = fallback;
+  options.keep = keep;
+  options.plan_cache = plan_cache;
+  options.ops = ops;
+  const auto create = [&] {
+    py::gil_scoped_release release;
+    return Session::create(program, options);
+  };
+  return std::make_unique<Session>(check(create()));
+}
+
+py::list placement_dicts(const Session& session) {
+  py::list rows;
+  for (const Placement& p : session.placement()) {
+    py::dict d;
+    d["node"] = p.node;
+    d["op"] = p.op;
+    d["source"] = p.source;
+    d["backend"] = p.backend;
+    d["kernel"] = p.kernel;
+    d["why"] = p.why;
+    d["bytes_copied"] = p.bytes_copied;
+    rows.append(d);
+  }
+  return rows;
+}
+
+py::dict plan_dict(const Session& session) {
+  const PlanInfo plan = session.plan();
+  py::dict d;
+  d["peak_bytes"] = plan.peak_bytes;
+  d["constant_bytes"] = plan.constant_bytes;
+  d["segments"] = plan.segments;
+  d["nodes_run"] = plan.nodes_run;
+  d["nodes_computed_ahead"] = plan.nodes_computed_ahead;
+  return d;
+}
+
+py::tuple profile(Session& session, const py::sequence& arrays) {
+  Call call(session, arrays);
+  const auto go = [&] {
+    py::gil_scoped_release release;
+    return session.profile(call.inputs, call.outputs);
+  };
+  const std::vector<ProfileEvent> events = check(go());
+  py::list rows;
+  for (const ProfileEvent& e : events) {
+    py::dict d;
+    d["node"] = e.node;
+    d["op"] = e.op;
+    d["backend"] = e.backend;
+    d["kernel"] = e.kernel;
+    d["start_ns"] = e.start_ns;
+    d["duration_ns"] = e.duration_ns;
+    rows.append(d);
+  }
+  return py::make_tuple(call.take(session), rows);
+}
+
+py::array state_array(const Session& session, int i) {
+  const Tensor t = check(session.state(i));
+  return array_of(t.type, {static_cast<const std::byte*>(t.memory.host), t.memory.bytes});
+}
+
+void set_state(Session& session, int i, const py::object& value) {
+  const BorrowedArray borrowed = borrow_array(value, "state " + std::to_string(i));
+  check(session.set_state(i, borrowed.tensor));
+}
+
+py::list device_dicts() {
+  py::list all;
+  for (const Device& device : devices()) {
+    py::dict d;
+    d["target"] = device.target;
+    d["available"] = device.available;
+    d["description"] = device.description;
+    all.append(d);
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_session(py::module_& module) {
+  py::class_<Session>(module, "Session", "A program made ready for a target. See pinnace.Session.")
+      .def(py::init(&make_session), py::arg("program"), py::arg("target") = "auto", py::arg("threads") = 0,
+           py::arg("precision") = "fp32", py::arg("fallback") = true, py::arg("keep") = std::vector<std::string>{},
+           py::arg("plan_cache") = 8, py::arg("ops") = std::vector<const CustomOp*>{})
+      .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
+      .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
+      .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })
+      .def("run", run, py::arg("inputs"), "Arrays in order in, list of new arrays out. The GIL is released.")
+      .def("profile", profile, py::arg("inputs"), "(outputs, list of timed nodes).")
+      .def_property_readonly("placement", placement_dicts)
+      .def_property_readonly("plan", plan_dict)
+      .def("state", state_array, py::arg("index"), "A copy of a state's contents.")
+      .def("set_state", set_state, py::arg("index"), py::arg("value"))
+      .def("reset_state", &Session::reset_state);
+  py::class_<PendingRun>(module, "PendingRun", "A run on a thread of its own. See pinnace.Future.")
+      .def(py::init<py::object, const py::sequence&>(), py::arg("session"), py::arg("inputs"))
+      .def("done", &PendingRun::done)
+      .def("cancel", &PendingRun::cancel)
+      .def("result", &PendingRun::result);
+  module.def("devices", device_dicts, "Targets of this build, whether each can run here, and what or why not.");
+}
+
+}  // namespace pinnace::bindings

@@ -1,0 +1,25 @@
+// Types, specs and nodes as plain Python values: what the package pinnace builds its classes from.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <span>
+
+#include <pinnace/program.h>
+
+namespace pinnace::bindings {
+
+/// {"name", "dtype": numpy dtype, "shape": [int | index of a symbol as (index,) | None], "quantization": dict | None}
+pybind11::dict spec_dict(const TensorSpec& spec);
+pybind11::list spec_dicts(std::span<const TensorSpec> specs);
+/// {"name", "min", "max": int | None, "multiple_of"}
+pybind11::list symbol_dicts(std::span<const Symbol> symbols);
+/// The fields of NodeInfo; output_types as text.
+pybind11::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols);
+
+void add_program(pybind11::module_& module);
+void add_session(pybind11::module_& module);
+void add_model(pybind11::module_& module);
+void add_custom_op(pybind11::module_& module);
+
+}  // namespace pinnace::bindings

@@ -1,0 +1,59 @@
+// open, fstat, mmap.
+#include "base/mapped_file.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <string.h>  // NOLINT: strerror_r is POSIX, not C++
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pinnace {
+namespace {
+// strerror_r has two forms: GNU's gives the text, POSIX's a number beside the filled buffer.
+[[maybe_unused]] const char* error_text(const char* text, const char*) { return text; }
+[[maybe_unused]] const char* error_text(int failed, const char* buffer) { return failed ? "unknown error" : buffer; }
+}  // namespace
+
+Status file_error(std::string_view verb, const std::string& path, int error) {
+  char buffer[256] = {};
+  const char* reason = error_text(strerror_r(error, buffer, sizeof buffer), buffer);
+  return Status(Code::kFile, str_cat("cannot ", verb, " '", path, "': ", reason, " (errno ", error, ")"));
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos) return Status(Code::kFile, "cannot open a path that holds a NUL character");
+  // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return file_error("open", path, errno);
+  struct stat about;
+  if (::fstat(fd, &about) != 0) {
+    const int error = errno;
+    ::close(fd);
+    return file_error("read the size of", path, error);
+  }
+  if (!S_ISREG(about.st_mode)) {
+    ::close(fd);
+    return Status(Code::kFile, str_cat("cannot open '", path, "': ",
+                                       S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file"));
+  }
+  const auto size = static_cast<size_t>(about.st_size);
+  const std::byte* data = nullptr;
+  if (size > 0) {
+    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (mapping == MAP_FAILED) {
+      const int error = errno;
+      ::close(fd);
+      return file_error("map", path, error);
+    }
+    data = static_cast<const std::byte*>(mapping);
+  }
+  ::close(fd);
+  return std::shared_ptr<const MappedFile>(new MappedFile(data, size));
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+}  // namespace pinnace

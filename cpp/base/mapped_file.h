@@ -1,0 +1,36 @@
+// MappedFile: a regular file's bytes, mapped read-only. The file is closed at once; the mapping keeps its bytes, also when
+// another file takes its name.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace pinnace {
+
+class MappedFile {
+ public:
+  /// Maps the whole file. kFile, with path and the system's reason: it cannot be opened, is not a regular file, or cannot
+  /// be mapped. An empty file gives no bytes. Whoever shortens the file while it is mapped makes reads beyond its new end
+  /// fatal: files are to be replaced, never rewritten.
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  /// Starts at a page boundary.
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
+  const std::byte* data_;
+  size_t size_;
+};
+
+/// kFile "cannot <verb> '<path>': No such file or directory (errno 2)".
+Status file_error(std::string_view verb, const std::string& path, int error);
+
+}  // namespace pinnace

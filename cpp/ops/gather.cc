@@ -1,0 +1,46 @@
+// gather: the slices of x along an axis that indices name: y[a, i, b] = x[a, indices[i], b].
+//   x        [A..., n, B...]  any type
+//   indices  [I...]  i32 | i64 in [-n, n)
+//   axis     int, default 0
+//   y        [A..., I..., B...]  as x
+// An index outside is an error. Source: ONNX Gather, opset 13.
+#include "ops/move.h"
+
+namespace pinnace {
+namespace {
+Result<TensorType> gather_type(const NodeView& node) {
+  const TensorType& x = node.input(0);
+  const Shape& indices = node.input(1).shape;
+  PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
+  TensorType y{x.dtype, x.shape, nullptr};
+  PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
+  y.shape.erase(y.shape.begin() + axis);
+  y.shape.insert(y.shape.begin() + axis, indices.begin(), indices.end());
+  return y;
+}
+
+Status gather_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  const TensorView x = in[0], indices = in[1], y = out[0];
+  PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
+  const AxisView v = view_axis(x.type->shape, axis);
+  const size_t bytes = element_bytes(x.dtype()), run = static_cast<size_t>(v.inner) * bytes;
+  const int64_t count = indices.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    PINNACE_ASSIGN(const int64_t index, wrap_index(node, load_index(indices, i), v.size));
+    for (int64_t o = 0; o < v.outer; ++o) {
+      copy_run(y.bytes + static_cast<size_t>(o * count + i) * run, x.bytes + static_cast<size_t>(o * v.size + index) * run,
+               v.inner, bytes);
+    }
+  }
+  return {};
+}
+}  // namespace
+
+PINNACE_OP(gather){
+    .name = "gather",
+    .inputs = {{"x", kAny}, {"indices", kIndices}},
+    .attrs = {int_attr("axis", 0)},
+    .type = gather_type,
+    .reference = gather_reference,
+};
+}  // namespace pinnace

@@ -1,0 +1,167 @@
+// Copies by strides and element size; arithmetic on dimensions.
+#include "ops/move.h"
+
+#include <algorithm>
+
+namespace pinnace {
+
+void copy_strided(const Shape& shape, const std::byte* from, std::span<const int64_t> from_strides, std::byte* to,
+                  std::span<const int64_t> to_strides, size_t bytes) {
+  // Last dimensions that are dense on both sides are one run.
+  size_t rank = shape.size();
+  int64_t run = 1;
+  while (rank > 0 && (shape[rank - 1].size == 1 || (from_strides[rank - 1] == run && to_strides[rank - 1] == run))) {
+    run *= shape[--rank].size;
+  }
+  if (run == 0) return;
+  StridedLoop loop(Shape(shape.begin(), shape.begin() + static_cast<ptrdiff_t>(rank)));
+  loop.add_strides({from_strides.begin(), from_strides.begin() + static_cast<ptrdiff_t>(rank)});
+  loop.add_strides({to_strides.begin(), to_strides.begin() + static_cast<ptrdiff_t>(rank)});
+  const auto width = static_cast<ptrdiff_t>(bytes);
+  if (run > 1) {
+    loop.run([&](int64_t, const int64_t* at) {
+      std::memcpy(to + at[1] * width, from + at[0] * width, static_cast<size_t>(run) * bytes);
+    });
+  } else {
+    loop.run([&](int64_t, const int64_t* at) { copy_element(to + at[1] * width, from + at[0] * width, bytes); });
+  }
+}
+
+void copy_transposed(const Shape& x_shape, std::span<const int> perm, const std::byte* x, std::byte* y, size_t bytes) {
+  const std::vector<int64_t> x_strides = row_major_strides(x_shape);
+  Shape y_shape;
+  std::vector<int64_t> from;
+  for (int axis : perm) {
+    y_shape.push_back(x_shape[static_cast<size_t>(axis)]);
+    from.push_back(x_strides[static_cast<size_t>(axis)]);
+  }
+  copy_strided(y_shape, x, from, y, row_major_strides(y_shape), bytes);
+}
+
+void copy_by_places(const TensorView& x, const TensorView& y, std::span<const int64_t> places, const std::byte* fill) {
+  const size_t rank = y.type->shape.size(), bytes = element_bytes(y.dtype());
+  const std::vector<int64_t> strides = row_major_strides(x.type->shape);
+  std::vector<const int64_t*> table(rank);
+  const int64_t* next = places.data();
+  for (size_t d = 0; d < rank; ++d) next = (table[d] = next) + y.type->shape[d].size;
+  const int64_t row = rank ? y.dim(-1) : 1, rows = row ? y.elements() / row : 0;
+  std::vector<int64_t> index(rank, 0);
+  std::byte* to = y.bytes;
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t base = 0;
+    bool inside = true;
+    for (size_t d = 0; d + 1 < rank; ++d) {
+      const int64_t place = table[d][index[d]];
+      inside &= place >= 0;
+      base += place * strides[d];
+    }
+    for (int64_t i = 0; i < row; ++i, to += bytes) {
+      const int64_t place = rank ? table[rank - 1][i] : 0;
+      copy_element(to, inside && place >= 0 ? x.bytes + static_cast<size_t>(base + place) * bytes : fill, bytes);
+    }
+    for (size_t d = rank > 0 ? rank - 1 : 0; d-- > 0;) {
+      if (++index[d] < y.type->shape[d].size) break;
+      index[d] = 0;
+    }
+  }
+}
+
+std::vector<int64_t> load_indices(const TensorView& t) {
+  std::vector<int64_t> all(static_cast<size_t>(t.elements()));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = load_index(t, static_cast<int64_t>(i));
+  return all;
+}
+
+AxisView view_axis(const Shape& shape, int axis) {
+  AxisView view;
+  for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
+    (i < axis ? view.outer : i == axis ? view.size : view.inner) *= shape[static_cast<size_t>(i)].size;
+  }
+  return view;
+}
+
+namespace {
+/// An unknown size; a bound that overflowed says nothing.
+Dim bounded(const Dim& a, const Dim& b, int64_t (*join)(int64_t, int64_t)) {
+  if (dim_bound(a) < 0 || dim_bound(b) < 0) return Dim();
+  const int64_t bound = join(dim_bound(a), dim_bound(b));
+  return bound == INT64_MAX ? Dim() : Dim::unknown(bound);
+}
+}  // namespace
+
+Dim dim_mul(const Dim& a, const Dim& b) {
+  if (a.known() && b.known()) return saturating_mul(a.size, b.size);
+  if ((a.known() && a.size == 0) || (b.known() && b.size == 1)) return a;
+  if ((b.known() && b.size == 0) || (a.known() && a.size == 1)) return b;
+  return bounded(a, b, saturating_mul);
+}
+
+Dim dim_add(const Dim& a, const Dim& b) {
+  if (a.known() && b.known()) return saturating_add(a.size, b.size);
+  if (b.known() && b.size == 0) return a;
+  if (a.known() && a.size == 0) return b;
+  return bounded(a, b, saturating_add);
+}
+
+Dim dim_product(std::span<const Dim> dims) {
+  Dim product(1);
+  for (const Dim& d : dims) product = dim_mul(product, d);
+  return product;
+}
+
+std::optional<Dim> dim_merge(const Dim& a, const Dim& b) {
+  if (a.known() && b.known() && a.size != b.size) return std::nullopt;
+  if (a.known() || b.known()) return a.known() ? a : b;
+  if (a.symbol >= 0 || b.symbol >= 0) return a.symbol >= 0 ? a : b;
+  return a.max >= 0 && (b.max < 0 || a.max < b.max) ? a : b;
+}
+
+std::optional<std::vector<int64_t>> known_ints(const NodeView& node, int i) {
+  const auto known = node.input_known(i);
+  if (!known) return std::nullopt;
+  std::vector<int64_t> all;
+  for (const KnownInt& k : *known) {
+    if (!k.known) return std::nullopt;
+    all.push_back(k.value);
+  }
+  return all;
+}
+
+Result<KnownInt> known_scalar(const NodeView& node, int i) {
+  const TensorType& type = node.input(i);
+  if (type.rank() > 1 || (type.rank() == 1 && type.shape[0].known() && type.shape[0].size != 1)) {
+    return node.error("input ", i, " must be one number, is ", to_string(type));
+  }
+  const auto known = node.input_known(i);
+  return known && known->size() == 1 ? (*known)[0] : KnownInt{};
+}
+
+Result<Dim> vector_length(const NodeView& node, int i, bool decides_rank) {
+  const TensorType& type = node.input(i);
+  if (type.rank() != 1) return node.error("input ", i, " must be a vector, is ", to_string(type));
+  if (decides_rank && !type.shape[0].known()) {
+    return node.error("its rank depends on the length of input ", i, ", which is not known: ", to_string(type));
+  }
+  return type.shape[0];
+}
+
+Result<std::shared_ptr<const Quantization>> moved_quantization(const NodeView& node, int i) {
+  const auto& q = node.input(i).quantization;
+  if (q && (q->axis >= 0 || q->block > 0 || q->scales.size() != 1)) {
+    return node.error("input ", i, " is quantised per axis or block, which it does not take: ", to_string(node.input(i)));
+  }
+  return q;
+}
+
+Result<std::shared_ptr<const Quantization>> computed_quantization(const NodeView& node, int i) {
+  PINNACE_ASSIGN(auto own, moved_quantization(node, i));
+  auto declared = node.output_quantization(0);
+  return own && declared ? declared : own;
+}
+
+bool same_quantization(const TensorType& a, const TensorType& b) {
+  if (!a.quantized() || !b.quantized()) return a.quantized() == b.quantized();
+  return a.quantization == b.quantization || *a.quantization == *b.quantization;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,97 @@
+// quantize_linear: y = clamp(round_half_even(x / scale) + zero_point).
+//   x             [...]  f32 | f16 | bf16 | i32
+//   scale         f32 | f16 | bf16; per tensor [] or [1], per axis [size of the axis], or, with block_size B, the shape
+//   of x
+//                 with ceil(size / B) along the axis
+//   zero_point    optional: i8 | u8 | i16 | u16 | i4 | u4, shape of scale; left out: 0
+//   axis          int, default 1
+//   block_size    int, default 0: no blocks
+//   output_dtype  string: element type of y; default that of zero_point, else u8
+//   precision     string "f32", "f16" or "bf16": type of the division; default that of scale
+//   y             the shape of x
+// x and scale are converted to the type of the division, whose result is rounded to it, then to an integer. NaN gives
+// the zero point, infinities the ends of the range. y is a plain integer tensor. ONNX's saturate concerns float8 alone.
+// Source: ONNX QuantizeLinear, opset 28.
+#include <cmath>
+
+#include "ops/linear_quantization.h"
+
+namespace pinnace {
+namespace {
+Result<TensorType> quantize_linear_type(const NodeView& node) {
+  PINNACE_TRY(refuse_quantized(node));
+  PINNACE_TRY(check_scale(node));
+  const std::string_view precision = node.attr_string("precision"), wanted = node.attr_string("output_dtype");
+  const auto division = dtype_from_name(precision);
+  if (!precision.empty() && !(division && dtypes(*division) & (kF32 | kF16 | kBF16))) {
+    return node.error("precision is '", precision, "', must be f32, f16 or bf16");
+  }
+  DType to = node.has_input(2) ? node.input(2).dtype : DType::kU8;
+  if (!wanted.empty()) {
+    const auto named = dtype_from_name(wanted);
+    if (!named || !(dtypes(*named) & kQuantized)) {
+      return node.error("output_dtype is '", wanted, "', must be i8, u8, i16, u16, i4 or u4");
+    }
+    if (node.has_input(2) && *named != to) {
+      return node.error("output_dtype is '", wanted, "', but the zero point is ", to_string(node.input(2)));
+    }
+    to = *named;
+  }
+  return TensorType{to, node.input(0).shape, nullptr};
+}
+
+/// x, scale and their quotient in P, with X and S the element types of the tensors.
+template <class P, class X, class S>
+void quantize(const NodeView& node, std::span<const TensorView> in, const TensorView& y) {
+  const ScaleIndex scale_of(node);
+  const IntRange range = int_range(y.dtype());
+  const bool has_zero = in.size() > 2 && in[2].present();
+  const int64_t count = y.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t k = scale_of(i);
+    const double ratio = widen(convert<P>(in[0].data<X>()[i])) / widen(convert<P>(in[1].data<S>()[k]));
+    const int32_t zero = has_zero ? load_int(in[2], k) : 0;
+    const double q = std::nearbyint(widen(narrow<P>(ratio))) + zero;
+    store_int(y, i, q != q ? zero : static_cast<int32_t>(limit(q, range.min, range.max)));
+  }
+}
+
+/// visit() for what x can be.
+template <class F>
+void visit_x(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kF16: return f(Half{});
+    case DType::kBF16: return f(BFloat16{});
+    case DType::kI32: return f(int32_t{});
+    default: return f(float{});
+  }
+}
+
+Status quantize_linear_reference(const NodeView& node, std::span<const TensorView> in,
+                                 std::span<const TensorView> out) {
+  const auto precision = dtype_from_name(node.attr_string("precision"));
+  visit_x(precision ? *precision : in[1].dtype(), [&](auto zero_p) {
+    using P = decltype(zero_p);
+    visit_x(in[0].dtype(), [&](auto zero_x) {
+      using X = decltype(zero_x);
+      visit_x(in[1].dtype(), [&](auto zero_s) {
+        using S = decltype(zero_s);
+        if constexpr (is_float<P> && is_float<S>) quantize<P, X, S>(node, in, out[0]);
+      });
+    });
+  });
+  return {};
+}
+}  // namespace
+
+PINNACE_OP(quantize_linear){
+    .name = "quantize_linear",
+    .inputs = {{"x", kF32 | kF16 | kBF16 | kI32},
+               {"scale", kF32 | kF16 | kBF16},
+               {"zero_point", kQuantized, 0, Arity::kOptional}},
+    .attrs = {int_attr("axis", 1), int_attr("block_size", 0), string_attr("output_dtype", ""),
+              string_attr("precision", "")},
+    .type = quantize_linear_type,
+    .reference = quantize_linear_reference,
+};
+}  // namespace pinnace

@@ -1,0 +1,169 @@
+// Shapes, activations and the time loop of recurrent operators.
+#include "ops/recurrent.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pinnace {
+namespace {
+using Kind = GateActivation::Kind;
+struct Row {
+  std::string_view name;
+  int params;  // 0, 1: alpha, 2: alpha and beta
+  double alpha, beta;
+};
+constexpr Row kRows[] = {{"relu", 0, 0, 0},       {"tanh", 0, 0, 0},        {"sigmoid", 0, 0, 0},     {"affine", 2, 1, 0},
+                         {"leaky_relu", 1, 0.01, 0}, {"thresholded_relu", 1, 1, 0}, {"scaled_tanh", 2, 1, 1}, {"hard_sigmoid", 2, 0.2, 0.5},
+                         {"elu", 1, 1, 0},        {"softsign", 0, 0, 0},    {"softplus", 0, 0, 0}};
+
+Status check_shape(const NodeView& node, int input, std::initializer_list<Dim> wanted) {
+  if (!node.has_input(input)) return {};
+  const Shape& shape = node.input(input).shape;
+  bool fits = shape.size() == wanted.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i) fits = !differ(shape[i], wanted.begin()[i]);
+  if (fits) return {};
+  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(node.input(input)), ", must be ",
+                    to_string({node.input(input).dtype, wanted, nullptr}));
+}
+}  // namespace
+
+double GateActivation::operator()(double x) const {
+  if (clip > 0) x = x < -clip ? -clip : x > clip ? clip : x;
+  switch (kind) {
+    case Kind::kRelu: return x < 0 ? 0 : x;
+    case Kind::kTanh: return std::tanh(x);
+    case Kind::kSigmoid: return 1 / (1 + std::exp(-x));
+    case Kind::kAffine: return alpha * x + beta;
+    case Kind::kLeakyRelu: return x < 0 ? alpha * x : x;
+    case Kind::kThresholdedRelu: return x < alpha ? 0 : x;
+    case Kind::kScaledTanh: return alpha * std::tanh(beta * x);
+    case Kind::kHardSigmoid: {
+      const double gate = alpha * x + beta;
+      return gate < 0 ? 0 : gate > 1 ? 1 : gate;
+    }
+    case Kind::kElu: return x < 0 ? alpha * std::expm1(x) : x;
+    case Kind::kSoftsign: return x / (1 + std::fabs(x));
+    case Kind::kSoftplus: return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+  }
+  return x;
+}
+
+Result<std::vector<GateActivation>> gate_activations(const NodeView& node, std::span<const std::string_view> defaults) {
+  const size_t directions = node.attr_string("direction") == "bidirectional" ? 2 : 1;
+  const auto names = node.attr_strings("activations");
+  const auto alphas = node.attr_floats("activation_alpha"), betas = node.attr_floats("activation_beta");
+  const double clip = node.attr_float("clip");
+  if (!names.empty() && names.size() != directions * defaults.size()) {
+    return node.error("activations has ", names.size(), " names, must have ", directions * defaults.size());
+  }
+  if (!(clip >= 0)) return node.error("clip is ", clip, ", must be 0 or more");
+  std::vector<GateActivation> all;
+  size_t alphas_used = 0, betas_used = 0;
+  for (size_t i = 0; i < directions * defaults.size(); ++i) {
+    const std::string_view name = names.empty() ? defaults[i % defaults.size()] : std::string_view(names[i]);
+    const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.name == name; });
+    if (row == std::end(kRows)) {
+      return node.error("activation '", name, "' is not one of relu, tanh, sigmoid, affine, leaky_relu, thresholded_relu, "
+                        "scaled_tanh, hard_sigmoid, elu, softsign, softplus");
+    }
+    GateActivation a{static_cast<Kind>(row - kRows), row->alpha, row->beta, clip};
+    if (row->params > 0 && alphas_used < alphas.size()) a.alpha = alphas[alphas_used++];
+    if (row->params > 1 && betas_used < betas.size()) a.beta = betas[betas_used++];
+    all.push_back(a);
+  }
+  return all;
+}
+
+Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<TensorType> out) {
+  const TensorType &x = node.input(0), &r = node.input(2);
+  const std::string_view direction = node.attr_string("direction");
+  Recurrent n;
+  n.gates = gates;
+  n.directions = direction == "bidirectional" ? 2 : 1;
+  n.reverse = direction == "reverse";
+  if (n.directions == 1 && !n.reverse && direction != "forward") {
+    return node.error("direction '", direction, "' is not one of forward, reverse, bidirectional");
+  }
+  const int64_t layout = node.attr_int("layout"), hidden = node.attr_int("hidden_size");
+  if (layout != 0 && layout != 1) return node.error("layout is ", layout, ", must be 0 or 1");
+  n.batch_first = layout == 1;
+  if (x.rank() != 3) return node.error("x is ", to_string(x), ", must have rank 3");
+  if (r.rank() != 3) return node.error("r is ", to_string(r), ", must have rank 3");
+  n.T = x.shape[n.batch_first ? 1 : 0];
+  n.B = x.shape[n.batch_first ? 0 : 1];
+  n.I = x.shape[2];
+  n.H = r.shape[2].known() ? r.shape[2] : hidden > 0 ? Dim(hidden) : r.shape[2];
+  if (hidden < 0 || (hidden > 0 && differ(n.H, Dim(hidden)))) return node.error("hidden_size is ", hidden, ", r is ", to_string(r));
+  if (n.H.known() && n.H.size > (int64_t{1} << 40)) return node.error("r ", to_string(r), " has too many hidden units");
+  const auto times_h = [&](int64_t factor) { return n.H.known() ? Dim(factor * n.H.size) : Dim(); };
+  const Dim D = n.directions;
+  PINNACE_TRY(check_shape(node, 1, {D, times_h(gates), n.I}));
+  PINNACE_TRY(check_shape(node, 2, {D, times_h(gates), n.H}));
+  PINNACE_TRY(check_shape(node, 3, {D, times_h(2 * gates)}));
+  PINNACE_TRY(check_shape(node, 4, {n.B}));
+  const Shape state = n.batch_first ? Shape{n.B, D, n.H} : Shape{D, n.B, n.H};
+  PINNACE_TRY(check_shape(node, 5, {state[0], state[1], state[2]}));
+  PINNACE_TRY(check_shape(node, 6, {state[0], state[1], state[2]}));
+  PINNACE_TRY(check_shape(node, 7, {D, times_h(3)}));
+  const Shape y = n.batch_first ? Shape{n.B, n.T, D, n.H} : Shape{n.T, D, n.B, n.H};
+  for (size_t i = 0; i < out.size(); ++i) out[i] = {x.dtype, i == 0 ? y : state, nullptr};
+  return n;
+}
+
+void affine(const double* m, const double* v, const double* b, const double* c, int64_t rows, int64_t columns, double* to) {
+  for (int64_t row = 0; row < rows; ++row) {
+    double sum = b[row] + (c ? c[row] : 0);
+    for (int64_t i = 0; i < columns; ++i) sum += m[row * columns + i] * v[i];
+    to[row] = sum;
+  }
+}
+
+Status run_recurrent(const NodeView& node, int gates, std::span<const std::string_view> defaults,
+                     std::span<const TensorView> in, std::span<const TensorView> out,
+                     const std::function<void(const RecurrentStep&)>& step) {
+  std::vector<TensorType> types(out.size());
+  PINNACE_ASSIGN(const Recurrent n, check_recurrent(node, gates, types));
+  PINNACE_ASSIGN(const std::vector<GateActivation> activations, gate_activations(node, defaults));
+  const int64_t D = n.directions, T = n.T.size, B = n.B.size, I = n.I.size, H = n.H.size, G = gates * H;
+  const auto given = [&](size_t i) { return i < in.size() && in[i].present(); };
+  PINNACE_ASSIGN(auto w, Scratch<double>::allocate(G * I, "a recurrent node's w"));
+  PINNACE_ASSIGN(auto r, Scratch<double>::allocate(G * H, "a recurrent node's r"));
+  PINNACE_ASSIGN(auto b, Scratch<double>::allocate(2 * G, "a recurrent node's b"));
+  PINNACE_ASSIGN(auto p, Scratch<double>::allocate(3 * H, "a recurrent node's p"));
+  PINNACE_ASSIGN(auto x, Scratch<double>::allocate(I, "a recurrent node's x"));
+  PINNACE_ASSIGN(auto state, Scratch<double>::allocate(4 * H + G, "a recurrent node's state"));
+  double *h = state.data(), *c = h + H, *scratch = c + H;
+  for (int64_t d = 0; d < D; ++d) {
+    load_line(in[1], d * G * I, 1, G * I, w.data());
+    load_line(in[2], d * G * H, 1, G * H, r.data());
+    std::fill_n(b.data(), 2 * G, 0.0);
+    std::fill_n(p.data(), 3 * H, 0.0);
+    if (given(3)) load_line(in[3], d * 2 * G, 1, 2 * G, b.data());
+    if (given(7)) load_line(in[7], d * 3 * H, 1, 3 * H, p.data());
+    const RecurrentStep now{I, H, x.data(), w.data(), r.data(), b.data(), b.data() + G, p.data(),
+                            activations.data() + static_cast<size_t>(d) * defaults.size(), h, c, scratch + 2 * H, scratch};
+    const bool backwards = n.reverse || d == 1;
+    for (int64_t k = 0; k < B; ++k) {
+      const int64_t length = given(4) ? in[4].data<int32_t>()[k] : T;
+      if (length < 0 || length > T) return node.error("sequence_lens[", k, "] is ", length, ", must be in [0, ", T, "]");
+      const int64_t at_state = (n.batch_first ? k * D + d : d * B + k) * H;
+      const auto at_y = [&](int64_t t) { return (n.batch_first ? (k * T + t) * D + d : (t * D + d) * B + k) * H; };
+      std::fill_n(h, 2 * H, 0.0);
+      if (given(5)) load_line(in[5], at_state, 1, H, h);
+      if (given(6)) load_line(in[6], at_state, 1, H, c);
+      for (int64_t i = 0; i < length; ++i) {
+        const int64_t t = backwards ? length - 1 - i : i;
+        load_line(in[0], (n.batch_first ? k * T + t : t * B + k) * I, 1, I, x.data());
+        step(now);
+        store_line(out[0], at_y(t), 1, H, h);
+      }
+      if (out.size() > 1) store_line(out[1], at_state, 1, H, h);
+      if (out.size() > 2) store_line(out[2], at_state, 1, H, c);
+      std::fill_n(h, H, 0.0);
+      for (int64_t t = length; t < T; ++t) store_line(out[0], at_y(t), 1, H, h);
+    }
+  }
+  return {};
+}
+
+}  // namespace pinnace

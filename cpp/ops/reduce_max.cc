@@ -1,0 +1,27 @@
+// reduce_max: y = the largest x over some axes.
+//   x     [...]  any type, quantised i8 | u8
+//   axes  [n]  i32 | i64, optional
+//   y     as x, the axes of size 1 or gone
+// NaN wins. An empty row gives -inf, or the lowest number of an integer type, or false. Bool: true if any is.
+// Attributes, axes and arithmetic: ops/reduce.h. Source: ONNX ReduceMax, opset 20.
+#include "ops/reduce.h"
+
+namespace pinnace {
+namespace {
+Status reduce_max_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return reduce(node, in, out, [](const auto& row) {
+    auto best = row.lowest;
+    for (const auto v : row.values) best = best != best || v <= best ? best : v;
+    return best;
+  });
+}
+}  // namespace
+
+PINNACE_OP(reduce_max){
+    .name = "reduce_max",
+    .inputs = reduce_inputs(kAny),
+    .attrs = kReduceAttrs,
+    .type = reduce_type,
+    .reference = reduce_max_reference,
+};
+}  // namespace pinnace

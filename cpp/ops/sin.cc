@@ -1,0 +1,24 @@
+// sin: y = sine.
+//   x  [...]  floats, or quantised i8 | u8
+//   y  as x; quantised: declared scale and zero point
+// NaN for infinities; -0 stays -0. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
+// Source: ONNX Sin, opset 22.
+#include <cmath>
+
+#include "ops/quantized_map.h"
+
+namespace pinnace {
+namespace {
+Status sin_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return map_function(in[0], out[0], [](double v) { return std::sin(v); });
+}
+}  // namespace
+
+PINNACE_OP(sin){
+    .name = "sin",
+    .inputs = {{"x", kReals}},
+    .type = real_function_type,
+    .reference = sin_reference,
+    .in_place = 1,
+};
+}  // namespace pinnace

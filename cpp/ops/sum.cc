@@ -1,0 +1,25 @@
+// sum: y = the sum of all inputs, element by element, broadcast as numpy does.
+//   x...  one or more [...]  floats, the same type
+//   y     the broadcast shape
+// Summed in double from the first input to the last, rounded once. Source: ONNX Sum, opset 13.
+#include "ops/element.h"
+
+namespace pinnace {
+namespace {
+Status sum_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return visit_float(out[0].dtype(), [&](auto zero) {
+    fold_broadcast<decltype(zero)>(
+        in, out[0], [](double a, double b) { return a + b; }, [](double v) { return v; });
+    return Status();
+  });
+}
+}  // namespace
+
+PINNACE_OP(sum){
+    .name = "sum",
+    .inputs = {{"x", kFloats, 'T', Arity::kVariadic}},
+    .type = variadic_type,
+    .reference = sum_reference,
+    .in_place = 0b11,
+};
+}  // namespace pinnace

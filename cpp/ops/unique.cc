@@ -1,0 +1,142 @@
+// unique: the different elements of x, or its different slices along an axis.
+//   x        [...]  any type
+//   axis     int; left out: x is taken as a vector of all its elements
+//   sorted   int, default 1: ascending; 0: in order of first occurrence
+//   y        the n different elements [n], or x with the axis of size n
+//   indices  [n]  i64: first occurrence of each
+//   inverse  [size of the axis, or elements of x]  i64: where each is in y
+//   counts   [n]  i64: how often each occurs
+// Slices are ordered element by element. NaN equals NaN and comes last; -0 equals 0. n depends on data; bound: the size of
+// the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
+#include <algorithm>
+
+#include "ops/move.h"
+
+namespace pinnace {
+namespace {
+constexpr int64_t kFlat = INT64_MIN;  // "axis" is left out
+
+/// -1, 0 or 1 as slice p of x is before, equal to or after slice q.
+template <class T>
+int compare_slices(const T* x, const AxisView& v, int64_t p, int64_t q) {
+  for (int64_t o = 0; o < v.outer; ++o) {
+    for (int64_t i = 0; i < v.inner; ++i) {
+      const auto a = widen(x[(o * v.size + p) * v.inner + i]), b = widen(x[(o * v.size + q) * v.inner + i]);
+      const bool a_nan = a != a, b_nan = b != b;
+      if (a_nan != b_nan) return a_nan ? 1 : -1;
+      if (!a_nan && a != b) return a < b ? -1 : 1;
+    }
+  }
+  return 0;
+}
+
+struct Found {
+  Scratch<int64_t> first, inverse, count;  ///< first and count: `different` entries in the order of y
+  int64_t different = 0;
+};
+
+Result<AxisView> sliced(const NodeView& node, const TensorType& x) {
+  if (node.attr_int("axis") == kFlat) return AxisView{1, x.elements(), 1};
+  PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
+  return view_axis(x.shape, axis);
+}
+
+Result<Found> find_unique(const NodeView& node, const TensorView& x) {
+  PINNACE_ASSIGN(const AxisView v, sliced(node, *x.type));
+  const auto scratch = [&] { return Scratch<int64_t>::allocate(v.size, node.label()); };
+  PINNACE_ASSIGN(auto first, scratch());
+  PINNACE_ASSIGN(auto inverse, scratch());
+  PINNACE_ASSIGN(auto count, scratch());
+  PINNACE_ASSIGN(auto order, scratch());
+  PINNACE_ASSIGN(auto group_of, scratch());  // by slice: number of its group in sorted order
+  int64_t groups = 0;
+  visit(x.dtype(), [&](auto zero) {
+    const auto* data = x.data<decltype(zero)>();
+    for (int64_t i = 0; i < v.size; ++i) order[i] = i;
+    std::sort(order.data(), order.data() + v.size, [&](int64_t p, int64_t q) {
+      const int c = compare_slices(data, v, p, q);
+      return c ? c < 0 : p < q;
+    });
+    for (int64_t i = 0; i < v.size; ++i) {
+      const bool fresh = i == 0 || compare_slices(data, v, order[i - 1], order[i]) != 0;
+      if (fresh) {
+        first[groups] = order[i];  // the lowest of its equals: they are in order
+        count[groups++] = 0;
+      }
+      group_of[order[i]] = groups - 1;
+      ++count[groups - 1];
+    }
+    return 0;
+  });
+  if (node.attr_int("sorted")) {
+    for (int64_t i = 0; i < v.size; ++i) inverse[i] = group_of[i];
+    return Found{std::move(first), std::move(inverse), std::move(count), groups};
+  }
+  // Renumber groups as slices mention them; order[group] becomes its new number.
+  PINNACE_ASSIGN(auto new_first, scratch());
+  PINNACE_ASSIGN(auto new_count, scratch());
+  int64_t next = 0;
+  for (int64_t i = 0; i < v.size; ++i) {
+    const int64_t group = group_of[i];
+    if (first[group] == i) {
+      order[group] = next;
+      new_first[next] = i;
+      new_count[next++] = count[group];
+    }
+    inverse[i] = order[group];
+  }
+  return Found{std::move(new_first), std::move(inverse), std::move(new_count), groups};
+}
+
+Status unique_types(const NodeView& node, std::span<TensorType> outputs) {
+  const TensorType& x = node.input(0);
+  int axis = 0;
+  TensorType y{x.dtype, x.shape, nullptr};
+  PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
+  if (node.attr_int("axis") == kFlat) {
+    y.shape = {dim_product(x.shape)};
+  } else {
+    PINNACE_ASSIGN(axis, node.axis(node.attr_int("axis"), x.rank()));
+  }
+  const Dim all = y.shape[static_cast<size_t>(axis)];
+  Dim different = dim_at_most(all);
+  if (node.input_data(0) && x.concrete()) {
+    // Only read: TensorView has one type of pointer for both directions.
+    PINNACE_ASSIGN(const Found found,
+                   find_unique(node, {&x, static_cast<std::byte*>(const_cast<void*>(node.input_data(0)))}));
+    different = found.different;
+  }
+  y.shape[static_cast<size_t>(axis)] = different;
+  outputs[0] = std::move(y);
+  for (size_t i = 1; i < outputs.size(); ++i) outputs[i] = {DType::kI64, {i == 2 ? all : different}, nullptr};
+  return {};
+}
+
+Status unique_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  const TensorView x = in[0], y = out[0];
+  PINNACE_ASSIGN(const AxisView v, sliced(node, *x.type));
+  PINNACE_ASSIGN(Found found, find_unique(node, x));
+  const size_t bytes = element_bytes(x.dtype());
+  for (int64_t o = 0; o < v.outer; ++o) {
+    for (int64_t i = 0; i < found.different; ++i) {
+      copy_run(y.bytes + static_cast<size_t>((o * found.different + i) * v.inner) * bytes,
+               x.bytes + static_cast<size_t>((o * v.size + found.first[i]) * v.inner) * bytes, v.inner, bytes);
+    }
+  }
+  Scratch<int64_t>* const parts[] = {nullptr, &found.first, &found.inverse, &found.count};
+  for (size_t i = 1; i < out.size(); ++i) {
+    copy_run(out[i].bytes, reinterpret_cast<const std::byte*>(parts[i]->data()), out[i].elements(), sizeof(int64_t));
+  }
+  return {};
+}
+}  // namespace
+
+PINNACE_OP(unique){
+    .name = "unique",
+    .inputs = {{"x", kAny}},
+    .attrs = {int_attr("axis", kFlat), int_attr("sorted", 1)},
+    .max_outputs = 4,
+    .types = unique_types,
+    .reference = unique_reference,
+};
+}  // namespace pinnace

@@ -1,0 +1,21 @@
+// From Graph to the FlatBuffer of section "graph" and the parts of section "weights".
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "program/format_generated.h"
+
+namespace pinnace {
+
+struct EncodedGraph {
+  flatbuffers::DetachedBuffer model;
+  /// Distinct constants in order of first mention, each to start at a multiple of 64; borrowed from the graph.
+  std::vector<std::span<const std::byte>> weights;
+};
+
+/// `graph` has been verified. kUnsupported if what is beside the weights may exceed 1 GiB, half of FlatBuffers' limit.
+Result<EncodedGraph> encode_graph(const Graph& graph);
+
+}  // namespace pinnace

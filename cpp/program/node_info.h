@@ -1,0 +1,15 @@
+// node_infos: the nodes of a graph and of those nested in it, for reports.
+#pragma once
+
+#include <vector>
+
+#include <pinnace/program.h>
+
+#include "graph/graph.h"
+
+namespace pinnace {
+
+/// In execution order; the nodes of nested graphs follow the node that holds them, in the order of its attributes.
+std::vector<NodeInfo> node_infos(const Graph& graph);
+
+}  // namespace pinnace

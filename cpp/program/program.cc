@@ -1,0 +1,56 @@
+// The public class Program: shared, immutable ProgramData.
+#include <pinnace/program.h>
+
+#include <cstring>
+
+#include "base/atomic_file.h"
+#include "base/mapped_file.h"
+#include "program/node_info.h"
+#include "program/reader.h"
+#include "program/writer.h"
+
+namespace pinnace {
+namespace {
+
+Result<Program> from_buffer(std::string name, Buffer buffer, Verify verify) {
+  auto owner = std::make_shared<const Buffer>(std::move(buffer));
+  const std::span<const std::byte> bytes(owner->data(), owner->size());
+  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(owner), bytes, {.verify = verify}));
+  return Program(std::move(data));
+}
+
+}  // namespace
+
+Result<Program> Program::open(const std::string& path, Verify verify) {
+  PINNACE_ASSIGN(auto file, MappedFile::open(path));
+  const std::span<const std::byte> bytes = file->bytes();
+  std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(file), bytes, {.verify = verify}));
+  return Program(std::move(data));
+}
+
+Result<Program> Program::from_bytes(std::span<const std::byte> bytes, Verify verify) {
+  PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes.size(), "the bytes of a program"));
+  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  return from_buffer("program", std::move(copy), verify);
+}
+
+std::span<const TensorSpec> Program::inputs() const { return data_->inputs; }
+std::span<const TensorSpec> Program::outputs() const { return data_->outputs; }
+std::span<const Symbol> Program::symbols() const { return data_->graph.symbols; }
+std::span<const StateSpec> Program::states() const { return data_->states; }
+std::vector<NodeInfo> Program::nodes() const { return node_infos(data_->graph); }
+std::span<const std::pair<std::string, std::string>> Program::metadata() const { return data_->metadata; }
+std::string Program::text(size_t max_constant_bytes) const { return print(data_->graph, max_constant_bytes); }
+std::span<const std::byte> Program::bytes() const { return data_->bytes; }
+
+Result<Program> Program::with_metadata(const std::string& key, const std::string& value) const {
+  Metadata metadata = data_->metadata;
+  metadata.emplace_back(key, value);
+  PINNACE_ASSIGN(Buffer bytes, write_with_metadata(*data_, std::move(metadata)));
+  return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
+}
+
+Status Program::save(const std::string& path) const { return write_file_atomically(path, data_->bytes); }
+
+}  // namespace pinnace

@@ -1,0 +1,115 @@
+// Sections in the order graph, manifest, weights, payloads, padding; then the graph is read back from the new bytes, so
+// that nothing is handed out that the reader would refuse.
+#include "program/writer.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "program/decode.h"
+#include "program/encode.h"
+#include "program/footprint.h"
+
+namespace pinnace {
+namespace {
+
+std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& buffer) {
+  return std::as_bytes(std::span(buffer.data(), buffer.size()));
+}
+
+/// Sorted by key; the last of several with one key stays.
+Status tidy(Metadata& metadata) {
+  std::reverse(metadata.begin(), metadata.end());
+  std::stable_sort(metadata.begin(), metadata.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto same_key = [](const auto& a, const auto& b) { return a.first == b.first; };
+  metadata.erase(std::unique(metadata.begin(), metadata.end(), same_key), metadata.end());
+  for (const auto& [key, value] : metadata) PINNACE_TRY(check_fact(key, value));
+  if (metadata.size() > kMaxFacts) return invalid(metadata.size(), " metadata are too many, at most ", kMaxFacts);
+  return {};
+}
+
+flatbuffers::DetachedBuffer encode_manifest(const Metadata& metadata, std::span<const Payload> payloads,
+                                            std::span<const uint32_t> sections) {
+  format::ManifestT manifest;
+  for (const auto& [key, value] : metadata) {
+    auto fact = std::make_unique<format::FactT>();
+    fact->key = key;
+    fact->value = value;
+    manifest.facts.push_back(std::move(fact));
+  }
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    auto to = std::make_unique<format::PayloadT>();
+    to->target = payloads[i].target;
+    to->key = payloads[i].key;
+    to->section = sections[i];
+    manifest.payloads.push_back(std::move(to));
+  }
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(format::Manifest::Pack(builder, &manifest));
+  return builder.Release();
+}
+
+/// A graph of many nodes and few weights would break rule F-18: zeros at the end make the file as large as it must be.
+void add_padding(std::vector<SectionContent>& sections, const format::Model& model) {
+  const uint64_t needed = graph_footprint(model, UINT64_MAX);
+  const uint64_t allowed = footprint_allowance(container_size(sections), sections[1].size());
+  if (needed > allowed) sections.push_back({.kind = SectionKind::kPadding, .parts = {}, .padding = needed - allowed});
+}
+
+/// What the reader would refuse is the caller's mistake here.
+Status read_back(const Buffer& file) {
+  const FileView view{"the program", {file.data(), file.size()}};
+  const auto check = [&]() -> Status {
+    PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
+    PINNACE_TRY(decode_manifest(view, container).status());
+    return decode_graph(view, container, nullptr).status();
+  };
+  const Status status = check();
+  if (status.code() != Code::kCorruptFile) return status;
+  Status invalid_graph(Code::kInvalidArgument, str_cat("the graph cannot be written: ", status.message()));
+  return invalid_graph.with_rule(status.rule());
+}
+
+}  // namespace
+
+Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<const Payload> payloads) {
+  PINNACE_TRY(verify(graph));
+  PINNACE_TRY(tidy(metadata));
+  std::vector<Payload> sorted(payloads.begin(), payloads.end());
+  const auto order = [](const Payload& p) { return std::tie(p.target, p.key); };
+  std::sort(sorted.begin(), sorted.end(), [&](const Payload& a, const Payload& b) { return order(a) < order(b); });
+  PINNACE_ASSIGN(const EncodedGraph encoded, encode_graph(graph));
+  std::vector<uint32_t> indices(sorted.size());
+  std::iota(indices.begin(), indices.end(), 3u);  // after graph, manifest and weights
+  const auto manifest = encode_manifest(metadata, sorted, indices);
+  std::vector<SectionContent> sections;
+  sections.push_back({.kind = SectionKind::kGraph, .parts = {bytes_of(encoded.model)}});
+  sections.push_back({.kind = SectionKind::kManifest, .parts = {bytes_of(manifest)}});
+  sections.push_back({.kind = SectionKind::kWeights, .parts = encoded.weights});
+  for (const Payload& p : sorted) sections.push_back({.kind = SectionKind::kPayload, .parts = {p.bytes}});
+  add_padding(sections, *flatbuffers::GetRoot<format::Model>(encoded.model.data()));
+  PINNACE_ASSIGN(Buffer file, write_container(sections));
+  PINNACE_TRY(read_back(file));
+  return file;
+}
+
+Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata) {
+  PINNACE_TRY(tidy(metadata));
+  const FileView view{program.name, program.bytes};
+  PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
+  PINNACE_ASSIGN(const Manifest old, decode_manifest(view, container));
+  const auto manifest = encode_manifest(metadata, old.payloads, old.payload_sections);
+  std::vector<SectionContent> sections;
+  for (const SectionEntry& entry : container.sections) {  // payloads keep their places, which the manifest names
+    if (entry.kind == SectionKind::kManifest) {
+      sections.push_back({.kind = entry.kind, .parts = {bytes_of(manifest)}});
+    } else {
+      sections.push_back({.kind = entry.kind, .parts = {container.bytes(entry)}, .hash_known = true, .hash = entry.hash});
+    }
+  }
+  PINNACE_ASSIGN(Buffer file, write_container(sections));
+  PINNACE_TRY(read_back(file));
+  return file;
+}
+
+}  // namespace pinnace

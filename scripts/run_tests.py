@@ -1,0 +1,420 @@
+#!/usr/bin/env python3
+"""Runs every test suite, C++ and Python, and closes with one line that adds them up.
+
+A suite is a process of its own: the C++ test program, the Python tests, the rules of the tree. With --all each
+GoogleTest suite and each Python file is one, so that a run of hours that was broken off goes on where it stopped: a
+suite that passed on the same commit, with nothing uncommitted then or now, is not run again. Each leaves one JSON file
+under build/results/. A suite that crashes, hangs or cannot start counts as one failed test; it never goes unnoticed.
+
+What the suites read: PINNACE_TEST_SEED (which slice of the large suites, and their random inputs), PINNACE_TEST_ALL=1
+(everything), PINNACE_TEST_BUDGET (seconds that the suite should take; larger suites cut their slice to it).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# 12 minutes on two cores, two suites at a time.
+DEFAULT_BUDGET_S = 12 * 60
+# A suite is taken for hung at this many times its budget, and not before the minimum.
+HANG_FACTOR = 1.5
+HANG_MINIMUM_S = 60.0
+HANG_ALL_S = 4 * 3600
+
+# Each leads a process group of its own, which a Ctrl-C at the terminal does not reach.
+RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+@dataclass
+class Suite:
+    """What to run, and where the runner's own report will be."""
+
+    name: str
+    kind: str  # "gtest" or "pytest"
+    command: list[str]
+    report: Path
+
+    @property
+    def stem(self) -> str:
+        return re.sub(r"[^A-Za-z0-9_.-]+", "-", self.name)
+
+
+@dataclass
+class Outcome:
+    """The JSON file of a suite."""
+
+    suite: str
+    commit: str
+    clean: bool
+    everything: bool
+    seed: int
+    seconds: float = 0.0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failures: list[str] = field(default_factory=list)
+    skip_reasons: dict[str, int] = field(default_factory=dict)
+
+    def fail(self, name: str) -> None:
+        self.failed += 1
+        self.failures.append(name)
+
+    def skip(self, reason: str) -> None:
+        self.skipped += 1
+        reason = " ".join(reason.split())[:200] or "no reason given"
+        self.skip_reasons[reason] = self.skip_reasons.get(reason, 0) + 1
+
+
+@dataclass
+class Options:
+    root: Path
+    build: Path
+    results: Path
+    everything: bool
+    budget: float
+    seed: int
+    jobs: int
+    only: list[str]
+    fresh: bool
+
+
+# ---- the commit -----------------------------------------------------------------------------------------------------
+
+
+def git(root: Path, *arguments: str) -> str:
+    result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+    return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def commit_and_clean(root: Path) -> tuple[str, bool]:
+    commit = git(root, "rev-parse", "HEAD")
+    # The totals that a full run writes are no change to what was tested.
+    dirty = git(root, "status", "--porcelain", "--", ".", ":(exclude)docs/results.md")
+    return commit or "unknown", bool(commit) and not dirty
+
+
+def default_seed(commit: str) -> int:
+    """Moves with each commit, and is the same for everyone who tests that commit."""
+    return int(commit[:8], 16) % 1_000_000 if re.match(r"[0-9a-f]{8}", commit) else 0
+
+
+# ---- the suites -----------------------------------------------------------------------------------------------------
+
+
+def gtest_suites(options: Options) -> list[Suite]:
+    program = options.build / "pinnace_tests"
+    names = ["*"]
+    if options.everything and program.exists():
+        listing = subprocess.run([str(program), "--gtest_list_tests"], capture_output=True, text=True, check=False)
+        # "Suite." and "Prefix/Suite/0.  # TypeParam = ..." start a line, their tests are indented.
+        names = [f"{m[1]}.*" for m in re.finditer(r"^([\w/]+)\.(?:\s|$)", listing.stdout, re.MULTILINE)] or ["*"]
+    suites = []
+    for pattern in names:
+        name = "cpp" if pattern == "*" else f"cpp:{pattern.removesuffix('.*')}"
+        suite = Suite(name, "gtest", [], Path())
+        suite.report = options.results / "raw" / f"{suite.stem}.json"
+        suite.command = [str(program), f"--gtest_output=json:{suite.report}", f"--gtest_filter={pattern}"]
+        suite.command.append("--gtest_color=no")
+        suites.append(suite)
+    return suites
+
+
+def pytest_suites(options: Options) -> list[Suite]:
+    targets = {"python": ["tests/python"], "rules": ["tests/rules_test.py"]}
+    if options.everything:
+        del targets["python"]
+        folder = options.root / "tests/python"
+        for path in sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")}):
+            targets[f"python:{path.relative_to(folder).with_suffix('')}"] = [str(path.relative_to(options.root))]
+    suites = []
+    for name, paths in targets.items():
+        if not (options.root / paths[0]).exists():
+            continue
+        suite = Suite(name, "pytest", [], Path())
+        suite.report = options.results / "raw" / f"{suite.stem}.xml"
+        suite.command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={suite.report}"]
+        suite.command += paths
+        suites.append(suite)
+    return suites
+
+
+# ---- running one ----------------------------------------------------------------------------------------------------
+
+
+def run_process(suite: Suite, options: Options, log: Path) -> tuple[int | None, float]:
+    """Exit status (None: taken for hung and ended) and seconds. Output goes to the log."""
+    limit = HANG_ALL_S if options.everything else max(HANG_MINIMUM_S, HANG_FACTOR * options.budget)
+    environment = dict(os.environ, PINNACE_TEST_SEED=str(options.seed), PINNACE_TEST_BUDGET=f"{options.budget:g}")
+    environment.pop("PINNACE_TEST_ALL", None)
+    if options.everything:
+        environment["PINNACE_TEST_ALL"] = "1"
+    path = [str(options.root / "python"), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
+    start = time.monotonic()
+    with log.open("wb") as stream:
+        # A session of its own, so that what a hung suite started ends with it.
+        process = subprocess.Popen(
+            suite.command,
+            cwd=options.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        RUNNING.add(process)
+        try:
+            status: int | None = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            status = None
+        finally:
+            RUNNING.discard(process)
+    return status, time.monotonic() - start
+
+
+def end_running(*_: object) -> None:
+    """Ends what was started, on Ctrl-C or when the run itself is told to end."""
+    for process in list(RUNNING):
+        os.killpg(process.pid, signal.SIGKILL)
+    os._exit(130)
+
+
+def gtest_skip_reasons(log: str) -> dict[str, str]:
+    """Test -> what its GTEST_SKIP said. Reports of GoogleTest before 1.13 leave it out, so it is read off the log."""
+    pattern = r"^\[ RUN      \] (\S+)\n(?:(?!\[ ).*\n)*?\S+:\d+: Skipped\n((?:(?!\[ ).*\n)*)\[  SKIPPED \] "
+    return {match[1]: match[2] for match in re.finditer(pattern, log, re.MULTILINE)}
+
+
+def read_gtest(report: Path, log: str, outcome: Outcome) -> None:
+    reasons = gtest_skip_reasons(log)
+    for group in json.loads(report.read_text())["testsuites"]:
+        for test in group["testsuite"]:
+            name = f"{group['name']}.{test['name']}"
+            if "value_param" in test:
+                name += f" ({test['value_param'][:80]})"
+            if test.get("failures"):
+                outcome.fail(name)
+            elif test["status"] == "NOTRUN":
+                outcome.skip("disabled")
+            elif test["result"] == "SKIPPED":
+                outcome.skip(reasons.get(f"{group['name']}.{test['name']}", ""))
+            else:
+                outcome.passed += 1
+
+
+def read_gtest_log(log: str, outcome: Outcome) -> None:
+    """What a program that did not live to write its report had said. The test it died in is failed by the caller."""
+    outcome.passed += len(re.findall(r"^\[       OK \]", log, re.MULTILINE))
+    for reason in gtest_skip_reasons(log).values():
+        outcome.skip(reason)
+    for match in re.finditer(r"^\[  FAILED  \] ([^\s,]+)[^\n]*\([\d.]+ ms\)$", log, re.MULTILINE):
+        outcome.fail(match[1])
+
+
+def read_pytest(report: Path, outcome: Outcome) -> None:
+    # The files of one test: a failure in its tear-down comes as a second entry of the same name.
+    seen: dict[str, str] = {}
+    for case in ET.parse(report).getroot().iter("testcase"):
+        name = "::".join(part for part in (case.get("classname"), case.get("name")) if part)
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            seen[name] = "failed"
+        elif skipped is not None:
+            seen.setdefault(name, f"skipped:{skipped.get('message', '')}")
+        else:
+            seen.setdefault(name, "passed")
+    for name, state in seen.items():
+        if state == "failed":
+            outcome.fail(name)
+        elif state == "passed":
+            outcome.passed += 1
+        else:
+            outcome.skip(state.removeprefix("skipped:"))
+
+
+def describe_exit(status: int | None) -> str:
+    if status is None:
+        return "did not end in time"
+    if status < 0:
+        try:
+            return f"ended by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"ended by signal {-status}"
+    return f"ended with status {status}"
+
+
+def run_suite(suite: Suite, options: Options, commit: str, clean: bool) -> Outcome:
+    outcome = Outcome(suite.name, commit, clean, options.everything, options.seed)
+    log_path = options.results / "raw" / f"{suite.stem}.log"
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    suite.report.unlink(missing_ok=True)
+    try:
+        status, outcome.seconds = run_process(suite, options, log_path)
+    except OSError as error:
+        outcome.fail(f"{suite.name}: cannot start: {error}")
+        return outcome
+
+    complete = False
+    log = log_path.read_text(errors="replace")
+    try:
+        if suite.kind == "gtest":
+            read_gtest(suite.report, log, outcome)
+        else:
+            read_pytest(suite.report, outcome)
+        complete = True
+    except (OSError, ValueError, KeyError, ET.ParseError):
+        if suite.kind == "gtest":
+            read_gtest_log(log, outcome)
+    # pytest: 1 is "tests failed", 5 is "no tests"; gtest: 1 is "tests failed".
+    expected = {0} | ({1} if outcome.failed else set()) | ({5} if suite.kind == "pytest" else set())
+    if not complete or status not in expected:
+        running = re.findall(r"^\[ RUN      \] (\S+)", log, re.MULTILINE)
+        where = f" in {running[-1]}" if running and not complete else ""
+        outcome.fail(f"{suite.name}: {describe_exit(status)}{where}")
+    if outcome.failed:
+        # The end of the log is where both runners put what failed.
+        print(f"---- {suite.name}: {log_path.relative_to(options.root)}\n{log[-12000:]}", flush=True)
+    return outcome
+
+
+def earlier(suite: Suite, options: Options, commit: str, clean: bool) -> Outcome | None:
+    """The outcome of an unfinished or repeated full run that still holds."""
+    if not options.everything or options.fresh or not clean:
+        return None
+    try:
+        outcome = Outcome(**json.loads((options.results / f"{suite.stem}.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    same = outcome.commit == commit and outcome.clean and outcome.everything and outcome.seed == options.seed
+    return outcome if same and outcome.failed == 0 else None
+
+
+# ---- totals ---------------------------------------------------------------------------------------------------------
+
+
+def table(outcomes: list[Outcome]) -> list[str]:
+    width = max(len(o.suite) for o in outcomes)
+    lines = [f"{'suite':{width}}  passed  failed  skipped  seconds"]
+    for o in outcomes:
+        lines.append(f"{o.suite:{width}}  {o.passed:6}  {o.failed:6}  {o.skipped:7}  {o.seconds:7.1f}")
+    return lines
+
+
+def totals_line(outcomes: list[Outcome]) -> str:
+    passed, failed, skipped = (sum(getattr(o, name) for o in outcomes) for name in ("passed", "failed", "skipped"))
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
+
+
+def skip_reasons(outcomes: list[Outcome]) -> list[tuple[int, str]]:
+    counts: dict[str, int] = {}
+    for outcome in outcomes:
+        for reason, count in outcome.skip_reasons.items():
+            counts[reason] = counts.get(reason, 0) + count
+    return sorted(((count, reason) for reason, count in counts.items()), reverse=True)
+
+
+def write_results_page(path: Path, outcomes: list[Outcome], commit: str, clean: bool, seed: int) -> None:
+    state = "" if clean else ", with uncommitted changes"
+    day = datetime.datetime.now(datetime.UTC).date()
+    lines = [
+        "# Results of the full test run",
+        "",
+        "Written by `make test-all`, which runs every case of every suite.",
+        "",
+        f"Commit `{commit}`{state}; {day}; seed {seed}: **{totals_line(outcomes)}**.",
+        "",
+        "| suite | passed | failed | skipped | seconds |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [f"| {o.suite} | {o.passed} | {o.failed} | {o.skipped} | {o.seconds:.0f} |" for o in outcomes]
+    for title, entries in (
+        ("Failed", [f"- {name}" for o in outcomes for name in o.failures]),
+        ("Skipped, by reason", [f"- {count} × {reason}" for count, reason in skip_reasons(outcomes)]),
+    ):
+        if entries:
+            lines += ["", f"## {title}", "", *entries]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def parse(arguments: list[str] | None, root: Path) -> Options:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="everything, resumable; writes docs/results.md")
+    parser.add_argument("--fresh", action="store_true", help="with --all: run again what has already passed")
+    parser.add_argument("--budget", type=float, default=DEFAULT_BUDGET_S, metavar="S", help="seconds for each suite")
+    parser.add_argument("--seed", type=int, help="which slice, and random inputs; default: from the commit")
+    parser.add_argument("--jobs", type=int, default=2, help="suites at a time")
+    parser.add_argument("--preset", default="release", help="build of the C++ tests: build/<preset>")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="cpp, python or rules; repeatable")
+    args = parser.parse_args(arguments)
+    seed = args.seed
+    if seed is None:
+        given = os.environ.get("PINNACE_TEST_SEED")
+        seed = int(given) if given else default_seed(git(root, "rev-parse", "HEAD"))
+    results = root / "build/results" / ("" if args.preset == "release" else args.preset)
+    everything = args.all or os.environ.get("PINNACE_TEST_ALL") == "1"
+    build = root / "build" / args.preset
+    return Options(root, build, results, everything, args.budget, seed, args.jobs, args.only, args.fresh)
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    options = parse(arguments, root)
+    commit, clean = commit_and_clean(root)
+    extent = "everything" if options.everything else f"a slice, {options.budget:g} s a suite"
+    print(f"commit {commit[:12]}{'' if clean else ' + changes'}, seed {options.seed}, {extent}", flush=True)
+    suites = [*gtest_suites(options), *pytest_suites(options)]
+    if options.only:
+        suites = [s for s in suites if s.name.split(":")[0] in options.only]
+    if not suites:
+        print(f"no suite is called {' or '.join(options.only)}", file=sys.stderr)
+        return 2
+
+    def one(suite: Suite) -> Outcome:
+        outcome = earlier(suite, options, commit, clean)
+        note = "passed before"
+        if outcome is None:
+            outcome = run_suite(suite, options, commit, clean)
+            outcome.clean = clean and commit_and_clean(root) == (commit, True)
+            (options.results / f"{suite.stem}.json").write_text(json.dumps(asdict(outcome), indent=1) + "\n")
+            note = f"{outcome.seconds:.0f} s"
+        print(f"{suite.name}: {totals_line([outcome])} ({note})", flush=True)
+        return outcome
+
+    with ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        outcomes = list(pool.map(one, suites))
+
+    print("\n" + "\n".join(table(outcomes)))
+    for count, reason in skip_reasons(outcomes):
+        print(f"skipped {count}: {reason}")
+    for outcome in outcomes:
+        for name in outcome.failures:
+            print(f"FAILED {outcome.suite}: {name}")
+    if options.everything and not options.only:
+        write_results_page(root / "docs/results.md", outcomes, commit, clean, options.seed)
+    ran = sum(o.passed + o.failed for o in outcomes)
+    if not ran:
+        print("no test was executed", file=sys.stderr)
+    print(totals_line(outcomes), flush=True)
+    return 0 if ran and not any(o.failed for o in outcomes) else 1
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, end_running)
+    signal.signal(signal.SIGTERM, end_running)
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Fixtures that every Python test shares: the run's seed, a generator per test, and whether this is a full run.
+
+A slice that is needed while tests are collected (parametrize) comes from slices.py, which is importable as `slices`.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+from slices import all_mode as is_all_mode
+from slices import rotating_slice, test_seed
+
+__all__ = ["rotating_slice"]
+
+
+def pytest_report_header() -> str:
+    return f"pinnace: seed {test_seed()}, {'everything' if is_all_mode() else 'a slice of the large suites'}"
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """The run's seed, PINNACE_TEST_SEED."""
+    return test_seed()
+
+
+@pytest.fixture(scope="session")
+def all_mode() -> bool:
+    """Whether everything is to be run, PINNACE_TEST_ALL=1."""
+    return is_all_mode()
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that depend on the run's seed and the test's name, not on which tests ran before."""
+    return np.random.default_rng([test_seed(), zlib.crc32(request.node.nodeid.encode())])

@@ -1,0 +1,396 @@
+"""Rules of the tree that no compiler checks: who includes whom, lists that agree with folders, names, sizes, comments.
+
+Each rule is a function from a tree to its violations. pytest runs every rule on this tree, and on a small tree made to
+break it, so that a rule that sees nothing is noticed. `python tests/rules_test.py` prints the violations of this tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+# Who may include whom. A key is a folder below cpp/, the longest that matches a file counts; the values are folders or
+# files that it may include beside itself. <system> and <pinnace/...> headers are free for all.
+_BACKEND = ("base", "graph", "ops", "backends/backend.h")
+_COMPILE = (*_BACKEND, "backends/backends.inc")
+MAY_INCLUDE: dict[str, tuple[str, ...]] = {
+    "include": (),
+    "base": (),
+    "graph": ("base",),
+    "ops": ("base", "graph"),
+    "program": ("base", "graph", "ops"),
+    "nnapi": ("base", "graph", "ops"),
+    "backends": _BACKEND,  # the interface and the list themselves, which lie directly in backends/
+    "backends/cpu": _BACKEND,
+    "backends/gpu": _BACKEND,
+    "backends/vulkan": (*_BACKEND, "backends/gpu"),
+    "backends/metal": (*_BACKEND, "backends/gpu"),
+    "backends/softmetal": (*_BACKEND, "backends/gpu"),
+    "backends/nnapi": (*_BACKEND, "nnapi"),
+    "compile": _COMPILE,
+    "runtime": (*_COMPILE, "compile", "program"),
+    "import": ("base", "graph", "ops", "nnapi"),
+    "passes": ("base", "graph", "ops"),
+    "convert": (
+        *("base", "graph", "ops", "nnapi", "import", "passes", "compile", "backends", "program", "runtime"),
+        *("nnapi_host", "tools"),
+    ),
+    "nnapi_host": ("base", "graph", "ops", "nnapi", "passes", "program", "compile", "runtime"),
+    "tools": (),
+}
+
+# Words that no code in cpp/ uses, with the reason that a reader gets. tools/ is a program and may print.
+FORBIDDEN = (
+    (r"\b(?:try|throw|catch)\b", "exceptions: cpp/ is built without them, return a Status"),
+    (r"\b(?:dynamic_cast|typeid)\b", "run-time type information: cpp/ is built without it"),
+    (r"\bstd::(?:abort|terminate|exit|quick_exit)\b|(?<![\w.:>])abort\s*\(", "ends the caller's process"),
+)
+FORBIDDEN_PRINTING = (
+    (r"\bstd::(?:cout|clog)\b", "prints to the application's output: use the log hook"),
+    (r"(?<![\w.:>])(?:std::)?(?:v?printf|puts|putchar)\s*\(", "prints to the application's output: use the log hook"),
+    (r"\bfprintf\s*\(\s*stdout\b", "prints to the application's output: use the log hook"),
+)
+
+# A few kinds of file are long by nature: lists (.inc), data, generated code.
+LINE_LIMIT = 800
+LINE_LIMITED = {".cc", ".h", ".py", ".sh", ".cmake", ".comp", ".glsl", ".metal"}
+BINARY_LIMIT_BYTES = 100_000
+VAGUE_NAME = re.compile(r"(?:^|_)(?:utils?|helpers?|common|misc)(?:_|$)")
+SNAKE_CASE = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+
+# ---- reading a tree -------------------------------------------------------------------------------------------------
+
+
+@cache
+def files(root: Path) -> tuple[Path, ...]:
+    """Every file that is or may be committed, relative to the root; all files where the tree is not under git."""
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        found = {Path(name) for name in listed if name}
+    else:
+        found = {path.relative_to(root) for path in root.rglob("*")}
+    # A file may be staged and no longer there; a link is its target's business.
+    return tuple(sorted(p for p in found if (root / p).is_file() and not (root / p).is_symlink()))
+
+
+def below(root: Path, folder: str, *suffixes: str) -> Iterator[Path]:
+    parts = Path(folder).parts
+    return (p for p in files(root) if p.parts[: len(parts)] == parts and p.suffix in suffixes)
+
+
+@cache
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+_NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
+    re.DOTALL,
+)
+
+
+def code(source: str) -> str:
+    """C++ without comments, strings and character literals; line breaks stay, so that line numbers do."""
+    return _NOT_CODE.sub(lambda m: " " + "\n" * m[0].count("\n"), source)
+
+
+def line_of(source: str, at: int) -> int:
+    return source.count("\n", 0, at) + 1
+
+
+def listed(path: Path, macro: str) -> list[str]:
+    """Names in a list: the first argument of each MACRO(name, ...)."""
+    if not path.is_file():
+        return []
+    return re.findall(rf"^[ \t]*{macro}\(\s*(\w+)", re.sub(r"//[^\n]*", "", text(path)), re.MULTILINE)
+
+
+# ---- rules ----------------------------------------------------------------------------------------------------------
+
+
+def _folder_of(path: Path) -> str | None:
+    """The longest key of MAY_INCLUDE that holds a path relative to cpp/."""
+    folders = ["/".join(path.parts[:n]) for n in range(len(path.parts) - 1, 0, -1)]
+    return next((f for f in folders if f in MAY_INCLUDE), None)
+
+
+def rule_includes(root: Path) -> Iterator[str]:
+    """Includes follow the table, and are written from cpp/."""
+    top_folders = {key.split("/")[0] for key in MAY_INCLUDE}
+    for path in below(root, "cpp", ".cc", ".h", ".inc"):
+        inside = path.relative_to("cpp")
+        owner = _folder_of(inside)
+        if owner is None:
+            yield f"{path}: the folder is not in the table of who may include whom"
+            continue
+        source = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text(root / path), flags=re.DOTALL)
+        for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', source, re.MULTILINE):
+            name = match[1]
+            where = f"{path}:{line_of(source, match.start())}"
+            if name.startswith(".") or ("/" not in name and (root / path.parent / name).is_file()):
+                yield f'{where}: "{name}" is to be written from cpp/'
+            elif name.split("/")[0] in top_folders and not any(
+                name == allowed or name.startswith(f"{allowed}/") for allowed in (owner, *MAY_INCLUDE[owner])
+            ):
+                yield f'{where}: {owner} may not include "{name}"'
+
+
+def _files_and_list(root: Path, folder: str, list_name: str, macro: str) -> Iterator[str]:
+    """Every .cc directly in the folder is in its list, and the reverse.
+
+    Two kinds of .cc are no entries: one with a header of its own, beside it or public, holds code that others call (an
+    entry is reached through the list alone and needs no header), and one that includes the list makes a table of it.
+    """
+    where = f"{folder}/{list_name}"
+    names = listed(root / where, macro)
+    sources = {p.stem for p in below(root, folder, ".cc") if p.parent == Path(folder)}
+    included = f'"{Path(where).relative_to("cpp")}"'
+    headers = (root / folder, root / "cpp/include/pinnace")
+    shared = {name for name in sources if any((place / f"{name}.h").is_file() for place in headers)}
+    tables = {name for name in sources if included in text(root / folder / f"{name}.cc")}
+    for name in sorted(sources - shared - tables - set(names)):
+        yield f"{folder}/{name}.cc: {macro}({name}) is missing in {where}"
+    for name in sorted(set(names) - sources):
+        yield f"{where}: {macro}({name}) has no {folder}/{name}.cc"
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{where}: {macro}({name}) is there more than once"
+
+
+def rule_operators(root: Path) -> Iterator[str]:
+    """ops.inc, cpp/ops/ and tests/cases/ name the same operators, in alphabetical order."""
+    yield from _files_and_list(root, "cpp/ops", "ops.inc", "OP")
+    names = listed(root / "cpp/ops/ops.inc", "OP")
+    for before, after in itertools.pairwise(names):
+        if before > after:
+            yield f"cpp/ops/ops.inc: {after} comes after {before}, the list is alphabetical"
+    cases = {p.stem for p in below(root, "tests/cases", ".cc")}
+    for name in sorted(set(names) - cases):
+        yield f"cpp/ops/ops.inc: OP({name}) has no tests/cases/{name}.cc"
+    shared = {p.stem for p in below(root, "tests/cases", ".h")}
+    for name in sorted(cases - set(names) - shared):
+        yield f"tests/cases/{name}.cc: there is no OP({name})"
+
+
+def rule_passes(root: Path) -> Iterator[str]:
+    """passes.inc and cpp/passes/ name the same passes; their order is the order in which they run."""
+    yield from _files_and_list(root, "cpp/passes", "passes.inc", "PASS")
+
+
+def rule_forbidden_words(root: Path) -> Iterator[str]:
+    """No exceptions, run-time types, ends of the process or printing in cpp/ outside tools/."""
+    for path in below(root, "cpp", ".cc", ".h", ".inc"):
+        source = code(text(root / path))
+        words = FORBIDDEN if path.parts[1] == "tools" else FORBIDDEN + FORBIDDEN_PRINTING
+        for pattern, reason in words:
+            for match in re.finditer(pattern, source):
+                yield f"{path}:{line_of(source, match.start())}: {match[0].strip()}: {reason}"
+
+
+def rule_opening_comment(root: Path) -> Iterator[str]:
+    """A source file opens by saying what it holds."""
+    for path in files(root):
+        source = text(root / path) if path.suffix in {".cc", ".h", ".inc", ".py"} else ""
+        if not source.strip():
+            continue
+        if path.suffix == ".py":
+            opening = re.match(r'(?:#![^\n]*\n)?\s*(?:[rR]?"""\s*\S|#(?!!)\s*\S)', source)
+        else:
+            opening = re.match(r"\s*(?:#pragma once\s+)?(?://+|/\*+)\s*\S", source)
+        if not opening:
+            yield f"{path}: opens without a comment that says what it holds"
+
+
+def rule_size(root: Path) -> Iterator[str]:
+    """No source file over 800 lines, but for lists and generated code."""
+    for path in files(root):
+        if path.suffix not in LINE_LIMITED:
+            continue
+        source = text(root / path)
+        lines = source.count("\n")
+        if lines > LINE_LIMIT and "generated by" not in "\n".join(source.splitlines()[:5]).lower():
+            yield f"{path}: {lines} lines, more than {LINE_LIMIT}: it is two files"
+
+
+def rule_binaries(root: Path) -> Iterator[str]:
+    """No large binary file: models and vectors are made by code, or found outside."""
+    for path in files(root):
+        size = (root / path).stat().st_size
+        if size <= BINARY_LIMIT_BYTES:
+            continue
+        with (root / path).open("rb") as stream:
+            if b"\0" in stream.read(65536):
+                yield f"{path}: a binary of {size:,} bytes, more than {BINARY_LIMIT_BYTES:,}"
+
+
+def rule_names(root: Path) -> Iterator[str]:
+    """C++ files are snake_case, and no file or folder is called after nothing in particular."""
+    for path in files(root):
+        if path.suffix in {".cc", ".h"} and not SNAKE_CASE.fullmatch(path.stem):
+            yield f"{path}: not snake_case"
+        for part in path.with_suffix("").parts:
+            if VAGUE_NAME.search(part.lower()):
+                yield f'{path}: "{part}" does not say what it holds'
+
+
+Rule = Callable[[Path], Iterator[str]]
+RULES: dict[str, Rule] = {
+    name.removeprefix("rule_"): rule for name, rule in list(globals().items()) if name.startswith("rule_")
+}
+
+# ---- trees made to break one rule each ------------------------------------------------------------------------------
+
+_CC = "// Something.\n"
+
+# rule -> trees; a tree is {path: content} and the words that its only violations must contain, one entry each.
+BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
+    "includes": [
+        ({"cpp/base/a.cc": f'{_CC}#include "graph/graph.h"\n'}, ["a.cc:2: base may not include"]),
+        ({"cpp/backends/vulkan/a.cc": f'{_CC}#include "backends/cpu/gemm.h"\n'}, ["backends/vulkan may not"]),
+        ({"cpp/backends/cpu/a.h": f'{_CC}#include "backends/gpu/record.h"\n'}, ["backends/cpu may not"]),
+        ({"cpp/compile/a.cc": f'{_CC}#include "program/reader.h"\n'}, ["compile may not include"]),
+        ({"cpp/tools/a.cc": f'{_CC}#include "base/status.h"\n'}, ["tools may not include"]),
+        ({"cpp/ops/a.cc": f'{_CC}#include "../convert/b.h"\n'}, ["written from cpp/"]),
+        ({"cpp/ops/a.cc": f'{_CC}#include "b.h"\n', "cpp/ops/b.h": _CC}, ["written from cpp/"]),
+        ({"cpp/elsewhere/a.cc": _CC}, ["not in the table"]),
+    ],
+    "operators": [
+        ({"cpp/ops/add.cc": _CC}, ["OP(add) is missing"]),
+        ({"cpp/ops/ops.inc": "OP(add)\n", "tests/cases/add.cc": _CC}, ["has no cpp/ops/add.cc"]),
+        ({"cpp/ops/ops.inc": "OP(add)\n", "cpp/ops/add.cc": _CC}, ["has no tests/cases/add.cc"]),
+        ({"tests/cases/add.cc": _CC}, ["there is no OP(add)"]),
+        (
+            {
+                "cpp/ops/ops.inc": "OP(b)\nOP(a)\n",
+                **{f"{d}/{n}.cc": _CC for d in ("cpp/ops", "tests/cases") for n in "ab"},
+            },
+            ["a comes after b"],
+        ),
+        (
+            {"cpp/ops/ops.inc": "OP(a)\nOP(a)\n", "cpp/ops/a.cc": _CC, "tests/cases/a.cc": _CC},
+            ["more than once"],
+        ),
+        ({"cpp/ops/ops.inc": "// OP(add)\n", "cpp/ops/add.cc": _CC}, ["OP(add) is missing"]),
+    ],
+    "passes": [
+        ({"cpp/passes/fold.cc": _CC}, ["PASS(fold) is missing"]),
+        ({"cpp/passes/passes.inc": "PASS(fold)\n"}, ["has no cpp/passes/fold.cc"]),
+    ],
+    "forbidden_words": [
+        ({"cpp/base/a.cc": f"{_CC}void f() {{ throw 1; }}\n"}, ["a.cc:2: throw"]),
+        ({"cpp/base/a.cc": f'{_CC}void f() {{ printf("%d", 1); }}\n'}, ["printf"]),
+        ({"cpp/base/a.cc": f'{_CC}void f() {{ fprintf(stdout, "x"); }}\n'}, ["fprintf(stdout"]),
+        ({"cpp/base/a.cc": f"{_CC}void f() {{\n  std::cout << 1;\n}}\n"}, ["a.cc:3: std::cout"]),
+        ({"cpp/base/a.cc": f"{_CC}B* b = dynamic_cast<B*>(a);\n"}, ["dynamic_cast"]),
+        ({"cpp/base/a.cc": f"{_CC}void f() {{ std::abort(); }}\n"}, ["std::abort"]),
+        ({"cpp/tools/a.cc": f"{_CC}void f() {{ try {{\n}} catch (...) {{ }} }}\n"}, ["try", "catch"]),
+        ({"cpp/base/a.cc": f"{_CC}int n = 1'000; char c = 'x';\nvoid f() {{ throw 1'000; }}\n"}, ["a.cc:3: throw"]),
+    ],
+    "opening_comment": [
+        ({"cpp/base/a.h": "#pragma once\nint a;\n"}, ["a.h: opens without"]),
+        ({"scripts/a.py": "#!/usr/bin/env python3\nimport os\n"}, ["a.py: opens without"]),
+    ],
+    "size": [({"cpp/base/a.cc": _CC * 801}, ["801 lines"])],
+    "binaries": [({"tests/a.bin": "\0" * 100_001}, ["a binary of 100,001 bytes"])],
+    "names": [
+        ({"cpp/base/Tensor.h": _CC}, ["not snake_case"]),
+        ({"cpp/base/string_util.h": _CC}, ['"string_util"']),
+        ({"scripts/helpers.py": '"""A."""\n'}, ['"helpers"']),
+        ({"cpp/common/a.cc": _CC}, ['"common"']),
+    ],
+}
+
+# Things that look like violations and are none.
+SOUND = {
+    "cpp/include/pinnace/a.h": f"{_CC}#include <pinnace/b.h>\n",
+    "cpp/base/a.h": f"{_CC}#pragma once\n#include <cstdio>\n#include <pinnace/a.h>\n",
+    "cpp/base/b.cc": f"""{_CC}#include "base/a.h"
+// throw printf( std::cout "graph/graph.h"
+/* try
+#include "graph/graph.h"
+*/
+const char* kText = "throw \\" catch";
+const char* kRaw = R"x(try {{ throw; }})x";
+int f(char* p) {{ return snprintf(p, 1, "%d", 1) + fprintf(stderr, "x") + log.printf("x") + retry + entry(1); }}
+""",
+    "cpp/import/onnx/a.cc": f'{_CC}#include "import/import.h"\n#include "nnapi/levels.h"\n#include "onnx_model.pb.h"\n',
+    "cpp/backends/softmetal/a.cc": f'{_CC}#include "backends/gpu/a.h"\n#include "backends/backend.h"\n',
+    "cpp/tools/run.cc": f'{_CC}int main() {{ printf("x"); }}\n',
+    "cpp/ops/ops.inc": "// The list.\nOP(a)\nOP(b)\n",
+    "cpp/ops/a.cc": _CC,
+    "cpp/ops/b.cc": _CC,
+    "cpp/ops/shared.cc": f'{_CC}#include "ops/shared.h"\n',
+    "cpp/ops/shared.h": _CC,
+    "cpp/ops/public.cc": f"{_CC}#include <pinnace/public.h>\n",
+    "cpp/include/pinnace/public.h": _CC,
+    "cpp/passes/passes.inc": "// In order.\nPASS(fold)\n",
+    "cpp/passes/table.cc": f'{_CC}#include "passes/passes.inc"\n',
+    "cpp/passes/fold.cc": _CC,
+    "tests/cases/a.cc": _CC,
+    "tests/cases/b.cc": _CC,
+    "cpp/ops/long_list.inc": "// A list.\n" * 900,
+    "python/pinnace/__init__.py": "",
+    "scripts/a.py": '#!/usr/bin/env python3\n"""What it does."""\n',
+}
+
+
+def _write(root: Path, tree: dict[str, str]) -> Path:
+    for name, content in tree.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root
+
+
+def pytest_generate_tests(metafunc: object) -> None:
+    parametrize = metafunc.parametrize  # type: ignore[attr-defined]
+    names = metafunc.fixturenames  # type: ignore[attr-defined]
+    if "broken" in names:
+        cases = [(rule, i) for rule, trees in BROKEN.items() for i in range(len(trees))]
+        parametrize(("rule", "broken"), cases, ids=[f"{rule}-{i}" for rule, i in cases])
+    elif "rule" in names:
+        parametrize("rule", list(RULES))
+
+
+def test_tree_follows(rule: str) -> None:
+    violations = list(RULES[rule](ROOT))
+    assert not violations, "\n" + "\n".join(violations)
+
+
+def test_rule_sees_a_violation(rule: str, broken: int, tmp_path: Path) -> None:
+    tree, expected = BROKEN[rule][broken]
+    violations = list(RULES[rule](_write(tmp_path, tree)))
+    assert len(violations) == len(expected), violations
+    for violation, words in zip(violations, expected, strict=True):
+        assert words in violation
+
+
+def test_rule_lets_sound_code_pass(rule: str, tmp_path: Path) -> None:
+    assert list(RULES[rule](_write(tmp_path, SOUND))) == []
+
+
+def test_every_rule_has_a_tree_that_breaks_it() -> None:
+    assert set(BROKEN) == set(RULES)
+
+
+def test_empty_tree_passes(rule: str, tmp_path: Path) -> None:
+    assert list(RULES[rule](tmp_path)) == []
+
+
+def main() -> int:
+    violations = [violation for rule in RULES.values() for violation in rule(ROOT)]
+    print("\n".join(violations) if violations else f"{len(RULES)} rules hold for {len(files(ROOT))} files")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
