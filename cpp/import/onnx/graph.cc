@@ -1,0 +1,241 @@
+// Graphs of the source: names, initialisers, nodes, nested graphs, function calls.
+#include <algorithm>
+
+#include "import/onnx/mapping.h"
+#include "import/onnx/order.h"
+
+namespace pinnace::onnx {
+namespace {
+template <class... Parts>
+Status corrupt(const char* rule, const Parts&... parts) {
+  return Status(Code::kCorruptFile, str_cat(parts...)).with_rule(rule);
+}
+
+void grow(GraphBuilder& b) {
+  b.state.types.resize(b.graph.values.size());
+  b.state.data.resize(b.graph.values.size());
+  b.state.known.resize(b.graph.values.size());
+}
+
+std::string qualified(const proto::NodeProto& node) {
+  const std::string domain = canonical_domain(node.domain());
+  return str_cat(domain.empty() ? "ai.onnx" : domain, ".", node.op_type());
+}
+}  // namespace
+
+std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+std::string function_key(const std::string& domain, const std::string& name, const std::string& overload) {
+  return str_cat(canonical_domain(domain), ":", name, ":", overload);
+}
+
+ValueId GraphBuilder::add_input(std::string name, TensorType type) {
+  const ValueId id = graph.add_input(std::move(name), type);
+  grow(*this);
+  state.types[static_cast<size_t>(id)] = std::move(type);
+  return id;
+}
+
+ValueId GraphBuilder::add_constant(std::string name, TensorType type, ConstantPtr data) {
+  const ValueId id = graph.add_constant(std::move(name), type, data);
+  grow(*this);
+  state.types[static_cast<size_t>(id)] = std::move(type);
+  state.data[static_cast<size_t>(id)] = std::move(data);
+  return id;
+}
+
+ValueId GraphBuilder::capture(const GraphBuilder& from, ValueId id, const std::string& name) {
+  if (from.data(id)) return add_constant(name, from.type(id), from.data(id));
+  const ValueId inner = add_input(name, from.type(id));
+  captures.emplace_back(id, inner);
+  return inner;
+}
+
+Status GraphBuilder::infer_last(const Node& node) {
+  PINNACE_TRY(infer_into(graph, node, state, import.options.ops));
+  for (ValueId id : node.outputs) graph.value(id).type = type(id);
+  return {};
+}
+
+// ----------------------------------------------------------------------------------------------------------- names
+
+Status Scope::define(const std::string& name, ValueId id) {
+  if (name.empty()) return {};
+  if (names.emplace(name, id).second) return {};
+  return corrupt("O-21", "value '", name, "' is made twice");
+}
+
+const ValueId* Scope::look_up(const std::string& name) {
+  const auto at = names.find(name);
+  if (at != names.end()) return &at->second;
+  if (!outer) return nullptr;
+  const ValueId* found = outer->look_up(name);
+  if (!found) return nullptr;
+  ValueId id = *found;
+  if (&outer->builder != &builder && id >= 0) id = builder.capture(outer->builder, id, name);
+  return &names.emplace(name, id).first->second;
+}
+
+Result<ValueId> Scope::find(const std::string& name, const std::string& reader) {
+  if (name.empty()) return kNoValue;
+  if (const ValueId* id = look_up(name)) return *id;
+  return corrupt("O-20", reader, " reads '", name, "', which no input, initialiser or node makes");
+}
+
+// ---------------------------------------------------------------------------------------------------------- graphs
+
+Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
+  Import& import = scope.builder.import;
+  for (const auto& sparse : graph.sparse_initializer()) {
+    import.refuse(sparse.values().name(), "initializer", {}, "sparse initialisers are not supported");
+    PINNACE_TRY(scope.define(sparse.values().name(), kPoisoned));
+  }
+  for (const auto& tensor : graph.initializer()) {
+    if (scope.names.contains(tensor.name())) return corrupt("O-21", "initialiser '", tensor.name(), "' is defined twice");
+    auto read = read_tensor(tensor, str_cat("initialiser '", tensor.name(), "'"), import.folder);
+    if (!read.ok() && read.status().code() != Code::kUnsupported) return read.status();
+    if (!read.ok()) {
+      import.refuse(tensor.name(), "initializer", {}, read.status().message());
+      PINNACE_TRY(scope.define(tensor.name(), kPoisoned));
+      continue;
+    }
+    PINNACE_TRY(scope.define(tensor.name(), scope.builder.add_constant(scope.frame.prefix + tensor.name(),
+                                                                       std::move(read->type), std::move(read->data))));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::GraphProto& body, const Bind& bind) {
+  auto builder = std::make_unique<GraphBuilder>(outer.builder.import);
+  builder->graph.name = body.name();
+  Scope scope{*builder, outer.frame, &outer, {}};
+  PINNACE_TRY(bind(*builder, scope));
+  PINNACE_TRY(import_initializers(scope, body));
+  PINNACE_TRY(import_nodes(scope, body.node()));
+  bool poisoned = false;
+  for (const auto& output : body.output()) {
+    PINNACE_ASSIGN(const ValueId id, scope.find(output.name(), str_cat("graph '", body.name(), "'")));
+    if (id == kNoValue) return corrupt("O-20", "graph '", body.name(), "' has an output without a name");
+    if (id == kPoisoned) poisoned = true;
+    builder->graph.add_output(output.name(), id);
+  }
+  if (poisoned) builder.reset();
+  return builder;
+}
+
+Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes) {
+  PINNACE_ASSIGN(const std::vector<int> order, node_order(nodes));
+  for (int i : order) PINNACE_TRY(import_node(scope, nodes[i], i));
+  return {};
+}
+
+// ----------------------------------------------------------------------------------------------------------- nodes
+
+namespace {
+Status inline_call(Scope& scope, const proto::FunctionProto& function, const SourceNode& call) {
+  for (const Frame* f = &scope.frame; f; f = f->caller) {
+    if (f->function == &function) return refuse("functions that call themselves are not supported", function.name());
+  }
+  Frame frame;
+  frame.prefix = call.name() + "/";
+  frame.caller = &scope.frame;
+  frame.function = &function;
+  frame.opsets = scope.frame.opsets;
+  for (const auto& set : function.opset_import()) frame.opsets[canonical_domain(set.domain())] = set.version();
+  for (const auto& a : function.attribute_proto()) frame.attributes[a.name()] = &a;
+  for (const auto& a : call.proto().attribute()) {
+    if (const auto* resolved = call.attr(a.name())) frame.attributes[a.name()] = resolved;
+  }
+  if (call.input_count() > function.input_size()) {
+    return refuse(str_cat("the function takes ", function.input_size(), " inputs"), str_cat(call.input_count()));
+  }
+  if (call.output_count() > function.output_size()) {
+    return refuse(str_cat("the function has ", function.output_size(), " outputs"), str_cat(call.output_count()));
+  }
+  Scope inner{scope.builder, frame, nullptr, {}};
+  for (int i = 0; i < function.input_size(); ++i) PINNACE_TRY(inner.define(function.input(i), call.in(i)));
+  PINNACE_TRY(import_nodes(inner, function.node()));
+  for (int i = 0; i < call.output_count(); ++i) {
+    if (!call.wants(i)) continue;
+    PINNACE_ASSIGN(const ValueId id, inner.find(function.output(i), str_cat("function '", function.name(), "'")));
+    PINNACE_TRY(scope.define(call.proto().output(i), id));
+  }
+  return {};
+}
+
+/// Maps one node of a domain other than ours: an operator of the application.
+Status map_custom(SourceNode& node, const OpDef& op) {
+  Attrs attrs;
+  using A = proto::AttributeProto;
+  for (const A* a : node.attributes()) {
+    switch (a->type()) {
+      case A::INT: attrs.emplace_back(a->name(), a->i()); break;
+      case A::FLOAT: attrs.emplace_back(a->name(), static_cast<double>(a->f())); break;
+      case A::STRING: attrs.emplace_back(a->name(), a->s()); break;
+      case A::INTS: attrs.emplace_back(a->name(), std::vector<int64_t>(a->ints().begin(), a->ints().end())); break;
+      case A::FLOATS: attrs.emplace_back(a->name(), std::vector<double>(a->floats().begin(), a->floats().end())); break;
+      case A::STRINGS:
+        attrs.emplace_back(a->name(), std::vector<std::string>(a->strings().begin(), a->strings().end()));
+        break;
+      default: return refuse("attributes of an application's operator are numbers and strings", a->name());
+    }
+  }
+  return node.finish(op.name, node.inputs(), std::move(attrs));
+}
+
+Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
+  Import& import = scope.builder.import;
+  const proto::NodeProto& proto = node.proto();
+  const auto function = import.functions.find(function_key(proto.domain(), proto.op_type(), proto.overload()));
+  if (function != import.functions.end()) return checked_only ? Status() : inline_call(scope, *function->second, node);
+  const std::string domain = canonical_domain(proto.domain());
+  if (!domain.empty()) {
+    const OpDef* op = import.options.ops.find(str_cat(domain, ".", proto.op_type()));
+    if (!op) return refuse("domain has no operators in this build", domain);
+    return checked_only ? Status() : map_custom(node, *op);
+  }
+  const MapFn map = find_mapping(proto.op_type());
+  if (!map) return refuse("operator is not one of ONNX", proto.op_type());
+  if (!checked_only) return map(node);
+  // The node reads what could not be imported, so nothing is known of its inputs; whether there is such an operator is.
+  if (map == map_generic) return node.find(snake_case(proto.op_type())).status();
+  if (map == map_random || map == map_sequence || map == map_absent) return map(node);
+  return {};
+}
+
+/// Status of a node whose nested graphs could not be imported; the reasons are already in the list.
+bool already_recorded(const Status& status) { return status.code() == Code::kConversion; }
+}  // namespace
+
+Status import_node(Scope& scope, const proto::NodeProto& proto, int index) {
+  Import& import = scope.builder.import;
+  if (++import.nodes > import.node_limit) {
+    return corrupt("O-23", "calls of functions and loops multiply the model beyond ", import.node_limit, " nodes");
+  }
+  const std::string own = proto.name().empty() ? str_cat(proto.op_type(), "_", index) : proto.name();
+  const std::string name = scope.frame.prefix + own;
+  const auto opset = scope.frame.opsets.find(canonical_domain(proto.domain()));
+  std::vector<ValueId> inputs;
+  bool poisoned = false;
+  for (const std::string& input : proto.input()) {
+    PINNACE_ASSIGN(const ValueId id, scope.find(input, str_cat("node '", name, "'")));
+    poisoned |= id == kPoisoned;
+    inputs.push_back(id);
+  }
+  SourceNode node(scope, proto, name, opset == scope.frame.opsets.end() ? 0 : opset->second, std::move(inputs));
+  Status status = map_node(scope, node, poisoned);
+  if (status.ok() && !poisoned) return {};
+  if (status.code() == Code::kCorruptFile || status.code() == Code::kOutOfMemory || status.code() == Code::kFile) {
+    return status.with_prefix(str_cat("node '", name, "': "));
+  }
+  if (!status.ok() && !already_recorded(status)) {
+    NodeProblem problem = status.nodes().empty() ? NodeProblem{{}, {}, {}, status.message(), {}} : status.nodes()[0];
+    import.refuse(name, qualified(proto), source_of(proto).text(), problem.rule, problem.value);
+  }
+  for (const std::string& output : proto.output()) {
+    if (!output.empty()) scope.names[output] = kPoisoned;
+  }
+  return {};
+}
+
+}  // namespace pinnace::onnx

@@ -1,0 +1,108 @@
+// The state of an import: what all graphs of a model share, a graph under construction, and the names that are visible in
+// a piece of the source.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "import/import.h"
+#include "import/onnx/tensor.h"
+
+namespace pinnace::onnx {
+
+/// A value that could not be made because its node could not be imported; what reads it is checked no further.
+inline constexpr ValueId kPoisoned = -2;
+
+/// Opsets by domain; "ai.onnx" is spelt "".
+using Opsets = std::map<std::string, int64_t, std::less<>>;
+
+/// Shared by all graphs of one import.
+struct Import {
+  const ImportOptions& options;
+  Folder folder;
+  std::map<std::string, const proto::FunctionProto*> functions;  ///< by function_key()
+  std::vector<NodeProblem> problems;
+  std::vector<std::string> notes;
+  int64_t nodes = 0;  ///< looked at so far
+  /// How many may be looked at in all. Functions that call functions, and loop bodies that are read again, could multiply
+  /// a small file without end.
+  int64_t node_limit = 0;
+
+  void refuse(std::string node, std::string op, std::string source, std::string rule, std::string value = {}) {
+    problems.push_back({std::move(node), std::move(op), std::move(source), std::move(rule), std::move(value)});
+  }
+};
+
+std::string function_key(const std::string& domain, const std::string& name, const std::string& overload);
+/// "ai.onnx" is "".
+std::string canonical_domain(const std::string& domain);
+
+/// Where a piece of the source stands: its opsets and, within a function, the call.
+struct Frame {
+  Opsets opsets;
+  std::string prefix;  ///< of names: "call/"
+  const Frame* caller = nullptr;
+  const proto::FunctionProto* function = nullptr;
+  std::map<std::string, const proto::AttributeProto*> attributes;  ///< what the call binds the function's attributes to
+};
+
+/// A graph under construction, with the types and contents of its values so far.
+struct GraphBuilder {
+  explicit GraphBuilder(Import& shared) : import(shared) {}
+  Import& import;
+  Graph graph;
+  Inference state;
+  std::vector<std::pair<ValueId, ValueId>> captures;  ///< value of the enclosing graph, input of this one
+
+  ValueId add_input(std::string name, TensorType type);
+  ValueId add_constant(std::string name, TensorType type, ConstantPtr data);
+  /// Makes a value of the enclosing graph known here: as an input, or as a constant where its contents are known.
+  ValueId capture(const GraphBuilder& from, ValueId id, const std::string& name);
+  const TensorType& type(ValueId id) const { return state.types[static_cast<size_t>(id)]; }
+  const ConstantPtr& data(ValueId id) const { return state.data[static_cast<size_t>(id)]; }
+  /// Infers `node`, the last of the graph, and writes the types of its outputs.
+  Status infer_last(const Node& node);
+};
+
+/// Names of values that a piece of the source can see. A nested graph sees those of the graph around it; a function sees
+/// only its own.
+struct Scope {
+  GraphBuilder& builder;
+  const Frame& frame;
+  Scope* outer = nullptr;
+  std::unordered_map<std::string, ValueId> names;
+
+  /// kCorruptFile if the scope has that name.
+  Status define(const std::string& name, ValueId id);
+  /// The value, kPoisoned, or kNoValue for the empty name. A value of an enclosing graph becomes an input of this one, or
+  /// a constant where its contents are known. kCorruptFile if nothing has that name; `reader` says who asked.
+  Result<ValueId> find(const std::string& name, const std::string& reader);
+
+ private:
+  const ValueId* look_up(const std::string& name);
+};
+
+/// All nodes of a piece of the source into scope.builder, in an order in which every value is made before it is read.
+/// What cannot be imported is recorded. kCorruptFile: names that are defined twice or never, cycles.
+Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes);
+
+/// Initialisers of a graph become constants of scope.builder.
+Status import_initializers(Scope& scope, const proto::GraphProto& graph);
+
+/// A nested graph. `bind` gives the body's inputs their values; outputs are in the body's order. Null if something in it
+/// could not be imported; that has been recorded.
+using Bind = std::function<Status(GraphBuilder& builder, Scope& scope)>;
+Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::GraphProto& body, const Bind& bind);
+
+/// One node: function calls are inlined, others go through the table of mappings.
+Status import_node(Scope& scope, const proto::NodeProto& node, int index);
+
+/// File, line and module that the exporter of torch or the user has left in a node.
+SourceLocation source_of(const proto::NodeProto& node);
+
+}  // namespace pinnace::onnx

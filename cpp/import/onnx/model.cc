@@ -1,0 +1,273 @@
+// import_onnx: opens the file, checks what holds for the whole model, and puts the graph together.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "import/onnx/mapping.h"
+#include "import/onnx/wire_cost.h"
+
+namespace pinnace {
+namespace onnx {
+namespace {
+// Newest and oldest forms of operators that the mappings know. Opset 7 brought numpy's broadcasting.
+constexpr int64_t kNewestOpset = 28, kOldestOpset = 7;
+constexpr int64_t kNewestIr = 14;
+// protobuf's own limit.
+constexpr int64_t kMaxFileBytes = INT32_MAX;
+// How far calls and loops may multiply the nodes of a file.
+constexpr int64_t kExtraNodes = 100'000;
+
+template <class... Parts>
+Status corrupt(const char* rule, const Parts&... parts) {
+  return Status(Code::kCorruptFile, str_cat(parts...)).with_rule(rule);
+}
+
+Status file_error(const std::string& path) { return Status(Code::kFile, str_cat(path, ": ", std::strerror(errno))); }
+
+Result<Buffer> read_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return file_error(path);
+  struct Close {
+    int fd;
+    ~Close() { ::close(fd); }
+  } close{fd};
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return file_error(path);
+  if (!S_ISREG(info.st_mode)) return Status(Code::kFile, str_cat(path, ": not a file"));
+  if (info.st_size > kMaxFileBytes) {
+    return corrupt("O-1", path, ": ", int64_t{info.st_size}, " bytes, an ONNX model has at most ", kMaxFileBytes);
+  }
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(info.st_size), path));
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t got = ::read(fd, bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return file_error(path);
+    if (got == 0) return Status(Code::kFile, str_cat(path, ": became shorter while it was read"));
+    done += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<proto::ModelProto>> parse_model(const std::string& path) {
+  PINNACE_ASSIGN(const Buffer bytes, read_file(path));
+  const auto size = static_cast<int64_t>(bytes.size());
+  PINNACE_ASSIGN(const int64_t cost, wire_cost({bytes.data(), bytes.size()}));
+  if (cost > 16 * size + (int64_t{64} << 20)) {
+    return corrupt("O-2", "its ", size, " bytes would take ", cost, " bytes of memory, more than 16 times the file");
+  }
+  auto model = std::make_unique<proto::ModelProto>();
+  if (!model->ParseFromArray(bytes.data(), static_cast<int>(size))) return corrupt("O-1", "not an ONNX model");
+  return model;
+}
+
+Result<Folder> folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  char* resolved = ::realpath(folder.c_str(), nullptr);
+  if (!resolved) return file_error(folder);
+  std::string result = resolved;
+  std::free(resolved);
+  return result == "/" ? "" : result;
+}
+
+int64_t count_nodes(const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes) {
+  int64_t count = nodes.size();
+  for (const auto& node : nodes) {
+    for (const auto& a : node.attribute()) count += a.has_g() ? count_nodes(a.g().node()) : 0;
+  }
+  return count;
+}
+
+/// Versions of the format and of the operators.
+Result<Opsets> versions_of(const proto::ModelProto& model) {
+  if (!model.has_graph()) return corrupt("O-1", "not an ONNX model: it has no graph");
+  if (model.ir_version() < 1) return corrupt("O-3", "format version ", model.ir_version());
+  if (model.ir_version() > kNewestIr) {
+    return unsupported("format version ", model.ir_version(), " is newer than ", kNewestIr, ", the newest that this build knows");
+  }
+  Opsets opsets;
+  for (const auto& set : model.opset_import()) opsets[canonical_domain(set.domain())] = set.version();
+  if (!opsets.contains("")) {
+    if (model.opset_import_size() == 0 && model.ir_version() >= 3) return corrupt("O-3", "no opset is named");
+    opsets[""] = model.ir_version() < 3 ? 1 : kNewestOpset;  // a model of functions or of an application's operators only
+  }
+  const int64_t opset = opsets[""];
+  if (opset > kNewestOpset) {
+    return unsupported("opset ", opset, " is newer than ", kNewestOpset, ", the newest that this build knows");
+  }
+  if (opset < kOldestOpset) return unsupported("opset ", opset, " is older than ", kOldestOpset, ", the oldest that is read");
+  return opsets;
+}
+
+/// The graph's open dimensions, by the source's names.
+class Symbols {
+ public:
+  Symbols(Graph& graph, std::span<const Symbol> overrides) : graph_(graph), overrides_(overrides) {}
+
+  Dim dim(const std::string& name) {
+    for (const Symbol& o : overrides_) {
+      if (o.name == name && o.min == o.max) return used(o), Dim(o.min);
+    }
+    for (size_t i = 0; i < graph_.symbols.size(); ++i) {
+      if (graph_.symbols[i].name == name) return Dim::of_symbol(static_cast<int32_t>(i));
+    }
+    Symbol symbol{name};
+    for (const Symbol& o : overrides_) {
+      if (o.name == name) symbol = o, used(o);
+    }
+    graph_.symbols.push_back(symbol);
+    return Dim::of_symbol(static_cast<int32_t>(graph_.symbols.size() - 1));
+  }
+
+  Status check_overrides() const {
+    for (const Symbol& o : overrides_) {
+      if (o.min < 0 || o.max < o.min || o.multiple_of < 1) {
+        return invalid("dimension '", o.name, "': range ", o.min, " to ", o.max, ", multiple of ", o.multiple_of);
+      }
+      if (std::find(used_.begin(), used_.end(), o.name) != used_.end()) continue;
+      std::string names;
+      for (const Symbol& s : graph_.symbols) names += str_cat(names.empty() ? "" : ", ", s.name);
+      return invalid("the model has no open dimension '", o.name, "', it has ", names.empty() ? "none" : names);
+    }
+    return {};
+  }
+
+ private:
+  void used(const Symbol& o) { used_.push_back(o.name); }
+  Graph& graph_;
+  std::span<const Symbol> overrides_;
+  std::vector<std::string> used_;
+};
+
+/// The type of a graph input.
+Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbols) {
+  const auto& type = input.type();
+  if (!type.has_tensor_type()) return refuse("only tensors can be inputs");
+  const auto dtype = dtype_of(type.tensor_type().elem_type());
+  if (!dtype) return refuse("element type is not supported", data_type_text(type.tensor_type().elem_type()));
+  if (!type.tensor_type().has_shape()) return refuse("the number of dimensions must be known");
+  const auto& shape = type.tensor_type().shape();
+  if (shape.dim_size() > kMaxRank) return refuse(str_cat("at most ", kMaxRank, " dimensions"), str_cat(shape.dim_size()));
+  TensorType result{*dtype, {}, nullptr};
+  for (int i = 0; i < shape.dim_size(); ++i) {
+    const auto& d = shape.dim(i);
+    if (d.has_dim_value() && d.dim_value() >= 0) {
+      result.shape.push_back(d.dim_value());
+    } else if (d.has_dim_value() && d.dim_value() < -1) {
+      return refuse("dimensions must not be negative", str_cat(d.dim_value()));
+    } else {  // -1 is how some writers spell a dimension that is left open
+      result.shape.push_back(symbols.dim(d.dim_param().empty() ? str_cat(input.name(), "_dim", i) : d.dim_param()));
+    }
+  }
+  int64_t bits = dtype_bits(*dtype);
+  for (const Dim& d : result.shape) {
+    if (d.known() && d.size > 0 && bits > INT64_MAX / 16 / d.size) return refuse("larger than memory can be", to_string(result));
+    bits *= d.known() && d.size > 0 ? d.size : 1;
+  }
+  return result;
+}
+
+Status import_inputs(Scope& scope, const proto::GraphProto& graph, Symbols& symbols) {
+  Import& import = scope.builder.import;
+  int defaults = 0;
+  for (const auto& input : graph.input()) {
+    if (scope.names.contains(input.name())) {
+      const bool initialised = std::any_of(graph.initializer().begin(), graph.initializer().end(),
+                                           [&](const auto& t) { return t.name() == input.name(); });
+      if (!initialised) return corrupt("O-21", "input '", input.name(), "' is defined twice");
+      ++defaults;
+      continue;
+    }
+    auto type = input_type(input, symbols);
+    if (!type.ok()) {
+      const NodeProblem& p = type.status().nodes()[0];
+      import.refuse(input.name(), "input", {}, p.rule, p.value);
+      PINNACE_TRY(scope.define(input.name(), kPoisoned));
+      continue;
+    }
+    PINNACE_TRY(scope.define(input.name(), scope.builder.add_input(input.name(), std::move(*type))));
+  }
+  if (defaults) {
+    import.notes.push_back(str_cat(defaults, " inputs have initialisers: they are constants of the imported model."));
+  }
+  return {};
+}
+
+Status import_outputs(Scope& scope, const proto::GraphProto& graph) {
+  Import& import = scope.builder.import;
+  for (const auto& output : graph.output()) {
+    PINNACE_ASSIGN(const ValueId id, scope.find(output.name(), "the graph"));
+    if (id == kNoValue) return corrupt("O-20", "an output has no name");
+    if (id == kPoisoned) continue;
+    const auto dtype = dtype_of(output.type().tensor_type().elem_type());
+    if (output.type().has_tensor_type() && dtype && *dtype != scope.builder.type(id).dtype) {
+      import.refuse(output.name(), "output", {}, str_cat("is declared as ", dtype_name(*dtype)),
+                    to_string(scope.builder.type(id)));
+    }
+    scope.builder.graph.add_output(output.name(), id);
+  }
+  return {};
+}
+
+Status summary(const Import& import) {
+  constexpr size_t kShown = 5;
+  const auto failed = static_cast<int64_t>(import.problems.size());
+  std::string text = str_cat(failed, " of ", std::max(import.nodes, failed), " nodes cannot be imported");
+  for (size_t i = 0; i < std::min(kShown, import.problems.size()); ++i) {
+    const NodeProblem& p = import.problems[i];
+    text += str_cat("\n  ", p.op, " '", p.node, "'", p.source.empty() ? "" : str_cat(" (", p.source, ")"), ": ", p.rule,
+                    p.value.empty() ? "" : str_cat(": ", p.value));
+  }
+  if (import.problems.size() > kShown) text += str_cat("\n  and ", import.problems.size() - kShown, " more");
+  return Status(Code::kConversion, std::move(text)).with_nodes(import.problems);
+}
+
+Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, const ImportOptions& options) {
+  Import import{options, folder, {}, {}, {}, 0, 0};
+  Frame frame;
+  PINNACE_ASSIGN(frame.opsets, versions_of(model));
+  import.node_limit = kExtraNodes + count_nodes(model.graph().node());
+  for (const auto& f : model.functions()) {
+    if (!import.functions.emplace(function_key(f.domain(), f.name(), f.overload()), &f).second) {
+      return corrupt("O-21", "function '", f.domain(), ".", f.name(), "' is defined twice");
+    }
+  }
+  if (model.training_info_size()) import.notes.push_back("Training information is ignored.");
+  if (model.graph().quantization_annotation_size()) import.notes.push_back("Quantisation annotations are ignored.");
+  GraphBuilder builder(import);
+  builder.graph.name = model.graph().name();
+  Scope scope{builder, frame, nullptr, {}};
+  Symbols symbols(builder.graph, options.symbols);
+  PINNACE_TRY(import_initializers(scope, model.graph()));
+  model.mutable_graph()->clear_sparse_initializer();
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    // The bytes are in constants now; clear() would keep the string's memory.
+    std::unique_ptr<std::string> bytes(tensor.release_raw_data());
+  }
+  PINNACE_TRY(import_inputs(scope, model.graph(), symbols));
+  PINNACE_TRY(symbols.check_overrides());
+  PINNACE_TRY(import_nodes(scope, model.graph().node()));
+  PINNACE_TRY(import_outputs(scope, model.graph()));
+  if (!import.problems.empty()) return summary(import);
+  builder.graph.compact();
+  PINNACE_TRY(verify(builder.graph));
+  return Imported{std::move(builder.graph), std::move(import.notes)};
+}
+}  // namespace
+}  // namespace onnx
+
+Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
+  auto model = onnx::parse_model(path);
+  if (!model.ok()) return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
+  PINNACE_ASSIGN(const onnx::Folder folder, onnx::folder_of(path));
+  auto imported = onnx::import_model(**model, folder, options);
+  if (!imported.ok()) return imported.status().with_prefix(path + ": ");
+  return imported;
+}
+
+}  // namespace pinnace

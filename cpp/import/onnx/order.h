@@ -1,0 +1,16 @@
+// The order in which nodes are imported.
+#pragma once
+
+#include <vector>
+
+#include "import/onnx/tensor.h"
+
+namespace pinnace::onnx {
+
+/// Indices of `nodes` such that each comes after those whose outputs it, or a graph nested in it, reads; the source's
+/// own order where that is such an order, which ONNX demands and not every writer gives.
+///
+/// kCorruptFile: two nodes make the same value (O-21), or nodes wait for each other (O-22, names them).
+Result<std::vector<int>> node_order(const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes);
+
+}  // namespace pinnace::onnx

@@ -1,0 +1,246 @@
+// Elements of a TensorProto: raw bytes, typed fields, or a file beside the model.
+#include "import/onnx/tensor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace pinnace::onnx {
+namespace {
+template <class... Parts>
+Status corrupt(const char* rule, const Parts&... parts) {
+  return Status(Code::kCorruptFile, str_cat(parts...)).with_rule(rule);
+}
+
+/// Narrows typed fields to the element type; a number that does not fit is an error, not a wrap.
+template <class To, class List>
+Status copy_numbers(const List& from, std::byte* to, const std::string& what) {
+  for (int i = 0; i < from.size(); ++i) {
+    const auto number = from.Get(i);
+    To element;
+    if constexpr (std::is_floating_point_v<To>) {
+      element = static_cast<To>(number);
+    } else {
+      if (!std::in_range<To>(number)) {
+        return corrupt("O-13", what, ": element ", i, " is ", number, ", outside its type");
+      }
+      element = static_cast<To>(number);
+    }
+    std::memcpy(to + static_cast<size_t>(i) * sizeof(To), &element, sizeof(To));
+  }
+  return {};
+}
+
+/// Number of entries that a typed field must have.
+int64_t entries_of(const TensorType& type) {
+  return dtype_bits(type.dtype) == 4 ? (type.elements() + 1) / 2 : type.elements();
+}
+
+template <class List>
+Status check_count(const List& list, const TensorType& type, const char* field, const std::string& what) {
+  if (list.size() == entries_of(type)) return {};
+  return corrupt("O-12", what, " is ", to_string(type), ", which has ", entries_of(type), " elements, but ", field, " has ",
+                 list.size());
+}
+
+bool has_typed_field(const proto::TensorProto& t) {
+  return t.float_data_size() || t.int32_data_size() || t.int64_data_size() || t.double_data_size() ||
+         t.uint64_data_size() || t.string_data_size();
+}
+
+Status check_typed(const proto::TensorProto& t, const TensorType& type, const std::string& what) {
+  switch (type.dtype) {
+    case DType::kF32: return check_count(t.float_data(), type, "float_data", what);
+    case DType::kF64: return check_count(t.double_data(), type, "double_data", what);
+    case DType::kI64: return check_count(t.int64_data(), type, "int64_data", what);
+    case DType::kU32:
+    case DType::kU64: return check_count(t.uint64_data(), type, "uint64_data", what);
+    default: return check_count(t.int32_data(), type, "int32_data", what);
+  }
+}
+
+Status copy_typed(const proto::TensorProto& t, const TensorType& type, std::byte* to, const std::string& what) {
+  switch (type.dtype) {
+    case DType::kF32: return copy_numbers<float>(t.float_data(), to, what);
+    case DType::kF64: return copy_numbers<double>(t.double_data(), to, what);
+    case DType::kI64: return copy_numbers<int64_t>(t.int64_data(), to, what);
+    case DType::kU64: return copy_numbers<uint64_t>(t.uint64_data(), to, what);
+    case DType::kU32: return copy_numbers<uint32_t>(t.uint64_data(), to, what);
+    case DType::kI32: return copy_numbers<int32_t>(t.int32_data(), to, what);
+    case DType::kI16: return copy_numbers<int16_t>(t.int32_data(), to, what);
+    case DType::kI8: return copy_numbers<int8_t>(t.int32_data(), to, what);
+    case DType::kF16:  // the bits, as an unsigned number
+    case DType::kBF16:
+    case DType::kU16: return copy_numbers<uint16_t>(t.int32_data(), to, what);
+    case DType::kI4:  // two elements to a number, which is a byte
+    case DType::kU4:
+    case DType::kBool:
+    case DType::kU8: return copy_numbers<uint8_t>(t.int32_data(), to, what);
+  }
+  return {};
+}
+
+struct External {
+  std::string location;
+  int64_t offset = 0;
+  int64_t length = -1;  ///< -1: to the end
+};
+
+Result<External> external_of(const proto::TensorProto& t, const std::string& what) {
+  External e;
+  for (const auto& entry : t.external_data()) {
+    if (entry.key() == "location") {
+      e.location = entry.value();
+    } else if (entry.key() == "offset" || entry.key() == "length") {
+      int64_t& number = entry.key() == "offset" ? e.offset : e.length;
+      const std::string& text = entry.value();
+      const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (end.ec != std::errc() || end.ptr != text.data() + text.size() || number < 0) {
+        return corrupt("O-15", what, ": external data has ", entry.key(), " '", text, "', not a number of bytes");
+      }
+    }
+  }
+  if (e.location.empty()) return corrupt("O-15", what, ": external data has no location");
+  return e;
+}
+
+/// A descriptor that closes itself.
+struct File {
+  int fd = -1;
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+Status read_external(const External& e, const TensorType& type, std::byte* to, const std::string& path,
+                     const std::string& what) {
+  File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) return Status(Code::kFile, str_cat(what, ": ", path, ": ", std::strerror(errno)));
+  int64_t done = 0;
+  while (done < type.bytes()) {
+    const ssize_t got = ::pread(file.fd, to + done, static_cast<size_t>(type.bytes() - done), e.offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      return Status(Code::kFile, str_cat(what, ": ", path, ": ", got ? std::strerror(errno) : "became shorter"));
+    }
+    done += got;
+  }
+  return {};
+}
+
+/// The file that holds external data, after every check that needs no memory.
+Result<std::string> external_path(const External& e, const TensorType& type, const Folder& folder,
+                                  const std::string& what) {
+  if (e.location.find('\0') != std::string::npos || e.location[0] == '/') {
+    return corrupt("O-14", what, ": external data at '", e.location.c_str(), "', which is not a path below the model's folder");
+  }
+  char* resolved = ::realpath(str_cat(folder, "/", e.location).c_str(), nullptr);
+  if (!resolved) return Status(Code::kFile, str_cat(what, ": external data '", e.location, "': ", std::strerror(errno)));
+  const std::string path = resolved;
+  std::free(resolved);
+  if (path.compare(0, folder.size() + 1, folder + "/") != 0) {
+    return corrupt("O-14", what, ": external data at '", e.location, "' lies outside the model's folder");
+  }
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return corrupt("O-14", what, ": external data '", e.location, "' is not a file");
+  }
+  const int64_t left = info.st_size - e.offset;
+  const int64_t length = e.length < 0 ? left : e.length;
+  if (left < 0 || length > left) {
+    return corrupt("O-15", what, ": external data '", e.location, "' has ", int64_t{info.st_size}, " bytes, wanted are ",
+                   e.length, " from ", e.offset);
+  }
+  if (length != type.bytes()) {
+    return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(), " bytes, but its external data ",
+                   length);
+  }
+  return path;
+}
+
+Result<TensorType> type_of(const proto::TensorProto& t, const std::string& what) {
+  const auto dtype = dtype_of(t.data_type());
+  if (!dtype) return unsupported(what, ": element type ", data_type_text(t.data_type()));
+  if (t.dims_size() > kMaxRank) return corrupt("O-11", what, " has ", t.dims_size(), " dimensions, at most ", kMaxRank);
+  TensorType type{*dtype, {}, nullptr};
+  int64_t bits = dtype_bits(*dtype);
+  for (int64_t size : t.dims()) {
+    if (size < 0) return corrupt("O-11", what, " has a dimension of ", size);
+    if (size > 0 && bits > INT64_MAX / 16 / size) return corrupt("O-11", what, " is larger than memory can be");
+    bits *= size > 0 ? size : 1;
+    type.shape.push_back(size);
+  }
+  return type;
+}
+}  // namespace
+
+std::optional<DType> dtype_of(int32_t data_type) {
+  using P = proto::TensorProto;
+  switch (data_type) {
+    case P::FLOAT: return DType::kF32;
+    case P::FLOAT16: return DType::kF16;
+    case P::BFLOAT16: return DType::kBF16;
+    case P::DOUBLE: return DType::kF64;
+    case P::INT8: return DType::kI8;
+    case P::UINT8: return DType::kU8;
+    case P::INT16: return DType::kI16;
+    case P::UINT16: return DType::kU16;
+    case P::INT32: return DType::kI32;
+    case P::UINT32: return DType::kU32;
+    case P::INT64: return DType::kI64;
+    case P::UINT64: return DType::kU64;
+    case P::BOOL: return DType::kBool;
+    case P::INT4: return DType::kI4;
+    case P::UINT4: return DType::kU4;
+    default: return std::nullopt;
+  }
+}
+
+std::string data_type_text(int32_t data_type) {
+  if (!proto::TensorProto_DataType_IsValid(data_type)) return str_cat("number ", data_type);
+  return proto::TensorProto_DataType_Name(static_cast<proto::TensorProto_DataType>(data_type));
+}
+
+Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder) {
+  if (source.has_segment()) return unsupported(what, " is stored in segments");
+  PINNACE_ASSIGN(TensorType type, type_of(source, what));
+  const bool external = source.data_location() == proto::TensorProto::EXTERNAL;
+  if (external + source.has_raw_data() + has_typed_field(source) > 1) {
+    return corrupt("O-12", what, " has its data in more than one field");
+  }
+  External where;
+  std::string path;
+  if (external) {
+    PINNACE_ASSIGN(where, external_of(source, what));
+    PINNACE_ASSIGN(path, external_path(where, type, folder, what));
+  } else if (source.has_raw_data()) {
+    if (static_cast<int64_t>(source.raw_data().size()) != type.bytes()) {
+      return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(), " bytes, but raw_data has ",
+                     source.raw_data().size());
+    }
+  } else {
+    PINNACE_TRY(check_typed(source, type, what));
+  }
+  const auto bytes = static_cast<size_t>(type.bytes());
+  PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(bytes, what));
+  if (external) {
+    PINNACE_TRY(read_external(where, type, buffer.data(), path, what));
+  } else if (source.has_raw_data()) {
+    if (bytes) std::memcpy(buffer.data(), source.raw_data().data(), bytes);
+  } else {
+    PINNACE_TRY(copy_typed(source, type, buffer.data(), what));
+  }
+  if (type.dtype == DType::kBool) {  // any other bit pattern would be undefined behaviour when read as bool
+    for (size_t i = 0; i < bytes; ++i) buffer.data()[i] = std::byte{buffer.data()[i] != std::byte{0}};
+  }
+  return Tensor{std::move(type), Constant::of(std::move(buffer))};
+}
+
+}  // namespace pinnace::onnx

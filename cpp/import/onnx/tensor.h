@@ -1,0 +1,37 @@
+// TensorProto to Constant: every way in which ONNX stores elements, checked against the tensor's shape first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graph/graph.h"
+#include "onnx_model.pb.h"
+
+namespace pinnace::onnx {
+namespace proto = pinnace::onnx_proto;
+
+/// More dimensions than any operator takes; numpy's limit.
+inline constexpr int kMaxRank = 32;
+
+/// ONNX's element type as ours; nothing for string, complex, 8-bit floats and 2-bit types.
+std::optional<DType> dtype_of(int32_t data_type);
+/// "FLOAT8E4M3FN", or the number if ONNX does not know it either.
+std::string data_type_text(int32_t data_type);
+
+struct Tensor {
+  TensorType type;
+  ConstantPtr data;
+};
+
+/// Where files of external data may lie: the model's folder with all links resolved, without a slash at the end.
+using Folder = std::string;
+
+/// Copies the elements of `source`. `what` names it in errors: "initializer 'w'".
+///
+/// kUnsupported: an element type that pinnace lacks, segments. kCorruptFile (rule O-1x): the data do not have the length
+/// that the shape asks for, numbers do not fit, external data lie outside the folder or the file. kFile: external data
+/// cannot be read. Nothing is allocated before the lengths agree.
+Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder);
+
+}  // namespace pinnace::onnx
