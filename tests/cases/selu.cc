@@ -1,0 +1,28 @@
+// Cases of selu: special values, attributes, element types, quantised types.
+#include "cases/case.h"
+
+namespace pinnace::testing {
+constexpr Tolerance kF32{.rel = 1e-6f};   // a few units of the last place of f32
+constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
+constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
+constexpr Case kCases[] = {
+    {.inputs = "f32[7]{0,1,-1,-200,inf,-inf,nan}", .expect = "f32[7]{0,1.050701,-1.1113307,-1.7580993,inf,-1.7580993,nan}", .tolerance = kF32,
+     .why = "both branches, infinities, NaN"},
+    {.inputs = "f32[7]{0,1,-1,-200,inf,-inf,nan}", .attributes = "alpha=2.0, gamma=0.5", .expect = "f32[7]{0,0.5,-0.63212055,-1,inf,-1,nan}",
+     .tolerance = kF32, .why = "attributes"},
+    {.inputs = "f32[2,3,37] x3", .tolerance = kF32, .why = "more than a vector, with a rest"},
+    {.inputs = "f32[] x3", .tolerance = kF32, .why = "scalar"},
+    {.inputs = "f16[3,5] x3", .tolerance = kHalf, .why = "half"},
+    {.inputs = "bf16[7] x3", .tolerance = kBf16, .why = "bfloat16"},
+    {.inputs = "f64[4,1] x3", .tolerance = {.rel = 1e-14f}, .why = "double"},
+    {.inputs = "f32[0,3]", .expect = "f32[0,3]{}", .why = "empty"},
+    {.inputs = "i8[7]{scale 0.0625, zero -1}{-128,-9,-1,0,3,9,127}",
+     .expect = "i8[7]{scale 0.03125, zero -5}{-61,-27,-5,-3,3,16,127}",
+     .output_quantization = "scale 0.03125, zero -5", .why = "by table"},
+    {.inputs = "u8[5,7]{scale 0.02, zero 10}", .output_quantization = "scale 0.01, zero 100", .why = "all of u8"},
+    {.inputs = "i8{1}", .expect = "error without quantisation", .why = "plain integers have no such function"},
+    {.inputs = "i8[2]{scale 0.5, zero 0}", .expect = "error must be declared quantised", .why = "no scale for the result"},
+    {.inputs = "i32{1}", .expect = "error takes f32", .why = "element type"},
+};
+PINNACE_CASES(selu, kCases)
+}  // namespace pinnace::testing
