@@ -48,7 +48,7 @@ void map_prelu(Call& c) {
     for (int i = 1; i < c.rank(x) - 1; ++i) axes.push_back(i);
     slope = c.unsqueeze(slope, axes);
   }
-  c.output(c.add("p_relu", {x, slope}));
+  c.output(c.add("prelu", {x, slope}));
 }
 
 // softplus with beta: log(1 + exp(beta x)) / beta; linear above the threshold, where the two agree to 2e-9
