@@ -1,6 +1,7 @@
 // The extension pinnace._core: one add_* per header of pinnace.
 #include "errors.h"
 #include "operators.h"
+#include "testing.h"
 #include "types.h"
 
 PYBIND11_MODULE(_core, module) {
@@ -11,4 +12,5 @@ PYBIND11_MODULE(_core, module) {
   pinnace::bindings::add_program(module);
   pinnace::bindings::add_session(module);
   pinnace::bindings::add_model(module);
+  pinnace::bindings::add_testing(module);
 }

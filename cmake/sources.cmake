@@ -41,7 +41,7 @@ function(pinnace_library target)
   target_link_options(${target} PRIVATE -Wl,-z,max-page-size=16384)
 endfunction()
 
-# Header from a FlatBuffers schema, when the schema is there.
+# Header from a FlatBuffers schema, when the schema is there. The object API is what the writer and the tests use.
 function(pinnace_flatbuffers target schema)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${schema})
     return()
@@ -51,7 +51,7 @@ function(pinnace_flatbuffers target schema)
   set(folder ${PROJECT_BINARY_DIR}/generated/program)
   add_custom_command(
     OUTPUT ${folder}/${name}_generated.h
-    COMMAND ${FLATC} --cpp --no-prefix --scoped-enums -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
+    COMMAND ${FLATC} --cpp --no-prefix --scoped-enums --gen-object-api -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
     DEPENDS ${PROJECT_SOURCE_DIR}/${schema}
     VERBATIM)
   target_sources(${target} PRIVATE ${folder}/${name}_generated.h)

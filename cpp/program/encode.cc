@@ -12,6 +12,9 @@
 namespace pinnace {
 namespace {
 
+/// A graph of a million nodes fits.
+constexpr uint64_t kMaxBytes = uint64_t(256) << 20;
+
 class Encoder {
  public:
   Result<EncodedGraph> run(const Graph& graph) {
@@ -25,8 +28,8 @@ class Encoder {
       model_.symbols.push_back(std::make_unique<format::SymbolT>(std::move(to)));
     }
     encode(graph);
-    if (bytes_ > (uint64_t(1) << 30)) {
-      return unsupported("graph '", graph.name, "' takes ", bytes_, " bytes beside its weights, a file holds at most 1 GiB");
+    if (bytes_ > kMaxBytes) {
+      return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes, " bytes beside its weights");
     }
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(format::Model::Pack(builder, &model_));
@@ -54,7 +57,10 @@ class Encoder {
       state->initial = std::make_unique<format::Span>(span(*s.initial));
       to.states.push_back(std::move(state));
     }
-    for (const auto& n : from.nodes) to.nodes.push_back(node(*n));
+    for (const auto& n : from.nodes) {
+      if (bytes_ > kMaxBytes) break;  // graphs that share nested ones can be exponentially large when written out
+      to.nodes.push_back(node(*n));
+    }
     return index;
   }
 

@@ -15,7 +15,8 @@ struct EncodedGraph {
   std::vector<std::span<const std::byte>> weights;
 };
 
-/// `graph` has been verified. kUnsupported if what is beside the weights may exceed 1 GiB, half of FlatBuffers' limit.
+/// `graph` has been verified. A nested graph that several nodes share is written for each of them.
+/// kUnsupported if what is beside the weights may exceed 256 MiB.
 Result<EncodedGraph> encode_graph(const Graph& graph);
 
 }  // namespace pinnace

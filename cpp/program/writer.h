@@ -14,7 +14,7 @@ namespace pinnace {
 /// metadata in any order; of entries with equal keys the last one counts. payloads in any order.
 ///
 /// kInvalidArgument: the graph breaks a rule of verify() or one of the format (names that are not UTF-8, metadata of more
-/// than one line, a payload twice). kUnsupported: more than 1 GiB beside the weights. kOutOfMemory.
+/// than one line, a payload twice). kUnsupported: more than 256 MiB beside the weights. kOutOfMemory.
 /// Operators that are not built in are marked as the application's.
 Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<const Payload> payloads);
 

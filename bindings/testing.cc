@@ -1,0 +1,39 @@
+// Importers and reference code for tests in Python, on numpy arrays.
+#include "testing.h"
+
+#include <pinnace/testing.h>
+#include <pybind11/stl.h>
+
+#include "arrays.h"
+#include "errors.h"
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+py::list run_onnx(const std::string& path, const py::sequence& arrays) {
+  std::vector<BorrowedArray> borrowed;
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    borrowed.push_back(borrow_array(arrays[i], "input " + std::to_string(i)));
+    inputs.push_back(borrowed.back().tensor);
+  }
+  const auto run = [&] {
+    py::gil_scoped_release release;
+    return run_onnx_reference(path, inputs);
+  };
+  py::list results;
+  for (const OwnedTensor& output : check(run())) results.append(array_of(output.type, output.bytes));
+  return results;
+}
+}  // namespace
+
+void add_testing(py::module_& module) {
+  module.def("run_onnx_reference", run_onnx, py::arg("path"), py::arg("inputs"),
+             "Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.");
+  module.def(
+      "import_onnx_text", [](const std::string& path) { return check(import_onnx_text(path)); }, py::arg("path"),
+      "Imports an ONNX model and gives its graph's text form. For tests.");
+}
+
+}  // namespace pinnace::bindings

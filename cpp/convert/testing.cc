@@ -1,0 +1,52 @@
+// Import and reference run in one call, for tests of the importers alone.
+#include <pinnace/testing.h>
+
+#include <cstring>
+
+#include "import/import.h"
+#include "ops/infer.h"
+
+namespace pinnace {
+namespace {
+Status check_input(const Graph& graph, size_t index, const Tensor& tensor) {
+  const Value& value = graph.value(graph.inputs[index]);
+  const auto fail = [&] {
+    return invalid("input '", value.name, "' is ", to_string(value.type, graph.symbols), ", was given ",
+                   to_string(tensor.type));
+  };
+  if (tensor.type.dtype != value.type.dtype || tensor.type.rank() != value.type.rank()) return fail();
+  for (size_t d = 0; d < value.type.shape.size(); ++d) {
+    const Dim& wanted = value.type.shape[d];
+    if (wanted.known() && wanted != tensor.type.shape[d]) return fail();
+  }
+  return {};
+}
+}  // namespace
+
+Result<std::string> import_onnx_text(const std::string& path) {
+  PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
+  return print(imported.graph, 64);
+}
+
+Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs) {
+  PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
+  const Graph& graph = imported.graph;
+  if (inputs.size() != graph.inputs.size()) {
+    return invalid("the model takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
+  }
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PINNACE_TRY(check_input(graph, i, inputs[i]));
+    views.push_back({&inputs[i].type, static_cast<std::byte*>(inputs[i].memory.host)});
+  }
+  PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_graph_reference(graph, views));
+  std::vector<OwnedTensor> owned;
+  for (ReferenceOutput& output : outputs) {
+    OwnedTensor tensor{std::move(output.type), {}};
+    tensor.bytes.assign(output.bytes.data(), output.bytes.data() + output.bytes.size());
+    owned.push_back(std::move(tensor));
+  }
+  return owned;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,22 @@
+// Entry points for pinnace's own tests: importers without passes, compilation or a session, run by reference code. Not
+// installed programs' business.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pinnace/operators.h>
+
+namespace pinnace {
+
+/// Imports an ONNX model and gives the graph's text form, constants over 64 bytes as a hash. Errors as Model::load.
+Result<std::string> import_onnx_text(const std::string& path);
+
+/// Imports an ONNX model and runs it by reference code, as it was imported.
+///
+/// inputs   in the order of the model's inputs without initialisers; dense. Checked against the declared types.
+/// Returns  the outputs in order. Errors as Model::load and, for inputs that do not fit, kInvalidArgument.
+Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs);
+
+}  // namespace pinnace
