@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # clang-format and clang-tidy by number: another release formats and warns differently.
 packages=(
-  build-essential cmake ninja-build ccache pkg-config git patchelf
+  build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
   libspdlog-dev libsimdjson-dev libzip-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libgtest-dev
   python3-venv python3-dev

@@ -1,0 +1,475 @@
+// Builder: one graph from its inputs to its outputs. Inputs and weights are bound to names, nodes are mapped in order, what
+// is written in place is written back, buffers that change become states.
+#include <algorithm>
+
+#include "import/torch/mapping.h"
+
+namespace pinnace::torch_import {
+namespace {
+
+/// "torch.ops.aten.add_.Tensor" in parts.
+struct Target {
+  std::string op;        ///< "aten.add", "_operator.mul": as the tables name it
+  std::string overload;  ///< "Tensor"
+  bool in_place = false;
+};
+
+Target split_target(const std::string& target) {
+  Target t;
+  constexpr std::string_view kOps = "torch.ops.";
+  if (!target.starts_with(kOps)) {
+    t.op = target;
+    return t;
+  }
+  t.op = target.substr(kOps.size());
+  if (t.op.starts_with("higher_order.")) return t;
+  const size_t dot = t.op.rfind('.');
+  if (dot != std::string::npos && dot != t.op.find('.')) {
+    t.overload = t.op.substr(dot + 1);
+    t.op.resize(dot);
+  }
+  if (t.op.starts_with("aten.") && t.op.ends_with('_') && !t.op.ends_with("__")) {
+    t.in_place = true;
+    t.op.pop_back();
+  } else if (t.op.starts_with("aten.__i") && t.op.ends_with("__") && t.op != "aten.__invert__") {
+    t.in_place = true;  // __iand__ is __and__ in place
+    t.op.erase(sizeof("aten.__") - 1, 1);
+  }
+  return t;
+}
+
+const Argument* first_tensor(const NodeDef& node) {
+  for (const NamedArgument& a : node.inputs) {
+    if (a.value.kind == ArgumentKind::kTensor) return &a.value;
+  }
+  return nullptr;
+}
+
+/// Which of the graph's inputs nodes write into, followed through views (and whatever may be one).
+void find_written(const GraphDef& def, std::map<std::string, std::string> roots, std::set<std::string>& written) {
+  for (const NodeDef& node : def.nodes) {
+    const Argument* self = first_tensor(node);
+    const Target target = split_target(node.target);
+    const auto root_of = [&](const std::string& name) {
+      const auto at = roots.find(name);
+      return at == roots.end() ? std::string() : at->second;
+    };
+    if (self && target.in_place) written.insert(root_of(self->text));
+    if (self && !root_of(self->text).empty()) {
+      for (const Argument& out : node.outputs) {
+        if (out.kind == ArgumentKind::kTensor) roots.emplace(out.text, root_of(self->text));
+        for (const Argument& item : out.items) roots.emplace(item.text, root_of(self->text));
+      }
+    }
+    if (!target.op.starts_with("higher_order.wrap")) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].value.graph) continue;
+      const GraphDef& body = *node.inputs[i].value.graph;
+      std::map<std::string, std::string> inner;
+      for (size_t k = 0; k < body.inputs.size() && i + 1 + k < node.inputs.size(); ++k) {
+        inner.emplace(body.inputs[k].text, root_of(node.inputs[i + 1 + k].value.text));
+      }
+      find_written(body, std::move(inner), written);
+    }
+  }
+}
+
+std::vector<const Argument*> flat(const std::vector<Argument>& arguments) {
+  std::vector<const Argument*> list;
+  for (const Argument& a : arguments) {
+    if (a.kind == ArgumentKind::kTensors) {
+      for (const Argument& item : a.items) list.push_back(&item);
+    } else {
+      list.push_back(&a);
+    }
+  }
+  return list;
+}
+
+bool is_scalar(ArgumentKind kind) {
+  return kind == ArgumentKind::kSymInt || kind == ArgumentKind::kSymFloat || kind == ArgumentKind::kSymBool;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------------- nodes
+
+void Builder::miss(Scope& scope, const NodeDef& node) {
+  for (const Argument* out : flat(node.outputs)) {
+    if (out->kind == ArgumentKind::kTensor) {
+      Handle h;
+      h.missing = true;
+      scope.tensors.insert_or_assign(out->text, add_handle(h));
+    } else if (is_scalar(out->kind)) {
+      scope.scalars.insert_or_assign(out->text, Scalar::of_int(1));
+    }
+  }
+}
+
+void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool in_place) {
+  const std::vector<const Argument*> outs = flat(node.outputs);
+  if (in_place) {
+    const Argument* self = first_tensor(node);
+    if (!self) return call.fail("an in-place operator without a tensor");
+    const int index = call.handle_of(self->text);
+    if (!call.ok() || call.given_outputs().empty()) return call.fail("an in-place operator gave nothing");
+    auto before = read(index);
+    if (!before) return call.fail(before.status());
+    ValueId value = call.cast(call.given_outputs()[0], type(*before).dtype);
+    if (call.ok() && type(value).shape != type(*before).shape) {
+      value = call.expand(value, call.sizes_of(*before));
+    }
+    if (!call.ok()) return;
+    if (value != *before) {
+      call.fail(write(index, value, node));
+      for (const Argument* out : outs) rename(value, call.first_value(), scope, out->text, node.name);
+    }
+    for (const Argument* out : outs) scope.tensors.insert_or_assign(out->text, index);
+    return;
+  }
+  int parent = -1;
+  if (call.sharing() != Sharing::kNone) {
+    const Argument* self = first_tensor(node);
+    if (self) parent = call.handle_of(self->text);
+  }
+  size_t scalars = 0;
+  for (size_t i = 0; i < outs.size() && call.ok(); ++i) {
+    if (is_scalar(outs[i]->kind)) {
+      if (scalars >= call.given_scalars().size()) return call.fail("a symbolic output has no value");
+      scope.scalars.insert_or_assign(outs[i]->text, call.given_scalars()[scalars++]);
+      continue;
+    }
+    if (outs[i]->kind != ArgumentKind::kTensor) continue;
+    Handle h;
+    h.value = i < call.given_outputs().size() ? call.given_outputs()[i] : kNoValue;
+    h.node = &node;
+    h.scope = &scope;
+    h.output = i;
+    if (parent >= 0) {
+      h.parent = parent;
+      h.sharing = call.sharing();
+      if (call.sharing() != Sharing::kUncertain) {
+        h.root = handle(parent).root;
+        h.seen = handle(h.root).version;
+      }
+    }
+    const auto stated = scope.def->tensors.find(outs[i]->text);
+    if (h.value != kNoValue && stated != scope.def->tensors.end()) {
+      const TensorType& found = type(h.value);
+      const TensorMeta& said = stated->second;
+      bool same = said.dtype() == found.dtype && said.sizes.size() == found.shape.size();
+      for (size_t d = 0; same && d < found.shape.size(); ++d) {
+        const Dim a = session.dim(said.sizes[d]), b = found.shape[d];
+        same = !a.known() || !b.known() || a == b;
+      }
+      if (!same) {
+        std::string text = str_cat(scalar_type_name(said.scalar_type), "[");
+        for (size_t d = 0; d < said.sizes.size(); ++d) {
+          const SizeDef& size = said.sizes[d];
+          append_text(text, d ? "," : "");
+          append_text(text, size.expression.empty() ? str_cat(size.value) : str_cat("?"));
+        }
+        return call.fail("the mapping gives another type than the archive states", str_cat(to_string(found, session.symbols), ", stated ", text, "]"));
+      }
+    }
+    rename(h.value, call.first_value(), scope, outs[i]->text, node.name);
+    if (!scope.tensors.emplace(outs[i]->text, add_handle(std::move(h))).second) return call.fail("two outputs have the same name", outs[i]->text);
+  }
+}
+
+void Builder::run_node(Scope& scope, const NodeDef& node) {
+  // After a node that is missing, what depends on it cannot be judged; it is only looked up by name.
+  bool blocked = false;
+  const auto check = [&](const Argument& a) {
+    const auto at = a.kind == ArgumentKind::kTensor ? scope.tensors.find(a.text) : scope.tensors.end();
+    blocked |= at != scope.tensors.end() && handle(at->second).missing;
+  };
+  for (const NamedArgument& input : node.inputs) {
+    check(input.value);
+    for (const Argument& item : input.value.items) check(item);
+  }
+  const Target target = split_target(node.target);
+  const auto report = [&](const std::string& rule, const std::string& value) {
+    NodeProblem problem{scope.prefix + node.name, node.target, node.source.text(), rule, value};
+    if (problem.op.starts_with("torch.ops.")) problem.op.erase(0, sizeof("torch.ops.") - 1);
+    session.problems.push_back(std::move(problem));
+    miss(scope, node);
+  };
+  const Mapping* mapping = find_mapping(target.op);
+  if (target.in_place && !mapping) mapping = find_mapping(target.op + "_");
+  Call call(*this, scope, node, target.overload, mapping ? mapping->parameter : std::string_view());
+  if (!mapping) {
+    if (const OpDef* own = session.options.ops.find(target.op); own && own->context) {
+      if (blocked) return miss(scope, node);
+      map_custom_operator(call, target.op);
+      if (call.ok()) bind_results(call, scope, node, false);
+      if (!call.ok()) report(call.rule(), call.value());
+      return;
+    }
+    return report("operator not mapped", "");
+  }
+  if (blocked) return miss(scope, node);
+  mapping->map(call);
+  if (call.ok()) call.check_all_used();
+  if (call.ok() && !call.done()) call.fail("the mapping gave no output");
+  const bool writes = target.in_place && !mapping->target.ends_with('_');
+  if (call.ok() && !call.binds_itself()) bind_results(call, scope, node, writes);
+  if (!call.ok()) report(call.rule(), call.value());
+}
+
+void Builder::run_nodes(Scope& scope) {
+  for (const NodeDef& node : scope.def->nodes) run_node(scope, node);
+}
+
+Result<Scope*> Builder::inline_graph(const GraphDef& def, std::map<std::string, int, std::less<>> tensors,
+                                     std::map<std::string, Scalar, std::less<>> scalars, const std::string& name) {
+  Scope& scope = scopes_.emplace_back();
+  scope.def = &def;
+  scope.tensors = std::move(tensors);
+  scope.scalars = std::move(scalars);
+  scope.prefix = name + ".";
+  run_nodes(scope);
+  return &scope;
+}
+
+// --------------------------------------------------------------------------------------------------- whole graphs
+
+std::set<std::string> Builder::written_buffers() const {
+  const ProgramDef& program = session.program;
+  std::map<std::string, std::string> roots;
+  for (const InputSpec& spec : program.inputs) roots.emplace(spec.argument, spec.argument);
+  std::set<std::string> written;
+  find_written(program.graph, std::move(roots), written);
+  for (const OutputSpec& out : program.outputs) {
+    const bool mutation = out.kind == OutputSpec::Kind::kBufferMutation || out.kind == OutputSpec::Kind::kParameterMutation;
+    for (const InputSpec& spec : program.inputs) {
+      if (mutation && spec.kind != InputSpec::Kind::kUser && spec.target == out.target) written.insert(spec.argument);
+    }
+  }
+  return written;
+}
+
+Status Builder::bind_inputs(Scope& scope) {
+  const ProgramDef& program = session.program;
+  const std::set<std::string> written = written_buffers();
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const InputSpec& spec = program.inputs[i];
+    Handle h;
+    h.origin_name = spec.kind == InputSpec::Kind::kUser ? spec.argument : spec.target;
+    if (spec.kind == InputSpec::Kind::kRefused) {
+      return Status(Code::kConversion, str_cat("an input is a ", spec.target, ", which is not supported"));
+    }
+    if (spec.kind == InputSpec::Kind::kFixed) {
+      if (spec.fixed.kind != ArgumentKind::kNone) {
+        session.note(str_cat("argument ", spec.argument, " was fixed at export and is no input"));
+      }
+      continue;
+    }
+    if (spec.kind == InputSpec::Kind::kUser && spec.fixed.kind == ArgumentKind::kSymInt) {
+      const ValueId id = graph.add_input(spec.argument, {DType::kI64, {}, nullptr});
+      used_names_.insert(spec.argument);
+      inference = begin_inference(graph);
+      PINNACE_ASSIGN(const ValueId shape, constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, spec.argument + ".shape"));
+      PINNACE_ASSIGN(const std::vector<ValueId> one, emit("reshape", {id, shape}, 1, {}, spec.argument + ".reshape", {}));
+      scope.scalars.emplace(spec.argument, Scalar::of_value(Scalar::Kind::kInt, one[0]));
+      continue;
+    }
+    const auto stated = program.graph.tensors.find(spec.argument);
+    if (stated == program.graph.tensors.end()) return Status(Code::kCorruptFile, str_cat("tensor_values has no '", spec.argument, "'"));
+    if (spec.kind == InputSpec::Kind::kUser) {
+      const auto dtype = stated->second.dtype();
+      if (!dtype) {
+        return Status(Code::kConversion, str_cat("input '", spec.argument, "' is ", scalar_type_name(stated->second.scalar_type), ", which is not supported"));
+      }
+      TensorType type{*dtype, {}, nullptr};
+      for (const SizeDef& size : stated->second.sizes) {
+        PINNACE_ASSIGN(const Dim dim, session.input_dim(size));
+        type.shape.push_back(dim);
+      }
+      h.origin = Handle::Origin::kUserInput;
+      h.value = graph.add_input(spec.argument, type);
+      used_names_.insert(spec.argument);
+    } else {
+      h.origin = written.contains(spec.argument) ? Handle::Origin::kState : Handle::Origin::kConstant;
+      h.input = static_cast<int>(i);
+    }
+    const int index = add_handle(std::move(h));
+    if (!scope.tensors.emplace(spec.argument, index).second) {
+      return Status(Code::kCorruptFile, str_cat("two inputs are named '", spec.argument, "'"));
+    }
+    if (handle(index).origin == Handle::Origin::kState) {
+      states_.emplace_back(index, spec.argument);
+      for (const InputSpec& other : program.inputs) {
+        const auto path = [&](const InputSpec& s) {
+          const Payloads& from = s.kind == InputSpec::Kind::kParameter || (s.kind == InputSpec::Kind::kBuffer && s.persistent) ? session.weights : session.constants;
+          const auto at = from.find(s.target);
+          return s.kind == InputSpec::Kind::kUser || at == from.end() ? std::string() : at->second.path_name;
+        };
+        if (&other != &spec && !path(spec).empty() && path(other) == path(spec)) {
+          return Status(Code::kConversion, str_cat("buffer '", spec.target, "' is written to and shares memory with '", other.target, "'"));
+        }
+      }
+    }
+  }
+  inference = begin_inference(graph);
+  for (const auto& [index, name] : states_) PINNACE_TRY(read(index).status());
+  for (const Symbol& wanted : session.options.symbols) {
+    const bool ranged = program.ranges.contains(wanted.name);
+    const bool known = std::any_of(session.symbols.begin(), session.symbols.end(), [&](const Symbol& s) { return s.name == wanted.name; });
+    if (ranged || known) continue;
+    std::string names;
+    for (const Symbol& s : session.symbols) names += str_cat(names.empty() ? "" : ", ", s.name);
+    return invalid("no dimension of the model is called '", wanted.name, "'; open ones: ", names.empty() ? "none" : names);
+  }
+  return {};
+}
+
+Status Builder::bind_outputs(Scope& scope) {
+  const ProgramDef& program = session.program;
+  const std::vector<std::string> keys = output_keys(program.out_spec);
+  const auto user_outputs = static_cast<size_t>(std::count_if(program.outputs.begin(), program.outputs.end(), [](const OutputSpec& o) { return o.kind == OutputSpec::Kind::kUser; }));
+  std::map<std::string, ValueId> new_states;  // by buffer, where the signature says it
+  size_t place = 0;
+  const auto tensor = [&](const std::string& name) -> Result<ValueId> {
+    const auto at = scope.tensors.find(name);
+    if (at == scope.tensors.end()) return Status(Code::kCorruptFile, str_cat("output '", name, "' is made by no node"));
+    return read(at->second);
+  };
+  std::set<std::string> names;
+  for (const OutputSpec& out : program.outputs) {
+    switch (out.kind) {
+      case OutputSpec::Kind::kRefused: return Status(Code::kConversion, str_cat("an output is a ", out.target, ", which is for training"));
+      case OutputSpec::Kind::kInputMutation: return Status(Code::kConversion, str_cat("the model mutates an input: '", out.target, "'; copy it first (x = x.clone())"));
+      case OutputSpec::Kind::kBufferMutation:
+      case OutputSpec::Kind::kParameterMutation: {
+        PINNACE_ASSIGN(new_states[out.target], tensor(out.argument.text));
+        continue;
+      }
+      case OutputSpec::Kind::kUser: break;
+    }
+    const size_t i = place++;
+    std::string name = keys.size() == user_outputs ? keys[i] : out.argument.text;
+    ValueId id = kNoValue;
+    if (out.argument.kind == ArgumentKind::kTensor) {
+      PINNACE_ASSIGN(id, tensor(out.argument.text));
+    } else if (out.argument.kind == ArgumentKind::kSymInt || out.argument.kind == ArgumentKind::kInt) {
+      Scalar s = Scalar::of_int(out.argument.integer);
+      if (out.argument.kind == ArgumentKind::kSymInt) {
+        const auto at = scope.scalars.find(out.argument.text);
+        if (at == scope.scalars.end()) return Status(Code::kCorruptFile, str_cat("output '", out.argument.text, "' is made by no node"));
+        s = at->second;
+      }
+      if (name.empty()) name = str_cat("output_", i);
+      if (s.known) {
+        PINNACE_ASSIGN(id, constant(DType::kI64, {}, &s.integer, sizeof s.integer, name + ".value"));
+      } else {
+        PINNACE_ASSIGN(const ValueId none, constant(DType::kI64, {0}, nullptr, 0, name + ".shape"));
+        PINNACE_ASSIGN(const std::vector<ValueId> made, emit("reshape", {s.value, none}, 1, {}, name + ".reshape", {}));
+        id = made[0];
+      }
+    } else {
+      session.note(str_cat("output ", i, " is not a tensor and is left out"));
+      continue;
+    }
+    for (int n = 1; !names.insert(name).second; ++n) name = str_cat(keys.size() == user_outputs ? keys[i] : out.argument.text, "_", n);
+    graph.add_output(name, id);
+  }
+  for (const auto& [index, argument] : states_) {
+    const Handle& h = handle(index);
+    const InputSpec& spec = program.inputs[static_cast<size_t>(h.input)];
+    for (State& state : graph.states) {
+      if (state.name != spec.target) continue;
+      const auto at = new_states.find(spec.target);
+      if (at != new_states.end()) {
+        state.output = at->second;
+      } else {
+        PINNACE_ASSIGN(state.output, read(index));
+      }
+      if (type(state.output) != type(state.input)) {
+        return Status(Code::kConversion, str_cat("buffer '", state.name, "' is ", to_string(type(state.input)), " and becomes ", to_string(type(state.output), session.symbols)));
+      }
+    }
+  }
+  return {};
+}
+
+Status Builder::finish() {
+  std::vector<bool> needed(graph.values.size(), false), dead(graph.nodes.size(), true);
+  for (ValueId id : graph.outputs) needed[static_cast<size_t>(id)] = true;
+  for (const State& state : graph.states) needed[static_cast<size_t>(state.output)] = true;
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = *graph.nodes[i];
+    dead[i] = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
+    if (dead[i]) continue;
+    for (ValueId id : node.inputs) {
+      if (id != kNoValue) needed[static_cast<size_t>(id)] = true;
+    }
+  }
+  for (size_t i = 0; i < graph.values.size(); ++i) graph.values[i].type = inference.types[i];
+  graph.erase_nodes(dead);
+  graph.compact();
+  return {};
+}
+
+Status Builder::build_program() {
+  Scope& scope = scopes_.emplace_back();
+  scope.def = &session.program.graph;
+  PINNACE_TRY(bind_inputs(scope));
+  run_nodes(scope);
+  if (!session.problems.empty()) return {};
+  PINNACE_TRY(bind_outputs(scope));
+  PINNACE_TRY(finish());
+  graph.symbols = session.symbols;
+  return {};
+}
+
+Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std::vector<TensorType>& leading,
+                                                 const std::vector<TensorType>& types) {
+  if (types.size() != def.inputs.size()) return invalid("a nested graph has ", def.inputs.size(), " inputs and is given ", types.size());
+  Scope& scope = scopes_.emplace_back();
+  scope.def = &def;
+  for (const TensorType& type : leading) graph.add_input("leading", type);
+  std::vector<ValueId> ids;
+  for (size_t i = 0; i < types.size(); ++i) ids.push_back(graph.add_input(def.inputs[i].text, types[i]));
+  inference = begin_inference(graph);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Argument& input = def.inputs[i];
+    used_names_.insert(input.text);
+    if (input.kind == ArgumentKind::kTensor) {
+      Handle h;
+      h.value = ids[i];
+      h.origin = Handle::Origin::kUserInput;
+      h.origin_name = input.text;
+      scope.tensors.emplace(input.text, add_handle(h));
+    } else if (is_scalar(input.kind)) {
+      scope.scalars.emplace(input.text, Scalar::of_value(input.kind == ArgumentKind::kSymInt ? Scalar::Kind::kInt : input.kind == ArgumentKind::kSymFloat ? Scalar::Kind::kFloat : Scalar::Kind::kBool, ids[i]));
+    } else {
+      return invalid("an input of a nested graph is neither a tensor nor a number");
+    }
+  }
+  run_nodes(scope);
+  std::vector<ValueId> outputs;
+  for (const Argument* out : flat(def.outputs)) {
+    if (is_scalar(out->kind)) {
+      const auto at = scope.scalars.find(out->text);
+      if (at == scope.scalars.end()) return invalid("an output of a nested graph is made by no node");
+      if (at->second.known) {
+        const int64_t number = at->second.integer;
+        PINNACE_ASSIGN(const ValueId id, constant(DType::kI64, {1}, &number, sizeof number, out->text));
+        outputs.push_back(id);
+      } else {
+        outputs.push_back(at->second.value);
+      }
+      continue;
+    }
+    if (out->kind != ArgumentKind::kTensor) return invalid("an output of a nested graph is no tensor");
+    const auto at = scope.tensors.find(out->text);
+    if (at == scope.tensors.end()) return invalid("an output of a nested graph is made by no node");
+    if (handle(at->second).missing) return outputs;  // reported already
+    PINNACE_ASSIGN(const ValueId id, read(at->second));
+    outputs.push_back(id);
+  }
+  return outputs;
+}
+
+}  // namespace pinnace::torch_import

@@ -1,0 +1,259 @@
+// Builder: names, constants, emission of nodes, reading and writing tensors that share memory.
+#include "import/torch/builder.h"
+
+#include <algorithm>
+
+#include "import/torch/mapping.h"
+
+namespace pinnace::torch_import {
+namespace {
+
+bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
+  for (const AttrDef& def : op.attrs) {
+    if (def.name != name) continue;
+    if (def.required) return false;
+    switch (attr_kind(value)) {
+      case AttrKind::kInt: return def.kind == AttrKind::kInt && std::get<int64_t>(value) == def.int_default;
+      case AttrKind::kFloat: return def.kind == AttrKind::kFloat && std::get<double>(value) == def.float_default;
+      case AttrKind::kString: return def.kind == AttrKind::kString && std::get<std::string>(value) == def.string_default;
+      case AttrKind::kInts: return std::get<std::vector<int64_t>>(value).empty();
+      case AttrKind::kFloats: return std::get<std::vector<double>>(value).empty();
+      case AttrKind::kStrings: return std::get<std::vector<std::string>>(value).empty();
+      case AttrKind::kGraph: return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------------- sizes
+
+Result<const Expression*> Session::expression(const std::string& text) {
+  auto at = expressions.find(text);
+  if (at == expressions.end()) {
+    PINNACE_ASSIGN(Expression parsed, parse_expression(text));
+    at = expressions.emplace(text, std::move(parsed)).first;
+  }
+  return &at->second;
+}
+
+Dim Session::dim(const SizeDef& size) {
+  if (size.expression.empty()) return size.value >= 0 ? Dim(size.value) : Dim();
+  const auto parsed = expression(size.expression);
+  if (!parsed) return {};
+  if ((*parsed)->is_integer()) return (*parsed)->integer >= 0 ? Dim((*parsed)->integer) : Dim();
+  const std::string name = (*parsed)->text();
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    if (symbols[i].name == name) return Dim::of_symbol(static_cast<int32_t>(i));
+  }
+  return {};
+}
+
+Result<Dim> Session::input_dim(const SizeDef& size) {
+  if (size.expression.empty()) {
+    if (size.value < 0) return Status(Code::kCorruptFile, str_cat("an input has a size of ", size.value));
+    return Dim(size.value);
+  }
+  PINNACE_ASSIGN(const Expression* parsed, expression(size.expression));
+  if (parsed->is_integer() && parsed->integer >= 0) return Dim(parsed->integer);
+  if (const Dim known = dim(size); known.symbol >= 0) return known;
+  const auto range_named = [&](std::string_view name) -> Interval {
+    Interval range{0, INT64_MAX};
+    if (const auto at = program.ranges.find(name); at != program.ranges.end()) range = {at->second.min, at->second.max};
+    for (const Symbol& wanted : options.symbols) {
+      if (wanted.name == name) range = {std::max(range.min, wanted.min), std::min(range.max, wanted.max)};
+    }
+    return range;
+  };
+  Symbol symbol;
+  symbol.name = parsed->text();
+  symbol.multiple_of = parsed->is_symbol() ? 1 : parsed->factor();
+  Interval range = range_of(*parsed, range_named);
+  const Interval own = range_named(symbol.name);
+  range = {std::max(range.min, own.min), std::min(range.max, own.max)};
+  for (const Symbol& wanted : options.symbols) {
+    if (wanted.name == symbol.name && wanted.multiple_of > 1) symbol.multiple_of = wanted.multiple_of;
+  }
+  if (range.min > range.max) {
+    return invalid("symbol ", symbol.name, ": no size satisfies both the archive's range and the one asked for");
+  }
+  if (range.min == range.max) return Dim(range.min);
+  symbol.min = range.min;
+  symbol.max = range.max == INT64_MAX ? Symbol::kUnbounded : range.max;
+  symbols.push_back(std::move(symbol));
+  return Dim::of_symbol(static_cast<int32_t>(symbols.size() - 1));
+}
+
+void Session::note(std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+// ------------------------------------------------------------------------------------------------------------- nodes
+
+Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<ValueId> inputs, int outputs,
+                                           std::vector<std::pair<std::string, Attr>> attrs, const std::string& name,
+                                           const SourceLocation& source) {
+  const OpDef* def = session.options.ops.find(op);
+  if (!def) return unsupported("operator ", op, " is not in this build");
+  std::vector<ValueId> made;
+  for (int i = 0; i < outputs; ++i) made.push_back(graph.add_value(name, {}));
+  Node* node = graph.add_node(std::string(op), def->version, name, std::move(inputs), made);
+  node->source = source;
+  for (auto& [key, value] : attrs) {
+    if (!is_default(*def, key, value)) node->set_attr(key, std::move(value));
+  }
+  PINNACE_TRY(infer_into(graph, *node, inference, session.options.ops));
+  return made;
+}
+
+Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* data, size_t bytes, const std::string& name) {
+  std::string key = str_cat(static_cast<int>(dtype), ":");
+  for (const Dim& d : shape) append_text(key, str_cat(d.size, ","));
+  key.append(static_cast<const char*>(data), bytes);
+  const auto at = constants_.find(key);
+  if (at != constants_.end()) return at->second;
+  PINNACE_ASSIGN(ConstantPtr content, Constant::copy_of(data, bytes));
+  const ValueId id = graph.add_constant(name, TensorType{dtype, shape, nullptr}, std::move(content));
+  inference.types.resize(graph.values.size());
+  inference.data.resize(graph.values.size());
+  inference.known.resize(graph.values.size());
+  inference.types[static_cast<size_t>(id)] = graph.value(id).type;
+  inference.data[static_cast<size_t>(id)] = graph.value(id).constant;
+  constants_.emplace(std::move(key), id);
+  return id;
+}
+
+void Builder::rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name, const std::string& node_name) {
+  if (id == kNoValue || static_cast<size_t>(id) < first_value || graph.value(id).constant) return;
+  if (used_names_.insert(scope.prefix + name).second) graph.value(id).name = scope.prefix + name;
+  if (graph.nodes.empty()) return;
+  Node& last = *graph.nodes.back();
+  const bool makes = std::find(last.outputs.begin(), last.outputs.end(), id) != last.outputs.end();
+  if (makes && used_names_.insert(str_cat("node ", scope.prefix, node_name)).second) last.name = scope.prefix + node_name;
+}
+
+// ------------------------------------------------------------------------------------------------- shared memory
+
+int Builder::add_handle(Handle handle) {
+  const int index = static_cast<int>(handles_.size());
+  handles_.push_back(std::move(handle));
+  if (handles_.back().root < 0) handles_.back().root = index;
+  return index;
+}
+
+Result<ValueId> Builder::load(Handle& h) {
+  const InputSpec& spec = session.program.inputs[static_cast<size_t>(h.input)];
+  const bool weight = spec.kind == InputSpec::Kind::kParameter || (spec.kind == InputSpec::Kind::kBuffer && spec.persistent);
+  const Payloads& payloads = weight ? session.weights : session.constants;
+  const auto at = payloads.find(spec.target);
+  if (at == payloads.end()) {
+    return Status(Code::kCorruptFile, str_cat("'", spec.target, "' is not among the archive's ", weight ? "weights" : "constants"));
+  }
+  TensorType type;
+  PINNACE_ASSIGN(ConstantPtr bytes, load_payload(session, spec.target, at->second, type));
+  const auto stated = session.program.graph.tensors.find(spec.argument);
+  if (stated != session.program.graph.tensors.end()) {
+    bool same = stated->second.dtype() == type.dtype && stated->second.sizes.size() == type.shape.size();
+    for (size_t i = 0; same && i < type.shape.size(); ++i) same = session.dim(stated->second.sizes[i]) == type.shape[i];
+    if (!same) {
+      return Status(Code::kCorruptFile, str_cat("'", spec.target, "' is ", to_string(type), ", which is not what the graph says of ", spec.argument));
+    }
+  }
+  if (h.origin == Handle::Origin::kState) {
+    const ValueId id = graph.add_value(spec.target, type);
+    graph.states.push_back({spec.target, id, kNoValue, std::move(bytes)});
+    return id;
+  }
+  return graph.add_constant(spec.target, std::move(type), std::move(bytes));
+}
+
+Result<ValueId> Builder::read(int index) {
+  Handle& h = handle(index);
+  if (h.missing) return unsupported("made by a node that is not supported");
+  if (h.value == kNoValue && h.input >= 0) {
+    PINNACE_ASSIGN(h.value, load(h));
+    inference.types.resize(graph.values.size());
+    inference.data.resize(graph.values.size());
+    inference.known.resize(graph.values.size());
+    inference.types[static_cast<size_t>(h.value)] = graph.value(h.value).type;
+    inference.data[static_cast<size_t>(h.value)] = graph.value(h.value).constant;
+  }
+  const Handle& root = handle(h.root);
+  if (root.unclear) return invalid("read after a write that may or may not have changed it: torch decides at run time whether the two share memory");
+  if (h.parent < 0 || h.root == index || h.seen == root.version) {
+    if (h.value == kNoValue) return invalid("this output of the operator is not available");
+    return h.value;
+  }
+  // A view of something that was written to: it is made again from what is there now.
+  if (++depth_ > 64) return invalid("views are nested more than 64 deep");
+  const uint32_t version = root.version;
+  if (h.sharing == Sharing::kSame) {
+    auto now = read(h.parent);
+    --depth_;
+    if (!now) return now.status();
+    h.value = *now;
+    h.seen = version;
+    return h.value;
+  }
+  const std::string_view target = std::string_view(h.node->target).substr(sizeof("torch.ops.") - 1);
+  const size_t dot = target.rfind('.');
+  const Mapping* mapping = find_mapping(target.substr(0, dot));
+  if (!mapping) return invalid("a view cannot be made again");
+  Call call(*this, *h.scope, *h.node, target.substr(dot + 1), mapping->parameter);
+  mapping->map(call);
+  --depth_;
+  if (!call.ok()) return invalid(call.rule(), call.value().empty() ? "" : ": ", call.value());
+  if (h.output >= call.given_outputs().size()) return invalid("a view cannot be made again");
+  Handle& after = handle(index);
+  after.value = call.given_outputs()[after.output];
+  after.seen = version;
+  return after.value;
+}
+
+Status Builder::write(int index, ValueId value, const NodeDef& node) {
+  std::vector<int> chain;
+  for (int at = index; chain.size() <= 64; at = handle(at).parent) {
+    chain.push_back(at);
+    if (handle(at).root == at) break;
+  }
+  const int root_index = handle(index).root;
+  Handle& root = handle(root_index);
+  if (chain.back() != root_index) return invalid("views are nested more than 64 deep");
+  if (root.origin == Handle::Origin::kUserInput) return invalid("mutates an input: '", root.origin_name, "'; copy it first (x = x.clone())");
+  if (root.origin == Handle::Origin::kConstant) return invalid("mutates a constant: '", root.origin_name, "'");
+  if (root.sharing == Sharing::kUncertain) {
+    Handle& other = handle(handle(root.parent).root);
+    if (other.origin == Handle::Origin::kUserInput) return invalid("may mutate an input: '", other.origin_name, "'");
+    other.unclear = true;
+  }
+  for (Handle& h : handles_) {
+    if (h.sharing == Sharing::kUncertain && h.parent >= 0 && handle(h.parent).root == root_index) h.unclear = true;
+  }
+  // From the view up to the root, each parent with its part replaced. Parents are read before anything changes.
+  std::vector<ValueId> now(chain.size());
+  now[0] = value;
+  for (size_t i = 0; i + 1 < chain.size(); ++i) {
+    const Handle view = handle(chain[i]);
+    if (view.sharing == Sharing::kSame) {
+      now[i + 1] = now[i];
+      continue;
+    }
+    PINNACE_ASSIGN(const ValueId base, read(chain[i + 1]));
+    Call call(*this, *view.scope, *view.node, {}, {});
+    write_through_view(call, base, now[i], view.output);
+    if (!call.ok()) return invalid("writes into a view: ", call.rule(), call.value().empty() ? "" : ": ", call.value());
+    now[i + 1] = call.given_outputs()[0];
+    if (!(type(now[i + 1]).dtype == type(base).dtype && type(now[i + 1]).rank() == type(base).rank())) {
+      return invalid("writes into a view of another type, at ", node.name);
+    }
+  }
+  ++root.version;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    handle(chain[i]).value = now[i];
+    handle(chain[i]).seen = root.version;
+  }
+  return {};
+}
+
+}  // namespace pinnace::torch_import

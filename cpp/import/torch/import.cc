@@ -1,0 +1,96 @@
+// import_torch: opens the archive, reads the program, builds its graph, and reports everything that could not be mapped.
+#include <algorithm>
+
+#include "import/torch/mapping.h"
+
+namespace pinnace {
+namespace torch_import {
+namespace {
+
+constexpr uint64_t kMaxConfigBytes = 1u << 30;  // of one JSON entry: models have some MB
+
+Result<std::string> model_name(const Archive& archive, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (const auto& [entry, index] : archive.entries()) {
+    if (entry.starts_with("models/") && entry.ends_with(".json")) names.push_back(entry.substr(7, entry.size() - 12));
+  }
+  std::string list;
+  for (const std::string& name : names) list += str_cat(list.empty() ? "" : ", ", name);
+  if (!wanted.empty()) {
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
+    return invalid("the archive has no model '", wanted, "'; it has: ", list);
+  }
+  if (names.size() == 1) return names[0];
+  if (names.empty()) return Status(Code::kCorruptFile, "the archive has no entry models/NAME.json");
+  return invalid("the archive holds ", names.size(), " models (", list, "); name one with model_name");
+}
+
+Result<Payloads> payloads(const Archive& archive, const std::string& entry) {
+  if (!archive.has(entry)) return Payloads{};
+  PINNACE_ASSIGN(const Buffer json, archive.read(entry, kJsonPadding));
+  return parse_payloads(json, json.size() - kJsonPadding, entry);
+}
+
+Status conversion_failure(std::vector<NodeProblem> problems, int node_count) {
+  std::string text = str_cat(problems.size(), " of ", node_count, " nodes cannot be imported");
+  constexpr size_t kShown = 8;
+  for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
+    const NodeProblem& p = problems[i];
+    append_text(text, str_cat("\n  ", p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source, "): ", p.rule,
+                              p.value.empty() ? "" : ": ", p.value));
+  }
+  if (problems.size() > kShown) append_text(text, str_cat("\n  and ", problems.size() - kShown, " more"));
+  Status status(Code::kConversion, std::move(text));
+  status.with_nodes(std::move(problems));
+  return status;
+}
+
+int count_nodes(const GraphDef& def) {
+  int count = static_cast<int>(def.nodes.size());
+  for (const NodeDef& node : def.nodes) {
+    for (const NamedArgument& a : node.inputs) {
+      if (a.value.graph) count += count_nodes(*a.value.graph);
+    }
+  }
+  return count;
+}
+
+Result<Imported> import_archive(const std::string& path, const ImportOptions& options) {
+  PINNACE_ASSIGN(const Archive archive, Archive::open(path));
+  PINNACE_ASSIGN(const std::string name, model_name(archive, options.model_name));
+  const std::string entry = str_cat("models/", name, ".json");
+  ProgramDef program;
+  {
+    PINNACE_ASSIGN(const Buffer json, archive.read(entry, kJsonPadding));
+    if (json.size() > kMaxConfigBytes) return unsupported(entry, " has ", json.size(), " bytes, at most ", kMaxConfigBytes, " are read");
+    PINNACE_ASSIGN(program, parse_program(json, json.size() - kJsonPadding, entry));
+  }
+  PINNACE_ASSIGN(Payloads weights, payloads(archive, str_cat("data/weights/", name, "_weights_config.json")));
+  PINNACE_ASSIGN(Payloads constants, payloads(archive, str_cat("data/constants/", name, "_constants_config.json")));
+  Session session{options, program, archive, name, std::move(weights), std::move(constants)};
+  session.node_count = count_nodes(program.graph);
+  session.notes = program.notes;
+
+  Imported imported;
+  imported.graph.name = name;
+  Builder builder(session, imported.graph);
+  const Status built = builder.build_program();
+  if (!session.problems.empty()) return conversion_failure(std::move(session.problems), session.node_count);
+  PINNACE_TRY(built);
+  imported.graph = imported.graph.clone();  // names were given directly: the copy indexes them anew
+  PINNACE_TRY(update_types(imported.graph, options.ops));
+  PINNACE_TRY(verify(imported.graph));
+  imported.notes = std::move(session.notes);
+  return imported;
+}
+
+}  // namespace
+}  // namespace torch_import
+
+Result<Imported> import_torch(const std::string& path, const ImportOptions& options) {
+  auto imported = torch_import::import_archive(path, options);
+  if (imported || imported.status().message().starts_with(path)) return imported;
+  return imported.status().with_prefix(path + ": ");
+}
+
+}  // namespace pinnace

@@ -1,0 +1,134 @@
+// Normalisations: batch, layer, group, instance, rms, weight.
+#include <limits>
+
+#include "import/torch/mapping.h"
+
+namespace pinnace::torch_import {
+namespace {
+
+/// `given`, or a vector of `size` times `value` in the type of x.
+ValueId vector_or(Call& c, ValueId given, const Scalar& size, double value, DType dtype) {
+  return given != kNoValue ? given : c.full({size}, c.constant(value, dtype));
+}
+
+/// (x - mean) / sqrt(var + eps) over axes; then * weight + bias along axis 1.
+ValueId normalize(Call& c, ValueId x, const std::vector<int64_t>& axes, double eps, ValueId weight, ValueId bias) {
+  const DType dtype = c.dtype_of(x);
+  const ValueId over = c.constant_ints(axes);
+  const ValueId centred = c.add("sub", {x, c.add("reduce_mean", {x, over})});
+  const ValueId variance = c.add("reduce_mean", {c.add("mul", {centred, centred}), over});
+  ValueId y = c.add("div", {centred, c.add("sqrt", {c.add("add", {variance, c.constant(eps, dtype)})})});
+  std::vector<int64_t> behind;
+  for (int i = 1; i < c.rank(x) - 1; ++i) behind.push_back(i);
+  if (weight != kNoValue) y = c.add("mul", {y, c.unsqueeze(weight, behind)});
+  if (bias != kNoValue) y = c.add("add", {y, c.unsqueeze(bias, behind)});
+  return y;
+}
+
+std::vector<int64_t> all_but_channel(int rank) {
+  std::vector<int64_t> axes = {0};
+  for (int i = 2; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+ValueId batch_norm(Call& c, ValueId x, ValueId weight, ValueId bias, ValueId mean, ValueId var, double eps) {
+  const Scalar channels = c.size_of(mean, 0);
+  const DType dtype = c.dtype_of(x);
+  return c.add("batch_normalization", {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype), mean, var}, {{"epsilon", eps}});
+}
+
+void map_batch_norm(Call& c) {
+  const ValueId x = c.tensor("input"), weight = c.optional_tensor("weight"), bias = c.optional_tensor("bias");
+  const ValueId mean = c.optional_tensor("running_mean"), var = c.optional_tensor("running_var");
+  const bool training = c.boolean("training", false);
+  const double eps = c.number("eps", 1e-5);
+  c.ignore({"momentum", "cudnn_enabled"});
+  if (mean == kNoValue || var == kNoValue) {  // no running statistics: those of the batch, also in eval mode
+    return c.outputs({normalize(c, x, all_but_channel(c.rank(x)), eps, weight, bias), kNoValue, kNoValue, kNoValue});
+  }
+  if (training) return c.fail("batch_norm in training mode: export the model after model.eval()");
+  c.outputs({batch_norm(c, x, weight, bias, mean, var, eps), kNoValue, kNoValue, kNoValue});
+}
+
+void map_instance_norm(Call& c) {
+  const ValueId x = c.tensor("input"), weight = c.optional_tensor("weight"), bias = c.optional_tensor("bias");
+  const ValueId mean = c.optional_tensor("running_mean"), var = c.optional_tensor("running_var");
+  const double eps = c.number("eps", 1e-5);
+  const bool own = c.boolean("use_input_stats", true);
+  c.ignore({"momentum", "cudnn_enabled"});
+  if (!own && mean != kNoValue && var != kNoValue) return c.output(batch_norm(c, x, weight, bias, mean, var, eps));
+  if (own && (mean != kNoValue || var != kNoValue)) return c.fail("instance_norm in training mode: export the model after model.eval()");
+  const Scalar channels = c.size_of(x, 1);
+  const DType dtype = c.dtype_of(x);
+  c.output(c.add("instance_normalization", {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)}, {{"epsilon", eps}}));
+}
+
+void map_layer_norm(Call& c) {
+  const ValueId x = c.tensor("input");
+  ValueId weight = c.optional_tensor("weight");
+  const ValueId bias = c.optional_tensor("bias");
+  const std::vector<Scalar> shape = c.sizes("normalized_shape");
+  const double eps = c.number("eps", 1e-5);
+  c.ignore({"cudnn_enable"});
+  if (weight == kNoValue) weight = c.full(shape, c.constant(1, c.dtype_of(x)));
+  const auto axis = -static_cast<int64_t>(shape.size());
+  c.outputs({c.add("layer_normalization", {x, weight, bias}, {{"axis", axis}, {"epsilon", eps}}), kNoValue, kNoValue});
+}
+
+void map_rms_norm(Call& c) {
+  const ValueId x = c.tensor("input");
+  ValueId weight = c.optional_tensor("weight");
+  const std::vector<Scalar> shape = c.sizes("normalized_shape");
+  const DType dtype = c.dtype_of(x);
+  const double smallest = dtype == DType::kF64 ? std::numeric_limits<double>::epsilon() : dtype == DType::kF16 ? 9.765625e-4 : dtype == DType::kBF16 ? 7.8125e-3 : std::numeric_limits<float>::epsilon();
+  const double eps = c.number("eps", smallest);
+  if (weight == kNoValue) weight = c.full(shape, c.constant(1, dtype));
+  const auto axis = -static_cast<int64_t>(shape.size());
+  c.outputs({c.add("rms_normalization", {x, weight}, {{"axis", axis}, {"epsilon", eps}}), kNoValue});
+}
+
+void map_group_norm(Call& c) {
+  const ValueId x = c.tensor("input");
+  const ValueId weight = c.optional_tensor("weight"), bias = c.optional_tensor("bias");
+  const int64_t groups = c.integer(c.parameter() == "native" ? "group" : "num_groups");
+  const double eps = c.number("eps", 1e-5);
+  c.ignore({"cudnn_enabled", "N", "C", "HxW"});
+  const Scalar channels = c.size_of(x, 1);
+  const DType dtype = c.dtype_of(x);
+  const ValueId y = c.add("group_normalization", {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)}, {{"num_groups", groups}, {"epsilon", eps}});
+  c.outputs({y, kNoValue, kNoValue});
+}
+
+// weight_norm: v * (g / |v|), the norm over every axis but dim
+void map_weight_norm(Call& c) {
+  const ValueId v = c.tensor("v"), g = c.tensor("g");
+  const int64_t dim = c.integer("dim", 0);
+  std::vector<int64_t> axes;
+  for (int i = 0; i < c.rank(v); ++i) {
+    if (i != dim) axes.push_back(i);
+  }
+  const ValueId norm = c.add("reduce_l2", {v, c.constant_ints(axes)});
+  c.outputs({c.add("mul", {v, c.add("div", {g, norm})}), norm});
+}
+
+constexpr Mapping kMappings[] = {
+    {"aten._native_batch_norm_legit", map_batch_norm, ""},
+    {"aten._native_batch_norm_legit_no_training", map_batch_norm, ""},
+    {"aten._weight_norm", map_weight_norm, ""},
+    {"aten._weight_norm_interface", map_weight_norm, ""},
+    {"aten.batch_norm", map_batch_norm, ""},
+    {"aten.group_norm", map_group_norm, ""},
+    {"aten.instance_norm", map_instance_norm, ""},
+    {"aten.layer_norm", map_layer_norm, ""},
+    {"aten.native_batch_norm", map_batch_norm, ""},
+    {"aten.native_group_norm", map_group_norm, "native"},
+    {"aten.native_layer_norm", map_layer_norm, ""},
+    {"aten.rms_norm", map_rms_norm, ""},
+};
+static_assert(sorted(kMappings));
+
+}  // namespace
+
+std::span<const Mapping> normalization_mappings() { return kMappings; }
+
+}  // namespace pinnace::torch_import

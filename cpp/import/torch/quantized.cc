@@ -1,0 +1,128 @@
+// quantized_decomposed.*: how PT2E writes quantised models. Quantise and dequantise stay explicit; a pass folds them.
+#include <algorithm>
+#include <cmath>
+
+#include "import/torch/mapping.h"
+
+namespace pinnace::torch_import {
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+std::optional<Range> full_range(DType dtype) {
+  switch (dtype) {
+    case DType::kI8: return Range{-128, 127};
+    case DType::kU8: return Range{0, 255};
+    case DType::kI16: return Range{-32768, 32767};
+    case DType::kU16: return Range{0, 65535};
+    case DType::kI32: return Range{-2147483648.0, 2147483647.0};
+    default: return std::nullopt;
+  }
+}
+
+/// Scale and zero point as tensors: numbers, or tensors of one element or one per channel.
+struct Parameters {
+  ValueId scale, zero;
+  bool known;
+  double scale_number, zero_number;
+};
+
+Parameters parameters(Call& c, DType quantised) {
+  Parameters p{kNoValue, kNoValue, false, 1, 0};
+  if (c.given("scales")) {
+    p.scale = c.cast(c.tensor("scales"), DType::kF32);
+    p.zero = c.given("zero_points") ? c.cast(c.tensor("zero_points"), quantised) : kNoValue;
+    return p;
+  }
+  const Operand scale = c.operand("scale"), zero = c.operand("zero_point");
+  if (!scale.is_tensor() && !zero.is_tensor() && scale.scalar.known && zero.scalar.known) {
+    p.known = true;
+    p.scale_number = scale.scalar.number();
+    p.zero_number = zero.scalar.number();
+    if (!(p.scale_number > 0) || !std::isfinite(p.scale_number)) c.fail("a scale that is not a positive number", str_cat(p.scale_number));
+    p.scale = c.constant(p.scale_number, DType::kF32);
+    p.zero = c.constant_int(zero.scalar.integer, quantised);
+    return p;
+  }
+  p.scale = c.reshape(c.as_tensor(scale, DType::kF32), std::vector<int64_t>{});
+  p.zero = c.reshape(c.as_tensor(zero, quantised), std::vector<int64_t>{});
+  return p;
+}
+
+void map_quantize(Call& c) {
+  ValueId x = c.cast(c.tensor("input"), DType::kF32);
+  const DType dtype = c.out_dtype();
+  c.ignore({"dtype", "eps"});
+  const auto range = full_range(dtype);
+  if (!range) return c.fail("quantisation to this type", std::string(dtype_name(dtype)));
+  const Parameters p = parameters(c, dtype);
+  const double low = c.number("quant_min", range->low), high = c.number("quant_max", range->high);
+  int64_t axis = 0;
+  const bool channels = c.given("axis");
+  if (channels) axis = c.axis("axis", c.rank(x));
+  if (low != range->low || high != range->high) {
+    // A narrower range: what would fall outside is limited before, at values that are exactly representable steps.
+    if (!p.known) return c.fail("a narrow quantised range with scales that are not numbers", str_cat(low, "..", high));
+    const double lowest = (low - p.zero_number) * p.scale_number, highest = (high - p.zero_number) * p.scale_number;
+    x = c.add("clip", {x, c.constant(lowest, DType::kF32), c.constant(highest, DType::kF32)});
+  }
+  if (channels) return c.output(c.add("quantize_linear", {x, p.scale, p.zero == kNoValue ? c.full({c.size_of(x, axis)}, c.constant_int(0, dtype)) : p.zero}, {{"axis", axis}}));
+  c.output(c.add("quantize_linear", {x, p.scale, p.zero}));
+}
+
+void map_dequantize(Call& c) {
+  const ValueId x = c.tensor("input");
+  const DType dtype = c.dtype_of(x);
+  c.ignore({"dtype", "eps", "quant_min", "quant_max", "out_dtype"});
+  if (!full_range(dtype)) return c.fail("dequantisation of this type", std::string(dtype_name(dtype)));
+  const Parameters p = parameters(c, dtype);
+  ValueId y;
+  if (c.given("axis")) {
+    y = c.add("dequantize_linear", {x, p.scale, p.zero}, {{"axis", c.axis("axis", c.rank(x))}});
+  } else {
+    y = c.add("dequantize_linear", {x, p.scale, p.zero});
+  }
+  c.output(c.cast(y, c.out_dtype()));
+}
+
+// choose_qparams.tensor: scale and zero point of an affine range that holds the values and zero
+void map_choose(Call& c) {
+  const ValueId x = c.cast(c.tensor("input"), DType::kF32);
+  const double low = c.number("quant_min", -128), high = c.number("quant_max", 127), eps = c.number("eps", 1.1920928955078125e-07);
+  c.ignore({"dtype"});
+  std::vector<int64_t> axes;
+  for (int i = 0; i < c.rank(x); ++i) axes.push_back(i);
+  const ValueId over = c.constant_ints(axes), zero = c.constant(0, DType::kF32);
+  const ValueId least = c.add("min", {c.add("reduce_min", {x, over}, {{"keepdims", 0}}), zero});
+  const ValueId most = c.add("max", {c.add("reduce_max", {x, over}, {{"keepdims", 0}}), zero});
+  ValueId scale, offset;
+  if (c.parameter() == "symmetric") {
+    const ValueId reach = c.add("max", {c.add("neg", {least}), most});
+    scale = c.add("max", {c.add("div", {reach, c.constant((high - low) / 2, DType::kF32)}), c.constant(eps, DType::kF32)});
+    offset = c.constant(low >= 0 ? 128 : 0, DType::kF32);
+  } else {
+    scale = c.add("max", {c.add("div", {c.add("sub", {most, least}), c.constant(high - low, DType::kF32)}), c.constant(eps, DType::kF32)});
+    offset = c.add("sub", {c.constant(low, DType::kF32), c.add("round", {c.add("div", {least, scale})})});
+    offset = c.add("clip", {offset, c.constant(low, DType::kF32), c.constant(high, DType::kF32)});
+  }
+  c.outputs({c.reshape(c.cast(scale, c.out_dtype(0)), std::vector<int64_t>(static_cast<size_t>(c.out_rank(0)), 1)),
+             c.reshape(c.cast(offset, c.out_dtype(1)), std::vector<int64_t>(static_cast<size_t>(c.out_rank(1)), 1))});
+}
+
+constexpr Mapping kMappings[] = {
+    {"quantized_decomposed.choose_qparams", map_choose, ""},
+    {"quantized_decomposed.choose_qparams_symmetric", map_choose, "symmetric"},
+    {"quantized_decomposed.dequantize_per_channel", map_dequantize, ""},
+    {"quantized_decomposed.dequantize_per_tensor", map_dequantize, ""},
+    {"quantized_decomposed.quantize_per_channel", map_quantize, ""},
+    {"quantized_decomposed.quantize_per_tensor", map_quantize, ""},
+};
+static_assert(sorted(kMappings));
+
+}  // namespace
+
+std::span<const Mapping> quantized_mappings() { return kMappings; }
+
+}  // namespace pinnace::torch_import
