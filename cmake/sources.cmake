@@ -51,7 +51,7 @@ function(pinnace_flatbuffers target schema)
   set(folder ${PROJECT_BINARY_DIR}/generated/program)
   add_custom_command(
     OUTPUT ${folder}/${name}_generated.h
-    COMMAND ${FLATC} --cpp --no-prefix --scoped-enums -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
+    COMMAND ${FLATC} --cpp --no-prefix --scoped-enums --gen-object-api -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
     DEPENDS ${PROJECT_SOURCE_DIR}/${schema}
     VERBATIM)
   target_sources(${target} PRIVATE ${folder}/${name}_generated.h)
