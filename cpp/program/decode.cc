@@ -1,4 +1,5 @@
-// The FlatBuffers verifier, then graphs with their values, nodes and states (rules F-34 to F-41), then the manifest.
+// The FlatBuffers verifier and the bound on memory (F-15, F-16, F-18), then graphs with their values, nodes and states (F-34
+// to F-42), then the manifest (F-43 to F-47).
 #include "program/decode.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ Result<const Root*> flatbuffer_root(const FileView& file, const Container& conta
   limits.max_depth = 8;  // Model, Graph, Node, Attr
   // A table takes 4 bytes and 4 more where it is referred to; more tables than that are one table many times.
   limits.max_tables = static_cast<flatbuffers::uoffset_t>(std::min<uint64_t>(bytes.size() / 8 + 1, INT32_MAX));
-  if (bytes.size() < 16 || bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE ||
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE ||
       !flatbuffers::Verifier(data, bytes.size(), limits).VerifyBuffer<Root>(nullptr)) {
     return file.corrupt(section.offset, "F-15", "section '", section_name(kind), "' of ", bytes.size(),
                         " bytes is not a well-formed FlatBuffer");
@@ -232,16 +233,16 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
     return std::string(view);
   };
   if (list_size(from->facts()) > kMaxFacts) {
-    return file.corrupt(file.offset_of(from), "F-44", list_size(from->facts()), " metadata are too many, at most ", kMaxFacts);
+    return file.corrupt(file.offset_of(from), "F-43", list_size(from->facts()), " metadata are too many, at most ", kMaxFacts);
   }
   for (uint32_t i = 0; i < list_size(from->facts()); ++i) {
     const format::Fact& fact = *from->facts()->Get(i);
     PINNACE_ASSIGN(std::string key, text(fact.key()));
     PINNACE_ASSIGN(std::string value, text(fact.value()));
     const uint64_t at = file.offset_of(&fact);
-    if (const Status status = check_fact(key, value); !status.ok()) return file.corrupt(at, "F-45", status.message());
+    if (const Status status = check_fact(key, value); !status.ok()) return file.corrupt(at, "F-44", status.message());
     if (i > 0 && key <= manifest.metadata.back().first) {
-      return file.corrupt(at, "F-46", "metadata '", key, "' follows '", manifest.metadata.back().first,
+      return file.corrupt(at, "F-45", "metadata '", key, "' follows '", manifest.metadata.back().first,
                           "'; keys ascend");
     }
     manifest.metadata.emplace_back(std::move(key), std::move(value));
@@ -255,14 +256,14 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
     const uint64_t at = file.offset_of(&p);
     if (p.section() >= claimed.size() || container.sections[p.section()].kind != SectionKind::kPayload ||
         claimed[p.section()]) {
-      return file.corrupt(at, "F-47", "payload '", payload.key, "' for ", payload.target, " is section ", p.section(),
+      return file.corrupt(at, "F-46", "payload '", payload.key, "' for ", payload.target, " is section ", p.section(),
                           ", which is not a payload of its own");
     }
     claimed[p.section()] = true;
     payload.bytes = container.bytes(container.sections[p.section()]);
     if (i > 0 && std::tie(payload.target, payload.key) <=
                      std::tie(manifest.payloads.back().target, manifest.payloads.back().key)) {
-      return file.corrupt(at, "F-46", "payload '", payload.key, "' for ", payload.target,
+      return file.corrupt(at, "F-45", "payload '", payload.key, "' for ", payload.target,
                           " is out of order; targets and keys ascend");
     }
     manifest.payloads.push_back(std::move(payload));
@@ -270,7 +271,7 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
   }
   for (size_t i = 0; i < claimed.size(); ++i) {
     if (container.sections[i].kind != SectionKind::kPayload || claimed[i]) continue;
-    return file.corrupt(container.sections[i].offset, "F-48", "section ", i, " is a payload that the manifest does not name");
+    return file.corrupt(container.sections[i].offset, "F-47", "section ", i, " is a payload that the manifest does not name");
   }
   return manifest;
 }

@@ -1,4 +1,4 @@
-// From the FlatBuffers of a file to Graph and manifest. Every field is checked here, by the rules F-15 to F-44 of
+// From the FlatBuffers of a file to Graph and manifest. Every field is checked here, by the rules F-12 and F-15 to F-47 of
 // docs/file_format.md; what it means to be a graph is left to verify(), what it means to be a node to the schemas.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Rules F-12 and F-17 to F-32.
+// Rules F-12, F-17 and F-19 to F-33: what is referred to by index, types, and the places of constants.
 #include "program/decode_types.h"
 
 #include <algorithm>
