@@ -1,5 +1,5 @@
-// The FlatBuffers verifier and the bound on memory (F-15, F-16, F-18), then graphs with their values, nodes and states (F-34
-// to F-42), then the manifest (F-43 to F-47).
+// The FlatBuffers verifier and the bound on memory (F-15, F-16, F-18), then graphs with their values, nodes and states
+// (F-34 to F-42), then the manifest (F-43 to F-47).
 #include "program/decode.h"
 
 #include <algorithm>
@@ -109,7 +109,8 @@ class GraphDecoder {
     PINNACE_TRY(check_id(from.output(), to, &from, "the output of a state", false));
     s.input = from.input();
     s.output = from.output();
-    PINNACE_ASSIGN(s.initial, lists_.constant(*from.initial(), to.value(s.input).type, str_cat("state '", s.name, "'")));
+    PINNACE_ASSIGN(s.initial,
+                   lists_.constant(*from.initial(), to.value(s.input).type, str_cat("state '", s.name, "'")));
     to.states.push_back(std::move(s));
     return {};
   }
@@ -163,14 +164,27 @@ class GraphDecoder {
     }
     Attr value;
     switch (kind) {
-      case AttrKind::kInt: value = ints[0]; break;
-      case AttrKind::kFloat: value = floats[0]; break;
-      case AttrKind::kString: value = std::move(texts[0]); break;
-      case AttrKind::kInts: value = std::vector<int64_t>(ints.begin(), ints.end()); break;
-      case AttrKind::kFloats: value = std::vector<double>(floats.begin(), floats.end()); break;
-      case AttrKind::kStrings: value = std::move(texts); break;
+      case AttrKind::kInt:
+        value = ints[0];
+        break;
+      case AttrKind::kFloat:
+        value = floats[0];
+        break;
+      case AttrKind::kString:
+        value = std::move(texts[0]);
+        break;
+      case AttrKind::kInts:
+        value = std::vector<int64_t>(ints.begin(), ints.end());
+        break;
+      case AttrKind::kFloats:
+        value = std::vector<double>(floats.begin(), floats.end());
+        break;
+      case AttrKind::kStrings:
+        value = std::move(texts);
+        break;
       case AttrKind::kGraph: {
-        // Nested graphs come later in the list and belong to one node each: so they are a tree, without looking further.
+        // Nested graphs come later in the list and belong to one node each: so they are a tree, without looking
+        // further.
         const uint32_t nested = from.graph();
         if (nested <= index_ || nested >= graphs_.size() || depth_[nested] != 0) {
           return fail("F-39", "is graph ", nested, " in graph ", index_, "; it must come later, be one of the file's ",
@@ -226,14 +240,16 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
   Manifest manifest;
   uint64_t left = file.bytes.size();
   const auto text = [&](const flatbuffers::String* s) -> Result<std::string> {
-    if (s->size() > left) return file.corrupt(file.offset_of(s), "F-19", "texts of the manifest are longer than the file");
+    if (s->size() > left)
+      return file.corrupt(file.offset_of(s), "F-19", "texts of the manifest are longer than the file");
     left -= s->size();
     const std::string_view view(s->c_str(), s->size());
     if (!is_utf8(view)) return file.corrupt(file.offset_of(s), "F-20", "a text of the manifest is not UTF-8");
     return std::string(view);
   };
   if (list_size(from->facts()) > kMaxFacts) {
-    return file.corrupt(file.offset_of(from), "F-43", list_size(from->facts()), " metadata are too many, at most ", kMaxFacts);
+    return file.corrupt(file.offset_of(from), "F-43", list_size(from->facts()), " metadata are too many, at most ",
+                        kMaxFacts);
   }
   for (uint32_t i = 0; i < list_size(from->facts()); ++i) {
     const format::Fact& fact = *from->facts()->Get(i);
@@ -271,7 +287,8 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
   }
   for (size_t i = 0; i < claimed.size(); ++i) {
     if (container.sections[i].kind != SectionKind::kPayload || claimed[i]) continue;
-    return file.corrupt(container.sections[i].offset, "F-47", "section ", i, " is a payload that the manifest does not name");
+    return file.corrupt(container.sections[i].offset, "F-47", "section ", i,
+                        " is a payload that the manifest does not name");
   }
   return manifest;
 }

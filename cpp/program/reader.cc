@@ -42,8 +42,8 @@ Status missing_operators(const FileView& file, const Graph& graph, const std::ve
   }
   std::string rest;
   if (nodes > 1) rest = str_cat("; ", nodes, " of ", total, " nodes use operators that are missing");
-  Status status = unsupported(file.name, ": ", first, " is not in this build, which has ", all_ops().size(),
-                              " operators", rest);
+  Status status =
+      unsupported(file.name, ": ", first, " is not in this build, which has ", all_ops().size(), " operators", rest);
   return status.with_nodes(std::move(problems));
 }
 

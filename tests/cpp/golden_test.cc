@@ -1,5 +1,5 @@
-// Files of earlier versions stay readable for ever. tests/data has one per format version, made once and never again, with
-// its text form beside it.
+// Files of earlier versions stay readable for ever. tests/data has one per format version, made once and never again,
+// with its text form beside it.
 #include <fstream>
 #include <iterator>
 
@@ -11,7 +11,9 @@
 namespace pinnace::testing {
 namespace {
 
-std::string data_file(const std::string& name) { return std::string(PINNACE_TEST_DATA) + "/" + name; }
+std::string data_file(const std::string& name) {
+  return std::string(PINNACE_TEST_DATA) + "/" + name;
+}
 
 TEST(Golden, Version1IsReadAndPrintedAsOnItsFirstDay) {
   auto program = Program::open(data_file("golden_v1.pnc"));

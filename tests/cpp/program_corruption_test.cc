@@ -1,5 +1,5 @@
-// Damaged and hostile files: one test per rule that breaks only that rule, every truncation, every bit, seeded damage under
-// right hashes, and files made to take more memory or time than they are worth.
+// Damaged and hostile files: one test per rule that breaks only that rule, every truncation, every bit, seeded damage
+// under right hashes, and files made to take more memory or time than they are worth.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,9 @@ void poke(Bytes& bytes, size_t at, T value) {
 // Offsets of the header's fields, as docs/file_format.md has them.
 constexpr size_t kMajorAt = 8, kMinorAt = 10, kSectionsAt = 12, kLengthAt = 16, kHeaderHashAt = 24, kReservedAt = 32;
 /// Field `field` (0 kind, 4 reserved, 8 offset, 16 bytes, 24 hash) of section i.
-constexpr size_t entry_at(size_t i, size_t field) { return 64 + 32 * i + field; }
+constexpr size_t entry_at(size_t i, size_t field) {
+  return 64 + 32 * i + field;
+}
 // The sample's sections.
 constexpr size_t kGraph = 0, kManifest = 1, kWeights = 2, kFirstPayload = 3, kSecondPayload = 4;
 
@@ -42,8 +44,8 @@ SectionEntry entry_of(const Bytes& bytes, size_t i) {
   return entry;
 }
 
-/// One way to break one rule: in the bytes (whose hashes are put right afterwards unless the rule is about them), or in the
-/// tables.
+/// One way to break one rule: in the bytes (whose hashes are put right afterwards unless the rule is about them), or in
+/// the tables.
 struct Damage {
   const char* rule;
   const char* says;  ///< part of the sentence
@@ -87,7 +89,9 @@ format::AttrT& add_attr(format::NodeT& n, uint32_t name, format::AttrKind kind) 
   return *n.attrs.back();
 }
 /// A graph that no rule objects to but those about nesting.
-std::unique_ptr<format::GraphT> empty_graph() { return std::make_unique<format::GraphT>(); }
+std::unique_ptr<format::GraphT> empty_graph() {
+  return std::make_unique<format::GraphT>();
+}
 
 std::vector<Damage> all_damage() {
   std::vector<Damage> all;
@@ -97,28 +101,38 @@ std::vector<Damage> all_damage() {
   all.push_back(in_bytes("F-2", "the file is empty", [](Bytes& b) { b.clear(); }, true));
   all.push_back(in_bytes("F-3", "version 0.0 never existed", [](Bytes& b) { poke<uint16_t>(b, kMajorAt, 0); }));
   all.push_back(in_bytes("F-4", "the header says", [](Bytes& b) { poke<uint64_t>(b, kLengthAt, b.size() + 1); }));
-  all.push_back(in_bytes("F-5", "sections are too many", [](Bytes& b) { poke<uint32_t>(b, kSectionsAt, kMaxSections + 1); }, true));
+  all.push_back(in_bytes(
+      "F-5", "sections are too many", [](Bytes& b) { poke<uint32_t>(b, kSectionsAt, kMaxSections + 1); }, true));
   all.push_back(in_bytes("F-5", "sections are too many", [](Bytes& b) { poke<uint32_t>(b, kSectionsAt, 1000); }, true));
-  all.push_back(in_bytes("F-6", "hash of header and section table", [](Bytes& b) { poke<uint64_t>(b, kHeaderHashAt, 1); }, true));
-  all.push_back(in_bytes("F-6", "hash of header and section table", [](Bytes& b) { b[entry_at(0, 24)] ^= std::byte{1}; }, true));
+  all.push_back(
+      in_bytes("F-6", "hash of header and section table", [](Bytes& b) { poke<uint64_t>(b, kHeaderHashAt, 1); }, true));
+  all.push_back(
+      in_bytes("F-6", "hash of header and section table", [](Bytes& b) { b[entry_at(0, 24)] ^= std::byte{1}; }, true));
   all.push_back(in_bytes("F-7", "reserved bytes of the header", [](Bytes& b) { b[kReservedAt + 31] = std::byte{1}; }));
   all.push_back(in_bytes("F-7", "reserved field of section 2", [](Bytes& b) { b[entry_at(2, 4)] = std::byte{1}; }));
   all.push_back(in_bytes("F-8", "is of kind 6", [](Bytes& b) { poke<uint32_t>(b, entry_at(kFirstPayload, 0), 6); }));
   all.push_back(in_bytes("F-8", "is of kind 0", [](Bytes& b) { poke<uint32_t>(b, entry_at(kFirstPayload, 0), 0); }));
-  all.push_back(in_bytes("F-8", "there are 2 sections 'weights'", [](Bytes& b) { poke<uint32_t>(b, entry_at(kFirstPayload, 0), 3); }));
-  all.push_back(in_bytes("F-8", "there are 0 sections 'graph'", [](Bytes& b) { poke<uint32_t>(b, entry_at(kGraph, 0), 5); }));
-  all.push_back(in_bytes("F-9", "not a multiple of 64", [](Bytes& b) {
-    poke<uint64_t>(b, entry_at(kWeights, 8), entry_of(b, kWeights).offset + 8);
-  }));
-  all.push_back(in_bytes("F-10", "before", [](Bytes& b) { poke<uint64_t>(b, entry_at(kWeights, 8), entry_of(b, kGraph).offset); }));
-  all.push_back(in_bytes("F-10", "section 0 starts at 64", [](Bytes& b) { poke<uint64_t>(b, entry_at(kGraph, 8), 64); }));
-  all.push_back(in_bytes("F-11", "the file has", [](Bytes& b) { poke<uint64_t>(b, entry_at(kSecondPayload, 16), 1 << 20); }));
-  all.push_back(in_bytes("F-11", "the file has", [](Bytes& b) { poke<uint64_t>(b, entry_at(kSecondPayload, 16), UINT64_MAX - 63); }));
-  all.push_back(in_bytes("F-11", "the file has", [](Bytes& b) { poke<uint64_t>(b, entry_at(kSecondPayload, 8), UINT64_MAX - 63); }));
+  all.push_back(in_bytes("F-8", "there are 2 sections 'weights'",
+                         [](Bytes& b) { poke<uint32_t>(b, entry_at(kFirstPayload, 0), 3); }));
+  all.push_back(
+      in_bytes("F-8", "there are 0 sections 'graph'", [](Bytes& b) { poke<uint32_t>(b, entry_at(kGraph, 0), 5); }));
+  all.push_back(in_bytes("F-9", "not a multiple of 64",
+                         [](Bytes& b) { poke<uint64_t>(b, entry_at(kWeights, 8), entry_of(b, kWeights).offset + 8); }));
+  all.push_back(in_bytes("F-10", "before",
+                         [](Bytes& b) { poke<uint64_t>(b, entry_at(kWeights, 8), entry_of(b, kGraph).offset); }));
+  all.push_back(
+      in_bytes("F-10", "section 0 starts at 64", [](Bytes& b) { poke<uint64_t>(b, entry_at(kGraph, 8), 64); }));
+  all.push_back(
+      in_bytes("F-11", "the file has", [](Bytes& b) { poke<uint64_t>(b, entry_at(kSecondPayload, 16), 1 << 20); }));
+  all.push_back(in_bytes("F-11", "the file has",
+                         [](Bytes& b) { poke<uint64_t>(b, entry_at(kSecondPayload, 16), UINT64_MAX - 63); }));
+  all.push_back(in_bytes("F-11", "the file has",
+                         [](Bytes& b) { poke<uint64_t>(b, entry_at(kSecondPayload, 8), UINT64_MAX - 63); }));
   for (size_t section : {kGraph, kManifest, kWeights, kFirstPayload, kSecondPayload}) {
-    all.push_back(in_bytes("F-13", "hash of section", [section](Bytes& b) {
-      b[entry_of(b, section).offset + entry_of(b, section).bytes - 1] ^= std::byte{0x10};
-    }, true));
+    all.push_back(in_bytes(
+        "F-13", "hash of section",
+        [section](Bytes& b) { b[entry_of(b, section).offset + entry_of(b, section).bytes - 1] ^= std::byte{0x10}; },
+        true));
   }
   all.push_back(in_bytes("F-14", "is not zero", [](Bytes& b) { b[entry_of(b, kWeights).offset - 1] = std::byte{1}; }));
   all.push_back(in_bytes("F-14", "64 bytes after what precedes it", [](Bytes& b) {
@@ -133,7 +147,8 @@ std::vector<Damage> all_damage() {
     b.push_back(std::byte{0});
     poke<uint64_t>(b, kLengthAt, b.size());
   }));
-  all.push_back(in_bytes("F-15", "'graph'", [](Bytes& b) { poke<uint32_t>(b, entry_of(b, kGraph).offset, 0x7ffffff0); }));
+  all.push_back(
+      in_bytes("F-15", "'graph'", [](Bytes& b) { poke<uint32_t>(b, entry_of(b, kGraph).offset, 0x7ffffff0); }));
   all.push_back(in_bytes("F-15", "'manifest'", [](Bytes& b) { poke<uint32_t>(b, entry_of(b, kManifest).offset, 0); }));
   // ---- lists of the root
   all.push_back(in_model("F-16", "there is no graph", [](auto& m) { m.graphs.clear(); }));
@@ -166,15 +181,18 @@ std::vector<Damage> all_damage() {
     m.quantizations[0]->scales.clear();
     m.quantizations[0]->zero_points.clear();
   }));
-  all.push_back(in_model("F-27", "2 scales and 1 zero points", [](auto& m) { m.quantizations[1]->zero_points.pop_back(); }));
+  all.push_back(
+      in_model("F-27", "2 scales and 1 zero points", [](auto& m) { m.quantizations[1]->zero_points.pop_back(); }));
   all.push_back(in_model("F-27", "without an axis", [](auto& m) { m.quantizations[0]->block = 2; }));
   all.push_back(in_model("F-27", "axis -2", [](auto& m) { m.quantizations[0]->axis = -2; }));
   all.push_back(in_model("F-27", "2 scales for axis -1", [](auto& m) { m.quantizations[1]->axis = -1; }));
   all.push_back(in_model("F-27", "block -1", [](auto& m) { m.quantizations[1]->block = -1; }));
   all.push_back(in_model("F-27", "has scale nan", [](auto& m) { m.quantizations[0]->scales[0] = std::nanf(""); }));
   all.push_back(in_model("F-27", "has scale -1", [](auto& m) { m.quantizations[0]->scales[0] = -1; }));
-  all.push_back(in_model("F-28", "larger than memory can be", [](auto& m) { value(m, "a").shape = {INT64_MAX / 64, 0, 3}; }));
-  all.push_back(in_model("F-29", "has quantisation 2, the file has 2", [](auto& m) { value(m, "r").quantization = 2; }));
+  all.push_back(
+      in_model("F-28", "larger than memory can be", [](auto& m) { value(m, "a").shape = {INT64_MAX / 64, 0, 3}; }));
+  all.push_back(
+      in_model("F-29", "has quantisation 2, the file has 2", [](auto& m) { value(m, "r").quantization = 2; }));
   all.push_back(in_model("F-29", "has quantisation -2", [](auto& m) { value(m, "r").quantization = -2; }));
   all.push_back(in_model("F-30", "only integers are", [](auto& m) { value(m, "a").quantization = 0; }));
   all.push_back(in_model("F-30", "along axis 7 and rank 2", [](auto& m) { m.quantizations[1]->axis = 7; }));
@@ -186,39 +204,42 @@ std::vector<Damage> all_damage() {
   // ---- constants
   all.push_back(in_model("F-12", "tensor 1 'w1' spans [64000, 64016) of section 'weights', which has 336 bytes",
                          [](auto& m) { *value(m, "w1").constant = format::Span(64000, 16); }));
-  all.push_back(in_model("F-12", "spans [64, 18446744073709551615)", [](auto& m) { *value(m, "w1").constant = format::Span(64, UINT64_MAX); }));
-  all.push_back(in_model("F-12", "state 'counter'", [](auto& m) { *m.graphs[0]->states[0]->initial = format::Span(UINT64_MAX, 16); }));
+  all.push_back(in_model("F-12", "spans [64, 18446744073709551615)",
+                         [](auto& m) { *value(m, "w1").constant = format::Span(64, UINT64_MAX); }));
+  all.push_back(in_model("F-12", "state 'counter'",
+                         [](auto& m) { *m.graphs[0]->states[0]->initial = format::Span(UINT64_MAX, 16); }));
   all.push_back(in_model("F-31", "starts at 8", [](auto& m) { *value(m, "w1").constant = format::Span(8, 16); }));
-  all.push_back(in_model("F-32", "has 12 bytes stored, its type is f32[4]", [](auto& m) { *value(m, "w1").constant = format::Span(0, 12); }));
-  all.push_back(in_model("F-32", "its type is f32[batch,4]", [](auto& m) {
-    value(m, "a").constant = std::make_unique<format::Span>(0, 16);
-  }));
+  all.push_back(in_model("F-32", "has 12 bytes stored, its type is f32[4]",
+                         [](auto& m) { *value(m, "w1").constant = format::Span(0, 12); }));
+  all.push_back(in_model("F-32", "its type is f32[batch,4]",
+                         [](auto& m) { value(m, "a").constant = std::make_unique<format::Span>(0, 16); }));
   all.push_back({"F-33", "is bool and holds 2", nullptr, [](FileParts& p) {
-    p.sections[kWeights].bytes[value(*p.model, "flags").constant->offset() + 1] = std::byte{2};
-  }});
+                   p.sections[kWeights].bytes[value(*p.model, "flags").constant->offset() + 1] = std::byte{2};
+                 }});
   // ---- nodes
   all.push_back(in_model("F-34", "an input of a node is tensor 99", [](auto& m) { node(m, "first").inputs[0] = 99; }));
   all.push_back(in_model("F-34", "an input of a node is tensor -2", [](auto& m) { node(m, "first").inputs[0] = -2; }));
-  all.push_back(in_model("F-34", "an output of a node is tensor -1", [](auto& m) { node(m, "first").outputs[0] = -1; }));
+  all.push_back(
+      in_model("F-34", "an output of a node is tensor -1", [](auto& m) { node(m, "first").outputs[0] = -1; }));
   all.push_back(in_model("F-34", "input is tensor -1", [](auto& m) { m.graphs[0]->inputs[0] = -1; }));
   all.push_back(in_model("F-34", "output is tensor 99", [](auto& m) { m.graphs[0]->outputs[0] = 99; }));
   all.push_back(in_model("F-34", "the input of a state", [](auto& m) { m.graphs[0]->states[0]->input = 99; }));
   all.push_back(in_model("F-34", "the output of a state", [](auto& m) { m.graphs[0]->states[0]->output = -1; }));
   all.push_back(in_model("F-35", "has operator 9, the file has 3", [](auto& m) { node(m, "first").op = 9; }));
   all.push_back(in_model("F-36", "is from line -1", [](auto& m) { node(m, "first").line = -1; }));
-  all.push_back(in_model("F-37", "is of kind 7", [](auto& m) { node(m, "shaped").attrs[0]->kind = static_cast<format::AttrKind>(7); }));
+  all.push_back(in_model("F-37", "is of kind 7",
+                         [](auto& m) { node(m, "shaped").attrs[0]->kind = static_cast<format::AttrKind>(7); }));
   all.push_back(in_model("F-38", "holds 2 ints", [](auto& m) { node(m, "shaped").attrs[0]->ints = {1, 2}; }));
   all.push_back(in_model("F-38", "holds 0 ints", [](auto& m) { node(m, "shaped").attrs[0]->ints.clear(); }));
   all.push_back(in_model("F-38", "1 floats", [](auto& m) { node(m, "shaped").attrs[0]->floats = {1}; }));
   all.push_back(in_model("F-38", "1 strings", [](auto& m) { node(m, "shaped").attrs[0]->strings = {0}; }));
-  all.push_back(in_model("F-38", "is of kind floats and holds 1 ints", [](auto& m) {
-    node(m, "shaped").attrs[0]->kind = format::AttrKind::Floats;
-  }));
+  all.push_back(in_model("F-38", "is of kind floats and holds 1 ints",
+                         [](auto& m) { node(m, "shaped").attrs[0]->kind = format::AttrKind::Floats; }));
   all.push_back(in_model("F-38", "and graph 1", [](auto& m) { node(m, "shaped").attrs[0]->graph = 1; }));
-  all.push_back(in_model("F-39", "is graph 0 in graph 0", [](auto& m) { add_attr(node(m, "shaped"), 0, format::AttrKind::Graph); }));
-  all.push_back(in_model("F-39", "is graph 1 in graph 0", [](auto& m) {
-    add_attr(node(m, "shaped"), 0, format::AttrKind::Graph).graph = 1;
-  }));
+  all.push_back(in_model("F-39", "is graph 0 in graph 0",
+                         [](auto& m) { add_attr(node(m, "shaped"), 0, format::AttrKind::Graph); }));
+  all.push_back(in_model("F-39", "is graph 1 in graph 0",
+                         [](auto& m) { add_attr(node(m, "shaped"), 0, format::AttrKind::Graph).graph = 1; }));
   all.push_back(in_model("F-39", "belong to no other node", [](auto& m) {
     m.graphs.push_back(empty_graph());
     add_attr(node(m, "shaped"), 0, format::AttrKind::Graph).graph = 1;
@@ -235,7 +256,8 @@ std::vector<Damage> all_damage() {
     }
   }));
   // ---- manifest
-  all.push_back(in_manifest("F-20", "a text of the manifest", [](FileParts& p) { p.manifest->payloads[0]->key = "\x80"; }));
+  all.push_back(
+      in_manifest("F-20", "a text of the manifest", [](FileParts& p) { p.manifest->payloads[0]->key = "\x80"; }));
   all.push_back(in_manifest("F-43", "4097 metadata are too many", [](FileParts& p) {
     p.manifest->facts.clear();
     for (int i = 0; i < 4097; ++i) {
@@ -243,22 +265,26 @@ std::vector<Damage> all_damage() {
       p.manifest->facts.back()->key = std::to_string(10000 + i);
     }
   }));
-  all.push_back(in_manifest("F-44", "a key of the metadata is empty", [](FileParts& p) { p.manifest->facts[0]->key.clear(); }));
+  all.push_back(
+      in_manifest("F-44", "a key of the metadata is empty", [](FileParts& p) { p.manifest->facts[0]->key.clear(); }));
   all.push_back(in_manifest("F-44", "control character", [](FileParts& p) { p.manifest->facts[0]->value = "a\nb"; }));
-  all.push_back(in_manifest("F-45", "keys ascend", [](FileParts& p) { std::swap(p.manifest->facts[0], p.manifest->facts[1]); }));
-  all.push_back(in_manifest("F-45", "keys ascend", [](FileParts& p) { p.manifest->facts[1]->key = p.manifest->facts[0]->key; }));
-  all.push_back(in_manifest("F-45", "targets and keys ascend", [](FileParts& p) { std::swap(p.manifest->payloads[0], p.manifest->payloads[1]); }));
+  all.push_back(
+      in_manifest("F-45", "keys ascend", [](FileParts& p) { std::swap(p.manifest->facts[0], p.manifest->facts[1]); }));
+  all.push_back(
+      in_manifest("F-45", "keys ascend", [](FileParts& p) { p.manifest->facts[1]->key = p.manifest->facts[0]->key; }));
+  all.push_back(in_manifest("F-45", "targets and keys ascend",
+                            [](FileParts& p) { std::swap(p.manifest->payloads[0], p.manifest->payloads[1]); }));
   all.push_back(in_manifest("F-46", "is section 9", [](FileParts& p) { p.manifest->payloads[1]->section = 9; }));
   all.push_back(in_manifest("F-46", "is section 2", [](FileParts& p) { p.manifest->payloads[1]->section = 2; }));
   all.push_back(in_manifest("F-46", "is section 3", [](FileParts& p) { p.manifest->payloads[1]->section = 3; }));
   all.push_back(in_manifest("F-47", "section 4 is a payload", [](FileParts& p) { p.manifest->payloads.pop_back(); }));
   // ---- the whole
-  all.push_back(in_model("F-48", "read before it is made", [](auto& m) { std::swap(m.graphs[0]->nodes[0], m.graphs[0]->nodes[1]); }));
+  all.push_back(in_model("F-48", "read before it is made",
+                         [](auto& m) { std::swap(m.graphs[0]->nodes[0], m.graphs[0]->nodes[1]); }));
   all.push_back(in_model("F-48", "", [](auto& m) { value(m, "a").name = value(m, "b").name; }));
   all.push_back(in_model("F-49", "takes at most 1 inputs", [](auto& m) { node(m, "clamp").inputs.push_back(0); }));
-  all.push_back(in_model("F-49", "has no attribute 'beta'", [](auto& m) {
-    add_attr(node(m, "clamp"), add_string(m, "beta"), format::AttrKind::Ints);
-  }));
+  all.push_back(in_model("F-49", "has no attribute 'beta'",
+                         [](auto& m) { add_attr(node(m, "clamp"), add_string(m, "beta"), format::AttrKind::Ints); }));
   return all;
 }
 
@@ -364,9 +390,15 @@ TEST(ProgramCorruption, DamageUnderRightHashesNeverCrashes) {
     for (uint32_t edits = 1 + random() % 3; edits > 0; --edits) {
       const size_t at = entry.offset + random() % entry.bytes;
       switch (random() % 4) {
-        case 0: bytes[at] ^= std::byte(1 << random() % 8); break;
-        case 1: bytes[at] = std::byte(random()); break;
-        case 2: bytes[at] = std::byte(random() % 2 ? 0xff : 0); break;
+        case 0:
+          bytes[at] ^= std::byte(1 << random() % 8);
+          break;
+        case 1:
+          bytes[at] = std::byte(random());
+          break;
+        case 2:
+          bytes[at] = std::byte(random() % 2 ? 0xff : 0);
+          break;
         default: {  // a whole word: an offset, a length, an index
           const size_t word = entry.offset + random() % (entry.bytes / 4) * 4;
           constexpr uint32_t kWords[] = {0, 1, 4, 64, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe};
@@ -386,7 +418,8 @@ TEST(ProgramCorruption, DamageUnderRightHashesNeverCrashes) {
     (void)read->text();
     (void)read->nodes();
     (void)diff(*read, *read);
-    ASSERT_TRUE(write_program(read->data().graph, read->data().metadata, read->data().payloads).ok()) << "seed " << seed;
+    ASSERT_TRUE(write_program(read->data().graph, read->data().metadata, read->data().payloads).ok())
+        << "seed " << seed;
   }
   RecordProperty("accepted", accepted);
   EXPECT_GT(accepted, 0) << "harmless damage, in a name for instance, is accepted";
@@ -404,7 +437,8 @@ Bytes file_around(Builder& builder, const std::string& weights = {}) {
   manifest.Finish(format::CreateManifest(manifest));
   const SectionContent contents[] = {
       {.kind = SectionKind::kGraph, .parts = {std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()))}},
-      {.kind = SectionKind::kManifest, .parts = {std::as_bytes(std::span(manifest.GetBufferPointer(), manifest.GetSize()))}},
+      {.kind = SectionKind::kManifest,
+       .parts = {std::as_bytes(std::span(manifest.GetBufferPointer(), manifest.GetSize()))}},
       {.kind = SectionKind::kWeights, .parts = {std::as_bytes(std::span(weights))}}};
   return to_vector(*write_container(contents));
 }
@@ -469,7 +503,8 @@ const Hostile kHostile[] = {
     {"a long string in every attribute", "F-18",
      [](Builder& b) {
        const auto strings = b.CreateVector(repeated<uint32_t>(1, kMany));
-       const auto attrs = b.CreateVector(repeated(format::CreateAttr(b, 0, format::AttrKind::Strings, 0, 0, strings), 1));
+       const auto attrs =
+           b.CreateVector(repeated(format::CreateAttr(b, 0, format::AttrKind::Strings, 0, 0, strings), 1));
        const auto nodes = b.CreateVector(repeated(format::CreateNode(b, 0, 0, 0, 0, attrs), 1));
        finish(b, {format::CreateGraph(b, 0, 0, nodes)}, {"", std::string(1 << 20, 's')});
      }},
@@ -598,8 +633,8 @@ TEST(ProgramCorruption, GraphsOfManyNodesAreWrittenSoThatTheyCanBeRead) {
 #endif
 }
 
-/// FlatBuffers' verifier asks only that the length of a list is aligned. A list of four-byte elements read as one of eight
-/// lies at a multiple of eight, or four beside it, as what stands before it is long.
+/// FlatBuffers' verifier asks only that the length of a list is aligned. A list of four-byte elements read as one of
+/// eight lies at a multiple of eight, or four beside it, as what stands before it is long.
 TEST(ProgramCorruption, ListsOfEightByteElementsMustBeAligned) {
   int refused = 0;
   for (size_t length : {2, 3}) {
