@@ -39,6 +39,7 @@ std::vector<KnownInt> partly_known(const NodeView& node) {
   if (op == "cast" || op == "identity" || op == "unsqueeze" || op == "squeeze" || op == "reshape") {
     return node.input_known(0).value_or(std::vector<KnownInt>{});
   }
+  if (op == "size" && node.input(0).concrete()) return {{true, node.input(0).elements(), -1}};
   if (op == "concat") {
     std::vector<KnownInt> all;
     for (int i = 0; i < node.input_count(); ++i) {
@@ -75,6 +76,21 @@ std::vector<KnownInt> partly_known(const NodeView& node) {
     return {from->begin() + first, from->begin() + last};
   }
   return {};
+}
+
+/// Contents of an integer value of which every element is known; null if one is not. What is computed from sizes can then
+/// be computed ahead as if they were constants.
+Result<ConstantPtr> contents_of(const TensorType& type, const std::vector<KnownInt>& known) {
+  const bool integer = type.dtype == DType::kI64 || type.dtype == DType::kI32;
+  if (!integer || type.elements() != static_cast<int64_t>(known.size())) return ConstantPtr();
+  std::vector<int64_t> wide;
+  for (const KnownInt& k : known) {
+    if (!k.known) return ConstantPtr();
+    wide.push_back(k.value);
+  }
+  if (type.dtype == DType::kI64) return Constant::copy_of(wide.data(), wide.size() * sizeof(int64_t));
+  const std::vector<int32_t> narrow(wide.begin(), wide.end());
+  return Constant::copy_of(narrow.data(), narrow.size() * sizeof(int32_t));
 }
 
 Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
@@ -122,6 +138,7 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     for (size_t i = 0; i < outputs.size(); ++i) state.data[node.outputs[i]] = Constant::of(std::move(buffers[i]));
   } else if (outputs[0].rank() <= 1) {
     state.known[node.outputs[0]] = partly_known(view);
+    PINNACE_ASSIGN(state.data[node.outputs[0]], contents_of(outputs[0], state.known[node.outputs[0]]));
   }
   for (size_t i = 0; i < outputs.size(); ++i) state.types[node.outputs[i]] = std::move(outputs[i]);
   return {};
