@@ -25,6 +25,15 @@ EXPECTED_REFUSALS = pathlib.Path(__file__).with_name("onnx_expected_refusals.txt
 SECONDS_PER_CASE = 120
 
 
+# Cases whose expected values are not what the operator's text says, or what other engines do; they must differ.
+KNOWN_DIFFERENCES = {
+    "test_resize_downsample_scales_linear_align_corners": "expects corners of the unrounded size, 2.4, not of the result",
+    "test_resize_downsample_scales_cubic_align_corners": "as above",
+}
+# Expected values of short floats were rounded after every step, ours once: two units in the last place.
+SHORT_FLOAT_RTOL = {"float16": 2 * 2**-10, "bfloat16": 2 * 2**-7}
+
+
 @dataclass
 class Outcome:
     kind: str
@@ -117,6 +126,7 @@ def _same(expected, actual, rtol: float, atol: float) -> str:
     if expected.dtype.kind in "biu" or expected.dtype.name in ("int4", "uint4"):
         wrong = np.asarray(expected != actual)
         return f"{int(wrong.sum())} of {wrong.size} elements differ" if wrong.any() else ""
+    rtol = max(rtol, SHORT_FLOAT_RTOL.get(expected.dtype.name, 0))
     wide_expected, wide_actual = expected.astype(np.float64), actual.astype(np.float64)
     try:
         np.testing.assert_allclose(wide_actual, wide_expected, rtol=rtol, atol=atol)
@@ -149,6 +159,8 @@ def run_case(kind: str, name: str) -> Outcome:
                 actual = _core.run_onnx_reference(str(path), arrays)
                 for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
                     difference = _same(e, a, case.rtol, case.atol)
+                    if name in KNOWN_DIFFERENCES:
+                        difference = "" if difference else "is listed as a known difference, and is none"
                     if difference:
                         return Outcome(kind, name, "fail", first, f"output {i}: {difference}")
         except (pn.ConversionError, pn.Unsupported) as error:
