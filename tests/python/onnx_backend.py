@@ -13,6 +13,7 @@ import io
 import json
 import os
 import pathlib
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
 EXPECTED_REFUSALS = pathlib.Path(__file__).with_name("onnx_expected_refusals.txt")
+WORKER = pathlib.Path(__file__)
 # A case is a few nodes on small tensors, or a "light" network on one image; a worker silent for this long hangs.
 SECONDS_PER_CASE = 120
 
@@ -192,20 +194,16 @@ def run_cases(cases: list[tuple[str, str]]) -> list[Outcome]:
     left = list(cases)
     while left:
         worker = subprocess.Popen(
-            [sys.executable, __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [sys.executable, str(WORKER), "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
         assert worker.stdin and worker.stdout
-        import selectors
-
         selector = selectors.DefaultSelector()
         selector.register(worker.stdout, selectors.EVENT_READ)
         while left:
             kind, name = left[0]
-            try:
+            with contextlib.suppress(BrokenPipeError):  # a worker that has died is seen by its silence below
                 worker.stdin.write(json.dumps([kind, name]) + "\n")
                 worker.stdin.flush()
-            except BrokenPipeError:
-                pass
             line = worker.stdout.readline() if selector.select(SECONDS_PER_CASE) else ""
             left.pop(0)
             if line:
@@ -214,7 +212,10 @@ def run_cases(cases: list[tuple[str, str]]) -> list[Outcome]:
             worker.kill()
             outcomes.append(Outcome(kind, name, "crash", "", f"the worker ended with status {worker.wait()}"))
             break
-        worker.stdin.close()
+        selector.close()
+        with contextlib.suppress(BrokenPipeError):
+            worker.stdin.close()
+        worker.stdout.close()
         worker.wait()
     return outcomes
 
