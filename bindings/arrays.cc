@@ -17,11 +17,11 @@ struct DTypeRow {
   bool in_numpy;
 };
 constexpr DTypeRow kDTypes[] = {
-    {DType::kF32, "float32", true}, {DType::kF16, "float16", true},    {DType::kBF16, "bfloat16", false},
-    {DType::kF64, "float64", true}, {DType::kI8, "int8", true},        {DType::kU8, "uint8", true},
-    {DType::kI16, "int16", true},   {DType::kU16, "uint16", true},     {DType::kI32, "int32", true},
-    {DType::kU32, "uint32", true},  {DType::kI64, "int64", true},      {DType::kU64, "uint64", true},
-    {DType::kBool, "bool", true},   {DType::kI4, "int4", false},       {DType::kU4, "uint4", false},
+    {DType::kF32, "float32", true}, {DType::kF16, "float16", true}, {DType::kBF16, "bfloat16", false},
+    {DType::kF64, "float64", true}, {DType::kI8, "int8", true},     {DType::kU8, "uint8", true},
+    {DType::kI16, "int16", true},   {DType::kU16, "uint16", true},  {DType::kI32, "int32", true},
+    {DType::kU32, "uint32", true},  {DType::kI64, "int64", true},   {DType::kU64, "uint64", true},
+    {DType::kBool, "bool", true},   {DType::kI4, "int4", false},    {DType::kU4, "uint4", false},
 };
 
 std::optional<DType> dtype_of(const py::dtype& dtype) {
@@ -32,7 +32,9 @@ std::optional<DType> dtype_of(const py::dtype& dtype) {
   return std::nullopt;
 }
 
-bool packed(DType dtype) { return dtype_bits(dtype) < 8; }
+bool packed(DType dtype) {
+  return dtype_bits(dtype) < 8;
+}
 
 }  // namespace
 
@@ -43,23 +45,25 @@ py::dtype numpy_dtype(DType dtype) {
     return py::dtype::from_args(py::module_::import("ml_dtypes").attr(row.name));
   } catch (const py::error_already_set& error) {
     if (!error.matches(PyExc_ImportError)) throw;
-    throw_status(Status(Code::kUnsupported, std::string(row.name) + " needs the ml_dtypes package: pip install ml_dtypes"));
+    throw_status(
+        Status(Code::kUnsupported, std::string(row.name) + " needs the ml_dtypes package: pip install ml_dtypes"));
   }
 }
 
 BorrowedArray borrow_array(const py::handle& object, const std::string& what) {
   BorrowedArray borrowed;
   // C order, aligned, native byte order: numpy copies if and only if one is missing.
-  borrowed.array = py::array::ensure(object, static_cast<int>(py::array::c_style) | py::detail::npy_api::NPY_ARRAY_ALIGNED_);
+  borrowed.array =
+      py::array::ensure(object, static_cast<int>(py::array::c_style) | py::detail::npy_api::NPY_ARRAY_ALIGNED_);
   if (!borrowed.array) throw_status(Status(Code::kInvalidArgument, what + " is not an array"));
   if (!py::cast<bool>(borrowed.array.dtype().attr("isnative"))) {
     borrowed.array = py::array::ensure(borrowed.array.attr("astype")(borrowed.array.dtype().attr("newbyteorder")("=")));
   }
   const auto dtype = dtype_of(borrowed.array.dtype());
   if (!dtype) {
-    throw_status(Status(Code::kInvalidArgument,
-                        what + " has element type " + py::cast<std::string>(borrowed.array.dtype().attr("name")) +
-                            ", which is none of pinnace's"));
+    throw_status(Status(Code::kInvalidArgument, what + " has element type " +
+                                                    py::cast<std::string>(borrowed.array.dtype().attr("name")) +
+                                                    ", which is none of pinnace's"));
   }
   Tensor& tensor = borrowed.tensor;
   tensor.type.dtype = *dtype;

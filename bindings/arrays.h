@@ -11,7 +11,8 @@
 
 namespace pinnace::bindings {
 
-/// numpy's type for an element type. bf16, i4 and u4 are those of the ml_dtypes package; Unsupported where it is missing.
+/// numpy's type for an element type. bf16, i4 and u4 are those of the ml_dtypes package; Unsupported where it is
+/// missing.
 pybind11::dtype numpy_dtype(DType dtype);
 
 /// An array as a dense tensor. The Tensor's memory is borrowed from `array`, or from `packed` for 4-bit types, which
@@ -21,8 +22,8 @@ struct BorrowedArray {
   std::vector<std::byte> packed;
   Tensor tensor;
 };
-/// Copies only what is not dense, aligned and in native byte order. InvalidArgument, with `what`, for element types that
-/// pinnace has not. Moving the result keeps the memory.
+/// Copies only what is not dense, aligned and in native byte order. InvalidArgument, with `what`, for element types
+/// that pinnace has not. Moving the result keeps the memory.
 BorrowedArray borrow_array(const pybind11::handle& object, const std::string& what);
 
 /// A new array with these bytes; `type` is concrete.

@@ -20,7 +20,8 @@ constexpr ErrorRow kErrors[] = {
     {Code::kOutOfMemory, "OutOfMemory", "Memory was not given; nothing was changed."},
     {Code::kDeviceLost, "DeviceLost", "The device is gone; make a new Session."},
     {Code::kCancelled, "Cancelled", "The run was cancelled; outputs are unspecified, the Session is usable."},
-    {Code::kConversion, "ConversionError", "The source model cannot be imported as a whole; `nodes` lists every reason."},
+    {Code::kConversion, "ConversionError",
+     "The source model cannot be imported as a whole; `nodes` lists every reason."},
     {Code::kFile, "FileError", "A file could not be opened, read or written; the text has the path and the reason."},
     {Code::kVerification, "VerificationError", "The converted model does not match its source or itself."},
 };

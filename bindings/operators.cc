@@ -75,12 +75,14 @@ py::list run_text(const std::string& text, const py::sequence& arrays) {
 }  // namespace
 
 void add_operators(py::module_& module) {
-  module.def("operators", operator_dicts,
-             "Every operator of this build, in alphabetical order, as a dict: name, version, inputs, attributes, min_outputs, "
-             "max_outputs (-1: any number), control_flow.");
+  module.def(
+      "operators", operator_dicts,
+      "Every operator of this build, in alphabetical order, as a dict: name, version, inputs, attributes, min_outputs, "
+      "max_outputs (-1: any number), control_flow.");
   module.def("run_graph_text", run_text, py::arg("text"), py::arg("inputs"),
              "Runs a graph given in its text form by reference code.\n\n"
-             "inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and documentation.\n"
+             "inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and "
+             "documentation.\n"
              "InvalidArgument: the text does not parse, or types do not fit.");
 }
 

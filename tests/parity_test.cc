@@ -1,5 +1,5 @@
-// Every case of every operator through its shape rule and its reference code, and from each case what a hostile or unlucky
-// caller would make of it. One test per operator; failures name the case by its place and its reason.
+// Every case of every operator through its shape rule and its reference code, and from each case what a hostile or
+// unlucky caller would make of it. One test per operator; failures name the case by its place and its reason.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,7 +12,9 @@
 
 namespace pinnace::testing {
 
-void PrintTo(const CaseList& list, std::ostream* out) { *out << list.cases.size() << " cases of " << list.op; }
+void PrintTo(const CaseList& list, std::ostream* out) {
+  *out << list.cases.size() << " cases of " << list.op;
+}
 
 namespace {
 
@@ -44,8 +46,8 @@ struct Question {
     return infer_node(NodeView(node, *op, pointers, contents, declared));
   }
 
-  /// Infers, and runs the reference where the shape rule lets it and the result is small. Any answer will do, as long as it
-  /// is one: a typed error or outputs in their own memory.
+  /// Infers, and runs the reference where the shape rule lets it and the result is small. Any answer will do, as long
+  /// as it is one: a typed error or outputs in their own memory.
   void survive(const std::string& what, bool run = true) const {
     SCOPED_TRACE(what);
     const auto inferred = infer();
@@ -89,7 +91,9 @@ bool same_bits(const std::vector<ReferenceOutput>& a, const std::vector<Referenc
   return true;
 }
 
-const InputDef& def_of(const OpDef& op, size_t i) { return op.inputs[std::min(i, op.inputs.size() - 1)]; }
+const InputDef& def_of(const OpDef& op, size_t i) {
+  return op.inputs[std::min(i, op.inputs.size() - 1)];
+}
 
 // ------------------------------------------------------------------------------------------------- what must come out
 
@@ -122,8 +126,8 @@ void check_in_place(const BuiltCase& built, const std::vector<ReferenceOutput>& 
   for (size_t i = 0; i < built.inputs.size(); ++i) {
     const CaseTensor& input = built.inputs[i];
     const bool viewed = i == 0 && built.op->view;
-    const bool replaced = i < 32 && (built.op->in_place >> i & 1) && input.present && input.type.dtype == outputs[0].type.dtype &&
-                          input.type.shape == outputs[0].type.shape;
+    const bool replaced = i < 32 && (built.op->in_place >> i & 1) && input.present &&
+                          input.type.dtype == outputs[0].type.dtype && input.type.shape == outputs[0].type.shape;
     if (!viewed && !replaced) continue;
     const auto shared = run_case(built, {.in_place_input = static_cast<int>(i)});
     ASSERT_TRUE(shared.ok()) << "in place of input " << i << ": " << shared.status().message();
@@ -206,13 +210,20 @@ void check_open_sizes(const BuiltCase& built, const std::vector<ReferenceOutput>
 
 Attr attr_of_kind(AttrKind kind, int64_t number) {
   switch (kind) {
-    case AttrKind::kInt: return number;
-    case AttrKind::kFloat: return static_cast<double>(number);
-    case AttrKind::kString: return std::string("bogus");
-    case AttrKind::kInts: return std::vector<int64_t>{number};
-    case AttrKind::kFloats: return std::vector<double>{static_cast<double>(number)};
-    case AttrKind::kStrings: return std::vector<std::string>{"bogus"};
-    case AttrKind::kGraph: return std::make_shared<Graph>();
+    case AttrKind::kInt:
+      return number;
+    case AttrKind::kFloat:
+      return static_cast<double>(number);
+    case AttrKind::kString:
+      return std::string("bogus");
+    case AttrKind::kInts:
+      return std::vector<int64_t>{number};
+    case AttrKind::kFloats:
+      return std::vector<double>{static_cast<double>(number)};
+    case AttrKind::kStrings:
+      return std::vector<std::string>{"bogus"};
+    case AttrKind::kGraph:
+      return std::make_shared<Graph>();
   }
   return number;
 }
@@ -256,7 +267,8 @@ void check_schema(const BuiltCase& built) {
   if (op.max_outputs >= 0) outputs.expect_refused("too many outputs");
 }
 
-// ------------------------------------------------------------------------------------------------ what must be survived
+// ------------------------------------------------------------------------------------------------ what must be
+// survived
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -339,7 +351,8 @@ void survive_contents(const BuiltCase& built) {
     const CaseTensor& input = built.inputs[i];
     if (!input.present || !(kIndices >> static_cast<int>(input.type.dtype) & 1) || !input.bytes->bytes()) continue;
     const bool wide = input.type.dtype == DType::kI64;
-    for (const int64_t n : {INT64_MIN, INT64_MAX, int64_t{INT32_MIN}, int64_t{INT32_MAX}, int64_t{-1}, int64_t{0}, int64_t{5}}) {
+    for (const int64_t n :
+         {INT64_MIN, INT64_MAX, int64_t{INT32_MIN}, int64_t{INT32_MAX}, int64_t{-1}, int64_t{0}, int64_t{5}}) {
       const int64_t count = input.type.elements();
       for (int64_t at = -1; at < std::min<int64_t>(count, 4); ++at) {  // all elements, then one by one
         auto changed = Constant::copy_of(input.bytes->data(), input.bytes->bytes());

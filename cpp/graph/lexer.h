@@ -1,5 +1,5 @@
-// Tokens of the text form of graphs (docs/text_form.md). The lexer walks the text once, keeps nothing but its place, and
-// never fails by itself: what is no token is one of kind kBad that says why.
+// Tokens of the text form of graphs (docs/text_form.md). The lexer walks the text once, keeps nothing but its place,
+// and never fails by itself: what is no token is one of kind kBad that says why.
 #pragma once
 
 #include <cstdint>

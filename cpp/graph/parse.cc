@@ -1,6 +1,6 @@
-// The parser of the text form (docs/text_form.md): recursive descent with one token of look-ahead. Recursion is as deep as
-// graphs are nested, at most kMaxNesting. Memory grows with the length of the text and never with a number in it: the
-// elements that a shape promises are counted against the text that is left before room is made for them.
+// The parser of the text form (docs/text_form.md): recursive descent with one token of look-ahead. Recursion is as deep
+// as graphs are nested, at most kMaxNesting. Memory grows with the length of the text and never with a number in it:
+// the elements that a shape promises are counted against the text that is left before room is made for them.
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -23,7 +23,7 @@ struct Scope {
   int depth;
   std::unordered_map<std::string, ValueId> values;
   std::unordered_set<std::string> nodes, states;
-  std::vector<size_t> unnamed;                          // indices of nodes that get their names at the end
+  std::vector<size_t> unnamed;                           // indices of nodes that get their names at the end
   std::vector<std::pair<size_t, Token>> awaited_states;  // state index and the %value after `next`
 };
 
@@ -64,12 +64,8 @@ class Parser {
     advance();
     return true;
   }
-  Status expect(std::string_view mark) {
-    return take_mark(mark) ? Status() : fail("expected '", mark, "'");
-  }
-  Status expect_name(std::string_view name) {
-    return take_name(name) ? Status() : fail("expected '", name, "'");
-  }
+  Status expect(std::string_view mark) { return take_mark(mark) ? Status() : fail("expected '", mark, "'"); }
+  Status expect_name(std::string_view name) { return take_name(name) ? Status() : fail("expected '", name, "'"); }
   Result<std::string> string(std::string_view what) {
     if (token_.kind != TokenKind::kString) return fail("expected ", what, " in quotes");
     std::string text = std::move(token_.text);
@@ -90,7 +86,8 @@ class Parser {
     T number{};
     const char* end = token_.raw.data() + token_.raw.size();
     const auto read = std::from_chars(token_.raw.data(), end, number);
-    if (token_.kind != TokenKind::kNumber || read.ec != std::errc() || read.ptr != end || number < min || number > max) {
+    if (token_.kind != TokenKind::kNumber || read.ec != std::errc() || read.ptr != end || number < min ||
+        number > max) {
       return fail("expected ", what, ", an integer in [", min, ", ", max, "]");
     }
     advance();
@@ -243,21 +240,36 @@ class Parser {
   }
   Status elements(DType dtype, std::byte* to, int64_t count) {
     switch (dtype) {
-      case DType::kF32: return element_floats<float>(to, count);
-      case DType::kF64: return element_floats<double>(to, count);
-      case DType::kF16: return element_floats<Half, double>(to, count);
-      case DType::kBF16: return element_floats<BFloat16, double>(to, count);
-      case DType::kI8: return element_ints<int8_t>(to, count);
-      case DType::kU8: return element_ints<uint8_t>(to, count);
-      case DType::kI16: return element_ints<int16_t>(to, count);
-      case DType::kU16: return element_ints<uint16_t>(to, count);
-      case DType::kI32: return element_ints<int32_t>(to, count);
-      case DType::kU32: return element_ints<uint32_t>(to, count);
-      case DType::kI64: return element_ints<int64_t>(to, count);
-      case DType::kU64: return element_ints<uint64_t>(to, count);
-      case DType::kBool: return element_bools(to, count);
-      case DType::kI4: return element_nibbles(to, count, -8, 7);
-      case DType::kU4: return element_nibbles(to, count, 0, 15);
+      case DType::kF32:
+        return element_floats<float>(to, count);
+      case DType::kF64:
+        return element_floats<double>(to, count);
+      case DType::kF16:
+        return element_floats<Half, double>(to, count);
+      case DType::kBF16:
+        return element_floats<BFloat16, double>(to, count);
+      case DType::kI8:
+        return element_ints<int8_t>(to, count);
+      case DType::kU8:
+        return element_ints<uint8_t>(to, count);
+      case DType::kI16:
+        return element_ints<int16_t>(to, count);
+      case DType::kU16:
+        return element_ints<uint16_t>(to, count);
+      case DType::kI32:
+        return element_ints<int32_t>(to, count);
+      case DType::kU32:
+        return element_ints<uint32_t>(to, count);
+      case DType::kI64:
+        return element_ints<int64_t>(to, count);
+      case DType::kU64:
+        return element_ints<uint64_t>(to, count);
+      case DType::kBool:
+        return element_bools(to, count);
+      case DType::kI4:
+        return element_nibbles(to, count, -8, 7);
+      case DType::kU4:
+        return element_nibbles(to, count, 0, 15);
     }
     return {};
   }
@@ -523,7 +535,8 @@ class Parser {
     for (const auto& [index, next] : scope.awaited_states) {
       PINNACE_ASSIGN(graph.states[index].output, used(scope, next));
     }
-    // A name that is left out is the operator's with a number. Given only now, it cannot take one that stands further on.
+    // A name that is left out is the operator's with a number. Given only now, it cannot take one that stands further
+    // on.
     std::unordered_map<std::string, int64_t> numbers;
     for (const size_t index : scope.unnamed) {
       Node& node = *graph.nodes[index];
@@ -541,6 +554,8 @@ class Parser {
 
 }  // namespace
 
-Result<Graph> parse(std::string_view text) { return Parser(text).parse(); }
+Result<Graph> parse(std::string_view text) {
+  return Parser(text).parse();
+}
 
 }  // namespace pinnace

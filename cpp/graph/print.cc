@@ -1,7 +1,6 @@
-// print: the text form of a graph (docs/text_form.md); and same, which compares without printing. Both take graphs that
-// do not verify, for error reports: ids out of range are printed as names that no value has.
+// print: the text form of a graph (docs/text_form.md). It takes graphs that do not verify, for error reports: ids out
+// of range are printed as names that no value has.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/half.h"
@@ -101,7 +100,8 @@ class Printer {
     out_ += indent;
     out_ += "symbol ";
     append_name(out_, s.name);
-    out_ += str_cat(" ", s.min, "..", s.max == Symbol::kUnbounded ? "inf" : str_cat(s.max), " multiple ", s.multiple_of, "\n");
+    out_ += str_cat(" ", s.min, "..", s.max == Symbol::kUnbounded ? "inf" : str_cat(s.max), " multiple ", s.multiple_of,
+                    "\n");
   }
 
   void state(const std::string& indent, const Graph& graph, const State& s) {
@@ -178,9 +178,15 @@ class Printer {
 
   void attr(const Attr& a, int depth) {
     switch (attr_kind(a)) {
-      case AttrKind::kInt: append_text(out_, std::get<int64_t>(a)); break;
-      case AttrKind::kFloat: append_float_attr(out_, std::get<double>(a)); break;
-      case AttrKind::kString: append_quoted(out_, std::get<std::string>(a)); break;
+      case AttrKind::kInt:
+        append_text(out_, std::get<int64_t>(a));
+        break;
+      case AttrKind::kFloat:
+        append_float_attr(out_, std::get<double>(a));
+        break;
+      case AttrKind::kString:
+        append_quoted(out_, std::get<std::string>(a));
+        break;
       case AttrKind::kInts:
         list("ints", std::get<std::vector<int64_t>>(a), [&](int64_t i) { append_text(out_, i); });
         break;
@@ -264,19 +270,43 @@ class Printer {
   }
   void element(DType dtype, const std::byte* data, size_t i) {
     switch (dtype) {
-      case DType::kF32: append_float(out_, load<float>(data, i)); break;
-      case DType::kF64: append_float(out_, load<double>(data, i)); break;
-      case DType::kF16: append_float(out_, half_to_float(load<uint16_t>(data, i))); break;
-      case DType::kBF16: append_float(out_, bfloat_to_float(load<uint16_t>(data, i))); break;
-      case DType::kI8: append_text(out_, int{load<int8_t>(data, i)}); break;
+      case DType::kF32:
+        append_float(out_, load<float>(data, i));
+        break;
+      case DType::kF64:
+        append_float(out_, load<double>(data, i));
+        break;
+      case DType::kF16:
+        append_float(out_, half_to_float(load<uint16_t>(data, i)));
+        break;
+      case DType::kBF16:
+        append_float(out_, bfloat_to_float(load<uint16_t>(data, i)));
+        break;
+      case DType::kI8:
+        append_text(out_, int{load<int8_t>(data, i)});
+        break;
       case DType::kBool:
-      case DType::kU8: append_text(out_, int{load<uint8_t>(data, i)}); break;
-      case DType::kI16: append_text(out_, load<int16_t>(data, i)); break;
-      case DType::kU16: append_text(out_, load<uint16_t>(data, i)); break;
-      case DType::kI32: append_text(out_, load<int32_t>(data, i)); break;
-      case DType::kU32: append_text(out_, load<uint32_t>(data, i)); break;
-      case DType::kI64: append_text(out_, load<int64_t>(data, i)); break;
-      case DType::kU64: append_text(out_, load<uint64_t>(data, i)); break;
+      case DType::kU8:
+        append_text(out_, int{load<uint8_t>(data, i)});
+        break;
+      case DType::kI16:
+        append_text(out_, load<int16_t>(data, i));
+        break;
+      case DType::kU16:
+        append_text(out_, load<uint16_t>(data, i));
+        break;
+      case DType::kI32:
+        append_text(out_, load<int32_t>(data, i));
+        break;
+      case DType::kU32:
+        append_text(out_, load<uint32_t>(data, i));
+        break;
+      case DType::kI64:
+        append_text(out_, load<int64_t>(data, i));
+        break;
+      case DType::kU64:
+        append_text(out_, load<uint64_t>(data, i));
+        break;
       case DType::kI4:
       case DType::kU4: {
         const int nibble = (load<uint8_t>(data, i / 2) >> (i % 2 * 4)) & 15;

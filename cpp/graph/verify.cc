@@ -10,13 +10,12 @@
 //   G-7    a constant has a concrete type and as many bytes
 //   G-8    a state has a concrete type, initial contents of as many bytes, and a new value of a type that fits
 //   G-9    names of states are unique; only the outermost graph has states
-//   G-10   a symbol has a unique name and a range that holds a multiple of its divisor; only the outermost graph has symbols
-//   G-11   a dimension is a size, a symbol of the outermost graph, or unknown with or without a bound
-//   G-12   the bytes of a type can be counted in 63 bits
-//   G-13   quantisation: an integer type, scales and zero points as many as axis and block say, each in range
-//   G-14   attributes are sorted by name, none twice
-//   G-15   a graph attribute holds a graph; graphs are nested at most 200 deep and never in themselves
-//   G-16   a node has an operator and a version of at least 1
+//   G-10   a symbol has a unique name and a range that holds a multiple of its divisor; only the outermost graph has
+//   symbols G-11   a dimension is a size, a symbol of the outermost graph, or unknown with or without a bound G-12 the
+//   bytes of a type can be counted in 63 bits G-13   quantisation: an integer type, scales and zero points as many as
+//   axis and block say, each in range G-14   attributes are sorted by name, none twice G-15   a graph attribute holds a
+//   graph; graphs are nested at most 200 deep and never in themselves G-16   a node has an operator and a version of at
+//   least 1
 //
 // Nested graphs are visited by an explicit stack, so that depth costs no stack of the process.
 #include <algorithm>
@@ -37,19 +36,29 @@ Status broken(const char* rule, const Graph& graph, const Parts&... parts) {
   return invalid("graph '", graph.name, "', ", parts..., " (rule ", rule, ")").with_rule(rule);
 }
 
-bool in_range(const Graph& graph, ValueId id) { return id >= 0 && static_cast<size_t>(id) < graph.values.size(); }
+bool in_range(const Graph& graph, ValueId id) {
+  return id >= 0 && static_cast<size_t>(id) < graph.values.size();
+}
 
 /// Smallest and largest zero point of a quantised type; min > max for a type that cannot be quantised.
 std::pair<int64_t, int64_t> zero_range(DType dtype) {
   switch (dtype) {
-    case DType::kI4: return {-8, 7};
-    case DType::kU4: return {0, 15};
-    case DType::kI8: return {-128, 127};
-    case DType::kU8: return {0, 255};
-    case DType::kI16: return {-32768, 32767};
-    case DType::kU16: return {0, 65535};
-    case DType::kI32: return {INT32_MIN, INT32_MAX};
-    default: return {0, -1};
+    case DType::kI4:
+      return {-8, 7};
+    case DType::kU4:
+      return {0, 15};
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kI16:
+      return {-32768, 32767};
+    case DType::kU16:
+      return {0, 65535};
+    case DType::kI32:
+      return {INT32_MIN, INT32_MAX};
+    default:
+      return {0, -1};
   }
 }
 
@@ -109,7 +118,8 @@ Status verify_type(const Graph& graph, const Value& value, size_t symbols) {
       return fail("G-11", "dimension ", i, " has a bound, ", d.max, ", and is not unknown");
     }
     const int64_t size = std::max<int64_t>(d.known() ? d.size : 1, 1);
-    if (bits > (INT64_MAX >> 4) / size) return fail("G-12", "its type is larger than memory can be, dimension ", i, " is ", size);
+    if (bits > (INT64_MAX >> 4) / size)
+      return fail("G-12", "its type is larger than memory can be, dimension ", i, " is ", size);
     bits *= size;
   }
   return type.quantization ? verify_quantization(graph, value) : Status();
@@ -181,8 +191,8 @@ class Verifier {
       if (!value.constant) continue;
       const int64_t want = value.type.bytes();
       if (want < 0 || static_cast<uint64_t>(want) != value.constant->bytes()) {
-        return broken("G-7", graph_, "constant '", value.name, "' has ", value.constant->bytes(), " bytes, its type is ",
-                      to_string(value.type));
+        return broken("G-7", graph_, "constant '", value.name, "' has ", value.constant->bytes(),
+                      " bytes, its type is ", to_string(value.type));
       }
     }
     return {};
@@ -245,7 +255,8 @@ class Verifier {
 
   Status ends() const {
     if (graph_.output_names.size() != graph_.outputs.size()) {
-      return broken("G-6", graph_, "there are ", graph_.output_names.size(), " names for ", graph_.outputs.size(), " outputs");
+      return broken("G-6", graph_, "there are ", graph_.output_names.size(), " names for ", graph_.outputs.size(),
+                    " outputs");
     }
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
       PINNACE_TRY(read(graph_.outputs[i], "output ", i, " '", graph_.output_names[i], "'"));
@@ -280,8 +291,8 @@ std::vector<const Graph*> nested_graphs(const Graph& graph) {
 }  // namespace
 
 Status verify(const Graph& graph) {
-  // Depth first. Two nodes may share a nested graph, which is then checked once; `height` is how deep it nests itself, or
-  // kOpen while it is on the stack.
+  // Depth first. Two nodes may share a nested graph, which is then checked once; `height` is how deep it nests itself,
+  // or kOpen while it is on the stack.
   constexpr int kOpen = -1;
   struct Frame {
     const Graph* graph;

@@ -20,10 +20,14 @@ std::vector<DType> dtype_list(DTypes types) {
 std::string default_text(const AttrDef& attr) {
   if (attr.required) return {};
   switch (attr.kind) {
-    case AttrKind::kInt: return str_cat(attr.int_default);
-    case AttrKind::kFloat: return str_cat(attr.float_default);
-    case AttrKind::kString: return std::string(attr.string_default);
-    default: return {};
+    case AttrKind::kInt:
+      return str_cat(attr.int_default);
+    case AttrKind::kFloat:
+      return str_cat(attr.float_default);
+    case AttrKind::kString:
+      return std::string(attr.string_default);
+    default:
+      return {};
   }
 }
 
@@ -60,7 +64,8 @@ Result<TensorType> fitted(const Graph& graph, const Value& value, const Tensor& 
     const Dim want = declared.shape[i];
     const int64_t size = given.type.shape[i].size;
     if (want.known() && want.size != size) return fail("dimension ", i, " is ", size);
-    if (want.max >= 0 && size > want.max) return fail("dimension ", i, " is ", size, ", at most ", want.max, " is allowed");
+    if (want.max >= 0 && size > want.max)
+      return fail("dimension ", i, " is ", size, ", at most ", want.max, " is allowed");
     if (want.symbol >= 0) {
       const Symbol& symbol = graph.symbols[static_cast<size_t>(want.symbol)];
       int64_t& fixed = sizes[static_cast<size_t>(want.symbol)];

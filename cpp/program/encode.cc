@@ -14,6 +14,8 @@ namespace {
 
 /// A graph of a million nodes fits.
 constexpr uint64_t kMaxBytes = uint64_t(256) << 20;
+/// Graphs that share nested ones can be exponentially large when written out.
+constexpr size_t kMaxGraphs = 65536;
 
 class Encoder {
  public:
@@ -28,8 +30,9 @@ class Encoder {
       model_.symbols.push_back(std::make_unique<format::SymbolT>(std::move(to)));
     }
     encode(graph);
-    if (bytes_ > kMaxBytes) {
-      return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes, " bytes beside its weights");
+    if (too_large()) {
+      return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes, " bytes beside its weights, or has more than ",
+                         kMaxGraphs, " nested graphs");
     }
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(format::Model::Pack(builder, &model_));
@@ -37,6 +40,8 @@ class Encoder {
   }
 
  private:
+  bool too_large() const { return bytes_ > kMaxBytes || model_.graphs.size() > kMaxGraphs; }
+
   /// Nested graphs are numbered where a node mentions them: each after the graph of its node.
   uint32_t encode(const Graph& from) {
     const auto index = static_cast<uint32_t>(model_.graphs.size());
@@ -58,7 +63,7 @@ class Encoder {
       to.states.push_back(std::move(state));
     }
     for (const auto& n : from.nodes) {
-      if (bytes_ > kMaxBytes) break;  // graphs that share nested ones can be exponentially large when written out
+      if (too_large()) break;
       to.nodes.push_back(node(*n));
     }
     return index;

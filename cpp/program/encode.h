@@ -16,7 +16,7 @@ struct EncodedGraph {
 };
 
 /// `graph` has been verified. A nested graph that several nodes share is written for each of them.
-/// kUnsupported if what is beside the weights may exceed 256 MiB.
+/// kUnsupported if what is beside the weights may exceed 256 MiB, or for more than 65536 graphs.
 Result<EncodedGraph> encode_graph(const Graph& graph);
 
 }  // namespace pinnace

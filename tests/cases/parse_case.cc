@@ -105,19 +105,45 @@ Result<ConstantPtr> fill(const TensorType& type, Draw draw) {
     std::byte* at = buffer.data() + i * dtype_bits(type.dtype) / 8;
     const auto put = [&](auto element) { std::memcpy(at, &element, sizeof element); };
     switch (type.dtype) {
-      case DType::kF32: put(static_cast<float>(x)); break;
-      case DType::kF64: put(x); break;
-      case DType::kF16: put(Half(x).bits); break;
-      case DType::kBF16: put(BFloat16(x).bits); break;
-      case DType::kI8: put(static_cast<int8_t>(x)); break;
-      case DType::kU8: put(static_cast<uint8_t>(x)); break;
-      case DType::kI16: put(static_cast<int16_t>(x)); break;
-      case DType::kU16: put(static_cast<uint16_t>(x)); break;
-      case DType::kI32: put(static_cast<int32_t>(x)); break;
-      case DType::kU32: put(static_cast<uint32_t>(x)); break;
-      case DType::kI64: put(static_cast<int64_t>(x)); break;
-      case DType::kU64: put(static_cast<uint64_t>(x)); break;
-      case DType::kBool: put(static_cast<uint8_t>(x != 0)); break;
+      case DType::kF32:
+        put(static_cast<float>(x));
+        break;
+      case DType::kF64:
+        put(x);
+        break;
+      case DType::kF16:
+        put(Half(x).bits);
+        break;
+      case DType::kBF16:
+        put(BFloat16(x).bits);
+        break;
+      case DType::kI8:
+        put(static_cast<int8_t>(x));
+        break;
+      case DType::kU8:
+        put(static_cast<uint8_t>(x));
+        break;
+      case DType::kI16:
+        put(static_cast<int16_t>(x));
+        break;
+      case DType::kU16:
+        put(static_cast<uint16_t>(x));
+        break;
+      case DType::kI32:
+        put(static_cast<int32_t>(x));
+        break;
+      case DType::kU32:
+        put(static_cast<uint32_t>(x));
+        break;
+      case DType::kI64:
+        put(static_cast<int64_t>(x));
+        break;
+      case DType::kU64:
+        put(static_cast<uint64_t>(x));
+        break;
+      case DType::kBool:
+        put(static_cast<uint8_t>(x != 0));
+        break;
       case DType::kI4:
       case DType::kU4:
         *at |= static_cast<std::byte>((static_cast<int>(x) & 15) << (i % 2 * 4));
@@ -127,20 +153,29 @@ Result<ConstantPtr> fill(const TensorType& type, Draw draw) {
   return Constant::of(std::move(buffer));
 }
 
-bool is_floating(DType dtype) { return kFloats >> static_cast<int>(dtype) & 1; }
+bool is_floating(DType dtype) {
+  return kFloats >> static_cast<int>(dtype) & 1;
+}
 
 /// Range of integers without one of their own.
 std::pair<int64_t, int64_t> default_range(DType dtype) {
   switch (dtype) {
-    case DType::kI8: return {-128, 127};
-    case DType::kU8: return {0, 255};
-    case DType::kI4: return {-8, 7};
-    case DType::kU4: return {0, 15};
-    case DType::kBool: return {0, 1};
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kI4:
+      return {-8, 7};
+    case DType::kU4:
+      return {0, 15};
+    case DType::kBool:
+      return {0, 1};
     case DType::kU16:
     case DType::kU32:
-    case DType::kU64: return {0, 100};
-    default: return {-100, 100};
+    case DType::kU64:
+      return {0, 100};
+    default:
+      return {-100, 100};
   }
 }
 
@@ -180,7 +215,8 @@ Result<Expectation> parse_expectation(std::string_view text) {
       continue;
     }
     PINNACE_ASSIGN(const Piece piece, take_apart(part));
-    if (!piece.literal) return invalid("expect '", part, "' has no contents; write type before it to check the type only");
+    if (!piece.literal)
+      return invalid("expect '", part, "' has no contents; write type before it to check the type only");
     PINNACE_ASSIGN(CaseTensor tensor, literal_tensor(piece));
     expect.outputs.push_back(std::move(tensor));
   }
@@ -194,19 +230,31 @@ double as_double(const TensorView& t, int64_t i) {
     return element;
   };
   switch (t.dtype()) {
-    case DType::kF32: return get(float{});
-    case DType::kF64: return get(double{});
-    case DType::kF16: return half_to_float(get(uint16_t{}));
-    case DType::kBF16: return bfloat_to_float(get(uint16_t{}));
-    case DType::kI8: return get(int8_t{});
-    case DType::kI16: return get(int16_t{});
-    case DType::kU16: return get(uint16_t{});
-    case DType::kI32: return get(int32_t{});
-    case DType::kU32: return get(uint32_t{});
-    case DType::kI64: return static_cast<double>(get(int64_t{}));
-    case DType::kU64: return static_cast<double>(get(uint64_t{}));
+    case DType::kF32:
+      return get(float{});
+    case DType::kF64:
+      return get(double{});
+    case DType::kF16:
+      return half_to_float(get(uint16_t{}));
+    case DType::kBF16:
+      return bfloat_to_float(get(uint16_t{}));
+    case DType::kI8:
+      return get(int8_t{});
+    case DType::kI16:
+      return get(int16_t{});
+    case DType::kU16:
+      return get(uint16_t{});
+    case DType::kI32:
+      return get(int32_t{});
+    case DType::kU32:
+      return get(uint32_t{});
+    case DType::kI64:
+      return static_cast<double>(get(int64_t{}));
+    case DType::kU64:
+      return static_cast<double>(get(uint64_t{}));
     case DType::kBool:
-    case DType::kU8: return get(uint8_t{});
+    case DType::kU8:
+      return get(uint8_t{});
     case DType::kI4:
     case DType::kU4: {
       const int nibble = (get(uint8_t{}) >> (i % 2 * 4)) & 15;
@@ -238,7 +286,9 @@ uint64_t Random::bits() {
   return z ^ (z >> 31);
 }
 
-double Random::uniform(double low, double high) { return low + static_cast<double>(bits() >> 11) * 0x1p-53 * (high - low); }
+double Random::uniform(double low, double high) {
+  return low + static_cast<double>(bits() >> 11) * 0x1p-53 * (high - low);
+}
 
 double Random::normal() {
   const double radius = std::sqrt(-2 * std::log(uniform(0x1p-60, 1)));

@@ -64,8 +64,8 @@ Result<ConstantPtr> random_contents(const TensorType& type, Random& random);
 /// The type in the text form.
 Result<TensorType> parse_type(std::string_view text);
 
-/// Where `got` is not `want` within the tolerance, as a sentence; empty if nowhere. Types are compared first, with '?' in
-/// `want` standing for any size. Without tolerance bits are compared, and NaN equals NaN.
+/// Where `got` is not `want` within the tolerance, as a sentence; empty if nowhere. Types are compared first, with '?'
+/// in `want` standing for any size. Without tolerance bits are compared, and NaN equals NaN.
 std::string difference(const CaseTensor& want, const TensorView& got, const Tolerance& tolerance);
 
 }  // namespace pinnace::testing

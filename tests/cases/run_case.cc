@@ -71,7 +71,8 @@ Result<std::vector<ReferenceOutput>> run_node_with(const RunFn& fn, const Node& 
   const NodeView view(node, op, originals.types, originals.data, declared);
   PINNACE_ASSIGN(const std::vector<TensorType> types, infer_node(view));
   for (size_t i = 0; i < types.size(); ++i) {
-    if (!types[i].concrete()) return view.error("memory: output ", i, " is ", to_string(types[i]), " with all inputs known");
+    if (!types[i].concrete())
+      return view.error("memory: output ", i, " is ", to_string(types[i]), " with all inputs known");
     const bool shared = i == 0 && options.in_place_input >= 0;
     PINNACE_ASSIGN(GuardedBytes memory,
                    GuardedBytes::of(shared ? 0 : static_cast<size_t>(types[i].bytes()), options.poison));
@@ -84,7 +85,8 @@ Result<std::vector<ReferenceOutput>> run_node_with(const RunFn& fn, const Node& 
     if (!in_memory[i].intact()) return invalid("memory: bytes around input ", i, " were written");
     if (!in[i].present() || static_cast<int>(i) == options.in_place_input) continue;
     const auto bytes = static_cast<size_t>(in[i].type->bytes());
-    if (bytes && std::memcmp(in[i].bytes, inputs[i].bytes, bytes) != 0) return invalid("memory: input ", i, " was written");
+    if (bytes && std::memcmp(in[i].bytes, inputs[i].bytes, bytes) != 0)
+      return invalid("memory: input ", i, " was written");
   }
   std::vector<ReferenceOutput> results;
   for (size_t i = 0; i < out.size(); ++i) {

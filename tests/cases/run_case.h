@@ -15,9 +15,9 @@ struct RunOptions {
   uint8_t poison = 0xAA;    ///< what outputs hold before the run
 };
 
-/// Runs `fn` once on a node, whose output types come from the shape rule, and gives the outputs. Every tensor lies between
-/// guard bytes. kInvalidArgument also where a guard was touched or an input (but the one shared) was written; such
-/// sentences begin with "memory:".
+/// Runs `fn` once on a node, whose output types come from the shape rule, and gives the outputs. Every tensor lies
+/// between guard bytes. kInvalidArgument also where a guard was touched or an input (but the one shared) was written;
+/// such sentences begin with "memory:".
 Result<std::vector<ReferenceOutput>> run_node_with(const RunFn& fn, const Node& node, const OpDef& op,
                                                    std::span<const TensorView> inputs,
                                                    std::span<const TensorType* const> declared,

@@ -1,0 +1,107 @@
+// Seeded inputs, a reference run, and the distance between two lists of results.
+#include "passes/compare_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "ops/element.h"
+
+namespace pinnace {
+namespace {
+
+/// Values of about unit size for floats; 0 and 1 for integers, which are indices or masks more often than numbers.
+void fill(const TensorView& t, std::mt19937_64& random) {
+  visit(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::normal_distribution<double> normal;
+    for (int64_t i = 0; i < t.elements(); ++i) {
+      if constexpr (is_float<T>) {
+        t.data<T>()[i] = narrow<T>(normal(random));
+      } else {
+        t.data<T>()[i] = static_cast<T>(random() & 1);
+      }
+    }
+  });
+}
+
+double distance(const ReferenceOutput& a, const ReferenceOutput& b) {
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  if (a.type.dtype != b.type.dtype || a.type.shape != b.type.shape) return kFar;
+  double largest = 0, difference = 0;
+  bool apart = false;
+  visit(a.type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* x = reinterpret_cast<const T*>(a.bytes.data());
+    const auto* y = reinterpret_cast<const T*>(b.bytes.data());
+    for (int64_t i = 0; i < a.type.elements(); ++i) {
+      const auto p = static_cast<double>(widen(x[i])), q = static_cast<double>(widen(y[i]));
+      if (!std::isfinite(p) || !std::isfinite(q)) {
+        apart |= !(p == q || (std::isnan(p) && std::isnan(q)));
+        continue;
+      }
+      largest = std::max(largest, std::fabs(p));
+      difference = std::max(difference, std::fabs(p - q));
+    }
+  });
+  if (apart) return kFar;
+  return difference == 0 ? 0 : difference / std::max(largest, std::numeric_limits<double>::min());
+}
+
+}  // namespace
+
+Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
+  std::mt19937_64 random(seed_);
+  std::vector<TensorType> types;
+  for (ValueId id : graph.inputs) {
+    TensorType type = graph.value(id).type;
+    for (Dim& d : type.shape) {
+      if (d.known()) continue;
+      int64_t size = 2;
+      if (d.symbol >= 0) {
+        const Symbol& s = graph.symbols[static_cast<size_t>(d.symbol)];
+        size = (std::clamp<int64_t>(2, s.min, s.max) + s.multiple_of - 1) / s.multiple_of * s.multiple_of;
+      }
+      d = size;
+    }
+    types.push_back(std::move(type));
+  }
+  std::vector<Buffer> buffers;
+  std::vector<TensorView> views;
+  for (const TensorType& type : types) {
+    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a seeded input"));
+    views.push_back({&type, bytes.data()});
+    buffers.push_back(std::move(bytes));
+    fill(views.back(), random);
+  }
+  std::vector<ConstantPtr> states;
+  for (const State& s : graph.states) states.push_back(s.initial);
+  PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_graph_reference(graph, views, &states, ops_));
+  for (size_t i = 0; i < states.size(); ++i) {
+    PINNACE_ASSIGN(Buffer copy, Buffer::allocate(states[i]->bytes(), "a state"));
+    std::copy_n(states[i]->data(), states[i]->bytes(), copy.data());
+    outputs.push_back({graph.value(graph.states[i].input).type, std::move(copy)});
+  }
+  return outputs;
+}
+
+Status CompareRuns::start(const Graph& graph) {
+  auto outputs = run(graph);
+  if (!outputs) {
+    return Status(Code::kVerification, str_cat("the model refuses seeded inputs, so passes cannot be checked: ",
+                                               outputs.status().message()));
+  }
+  before_ = std::move(*outputs);
+  return {};
+}
+
+Result<double> CompareRuns::error_of(const Graph& graph) {
+  PINNACE_ASSIGN(std::vector<ReferenceOutput> after, run(graph));
+  if (after.size() != before_.size()) return std::numeric_limits<double>::infinity();
+  double error = 0;
+  for (size_t i = 0; i < after.size(); ++i) error = std::max(error, distance(before_[i], after[i]));
+  return error;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,69 @@
+// constant_folding: a node whose inputs are all constant, or whose result does not depend on the inputs' contents (the shape of
+// a value of known shape), becomes a constant. Computed by reference code: more exact than at run time, bounded by one
+// rounding of each folded operator. Results much larger than their operands stay nodes, so that files do not swell.
+#include "passes/pass.h"
+
+namespace pinnace {
+namespace {
+
+/// A folded result may exceed its operands by this factor and this many bytes: weights that are transposed or cast are folded,
+/// expand and constant_of_shape to large sizes are not.
+constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
+
+Result<bool> fold(Graph& graph, const Node& node, const PassContext& context) {
+  const OpDef* op = context.ops.find(node.op);
+  if (!op || !op->reference || op->context) return false;
+  std::vector<TensorView> inputs;
+  std::vector<const TensorType*> declared;
+  int64_t in_bytes = 0, out_bytes = 0;
+  for (ValueId id : node.inputs) {
+    if (id == kNoValue) {
+      inputs.push_back({});
+      continue;
+    }
+    const Value& v = graph.value(id);
+    if (!v.constant) return false;
+    inputs.push_back({&v.type, const_cast<std::byte*>(v.constant->data())});
+    in_bytes += static_cast<int64_t>(v.constant->bytes());
+  }
+  for (ValueId id : node.outputs) {
+    declared.push_back(&graph.value(id).type);
+    out_bytes += std::max<int64_t>(0, graph.value(id).type.bytes());
+  }
+  if (out_bytes > kGrowth * in_bytes + kFreeBytes) return false;
+  PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_reference(node, *op, inputs, declared, context.ops));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Value& v = graph.value(node.outputs[i]);
+    v.type = std::move(outputs[i].type);
+    v.constant = Constant::of(std::move(outputs[i].bytes));
+  }
+  return true;
+}
+
+Result<int> run(Graph& graph, const PassContext& context) {
+  PINNACE_ASSIGN(const Inference found, infer(graph, {}, {}, context.ops));
+  std::vector<bool> dead(graph.nodes.size(), false);
+  int changes = 0;
+  for (size_t k = 0; k < graph.nodes.size(); ++k) {
+    const Node& node = *graph.nodes[k];
+    if (found.computed[k]) {
+      for (ValueId id : node.outputs) {
+        graph.value(id).type = found.types[id];
+        graph.value(id).constant = found.data[id];
+      }
+      dead[k] = true;
+    } else {
+      PINNACE_ASSIGN(dead[k], fold(graph, node, context));
+    }
+    changes += dead[k];
+  }
+  if (changes) graph.erase_nodes(dead);
+  return changes;
+}
+
+}  // namespace
+
+extern const PassDef constant_folding_pass;
+const PassDef constant_folding_pass{"constant_folding", "computes what does not depend on the inputs", 1e-6, run};
+
+}  // namespace pinnace

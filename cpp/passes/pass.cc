@@ -1,0 +1,90 @@
+// The driver of the passes: order, nested graphs, verification after each, and the comparison that check asks for.
+#include "passes/pass.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "passes/compare_runs.h"
+
+namespace pinnace {
+
+#define PASS(name) extern const PassDef name##_pass;
+#include "passes/passes.inc"
+#undef PASS
+
+std::span<const PassDef* const> all_passes() {
+  static constexpr const PassDef* kPasses[] = {
+#define PASS(name) &name##_pass,
+#include "passes/passes.inc"
+#undef PASS
+  };
+  return kPasses;
+}
+
+bool PassContext::keeps(const Graph& graph, ValueId id) const {
+  return std::find(keep.begin(), keep.end(), graph.value(id).name) != keep.end();
+}
+
+namespace {
+
+/// Runs a pass on the bodies of control flow, innermost first, then on the graph itself.
+Result<int> run_nested(const PassDef& pass, Graph& graph, const PassContext& context) {
+  int changes = 0;
+  for (const auto& node : graph.nodes) {
+    for (auto& [name, attr] : node->attrs) {
+      auto* body = std::get_if<GraphPtr>(&attr);
+      if (!body) continue;
+      PINNACE_ASSIGN(const int inside, run_nested(pass, **body, context));
+      changes += inside;
+    }
+  }
+  PINNACE_ASSIGN(const int own, pass.run(graph, context));
+  return changes + own;
+}
+
+/// The loop over the list ends when a round changes nothing; rewrites that undo each other would not end by themselves.
+constexpr int kRounds = 4;
+
+}  // namespace
+
+Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& context, const PassOptions& options) {
+  std::vector<PassResult> results;
+  const auto disabled = [&](std::string_view name) {
+    return std::any_of(options.disabled.begin(), options.disabled.end(),
+                       [&](const std::string& d) { return d == name || d == "all"; });
+  };
+  for (const PassDef* pass : all_passes()) results.push_back({pass, 0, 0, 0});
+  CompareRuns compare(context.ops, options.seed);
+  if (options.check) PINNACE_TRY(compare.start(graph));
+  for (int round = 0; round < kRounds; ++round) {
+    int changed = 0;
+    for (PassResult& result : results) {
+      const PassDef& pass = *result.pass;
+      if (disabled(pass.name)) continue;
+      const auto start = std::chrono::steady_clock::now();
+      auto changes = run_nested(pass, graph, context);
+      if (!changes) return changes.status().with_prefix(str_cat("pass ", pass.name, ": "));
+      result.milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      if (*changes == 0) continue;
+      result.changes += *changes;
+      // Typing passes report a change only the first time, so they do not keep the rounds going.
+      changed += *changes;
+      if (const Status broken = verify(graph); !broken.ok()) {
+        return Status(Code::kVerification, str_cat("pass ", pass.name, " broke the graph: ", broken.message()));
+      }
+      if (options.check) {
+        PINNACE_ASSIGN(const double error, compare.error_of(graph));
+        result.largest_error = std::max(result.largest_error, error);
+        if (!(error <= pass.bound)) {
+          return Status(Code::kVerification, str_cat("pass ", pass.name, " changed the result by ", error,
+                                                     " of its largest magnitude, its bound is ", pass.bound));
+        }
+        PINNACE_TRY(compare.start(graph));
+      }
+    }
+    if (changed == 0) break;
+  }
+  return results;
+}
+
+}  // namespace pinnace
