@@ -36,6 +36,7 @@ std::vector<KnownInt> partly_known(const NodeView& node) {
     }
     return sizes;
   }
+  if (op == "size" && node.input(0).concrete()) return {{true, node.input(0).elements(), -1}};
   if (op == "cast" || op == "identity" || op == "unsqueeze" || op == "squeeze" || op == "reshape") {
     return node.input_known(0).value_or(std::vector<KnownInt>{});
   }
@@ -75,6 +76,24 @@ std::vector<KnownInt> partly_known(const NodeView& node) {
     return {from->begin() + first, from->begin() + last};
   }
   return {};
+}
+
+/// The bytes of an i32 or i64 value of which every element is known, else null. Sizes of tensors become contents this
+/// way although the tensors' own contents are not known.
+Result<ConstantPtr> known_contents(const TensorType& type, std::span<const KnownInt> known) {
+  const bool wide = type.dtype == DType::kI64;
+  if (!type.concrete() || type.elements() != static_cast<int64_t>(known.size())) return ConstantPtr();
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a computed value"));
+  for (size_t i = 0; i < known.size(); ++i) {
+    const int64_t value = known[i].value;
+    if (!known[i].known || (!wide && value != static_cast<int32_t>(value))) return ConstantPtr();
+    if (wide) {
+      reinterpret_cast<int64_t*>(bytes.data())[i] = value;
+    } else {
+      reinterpret_cast<int32_t*>(bytes.data())[i] = static_cast<int32_t>(value);
+    }
+  }
+  return Constant::of(std::move(bytes));
 }
 
 Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
@@ -120,8 +139,11 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     }
     PINNACE_TRY(op->reference(view, in, out));
     for (size_t i = 0; i < outputs.size(); ++i) state.data[node.outputs[i]] = Constant::of(std::move(buffers[i]));
-  } else if (outputs[0].rank() <= 1) {
-    state.known[node.outputs[0]] = partly_known(view);
+  } else if (outputs.size() == 1 && outputs[0].rank() <= 1 &&
+             (outputs[0].dtype == DType::kI64 || outputs[0].dtype == DType::kI32)) {
+    std::vector<KnownInt> known = partly_known(view);
+    PINNACE_ASSIGN(state.data[node.outputs[0]], known_contents(outputs[0], known));
+    state.known[node.outputs[0]] = std::move(known);
   }
   for (size_t i = 0; i < outputs.size(); ++i) state.types[node.outputs[i]] = std::move(outputs[i]);
   return {};

@@ -1,0 +1,46 @@
+// Cases of grid_sample: modes, paddings, corners, dimensions.
+#include "cases/case.h"
+
+namespace pinnace::testing {
+constexpr Case kCases[] = {
+    {.inputs = "f32[1,1,2,2]{1,2,3,4};f32[1,1,3,2]{-0.5,-0.5,0,0,1,1}", .expect = "f32[1,1,1,3]{1,2.5,1}",
+     .why = "linear, zeros"},
+    {.inputs = "f32[1,1,2,2]{1,2,3,4};f32[1,1,3,2]{-1,-1,0,0,1,1}", .attributes = "align_corners=1",
+     .expect = "f32[1,1,1,3]{1,2.5,4}", .why = "corners"},
+    {.inputs = "f32[1,1,2,2]{1,2,3,4};f32[1,1,2,2]{1,1,9,-9}", .attributes = "padding_mode=\"border\"",
+     .expect = "f32[1,1,1,2]{4,2}", .why = "border"},
+    {.inputs = "f32[1,1,1,3]{1,2,3};f32[1,1,2,2]{1.5,0,-1.5,0}",
+     .attributes = "padding_mode=\"reflection\", align_corners=1", .expect = "f32[1,1,1,2]{2.5,1.5}",
+     .why = "reflection"},
+    {.inputs = "f32[1,1,1,3]{1,2,3};f32[1,1,3,2]{0.4,0,-0.9,0,9,0}", .attributes = "mode=\"nearest\"",
+     .expect = "f32[1,1,1,3]{3,1,0}", .why = "nearest"},
+    {.inputs = "f32[1,1,1,2]{1,2};f32[1,1,1,2]{0,0}", .attributes = "mode=\"nearest\"", .expect = "f32[1,1,1,1]{1}",
+     .why = "half to even"},
+    {.inputs = "f32[1,1,2,2]{1,2,3,4};f32[1,1,2,2]{nan,0,inf,0}", .expect = "f32[1,1,1,2]{0,0}",
+     .why = "not finite: outside"},
+    {.inputs = "f32[1,1,2,2]{1,2,3,4};f32[1,1,1,2]{nan,nan}", .attributes = "padding_mode=\"border\"",
+     .expect = "f32[1,1,1,1]{1}", .why = "NaN: the first element"},
+    {.inputs = "f32[2,3,5,6];f32[2,4,3,2] in -1.2..1.2", .attributes = "mode=\"cubic\"", .tolerance = {.rel = 1e-5f},
+     .why = "cubic"},
+    {.inputs = "f32[2,3,5,6];f32[2,4,3,2] in -1.2..1.2", .attributes = "mode=\"cubic\", padding_mode=\"reflection\"",
+     .tolerance = {.rel = 1e-5f}, .why = "cubic, reflection"},
+    {.inputs = "f32[1,2,3,4,5];f32[1,2,2,2,3] in -1.2..1.2", .expect = "type f32[1,2,2,2,2]",
+     .tolerance = {.rel = 1e-5f}, .why = "three dimensions"},
+    {.inputs = "f32[1,2,7];f32[1,5,1] in -1..1", .expect = "type f32[1,2,5]", .tolerance = {.rel = 1e-5f},
+     .why = "one dimension"},
+    {.inputs = "f16[1,1,3,3];f16[1,2,2,2] in -1..1", .why = "half"},
+    {.inputs = "f32[1,1,1,1]{3};f32[1,1,1,2]{5,-7}", .attributes = "padding_mode=\"reflection\", align_corners=1",
+     .expect = "f32[1,1,1,1]{3}", .why = "one element"},
+    {.inputs = "f32[0,1,2,2];f32[0,1,1,2]", .expect = "f32[0,1,1,1]{}", .why = "no images"},
+    {.inputs = "f32[1,1,2,2];f32[1,0,3,2]", .expect = "f32[1,1,0,3]{}", .why = "no places"},
+    {.inputs = "f32[1,0,2,2];f32[1,1,1,2]", .expect = "f32[1,0,1,1]{}", .why = "no channels"},
+    {.inputs = "f32[1,1,0,2];f32[1,1,1,2]", .expect = "error nothing to sample", .why = "empty image"},
+    {.inputs = "f32[1,1,2,2];f32[1,1,1,3]", .expect = "error must be 2", .why = "grid"},
+    {.inputs = "f32[2,1,2,2];f32[1,1,1,2]", .expect = "error first size", .why = "batch"},
+    {.inputs = "f32[1,1,2,2];f32[1,1,1,2]", .attributes = "mode=\"bilinear\"", .expect = "error must be linear",
+     .why = "mode"},
+    {.inputs = "f32[1,1,2,2];f32[1,1,1,2]", .attributes = "padding_mode=\"wrap\"", .expect = "error must be zeros",
+     .why = "padding"},
+};
+PINNACE_CASES(grid_sample, kCases)
+}  // namespace pinnace::testing
