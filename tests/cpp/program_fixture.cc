@@ -39,7 +39,7 @@ std::vector<std::string> TemporaryFolder::names() const {
   return all;
 }
 
-Graph sample_graph() {
+Graph program_graph() {
   Graph g;
   g.name = "sample";
   g.symbols = {{"batch", 2, 16, 2}, {"time", 0, Symbol::kUnbounded, 1}};
@@ -82,7 +82,7 @@ std::vector<std::byte> sample_bytes() {
   const std::string packed = "packed weights", more = "other bytes, longer than sixty-four, so that they end behind one line";
   const Payload payloads[] = {{"vulkan", "pipelines", std::as_bytes(std::span(more))},
                               {"cpu:avx2", "gemm", std::as_bytes(std::span(packed))}};
-  auto bytes = write_program(sample_graph(), {{"source", "net.pt2"}, {"producer", "pinnace"}}, payloads);
+  auto bytes = write_program(program_graph(), {{"source", "net.pt2"}, {"producer", "pinnace"}}, payloads);
   EXPECT_TRUE(bytes.ok()) << bytes.status().message();
   return to_vector(*bytes);
 }

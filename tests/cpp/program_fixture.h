@@ -27,7 +27,7 @@ class TemporaryFolder {
 };
 
 /// Symbols, quantisation per tensor and per axis, bounds, equal constants, a bool one, a state, sources.
-Graph sample_graph();
+Graph program_graph();
 /// The sample with metadata and two payloads, as write_program makes it.
 std::vector<std::byte> sample_bytes();
 

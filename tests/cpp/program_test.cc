@@ -78,7 +78,7 @@ Graph attribute_graph() {
 
 TEST(Program, HoldsWhatWasWritten) {
   const Program program = load(sample_bytes());
-  EXPECT_EQ(print(program.data().graph), print(sample_graph()));
+  EXPECT_EQ(print(program.data().graph), print(program_graph()));
   ASSERT_EQ(program.inputs().size(), 2u);
   EXPECT_EQ(program.inputs()[0].name, "x");
   EXPECT_EQ(to_string(program.inputs()[0].type, program.symbols()), "f32[batch,4]");
@@ -135,7 +135,7 @@ TEST(Program, KeepsEveryKindOfAttributeAndNesting) {
 }
 
 TEST(Program, BytesAreAFunctionOfTheContents) {
-  for (const Graph& g : {sample_graph(), attribute_graph()}) {
+  for (const Graph& g : {program_graph(), attribute_graph()}) {
     const Buffer once = write(g, {{"b", "2"}, {"a", "1"}}), again = write(g.clone(), {{"a", "0"}, {"a", "1"}, {"b", "2"}});
     ASSERT_EQ(text_of({once.data(), once.size()}), text_of({again.data(), again.size()}));
     const Program read = load({once.data(), once.size()});
@@ -230,19 +230,19 @@ TEST(Program, WithMetadataChangesNothingElse) {
 }
 
 TEST(Program, WriterRefusesWhatTheReaderWould) {
-  Graph g = sample_graph();
+  Graph g = program_graph();
   g.values[1].name = "\xc3(";
   auto refused = write_program(g, {}, {});
   EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
   EXPECT_EQ(refused.status().rule(), "F-20");
-  Graph h = sample_graph();
+  Graph h = program_graph();
   for (Value& v : h.values) {
     if (v.name == "flags") v.constant = *Constant::copy_of("\1\2\1", 3);
   }
   EXPECT_EQ(write_program(h, {}, {}).status().rule(), "F-33");
   const Payload twice[] = {{"cpu", "k", {}}, {"cpu", "k", {}}};
-  EXPECT_EQ(write_program(sample_graph(), {}, twice).status().rule(), "F-46");
-  Graph broken = sample_graph();
+  EXPECT_EQ(write_program(program_graph(), {}, twice).status().rule(), "F-46");
+  Graph broken = program_graph();
   broken.outputs[0] = 99;
   EXPECT_EQ(write_program(broken, {}, {}).status().code(), Code::kInvalidArgument);
 }
@@ -356,7 +356,7 @@ Result<std::shared_ptr<const ProgramData>> read_with(const Buffer& bytes, const 
 }
 
 TEST(ProgramVersions, OlderOperatorsAreUpgradedStepByStep) {
-  const Buffer bytes = write(sample_graph());
+  const Buffer bytes = write(program_graph());
   const NewerRelu newer;
   const Upgrade steps[] = {
       {"relu", 1, [](Graph&, Node& n) { n.source.module += "+2"; return Status(); }},
@@ -374,7 +374,7 @@ TEST(ProgramVersions, OlderOperatorsAreUpgradedStepByStep) {
 }
 
 TEST(ProgramVersions, BrokenUpgradesAreNotTrusted) {
-  const Buffer bytes = write(sample_graph());
+  const Buffer bytes = write(program_graph());
   const NewerRelu newer;
   const Upgrade steps[] = {{"relu", 1, [](Graph&, Node& n) { n.inputs[0] = 999; return Status(); }},
                            {"relu", 2, [](Graph&, Node&) { return Status(); }}};
@@ -382,7 +382,7 @@ TEST(ProgramVersions, BrokenUpgradesAreNotTrusted) {
 }
 
 TEST(ProgramVersions, NewerOperatorsAreRefusedByName) {
-  Graph g = sample_graph();
+  Graph g = program_graph();
   g.nodes[2]->version = 2;
   const Buffer bytes = write(g);
   const auto read = read_with(bytes, {});
@@ -422,7 +422,7 @@ TEST(ProgramDiff, EqualProgramsHaveNone) {
 }
 
 TEST(ProgramDiff, NamesEachDifference) {
-  Graph g = sample_graph();
+  Graph g = program_graph();
   g.nodes[1]->inputs[1] = g.nodes[0]->inputs[0];
   g.nodes[4]->set_attr("allowzero", int64_t(0));
   g.symbols[0].max = 32;
@@ -434,7 +434,7 @@ TEST(ProgramDiff, NamesEachDifference) {
   g.outputs.pop_back();
   g.output_names.pop_back();
   g.compact();
-  const auto lines = diff(program_of(sample_graph(), {{"k", "1"}}), program_of(g, {{"k", "2"}, {"l", "3"}}));
+  const auto lines = diff(program_of(program_graph(), {{"k", "1"}}), program_of(g, {{"k", "2"}, {"l", "3"}}));
   const auto has = [&](std::string_view text) {
     for (const std::string& line : lines) {
       if (line.find(text) != std::string::npos) return true;
