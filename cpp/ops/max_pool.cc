@@ -1,7 +1,7 @@
 // max_pool: y[n, c, o] = the largest x[n, c, o * stride + k * dilation - pad] over the window's k inside x.
 //   x        [N, C, spatial...]  1 to 3 spatial dimensions; floats, i8, u8; quantised per tensor
 //   kernel_shape ints, required; auto_pad, pads, strides, dilations: see window.h; ceil_mode int, default 0
-//   storage_order int, 0 only: indices are row-major
+//   storage_order int, default 0; indices are row-major, so it must be 0 where they are wanted
 //   y        [N, C, out...]      as x, quantisation included
 //   indices  [N, C, out...]      optional, i64: where y was found, counted through all of x; the first of equals
 // ceil_mode rounds sizes up, less a last window that would start in the trailing padding. NaN wins, the last one's
@@ -15,8 +15,9 @@ namespace pinnace {
 namespace {
 Status max_pool_types(const NodeView& node, std::span<TensorType> out) {
   const TensorType& x = node.input(0);
-  if (node.attr_int("storage_order") != 0)
-    return node.error("storage_order is ", node.attr_int("storage_order"), "; only 0, row-major, is taken");
+  if (out.size() > 1 && node.attr_int("storage_order") != 0) {
+    return node.error("storage_order is ", node.attr_int("storage_order"), "; indices are row-major, 0");
+  }
   const auto declared = node.output_quantization(0);
   if (declared && (!x.quantized() || !(*declared == *x.quantization))) {
     return node.error("the output's declared quantisation differs from that of x ", to_string(x), ", which is kept");
