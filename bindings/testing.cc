@@ -26,11 +26,41 @@ py::list run_onnx(const std::string& path, const py::sequence& arrays) {
   for (const OwnedTensor& output : check(run())) results.append(array_of(output.type, output.bytes));
   return results;
 }
+
+py::list run_model(const std::string& path, const py::sequence& steps) {
+  std::vector<BorrowedArray> borrowed;
+  std::vector<std::vector<Tensor>> inputs;
+  for (const py::handle step : steps) {
+    std::vector<Tensor> tensors;
+    for (const py::handle array : py::cast<py::sequence>(step)) {
+      borrowed.push_back(borrow_array(array, "input " + std::to_string(tensors.size())));
+      tensors.push_back(borrowed.back().tensor);
+    }
+    inputs.push_back(std::move(tensors));
+  }
+  const auto run = [&] {
+    py::gil_scoped_release release;
+    return run_model_reference(path, inputs);
+  };
+  py::list results;
+  for (const std::vector<OwnedTensor>& outputs : check(run())) {
+    py::list arrays;
+    for (const OwnedTensor& output : outputs) arrays.append(array_of(output.type, output.bytes));
+    results.append(arrays);
+  }
+  return results;
+}
 }  // namespace
 
 void add_testing(py::module_& module) {
   module.def("run_onnx_reference", run_onnx, py::arg("path"), py::arg("inputs"),
              "Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.");
+  module.def("run_model_reference", run_model, py::arg("path"), py::arg("steps"),
+             "Imports a .pt2 or ONNX model and runs it by reference code once per step, a list of arrays in the order of its "
+             "inputs; states are kept from step to step. Returns one list of arrays per step. For tests.");
+  module.def(
+      "import_model_text", [](const std::string& path) { return check(import_model_text(path)); }, py::arg("path"),
+      "Imports a .pt2 or ONNX model and gives its graph's text form. For tests.");
   module.def(
       "import_onnx_text", [](const std::string& path) { return check(import_onnx_text(path)); }, py::arg("path"),
       "Imports an ONNX model and gives its graph's text form. For tests.");

@@ -1,7 +1,7 @@
 // Import and reference run in one call, for tests of the importers alone.
 #include <pinnace/testing.h>
 
-#include <cstring>
+#include <cstdio>
 
 #include "import/import.h"
 #include "ops/infer.h"
@@ -21,6 +21,41 @@ Status check_input(const Graph& graph, size_t index, const Tensor& tensor) {
   }
   return {};
 }
+
+/// A zip archive is torch's, anything else is taken for ONNX.
+Result<Imported> import_any(const std::string& path) {
+  char head[2] = {};
+  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+    if (std::fread(head, 1, sizeof head, file) != sizeof head) head[0] = 0;
+    std::fclose(file);
+  }
+  return head[0] == 'P' && head[1] == 'K' ? import_torch(path, {}) : import_onnx(path, {});
+}
+
+Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph, std::span<const std::vector<Tensor>> steps) {
+  std::vector<ConstantPtr> states;
+  for (const State& state : graph.states) states.push_back(state.initial);
+  std::vector<std::vector<OwnedTensor>> all;
+  for (const std::vector<Tensor>& inputs : steps) {
+    if (inputs.size() != graph.inputs.size()) {
+      return invalid("the model takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
+    }
+    std::vector<TensorView> views;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      PINNACE_TRY(check_input(graph, i, inputs[i]));
+      views.push_back({&inputs[i].type, static_cast<std::byte*>(inputs[i].memory.host)});
+    }
+    PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_graph_reference(graph, views, &states));
+    std::vector<OwnedTensor> owned;
+    for (ReferenceOutput& output : outputs) {
+      OwnedTensor tensor{std::move(output.type), {}};
+      tensor.bytes.assign(output.bytes.data(), output.bytes.data() + output.bytes.size());
+      owned.push_back(std::move(tensor));
+    }
+    all.push_back(std::move(owned));
+  }
+  return all;
+}
 }  // namespace
 
 Result<std::string> import_onnx_text(const std::string& path) {
@@ -28,25 +63,22 @@ Result<std::string> import_onnx_text(const std::string& path) {
   return print(imported.graph, 64);
 }
 
+Result<std::string> import_model_text(const std::string& path) {
+  PINNACE_ASSIGN(const Imported imported, import_any(path));
+  return print(imported.graph, 64);
+}
+
+Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::string& path,
+                                                                  std::span<const std::vector<Tensor>> steps) {
+  PINNACE_ASSIGN(const Imported imported, import_any(path));
+  return run_steps(imported.graph, steps);
+}
+
 Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs) {
   PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
-  const Graph& graph = imported.graph;
-  if (inputs.size() != graph.inputs.size()) {
-    return invalid("the model takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
-  }
-  std::vector<TensorView> views;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    PINNACE_TRY(check_input(graph, i, inputs[i]));
-    views.push_back({&inputs[i].type, static_cast<std::byte*>(inputs[i].memory.host)});
-  }
-  PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_graph_reference(graph, views));
-  std::vector<OwnedTensor> owned;
-  for (ReferenceOutput& output : outputs) {
-    OwnedTensor tensor{std::move(output.type), {}};
-    tensor.bytes.assign(output.bytes.data(), output.bytes.data() + output.bytes.size());
-    owned.push_back(std::move(tensor));
-  }
-  return owned;
+  const std::vector<Tensor> step(inputs.begin(), inputs.end());
+  PINNACE_ASSIGN(std::vector<std::vector<OwnedTensor>> outputs, run_steps(imported.graph, {&step, 1}));
+  return std::move(outputs[0]);
 }
 
 }  // namespace pinnace

@@ -141,6 +141,8 @@ TEST(Text, RefusesEachMistake) {
       {"= op@0 ()", "expected a version"},
       {"= op() at \"f\":-1", "expected a line"},
       {"input %x : i8[1]{scale 1}", "expected ','"},
+      {"const %x : i8[2]{scales [1], zeros []} = {1}", "expected ','"},
+      {"const %x : i8[1]{scales [1], zeros []} = {1,2}", "after 1 elements of i8[1]{1 scales, axis -1}"},
       {"input %x : i8[1]{zero 1}", "expected 'scales'"},
       {"input %1 : f32[]", "% must be followed by a name or a string"},
       {"output \"y\" \"\\q\"", "a backslash must be followed by"},
@@ -247,6 +249,7 @@ TEST(Text, PrintsGraphsThatDoNotVerify) {
   g.add_node("op", 1, "n", {5}, {-3})->set_attr("b", GraphPtr());
   g.outputs = {99};
   g.states.push_back({"s", -5, 12, nullptr});
+  g.add_constant("c", {static_cast<DType>(15), {1}, nullptr}, *Constant::copy_of("x", 1));
   EXPECT_NE(print(g).find("%<99>"), std::string::npos);
   EXPECT_FALSE(parse(print(g)).ok());
 }

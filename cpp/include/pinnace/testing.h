@@ -8,7 +8,20 @@
 
 #include <pinnace/operators.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
+
+/// Imports a model, .pt2 (a zip archive) or else ONNX, and gives the graph's text form, constants over 64 bytes as a hash.
+/// Errors as Model::load.
+Result<std::string> import_model_text(const std::string& path);
+
+/// Imports a model, .pt2 or else ONNX, and runs it by reference code, as it was imported, once per entry of `steps`; states
+/// are kept from step to step.
+///
+/// steps    each: the inputs in the model's order, dense. Checked against the declared types.
+/// Returns  the outputs of each step in order. Errors as Model::load and, for inputs that do not fit, kInvalidArgument.
+Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::string& path,
+                                                                  std::span<const std::vector<Tensor>> steps);
 
 /// Imports an ONNX model and gives the graph's text form, constants over 64 bytes as a hash. Errors as Model::load.
 Result<std::string> import_onnx_text(const std::string& path);
@@ -20,3 +33,4 @@ Result<std::string> import_onnx_text(const std::string& path);
 Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs);
 
 }  // namespace pinnace
+#pragma GCC visibility pop
