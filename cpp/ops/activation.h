@@ -1,5 +1,5 @@
-// The activation that conv, conv_transpose, gemm, mat_mul and add may carry, so that a kernel applies it to a result that
-// is still in a register. Parsed once per node; applied by reference code in double and by kernels in float.
+// The activation that conv, conv_transpose, gemm, mat_mul and add may carry, so that a kernel applies it to a result
+// that is still in a register. Parsed once per node; applied by reference code in double and by kernels in float.
 #pragma once
 
 #include <optional>
@@ -53,13 +53,13 @@ inline constexpr AttrDef kActivationParamsAttr = floats_attr("activation_params"
 /// Reads both attributes. kInvalidArgument: the name is unknown, the number of parameters is wrong, or one is NaN.
 Result<Activation> parse_activation(const NodeView& node);
 
-/// For shape rules: parse_activation, and that results of type `y` can take it: floats any; quantised 8-bit integers none,
-/// relu and clip; plain integers none.
+/// For shape rules: parse_activation, and that results of type `y` can take it: floats any; quantised 8-bit integers
+/// none, relu and clip; plain integers none.
 Status check_activation(const NodeView& node, const TensorType& y);
 
-/// Quantised results: the stored integer q becomes min(max(q, range.min), range.max). Without activation that is the range
-/// of y's element type; relu raises min to the zero point; clip to those of quantize(min) and quantize(max).
-/// `y` is quantised per tensor, `activation` satisfies is_clamp().
+/// Quantised results: the stored integer q becomes min(max(q, range.min), range.max). Without activation that is the
+/// range of y's element type; relu raises min to the zero point; clip to those of quantize(min) and quantize(max). `y`
+/// is quantised per tensor, `activation` satisfies is_clamp().
 IntRange activation_range(const Activation& activation, const TensorType& y);
 
 }  // namespace pinnace

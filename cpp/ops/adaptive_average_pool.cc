@@ -28,7 +28,8 @@ Result<TensorType> adaptive_average_pool_type(const NodeView& node) {
   return y;
 }
 
-Status adaptive_average_pool_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status adaptive_average_pool_reference(const NodeView&, std::span<const TensorView> in,
+                                       std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   std::array<int64_t, 3> from{1, 1, 1}, to{1, 1, 1};
   for (int i = 2; i < x.rank(); ++i) {
@@ -49,7 +50,8 @@ Status adaptive_average_pool_reference(const NodeView&, std::span<const TensorVi
           int64_t count = 0;
           for (int64_t z = begin(0, oz); z < end(0, oz); ++z) {
             for (int64_t i = begin(1, oy); i < end(1, oy); ++i) {
-              for (int64_t k = begin(2, ox); k < end(2, ox); ++k, ++count) sum += plane[(z * from[1] + i) * from[2] + k];
+              for (int64_t k = begin(2, ox); k < end(2, ox); ++k, ++count)
+                sum += plane[(z * from[1] + i) * from[2] + k];
             }
           }
           store_mean(x, y, at++, sum, static_cast<double>(count));

@@ -2,8 +2,8 @@
 //   a, b  [...]  numbers, the same type; or quantised i8 | u8
 //   activation, activation_params: see activation.h; floats any, quantised relu and clip
 //   z     the broadcast shape; quantised: declared scale and zero point
-// Integers wrap. Floats: sum and activation in double, rounded once. Quantised: float32(a) + float32(b), quantised, then
-// clamped to activation_range. Source: ONNX Add, opset 14; the activation is an addition.
+// Integers wrap. Floats: sum and activation in double, rounded once. Quantised: float32(a) + float32(b), quantised,
+// then clamped to activation_range. Source: ONNX Add, opset 14; the activation is an addition.
 #include <algorithm>
 
 #include "ops/activation.h"
@@ -25,8 +25,8 @@ Status add_reference(const NodeView& node, std::span<const TensorView> in, std::
     loop.add_broadcast(b.type->shape);
     const IntRange range = activation_range(activation, *z.type);
     loop.run([&](int64_t i, const int64_t* at) {
-      const float sum = dequantize(load_int(a, at[0]), scale_zero(*a.type)) +
-                        dequantize(load_int(b, at[1]), scale_zero(*b.type));
+      const float sum =
+          dequantize(load_int(a, at[0]), scale_zero(*a.type)) + dequantize(load_int(b, at[1]), scale_zero(*b.type));
       const int32_t q = quantize(sum, scale_zero(*z.type), int_range(z.dtype()));
       store_int(z, i, std::min(std::max(q, range.min), range.max));
     });

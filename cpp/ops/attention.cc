@@ -2,17 +2,18 @@
 //   q  [B, Hq, Sq, E], or [B, Sq, Hq * E] with q_num_heads    floats
 //   k  [B, Hk, Sk, E], or [B, Sk, Hk * E] with kv_num_heads   as q; Hk divides Hq
 //   v  [B, Hk, Sk, F], or [B, Sk, Hk * F]                     floats
-//   attn_mask  broadcasts to [B, Hq, Sq, S], optional: bool, true takes part; or floats, added. A last dimension shorter than S
+//   attn_mask  broadcasts to [B, Hq, Sq, S], optional: bool, true takes part; or floats, added. A last dimension
+//   shorter than S
 //              is filled up with "takes no part". S = P + Sk.
 //   past_key [B, Hk, P, E], past_value [B, Hk, P, F]  optional, together: stand before k and v
 //   nonpad_kv_seqlen [B]  optional, i64, in [0, Sk], not beside past_key: keys from there on take no part
-//   scale float, default 0, which is 1 / sqrt(E); softcap float, default 0 (none): s becomes softcap * tanh(s / softcap)
-//   is_causal int, default 0: query i sees key j where j <= i + offset; left_window_size, right_window_size ints, default -1
-//   (none): where i + offset - left <= j <= i + offset + right. offset is P, or nonpad_kv_seqlen - Sq, or 0.
-//   q_num_heads, kv_num_heads ints: required for rank 3; softmax_precision string, default "": has no effect
-//   qk_matmul_output_mode int, default 0: what output 3 is: scaled scores 0, after softcap 1, after bias 2, probabilities 3
-//   y  as q with F for E                        present_key, present_value [B, Hk, S, E], [B, Hk, S, F], optional
-//   qk_matmul_output [B, Hq, Sq, S], optional, as q
+//   scale float, default 0, which is 1 / sqrt(E); softcap float, default 0 (none): s becomes softcap * tanh(s /
+//   softcap) is_causal int, default 0: query i sees key j where j <= i + offset; left_window_size, right_window_size
+//   ints, default -1 (none): where i + offset - left <= j <= i + offset + right. offset is P, or nonpad_kv_seqlen - Sq,
+//   or 0. q_num_heads, kv_num_heads ints: required for rank 3; softmax_precision string, default "": has no effect
+//   qk_matmul_output_mode int, default 0: what output 3 is: scaled scores 0, after softcap 1, after bias 2,
+//   probabilities 3 y  as q with F for E                        present_key, present_value [B, Hk, S, E], [B, Hk, S,
+//   F], optional qk_matmul_output [B, Hq, Sq, S], optional, as q
 // In double throughout, outputs rounded once. A query that sees no key gives zeros. Source: ONNX Attention, opset 25.
 #include <algorithm>
 #include <cmath>
@@ -30,7 +31,8 @@ struct Sizes {
 Result<Sizes> sizes_of(const NodeView& node) {
   const TensorType &q = node.input(0), &k = node.input(1), &v = node.input(2);
   if ((q.rank() != 3 && q.rank() != 4) || k.rank() != q.rank() || v.rank() != q.rank()) {
-    return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v), " must all have rank 3 or all rank 4");
+    return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v),
+                      " must all have rank 3 or all rank 4");
   }
   Sizes s;
   s.flat = q.rank() == 3;
@@ -38,11 +40,13 @@ Result<Sizes> sizes_of(const NodeView& node) {
   Dim Ek, Hv, Bk = k.shape[0], Bv = v.shape[0], Sv;
   s.B = q.shape[0];
   if (s.flat) {
-    if (q_heads < 1 || kv_heads < 1) return node.error("rank 3 needs q_num_heads and kv_num_heads, has ", q_heads, " and ", kv_heads);
+    if (q_heads < 1 || kv_heads < 1)
+      return node.error("rank 3 needs q_num_heads and kv_num_heads, has ", q_heads, " and ", kv_heads);
     const auto split = [](Dim d, int64_t heads) { return d.known() ? Dim(d.size / heads) : Dim(); };
     if ((q.shape[2].known() && q.shape[2].size % q_heads) || (k.shape[2].known() && k.shape[2].size % kv_heads) ||
         (v.shape[2].known() && v.shape[2].size % kv_heads)) {
-      return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v), " do not divide into ", q_heads, " and ", kv_heads, " heads");
+      return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v), " do not divide into ", q_heads,
+                        " and ", kv_heads, " heads");
     }
     s.Hq = q_heads, s.Hk = Hv = kv_heads;
     s.Sq = q.shape[1], s.Sk = k.shape[1], Sv = v.shape[1];
@@ -52,7 +56,8 @@ Result<Sizes> sizes_of(const NodeView& node) {
     s.Sq = q.shape[2], s.Sk = k.shape[2], Sv = v.shape[2];
     s.E = q.shape[3], Ek = k.shape[3], s.F = v.shape[3];
     if ((q_heads && differ(s.Hq, q_heads)) || (kv_heads && differ(s.Hk, kv_heads))) {
-      return node.error("q_num_heads ", q_heads, " and kv_num_heads ", kv_heads, " are not those of q ", to_string(q), " and k ", to_string(k));
+      return node.error("q_num_heads ", q_heads, " and kv_num_heads ", kv_heads, " are not those of q ", to_string(q),
+                        " and k ", to_string(k));
     }
   }
   if (differ(s.B, Bk) || differ(s.B, Bv) || differ(s.Hk, Hv) || differ(s.Sk, Sv) || differ(s.E, Ek)) {
@@ -68,13 +73,16 @@ Result<Sizes> sizes_of(const NodeView& node) {
     const Shape key = {s.B, s.Hk, Dim(), s.E}, value = {s.B, s.Hk, pk.rank() == 4 ? pk.shape[2] : Dim(), s.F};
     bool fits = pk.rank() == 4 && pv.rank() == 4;
     for (size_t i = 0; fits && i < 4; ++i) fits = !differ(pk.shape[i], key[i]) && !differ(pv.shape[i], value[i]);
-    if (!fits) return node.error("past_key ", to_string(pk), " or past_value ", to_string(pv), " does not fit k ", to_string(k), " and v ", to_string(v));
+    if (!fits)
+      return node.error("past_key ", to_string(pk), " or past_value ", to_string(pv), " does not fit k ", to_string(k),
+                        " and v ", to_string(v));
     s.P = pk.shape[2];
   }
   s.S = s.P.known() && s.P.size == 0 ? s.Sk : s.P.known() && s.Sk.known() ? Dim(s.P.size + s.Sk.size) : Dim();
   if (node.has_input(6)) {
     const TensorType& lengths = node.input(6);
-    if (lengths.rank() != 1 || differ(lengths.shape[0], s.B)) return node.error("nonpad_kv_seqlen ", to_string(lengths), " must have one element per batch");
+    if (lengths.rank() != 1 || differ(lengths.shape[0], s.B))
+      return node.error("nonpad_kv_seqlen ", to_string(lengths), " must have one element per batch");
   }
   return s;
 }
@@ -85,9 +93,11 @@ Status attention_types(const NodeView& node, std::span<TensorType> out) {
   const int64_t mode = node.attr_int("qk_matmul_output_mode");
   if (mode < 0 || mode > 3) return node.error("qk_matmul_output_mode is ", mode, ", must be 0 to 3");
   if (node.attr_int("left_window_size") < -1 || node.attr_int("right_window_size") < -1) {
-    return node.error("window sizes ", node.attr_int("left_window_size"), " and ", node.attr_int("right_window_size"), " must be -1 or more");
+    return node.error("window sizes ", node.attr_int("left_window_size"), " and ", node.attr_int("right_window_size"),
+                      " must be -1 or more");
   }
-  if (!(node.attr_float("softcap") >= 0)) return node.error("softcap is ", node.attr_float("softcap"), ", must be 0 or more");
+  if (!(node.attr_float("softcap") >= 0))
+    return node.error("softcap is ", node.attr_float("softcap"), ", must be 0 or more");
   if (node.has_input(3)) {
     const TensorType& mask = node.input(3);
     Shape lead = mask.shape;
@@ -97,7 +107,9 @@ Status attention_types(const NodeView& node, std::span<TensorType> out) {
       lead.pop_back();
       fits &= broadcasts_to(lead, {s.B, s.Hq, s.Sq});
     }
-    if (!fits) return node.error("attn_mask ", to_string(mask), " does not broadcast to ", to_string({mask.dtype, {s.B, s.Hq, s.Sq, s.S}, nullptr}));
+    if (!fits)
+      return node.error("attn_mask ", to_string(mask), " does not broadcast to ",
+                        to_string({mask.dtype, {s.B, s.Hq, s.Sq, s.S}, nullptr}));
   }
   const Dim width = s.Hq.known() && s.F.known() ? Dim(s.Hq.size * s.F.size) : Dim();
   out[0] = {q.dtype, s.flat ? Shape{s.B, s.Sq, width} : Shape{s.B, s.Hq, s.Sq, s.F}, nullptr};
@@ -108,8 +120,8 @@ Status attention_types(const NodeView& node, std::span<TensorType> out) {
 }
 
 /// The rows of head (b, h): those of `past`, then those of t, [S, width] in double.
-void load_head(const TensorView& past, const TensorView& t, bool flat, int64_t b, int64_t h, int64_t heads, int64_t P, int64_t rows,
-               int64_t width, double* to) {
+void load_head(const TensorView& past, const TensorView& t, bool flat, int64_t b, int64_t h, int64_t heads, int64_t P,
+               int64_t rows, int64_t width, double* to) {
   if (P) load_line(past, (b * heads + h) * P * width, 1, P * width, to);
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t first = flat ? ((b * rows + i) * heads + h) * width : ((b * heads + h) * rows + i) * width;
@@ -119,7 +131,8 @@ void load_head(const TensorView& past, const TensorView& t, bool flat, int64_t b
 
 Status attention_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Sizes sizes, sizes_of(node));
-  const int64_t B = sizes.B.size, Hq = sizes.Hq.size, Hk = sizes.Hk.size, Sq = sizes.Sq.size, Sk = sizes.Sk.size, E = sizes.E.size;
+  const int64_t B = sizes.B.size, Hq = sizes.Hq.size, Hk = sizes.Hk.size, Sq = sizes.Sq.size, Sk = sizes.Sk.size,
+                E = sizes.E.size;
   const int64_t F = sizes.F.size, P = sizes.P.size, S = sizes.S.size;
   const auto given = [&](size_t i) { return i < in.size() && in[i].present(); };
   const double scale = node.attr_float("scale") != 0 ? node.attr_float("scale") : 1 / std::sqrt(static_cast<double>(E));
@@ -167,7 +180,8 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
           bool sees_any = false;
           for (int64_t j = 0; j < S; ++j) {
             const int64_t ahead = j - (i + offset);
-            if (j >= valid || (causal && ahead > 0) || (left >= 0 && -ahead > left) || (right >= 0 && ahead > right)) bias[j] = kOut;
+            if (j >= valid || (causal && ahead > 0) || (left >= 0 && -ahead > left) || (right >= 0 && ahead > right))
+              bias[j] = kOut;
             sees_any |= bias[j] != kOut;
           }
           const auto show = [&](int64_t which) {
@@ -212,12 +226,16 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
 
 PINNACE_OP(attention){
     .name = "attention",
-    .inputs = {{"q", kFloats, 'T'}, {"k", kFloats, 'T'}, {"v", kFloats, 'V'}, {"attn_mask", kFloats | kBool, 0, Arity::kOptional},
-               {"past_key", kFloats, 'T', Arity::kOptional}, {"past_value", kFloats, 'V', Arity::kOptional},
+    .inputs = {{"q", kFloats, 'T'},
+               {"k", kFloats, 'T'},
+               {"v", kFloats, 'V'},
+               {"attn_mask", kFloats | kBool, 0, Arity::kOptional},
+               {"past_key", kFloats, 'T', Arity::kOptional},
+               {"past_value", kFloats, 'V', Arity::kOptional},
                {"nonpad_kv_seqlen", kI64, 0, Arity::kOptional}},
-    .attrs = {int_attr("is_causal", 0), int_attr("kv_num_heads", 0), int_attr("left_window_size", -1), int_attr("q_num_heads", 0),
-              int_attr("qk_matmul_output_mode", 0), int_attr("right_window_size", -1), float_attr("scale", 0), float_attr("softcap", 0),
-              string_attr("softmax_precision", "")},
+    .attrs = {int_attr("is_causal", 0), int_attr("kv_num_heads", 0), int_attr("left_window_size", -1),
+              int_attr("q_num_heads", 0), int_attr("qk_matmul_output_mode", 0), int_attr("right_window_size", -1),
+              float_attr("scale", 0), float_attr("softcap", 0), string_attr("softmax_precision", "")},
     .max_outputs = 4,
     .types = attention_types,
     .reference = attention_reference,

@@ -3,9 +3,9 @@
 //   kernel_shape ints, required; auto_pad, pads, strides, dilations: see window.h; ceil_mode int, default 0
 //   count_include_pad int, default 0: the divisor counts elements inside x; 1: those inside x and its padding
 //   y  [N, C, out...]      quantised: declared scale and zero point
-// ceil_mode rounds sizes up, less a last window that would start in the trailing padding; what hangs over the padding is never
-// counted. Sums in double, one rounding. Quantised: exact sum S of (q - zero_x) over the elements inside x, then
-// quantize(float32(float32(S) * scale_x) / float32(divisor)). A mean of nothing is NaN, quantised the zero point.
+// ceil_mode rounds sizes up, less a last window that would start in the trailing padding; what hangs over the padding
+// is never counted. Sums in double, one rounding. Quantised: exact sum S of (q - zero_x) over the elements inside x,
+// then quantize(float32(float32(S) * scale_x) / float32(divisor)). A mean of nothing is NaN, quantised the zero point.
 // Source: ONNX AveragePool, opset 22.
 #include "ops/pool.h"
 
@@ -44,7 +44,8 @@ Status average_pool_reference(const NodeView& node, std::span<const TensorView> 
 PINNACE_OP(average_pool){
     .name = "average_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
-    .attrs = {kAutoPadAttr, kCeilModeAttr, int_attr("count_include_pad", 0), kDilationsAttr, kKernelShapeAttr, kPadsAttr, kStridesAttr},
+    .attrs = {kAutoPadAttr, kCeilModeAttr, int_attr("count_include_pad", 0), kDilationsAttr, kKernelShapeAttr,
+              kPadsAttr, kStridesAttr},
     .type = average_pool_type,
     .reference = average_pool_reference,
 };

@@ -4,7 +4,8 @@
 //   mean, var    [C]  floats of one type
 //   epsilon float, default 1e-5
 //   y            as x
-// In double, one rounding. var + epsilon below 0 gives NaN. Source: ONNX BatchNormalization, opset 15, of trained models.
+// In double, one rounding. var + epsilon below 0 gives NaN. Source: ONNX BatchNormalization, opset 15, of trained
+// models.
 #include <cmath>
 
 #include "ops/lines.h"
@@ -18,7 +19,8 @@ Result<TensorType> batch_normalization_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status batch_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status batch_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                     std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   const double epsilon = node.attr_float("epsilon");
   const int64_t C = x.rank() == 1 ? 1 : x.dim(1);
@@ -42,7 +44,8 @@ Status batch_normalization_reference(const NodeView& node, std::span<const Tenso
 
 PINNACE_OP(batch_normalization){
     .name = "batch_normalization",
-    .inputs = {{"x", kFloats}, {"scale", kFloats, 'S'}, {"b", kFloats, 'S'}, {"mean", kFloats, 'M'}, {"var", kFloats, 'M'}},
+    .inputs =
+        {{"x", kFloats}, {"scale", kFloats, 'S'}, {"b", kFloats, 'S'}, {"mean", kFloats, 'M'}, {"var", kFloats, 'M'}},
     .attrs = {float_attr("epsilon", 1e-5)},
     .type = batch_normalization_type,
     .reference = batch_normalization_reference,

@@ -3,14 +3,16 @@
 
 namespace pinnace {
 namespace {
-// Contents that shapes can depend on: integer vectors and scalars. Others would only make inference compute the body ahead.
+// Contents that shapes can depend on: integer vectors and scalars. Others would only make inference compute the body
+// ahead.
 bool shapes_depend_on(const TensorType& type) {
-  return (kIndices >> static_cast<int>(type.dtype) & 1) && type.rank() <= 1 && type.concrete() && type.elements() <= kKnownElements;
+  return (kIndices >> static_cast<int>(type.dtype) & 1) && type.rank() <= 1 && type.concrete() &&
+         type.elements() <= kKnownElements;
 }
 }  // namespace
 
-Result<Inference> infer_body(const NodeView& node, std::string_view what, const Graph& body, std::span<const TensorType> inputs,
-                             std::span<const void* const> data) {
+Result<Inference> infer_body(const NodeView& node, std::string_view what, const Graph& body,
+                             std::span<const TensorType> inputs, std::span<const void* const> data) {
   if (inputs.size() != body.inputs.size()) {
     return node.error(what, " takes ", body.inputs.size(), " inputs, is given ", inputs.size());
   }

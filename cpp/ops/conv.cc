@@ -7,9 +7,10 @@
 //   y     [N, M, out...]               quantised: declared scale and zero point
 // Outside x is the real number 0 (quantised: the zero point). Floats: sums in double over ascending c and k, plus bias,
 // activation, one rounding. Quantised: int32 sum of (x - zero_x) (w - zero_w), plus bias modulo 2^32, then
-// q = clamp(round_half_even(float32(sum) * m) + zero_y), m = float32(s_x * s_w / s_y) with the quotient in double; relu and
-// clip only narrow the clamp: relu to [zero_y, max], clip to [quantize(min), quantize(max)]. An empty x gives an empty y, or
-// an error where the window does not fit. Source: ONNX Conv, opset 22; quantised types and activation are additions.
+// q = clamp(round_half_even(float32(sum) * m) + zero_y), m = float32(s_x * s_w / s_y) with the quotient in double; relu
+// and clip only narrow the clamp: relu to [zero_y, max], clip to [quantize(min), quantize(max)]. An empty x gives an
+// empty y, or an error where the window does not fit. Source: ONNX Conv, opset 22; quantised types and activation are
+// additions.
 #include "ops/convolution.h"
 
 namespace pinnace {
@@ -35,7 +36,9 @@ Status conv_reference(const NodeView& node, std::span<const TensorView> in, std:
     const Requantize requantize(*x.type, *w.type, *y.type, activation);
     return convolve<uint32_t>(
         window, N, groups, group_in, M / groups,
-        [&](int64_t n, int64_t c, uint32_t* to) { load_centered(x, (n * C + c) * in_size, 1, in_size, requantize.x_zero, to); },
+        [&](int64_t n, int64_t c, uint32_t* to) {
+          load_centered(x, (n * C + c) * in_size, 1, in_size, requantize.x_zero, to);
+        },
         [&](int64_t m, uint32_t* to) { load_centered(w, m * row, 1, row, requantize.w_zero(m), to); },
         [&](int64_t n, int64_t m, const uint32_t* sums) {
           const uint32_t bias = has_bias ? static_cast<uint32_t>(in[2].data<int32_t>()[m]) : 0;

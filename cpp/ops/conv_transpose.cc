@@ -1,5 +1,5 @@
-// conv_transpose: the transpose of conv, y[n, m, i * stride + k * dilation - pad] += x[n, c, i] * w[c, m, k] over c, i and k,
-// then plus bias[m], then activation.
+// conv_transpose: the transpose of conv, y[n, m, i * stride + k * dilation - pad] += x[n, c, i] * w[c, m, k] over c, i
+// and k, then plus bias[m], then activation.
 //   x     [N, C, spatial...]           1 to 3 spatial dimensions; floats; quantised i8 | u8 per tensor
 //   w     [C, M / group, kernel...]    as x; quantised i8 | u8 per tensor or per output channel of a group (axis 1)
 //   bias  [M], optional                as x; quantised: i32, plain integers at scale s_x * s_w
@@ -8,9 +8,9 @@
 //   output_shape ints: sizes of y; pads then follow from them and `pads` is ignored. auto_pad same_*: in * stride.
 //   activation, activation_params: see activation.h; floats any, quantised relu and clip
 //   y     [N, M, out...]  out = (in - 1) * stride + output_padding + dilation * (kernel - 1) + 1 - pads
-// Pads that follow from a wanted size: total = what the size lacks to the formula's without pads, at least 0; same_upper puts
-// the odd one at the end, everything else at the begin. Arithmetic as in conv. Source: ONNX ConvTranspose, opset 22; quantised
-// types and activation are additions.
+// Pads that follow from a wanted size: total = what the size lacks to the formula's without pads, at least 0;
+// same_upper puts the odd one at the end, everything else at the begin. Arithmetic as in conv. Source: ONNX
+// ConvTranspose, opset 22; quantised types and activation are additions.
 #include "ops/product.h"
 #include "ops/window.h"
 
@@ -23,14 +23,17 @@ Result<Window> mirror(const NodeView& node) {
   PINNACE_ASSIGN(Window window, window_attributes(node, kernel));
   const auto count = static_cast<size_t>(window.rank);
   const auto adds = node.attr_ints("output_padding"), wanted = node.attr_ints("output_shape");
-  if (!adds.empty() && adds.size() != count) return node.error("output_padding ", list_text(adds), " must have ", count, " entries");
-  if (!wanted.empty() && wanted.size() != count) return node.error("output_shape ", list_text(wanted), " must have ", count, " entries");
+  if (!adds.empty() && adds.size() != count)
+    return node.error("output_padding ", list_text(adds), " must have ", count, " entries");
+  if (!wanted.empty() && wanted.size() != count)
+    return node.error("output_shape ", list_text(wanted), " must have ", count, " entries");
   const std::string_view auto_pad = node.attr_string("auto_pad");
   const bool same = auto_pad == "same_upper" || auto_pad == "same_lower";
   for (size_t i = 0; i < count; ++i) {
     const auto d = i + 3 - count;
     const int64_t in = x.shape[2 + i].size, add = adds.empty() ? 0 : adds[i];
-    if (add < 0 || add > INT32_MAX) return node.error("output_padding ", list_text(adds), " has ", add, ", must be in [0, 2^31)");
+    if (add < 0 || add > INT32_MAX)
+      return node.error("output_padding ", list_text(adds), " has ", add, ", must be in [0, 2^31)");
     if (!wanted.empty() && (wanted[i] < 0 || wanted[i] > INT32_MAX)) {
       return node.error("output_shape ", list_text(wanted), " has ", wanted[i], ", must be in [0, 2^31)");
     }
@@ -47,7 +50,8 @@ Result<Window> mirror(const NodeView& node) {
       window.after[d] = pads - window.before[d];
     } else {
       window.in[d] = full - window.before[d] - window.after[d];
-      if (window.in[d] < 0) return node.error("pads ", window.before[d], " and ", window.after[d], " take more than the size ", full);
+      if (window.in[d] < 0)
+        return node.error("pads ", window.before[d], " and ", window.after[d], " take more than the size ", full);
     }
   }
   return window;
@@ -60,10 +64,13 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
     return node.error("x is ", to_string(x), " and w ", to_string(w), "; both must have the same rank, 3 to 5");
   }
   if (group < 1 || group > INT32_MAX) return node.error("group ", group, " is outside [1, 2^31)");
-  if (differ(x.shape[1], w.shape[0])) return node.error("x ", to_string(x), " has ", x.shape[1].size, " channels, w ", to_string(w), " takes ", w.shape[0].size);
+  if (differ(x.shape[1], w.shape[0]))
+    return node.error("x ", to_string(x), " has ", x.shape[1].size, " channels, w ", to_string(w), " takes ",
+                      w.shape[0].size);
   const Dim C = x.shape[1].known() ? x.shape[1] : w.shape[0];
   if (C.known() && C.size % group) return node.error(C.size, " channels do not divide into ", group, " groups");
-  if (w.shape[1].known() && w.shape[1].size > (int64_t{1} << 40)) return node.error("w ", to_string(w), " has too many channels");
+  if (w.shape[1].known() && w.shape[1].size > (int64_t{1} << 40))
+    return node.error("w ", to_string(w), " has too many channels");
   const Dim M = w.shape[1].known() ? Dim(w.shape[1].size * group) : Dim();
   const auto stated = node.attr_ints("kernel_shape");
   bool agree = stated.empty() || stated.size() + 2 == w.shape.size();
@@ -71,7 +78,8 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   if (!agree) return node.error("kernel_shape ", list_text(stated), " is not that of w ", to_string(w));
   if (node.has_input(2)) {
     const TensorType& b = node.input(2);
-    if (b.rank() != 1 || differ(b.shape[0], M)) return node.error("bias ", to_string(b), " must have one element per output channel, ", M.size);
+    if (b.rank() != 1 || differ(b.shape[0], M))
+      return node.error("bias ", to_string(b), " must have one element per output channel, ", M.size);
   }
   PINNACE_ASSIGN(const Window window, mirror(node));
   Dim length = C.known() ? Dim(C.size / group) : Dim();
@@ -87,11 +95,11 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   return y;
 }
 
-/// Calls finish(n, m, sums of one plane of y) for all n, m. load_x(n, c, to) gives a plane, load_w(c, i, to) the taps of
-/// channel c to output channel i of its group.
+/// Calls finish(n, m, sums of one plane of y) for all n, m. load_x(n, c, to) gives a plane, load_w(c, i, to) the taps
+/// of channel c to output channel i of its group.
 template <class Acc, class LoadX, class LoadW, class Finish>
-Status scatter(const Window& w, int64_t batch, int64_t groups, int64_t group_in, int64_t group_out, LoadX load_x, LoadW load_w,
-               Finish finish) {
+Status scatter(const Window& w, int64_t batch, int64_t groups, int64_t group_in, int64_t group_out, LoadX load_x,
+               LoadW load_w, Finish finish) {
   const int64_t x_size = w.out_size(), y_size = w.in_size();
   PINNACE_ASSIGN(auto x, Scratch<Acc>::allocate(group_in * x_size, "conv_transpose's input"));
   PINNACE_ASSIGN(auto taps, Scratch<Acc>::allocate(w.taps(), "conv_transpose's weights"));
@@ -113,8 +121,10 @@ Status scatter(const Window& w, int64_t batch, int64_t groups, int64_t group_in,
                 for (int64_t iz = z.first; iz < z.last; ++iz) {
                   for (int64_t iy = y.first; iy < y.last; ++iy) {
                     const Acc* from = x.data() + ((c * w.out[0] + iz) * w.out[1] + iy) * w.out[2];
-                    Acc* to = sums.data() + ((iz * w.stride[0] + z.offset) * w.in[1] + iy * w.stride[1] + y.offset) * w.in[2];
-                    for (int64_t ix = span.first; ix < span.last; ++ix) to[ix * w.stride[2] + span.offset] += *tap * from[ix];
+                    Acc* to =
+                        sums.data() + ((iz * w.stride[0] + z.offset) * w.in[1] + iy * w.stride[1] + y.offset) * w.in[2];
+                    for (int64_t ix = span.first; ix < span.last; ++ix)
+                      to[ix * w.stride[2] + span.offset] += *tap * from[ix];
                   }
                 }
               }
@@ -139,11 +149,16 @@ Status conv_transpose_reference(const NodeView& node, std::span<const TensorView
     const Requantize requantize(*x.type, *w.type, *y.type, activation);
     return scatter<uint32_t>(
         window, N, groups, C / groups, group_out,
-        [&](int64_t n, int64_t c, uint32_t* to) { load_centered(x, (n * C + c) * x_size, 1, x_size, requantize.x_zero, to); },
-        [&](int64_t c, int64_t i, uint32_t* to) { load_centered(w, (c * group_out + i) * taps, 1, taps, requantize.w_zero(i), to); },
+        [&](int64_t n, int64_t c, uint32_t* to) {
+          load_centered(x, (n * C + c) * x_size, 1, x_size, requantize.x_zero, to);
+        },
+        [&](int64_t c, int64_t i, uint32_t* to) {
+          load_centered(w, (c * group_out + i) * taps, 1, taps, requantize.w_zero(i), to);
+        },
         [&](int64_t n, int64_t m, const uint32_t* sums) {
           const uint32_t bias = has_bias ? static_cast<uint32_t>(in[2].data<int32_t>()[m]) : 0;
-          for (int64_t o = 0; o < y_size; ++o) store_int(y, (n * M + m) * y_size + o, requantize(sums[o] + bias, m % group_out));
+          for (int64_t o = 0; o < y_size; ++o)
+            store_int(y, (n * M + m) * y_size + o, requantize(sums[o] + bias, m % group_out));
         });
   }
   PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(y_size, "conv_transpose's plane"));
@@ -163,8 +178,9 @@ Status conv_transpose_reference(const NodeView& node, std::span<const TensorView
 PINNACE_OP(conv_transpose){
     .name = "conv_transpose",
     .inputs = {{"x", kProductTypes}, {"w", kProductTypes}, {"bias", kProductBias, 0, Arity::kOptional}},
-    .attrs = {kAutoPadAttr, kDilationsAttr, int_attr("group", 1), ints_attr("kernel_shape"), ints_attr("output_padding"),
-              ints_attr("output_shape"), kPadsAttr, kStridesAttr, kActivationAttr, kActivationParamsAttr},
+    .attrs = {kAutoPadAttr, kDilationsAttr, int_attr("group", 1), ints_attr("kernel_shape"),
+              ints_attr("output_padding"), ints_attr("output_shape"), kPadsAttr, kStridesAttr, kActivationAttr,
+              kActivationParamsAttr},
     .type = conv_transpose_type,
     .reference = conv_transpose_reference,
 };

@@ -21,8 +21,8 @@ Result<Window> check_convolution(const NodeView& node, int bias, Shape& y) {
   if (group < 1 || group > INT32_MAX) return node.error("group ", group, " is outside [1, 2^31)");
   const Dim C = x.shape[1], M = w.shape[0], group_in = w.shape[1];
   if (C.known() && group_in.known() && (C.size % group || C.size / group != group_in.size)) {
-    return node.error("w ", to_string(w), " takes ", group_in.size, " channels of each of ", group, " groups, x ", to_string(x),
-                      " has ", C.size, " channels");
+    return node.error("w ", to_string(w), " takes ", group_in.size, " channels of each of ", group, " groups, x ",
+                      to_string(x), " has ", C.size, " channels");
   }
   if (M.known() && M.size % group) return node.error(M.size, " output channels do not divide into ", group, " groups");
   const auto stated = node.attr_ints("kernel_shape");
@@ -32,7 +32,8 @@ Result<Window> check_convolution(const NodeView& node, int bias, Shape& y) {
   if (!agree) return node.error("kernel_shape ", list_text(stated), " is not that of w ", to_string(w));
   if (bias >= 0 && node.has_input(bias)) {
     const TensorType& b = node.input(bias);
-    if (b.rank() != 1 || differ(b.shape[0], M)) return node.error("bias ", to_string(b), " must have one element per output channel of w ", to_string(w));
+    if (b.rank() != 1 || differ(b.shape[0], M))
+      return node.error("bias ", to_string(b), " must have one element per output channel of w ", to_string(w));
   }
   PINNACE_ASSIGN(const Window window, window_of(node, x.shape, kernel, false));
   y = {x.shape[0], M};

@@ -1,11 +1,11 @@
 // einsum: sums of products by an equation such as "bij,bjk->bik".
 //   inputs    one or more, numbers of one type
-//   equation string, required: one term per input, letters a-z A-Z and at most one "..." each, spaces anywhere; "->" and the
-//   output's term, or without it the "..." and the letters that occur once, in the order of their codes
-//   y         as the inputs
-// Equal letters have equal sizes, or 1, which repeats; a letter twice in a term walks the diagonal. "..." stands for leading
-// dimensions that broadcast. Floats: products and sums in double, one rounding. Integers wrap. A sum of nothing is 0.
-// Source: ONNX Einsum, opset 28.
+//   equation string, required: one term per input, letters a-z A-Z and at most one "..." each, spaces anywhere; "->"
+//   and the output's term, or without it the "..." and the letters that occur once, in the order of their codes y as
+//   the inputs
+// Equal letters have equal sizes, or 1, which repeats; a letter twice in a term walks the diagonal. "..." stands for
+// leading dimensions that broadcast. Floats: products and sums in double, one rounding. Integers wrap. A sum of nothing
+// is 0. Source: ONNX Einsum, opset 28.
 #include <algorithm>
 #include <array>
 
@@ -26,7 +26,9 @@ Result<Equation> parse_equation(const NodeView& node) {
   for (char c : node.attr_string("equation")) {
     if (c != ' ') text.push_back(c);
   }
-  const auto bad = [&](const auto&... parts) { return node.error("equation '", node.attr_string("equation"), "' ", parts...); };
+  const auto bad = [&](const auto&... parts) {
+    return node.error("equation '", node.attr_string("equation"), "' ", parts...);
+  };
   const size_t arrow = text.find("->");
   std::string left = text.substr(0, arrow);
   Equation e;
@@ -43,7 +45,8 @@ Result<Equation> parse_equation(const NodeView& node) {
     const size_t lead = dots == std::string::npos ? letters.size() : dots;
     size_t count = dots == std::string::npos ? 0 : ellipsis;
     if (rank >= 0) {
-      if (static_cast<size_t>(rank) < letters.size() || (dots == std::string::npos && static_cast<size_t>(rank) != letters.size())) {
+      if (static_cast<size_t>(rank) < letters.size() ||
+          (dots == std::string::npos && static_cast<size_t>(rank) != letters.size())) {
         return bad("gives ", letters.size(), " letters to an input of rank ", rank);
       }
       count = static_cast<size_t>(rank) - letters.size();
@@ -55,7 +58,8 @@ Result<Equation> parse_equation(const NodeView& node) {
     return {};
   };
   const size_t terms = static_cast<size_t>(std::count(left.begin(), left.end(), ',')) + 1;
-  if (terms != static_cast<size_t>(node.input_count())) return bad("has ", terms, " terms for ", node.input_count(), " inputs");
+  if (terms != static_cast<size_t>(node.input_count()))
+    return bad("has ", terms, " terms for ", node.input_count(), " inputs");
   Shape sizes;
   for (int i = 0; i < node.input_count(); ++i) {
     const size_t comma = left.find(',');
@@ -86,8 +90,10 @@ Result<Equation> parse_equation(const NodeView& node) {
   }
   std::vector<int> labels = e.out;
   for (size_t i = 0; i < e.out.size(); ++i) {
-    if (std::find(e.labels.begin(), e.labels.end(), e.out[i]) == e.labels.end()) return bad("gives y a letter that no input has");
-    if (std::find(e.out.begin(), e.out.begin() + static_cast<ptrdiff_t>(i), e.out[i]) != e.out.begin() + static_cast<ptrdiff_t>(i)) {
+    if (std::find(e.labels.begin(), e.labels.end(), e.out[i]) == e.labels.end())
+      return bad("gives y a letter that no input has");
+    if (std::find(e.out.begin(), e.out.begin() + static_cast<ptrdiff_t>(i), e.out[i]) !=
+        e.out.begin() + static_cast<ptrdiff_t>(i)) {
       return bad("gives y a letter twice");
     }
   }
@@ -95,7 +101,8 @@ Result<Equation> parse_equation(const NodeView& node) {
     if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
   }
   for (int label : labels) {
-    e.sizes.push_back(sizes[static_cast<size_t>(std::find(e.labels.begin(), e.labels.end(), label) - e.labels.begin())]);
+    e.sizes.push_back(
+        sizes[static_cast<size_t>(std::find(e.labels.begin(), e.labels.end(), label) - e.labels.begin())]);
   }
   e.labels = std::move(labels);
   return e;
@@ -104,13 +111,15 @@ Result<Equation> parse_equation(const NodeView& node) {
 Result<TensorType> einsum_type(const NodeView& node) {
   if (node.input_count() == 0) return node.error("has no inputs");
   PINNACE_ASSIGN(const Equation e, parse_equation(node));
-  return TensorType{node.input(0).dtype, Shape(e.sizes.begin(), e.sizes.begin() + static_cast<ptrdiff_t>(e.out.size())), nullptr};
+  return TensorType{node.input(0).dtype, Shape(e.sizes.begin(), e.sizes.begin() + static_cast<ptrdiff_t>(e.out.size())),
+                    nullptr};
 }
 
 Status einsum_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Equation e, parse_equation(node));
   const auto split = static_cast<ptrdiff_t>(e.out.size());
-  StridedLoop outer(Shape(e.sizes.begin(), e.sizes.begin() + split)), inner(Shape(e.sizes.begin() + split, e.sizes.end()));
+  StridedLoop outer(Shape(e.sizes.begin(), e.sizes.begin() + split)),
+      inner(Shape(e.sizes.begin() + split, e.sizes.end()));
   for (size_t k = 0; k < in.size(); ++k) {
     const Shape& shape = in[k].type->shape;
     const std::vector<int64_t> own = row_major_strides(shape);

@@ -1,12 +1,12 @@
 // gemm: y = activation(alpha * a' b' + beta * c), with a' = a or its transpose, likewise b'.
 //   a  [M, K], or [K, M] with trans_a   floats; quantised i8 | u8 per tensor
-//   b  [K, N], or [N, K] with trans_b   as a; quantised i8 | u8 per tensor or per column of b' (axis 1, or 0 with trans_b)
-//   c  broadcasts to [M, N], optional   as a; quantised: i32, plain integers at scale s_a * s_b
-//   alpha, beta float, default 1; trans_a, trans_b int, default 0
-//   activation, activation_params: see activation.h; floats, and relu and clip on quantised types
-//   y  [M, N]  quantised: declared scale and zero point; alpha and beta must then be 1
-// Floats: sums in double over ascending k, one rounding. Quantised: int32 sum of (a - zero_a) (b - zero_b), plus c modulo
-// 2^32, then Requantize of product.h. Source: ONNX Gemm, opset 13, without its integer types; the activation is an addition.
+//   b  [K, N], or [N, K] with trans_b   as a; quantised i8 | u8 per tensor or per column of b' (axis 1, or 0 with
+//   trans_b) c  broadcasts to [M, N], optional   as a; quantised: i32, plain integers at scale s_a * s_b alpha, beta
+//   float, default 1; trans_a, trans_b int, default 0 activation, activation_params: see activation.h; floats, and relu
+//   and clip on quantised types y  [M, N]  quantised: declared scale and zero point; alpha and beta must then be 1
+// Floats: sums in double over ascending k, one rounding. Quantised: int32 sum of (a - zero_a) (b - zero_b), plus c
+// modulo 2^32, then Requantize of product.h. Source: ONNX Gemm, opset 13, without its integer types; the activation is
+// an addition.
 #include "ops/product.h"
 
 namespace pinnace {
@@ -24,7 +24,8 @@ Result<TensorType> gemm_type(const NodeView& node) {
   PINNACE_TRY(check_product(node, 0, 1, 2, trans_b ? 0 : 1, K.known() ? K : b_rows));
   TensorType y{a.dtype, {M, N}, node.output_quantization(0)};
   if (a.quantized() && (node.attr_float("alpha") != 1 || node.attr_float("beta") != 1)) {
-    return node.error("quantised types need alpha and beta 1, have ", node.attr_float("alpha"), " and ", node.attr_float("beta"));
+    return node.error("quantised types need alpha and beta 1, have ", node.attr_float("alpha"), " and ",
+                      node.attr_float("beta"));
   }
   if (node.has_input(2) && !broadcasts_to(node.input(2).shape, y.shape)) {
     return node.error("c ", to_string(node.input(2)), " does not broadcast to ", to_string(y));

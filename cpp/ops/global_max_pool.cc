@@ -27,8 +27,10 @@ Status global_max_pool_reference(const NodeView&, std::span<const TensorView> in
     for (int64_t p = 0; p < lanes.outer; ++p) {
       const T* from = x.data<T>() + p * lanes.size;
       T best{};
-      if constexpr (is_float<T>) best = static_cast<T>(-std::numeric_limits<float>::infinity());
-      else best = std::numeric_limits<T>::min();
+      if constexpr (is_float<T>)
+        best = static_cast<T>(-std::numeric_limits<float>::infinity());
+      else
+        best = std::numeric_limits<T>::min();
       for (int64_t i = 0; i < lanes.size; ++i) {
         if (from[i] > best || from[i] != from[i]) best = from[i];
       }

@@ -22,7 +22,8 @@ Result<TensorType> group_normalization_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status group_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status group_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                     std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   const Lanes lanes(x.type->shape, 2, x.rank() - 2);
   const int64_t groups = node.attr_int("num_groups"), channels = x.dim(1) / groups, size = channels * lanes.size;
@@ -35,7 +36,8 @@ Status group_normalization_reference(const NodeView& node, std::span<const Tenso
       double scale, bias;
       load_line(in[1], g % groups * channels + i, 1, 1, &scale);
       load_line(in[2], g % groups * channels + i, 1, 1, &bias);
-      for (int64_t k = i * lanes.size; k < (i + 1) * lanes.size; ++k) group[k] = (group[k] - m.mean) * inverse * scale + bias;
+      for (int64_t k = i * lanes.size; k < (i + 1) * lanes.size; ++k)
+        group[k] = (group[k] - m.mean) * inverse * scale + bias;
     }
     store_line(y, g * size, 1, size, group.data());
   }
@@ -46,7 +48,8 @@ Status group_normalization_reference(const NodeView& node, std::span<const Tenso
 PINNACE_OP(group_normalization){
     .name = "group_normalization",
     .inputs = {{"x", kFloats, 'T'}, {"scale", kFloats, 'T'}, {"bias", kFloats, 'T'}},
-    .attrs = {float_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::kInt), string_attr("stash_type", "f32")},
+    .attrs = {float_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::kInt),
+              string_attr("stash_type", "f32")},
     .type = group_normalization_type,
     .reference = group_normalization_reference,
     .in_place = 1,

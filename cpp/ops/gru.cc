@@ -50,10 +50,14 @@ Status gru_reference(const NodeView& node, std::span<const TensorView> in, std::
 
 PINNACE_OP(gru){
     .name = "gru",
-    .inputs = {{"x", kFloats, 'T'}, {"w", kFloats, 'T'}, {"r", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional},
-               {"sequence_lens", kI32, 0, Arity::kOptional}, {"initial_h", kFloats, 'T', Arity::kOptional}},
-    .attrs = {kRnnAlphaAttr, kRnnBetaAttr, kRnnActivationsAttr, kRnnClipAttr, kRnnDirectionAttr, kRnnHiddenAttr, kRnnLayoutAttr,
-              int_attr("linear_before_reset", 0)},
+    .inputs = {{"x", kFloats, 'T'},
+               {"w", kFloats, 'T'},
+               {"r", kFloats, 'T'},
+               {"b", kFloats, 'T', Arity::kOptional},
+               {"sequence_lens", kI32, 0, Arity::kOptional},
+               {"initial_h", kFloats, 'T', Arity::kOptional}},
+    .attrs = {kRnnAlphaAttr, kRnnBetaAttr, kRnnActivationsAttr, kRnnClipAttr, kRnnDirectionAttr, kRnnHiddenAttr,
+              kRnnLayoutAttr, int_attr("linear_before_reset", 0)},
     .max_outputs = 2,
     .types = gru_types,
     .reference = gru_reference,

@@ -11,7 +11,8 @@ namespace pinnace {
 namespace {
 Status if_types(const NodeView& node, std::span<TensorType> out) {
   const TensorType& cond = node.input(0);
-  if (cond.concrete() && cond.elements() != 1) return node.error("cond is ", to_string(cond), ", must have one element");
+  if (cond.concrete() && cond.elements() != 1)
+    return node.error("cond is ", to_string(cond), ", must have one element");
   std::vector<TensorType> types;
   std::vector<const void*> data;
   for (int i = 1; i < node.input_count(); ++i) {
@@ -22,7 +23,8 @@ Status if_types(const NodeView& node, std::span<TensorType> out) {
   bool first = true;
   for (const std::string_view branch : {"then_branch", "else_branch"}) {
     const Graph& graph = node.attr_graph(branch);
-    if (graph.outputs.size() != out.size()) return node.error(branch, " has ", graph.outputs.size(), " outputs, the node ", out.size());
+    if (graph.outputs.size() != out.size())
+      return node.error(branch, " has ", graph.outputs.size(), " outputs, the node ", out.size());
     if (known && (*static_cast<const uint8_t*>(known) != 0) != (branch == "then_branch")) continue;
     PINNACE_ASSIGN(const Inference found, infer_body(node, branch, graph, types, data));
     for (size_t i = 0; i < out.size(); ++i) {

@@ -1,5 +1,5 @@
-// instance_normalization: y[n, c, ...] = (x[n, c, ...] - mean) / sqrt(variance + epsilon) * scale[c] + b[c], mean and variance
-// (of the population) over x[n, c, ...].
+// instance_normalization: y[n, c, ...] = (x[n, c, ...] - mean) / sqrt(variance + epsilon) * scale[c] + b[c], mean and
+// variance (of the population) over x[n, c, ...].
 //   x         [N, C, ...]  floats, rank 2 or more
 //   scale, b  [C]          as x
 //   epsilon float, default 1e-5
@@ -18,7 +18,8 @@ Result<TensorType> instance_normalization_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status instance_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status instance_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                        std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   const Lanes lanes(x.type->shape, 2, x.rank() - 2);
   const int64_t C = x.dim(1);

@@ -1,11 +1,12 @@
-// layer_normalization: y = (x - mean) / sqrt(variance + epsilon) * scale + b; mean and variance (of the population) over
-// dimensions [axis, rank) of x.
+// layer_normalization: y = (x - mean) / sqrt(variance + epsilon) * scale + b; mean and variance (of the population)
+// over dimensions [axis, rank) of x.
 //   x        [...]  floats, rank 1 or more
 //   scale    broadcasts to x, usually x's dimensions from axis on  as x
 //   b        likewise, optional                                    as x
 //   axis int, default -1; epsilon float, default 1e-5; stash_type string "f32" | "bf16" | "f16" | "f64", default "f32"
 //   y        as x
-//   mean, inv_std_dev  optional: x's shape with 1 from axis on, element type stash_type; inv_std_dev is 1 / sqrt(variance + epsilon)
+//   mean, inv_std_dev  optional: x's shape with 1 from axis on, element type stash_type; inv_std_dev is 1 /
+//   sqrt(variance + epsilon)
 // In double, two passes, one rounding; stash_type says only how the optional outputs are stored.
 // Source: ONNX LayerNormalization, opset 17.
 #include <cmath>
@@ -34,7 +35,8 @@ Status layer_normalization_types(const NodeView& node, std::span<TensorType> out
   return {};
 }
 
-Status layer_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status layer_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                     std::span<const TensorView> out) {
   const TensorView &x = in[0], &scale = in[1];
   const bool has_b = in.size() > 2 && in[2].present();
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));

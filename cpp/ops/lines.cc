@@ -59,8 +59,8 @@ Moments moments(const double* x, int64_t count) {
 Status check_per_channel(const NodeView& node, int input, Dim channels) {
   const TensorType& t = node.input(input);
   if (t.rank() == 1 && !differ(t.shape[0], channels)) return {};
-  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(t), ", must have one element per channel",
-                    channels.known() ? str_cat(", ", channels.size) : "");
+  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(t),
+                    ", must have one element per channel", channels.known() ? str_cat(", ", channels.size) : "");
 }
 
 Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype, std::string_view what) {
@@ -68,7 +68,8 @@ Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype
     return node.error(what, " must be quantised per tensor, has ", q.scales.size(), " scales on axis ", q.axis);
   }
   const IntRange range = int_range(dtype);
-  if (!(q.scales[0] > 0) || std::isinf(q.scales[0])) return node.error("scale ", q.scales[0], " of ", what, " is not positive and finite");
+  if (!(q.scales[0] > 0) || std::isinf(q.scales[0]))
+    return node.error("scale ", q.scales[0], " of ", what, " is not positive and finite");
   if (q.zero_points[0] < range.min || q.zero_points[0] > range.max) {
     return node.error("zero point ", q.zero_points[0], " of ", what, " is outside ", dtype_name(dtype));
   }

@@ -1,16 +1,17 @@
-// Lines: evenly spaced elements of a tensor, read as real numbers in double and written back with one rounding. Reference
-// code that works along an axis or a plane goes through them and so needs no template per element type.
+// Lines: evenly spaced elements of a tensor, read as real numbers in double and written back with one rounding.
+// Reference code that works along an axis or a plane goes through them and so needs no template per element type.
 #pragma once
 
 #include "ops/element.h"
 
 namespace pinnace {
 
-/// to[i] = the real value of element first + i * step, for i in [0, count). Quantised per tensor: float32(q - zero) * scale.
+/// to[i] = the real value of element first + i * step, for i in [0, count). Quantised per tensor: float32(q - zero) *
+/// scale.
 void load_line(const TensorView& t, int64_t first, int64_t step, int64_t count, double* to);
 
-/// Element first + i * step = from[i], rounded once. Quantised per tensor: rounded to float32, then quantize(). Integers:
-/// `from` holds whole numbers in range.
+/// Element first + i * step = from[i], rounded once. Quantised per tensor: rounded to float32, then quantize().
+/// Integers: `from` holds whole numbers in range.
 void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count, const double* from);
 
 /// to[i] = stored integer - zero, modulo 2^32; for i8 and u8.
@@ -34,7 +35,9 @@ Status check_quantized(const NodeView& node, int input);
 Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype, std::string_view what);
 
 /// True if both sizes are known and differ.
-constexpr bool differ(Dim a, Dim b) { return a.known() && b.known() && a.size != b.size; }
+constexpr bool differ(Dim a, Dim b) {
+  return a.known() && b.known() && a.size != b.size;
+}
 
 /// True if a tensor of shape `from` broadcasts to `to` without changing `to`, as far as sizes are known.
 bool broadcasts_to(const Shape& from, const Shape& to);

@@ -1,14 +1,15 @@
-// loop: runs a nested graph while a condition holds and a count is not reached, handing values from iteration to iteration.
+// loop: runs a nested graph while a condition holds and a count is not reached, handing values from iteration to
+// iteration.
 //   trip_count  one element, i64, optional: how many iterations at most; left out: no limit
 //   cond        one element, bool, optional: whether the first iteration runs; left out: true
-//   values      ...  any types: first `carried` carried ones, then the captured ones, which every iteration gets unchanged
-//   carried int, required
-//   body graph, required: inputs [iteration i64[], cond bool[], carried..., captured...], outputs [cond bool, carried..., scans...]
-//   outputs     [carried..., scans...]: carried values after the last iteration; each scan output of all iterations, stacked
-// The body's cond decides whether another iteration runs, also where the node's cond is left out. Element types and ranks of
-// carried values stay; sizes that change are unknown until it runs. Scan outputs must agree in type. The number of iterations,
-// the first size of a scan, is known where trip_count is and the body hands its cond through or returns a constant true.
-// Source: ONNX Loop, opset 25, with captured values made explicit.
+//   values      ...  any types: first `carried` carried ones, then the captured ones, which every iteration gets
+//   unchanged carried int, required body graph, required: inputs [iteration i64[], cond bool[], carried...,
+//   captured...], outputs [cond bool, carried..., scans...] outputs     [carried..., scans...]: carried values after
+//   the last iteration; each scan output of all iterations, stacked
+// The body's cond decides whether another iteration runs, also where the node's cond is left out. Element types and
+// ranks of carried values stay; sizes that change are unknown until it runs. Scan outputs must agree in type. The
+// number of iterations, the first size of a scan, is known where trip_count is and the body hands its cond through or
+// returns a constant true. Source: ONNX Loop, opset 25, with captured values made explicit.
 #include "ops/bodies.h"
 
 namespace pinnace {
@@ -44,11 +45,13 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
   const Graph& body = node.attr_graph("body");
   const int64_t wanted = node.attr_int("carried");
   const int values = node.input_count() - 2;
-  if (wanted < 0 || wanted > values) return node.error("carried is ", wanted, ", the node has ", std::max(values, 0), " values");
+  if (wanted < 0 || wanted > values)
+    return node.error("carried is ", wanted, ", the node has ", std::max(values, 0), " values");
   const auto carried = static_cast<size_t>(wanted);
   if (values < 0) return node.error("needs trip_count and cond, left out or not, has ", node.input_count(), " inputs");
   if (body.outputs.size() != out.size() + 1 || out.size() < carried) {
-    return node.error("the body has ", body.outputs.size(), " outputs and carries ", carried, " values, the node has ", out.size(), " outputs");
+    return node.error("the body has ", body.outputs.size(), " outputs and carries ", carried, " values, the node has ",
+                      out.size(), " outputs");
   }
   std::vector<TensorType> types = {{DType::kI64, {}, nullptr}, {DType::kBool, {}, nullptr}};
   std::vector<const void*> data(2, nullptr);
@@ -79,7 +82,8 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
     for (size_t i = 0; i < out.size(); ++i) {
       out[i] = i < carried ? types[2 + i] : found.types[static_cast<size_t>(body.outputs[1 + i])];
       if (i >= carried) {
-        if (out[i].quantized() && out[i].quantization->axis >= 0) return node.error("scan output ", i, " is quantised per axis");
+        if (out[i].quantized() && out[i].quantization->axis >= 0)
+          return node.error("scan output ", i, " is quantised per axis");
         out[i].shape.insert(out[i].shape.begin(), count);
       }
     }
@@ -90,7 +94,9 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
 
 PINNACE_OP(loop){
     .name = "loop",
-    .inputs = {{"trip_count", kI64, 0, Arity::kOptional}, {"cond", kBool, 0, Arity::kOptional}, {"values", kEvery, 0, Arity::kVariadic}},
+    .inputs = {{"trip_count", kI64, 0, Arity::kOptional},
+               {"cond", kBool, 0, Arity::kOptional},
+               {"values", kEvery, 0, Arity::kVariadic}},
     .attrs = {required_attr("body", AttrKind::kGraph), required_attr("carried", AttrKind::kInt)},
     .max_outputs = -1,
     .types = loop_types,

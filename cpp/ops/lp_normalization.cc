@@ -1,8 +1,10 @@
-// lp_normalization: y = x / norm along one axis; norm is the sum of |x| (p = 1) or the root of the sum of squares (p = 2).
+// lp_normalization: y = x / norm along one axis; norm is the sum of |x| (p = 1) or the root of the sum of squares (p =
+// 2).
 //   x     [...]  floats; quantised i8 | u8 per tensor; rank 1 or more
 //   axis  int, default -1; p int, 1 or 2, default 2
 //   y     as x; quantised: declared scale and zero point
-// A norm of 0 gives 0. In double, one rounding. Quantised: dequantise, this, quantise. Source: ONNX LpNormalization, opset 22.
+// A norm of 0 gives 0. In double, one rounding. Quantised: dequantise, this, quantise. Source: ONNX LpNormalization,
+// opset 22.
 #include <cmath>
 
 #include "ops/lines.h"
@@ -17,7 +19,8 @@ Result<TensorType> lp_normalization_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status lp_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status lp_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                  std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
   const bool squares = node.attr_int("p") == 2;
   const Lanes lanes(in[0].type->shape, axis);

@@ -21,7 +21,8 @@ Result<TensorType> lrn_type(const NodeView& node) {
 Status lrn_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const Lanes lanes(in[0].type->shape, 1);
   const int64_t size = node.attr_int("size"), C = lanes.size;
-  const double alpha = node.attr_float("alpha") / static_cast<double>(size), beta = node.attr_float("beta"), bias = node.attr_float("bias");
+  const double alpha = node.attr_float("alpha") / static_cast<double>(size), beta = node.attr_float("beta"),
+               bias = node.attr_float("bias");
   const int64_t before = (size - 1) / 2, after = size - 1 - before;
   PINNACE_ASSIGN(auto x, Scratch<double>::allocate(C, "lrn's channels"));
   PINNACE_ASSIGN(auto y, Scratch<double>::allocate(C, "lrn's channels"));
@@ -43,7 +44,8 @@ Status lrn_reference(const NodeView& node, std::span<const TensorView> in, std::
 PINNACE_OP(lrn){
     .name = "lrn",
     .inputs = {{"x", kFloats}},
-    .attrs = {float_attr("alpha", 1e-4), float_attr("beta", 0.75), float_attr("bias", 1), required_attr("size", AttrKind::kInt)},
+    .attrs = {float_attr("alpha", 1e-4), float_attr("beta", 0.75), float_attr("bias", 1),
+              required_attr("size", AttrKind::kInt)},
     .type = lrn_type,
     .reference = lrn_reference,
     .in_place = 1,

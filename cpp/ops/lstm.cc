@@ -1,4 +1,5 @@
-// lstm: one layer of long short-term memory. Per element of time, with gates in the order i, o, f, c and "." elementwise:
+// lstm: one layer of long short-term memory. Per element of time, with gates in the order i, o, f, c and "."
+// elementwise:
 //   i = f(Wi x + Ri h + Pi . c + Wbi + Rbi)     f = f(Wf x + Rf h + Pf . c + Wbf + Rbf), or 1 - i with input_forget
 //   c' = f . c + i . g(Wc x + Rc h + Wbc + Rbc)  o = f(Wo x + Ro h + Po . c' + Wbo + Rbo)   h' = o . h(c')
 //   x              [T, B, I], or [B, T, I] with layout 1     floats
@@ -7,11 +8,12 @@
 //   sequence_lens  [B], optional                             i32, in [0, T]
 //   initial_h, initial_c  [D, B, H], or [B, D, H] with layout 1, optional  as x; 0 if left out
 //   p              [D, 3H] in the order i, o, f, optional    as x
-//   activations strings f, g, h per direction, default sigmoid, tanh, tanh; activation_alpha, activation_beta, clip, direction,
-//   hidden_size, layout: see recurrent.h; input_forget int, default 0
-//   y              [T, D, B, H], or [B, T, D, H]; 0 beyond a sequence's length
-//   y_h, y_c       as initial_h: state after the last element; of a sequence of length 0 the initial state
-// State is kept in double, outputs rounded once. clip bounds the argument of every activation. Source: ONNX LSTM, opset 22.
+//   activations strings f, g, h per direction, default sigmoid, tanh, tanh; activation_alpha, activation_beta, clip,
+//   direction, hidden_size, layout: see recurrent.h; input_forget int, default 0 y              [T, D, B, H], or [B, T,
+//   D, H]; 0 beyond a sequence's length y_h, y_c       as initial_h: state after the last element; of a sequence of
+//   length 0 the initial state
+// State is kept in double, outputs rounded once. clip bounds the arguments of the gates' activations, not c'. Source:
+// ONNX LSTM, opset 22.
 #include "ops/recurrent.h"
 
 namespace pinnace {
@@ -36,7 +38,7 @@ Status lstm_reference(const NodeView& node, std::span<const TensorView> in, std:
       const double f = coupled ? 1 - i : s.activations[0](s.gates[2 * H + k] + s.p[2 * H + k] * s.c[k]);
       s.c[k] = f * s.c[k] + i * s.activations[1](s.gates[3 * H + k]);
       const double o = s.activations[0](s.gates[H + k] + s.p[H + k] * s.c[k]);
-      s.h[k] = o * s.activations[2](s.c[k]);
+      s.h[k] = o * s.activations[2].unclipped(s.c[k]);
     }
   });
 }
@@ -44,9 +46,14 @@ Status lstm_reference(const NodeView& node, std::span<const TensorView> in, std:
 
 PINNACE_OP(lstm){
     .name = "lstm",
-    .inputs = {{"x", kFloats, 'T'}, {"w", kFloats, 'T'}, {"r", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional},
-               {"sequence_lens", kI32, 0, Arity::kOptional}, {"initial_h", kFloats, 'T', Arity::kOptional},
-               {"initial_c", kFloats, 'T', Arity::kOptional}, {"p", kFloats, 'T', Arity::kOptional}},
+    .inputs = {{"x", kFloats, 'T'},
+               {"w", kFloats, 'T'},
+               {"r", kFloats, 'T'},
+               {"b", kFloats, 'T', Arity::kOptional},
+               {"sequence_lens", kI32, 0, Arity::kOptional},
+               {"initial_h", kFloats, 'T', Arity::kOptional},
+               {"initial_c", kFloats, 'T', Arity::kOptional},
+               {"p", kFloats, 'T', Arity::kOptional}},
     .attrs = {kRnnAlphaAttr, kRnnBetaAttr, kRnnActivationsAttr, kRnnClipAttr, kRnnDirectionAttr, kRnnHiddenAttr,
               int_attr("input_forget", 0), kRnnLayoutAttr},
     .max_outputs = 3,

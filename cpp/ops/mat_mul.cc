@@ -5,8 +5,8 @@
 //   activation, activation_params: see activation.h; floats, and relu and clip on quantised types
 //   y     [..., M, N] without the dimension of an operand that is a vector; quantised: declared scale and zero point
 // Floats: sums in double over ascending k, plus bias, activation, one rounding. Integers wrap. Quantised: int32 sum of
-// (a - zero_a) (b - zero_b), plus bias modulo 2^32, then Requantize of product.h. K = 0 gives the activation of the bias.
-// Source: ONNX MatMul, opset 13; bias and activation are additions.
+// (a - zero_a) (b - zero_b), plus bias modulo 2^32, then Requantize of product.h. K = 0 gives the activation of the
+// bias. Source: ONNX MatMul, opset 13; bias and activation are additions.
 #include "ops/product.h"
 
 namespace pinnace {
@@ -23,7 +23,8 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
     }
   } else {
     PINNACE_TRY(check_product(node, 0, 1, 2, b.rank() - 1, s.K.known() ? s.K : s.b_rows));
-    if (b.rank() == 1 && b.quantized() && b.quantization->axis >= 0) return node.error("b is a vector and takes one scale");
+    if (b.rank() == 1 && b.quantized() && b.quantization->axis >= 0)
+      return node.error("b is a vector and takes one scale");
   }
   if (node.has_input(2)) {
     const TensorType& bias = node.input(2);

@@ -1,11 +1,12 @@
 // max_pool: y[n, c, o] = the largest x[n, c, o * stride + k * dilation - pad] over the window's k inside x.
 //   x        [N, C, spatial...]  1 to 3 spatial dimensions; floats, i8, u8; quantised per tensor
 //   kernel_shape ints, required; auto_pad, pads, strides, dilations: see window.h; ceil_mode int, default 0
-//   storage_order int, 0 only: indices are row-major
+//   storage_order int, default 0; indices are row-major, so it must be 0 where they are wanted
 //   y        [N, C, out...]      as x, quantisation included
 //   indices  [N, C, out...]      optional, i64: where y was found, counted through all of x; the first of equals
-// ceil_mode rounds sizes up, less a last window that would start in the trailing padding. NaN wins, the last one's index is
-// given. A window wholly outside x gives the least value of the type (-inf) and index -1. Source: ONNX MaxPool, opset 22.
+// ceil_mode rounds sizes up, less a last window that would start in the trailing padding. NaN wins, the last one's
+// index is given. A window wholly outside x gives the least value of the type (-inf) and index -1. Source: ONNX
+// MaxPool, opset 22.
 #include <limits>
 
 #include "ops/pool.h"
@@ -14,7 +15,9 @@ namespace pinnace {
 namespace {
 Status max_pool_types(const NodeView& node, std::span<TensorType> out) {
   const TensorType& x = node.input(0);
-  if (node.attr_int("storage_order") != 0) return node.error("storage_order is ", node.attr_int("storage_order"), "; only 0, row-major, is taken");
+  if (out.size() > 1 && node.attr_int("storage_order") != 0) {
+    return node.error("storage_order is ", node.attr_int("storage_order"), "; indices are row-major, 0");
+  }
   const auto declared = node.output_quantization(0);
   if (declared && (!x.quantized() || !(*declared == *x.quantization))) {
     return node.error("the output's declared quantisation differs from that of x ", to_string(x), ", which is kept");
@@ -29,8 +32,10 @@ Status max_pool_types(const NodeView& node, std::span<TensorType> out) {
 
 template <class T>
 T least() {
-  if constexpr (is_float<T>) return static_cast<T>(-std::numeric_limits<float>::infinity());
-  else return std::numeric_limits<T>::min();
+  if constexpr (is_float<T>)
+    return static_cast<T>(-std::numeric_limits<float>::infinity());
+  else
+    return std::numeric_limits<T>::min();
 }
 
 Status max_pool_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
@@ -64,7 +69,8 @@ Status max_pool_reference(const NodeView& node, std::span<const TensorView> in, 
 PINNACE_OP(max_pool){
     .name = "max_pool",
     .inputs = {{"x", kFloats | kI8 | kU8}},
-    .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelShapeAttr, kPadsAttr, int_attr("storage_order", 0), kStridesAttr},
+    .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelShapeAttr, kPadsAttr, int_attr("storage_order", 0),
+              kStridesAttr},
     .max_outputs = 2,
     .types = max_pool_types,
     .reference = max_pool_reference,

@@ -22,7 +22,8 @@ Result<TensorType> mean_variance_normalization_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status mean_variance_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status mean_variance_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                             std::span<const TensorView> out) {
   PINNACE_ASSIGN(const std::vector<int> axes, axes_of(node));
   const Shape& shape = in[0].type->shape;
   const std::vector<int64_t> strides = row_major_strides(shape);

@@ -9,8 +9,8 @@ namespace pinnace {
 inline constexpr AttrDef kCeilModeAttr = int_attr("ceil_mode", 0);
 inline constexpr AttrDef kKernelShapeAttr = required_attr("kernel_shape", AttrKind::kInts);
 
-/// Geometry of a windowed pool over x [N, C, spatial...] (input 0) and the shape [N, C, out...]. Beyond window_of's rules, a
-/// pad must be smaller than the kernel's extent, so that no window starts behind x.
+/// Geometry of a windowed pool over x [N, C, spatial...] (input 0) and the shape [N, C, out...]. Beyond window_of's
+/// rules, a pad must be smaller than the kernel's extent, so that no window starts behind x.
 Result<Window> check_pool(const NodeView& node, Shape& y);
 
 /// Shape [N, C, 1...] of the global pools; x has rank 2 or more. check_quantized has run.
@@ -50,8 +50,8 @@ void for_each_tap(const Window& w, const Taps& tz, const Taps& ty, const Taps& t
   }
 }
 
-/// For means: elements [first, first + count) as real numbers, quantised ones as stored integer - zero, without the scale:
-/// their sums are exact in any order.
+/// For means: elements [first, first + count) as real numbers, quantised ones as stored integer - zero, without the
+/// scale: their sums are exact in any order.
 void load_summands(const TensorView& t, int64_t first, int64_t count, double* to);
 /// y[at] = sum / count, rounded once. Quantised: quantize(float32(float32(sum) * scale_x) / float32(count)). A mean of
 /// nothing is NaN, quantised the zero point.

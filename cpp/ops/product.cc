@@ -27,9 +27,11 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
   const TensorType &x = node.input(x_at), &w = node.input(w_at);
   const auto name = [&](int i) { return node.op().inputs[static_cast<size_t>(i)].name; };
   if (kFloats >> static_cast<int>(x.dtype) & 1) {
-    if (w.dtype != x.dtype) return node.error(name(w_at), " is ", to_string(w), ", must be ", dtype_name(x.dtype), " as ", name(x_at));
+    if (w.dtype != x.dtype)
+      return node.error(name(w_at), " is ", to_string(w), ", must be ", dtype_name(x.dtype), " as ", name(x_at));
     if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != x.dtype) {
-      return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be ", dtype_name(x.dtype), " as ", name(x_at));
+      return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be ", dtype_name(x.dtype),
+                        " as ", name(x_at));
     }
     return {};
   }
@@ -45,22 +47,25 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
     const Dim channels = q.axis < w.rank() ? w.shape[static_cast<size_t>(q.axis)] : Dim(0);
     if (q.axis != w_axis || q.block != 0 || q.scales.size() != q.zero_points.size() ||
         (channels.known() && static_cast<size_t>(channels.size) != q.scales.size())) {
-      return node.error(name(w_at), " may have one scale, or one per index of axis ", w_axis, "; it has ", q.scales.size(),
-                        " on axis ", q.axis, " of ", to_string(w));
+      return node.error(name(w_at), " may have one scale, or one per index of axis ", w_axis, "; it has ",
+                        q.scales.size(), " on axis ", q.axis, " of ", to_string(w));
     }
     for (size_t i = 0; i < q.scales.size(); ++i) {
       PINNACE_TRY(check_per_tensor(node, {{q.scales[i]}, {q.zero_points[i]}, -1, 0}, w.dtype, name(w_at)));
     }
   }
   if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != DType::kI32) {
-    return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be i32 beside a quantised ", name(x_at));
+    return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be i32 beside a quantised ",
+                      name(x_at));
   }
   for (float scale : q.scales) {
     const double m = static_cast<double>(scale_zero(x).scale) * scale / node.output_quantization(0)->scales[0];
-    if (m > std::numeric_limits<float>::max()) return node.error("scales give a multiplier of ", m, ", more than f32 holds");
+    if (m > std::numeric_limits<float>::max())
+      return node.error("scales give a multiplier of ", m, ", more than f32 holds");
   }
   if (!length.known()) return {};
-  return check_sum_length(node, length.size, largest(x.dtype, x.quantization->zero_points), largest(w.dtype, q.zero_points));
+  return check_sum_length(node, length.size, largest(x.dtype, x.quantization->zero_points),
+                          largest(w.dtype, q.zero_points));
 }
 
 Matrices matrices_of(const TensorType& a, const TensorType& b) {
@@ -79,10 +84,12 @@ Matrices matrices_of(const TensorType& a, const TensorType& b) {
 }
 
 Result<Shape> product_shape(const NodeView& node, const TensorType& a, const TensorType& b) {
-  if (a.rank() == 0 || b.rank() == 0) return node.error("takes no scalars: a is ", to_string(a), ", b is ", to_string(b));
+  if (a.rank() == 0 || b.rank() == 0)
+    return node.error("takes no scalars: a is ", to_string(a), ", b is ", to_string(b));
   const Matrices s = matrices_of(a, b);
   if (differ(s.K, s.b_rows)) {
-    return node.error("a ", to_string(a), " has rows of ", s.K.size, ", b ", to_string(b), " columns of ", s.b_rows.size);
+    return node.error("a ", to_string(a), " has rows of ", s.K.size, ", b ", to_string(b), " columns of ",
+                      s.b_rows.size);
   }
   PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, s.a_batch, s.b_batch));
   if (a.rank() > 1) shape.push_back(s.M);

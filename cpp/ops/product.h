@@ -1,5 +1,5 @@
-// What operators that sum products share (conv, conv_transpose, gemm, mat_mul and their integer forms): element types, the
-// arithmetic of quantised sums, and the plain matrix product.
+// What operators that sum products share (conv, conv_transpose, gemm, mat_mul and their integer forms): element types,
+// the arithmetic of quantised sums, and the plain matrix product.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ Status check_product(const NodeView& node, int x, int w, int bias, int w_axis, D
 /// For shape rules: products of i8 | u8, given with zero points inside the types, stay within int32.
 Status check_sum_length(const NodeView& node, int64_t length, int64_t largest_x, int64_t largest_w);
 
-/// From int32 sums to stored results: q = clamp(round_half_even(float32(sum) * m) + zero), m = float32(s_x * s_w / s_y) with
-/// the quotient taken in double. Bounds of the clamp include a fused relu or clip (activation_range).
+/// From int32 sums to stored results: q = clamp(round_half_even(float32(sum) * m) + zero), m = float32(s_x * s_w / s_y)
+/// with the quotient taken in double. Bounds of the clamp include a fused relu or clip (activation_range).
 struct Requantize {
   std::vector<float> m;          ///< one, or one per channel
   std::vector<int32_t> w_zeros;  ///< likewise
@@ -35,8 +35,8 @@ struct Requantize {
   int32_t operator()(uint32_t sum, int64_t channel) const;
 };
 
-/// sums[M, N] = a[M, K] b[K, N] with K ascending in every sum. load_a(row, to) gives K elements. load_b(line, to) gives row
-/// `line` of b (N elements), or column `line` (K elements) where b_by_column, whichever is contiguous in memory.
+/// sums[M, N] = a[M, K] b[K, N] with K ascending in every sum. load_a(row, to) gives K elements. load_b(line, to) gives
+/// row `line` of b (N elements), or column `line` (K elements) where b_by_column, whichever is contiguous in memory.
 /// finish(row, sums) gets N sums. Scratch grows with 32 * (N + K).
 template <class Acc, class LoadA, class LoadB, class Finish>
 Status matrix_product(int64_t M, int64_t N, int64_t K, bool b_by_column, LoadA load_a, LoadB load_b, Finish finish) {
@@ -70,8 +70,8 @@ Status matrix_product(int64_t M, int64_t N, int64_t K, bool b_by_column, LoadA l
   return {};
 }
 
-/// The operands of numpy's matmul as batches of matrices: a [a_batch..., M, K] and b [b_batch..., b_rows, N]; a vector a has
-/// M = 1, a vector b has N = 1. Neither is a scalar.
+/// The operands of numpy's matmul as batches of matrices: a [a_batch..., M, K] and b [b_batch..., b_rows, N]; a vector
+/// a has M = 1, a vector b has N = 1. Neither is a scalar.
 struct Matrices {
   Shape a_batch, b_batch;
   Dim M = 1, K, N = 1, b_rows;

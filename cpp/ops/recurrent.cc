@@ -12,9 +12,12 @@ struct Row {
   int params;  // 0, 1: alpha, 2: alpha and beta
   double alpha, beta;
 };
-constexpr Row kRows[] = {{"relu", 0, 0, 0},       {"tanh", 0, 0, 0},        {"sigmoid", 0, 0, 0},     {"affine", 2, 1, 0},
-                         {"leaky_relu", 1, 0.01, 0}, {"thresholded_relu", 1, 1, 0}, {"scaled_tanh", 2, 1, 1}, {"hard_sigmoid", 2, 0.2, 0.5},
-                         {"elu", 1, 1, 0},        {"softsign", 0, 0, 0},    {"softplus", 0, 0, 0}};
+constexpr Row kRows[] = {{"relu", 0, 0, 0},          {"tanh", 0, 0, 0},
+                         {"sigmoid", 0, 0, 0},       {"affine", 2, 1, 0},
+                         {"leaky_relu", 1, 0.01, 0}, {"thresholded_relu", 1, 1, 0},
+                         {"scaled_tanh", 2, 1, 1},   {"hard_sigmoid", 2, 0.2, 0.5},
+                         {"elu", 1, 1, 0},           {"softsign", 0, 0, 0},
+                         {"softplus", 0, 0, 0}};
 
 Status check_shape(const NodeView& node, int input, std::initializer_list<Dim> wanted) {
   if (!node.has_input(input)) return {};
@@ -22,28 +25,37 @@ Status check_shape(const NodeView& node, int input, std::initializer_list<Dim> w
   bool fits = shape.size() == wanted.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = !differ(shape[i], wanted.begin()[i]);
   if (fits) return {};
-  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(node.input(input)), ", must be ",
-                    to_string({node.input(input).dtype, wanted, nullptr}));
+  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(node.input(input)),
+                    ", must be ", to_string({node.input(input).dtype, wanted, nullptr}));
 }
 }  // namespace
 
-double GateActivation::operator()(double x) const {
-  if (clip > 0) x = x < -clip ? -clip : x > clip ? clip : x;
+double GateActivation::unclipped(double x) const {
   switch (kind) {
-    case Kind::kRelu: return x < 0 ? 0 : x;
-    case Kind::kTanh: return std::tanh(x);
-    case Kind::kSigmoid: return 1 / (1 + std::exp(-x));
-    case Kind::kAffine: return alpha * x + beta;
-    case Kind::kLeakyRelu: return x < 0 ? alpha * x : x;
-    case Kind::kThresholdedRelu: return x < alpha ? 0 : x;
-    case Kind::kScaledTanh: return alpha * std::tanh(beta * x);
+    case Kind::kRelu:
+      return x < 0 ? 0 : x;
+    case Kind::kTanh:
+      return std::tanh(x);
+    case Kind::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Kind::kAffine:
+      return alpha * x + beta;
+    case Kind::kLeakyRelu:
+      return x < 0 ? alpha * x : x;
+    case Kind::kThresholdedRelu:
+      return x < alpha ? 0 : x;
+    case Kind::kScaledTanh:
+      return alpha * std::tanh(beta * x);
     case Kind::kHardSigmoid: {
       const double gate = alpha * x + beta;
       return gate < 0 ? 0 : gate > 1 ? 1 : gate;
     }
-    case Kind::kElu: return x < 0 ? alpha * std::expm1(x) : x;
-    case Kind::kSoftsign: return x / (1 + std::fabs(x));
-    case Kind::kSoftplus: return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    case Kind::kElu:
+      return x < 0 ? alpha * std::expm1(x) : x;
+    case Kind::kSoftsign:
+      return x / (1 + std::fabs(x));
+    case Kind::kSoftplus:
+      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
   }
   return x;
 }
@@ -63,7 +75,8 @@ Result<std::vector<GateActivation>> gate_activations(const NodeView& node, std::
     const std::string_view name = names.empty() ? defaults[i % defaults.size()] : std::string_view(names[i]);
     const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.name == name; });
     if (row == std::end(kRows)) {
-      return node.error("activation '", name, "' is not one of relu, tanh, sigmoid, affine, leaky_relu, thresholded_relu, "
+      return node.error("activation '", name,
+                        "' is not one of relu, tanh, sigmoid, affine, leaky_relu, thresholded_relu, "
                         "scaled_tanh, hard_sigmoid, elu, softsign, softplus");
     }
     GateActivation a{static_cast<Kind>(row - kRows), row->alpha, row->beta, clip};
@@ -93,7 +106,8 @@ Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<Ten
   n.B = x.shape[n.batch_first ? 0 : 1];
   n.I = x.shape[2];
   n.H = r.shape[2].known() ? r.shape[2] : hidden > 0 ? Dim(hidden) : r.shape[2];
-  if (hidden < 0 || (hidden > 0 && differ(n.H, Dim(hidden)))) return node.error("hidden_size is ", hidden, ", r is ", to_string(r));
+  if (hidden < 0 || (hidden > 0 && differ(n.H, Dim(hidden))))
+    return node.error("hidden_size is ", hidden, ", r is ", to_string(r));
   if (n.H.known() && n.H.size > (int64_t{1} << 40)) return node.error("r ", to_string(r), " has too many hidden units");
   const auto times_h = [&](int64_t factor) { return n.H.known() ? Dim(factor * n.H.size) : Dim(); };
   const Dim D = n.directions;
@@ -110,7 +124,8 @@ Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<Ten
   return n;
 }
 
-void affine(const double* m, const double* v, const double* b, const double* c, int64_t rows, int64_t columns, double* to) {
+void affine(const double* m, const double* v, const double* b, const double* c, int64_t rows, int64_t columns,
+            double* to) {
   for (int64_t row = 0; row < rows; ++row) {
     double sum = b[row] + (c ? c[row] : 0);
     for (int64_t i = 0; i < columns; ++i) sum += m[row * columns + i] * v[i];
@@ -140,12 +155,24 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
     std::fill_n(p.data(), 3 * H, 0.0);
     if (given(3)) load_line(in[3], d * 2 * G, 1, 2 * G, b.data());
     if (given(7)) load_line(in[7], d * 3 * H, 1, 3 * H, p.data());
-    const RecurrentStep now{I, H, x.data(), w.data(), r.data(), b.data(), b.data() + G, p.data(),
-                            activations.data() + static_cast<size_t>(d) * defaults.size(), h, c, scratch + 2 * H, scratch};
+    const RecurrentStep now{I,
+                            H,
+                            x.data(),
+                            w.data(),
+                            r.data(),
+                            b.data(),
+                            b.data() + G,
+                            p.data(),
+                            activations.data() + static_cast<size_t>(d) * defaults.size(),
+                            h,
+                            c,
+                            scratch + 2 * H,
+                            scratch};
     const bool backwards = n.reverse || d == 1;
     for (int64_t k = 0; k < B; ++k) {
       const int64_t length = given(4) ? in[4].data<int32_t>()[k] : T;
-      if (length < 0 || length > T) return node.error("sequence_lens[", k, "] is ", length, ", must be in [0, ", T, "]");
+      if (length < 0 || length > T)
+        return node.error("sequence_lens[", k, "] is ", length, ", must be in [0, ", T, "]");
       const int64_t at_state = (n.batch_first ? k * D + d : d * B + k) * H;
       const auto at_y = [&](int64_t t) { return (n.batch_first ? (k * T + t) * D + d : (t * D + d) * B + k) * H; };
       std::fill_n(h, 2 * H, 0.0);

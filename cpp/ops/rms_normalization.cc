@@ -13,11 +13,13 @@ namespace {
 Result<TensorType> rms_normalization_type(const NodeView& node) {
   const TensorType &x = node.input(0), &scale = node.input(1);
   PINNACE_TRY(node.axis(node.attr_int("axis"), x.rank()).status());
-  if (!broadcasts_to(scale.shape, x.shape)) return node.error("scale ", to_string(scale), " does not broadcast to x ", to_string(x));
+  if (!broadcasts_to(scale.shape, x.shape))
+    return node.error("scale ", to_string(scale), " does not broadcast to x ", to_string(x));
   return TensorType{scale.dtype, x.shape, nullptr};
 }
 
-Status rms_normalization_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status rms_normalization_reference(const NodeView& node, std::span<const TensorView> in,
+                                   std::span<const TensorView> out) {
   const TensorView &x = in[0], &scale = in[1];
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const double epsilon = node.attr_float("epsilon");

@@ -4,10 +4,9 @@
 //   b              [D, 2H] = Wb then Rb, optional            as x
 //   sequence_lens  [B], optional                             i32, in [0, T]
 //   initial_h      [D, B, H], or [B, D, H] with layout 1, optional  as x; 0 if left out
-//   activations strings f per direction, default tanh; activation_alpha, activation_beta, clip, direction, hidden_size, layout:
-//   see recurrent.h
-//   y              [T, D, B, H], or [B, T, D, H]; 0 beyond a sequence's length
-//   y_h            as initial_h: state after the last element; of a sequence of length 0 the initial state
+//   activations strings f per direction, default tanh; activation_alpha, activation_beta, clip, direction, hidden_size,
+//   layout: see recurrent.h y              [T, D, B, H], or [B, T, D, H]; 0 beyond a sequence's length y_h as
+//   initial_h: state after the last element; of a sequence of length 0 the initial state
 // State is kept in double, outputs rounded once. Source: ONNX RNN, opset 22.
 #include "ops/recurrent.h"
 
@@ -31,9 +30,14 @@ Status rnn_reference(const NodeView& node, std::span<const TensorView> in, std::
 
 PINNACE_OP(rnn){
     .name = "rnn",
-    .inputs = {{"x", kFloats, 'T'}, {"w", kFloats, 'T'}, {"r", kFloats, 'T'}, {"b", kFloats, 'T', Arity::kOptional},
-               {"sequence_lens", kI32, 0, Arity::kOptional}, {"initial_h", kFloats, 'T', Arity::kOptional}},
-    .attrs = {kRnnAlphaAttr, kRnnBetaAttr, kRnnActivationsAttr, kRnnClipAttr, kRnnDirectionAttr, kRnnHiddenAttr, kRnnLayoutAttr},
+    .inputs = {{"x", kFloats, 'T'},
+               {"w", kFloats, 'T'},
+               {"r", kFloats, 'T'},
+               {"b", kFloats, 'T', Arity::kOptional},
+               {"sequence_lens", kI32, 0, Arity::kOptional},
+               {"initial_h", kFloats, 'T', Arity::kOptional}},
+    .attrs = {kRnnAlphaAttr, kRnnBetaAttr, kRnnActivationsAttr, kRnnClipAttr, kRnnDirectionAttr, kRnnHiddenAttr,
+              kRnnLayoutAttr},
     .max_outputs = 2,
     .types = rnn_types,
     .reference = rnn_reference,

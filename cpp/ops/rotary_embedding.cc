@@ -39,18 +39,22 @@ Result<TensorType> rotary_embedding_type(const NodeView& node) {
     bool fits = cache.size() == (by_position ? 2u : 3u) && !differ(cache.back(), half);
     if (fits && !by_position) fits = !differ(cache[0], h.B) && !differ(cache[1], h.S);
     if (fits && by_position) fits = !differ(cache[0], node.input(1).shape[0]);
-    if (!fits) return node.error(i == 1 ? "cos_cache " : "sin_cache ", to_string(node.input(i)), " does not fit x ", to_string(x));
+    if (!fits)
+      return node.error(i == 1 ? "cos_cache " : "sin_cache ", to_string(node.input(i)), " does not fit x ",
+                        to_string(x));
   }
   if (by_position) {
     const Shape& ids = node.input(3).shape;
     if (ids.size() != 2 || differ(ids[0], h.B) || differ(ids[1], h.S)) {
-      return node.error("position_ids ", to_string(node.input(3)), " must have one element per position of x ", to_string(x));
+      return node.error("position_ids ", to_string(node.input(3)), " must have one element per position of x ",
+                        to_string(x));
     }
   }
   return same_type(node);
 }
 
-Status rotary_embedding_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status rotary_embedding_reference(const NodeView& node, std::span<const TensorView> in,
+                                  std::span<const TensorView> out) {
   const Heads h = heads_of(node);
   const int64_t B = h.B.size, S = h.S.size, count = h.count.size, E = h.E.size;
   const int64_t R = node.attr_int("rotary_embedding_dim") ? node.attr_int("rotary_embedding_dim") : E, half = R / 2;
@@ -82,7 +86,10 @@ Status rotary_embedding_reference(const NodeView& node, std::span<const TensorVi
 
 PINNACE_OP(rotary_embedding){
     .name = "rotary_embedding",
-    .inputs = {{"x", kFloats, 'T'}, {"cos_cache", kFloats, 'T'}, {"sin_cache", kFloats, 'T'}, {"position_ids", kI64, 0, Arity::kOptional}},
+    .inputs = {{"x", kFloats, 'T'},
+               {"cos_cache", kFloats, 'T'},
+               {"sin_cache", kFloats, 'T'},
+               {"position_ids", kI64, 0, Arity::kOptional}},
     .attrs = {int_attr("interleaved", 0), int_attr("num_heads", 0), int_attr("rotary_embedding_dim", 0)},
     .type = rotary_embedding_type,
     .reference = rotary_embedding_reference,

@@ -2,8 +2,8 @@
 //   x     [...]  floats; quantised i8 | u8 per tensor; rank 1 or more
 //   axis  int, default -1
 //   y     as x; quantised: declared scale and zero point
-// In double, one rounding. A NaN or +inf in a lane makes the lane NaN, and so do only -inf. Quantised: dequantise, this with
-// the sum ascending along the axis, quantise. Source: ONNX Softmax, opset 13.
+// In double, one rounding. A NaN or +inf in a lane makes the lane NaN, and so do only -inf. Quantised: dequantise, this
+// with the sum ascending along the axis, quantise. Source: ONNX Softmax, opset 13.
 #include <cmath>
 
 #include "ops/lines.h"

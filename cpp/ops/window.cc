@@ -10,13 +10,16 @@ Status read_list(const NodeView& node, std::string_view name, size_t count, int6
   if (list.empty()) return {};
   if (list.size() != count) return node.error(name, " ", list_text(list), " must have ", count, " entries");
   for (size_t i = 0; i < count; ++i) {
-    if (list[i] < least || list[i] >= kLimit) return node.error(name, " ", list_text(list), " has ", list[i], ", must be in [", least, ", 2^31)");
+    if (list[i] < least || list[i] >= kLimit)
+      return node.error(name, " ", list_text(list), " has ", list[i], ", must be in [", least, ", 2^31)");
     to[i] = list[i];
   }
   return {};
 }
 
-bool is_same(std::string_view auto_pad) { return auto_pad == "same_upper" || auto_pad == "same_lower"; }
+bool is_same(std::string_view auto_pad) {
+  return auto_pad == "same_upper" || auto_pad == "same_lower";
+}
 }  // namespace
 
 Result<Window> window_attributes(const NodeView& node, std::span<const Dim> kernel) {
@@ -26,7 +29,8 @@ Result<Window> window_attributes(const NodeView& node, std::span<const Dim> kern
   const int lead = 3 - w.rank;
   for (int i = 0; i < w.rank; ++i) {
     const Dim k = kernel[static_cast<size_t>(i)];
-    if (k.known() && (k.size < 1 || k.size >= kLimit)) return node.error("kernel size ", k.size, " is outside [1, 2^31)");
+    if (k.known() && (k.size < 1 || k.size >= kLimit))
+      return node.error("kernel size ", k.size, " is outside [1, 2^31)");
     w.kernel[lead + i] = k.size;
   }
   const auto count = static_cast<size_t>(w.rank);
@@ -68,7 +72,8 @@ Result<Window> window_of(const NodeView& node, const Shape& x, std::span<const D
     const int64_t room = in + w.before[d] + w.after[d] - extent;
     if (is_same(auto_pad)) continue;
     if (room < 0) {
-      return node.error("a window of ", extent, " does not fit into size ", in, " padded by ", w.before[d], " and ", w.after[d]);
+      return node.error("a window of ", extent, " does not fit into size ", in, " padded by ", w.before[d], " and ",
+                        w.after[d]);
     }
     w.out[d] = room / stride + 1;
     if (ceil_mode && room % stride != 0 && w.out[d] * stride < in + w.before[d]) ++w.out[d];
@@ -92,7 +97,8 @@ Dim window_dim(const Window& w, const NodeView& node, const Shape& x, int spatia
   const int d = spatial + 3 - w.rank;
   if (w.out[d] >= 0) return w.out[d];
   const bool same = is_same(node.attr_string("auto_pad"));
-  const bool keeps = w.stride[d] == 1 && (same || (w.kernel[d] >= 0 && w.before[d] + w.after[d] == (w.kernel[d] - 1) * w.dilation[d]));
+  const bool keeps =
+      w.stride[d] == 1 && (same || (w.kernel[d] >= 0 && w.before[d] + w.after[d] == (w.kernel[d] - 1) * w.dilation[d]));
   return keeps ? x[static_cast<size_t>(2 + spatial)] : Dim();
 }
 

@@ -1,5 +1,5 @@
-// Window: where the taps of a convolution or a pooling fall. Reads kernel sizes, strides, dilations, pads and auto_pad once
-// and gives the sizes of the result; one to three spatial dimensions, held as three.
+// Window: where the taps of a convolution or a pooling fall. Reads kernel sizes, strides, dilations, pads and auto_pad
+// once and gives the sizes of the result; one to three spatial dimensions, held as three.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace pinnace {
 
-/// Spatial geometry. Dimension i of `rank` is entry i + 3 - rank of every array; entries before that are neutral (sizes 1,
-/// stride 1, no padding), so that code may always loop over three. Sizes are Dim::kUnknown where a shape rule does not know
-/// them, and so are pads that follow from them.
+/// Spatial geometry. Dimension i of `rank` is entry i + 3 - rank of every array; entries before that are neutral (sizes
+/// 1, stride 1, no padding), so that code may always loop over three. Sizes are Dim::kUnknown where a shape rule does
+/// not know them, and so are pads that follow from them.
 struct Window {
   int rank = 0;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
@@ -39,11 +39,11 @@ inline constexpr AttrDef kPadsAttr = ints_attr("pads"), kStridesAttr = ints_attr
 inline constexpr AttrDef kDilationsAttr = ints_attr("dilations");
 
 /// Geometry of x [N, C, spatial...] under a kernel of `kernel` (one per spatial dimension; unknown sizes are allowed in
-/// shape rules). out = floor((in + pads - dilation * (kernel - 1) - 1) / stride) + 1, or with ceil_mode rounded up, less a
-/// last window that would start beyond the input and its leading padding. same_*: out = ceil(in / stride).
+/// shape rules). out = floor((in + pads - dilation * (kernel - 1) - 1) / stride) + 1, or with ceil_mode rounded up,
+/// less a last window that would start beyond the input and its leading padding. same_*: out = ceil(in / stride).
 ///
-/// kInvalidArgument: lists of the wrong length; sizes, strides or dilations below 1 or of 2^31 and more; negative pads; pads
-/// beside auto_pad; a window larger than the padded input.
+/// kInvalidArgument: lists of the wrong length; sizes, strides or dilations below 1 or of 2^31 and more; negative pads;
+/// pads beside auto_pad; a window larger than the padded input.
 Result<Window> window_of(const NodeView& node, const Shape& x, std::span<const Dim> kernel, bool ceil_mode);
 
 /// The attributes alone, without input and output sizes; pads of same_* are left 0.
@@ -52,8 +52,8 @@ Result<Window> window_attributes(const NodeView& node, std::span<const Dim> kern
 /// kernel_shape as Dims, checked to have one entry per spatial dimension of x.
 Result<Shape> kernel_shape_of(const NodeView& node, const TensorType& x);
 
-/// Dimension of the result: its size where known; x's own dimension, a symbol perhaps, where the window keeps every size;
-/// else unknown.
+/// Dimension of the result: its size where known; x's own dimension, a symbol perhaps, where the window keeps every
+/// size; else unknown.
 Dim window_dim(const Window& window, const NodeView& node, const Shape& x, int spatial);
 
 }  // namespace pinnace

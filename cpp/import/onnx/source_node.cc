@@ -219,6 +219,9 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
       case AttrKind::kStrings:
         PINNACE_TRY(check_kind(*a, A::STRINGS));
         attrs.emplace_back(name, std::vector<std::string>(a->strings().begin(), a->strings().end()));
+        if (name == "activations") {  // of recurrent layers, HardSigmoid: hard_sigmoid
+          for (std::string& each : std::get<std::vector<std::string>>(attrs.back().second)) each = snake_case(each);
+        }
         break;
       case AttrKind::kGraph: return refuse(str_cat("attribute '", source_name, "' is a graph"));
     }
