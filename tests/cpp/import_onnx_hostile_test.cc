@@ -40,7 +40,8 @@ TEST_F(OnnxTest, TwoBytesPerNodeDoNotTakeTwoHundred) {
   for (int i = 0; i < 2'000'000; ++i) nodes.append("\x0a\x00", 2);
   const uint32_t size = static_cast<uint32_t>(nodes.size());
   std::string bytes = "\x3a";  // field 7, the graph
-  for (uint32_t left = size; left; left >>= 7) bytes.push_back(static_cast<char>((left & 0x7f) | (left > 0x7f ? 0x80 : 0)));
+  for (uint32_t left = size; left; left >>= 7)
+    bytes.push_back(static_cast<char>((left & 0x7f) | (left > 0x7f ? 0x80 : 0)));
   const auto imported = import_bytes(bytes + nodes);
   EXPECT_EQ(imported.status().code(), Code::kCorruptFile);
   EXPECT_EQ(imported.status().rule(), "O-2") << imported.status().message();

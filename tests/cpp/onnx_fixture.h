@@ -38,7 +38,8 @@ class OnnxTest : public ::testing::Test {
   Result<Imported> import_model(const ImportOptions& options = {}) {
     return import_bytes(model_.SerializeAsString(), options);
   }
-  /// The status of an import that must fail with `code` and a text that holds `part`; a reference, as tests may ignore it.
+  /// The status of an import that must fail with `code` and a text that holds `part`; a reference, as tests may ignore
+  /// it.
   const Status& refused(Code code, const std::string& part) {
     const auto imported = import_model();
     EXPECT_FALSE(imported.ok()) << "wanted: " << part;
