@@ -1,6 +1,6 @@
 """The onnx package's own backend tests, run through pinnace's importer and reference code.
 
-Cases run in worker processes: a crash ends the worker, is recorded against the case it was at, and a new worker goes on.
+Cases run in worker processes: a crash ends the worker and is recorded against the case; a new worker goes on.
 As a program it runs cases and prints counts: `python onnx_backend.py [--kind node] [--match test_conv] [--verbose]`.
 """
 
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
 EXPECTED_REFUSALS = pathlib.Path(__file__).with_name("onnx_expected_refusals.txt")
@@ -29,7 +30,7 @@ SECONDS_PER_CASE = 120
 
 # Cases whose expected values are not what the operator's text says, or what other engines do; they must differ.
 KNOWN_DIFFERENCES = {
-    "test_resize_downsample_scales_linear_align_corners": "expects corners of the unrounded size, 2.4, not of the result",
+    "test_resize_downsample_scales_linear_align_corners": "expects corners of the size before rounding, 2.4",
     "test_resize_downsample_scales_cubic_align_corners": "as above",
 }
 # Expected values of short floats were rounded after every step, ours once: two units in the last place.
@@ -45,10 +46,10 @@ class Outcome:
     text: str = ""
 
 
-_cases: dict[str, dict] = {}
+_cases: dict[str, dict[str, Any]] = {}
 
 
-def load_cases(kind: str) -> dict:
+def load_cases(kind: str) -> dict[str, Any]:
     """name -> TestCase of the onnx package, for one kind."""
     if kind not in _cases:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -59,7 +60,7 @@ def load_cases(kind: str) -> dict:
     return _cases[kind]
 
 
-def _model_of(case) -> tuple:
+def _model_of(case: Any) -> tuple[Any, pathlib.Path | None, list[Any]]:
     """The model, its path if it has one, and the data sets as (inputs, outputs) of arrays or protos."""
     import onnx
     from onnx import numpy_helper
@@ -79,7 +80,7 @@ def _model_of(case) -> tuple:
     return onnx.load(folder / "model.onnx"), folder / "model.onnx", sets
 
 
-def _tensor(path):
+def _tensor(path: str | pathlib.Path) -> Any:
     import onnx
 
     tensor = onnx.TensorProto()
@@ -87,7 +88,7 @@ def _tensor(path):
     return tensor
 
 
-def _light_inputs(path):
+def _light_inputs(path: pathlib.Path) -> list[Any]:
     """As onnx.backend.test.runner makes them: 0, 1, 2, … in the shape of each input, divided by their number."""
     import numpy as np
     import onnx
@@ -104,7 +105,7 @@ def _light_inputs(path):
     return inputs
 
 
-def _array(value):
+def _array(value: Any) -> Any:
     """An array from what the loader gives; None for sequences, optionals and strings."""
     import numpy as np
     import onnx
@@ -117,7 +118,7 @@ def _array(value):
     return None
 
 
-def _same(expected, actual, rtol: float, atol: float) -> str:
+def _same(expected: Any, actual: Any, rtol: float, atol: float) -> str:
     """Empty, or how the arrays differ."""
     import numpy as np
 
@@ -140,7 +141,6 @@ def _same(expected, actual, rtol: float, atol: float) -> str:
 def run_case(kind: str, name: str) -> Outcome:
     """One case, in this process."""
     import onnx
-
     import pinnace as pn
     from pinnace import _core
 
@@ -169,7 +169,8 @@ def run_case(kind: str, name: str) -> Outcome:
             nodes = list(error.nodes)
             # A refusal has to say what it refuses: the operator is its proof.
             operator = nodes[0].op.removeprefix("ai.onnx.") if nodes else first
-            return Outcome(kind, name, "refused" if nodes or isinstance(error, pn.Unsupported) else "fail", operator, str(error))
+            named = nodes or isinstance(error, pn.Unsupported)
+            return Outcome(kind, name, "refused" if named else "fail", operator, str(error))
         except pn.Error as error:
             return Outcome(kind, name, "fail", first, f"{type(error).__name__}: {error}")
     return Outcome(kind, name, "pass", first)
@@ -183,7 +184,7 @@ def _worker() -> None:
         kind, name = json.loads(line)
         try:
             outcome = run_case(kind, name)
-        except Exception as error:  # a fault of the runner or an error that is not typed: the case fails, the rest go on
+        except Exception as error:  # a fault of the runner, or an error without a type: only this case fails
             outcome = Outcome(kind, name, "fail", "", f"{type(error).__name__}: {error}")
         out.write(json.dumps(outcome.__dict__) + "\n")
 
@@ -194,9 +195,14 @@ def run_cases(cases: list[tuple[str, str]]) -> list[Outcome]:
     left = list(cases)
     while left:
         worker = subprocess.Popen(
-            [sys.executable, str(WORKER), "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [sys.executable, str(WORKER), "--worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
-        assert worker.stdin and worker.stdout
+        assert worker.stdin
+        assert worker.stdout
         selector = selectors.DefaultSelector()
         selector.register(worker.stdout, selectors.EVENT_READ)
         while left:
@@ -236,7 +242,7 @@ def print_counts(outcomes: list[Outcome]) -> None:
         counts = {r: by_kind[kind, r] for r in ("pass", "refused", "fail", "crash")}
         if any(counts.values()):
             print(f"{kind:18}" + "".join(f" {n:5} {r}" for r, n in counts.items()))
-    by_operator = collections.defaultdict(collections.Counter)
+    by_operator: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for o in outcomes:
         if o.result != "pass":
             by_operator[o.operator][o.result] += 1
@@ -245,11 +251,11 @@ def print_counts(outcomes: list[Outcome]) -> None:
 
 
 def write_refusals(outcomes: list[Outcome]) -> None:
-    by_operator = collections.defaultdict(list)
+    by_operator: dict[str, list[str]] = collections.defaultdict(list)
     for o in outcomes:
         if o.result == "refused":
             by_operator[o.operator].append(o.name)
-    lines = ["# Backend cases of the onnx package that pinnace refuses, by the operator that it names. May only shrink.\n"]
+    lines = ["# Backend cases of the onnx package that pinnace refuses, by operator. May only shrink.\n"]
     for operator, names in sorted(by_operator.items()):
         lines.append(f"{operator}: {' '.join(sorted(names))}\n")
     EXPECTED_REFUSALS.write_text("".join(lines))

@@ -6,6 +6,7 @@ A seeded slice runs by default, everything with PINNACE_TEST_ALL=1. The list of 
 from __future__ import annotations
 
 import collections
+import pathlib
 
 import onnx_backend
 import pytest
@@ -43,7 +44,7 @@ def test_every_listed_refusal_is_a_case() -> None:
     assert not set(onnx_backend.expected_refusals()) - cases
 
 
-def test_runner_sees_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_runner_sees_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """The worker that dies is recorded against its case and the cases after it still run."""
     fake = tmp_path / "worker.py"
     fake.write_text(

@@ -6,7 +6,9 @@
 namespace pinnace::onnx {
 namespace {
 /// What could not be imported inside has been recorded: the node itself is no further problem.
-Status recorded() { return Status(Code::kConversion, "a nested graph cannot be imported"); }
+Status recorded() {
+  return Status(Code::kConversion, "a nested graph cannot be imported");
+}
 
 Attr graph_of(GraphBuilder& body) {
   body.graph.compact();
@@ -19,14 +21,16 @@ using BindCarried = std::function<Status(GraphBuilder&, Scope&, std::span<const 
 Result<std::unique_ptr<GraphBuilder>> import_loop_body(SourceNode& node, const proto::GraphProto& body,
                                                        std::vector<TensorType> types, const BindCarried& bind) {
   for (;;) {
-    PINNACE_ASSIGN(auto builder, import_body(node.scope(), body, [&](GraphBuilder& b, Scope& s) { return bind(b, s, types); }));
+    PINNACE_ASSIGN(auto builder,
+                   import_body(node.scope(), body, [&](GraphBuilder& b, Scope& s) { return bind(b, s, types); }));
     if (!builder) return recorded();
     bool widened = false;
     for (size_t i = 0; i < types.size(); ++i) {
       const TensorType& after = builder->type(builder->graph.outputs[1 + i]);
       if (after.dtype != types[i].dtype || after.rank() != types[i].rank()) {
-        return refuse(str_cat("carried value ", i, " must keep its element type and rank, enters as ", to_string(types[i])),
-                      to_string(after));
+        return refuse(
+            str_cat("carried value ", i, " must keep its element type and rank, enters as ", to_string(types[i])),
+            to_string(after));
       }
       for (size_t d = 0; d < after.shape.size(); ++d) {
         if (after.shape[d] == types[i].shape[d] || types[i].shape[d] == Dim()) continue;
@@ -93,7 +97,8 @@ Status map_if(SourceNode& node) {
     }
     // A value that is captured under two names is one input: the second name's readers read the first.
     for (const auto& [from, to] : body->captures) {
-      const ValueId kept = inputs[static_cast<size_t>(std::lower_bound(captured.begin(), captured.end(), from) - captured.begin())];
+      const ValueId kept =
+          inputs[static_cast<size_t>(std::lower_bound(captured.begin(), captured.end(), from) - captured.begin())];
       if (kept != to) body->graph.replace_uses(to, kept);
     }
     body->graph.inputs = std::move(inputs);
@@ -101,8 +106,8 @@ Status map_if(SourceNode& node) {
   std::vector<ValueId> inputs = {condition};
   inputs.insert(inputs.end(), captured.begin(), captured.end());
   const auto outputs = static_cast<int>(then_body->graph.outputs.size());
-  return node.finish("if", std::move(inputs), {{"then_branch", graph_of(*then_body)}, {"else_branch", graph_of(*else_body)}},
-                     outputs);
+  return node.finish("if", std::move(inputs),
+                     {{"then_branch", graph_of(*then_body)}, {"else_branch", graph_of(*else_body)}}, outputs);
 }
 
 Status map_loop(SourceNode& node) {
@@ -161,7 +166,8 @@ Result<ScanForm> scan_form(SourceNode& node, const proto::GraphProto& body) {
   form.scans = static_cast<int>(scans);
   form.states = node.input_count() - form.scans;
   const int outs = body.output_size() - form.states;
-  if (outs < 0 || node.output_count() > body.output_size()) return refuse("the body has too few outputs", str_cat(body.output_size()));
+  if (outs < 0 || node.output_count() > body.output_size())
+    return refuse("the body has too few outputs", str_cat(body.output_size()));
   PINNACE_ASSIGN(form.in_axes, node.ints_attr("scan_input_axes"));
   PINNACE_ASSIGN(form.in_reverse, node.ints_attr("scan_input_directions"));
   PINNACE_ASSIGN(form.out_axes, node.ints_attr("scan_output_axes"));
@@ -171,7 +177,8 @@ Result<ScanForm> scan_form(SourceNode& node, const proto::GraphProto& body) {
   for (int i = 0; i < form.scans; ++i) {
     int64_t& axis = form.in_axes[static_cast<size_t>(i)];
     const int rank = node.in_type(form.states + i).rank();
-    if (axis < -rank || axis >= rank) return refuse(str_cat("scan_input_axes must be within rank ", rank), str_cat(axis));
+    if (axis < -rank || axis >= rank)
+      return refuse(str_cat("scan_input_axes must be within rank ", rank), str_cat(axis));
     if (axis < 0) axis += rank;
   }
   return form;
@@ -218,9 +225,10 @@ Status map_scan(SourceNode& node) {
   };
   PINNACE_ASSIGN(auto builder, import_loop_body(node, *body, std::move(types), bind));
   for (const auto& [from, inside] : builder->captures) inputs.push_back(from);
-  PINNACE_ASSIGN(std::vector<ValueId> results,
-                 node.emit_many("loop", std::move(inputs),
-                                {{"carried", int64_t{form.states}}, {"body", graph_of(*builder)}}, body->output_size()));
+  PINNACE_ASSIGN(
+      std::vector<ValueId> results,
+      node.emit_many("loop", std::move(inputs), {{"carried", int64_t{form.states}}, {"body", graph_of(*builder)}},
+                     body->output_size()));
   for (int i = 0; i < node.output_count(); ++i) {
     ValueId result = results[static_cast<size_t>(i)];
     if (const int k = i - form.states; k >= 0 && form.out_reverse[static_cast<size_t>(k)]) {

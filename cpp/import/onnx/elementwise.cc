@@ -18,7 +18,8 @@ Status map_cast(SourceNode& node) {
 /// Cast to the element type of the second input, whose contents do not matter.
 Status map_cast_like(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(2));
-  return map_as(node, "cast", {node.in(0)}, {{"to", std::string(dtype_name(node.in_type(1).dtype))}}, {"saturate", "round_mode"});
+  return map_as(node, "cast", {node.in(0)}, {{"to", std::string(dtype_name(node.in_type(1).dtype))}},
+                {"saturate", "round_mode"});
 }
 
 /// Before opset 11 the bounds are attributes.
@@ -55,7 +56,8 @@ Status map_dropout(SourceNode& node) {
   return node.set_output(0, node.in(0));
 }
 
-/// softmax, log_softmax, hardmax. Before opset 13 all dimensions from `axis` on count as one, and `axis` is 1 by default.
+/// softmax, log_softmax, hardmax. Before opset 13 all dimensions from `axis` on count as one, and `axis` is 1 by
+/// default.
 Status map_softmax(SourceNode& node) {
   if (node.opset() >= 13) return map_generic(node);
   PINNACE_TRY(node.need_inputs(1));

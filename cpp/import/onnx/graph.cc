@@ -23,7 +23,9 @@ std::string qualified(const proto::NodeProto& node) {
 }
 }  // namespace
 
-std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string canonical_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
 std::string function_key(const std::string& domain, const std::string& name, const std::string& overload) {
   return str_cat(canonical_domain(domain), ":", name, ":", overload);
@@ -91,7 +93,8 @@ Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
     PINNACE_TRY(scope.define(sparse.values().name(), kPoisoned));
   }
   for (const auto& tensor : graph.initializer()) {
-    if (scope.names.contains(tensor.name())) return corrupt("O-21", "initialiser '", tensor.name(), "' is defined twice");
+    if (scope.names.contains(tensor.name()))
+      return corrupt("O-21", "initialiser '", tensor.name(), "' is defined twice");
     auto read = read_tensor(tensor, str_cat("initialiser '", tensor.name(), "'"), import.folder);
     if (!read.ok() && read.status().code() != Code::kUnsupported) return read.status();
     if (!read.ok()) {
@@ -169,15 +172,26 @@ Status map_custom(SourceNode& node, const OpDef& op) {
   using A = proto::AttributeProto;
   for (const A* a : node.attributes()) {
     switch (a->type()) {
-      case A::INT: attrs.emplace_back(a->name(), a->i()); break;
-      case A::FLOAT: attrs.emplace_back(a->name(), static_cast<double>(a->f())); break;
-      case A::STRING: attrs.emplace_back(a->name(), a->s()); break;
-      case A::INTS: attrs.emplace_back(a->name(), std::vector<int64_t>(a->ints().begin(), a->ints().end())); break;
-      case A::FLOATS: attrs.emplace_back(a->name(), std::vector<double>(a->floats().begin(), a->floats().end())); break;
+      case A::INT:
+        attrs.emplace_back(a->name(), a->i());
+        break;
+      case A::FLOAT:
+        attrs.emplace_back(a->name(), static_cast<double>(a->f()));
+        break;
+      case A::STRING:
+        attrs.emplace_back(a->name(), a->s());
+        break;
+      case A::INTS:
+        attrs.emplace_back(a->name(), std::vector<int64_t>(a->ints().begin(), a->ints().end()));
+        break;
+      case A::FLOATS:
+        attrs.emplace_back(a->name(), std::vector<double>(a->floats().begin(), a->floats().end()));
+        break;
       case A::STRINGS:
         attrs.emplace_back(a->name(), std::vector<std::string>(a->strings().begin(), a->strings().end()));
         break;
-      default: return refuse("attributes of an application's operator are numbers and strings", a->name());
+      default:
+        return refuse("attributes of an application's operator are numbers and strings", a->name());
     }
   }
   return node.finish(op.name, node.inputs(), std::move(attrs));
@@ -204,7 +218,9 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
 }
 
 /// Status of a node whose nested graphs could not be imported; the reasons are already in the list.
-bool already_recorded(const Status& status) { return status.code() == Code::kConversion; }
+bool already_recorded(const Status& status) {
+  return status.code() == Code::kConversion;
+}
 }  // namespace
 
 Status import_node(Scope& scope, const proto::NodeProto& proto, int index) {

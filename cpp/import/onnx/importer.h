@@ -1,5 +1,5 @@
-// The state of an import: what all graphs of a model share, a graph under construction, and the names that are visible in
-// a piece of the source.
+// The state of an import: what all graphs of a model share, a graph under construction, and the names that are visible
+// in a piece of the source.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ struct Import {
   std::vector<NodeProblem> problems;
   std::vector<std::string> notes;
   int64_t nodes = 0;  ///< looked at so far
-  /// How many may be looked at in all. Functions that call functions, and loop bodies that are read again, could multiply
-  /// a small file without end.
+  /// How many may be looked at in all. Functions that call functions, and loop bodies that are read again, could
+  /// multiply a small file without end.
   int64_t node_limit = 0;
 
   void refuse(std::string node, std::string op, std::string source, std::string rule, std::string value = {}) {
@@ -69,8 +69,8 @@ struct GraphBuilder {
   Status infer_last(const Node& node);
 };
 
-/// Names of values that a piece of the source can see. A nested graph sees those of the graph around it; a function sees
-/// only its own.
+/// Names of values that a piece of the source can see. A nested graph sees those of the graph around it; a function
+/// sees only its own.
 struct Scope {
   GraphBuilder& builder;
   const Frame& frame;
@@ -79,8 +79,8 @@ struct Scope {
 
   /// kCorruptFile if the scope has that name.
   Status define(const std::string& name, ValueId id);
-  /// The value, kPoisoned, or kNoValue for the empty name. A value of an enclosing graph becomes an input of this one, or
-  /// a constant where its contents are known. kCorruptFile if nothing has that name; `reader` says who asked.
+  /// The value, kPoisoned, or kNoValue for the empty name. A value of an enclosing graph becomes an input of this one,
+  /// or a constant where its contents are known. kCorruptFile if nothing has that name; `reader` says who asked.
   Result<ValueId> find(const std::string& name, const std::string& reader);
 
  private:
@@ -94,8 +94,8 @@ Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto
 /// Initialisers of a graph become constants of scope.builder.
 Status import_initializers(Scope& scope, const proto::GraphProto& graph);
 
-/// A nested graph. `bind` gives the body's inputs their values; outputs are in the body's order. Null if something in it
-/// could not be imported; that has been recorded.
+/// A nested graph. `bind` gives the body's inputs their values; outputs are in the body's order. Null if something in
+/// it could not be imported; that has been recorded.
 using Bind = std::function<Status(GraphBuilder& builder, Scope& scope)>;
 Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::GraphProto& body, const Bind& bind);
 

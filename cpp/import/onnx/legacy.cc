@@ -39,6 +39,8 @@ Status map_prelu(SourceNode& node) {
 }
 
 /// Opset 6: `broadcast` says that c broadcasts, which it always may.
-Status map_gemm(SourceNode& node) { return map_as(node, "gemm", node.inputs(), {}, {"broadcast"}); }
+Status map_gemm(SourceNode& node) {
+  return map_as(node, "gemm", node.inputs(), {}, {"broadcast"});
+}
 
 }  // namespace pinnace::onnx

@@ -19,8 +19,12 @@ static_assert(std::is_sorted(std::begin(kMappings), std::end(kMappings),
                              [](const Entry& a, const Entry& b) { return a.op_type < b.op_type; }),
               "mappings.inc must be in alphabetical order, capitals before small letters");
 
-bool upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+bool lower(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
 }  // namespace
 
 MapFn find_mapping(std::string_view op_type) {
@@ -43,8 +47,7 @@ std::string snake_case(std::string_view name) {
   return snake;
 }
 
-Status map_as(SourceNode& node, std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
-              Names skip) {
+Status map_as(SourceNode& node, std::string_view op, std::vector<ValueId> inputs, Attrs attrs, Names skip) {
   PINNACE_ASSIGN(const OpDef* def, node.find(op));
   PINNACE_ASSIGN(Attrs converted, convert_attributes(node, *def, skip));
   for (auto& attr : attrs) converted.push_back(std::move(attr));

@@ -98,15 +98,14 @@ MapFn find_mapping(std::string_view op_type);
 /// "ReduceL1" -> "reduce_l1", "transB" -> "trans_b": the rule by which our names come from ONNX's.
 std::string snake_case(std::string_view name);
 
-/// Attributes of the source as those of `op`: kinds checked, element types by name. `skip` lists the source's names that
-/// the caller has dealt with. Attributes that `op` lacks are dropped where they change nothing, else refused.
+/// Attributes of the source as those of `op`: kinds checked, element types by name. `skip` lists the source's names
+/// that the caller has dealt with. Attributes that `op` lacks are dropped where they change nothing, else refused.
 Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names skip = {});
 
 /// The rule for operators whose newest form is ours: same inputs, same attributes, name in snake_case.
 Status map_generic(SourceNode& node);
 /// As map_generic, with other inputs, attributes that are already converted, and without those that `skip` lists.
-Status map_as(SourceNode& node, std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {},
-              Names skip = {});
+Status map_as(SourceNode& node, std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {}, Names skip = {});
 
 // One per entry of mappings.inc.
 #define MAP(op_type, function) Status map_##function(SourceNode& node);

@@ -27,7 +27,9 @@ Status corrupt(const char* rule, const Parts&... parts) {
   return Status(Code::kCorruptFile, str_cat(parts...)).with_rule(rule);
 }
 
-Status file_error(const std::string& path) { return Status(Code::kFile, str_cat(path, ": ", std::strerror(errno))); }
+Status file_error(const std::string& path) {
+  return Status(Code::kFile, str_cat(path, ": ", std::strerror(errno)));
+}
 
 Result<Buffer> read_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -36,7 +38,7 @@ Result<Buffer> read_file(const std::string& path) {
     int fd;
     ~Close() { ::close(fd); }
   } close{fd};
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0) return file_error(path);
   if (!S_ISREG(info.st_mode)) return Status(Code::kFile, str_cat(path, ": not a file"));
   if (info.st_size > kMaxFileBytes) {
@@ -88,19 +90,22 @@ Result<Opsets> versions_of(const proto::ModelProto& model) {
   if (!model.has_graph()) return corrupt("O-1", "not an ONNX model: it has no graph");
   if (model.ir_version() < 1) return corrupt("O-3", "format version ", model.ir_version());
   if (model.ir_version() > kNewestIr) {
-    return unsupported("format version ", model.ir_version(), " is newer than ", kNewestIr, ", the newest that this build knows");
+    return unsupported("format version ", model.ir_version(), " is newer than ", kNewestIr,
+                       ", the newest that this build knows");
   }
   Opsets opsets;
   for (const auto& set : model.opset_import()) opsets[canonical_domain(set.domain())] = set.version();
   if (!opsets.contains("")) {
     if (model.opset_import_size() == 0 && model.ir_version() >= 3) return corrupt("O-3", "no opset is named");
-    opsets[""] = model.ir_version() < 3 ? 1 : kNewestOpset;  // a model of functions or of an application's operators only
+    opsets[""] =
+        model.ir_version() < 3 ? 1 : kNewestOpset;  // a model of functions or of an application's operators only
   }
   const int64_t opset = opsets[""];
   if (opset > kNewestOpset) {
     return unsupported("opset ", opset, " is newer than ", kNewestOpset, ", the newest that this build knows");
   }
-  if (opset < kOldestOpset) return unsupported("opset ", opset, " is older than ", kOldestOpset, ", the oldest that is read");
+  if (opset < kOldestOpset)
+    return unsupported("opset ", opset, " is older than ", kOldestOpset, ", the oldest that is read");
   return opsets;
 }
 
@@ -152,7 +157,8 @@ Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbo
   if (!dtype) return refuse("element type is not supported", data_type_text(type.tensor_type().elem_type()));
   if (!type.tensor_type().has_shape()) return refuse("the number of dimensions must be known");
   const auto& shape = type.tensor_type().shape();
-  if (shape.dim_size() > kMaxRank) return refuse(str_cat("at most ", kMaxRank, " dimensions"), str_cat(shape.dim_size()));
+  if (shape.dim_size() > kMaxRank)
+    return refuse(str_cat("at most ", kMaxRank, " dimensions"), str_cat(shape.dim_size()));
   TensorType result{*dtype, {}, nullptr};
   for (int i = 0; i < shape.dim_size(); ++i) {
     const auto& d = shape.dim(i);
@@ -166,7 +172,8 @@ Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbo
   }
   int64_t bits = dtype_bits(*dtype);
   for (const Dim& d : result.shape) {
-    if (d.known() && d.size > 0 && bits > INT64_MAX / 16 / d.size) return refuse("larger than memory can be", to_string(result));
+    if (d.known() && d.size > 0 && bits > INT64_MAX / 16 / d.size)
+      return refuse("larger than memory can be", to_string(result));
     bits *= d.known() && d.size > 0 ? d.size : 1;
   }
   return result;
@@ -263,7 +270,8 @@ Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, co
 
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
   auto model = onnx::parse_model(path);
-  if (!model.ok()) return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
+  if (!model.ok())
+    return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
   PINNACE_ASSIGN(const onnx::Folder folder, onnx::folder_of(path));
   auto imported = onnx::import_model(**model, folder, options);
   if (!imported.ok()) return imported.status().with_prefix(path + ": ");

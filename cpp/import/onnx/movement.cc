@@ -91,7 +91,9 @@ Status map_space_to_depth(SourceNode& node) {
   return map_as(node, "space_to_depth", node.inputs(), {}, {"mode"});
 }
 
-Status map_scatter(SourceNode& node) { return map_as(node, "scatter_elements", node.inputs()); }
+Status map_scatter(SourceNode& node) {
+  return map_as(node, "scatter_elements", node.inputs());
+}
 
 /// Upsample repeats or interpolates from the corner: output i reads input i / scale.
 Status map_upsample(SourceNode& node) {
@@ -101,9 +103,9 @@ Status map_upsample(SourceNode& node) {
     PINNACE_ASSIGN(const std::vector<double> values, node.floats_attr("scales"));
     const std::vector<float> floats(values.begin(), values.end());
     PINNACE_ASSIGN(ConstantPtr data, Constant::copy_of(floats.data(), floats.size() * sizeof(float)));
-    scales = node.scope().builder.add_constant(
-        str_cat(node.name(), "/scales"), TensorType{DType::kF32, {static_cast<int64_t>(floats.size())}, nullptr},
-        std::move(data));
+    scales = node.scope().builder.add_constant(str_cat(node.name(), "/scales"),
+                                               TensorType{DType::kF32, {static_cast<int64_t>(floats.size())}, nullptr},
+                                               std::move(data));
   }
   PINNACE_ASSIGN(std::string mode, node.string_attr("mode", "nearest"));
   if (mode == "bilinear") mode = "linear";
@@ -140,7 +142,8 @@ Status map_constant(SourceNode& node) {
   if (attributes.size() != 1) return refuse("a constant has one attribute", str_cat(attributes.size()));
   const auto& a = *attributes[0];
   const std::string& kind = node.proto().attribute(0).name();
-  const std::string name = node.proto().output_size() ? node.scope().frame.prefix + node.proto().output(0) : node.name();
+  const std::string name =
+      node.proto().output_size() ? node.scope().frame.prefix + node.proto().output(0) : node.name();
   ValueId id = kNoValue;
   const auto make = [&](DType dtype, Shape shape, const auto& values) -> Status {
     PINNACE_ASSIGN(ConstantPtr data, Constant::copy_of(values.data(), values.size() * sizeof(values[0])));
@@ -156,7 +159,8 @@ Status map_constant(SourceNode& node) {
   } else if (kind == "value_ints") {
     PINNACE_TRY(make(DType::kI64, {int64_t{a.ints_size()}}, std::vector<int64_t>(a.ints().begin(), a.ints().end())));
   } else if (kind == "value_floats") {
-    PINNACE_TRY(make(DType::kF32, {int64_t{a.floats_size()}}, std::vector<float>(a.floats().begin(), a.floats().end())));
+    PINNACE_TRY(
+        make(DType::kF32, {int64_t{a.floats_size()}}, std::vector<float>(a.floats().begin(), a.floats().end())));
   } else {
     return refuse("constants are dense tensors of numbers", kind);
   }

@@ -38,8 +38,8 @@ Result<std::vector<int>> node_order(const google::protobuf::RepeatedPtrField<pro
       if (name.empty()) continue;
       const auto [at, fresh] = maker.emplace(name, i);
       if (!fresh) {
-        return Status(Code::kCorruptFile, str_cat("value '", name, "' is made by node ", at->second, " and again by node ",
-                                                  i, " (", nodes[i].op_type(), ")"))
+        return Status(Code::kCorruptFile, str_cat("value '", name, "' is made by node ", at->second,
+                                                  " and again by node ", i, " (", nodes[i].op_type(), ")"))
             .with_rule("O-21");
       }
     }

@@ -61,8 +61,10 @@ Status map_q_linear_mat_mul(SourceNode& node) {
   for (int i : {1, 4, 6}) {
     if (node.in_type(i).rank() > 1) return refuse("scales must have at most one dimension", to_string(node.in_type(i)));
   }
-  PINNACE_ASSIGN(const ValueId a, dequantize(node, node.in(0), node.in(1), node.in(2), std::max<int64_t>(rank_a - 2, 0)));
-  PINNACE_ASSIGN(const ValueId b, dequantize(node, node.in(3), node.in(4), node.in(5), std::max<int64_t>(rank_b - 1, 0)));
+  PINNACE_ASSIGN(const ValueId a,
+                 dequantize(node, node.in(0), node.in(1), node.in(2), std::max<int64_t>(rank_a - 2, 0)));
+  PINNACE_ASSIGN(const ValueId b,
+                 dequantize(node, node.in(3), node.in(4), node.in(5), std::max<int64_t>(rank_b - 1, 0)));
   PINNACE_ASSIGN(const ValueId y, node.emit("mat_mul", {a, b}));
   PINNACE_ASSIGN(const ValueId scale, node.as_scalar(node.in(6)));
   PINNACE_ASSIGN(const ValueId zero, node.as_scalar(node.in(7)));

@@ -41,11 +41,15 @@ bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
   for (const AttrDef& def : op.attrs) {
     if (def.name != name || def.kind != attr_kind(value) || def.required) continue;
     switch (def.kind) {
-      case AttrKind::kInt: return std::get<int64_t>(value) == def.int_default;
+      case AttrKind::kInt:
+        return std::get<int64_t>(value) == def.int_default;
       // The source has single precision: its 0.01 is our default 0.01.
-      case AttrKind::kFloat: return static_cast<float>(std::get<double>(value)) == static_cast<float>(def.float_default);
-      case AttrKind::kString: return std::get<std::string>(value) == def.string_default;
-      default: return false;
+      case AttrKind::kFloat:
+        return static_cast<float>(std::get<double>(value)) == static_cast<float>(def.float_default);
+      case AttrKind::kString:
+        return std::get<std::string>(value) == def.string_default;
+      default:
+        return false;
     }
   }
   return false;
@@ -148,7 +152,8 @@ Result<std::vector<double>> SourceNode::floats_attr(std::string_view name) const
 Result<const proto::GraphProto*> SourceNode::graph_attr(std::string_view name) const {
   for (const A& a : proto_.attribute()) {
     if (a.name() != name) continue;
-    if (!a.ref_attr_name().empty()) return refuse("graphs as attributes of functions are not supported", a.ref_attr_name());
+    if (!a.ref_attr_name().empty())
+      return refuse("graphs as attributes of functions are not supported", a.ref_attr_name());
     PINNACE_TRY(check_kind(a, A::GRAPH));
     return &a.g();
   }
@@ -156,17 +161,18 @@ Result<const proto::GraphProto*> SourceNode::graph_attr(std::string_view name) c
 }
 
 Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names skip) {
-  // What newer or older forms of operators say beside ours: a value that changes nothing, or any value where it concerns
-  // only training or the precision of intermediate results.
+  // What newer or older forms of operators say beside ours: a value that changes nothing, or any value where it
+  // concerns only training or the precision of intermediate results.
   struct Harmless {
     std::string_view name;
     bool any;
     int64_t value;
   };
   static constexpr Harmless kHarmless[] = {
-      {"consumed_inputs", true, 0}, {"momentum", true, 0},      {"stash_type", true, 0},   {"is_test", true, 0},
-      {"saturate", false, 1},       {"training_mode", false, 0}, {"spatial", false, 1},     {"storage_order", false, 0},
-      {"precision", false, 0},      {"layout", false, 0},        {"ceil_mode", false, 0},   {"select_last_index", false, 0},
+      {"consumed_inputs", true, 0},  {"momentum", true, 0},       {"stash_type", true, 0},
+      {"is_test", true, 0},          {"saturate", false, 1},      {"training_mode", false, 0},
+      {"spatial", false, 1},         {"storage_order", false, 0}, {"precision", false, 0},
+      {"layout", false, 0},          {"ceil_mode", false, 0},     {"select_last_index", false, 0},
       {"softmax_precision", true, 0}};
   Attrs attrs;
   for (const A* a : node.attributes()) {
@@ -177,13 +183,16 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
     }
     if (std::find(skip.begin(), skip.end(), source_name) != skip.end()) continue;
     const std::string name = snake_case(source_name);
-    const AttrDef* def = std::find_if(op.attrs.begin(), op.attrs.end(), [&](const AttrDef& d) { return d.name == name; });
+    const AttrDef* def =
+        std::find_if(op.attrs.begin(), op.attrs.end(), [&](const AttrDef& d) { return d.name == name; });
     if (def == op.attrs.end()) {
       const auto* h = std::find_if(std::begin(kHarmless), std::end(kHarmless),
                                    [&](const Harmless& harmless) { return harmless.name == name; });
       if (h != std::end(kHarmless) && (h->any || a->i() == h->value)) continue;
-      return refuse(str_cat("attribute '", source_name, "' is not supported"),
-                    kind_of(*a) == A::INT ? str_cat(a->i()) : kind_of(*a) == A::STRING ? a->s() : std::string());
+      return refuse(str_cat("attribute '", source_name, "' is not supported"), kind_of(*a) == A::INT ? str_cat(a->i())
+                                                                               : kind_of(*a) == A::STRING
+                                                                                   ? a->s()
+                                                                                   : std::string());
     }
     switch (def->kind) {
       case AttrKind::kInt:
@@ -223,7 +232,8 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
           for (std::string& each : std::get<std::vector<std::string>>(attrs.back().second)) each = snake_case(each);
         }
         break;
-      case AttrKind::kGraph: return refuse(str_cat("attribute '", source_name, "' is a graph"));
+      case AttrKind::kGraph:
+        return refuse(str_cat("attribute '", source_name, "' is a graph"));
     }
   }
   return attrs;
@@ -281,8 +291,8 @@ Result<Node*> SourceNode::add(const OpDef& op, std::string name, std::vector<Val
                               std::vector<ValueId> outputs) {
   // Control flow keeps its places: what it captures follows them.
   while (op.reference && !inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
-  Node* node =
-      scope_.builder.graph.add_node(std::string(op.name), op.version, std::move(name), std::move(inputs), std::move(outputs));
+  Node* node = scope_.builder.graph.add_node(std::string(op.name), op.version, std::move(name), std::move(inputs),
+                                             std::move(outputs));
   node->source = source_of(proto_);
   for (auto& [key, value] : attrs) {
     if (!is_default(op, key, value)) node->set_attr(key, std::move(value));

@@ -46,8 +46,8 @@ int64_t entries_of(const TensorType& type) {
 template <class List>
 Status check_count(const List& list, const TensorType& type, const char* field, const std::string& what) {
   if (list.size() == entries_of(type)) return {};
-  return corrupt("O-12", what, " is ", to_string(type), ", which has ", entries_of(type), " elements, but ", field, " has ",
-                 list.size());
+  return corrupt("O-12", what, " is ", to_string(type), ", which has ", entries_of(type), " elements, but ", field,
+                 " has ", list.size());
 }
 
 bool has_typed_field(const proto::TensorProto& t) {
@@ -57,32 +57,47 @@ bool has_typed_field(const proto::TensorProto& t) {
 
 Status check_typed(const proto::TensorProto& t, const TensorType& type, const std::string& what) {
   switch (type.dtype) {
-    case DType::kF32: return check_count(t.float_data(), type, "float_data", what);
-    case DType::kF64: return check_count(t.double_data(), type, "double_data", what);
-    case DType::kI64: return check_count(t.int64_data(), type, "int64_data", what);
+    case DType::kF32:
+      return check_count(t.float_data(), type, "float_data", what);
+    case DType::kF64:
+      return check_count(t.double_data(), type, "double_data", what);
+    case DType::kI64:
+      return check_count(t.int64_data(), type, "int64_data", what);
     case DType::kU32:
-    case DType::kU64: return check_count(t.uint64_data(), type, "uint64_data", what);
-    default: return check_count(t.int32_data(), type, "int32_data", what);
+    case DType::kU64:
+      return check_count(t.uint64_data(), type, "uint64_data", what);
+    default:
+      return check_count(t.int32_data(), type, "int32_data", what);
   }
 }
 
 Status copy_typed(const proto::TensorProto& t, const TensorType& type, std::byte* to, const std::string& what) {
   switch (type.dtype) {
-    case DType::kF32: return copy_numbers<float>(t.float_data(), to, what);
-    case DType::kF64: return copy_numbers<double>(t.double_data(), to, what);
-    case DType::kI64: return copy_numbers<int64_t>(t.int64_data(), to, what);
-    case DType::kU64: return copy_numbers<uint64_t>(t.uint64_data(), to, what);
-    case DType::kU32: return copy_numbers<uint32_t>(t.uint64_data(), to, what);
-    case DType::kI32: return copy_numbers<int32_t>(t.int32_data(), to, what);
-    case DType::kI16: return copy_numbers<int16_t>(t.int32_data(), to, what);
-    case DType::kI8: return copy_numbers<int8_t>(t.int32_data(), to, what);
+    case DType::kF32:
+      return copy_numbers<float>(t.float_data(), to, what);
+    case DType::kF64:
+      return copy_numbers<double>(t.double_data(), to, what);
+    case DType::kI64:
+      return copy_numbers<int64_t>(t.int64_data(), to, what);
+    case DType::kU64:
+      return copy_numbers<uint64_t>(t.uint64_data(), to, what);
+    case DType::kU32:
+      return copy_numbers<uint32_t>(t.uint64_data(), to, what);
+    case DType::kI32:
+      return copy_numbers<int32_t>(t.int32_data(), to, what);
+    case DType::kI16:
+      return copy_numbers<int16_t>(t.int32_data(), to, what);
+    case DType::kI8:
+      return copy_numbers<int8_t>(t.int32_data(), to, what);
     case DType::kF16:  // the bits, as an unsigned number
     case DType::kBF16:
-    case DType::kU16: return copy_numbers<uint16_t>(t.int32_data(), to, what);
+    case DType::kU16:
+      return copy_numbers<uint16_t>(t.int32_data(), to, what);
     case DType::kI4:  // two elements to a number, which is a byte
     case DType::kU4:
     case DType::kBool:
-    case DType::kU8: return copy_numbers<uint8_t>(t.int32_data(), to, what);
+    case DType::kU8:
+      return copy_numbers<uint8_t>(t.int32_data(), to, what);
   }
   return {};
 }
@@ -139,28 +154,30 @@ Status read_external(const External& e, const TensorType& type, std::byte* to, c
 Result<std::string> external_path(const External& e, const TensorType& type, const Folder& folder,
                                   const std::string& what) {
   if (e.location.find('\0') != std::string::npos || e.location[0] == '/') {
-    return corrupt("O-14", what, ": external data at '", e.location.c_str(), "', which is not a path below the model's folder");
+    return corrupt("O-14", what, ": external data at '", e.location.c_str(),
+                   "', which is not a path below the model's folder");
   }
   char* resolved = ::realpath(str_cat(folder, "/", e.location).c_str(), nullptr);
-  if (!resolved) return Status(Code::kFile, str_cat(what, ": external data '", e.location, "': ", std::strerror(errno)));
+  if (!resolved)
+    return Status(Code::kFile, str_cat(what, ": external data '", e.location, "': ", std::strerror(errno)));
   const std::string path = resolved;
   std::free(resolved);
   if (path.compare(0, folder.size() + 1, folder + "/") != 0) {
     return corrupt("O-14", what, ": external data at '", e.location, "' lies outside the model's folder");
   }
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return corrupt("O-14", what, ": external data '", e.location, "' is not a file");
   }
   const int64_t left = info.st_size - e.offset;
   const int64_t length = e.length < 0 ? left : e.length;
   if (left < 0 || length > left) {
-    return corrupt("O-15", what, ": external data '", e.location, "' has ", int64_t{info.st_size}, " bytes, wanted are ",
-                   e.length, " from ", e.offset);
+    return corrupt("O-15", what, ": external data '", e.location, "' has ", int64_t{info.st_size},
+                   " bytes, wanted are ", e.length, " from ", e.offset);
   }
   if (length != type.bytes()) {
-    return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(), " bytes, but its external data ",
-                   length);
+    return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(),
+                   " bytes, but its external data ", length);
   }
   return path;
 }
@@ -184,22 +201,38 @@ Result<TensorType> type_of(const proto::TensorProto& t, const std::string& what)
 std::optional<DType> dtype_of(int32_t data_type) {
   using P = proto::TensorProto;
   switch (data_type) {
-    case P::FLOAT: return DType::kF32;
-    case P::FLOAT16: return DType::kF16;
-    case P::BFLOAT16: return DType::kBF16;
-    case P::DOUBLE: return DType::kF64;
-    case P::INT8: return DType::kI8;
-    case P::UINT8: return DType::kU8;
-    case P::INT16: return DType::kI16;
-    case P::UINT16: return DType::kU16;
-    case P::INT32: return DType::kI32;
-    case P::UINT32: return DType::kU32;
-    case P::INT64: return DType::kI64;
-    case P::UINT64: return DType::kU64;
-    case P::BOOL: return DType::kBool;
-    case P::INT4: return DType::kI4;
-    case P::UINT4: return DType::kU4;
-    default: return std::nullopt;
+    case P::FLOAT:
+      return DType::kF32;
+    case P::FLOAT16:
+      return DType::kF16;
+    case P::BFLOAT16:
+      return DType::kBF16;
+    case P::DOUBLE:
+      return DType::kF64;
+    case P::INT8:
+      return DType::kI8;
+    case P::UINT8:
+      return DType::kU8;
+    case P::INT16:
+      return DType::kI16;
+    case P::UINT16:
+      return DType::kU16;
+    case P::INT32:
+      return DType::kI32;
+    case P::UINT32:
+      return DType::kU32;
+    case P::INT64:
+      return DType::kI64;
+    case P::UINT64:
+      return DType::kU64;
+    case P::BOOL:
+      return DType::kBool;
+    case P::INT4:
+      return DType::kI4;
+    case P::UINT4:
+      return DType::kU4;
+    default:
+      return std::nullopt;
   }
 }
 

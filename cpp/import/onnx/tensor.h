@@ -29,9 +29,9 @@ using Folder = std::string;
 
 /// Copies the elements of `source`. `what` names it in errors: "initializer 'w'".
 ///
-/// kUnsupported: an element type that pinnace lacks, segments. kCorruptFile (rule O-1x): the data do not have the length
-/// that the shape asks for, numbers do not fit, external data lie outside the folder or the file. kFile: external data
-/// cannot be read. Nothing is allocated before the lengths agree.
+/// kUnsupported: an element type that pinnace lacks, segments. kCorruptFile (rule O-1x): the data do not have the
+/// length that the shape asks for, numbers do not fit, external data lie outside the folder or the file. kFile:
+/// external data cannot be read. Nothing is allocated before the lengths agree.
 Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder);
 
 }  // namespace pinnace::onnx

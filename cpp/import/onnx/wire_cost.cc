@@ -8,8 +8,29 @@ namespace {
 namespace proto = pinnace::onnx_proto;
 
 enum Kind : uint8_t {
-  kModel, kTraining, kGraph, kNode, kAttribute, kTensor, kSparse, kValueInfo, kType, kTensorType, kElementType, kMapType,
-  kShape, kDimension, kFunction, kEntry, kAnnotation, kDevices, kSharding, kShardedDim, kLeaf, kPacked32, kPacked64,
+  kModel,
+  kTraining,
+  kGraph,
+  kNode,
+  kAttribute,
+  kTensor,
+  kSparse,
+  kValueInfo,
+  kType,
+  kTensorType,
+  kElementType,
+  kMapType,
+  kShape,
+  kDimension,
+  kFunction,
+  kEntry,
+  kAnnotation,
+  kDevices,
+  kSharding,
+  kShardedDim,
+  kLeaf,
+  kPacked32,
+  kPacked64,
   kText,  // anything else that has a length
 };
 
@@ -19,21 +40,22 @@ struct Child {
   Kind child;
 };
 constexpr Child kChildren[] = {
-    {kModel, 7, kGraph}, {kModel, 8, kLeaf}, {kModel, 14, kEntry}, {kModel, 20, kTraining}, {kModel, 25, kFunction},
-    {kModel, 26, kLeaf}, {kTraining, 1, kGraph}, {kTraining, 2, kGraph}, {kTraining, 3, kEntry},
-    {kTraining, 4, kEntry}, {kGraph, 1, kNode}, {kGraph, 5, kTensor}, {kGraph, 15, kSparse}, {kGraph, 11, kValueInfo},
-    {kGraph, 12, kValueInfo}, {kGraph, 13, kValueInfo}, {kGraph, 14, kAnnotation}, {kGraph, 16, kEntry},
-    {kNode, 5, kAttribute}, {kNode, 9, kEntry}, {kNode, 10, kDevices}, {kAttribute, 5, kTensor},
-    {kAttribute, 10, kTensor}, {kAttribute, 6, kGraph}, {kAttribute, 11, kGraph}, {kAttribute, 22, kSparse},
-    {kAttribute, 23, kSparse}, {kAttribute, 14, kType}, {kAttribute, 15, kType}, {kAttribute, 7, kPacked32},
-    {kAttribute, 8, kPacked64}, {kFunction, 7, kNode}, {kFunction, 11, kAttribute}, {kFunction, 9, kLeaf},
-    {kFunction, 12, kValueInfo}, {kFunction, 14, kEntry}, {kValueInfo, 2, kType}, {kValueInfo, 4, kEntry},
-    {kType, 1, kTensorType}, {kType, 8, kTensorType}, {kType, 4, kElementType}, {kType, 9, kElementType},
-    {kType, 5, kMapType}, {kType, 7, kLeaf}, {kElementType, 1, kType}, {kMapType, 2, kType}, {kTensorType, 2, kShape},
-    {kShape, 1, kDimension}, {kTensor, 1, kPacked64}, {kTensor, 3, kLeaf}, {kTensor, 4, kPacked32},
-    {kTensor, 5, kPacked32}, {kTensor, 7, kPacked64}, {kTensor, 10, kPacked64}, {kTensor, 11, kPacked64},
-    {kTensor, 13, kEntry}, {kTensor, 16, kEntry}, {kSparse, 1, kTensor}, {kSparse, 2, kTensor}, {kSparse, 3, kPacked64},
-    {kAnnotation, 2, kEntry}, {kDevices, 2, kSharding}, {kSharding, 2, kPacked64}, {kSharding, 3, kLeaf},
+    {kModel, 7, kGraph},         {kModel, 8, kLeaf},         {kModel, 14, kEntry},        {kModel, 20, kTraining},
+    {kModel, 25, kFunction},     {kModel, 26, kLeaf},        {kTraining, 1, kGraph},      {kTraining, 2, kGraph},
+    {kTraining, 3, kEntry},      {kTraining, 4, kEntry},     {kGraph, 1, kNode},          {kGraph, 5, kTensor},
+    {kGraph, 15, kSparse},       {kGraph, 11, kValueInfo},   {kGraph, 12, kValueInfo},    {kGraph, 13, kValueInfo},
+    {kGraph, 14, kAnnotation},   {kGraph, 16, kEntry},       {kNode, 5, kAttribute},      {kNode, 9, kEntry},
+    {kNode, 10, kDevices},       {kAttribute, 5, kTensor},   {kAttribute, 10, kTensor},   {kAttribute, 6, kGraph},
+    {kAttribute, 11, kGraph},    {kAttribute, 22, kSparse},  {kAttribute, 23, kSparse},   {kAttribute, 14, kType},
+    {kAttribute, 15, kType},     {kAttribute, 7, kPacked32}, {kAttribute, 8, kPacked64},  {kFunction, 7, kNode},
+    {kFunction, 11, kAttribute}, {kFunction, 9, kLeaf},      {kFunction, 12, kValueInfo}, {kFunction, 14, kEntry},
+    {kValueInfo, 2, kType},      {kValueInfo, 4, kEntry},    {kType, 1, kTensorType},     {kType, 8, kTensorType},
+    {kType, 4, kElementType},    {kType, 9, kElementType},   {kType, 5, kMapType},        {kType, 7, kLeaf},
+    {kElementType, 1, kType},    {kMapType, 2, kType},       {kTensorType, 2, kShape},    {kShape, 1, kDimension},
+    {kTensor, 1, kPacked64},     {kTensor, 3, kLeaf},        {kTensor, 4, kPacked32},     {kTensor, 5, kPacked32},
+    {kTensor, 7, kPacked64},     {kTensor, 10, kPacked64},   {kTensor, 11, kPacked64},    {kTensor, 13, kEntry},
+    {kTensor, 16, kEntry},       {kSparse, 1, kTensor},      {kSparse, 2, kTensor},       {kSparse, 3, kPacked64},
+    {kAnnotation, 2, kEntry},    {kDevices, 2, kSharding},   {kSharding, 2, kPacked64},   {kSharding, 3, kLeaf},
     {kSharding, 4, kShardedDim}, {kShardedDim, 2, kLeaf},
 };
 
@@ -48,18 +70,30 @@ Kind child_of(Kind parent, uint32_t field) {
 int64_t object_bytes(Kind kind) {
   const auto bytes = [&]() -> size_t {
     switch (kind) {
-      case kGraph: return sizeof(proto::GraphProto);
-      case kNode: return sizeof(proto::NodeProto);
-      case kAttribute: return sizeof(proto::AttributeProto);
-      case kTensor: return sizeof(proto::TensorProto);
-      case kValueInfo: return sizeof(proto::ValueInfoProto);
-      case kType: return sizeof(proto::TypeProto);
-      case kTensorType: return sizeof(proto::TypeProto_Tensor);
-      case kShape: return sizeof(proto::TensorShapeProto);
-      case kDimension: return sizeof(proto::TensorShapeProto_Dimension);
-      case kFunction: return sizeof(proto::FunctionProto);
-      case kEntry: return sizeof(proto::StringStringEntryProto);
-      default: return 128;
+      case kGraph:
+        return sizeof(proto::GraphProto);
+      case kNode:
+        return sizeof(proto::NodeProto);
+      case kAttribute:
+        return sizeof(proto::AttributeProto);
+      case kTensor:
+        return sizeof(proto::TensorProto);
+      case kValueInfo:
+        return sizeof(proto::ValueInfoProto);
+      case kType:
+        return sizeof(proto::TypeProto);
+      case kTensorType:
+        return sizeof(proto::TypeProto_Tensor);
+      case kShape:
+        return sizeof(proto::TensorShapeProto);
+      case kDimension:
+        return sizeof(proto::TensorShapeProto_Dimension);
+      case kFunction:
+        return sizeof(proto::FunctionProto);
+      case kEntry:
+        return sizeof(proto::StringStringEntryProto);
+      default:
+        return 128;
     }
   }();
   return static_cast<int64_t>(bytes) + 24;
@@ -97,7 +131,8 @@ class Walk {
           at += length;
           break;
         }
-        default: return corrupt(start, "groups are not part of ONNX");
+        default:
+          return corrupt(start, "groups are not part of ONNX");
       }
     }
     return {};
