@@ -231,10 +231,9 @@ void map_meshgrid(Call& c) {
   for (size_t i = 0; i < given.size() && c.ok(); ++i) {
     std::vector<Scalar> shape(given.size(), Scalar::of_int(1));
     shape[i] = sizes[i];
-    ValueId y = c.expand(c.reshape(given[i], shape), sizes);
-    out.push_back(xy ? c.swap(y, 0, 1) : y);
+    out.push_back(c.expand(c.reshape(given[i], shape), sizes));
   }
-  if (xy) std::swap(out[0], out[1]);
+  if (xy && c.ok()) std::swap(out[0], out[1]);
   c.outputs(std::move(out));
 }
 

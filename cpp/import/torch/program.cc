@@ -335,7 +335,8 @@ class Reader {
       for (size_t i = quote + kLine.size(); i < trace.size() && trace[i] >= '0' && trace[i] <= '9' && line < 100000000; ++i) {
         line = line * 10 + (trace[i] - '0');
       }
-      const bool torchs = file.find("/torch/") != std::string_view::npos || file.find("\\torch\\") != std::string_view::npos;
+      const auto within = [&](std::string_view part) { return file.find(part) != std::string_view::npos; };
+      const bool torchs = within("-packages/torch/") || within("-packages\\torch\\") || within("/torch/nn/modules/");
       if (!torchs && line > 0) {
         source.file = file;
         source.line = line;

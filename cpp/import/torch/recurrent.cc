@@ -17,7 +17,7 @@ struct Kind {
 Kind kind_of(std::string_view parameter) {
   if (parameter == "lstm") return {"lstm", 4, {0, 3, 1, 2}, ""};
   if (parameter == "gru") return {"gru", 3, {1, 0, 2}, ""};
-  return {"rnn", 1, {0}, parameter == "relu" ? "Relu" : ""};
+  return {"rnn", 1, {0}, parameter == "relu" ? "relu" : ""};
 }
 
 /// [gates * H, ...] with its gates in ONNX's order.
