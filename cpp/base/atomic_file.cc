@@ -1,14 +1,14 @@
 // open O_EXCL, write, fsync, rename, fsync of the folder.
 #include "base/atomic_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mapped_file.h"
 

@@ -1,5 +1,5 @@
-// hash64: the 64-bit hash of the file format and of constants. It is XXH3 with seed 0, whose values are fixed for ever by
-// its specification; it finds accidents, and is no defence against forgery.
+// hash64: the 64-bit hash of the file format and of constants. It is XXH3 with seed 0, whose values are fixed for ever
+// by its specification; it finds accidents, and is no defence against forgery.
 #pragma once
 
 #include <cstddef>

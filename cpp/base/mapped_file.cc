@@ -1,18 +1,22 @@
 // open, fstat, mmap.
 #include "base/mapped_file.h"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <string.h>  // NOLINT: strerror_r is POSIX, not C++
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
 
 namespace pinnace {
 namespace {
 // strerror_r has two forms: GNU's gives the text, POSIX's a number beside the filled buffer.
-[[maybe_unused]] const char* error_text(const char* text, const char*) { return text; }
-[[maybe_unused]] const char* error_text(int failed, const char* buffer) { return failed ? "unknown error" : buffer; }
+[[maybe_unused]] const char* error_text(const char* text, const char*) {
+  return text;
+}
+[[maybe_unused]] const char* error_text(int failed, const char* buffer) {
+  return failed ? "unknown error" : buffer;
+}
 }  // namespace
 
 Status file_error(std::string_view verb, const std::string& path, int error) {

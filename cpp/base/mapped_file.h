@@ -1,5 +1,5 @@
-// MappedFile: a regular file's bytes, mapped read-only. The file is closed at once; the mapping keeps its bytes, also when
-// another file takes its name.
+// MappedFile: a regular file's bytes, mapped read-only. The file is closed at once; the mapping keeps its bytes, also
+// when another file takes its name.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace pinnace {
 
 class MappedFile {
  public:
-  /// Maps the whole file. kFile, with path and the system's reason: it cannot be opened, is not a regular file, or cannot
-  /// be mapped. An empty file gives no bytes. Whoever shortens the file while it is mapped makes reads beyond its new end
-  /// fatal: files are to be replaced, never rewritten.
+  /// Maps the whole file. kFile, with path and the system's reason: it cannot be opened, is not a regular file, or
+  /// cannot be mapped. An empty file gives no bytes. Whoever shortens the file while it is mapped makes reads beyond
+  /// its new end fatal: files are to be replaced, never rewritten.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -73,7 +73,7 @@ std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
   text += ']';
   if (type.quantized()) {
     const Quantization& q = *type.quantization;
-    if (q.axis < 0 && q.scales.size() == 1) {
+    if (q.axis < 0 && q.scales.size() == 1 && q.zero_points.size() == 1) {
       text += str_cat("{scale ", q.scales[0], ", zero ", q.zero_points[0], "}");
     } else {
       text += str_cat("{", q.scales.size(), " scales, axis ", q.axis);

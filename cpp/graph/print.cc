@@ -48,6 +48,10 @@ uint64_t fingerprint(const std::byte* data, size_t bytes) {
   return hash;
 }
 
+bool is_dtype(DType dtype) {
+  return static_cast<int>(dtype) < kDTypeCount;
+}
+
 class Printer {
  public:
   Printer(std::string& out, std::span<const Symbol> symbols, size_t max_constant_bytes)
@@ -227,7 +231,7 @@ class Printer {
   }
 
   void type(const TensorType& t) {
-    out_ += dtype_name(t.dtype);
+    out_ += is_dtype(t.dtype) ? std::string(dtype_name(t.dtype)) : str_cat("<", static_cast<int>(t.dtype), ">");
     out_ += '[';
     for (size_t i = 0; i < t.shape.size(); ++i) {
       const Dim& d = t.shape[i];
@@ -316,6 +320,7 @@ class Printer {
     }
   }
   void elements(const TensorType& t, const Constant& constant) {
+    if (!is_dtype(t.dtype)) return;
     if (constant.bytes() > max_constant_bytes_) {
       char digits[16];
       const auto end = std::to_chars(digits, digits + 16, fingerprint(constant.data(), constant.bytes()), 16).ptr;

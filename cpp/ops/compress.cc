@@ -1,8 +1,8 @@
 // compress: the slices of x along an axis for which condition is true.
 //   x          [...]  any type
-//   condition  [n]  bool; n may be less than the axis: what is missing counts as false; true beyond the axis is an error
-//   axis       int; left out: x is taken as a vector of all its elements
-//   y          as x, the axis with as many entries as there are true ones
+//   condition  [n]  bool; n may be less than the axis: what is missing counts as false; true beyond the axis is an
+//   error axis       int; left out: x is taken as a vector of all its elements y          as x, the axis with as many
+//   entries as there are true ones
 // The size of y depends on data; bound: the smaller of n and the axis. Source: ONNX Compress, opset 11.
 #include <algorithm>
 
@@ -25,8 +25,9 @@ Result<TensorType> compress_type(const NodeView& node) {
   Dim& d = y.shape[static_cast<size_t>(axis)];
   PINNACE_ASSIGN(const Dim length, vector_length(node, 1, false));
   if (const auto condition = node.input_ints(1)) {
-    if (d.known() && std::any_of(condition->begin() + std::min<int64_t>(d.size, static_cast<int64_t>(condition->size())),
-                                 condition->end(), [](int64_t c) { return c != 0; })) {
+    if (d.known() &&
+        std::any_of(condition->begin() + std::min<int64_t>(d.size, static_cast<int64_t>(condition->size())),
+                    condition->end(), [](int64_t c) { return c != 0; })) {
       return node.error("condition is true beyond a dimension of size ", d.size);
     }
     d = std::count_if(condition->begin(), condition->end(), [](int64_t c) { return c != 0; });

@@ -31,7 +31,8 @@ Result<TensorType> concat_type(const NodeView& node) {
       const Dim& from = x.shape[static_cast<size_t>(d)];
       const auto merged = d == axis ? dim_add(into, from) : dim_merge(into, from);
       if (!merged) {
-        return node.error("input ", i, " is ", to_string(x), ", differs from ", to_string(first), " beside axis ", axis);
+        return node.error("input ", i, " is ", to_string(x), ", differs from ", to_string(first), " beside axis ",
+                          axis);
       }
       into = *merged;
     }
@@ -51,7 +52,8 @@ Status concat_reference(const NodeView& node, std::span<const TensorView> in, st
     for (int64_t o = 0; o < v.outer; ++o) {
       const int64_t to = o * v.size * v.inner + start;
       if (!requantise) {
-        copy_run(y.bytes + static_cast<size_t>(to) * bytes, x.bytes + static_cast<size_t>(o * block) * bytes, block, bytes);
+        copy_run(y.bytes + static_cast<size_t>(to) * bytes, x.bytes + static_cast<size_t>(o * block) * bytes, block,
+                 bytes);
         continue;
       }
       for (int64_t i = 0; i < block; ++i) {

@@ -4,14 +4,16 @@
 //   value      float, default 0: the element of float types
 //   int_value  int, default 0: the element of integer types and bool; it must be in the type's range
 //   y          [shape...]
-// ONNX holds element and type in one tensor attribute; these three say the same. Source: ONNX ConstantOfShape, opset 25.
+// ONNX holds element and type in one tensor attribute; these three say the same. Source: ONNX ConstantOfShape,
+// opset 25.
 #include "ops/move.h"
 
 namespace pinnace {
 namespace {
 Result<TensorType> constant_of_shape_type(const NodeView& node) {
   const auto dtype = dtype_from_name(node.attr_string("dtype"));
-  if (!dtype || !(kAny >> static_cast<int>(*dtype) & 1)) return node.error("has no type '", node.attr_string("dtype"), "'");
+  if (!dtype || !(kAny >> static_cast<int>(*dtype) & 1))
+    return node.error("has no type '", node.attr_string("dtype"), "'");
   PINNACE_ASSIGN(const Dim length, vector_length(node, 0, true));
   TensorType y{*dtype, Shape(static_cast<size_t>(length.size)), nullptr};
   if (const auto sizes = node.input_known(0)) {

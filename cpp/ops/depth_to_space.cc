@@ -1,7 +1,8 @@
 // depth_to_space: blocks of channels become blocks of pixels.
 //   x          [N, C, H, W]  any type; C divisible by b * b, b = blocksize
 //   blocksize  int, required
-//   mode       string, default "DCR": channel = (row in block, column in block, channel of y); "CRD": (channel of y, row,
+//   mode       string, default "DCR": channel = (row in block, column in block, channel of y); "CRD": (channel of y,
+//   row,
 //              column), which is PyTorch's pixel_shuffle
 //   y          [N, C / b / b, H * b, W * b]  as x
 // Source: ONNX DepthToSpace, opset 13.

@@ -28,8 +28,8 @@ Status gather_reference(const NodeView& node, std::span<const TensorView> in, st
   for (int64_t i = 0; i < count; ++i) {
     PINNACE_ASSIGN(const int64_t index, wrap_index(node, load_index(indices, i), v.size));
     for (int64_t o = 0; o < v.outer; ++o) {
-      copy_run(y.bytes + static_cast<size_t>(o * count + i) * run, x.bytes + static_cast<size_t>(o * v.size + index) * run,
-               v.inner, bytes);
+      copy_run(y.bytes + static_cast<size_t>(o * count + i) * run,
+               x.bytes + static_cast<size_t>(o * v.size + index) * run, v.inner, bytes);
     }
   }
   return {};

@@ -25,7 +25,8 @@ Result<TensorType> gather_elements_type(const NodeView& node) {
   return y;
 }
 
-Status gather_elements_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status gather_elements_reference(const NodeView& node, std::span<const TensorView> in,
+                                 std::span<const TensorView> out) {
   const TensorView x = in[0], indices = in[1], y = out[0];
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   std::vector<int64_t> strides = row_major_strides(x.type->shape);
@@ -41,7 +42,8 @@ Status gather_elements_reference(const NodeView& node, std::span<const TensorVie
       return;
     }
     index += index < 0 ? size : 0;
-    copy_element(y.bytes + static_cast<size_t>(i) * bytes, x.bytes + static_cast<size_t>(at[0] + index * step) * bytes, bytes);
+    copy_element(y.bytes + static_cast<size_t>(i) * bytes, x.bytes + static_cast<size_t>(at[0] + index * step) * bytes,
+                 bytes);
   });
   return status;
 }

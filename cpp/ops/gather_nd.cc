@@ -16,9 +16,11 @@ Result<TensorType> gather_nd_type(const NodeView& node) {
     return node.error("batch_dims ", batch, " is outside ", to_string(x), " and ", to_string(indices));
   }
   const Dim k = indices.shape.back();
-  if (!k.known()) return node.error("its rank depends on the last size of indices, which is not known: ", to_string(indices));
+  if (!k.known())
+    return node.error("its rank depends on the last size of indices, which is not known: ", to_string(indices));
   if (k.size < 1 || k.size > x.rank() - batch) {
-    return node.error("indices ", to_string(indices), " name ", k.size, " dimensions of ", to_string(x), " after ", batch);
+    return node.error("indices ", to_string(indices), " name ", k.size, " dimensions of ", to_string(x), " after ",
+                      batch);
   }
   TensorType y{x.dtype, {}, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));

@@ -4,11 +4,12 @@
 //   y     [N, C, E1, ..., Ek]  as x
 //   align_corners  int, default 0: -1 and 1 are the outer edges of the first and last element; 1: their centres
 //   mode           "linear" (default), "nearest" (half to even), "cubic" (a = -0.75)
-//   padding_mode   "zeros" (default): elements beyond the edge are 0; "border": they repeat the edge; "reflection": they
+//   padding_mode   "zeros" (default): elements beyond the edge are 0; "border": they repeat the edge; "reflection":
+//   they
 //                  mirror the inside, about the edges or centres that -1 and 1 stand for
 // A place beyond the edges is first moved inside by border and reflection, then the elements around it are read. Places
-// are computed in float32 (f64 grids: double), sums in double, rounded once. NaN places are outside, or 0 with border and
-// reflection. Source: ONNX GridSample, opset 22.
+// are computed in float32 (f64 grids: double), sums in double, rounded once. NaN places are outside, or 0 with border
+// and reflection. Source: ONNX GridSample, opset 22.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +33,9 @@ Result<Spec> grid_sample_spec(const NodeView& node) {
   if (padding != "zeros" && padding != "border" && padding != "reflection") {
     return node.error("padding_mode is '", padding, "', must be zeros, border or reflection");
   }
-  return Spec{mode == "nearest" ? Mode::kNearest : mode == "linear" ? Mode::kLinear : Mode::kCubic,
+  return Spec{mode == "nearest"  ? Mode::kNearest
+              : mode == "linear" ? Mode::kLinear
+                                 : Mode::kCubic,
               padding == "zeros"    ? Padding::kZeros
               : padding == "border" ? Padding::kBorder
                                     : Padding::kReflection,
@@ -130,7 +133,8 @@ void sample(const Spec& spec, const TensorView& x, const TensorView& grid, const
   std::vector<int> at(dims);
   for (int64_t p = 0; p < x.dim(0) * places; ++p) {
     for (size_t d = 0; d < dims; ++d) {
-      const F place = static_cast<F>(widen(grid.data<G>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(dims - 1 - d)]));
+      const F place =
+          static_cast<F>(widen(grid.data<G>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(dims - 1 - d)]));
       taps[d] = find_taps(spec, place, x.type->shape[2 + d].size);
     }
     for (int64_t c = 0; c < channels; ++c) {

@@ -21,6 +21,7 @@ Status check_scale(const NodeView& node) {
     if (other) return node.error("zero point ", to_string(zero), " differs in shape from scale ", to_string(scale));
   }
   if (per_tensor(scale, block > 0)) return {};
+  if (block == 0 && scale.rank() == 1 && !scale.shape[0].known()) return {};  // may be 1, when the axis does not count
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const Dim size = x.shape[static_cast<size_t>(axis)];
   if (block == 0) {

@@ -148,7 +148,8 @@ Result<Dim> vector_length(const NodeView& node, int i, bool decides_rank) {
 Result<std::shared_ptr<const Quantization>> moved_quantization(const NodeView& node, int i) {
   const auto& q = node.input(i).quantization;
   if (q && (q->axis >= 0 || q->block > 0 || q->scales.size() != 1)) {
-    return node.error("input ", i, " is quantised per axis or block, which it does not take: ", to_string(node.input(i)));
+    return node.error("input ", i,
+                      " is quantised per axis or block, which it does not take: ", to_string(node.input(i)));
   }
   return q;
 }

@@ -12,15 +12,25 @@ namespace pinnace {
 // ------------------------------------------------------------------------------------------------------- elements
 
 /// Bytes of one element. The packed 4-bit types do not occur: kAny excludes them.
-inline size_t element_bytes(DType dtype) { return static_cast<size_t>(dtype_bits(dtype)) / 8; }
+inline size_t element_bytes(DType dtype) {
+  return static_cast<size_t>(dtype_bits(dtype)) / 8;
+}
 
 /// Copies one element of 1, 2, 4 or 8 bytes.
 inline void copy_element(std::byte* to, const std::byte* from, size_t bytes) {
   switch (bytes) {
-    case 1: *to = *from; break;
-    case 2: std::memcpy(to, from, 2); break;
-    case 4: std::memcpy(to, from, 4); break;
-    default: std::memcpy(to, from, 8); break;
+    case 1:
+      *to = *from;
+      break;
+    case 2:
+      std::memcpy(to, from, 2);
+      break;
+    case 4:
+      std::memcpy(to, from, 4);
+      break;
+    default:
+      std::memcpy(to, from, 8);
+      break;
   }
 }
 /// to[0, count) = from[0, count); nothing for count 0, where pointers may be null.
@@ -28,16 +38,17 @@ inline void copy_run(std::byte* to, const std::byte* from, int64_t count, size_t
   if (count > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(count) * bytes);
 }
 
-/// For every index of `shape`: to[sum(index * to_strides)] = from[sum(index * from_strides)]. Strides are in elements, may
-/// be 0 or negative; from and to point at index 0.
+/// For every index of `shape`: to[sum(index * to_strides)] = from[sum(index * from_strides)]. Strides are in elements,
+/// may be 0 or negative; from and to point at index 0.
 void copy_strided(const Shape& shape, const std::byte* from, std::span<const int64_t> from_strides, std::byte* to,
                   std::span<const int64_t> to_strides, size_t bytes);
 
 /// y[permuted index] = x[index]: dimension i of y is dimension perm[i] of the dense x of sizes `x_shape`; y is dense.
 void copy_transposed(const Shape& x_shape, std::span<const int> perm, const std::byte* x, std::byte* y, size_t bytes);
 
-/// y[i0, i1, ...] = x[places of i0, places of i1, ...]: `places` holds, one dimension of y after another, for each place of
-/// y the place of x it comes from; where one of them is -1 the element is `fill`. x and y are dense and of one rank.
+/// y[i0, i1, ...] = x[places of i0, places of i1, ...]: `places` holds, one dimension of y after another, for each
+/// place of y the place of x it comes from; where one of them is -1 the element is `fill`. x and y are dense and of one
+/// rank.
 void copy_by_places(const TensorView& x, const TensorView& y, std::span<const int64_t> places, const std::byte* fill);
 
 /// Element i of an i32 or i64 tensor.
@@ -83,14 +94,18 @@ inline int64_t saturating_add(int64_t a, int64_t b) {
 }
 
 /// Largest size that d can have, or Dim::kUnknown. (Ranges of symbols are not known here.)
-inline int64_t dim_bound(const Dim& d) { return d.known() ? d.size : d.max; }
+inline int64_t dim_bound(const Dim& d) {
+  return d.known() ? d.size : d.max;
+}
 /// a * b and a + b; exact where sizes or neutral elements allow, else unknown with the bound that the parts give.
 Dim dim_mul(const Dim& a, const Dim& b);
 Dim dim_add(const Dim& a, const Dim& b);
 /// The product of all.
 Dim dim_product(std::span<const Dim> dims);
 /// An unknown size of at most that of d.
-inline Dim dim_at_most(const Dim& d) { return d.known() && d.size == 0 ? Dim(0) : Dim::unknown(dim_bound(d)); }
+inline Dim dim_at_most(const Dim& d) {
+  return d.known() && d.size == 0 ? Dim(0) : Dim::unknown(dim_bound(d));
+}
 /// One dimension that both describe: a size wins over a symbol, a symbol over nothing. Nothing if two sizes differ.
 std::optional<Dim> dim_merge(const Dim& a, const Dim& b);
 

@@ -51,8 +51,8 @@ bool overlaps(const Box& a, const Box& b, float threshold) {
 
 /// Calls f(image, class, box) for each selected box in order.
 template <class F>
-Status select(const NodeView& node, const Shape& scores_shape, const float* boxes, const float* scores, const Limits& limits,
-              F f) {
+Status select(const NodeView& node, const Shape& scores_shape, const float* boxes, const float* scores,
+              const Limits& limits, F f) {
   const int64_t images = scores_shape[0].size, classes = scores_shape[1].size, count = scores_shape[2].size;
   const bool center = node.attr_int("center_point_box") != 0;
   PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(count, node.label()));
@@ -87,7 +87,8 @@ Result<TensorType> non_max_suppression_type(const NodeView& node) {
   }
   if (boxes.rank() != 3 || scores.rank() != 3 || !dim_merge(boxes.shape[0], scores.shape[0]) ||
       !dim_merge(boxes.shape[1], scores.shape[2]) || !dim_merge(boxes.shape[2], 4)) {
-    return node.error("boxes and scores must be [N,B,4] and [N,classes,B], are ", to_string(boxes), " and ", to_string(scores));
+    return node.error("boxes and scores must be [N,B,4] and [N,classes,B], are ", to_string(boxes), " and ",
+                      to_string(scores));
   }
   bool all_known = node.input_data(kBoxes) && node.input_data(kScores) && boxes.concrete() && scores.concrete();
   const void* data[5] = {};
@@ -116,7 +117,8 @@ Result<TensorType> non_max_suppression_type(const NodeView& node) {
   return y;
 }
 
-Status non_max_suppression_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status non_max_suppression_reference(const NodeView& node, std::span<const TensorView> in,
+                                     std::span<const TensorView> out) {
   const auto data = [&](size_t i) { return i < in.size() && in[i].present() ? in[i].bytes : nullptr; };
   PINNACE_ASSIGN(const Limits limits, limits_from(node, data(kMost), data(kIou), data(kScore)));
   auto* to = out[0].data<int64_t>();

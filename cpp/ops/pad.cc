@@ -6,8 +6,8 @@
 //   mode   string, default "constant": "constant"; "reflect": mirrored without the edge; "edge"; "wrap": periodic
 //   y      as x
 // Place i of y takes place i - begin of x before modes apply, so cutting one end does not change what the other end
-// repeats. Pads longer than x reflect or wrap several times; reflecting one element repeats it. An axis without elements
-// can only be padded with a constant. Source: ONNX Pad, opset 25.
+// repeats. Pads longer than x reflect or wrap several times; reflecting one element repeats it. An axis without
+// elements can only be padded with a constant. Source: ONNX Pad, opset 25.
 #include <algorithm>
 
 #include "ops/move.h"
@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kLargestPad = int64_t{1} << 58;
 
 /// [begin, end] per axis of x, from the elements of pads and axes.
-Result<std::vector<std::pair<KnownInt, KnownInt>>> pads_by_axis(const NodeView& node, int rank, std::span<const KnownInt> pads,
+Result<std::vector<std::pair<KnownInt, KnownInt>>> pads_by_axis(const NodeView& node, int rank,
+                                                                std::span<const KnownInt> pads,
                                                                 std::span<const int64_t> axes) {
   std::vector<std::pair<KnownInt, KnownInt>> by_axis(static_cast<size_t>(rank), {{true, 0, -1}, {true, 0, -1}});
   PINNACE_TRY(node.axes(axes, rank).status());

@@ -1,8 +1,8 @@
 // range: start, start + delta, start + 2 * delta, … up to but not including limit.
 //   start, limit, delta  [] or [1]  numbers, the same type; delta not 0
 //   y                    [max(ceil((limit - start) / delta), 0)]  as they are
-// Floats: the count and each element are computed in double and rounded once. The size depends on data; it is a symbol's
-// where range(0, symbol, 1) is asked for. Source: ONNX Range, opset 11.
+// Floats: the count and each element are computed in double and rounded once. The size depends on data; it is a
+// symbol's where range(0, symbol, 1) is asked for. Source: ONNX Range, opset 11.
 #include <cmath>
 
 #include "ops/move.h"
@@ -27,12 +27,14 @@ Result<TensorType> range_type(const NodeView& node) {
     const uint64_t count = (distance - 1) / step + 1;
     return result(static_cast<int64_t>(std::min<uint64_t>(count, INT64_MAX)));
   }
-  if (start.known && start.value == 0 && delta.known && delta.value == 1 && limit.symbol >= 0) return result(limit.dim());
+  if (start.known && start.value == 0 && delta.known && delta.value == 1 && limit.symbol >= 0)
+    return result(limit.dim());
   double reals[3];
   for (int i = 0; i < 3; ++i) {
     const void* data = node.input_data(i);
     if (!data) return result(Dim());
-    reals[i] = visit(dtype, [&](auto zero) { return static_cast<double>(widen(*static_cast<const decltype(zero)*>(data))); });
+    reals[i] =
+        visit(dtype, [&](auto zero) { return static_cast<double>(widen(*static_cast<const decltype(zero)*>(data))); });
   }
   const double count = std::ceil((reals[1] - reals[0]) / reals[2]);
   if (reals[2] == 0 || !(count < 0x1p62)) {  // written so that NaN fails

@@ -1,12 +1,12 @@
-// What the reduce_* operators share: attributes, shape rule, and the loop that hands each operator the elements that one
-// output element is made of.
+// What the reduce_* operators share: attributes, shape rule, and the loop that hands each operator the elements that
+// one output element is made of.
 //   x                     [...]
 //   axes                  [n]  i64, optional; empty or left out: all axes, or none if noop_with_empty_axes
 //   keepdims              int, default 1: reduced axes stay, with size 1
 //   noop_with_empty_axes  int, default 0
-// Arithmetic: float types in double, rounded once; signed integers and bool in i64, unsigned ones in u64, then cut to the
-// output's type. Quantised: float32(q - zero) * scale each, the reduction in double, rounded to float32, quantised with
-// the declared parameters or, without any, the input's. (A double holds sums of 2^20 such values of an 8-bit type
+// Arithmetic: float types in double, rounded once; signed integers and bool in i64, unsigned ones in u64, then cut to
+// the output's type. Quantised: float32(q - zero) * scale each, the reduction in double, rounded to float32, quantised
+// with the declared parameters or, without any, the input's. (A double holds sums of 2^20 such values of an 8-bit type
 // exactly, so kernels may sum in any order.)
 #pragma once
 

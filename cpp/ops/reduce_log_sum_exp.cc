@@ -9,7 +9,8 @@
 
 namespace pinnace {
 namespace {
-Status reduce_log_sum_exp_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status reduce_log_sum_exp_reference(const NodeView& node, std::span<const TensorView> in,
+                                    std::span<const TensorView> out) {
   return reduce(node, in, out, [](const auto& row) {
     using A = std::remove_cvref_t<decltype(row.lowest)>;
     double max = -std::numeric_limits<double>::infinity();

@@ -8,7 +8,8 @@
 
 namespace pinnace {
 namespace {
-Status reduce_sum_square_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status reduce_sum_square_reference(const NodeView& node, std::span<const TensorView> in,
+                                   std::span<const TensorView> out) {
   return reduce(node, in, out, [](const auto& row) {
     using A = std::remove_cvref_t<decltype(row.lowest)>;
     A sum{};

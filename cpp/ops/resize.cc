@@ -12,7 +12,8 @@
 //   cubic_coeff_a                   float, default -0.75
 //   exclude_outside                 int, default 0: places beyond the edge repeat it; 1: they have no weight
 //   extrapolation_value             float, default 0: elements of tf_crop_and_resize from outside x
-//   keep_aspect_ratio_policy        "stretch" (default): sizes as given; "not_larger" and "not_smaller": all axes take the
+//   keep_aspect_ratio_policy        "stretch" (default): sizes as given; "not_larger" and "not_smaller": all axes take
+//   the
 //                                   smallest (largest) scale that sizes ask for, sizes round(size * scale), half up
 // Sums are in double over all axes and rounded once; integers round half to even and stop at their limits. Quantised:
 // dequantised, summed in double, rounded to float32, quantised; nearest copies. Source: ONNX Resize, opset 19.
@@ -87,7 +88,8 @@ Result<std::vector<ResizeAxis>> plan(const NodeView& node, const TensorType& x, 
     float scale = plan[0].scale;
     for (const ResizeAxis& a : plan) {
       if (a.in == 0) return node.error("the aspect ratio of ", to_string(x), " cannot be kept");
-      scale = node.attr_string("keep_aspect_ratio_policy") == "not_larger" ? std::min(scale, a.scale) : std::max(scale, a.scale);
+      scale = node.attr_string("keep_aspect_ratio_policy") == "not_larger" ? std::min(scale, a.scale)
+                                                                           : std::max(scale, a.scale);
     }
     for (ResizeAxis& a : plan) {
       a.scale = scale;
@@ -115,9 +117,15 @@ Result<TensorType> resize_type(const NodeView& node) {
     PINNACE_ASSIGN(y.quantization, computed_quantization(node, kX));
   }
   PINNACE_ASSIGN(const bool has_roi, given(node, kRoi, 2 * axes.size()));
-  if (spec.coordinates == ResizeCoordinates::kTfCropAndResize && !has_roi) return node.error("tf_crop_and_resize needs roi");
+  if (spec.coordinates == ResizeCoordinates::kTfCropAndResize && !has_roi)
+    return node.error("tf_crop_and_resize needs roi");
   PINNACE_ASSIGN(const bool by_scales, given(node, kScales, axes.size()));
   PINNACE_ASSIGN(const bool by_sizes, given(node, kSizes, axes.size()));
+  const auto open = [&](int i) { return node.has_input(i) && !node.input(i).shape[0].known(); };
+  if (by_scales && by_sizes && (open(kScales) || open(kSizes))) {  // one of them may be empty
+    for (int axis : axes) y.shape[static_cast<size_t>(axis)] = Dim();
+    return y;
+  }
   if (by_scales == by_sizes && !axes.empty()) {
     return node.error("takes scales or sizes, is given ", by_scales ? "both" : "none");
   }
@@ -127,7 +135,8 @@ Result<TensorType> resize_type(const NodeView& node) {
   const auto sizes = by_sizes ? node.input_known(kSizes) : std::nullopt;
   const auto exact = by_sizes ? known_ints(node, kSizes) : std::nullopt;
   if (known_x && (scales || exact)) {
-    const std::vector<float> floats = scales ? std::vector<float>(scales->begin(), scales->end()) : std::vector<float>{};
+    const std::vector<float> floats =
+        scales ? std::vector<float>(scales->begin(), scales->end()) : std::vector<float>{};
     PINNACE_ASSIGN(const auto planned, plan(node, x, floats, exact.value_or(std::vector<int64_t>{})));
     for (const ResizeAxis& a : planned) y.shape[static_cast<size_t>(a.axis)] = a.out;
     return y;
@@ -274,9 +283,8 @@ PINNACE_OP(resize){
                {"roi", kFloats, 0, Arity::kOptional},
                {"scales", kF32, 0, Arity::kOptional},
                {"sizes", kI64, 0, Arity::kOptional}},
-    .attrs = {int_attr("antialias", 0), ints_attr("axes"),
-              string_attr("coordinate_transformation_mode", "half_pixel"), float_attr("cubic_coeff_a", -0.75),
-              int_attr("exclude_outside", 0), float_attr("extrapolation_value", 0),
+    .attrs = {int_attr("antialias", 0), ints_attr("axes"), string_attr("coordinate_transformation_mode", "half_pixel"),
+              float_attr("cubic_coeff_a", -0.75), int_attr("exclude_outside", 0), float_attr("extrapolation_value", 0),
               string_attr("keep_aspect_ratio_policy", "stretch"), string_attr("mode", "nearest"),
               string_attr("nearest_mode", "round_prefer_floor")},
     .type = resize_type,

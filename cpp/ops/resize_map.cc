@@ -49,14 +49,17 @@ float resize_coordinate(const ResizeSpec& spec, const ResizeAxis& a, int64_t i) 
     case ResizeCoordinates::kPytorchHalfPixel:
       if (a.out <= 1) return 0;
       [[fallthrough]];
-    case ResizeCoordinates::kHalfPixel: return (x + 0.5f) / a.scale - 0.5f;
+    case ResizeCoordinates::kHalfPixel:
+      return (x + 0.5f) / a.scale - 0.5f;
     case ResizeCoordinates::kHalfPixelSymmetric: {
       const float adjustment = out / (a.scale * in);
       const float offset = in / 2 * (1 - adjustment);
       return offset + (x + 0.5f) / a.scale - 0.5f;
     }
-    case ResizeCoordinates::kAlignCorners: return a.out <= 1 ? 0 : x * (in - 1) / (out - 1);
-    case ResizeCoordinates::kAsymmetric: return x / a.scale;
+    case ResizeCoordinates::kAlignCorners:
+      return a.out <= 1 ? 0 : x * (in - 1) / (out - 1);
+    case ResizeCoordinates::kAsymmetric:
+      return x / a.scale;
     default:
       return a.out <= 1 ? 0.5f * (a.roi_start + a.roi_end) * (in - 1)
                         : a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1);
@@ -70,10 +73,18 @@ bool resize_extrapolates(const ResizeSpec& spec, const ResizeAxis& axis, float x
 int64_t resize_nearest(const ResizeSpec& spec, const ResizeAxis& axis, float x) {
   float rounded = x;
   switch (spec.rounding) {
-    case ResizeRounding::kRoundPreferFloor: rounded = std::ceil(x - 0.5f); break;
-    case ResizeRounding::kRoundPreferCeil: rounded = std::floor(x + 0.5f); break;
-    case ResizeRounding::kFloor: rounded = std::floor(x); break;
-    default: rounded = std::ceil(x); break;
+    case ResizeRounding::kRoundPreferFloor:
+      rounded = std::ceil(x - 0.5f);
+      break;
+    case ResizeRounding::kRoundPreferCeil:
+      rounded = std::floor(x + 0.5f);
+      break;
+    case ResizeRounding::kFloor:
+      rounded = std::floor(x);
+      break;
+    default:
+      rounded = std::ceil(x);
+      break;
   }
   if (!(rounded > 0)) return 0;
   return rounded >= static_cast<float>(axis.in) ? axis.in - 1 : std::min(static_cast<int64_t>(rounded), axis.in - 1);

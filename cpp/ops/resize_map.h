@@ -46,8 +46,8 @@ bool resize_extrapolates(const ResizeSpec& spec, const ResizeAxis& axis, float c
 /// Mode nearest: the input place of a coordinate, in [0, in).
 int64_t resize_nearest(const ResizeSpec& spec, const ResizeAxis& axis, float coordinate);
 
-/// Modes linear and cubic: out place i is the sum over k of weight[i * count + k] * in place index[i * count + k]; unused
-/// entries have weight 0 and index 0.
+/// Modes linear and cubic: out place i is the sum over k of weight[i * count + k] * in place index[i * count + k];
+/// unused entries have weight 0 and index 0.
 struct ResizeTaps {
   int64_t count;
   Scratch<int64_t> index;

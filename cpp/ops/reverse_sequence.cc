@@ -17,13 +17,15 @@ Result<TensorType> reverse_sequence_type(const NodeView& node) {
   PINNACE_ASSIGN(const Dim length, vector_length(node, 1, false));
   TensorType y{x.dtype, x.shape, nullptr};
   const auto merged = dim_merge(y.shape[static_cast<size_t>(batch)], length);
-  if (!merged) return node.error("lengths ", to_string(node.input(1)), " do not fit axis ", batch, " of ", to_string(x));
+  if (!merged)
+    return node.error("lengths ", to_string(node.input(1)), " do not fit axis ", batch, " of ", to_string(x));
   y.shape[static_cast<size_t>(batch)] = *merged;
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   return y;
 }
 
-Status reverse_sequence_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status reverse_sequence_reference(const NodeView& node, std::span<const TensorView> in,
+                                  std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
   PINNACE_ASSIGN(const int batch, node.axis(node.attr_int("batch_axis"), x.rank()));
   PINNACE_ASSIGN(const int time, node.axis(node.attr_int("time_axis"), x.rank()));
@@ -42,10 +44,12 @@ Status reverse_sequence_reference(const NodeView& node, std::span<const TensorVi
     const std::byte* from = x.bytes + b * batch_step * bytes;
     std::byte* to = y.bytes + b * batch_step * bytes;
     rest[static_cast<size_t>(time)] = length;
-    if (length > 0) copy_strided(rest, from + (length - 1) * time_step * bytes, backwards, to, strides, static_cast<size_t>(bytes));
+    if (length > 0)
+      copy_strided(rest, from + (length - 1) * time_step * bytes, backwards, to, strides, static_cast<size_t>(bytes));
     const ptrdiff_t after = length * time_step * bytes;
     rest[static_cast<size_t>(time)] = x.dim(time) - length;
-    if (length < x.dim(time)) copy_strided(rest, from + after, strides, to + after, strides, static_cast<size_t>(bytes));
+    if (length < x.dim(time))
+      copy_strided(rest, from + after, strides, to + after, strides, static_cast<size_t>(bytes));
   }
   return {};
 }

@@ -1,17 +1,19 @@
-// roi_align: the contents of boxes of x, each brought to one size by averaging (or taking the largest of) bilinear samples.
+// roi_align: the contents of boxes of x, each brought to one size by averaging (or taking the largest of) bilinear
+// samples.
 //   x              [N, C, H, W]  floats
 //   rois           [R, 4]  as x: x1, y1, x2, y2, times spatial_scale in elements of x
 //   batch_indices  [R]  i64 in [0, N): which image each box is of
 //   y              [R, C, output_height, output_width]  as x
-//   coordinate_transformation_mode  "half_pixel" (default): 0.5 is taken off the corners; "output_half_pixel": corners as
+//   coordinate_transformation_mode  "half_pixel" (default): 0.5 is taken off the corners; "output_half_pixel": corners
+//   as
 //                                   they are, boxes at least 1 wide and high
 //   mode            "avg" (default); "max": the largest of all samples' four weighted corners, as ONNX defines it
 //   output_height, output_width     int, default 1
 //   sampling_ratio  int, default 0: samples per bin and direction; 0: ceil(box size / output size)
 //   spatial_scale   float, default 1
-// Samples more than 1 beyond the edge are 0; nearer ones take the edge. Places are computed in float32 (f64: double), sums
-// in double. Boxes that are not finite and more than 65536 samples per bin and direction are errors.
-// Source: ONNX RoiAlign, opset 22.
+// Samples more than 1 beyond the edge are 0; nearer ones take the edge. Places are computed in float32 (f64: double),
+// sums in double. Boxes that are not finite and more than 65536 samples per bin and direction are errors. Source: ONNX
+// RoiAlign, opset 22.
 #include <algorithm>
 #include <cmath>
 
@@ -23,9 +25,11 @@ constexpr int64_t kMostSamples = 65536;
 
 Result<TensorType> roi_align_type(const NodeView& node) {
   const TensorType &x = node.input(0), &rois = node.input(1), &batch = node.input(2);
-  const std::string_view transformation = node.attr_string("coordinate_transformation_mode"), mode = node.attr_string("mode");
+  const std::string_view transformation = node.attr_string("coordinate_transformation_mode"),
+                         mode = node.attr_string("mode");
   if (transformation != "half_pixel" && transformation != "output_half_pixel") {
-    return node.error("coordinate_transformation_mode is '", transformation, "', must be half_pixel or output_half_pixel");
+    return node.error("coordinate_transformation_mode is '", transformation,
+                      "', must be half_pixel or output_half_pixel");
   }
   if (mode != "avg" && mode != "max") return node.error("mode is '", mode, "', must be avg or max");
   if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", to_string(x));
@@ -39,8 +43,10 @@ Result<TensorType> roi_align_type(const NodeView& node) {
     if (node.attr_int(name) < 1) return node.error(name, " ", node.attr_int(name), " is not positive");
   }
   const int64_t ratio = node.attr_int("sampling_ratio");
-  if (ratio < 0 || ratio > kMostSamples) return node.error("sampling_ratio ", ratio, " is outside [0,", kMostSamples, "]");
-  return TensorType{x.dtype, {*count, x.shape[1], node.attr_int("output_height"), node.attr_int("output_width")}, nullptr};
+  if (ratio < 0 || ratio > kMostSamples)
+    return node.error("sampling_ratio ", ratio, " is outside [0,", kMostSamples, "]");
+  return TensorType{
+      x.dtype, {*count, x.shape[1], node.attr_int("output_height"), node.attr_int("output_width")}, nullptr};
 }
 
 /// Two neighbours of a place along one dimension.
@@ -71,13 +77,14 @@ Result<Extent<F>> extent(const NodeView& node, F first, F last, int64_t bins, in
   const bool half = node.attr_string("coordinate_transformation_mode") == "half_pixel";
   const F start = first * scale - (half ? F(0.5) : F(0)), end = last * scale - (half ? F(0.5) : F(0));
   const F size = half ? end - start : std::max(end - start, F(1));
-  if (!std::isfinite(size) || !std::isfinite(start)) return node.error("box ", box, " from ", first, " to ", last, " is not finite");
+  if (!std::isfinite(size) || !std::isfinite(start))
+    return node.error("box ", box, " from ", first, " to ", last, " is not finite");
   Extent<F> e{start, size / static_cast<F>(bins), node.attr_int("sampling_ratio")};
   if (e.samples == 0) {
     const F samples = std::ceil(e.bin);
     if (samples > static_cast<F>(kMostSamples)) {
-      return node.error("box ", box, " from ", first, " to ", last, " needs ", samples, " samples per bin, ", kMostSamples,
-                        " are the most");
+      return node.error("box ", box, " from ", first, " to ", last, " needs ", samples, " samples per bin, ",
+                        kMostSamples, " are the most");
     }
     e.samples = samples > 0 ? static_cast<int64_t>(samples) : 0;
   }
@@ -85,14 +92,16 @@ Result<Extent<F>> extent(const NodeView& node, F first, F last, int64_t bins, in
 }
 
 template <class T>
-Status align(const NodeView& node, const TensorView& x, const TensorView& rois, const TensorView& batch, const TensorView& y) {
+Status align(const NodeView& node, const TensorView& x, const TensorView& rois, const TensorView& batch,
+             const TensorView& y) {
   using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const bool average = node.attr_string("mode") == "avg";
   const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3), rows = y.dim(2), cols = y.dim(3);
   T* to = y.data<T>();
   for (int64_t r = 0; r < rois.dim(0); ++r) {
     const int64_t image = load_index(batch, r);
-    if (image < 0 || image >= x.dim(0)) return node.error("batch index ", image, " of box ", r, " is outside [0,", x.dim(0), ")");
+    if (image < 0 || image >= x.dim(0))
+      return node.error("batch index ", image, " of box ", r, " is outside [0,", x.dim(0), ")");
     F corner[4];
     for (int i = 0; i < 4; ++i) corner[i] = static_cast<F>(widen(rois.data<T>()[4 * r + i]));
     PINNACE_ASSIGN(const Extent<F> across, extent(node, corner[0], corner[2], cols, r));
@@ -103,7 +112,8 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
         for (int64_t col = 0; col < cols; ++col) {
           double sum = 0, largest = -std::numeric_limits<double>::infinity();
           const auto place = [](const Extent<F>& e, int64_t bin, int64_t i) {
-            return e.start + static_cast<F>(bin) * e.bin + (static_cast<F>(i) + F(0.5)) * e.bin / static_cast<F>(e.samples);
+            return e.start + static_cast<F>(bin) * e.bin +
+                   (static_cast<F>(i) + F(0.5)) * e.bin / static_cast<F>(e.samples);
           };
           for (int64_t i = 0; i < down.samples; ++i) {
             const Pair v = neighbours(place(down, row, i), height);
@@ -133,7 +143,8 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
 }
 
 Status roi_align_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return visit_float(in[0].dtype(), [&](auto zero) { return align<decltype(zero)>(node, in[0], in[1], in[2], out[0]); });
+  return visit_float(in[0].dtype(),
+                     [&](auto zero) { return align<decltype(zero)>(node, in[0], in[1], in[2], out[0]); });
 }
 }  // namespace
 

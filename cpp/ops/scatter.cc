@@ -32,7 +32,8 @@ Result<TensorType> scatter_type(const NodeView& node) {
 void scatter_run(const TensorView& y, int64_t at, const TensorView& updates, int64_t from, int64_t count, Join join) {
   const size_t bytes = element_bytes(y.dtype());
   if (join == Join::kNone) {
-    copy_run(y.bytes + static_cast<size_t>(at) * bytes, updates.bytes + static_cast<size_t>(from) * bytes, count, bytes);
+    copy_run(y.bytes + static_cast<size_t>(at) * bytes, updates.bytes + static_cast<size_t>(from) * bytes, count,
+             bytes);
     return;
   }
   visit(y.dtype(), [&](auto zero) {
@@ -43,10 +44,18 @@ void scatter_run(const TensorView& y, int64_t at, const TensorView& updates, int
       T& to = y.data<T>()[at + i];
       const auto a = widen(to), b = widen(updates.data<T>()[from + i]);
       switch (join) {
-        case Join::kAdd: to = static_cast<T>(static_cast<Sum>(a) + static_cast<Sum>(b)); break;
-        case Join::kMul: to = static_cast<T>(static_cast<Sum>(a) * static_cast<Sum>(b)); break;
-        case Join::kMax: to = narrow<T>(a != a || a >= b ? a : b); break;
-        default: to = narrow<T>(a != a || a <= b ? a : b); break;
+        case Join::kAdd:
+          to = static_cast<T>(static_cast<Sum>(a) + static_cast<Sum>(b));
+          break;
+        case Join::kMul:
+          to = static_cast<T>(static_cast<Sum>(a) * static_cast<Sum>(b));
+          break;
+        case Join::kMax:
+          to = narrow<T>(a != a || a >= b ? a : b);
+          break;
+        default:
+          to = narrow<T>(a != a || a <= b ? a : b);
+          break;
       }
     }
     return 0;

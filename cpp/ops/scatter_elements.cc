@@ -1,10 +1,8 @@
 // scatter_elements: data with single elements replaced: y[..., indices[..., i, ...], ...] = updates[..., i, ...].
 //   data       [...]  any type
-//   indices    [...]  i32 | i64 in [-n, n), n the size of data along axis; same rank, no larger than data beside the axis
-//   updates    the shape of indices, the type of data
-//   axis       int, default 0
-//   reduction  string, default "none": the last update wins; "add", "mul", "max", "min": joined with what is there
-//   y          as data
+//   indices    [...]  i32 | i64 in [-n, n), n the size of data along axis; same rank, no larger than data beside the
+//   axis updates    the shape of indices, the type of data axis       int, default 0 reduction  string, default "none":
+//   the last update wins; "add", "mul", "max", "min": joined with what is there y          as data
 // An index outside is an error. Source: ONNX ScatterElements, opset 18.
 #include "ops/scatter.h"
 
@@ -19,7 +17,8 @@ Result<TensorType> scatter_elements_type(const NodeView& node) {
   }
   for (size_t d = 0; d < x.shape.size(); ++d) {
     const auto same = dim_merge(indices.shape[d], updates.shape[d]);
-    if (!same) return node.error("updates ", to_string(updates), " must have the shape of indices ", to_string(indices));
+    if (!same)
+      return node.error("updates ", to_string(updates), " must have the shape of indices ", to_string(indices));
     if (static_cast<int>(d) != axis && x.shape[d].known() && same->known() && same->size > x.shape[d].size) {
       return node.error("indices ", to_string(indices), " are larger than ", to_string(x), " beside axis ", axis);
     }
@@ -27,7 +26,8 @@ Result<TensorType> scatter_elements_type(const NodeView& node) {
   return scatter_type(node);
 }
 
-Status scatter_elements_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status scatter_elements_reference(const NodeView& node, std::span<const TensorView> in,
+                                  std::span<const TensorView> out) {
   const TensorView x = in[0], indices = in[1], updates = in[2], y = out[0];
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   PINNACE_ASSIGN(const Join join, scatter_join(node));

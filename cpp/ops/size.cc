@@ -6,7 +6,9 @@
 
 namespace pinnace {
 namespace {
-Result<TensorType> size_type(const NodeView&) { return TensorType{DType::kI64, {}, nullptr}; }
+Result<TensorType> size_type(const NodeView&) {
+  return TensorType{DType::kI64, {}, nullptr};
+}
 
 Status size_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
   *out[0].data<int64_t>() = in[0].elements();

@@ -29,8 +29,8 @@ Ints all_known(const std::vector<int64_t>& values) {
 Result<std::vector<Cut>> cuts_by_axis(const NodeView& node, int rank, const Ints& starts, const Ints& ends,
                                       std::span<const int64_t> axes, const Ints& steps) {
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    return node.error("starts, ends, axes and steps have ", starts.size(), ", ", ends.size(), ", ", axes.size(), " and ",
-                      steps.size(), " elements");
+    return node.error("starts, ends, axes and steps have ", starts.size(), ", ", ends.size(), ", ", axes.size(),
+                      " and ", steps.size(), " elements");
   }
   PINNACE_TRY(node.axes(axes, rank).status());
   std::vector<Cut> cuts(static_cast<size_t>(rank));
@@ -44,7 +44,9 @@ Result<std::vector<Cut>> cuts_by_axis(const NodeView& node, int rank, const Ints
 /// First index and count of a cut whose numbers are all known.
 std::pair<int64_t, int64_t> taken(const Cut& cut, int64_t size) {
   const int64_t step = std::max(cut.step.value, -INT64_MAX);  // so that -step fits
-  const auto place = [&](int64_t at, int64_t low, int64_t high) { return std::clamp(at < 0 ? at + size : at, low, high); };
+  const auto place = [&](int64_t at, int64_t low, int64_t high) {
+    return std::clamp(at < 0 ? at + size : at, low, high);
+  };
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
   const int64_t start = place(cut.start.value, low, high), end = place(cut.end.value, low, high);
   const int64_t distance = step > 0 ? end - start : start - end;
@@ -56,7 +58,8 @@ Dim cut_size(const Cut& cut, const Dim& d) {
   if (known && d.known()) return taken(cut, d.size).second;
   if (d.known() && d.size == 0) return 0;
   // All of the axis: exporters write INT32_MAX or INT64_MAX for the end.
-  const bool to_end = (cut.end.known && cut.end.value >= INT32_MAX) || (cut.end.symbol >= 0 && cut.end.symbol == d.symbol);
+  const bool to_end =
+      (cut.end.known && cut.end.value >= INT32_MAX) || (cut.end.symbol >= 0 && cut.end.symbol == d.symbol);
   const bool to_begin = cut.end.known && cut.end.value <= -INT32_MAX;
   if (cut.start.known && cut.step.known) {
     if (cut.step.value == 1 && cut.start.value == 0 && to_end) return d;
@@ -91,7 +94,8 @@ Result<TensorType> slice_type(const NodeView& node) {
     if (!node.has_input(i)) continue;
     PINNACE_ASSIGN(const Dim length, vector_length(node, i, false));
     const auto merged = dim_merge(count, length);
-    if (!merged) return node.error("input ", i, " is ", to_string(node.input(i)), ", must have ", count.size, " elements");
+    if (!merged)
+      return node.error("input ", i, " is ", to_string(node.input(i)), ", must have ", count.size, " elements");
     count = *merged;
   }
   if (!count.known()) return y;
@@ -103,10 +107,10 @@ Result<TensorType> slice_type(const NodeView& node) {
     axes = *named;
   }
   const Ints unknown(n);
-  PINNACE_ASSIGN(const auto cuts, cuts_by_axis(node, x.rank(), node.input_known(1).value_or(unknown),
-                                               node.input_known(2).value_or(unknown), axes,
-                                               node.has_input(4) ? node.input_known(4).value_or(unknown)
-                                                                 : Ints(n, KnownInt{true, 1, -1})));
+  PINNACE_ASSIGN(
+      const auto cuts,
+      cuts_by_axis(node, x.rank(), node.input_known(1).value_or(unknown), node.input_known(2).value_or(unknown), axes,
+                   node.has_input(4) ? node.input_known(4).value_or(unknown) : Ints(n, KnownInt{true, 1, -1})));
   for (size_t d = 0; d < cuts.size(); ++d) y.shape[d] = cut_size(cuts[d], x.shape[d]);
   return y;
 }
@@ -115,10 +119,9 @@ Status slice_reference(const NodeView& node, std::span<const TensorView> in, std
   const TensorView x = in[0], y = out[0];
   const Ints starts = all_known(load_indices(in[1])), ends = all_known(load_indices(in[2]));
   const bool has_axes = in.size() > 3 && in[3].present(), has_steps = in.size() > 4 && in[4].present();
-  PINNACE_ASSIGN(const auto cuts, cuts_by_axis(node, x.rank(), starts, ends,
-                                               has_axes ? load_indices(in[3]) : first_axes(starts.size()),
-                                               has_steps ? all_known(load_indices(in[4]))
-                                                         : Ints(starts.size(), KnownInt{true, 1, -1})));
+  PINNACE_ASSIGN(const auto cuts,
+                 cuts_by_axis(node, x.rank(), starts, ends, has_axes ? load_indices(in[3]) : first_axes(starts.size()),
+                              has_steps ? all_known(load_indices(in[4])) : Ints(starts.size(), KnownInt{true, 1, -1})));
   if (y.elements() == 0) return {};
   std::vector<int64_t> strides = row_major_strides(x.type->shape);
   int64_t first = 0;

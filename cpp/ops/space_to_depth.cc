@@ -16,7 +16,8 @@ Result<TensorType> space_to_depth_type(const NodeView& node) {
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   for (size_t i = 2; i < 4 && b > 1; ++i) {
     const Dim d = x.shape[i];
-    if (d.known() && d.size % b) return node.error("height and width of ", to_string(x), " do not divide by blocksize ", b);
+    if (d.known() && d.size % b)
+      return node.error("height and width of ", to_string(x), " do not divide by blocksize ", b);
     y.shape[i] = d.known() ? Dim(d.size / b) : d.max >= 0 ? Dim::unknown(d.max / b) : Dim();
   }
   return y;

@@ -4,7 +4,8 @@
 //   axis         int, default 0
 //   num_outputs  int, default 0: not stated; else it must be the number of outputs
 //   y...         as x
-// Without split every piece has size ceil(axis / outputs) as long as there is something left. Source: ONNX Split, opset 18.
+// Without split every piece has size ceil(axis / outputs) as long as there is something left. Source: ONNX Split,
+// opset 18.
 #include <algorithm>
 
 #include "ops/move.h"

@@ -2,7 +2,7 @@
 //   x  [...]  floats, or quantised i8 | u8
 //   alpha  float, default 1
 //   y  as x; quantised: declared scale and zero point
-// NaN stays NaN. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX
+// NaN gives 0, as the definition says. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX
 // ThresholdedRelu, opset 22.
 #include "ops/quantized_map.h"
 
@@ -11,7 +11,7 @@ namespace {
 Status thresholded_relu_reference(const NodeView& node, std::span<const TensorView> in,
                                   std::span<const TensorView> out) {
   const double alpha = node.attr_float("alpha");
-  return map_function(in[0], out[0], [alpha](double v) { return v <= alpha ? 0.0 : v; });
+  return map_function(in[0], out[0], [alpha](double v) { return v > alpha ? v : 0.0; });
 }
 }  // namespace
 

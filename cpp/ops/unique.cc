@@ -6,8 +6,8 @@
 //   indices  [n]  i64: first occurrence of each
 //   inverse  [size of the axis, or elements of x]  i64: where each is in y
 //   counts   [n]  i64: how often each occurs
-// Slices are ordered element by element. NaN equals NaN and comes last; -0 equals 0. n depends on data; bound: the size of
-// the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
+// Slices are ordered element by element. NaN equals NaN and comes last; -0 equals 0. n depends on data; bound: the size
+// of the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
 #include <algorithm>
 
 #include "ops/move.h"

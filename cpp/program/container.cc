@@ -37,9 +37,11 @@ Status check_version(const FileView& file, const FileHeader& header) {
 Status check_place(const FileView& file, const SectionEntry& s, size_t i, uint64_t end) {
   const uint64_t entry = sizeof(FileHeader) + i * sizeof(SectionEntry);
   const uint64_t total = file.bytes.size();
-  if (s.reserved != 0) return file.corrupt(entry + 4, "F-7", "reserved field of section ", i, " is ", s.reserved, ", not 0");
+  if (s.reserved != 0)
+    return file.corrupt(entry + 4, "F-7", "reserved field of section ", i, " is ", s.reserved, ", not 0");
   const auto kind = static_cast<uint32_t>(s.kind);
-  if (kind < 1 || kind > 5) return file.corrupt(entry, "F-8", "section ", i, " is of kind ", kind, ", kinds are 1 to 5");
+  if (kind < 1 || kind > 5)
+    return file.corrupt(entry, "F-8", "section ", i, " is of kind ", kind, ", kinds are 1 to 5");
   if (s.offset % kAlignment) {
     return file.corrupt(entry + 8, "F-9", "section ", i, " starts at ", s.offset, ", not a multiple of ", kAlignment);
   }
@@ -76,11 +78,16 @@ Status check_counts(const FileView& file, std::span<const SectionEntry> sections
 
 const char* section_name(SectionKind kind) {
   switch (kind) {
-    case SectionKind::kGraph: return "graph";
-    case SectionKind::kManifest: return "manifest";
-    case SectionKind::kWeights: return "weights";
-    case SectionKind::kPayload: return "payload";
-    case SectionKind::kPadding: return "padding";
+    case SectionKind::kGraph:
+      return "graph";
+    case SectionKind::kManifest:
+      return "manifest";
+    case SectionKind::kWeights:
+      return "weights";
+    case SectionKind::kPayload:
+      return "payload";
+    case SectionKind::kPadding:
+      return "padding";
   }
   return "unknown";
 }
@@ -101,9 +108,12 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   // A short file with the wrong first bytes is no .pnc file; one with the right ones was cut off.
   const size_t compared = std::min<size_t>(total, sizeof kProgramMagic);
   if (total == 0 || std::memcmp(file.bytes.data(), kProgramMagic, compared) != 0) {
-    return file.corrupt(0, "F-2", total == 0 ? "the file is empty" : "this is not a .pnc file: it does not start with 89 50 4e 43 0d 0a 1a 0a");
+    return file.corrupt(
+        0, "F-2",
+        total == 0 ? "the file is empty" : "this is not a .pnc file: it does not start with 89 50 4e 43 0d 0a 1a 0a");
   }
-  if (total < sizeof header) return file.corrupt(total, "F-1", "the file ends after ", total, " bytes, inside the header of ", sizeof header);
+  if (total < sizeof header)
+    return file.corrupt(total, "F-1", "the file ends after ", total, " bytes, inside the header of ", sizeof header);
   std::memcpy(&header, file.bytes.data(), sizeof header);
   PINNACE_TRY(check_version(file, header));
   if (header.file_bytes != total) {
@@ -116,7 +126,8 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   }
   const auto table = file.bytes.subspan(sizeof header, table_end - sizeof header);
   if (const uint64_t found = header_hash(header, table); found != header.hash) {
-    return file.corrupt(24, "F-6", "hash of header and section table is ", hex(found), ", recorded is ", hex(header.hash));
+    return file.corrupt(24, "F-6", "hash of header and section table is ", hex(found), ", recorded is ",
+                        hex(header.hash));
   }
   for (uint64_t r : header.reserved) {
     if (r != 0) return file.corrupt(32, "F-7", "reserved bytes of the header are not 0");
@@ -178,8 +189,7 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
     append({}, table[i].offset);
     for (const auto part : contents[i].parts) append(part, aligned_size(at));
     append({}, table[i].offset + table[i].bytes);
-    table[i].hash = contents[i].hash_known ? contents[i].hash
-                                           : hash64({file.data() + table[i].offset, table[i].bytes});
+    table[i].hash = contents[i].hash_known ? contents[i].hash : hash64({file.data() + table[i].offset, table[i].bytes});
   }
   FileHeader header;
   std::memcpy(header.magic, kProgramMagic, sizeof kProgramMagic);

@@ -78,8 +78,8 @@ struct Container {
   const SectionEntry& only(SectionKind kind) const;
 };
 
-/// Checks header, table, gaps, and the hashes of graph and manifest; those of all other sections too with Verify::kFull.
-/// kCorruptFile; kUnsupported for a newer version. `file.bytes` start at a multiple of 64.
+/// Checks header, table, gaps, and the hashes of graph and manifest; those of all other sections too with
+/// Verify::kFull. kCorruptFile; kUnsupported for a newer version. `file.bytes` start at a multiple of 64.
 Result<Container> read_container(const FileView& file, Verify verify);
 
 /// A section to be written. Its hash may be known already (of a file that was read), else it is taken.

@@ -1,4 +1,5 @@
-// The FlatBuffers verifier, then graphs with their values, nodes and states (rules F-34 to F-41), then the manifest.
+// The FlatBuffers verifier and the bound on memory (F-15, F-16, F-18), then graphs with their values, nodes and states
+// (F-34 to F-42), then the manifest (F-43 to F-47).
 #include "program/decode.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ Result<const Root*> flatbuffer_root(const FileView& file, const Container& conta
   limits.max_depth = 8;  // Model, Graph, Node, Attr
   // A table takes 4 bytes and 4 more where it is referred to; more tables than that are one table many times.
   limits.max_tables = static_cast<flatbuffers::uoffset_t>(std::min<uint64_t>(bytes.size() / 8 + 1, INT32_MAX));
-  if (bytes.size() < 16 || bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE ||
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE ||
       !flatbuffers::Verifier(data, bytes.size(), limits).VerifyBuffer<Root>(nullptr)) {
     return file.corrupt(section.offset, "F-15", "section '", section_name(kind), "' of ", bytes.size(),
                         " bytes is not a well-formed FlatBuffer");
@@ -108,7 +109,8 @@ class GraphDecoder {
     PINNACE_TRY(check_id(from.output(), to, &from, "the output of a state", false));
     s.input = from.input();
     s.output = from.output();
-    PINNACE_ASSIGN(s.initial, lists_.constant(*from.initial(), to.value(s.input).type, str_cat("state '", s.name, "'")));
+    PINNACE_ASSIGN(s.initial,
+                   lists_.constant(*from.initial(), to.value(s.input).type, str_cat("state '", s.name, "'")));
     to.states.push_back(std::move(s));
     return {};
   }
@@ -162,14 +164,27 @@ class GraphDecoder {
     }
     Attr value;
     switch (kind) {
-      case AttrKind::kInt: value = ints[0]; break;
-      case AttrKind::kFloat: value = floats[0]; break;
-      case AttrKind::kString: value = std::move(texts[0]); break;
-      case AttrKind::kInts: value = std::vector<int64_t>(ints.begin(), ints.end()); break;
-      case AttrKind::kFloats: value = std::vector<double>(floats.begin(), floats.end()); break;
-      case AttrKind::kStrings: value = std::move(texts); break;
+      case AttrKind::kInt:
+        value = ints[0];
+        break;
+      case AttrKind::kFloat:
+        value = floats[0];
+        break;
+      case AttrKind::kString:
+        value = std::move(texts[0]);
+        break;
+      case AttrKind::kInts:
+        value = std::vector<int64_t>(ints.begin(), ints.end());
+        break;
+      case AttrKind::kFloats:
+        value = std::vector<double>(floats.begin(), floats.end());
+        break;
+      case AttrKind::kStrings:
+        value = std::move(texts);
+        break;
       case AttrKind::kGraph: {
-        // Nested graphs come later in the list and belong to one node each: so they are a tree, without looking further.
+        // Nested graphs come later in the list and belong to one node each: so they are a tree, without looking
+        // further.
         const uint32_t nested = from.graph();
         if (nested <= index_ || nested >= graphs_.size() || depth_[nested] != 0) {
           return fail("F-39", "is graph ", nested, " in graph ", index_, "; it must come later, be one of the file's ",
@@ -225,23 +240,25 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
   Manifest manifest;
   uint64_t left = file.bytes.size();
   const auto text = [&](const flatbuffers::String* s) -> Result<std::string> {
-    if (s->size() > left) return file.corrupt(file.offset_of(s), "F-19", "texts of the manifest are longer than the file");
+    if (s->size() > left)
+      return file.corrupt(file.offset_of(s), "F-19", "texts of the manifest are longer than the file");
     left -= s->size();
     const std::string_view view(s->c_str(), s->size());
     if (!is_utf8(view)) return file.corrupt(file.offset_of(s), "F-20", "a text of the manifest is not UTF-8");
     return std::string(view);
   };
   if (list_size(from->facts()) > kMaxFacts) {
-    return file.corrupt(file.offset_of(from), "F-44", list_size(from->facts()), " metadata are too many, at most ", kMaxFacts);
+    return file.corrupt(file.offset_of(from), "F-43", list_size(from->facts()), " metadata are too many, at most ",
+                        kMaxFacts);
   }
   for (uint32_t i = 0; i < list_size(from->facts()); ++i) {
     const format::Fact& fact = *from->facts()->Get(i);
     PINNACE_ASSIGN(std::string key, text(fact.key()));
     PINNACE_ASSIGN(std::string value, text(fact.value()));
     const uint64_t at = file.offset_of(&fact);
-    if (const Status status = check_fact(key, value); !status.ok()) return file.corrupt(at, "F-45", status.message());
+    if (const Status status = check_fact(key, value); !status.ok()) return file.corrupt(at, "F-44", status.message());
     if (i > 0 && key <= manifest.metadata.back().first) {
-      return file.corrupt(at, "F-46", "metadata '", key, "' follows '", manifest.metadata.back().first,
+      return file.corrupt(at, "F-45", "metadata '", key, "' follows '", manifest.metadata.back().first,
                           "'; keys ascend");
     }
     manifest.metadata.emplace_back(std::move(key), std::move(value));
@@ -255,14 +272,14 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
     const uint64_t at = file.offset_of(&p);
     if (p.section() >= claimed.size() || container.sections[p.section()].kind != SectionKind::kPayload ||
         claimed[p.section()]) {
-      return file.corrupt(at, "F-47", "payload '", payload.key, "' for ", payload.target, " is section ", p.section(),
+      return file.corrupt(at, "F-46", "payload '", payload.key, "' for ", payload.target, " is section ", p.section(),
                           ", which is not a payload of its own");
     }
     claimed[p.section()] = true;
     payload.bytes = container.bytes(container.sections[p.section()]);
     if (i > 0 && std::tie(payload.target, payload.key) <=
                      std::tie(manifest.payloads.back().target, manifest.payloads.back().key)) {
-      return file.corrupt(at, "F-46", "payload '", payload.key, "' for ", payload.target,
+      return file.corrupt(at, "F-45", "payload '", payload.key, "' for ", payload.target,
                           " is out of order; targets and keys ascend");
     }
     manifest.payloads.push_back(std::move(payload));
@@ -270,7 +287,8 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
   }
   for (size_t i = 0; i < claimed.size(); ++i) {
     if (container.sections[i].kind != SectionKind::kPayload || claimed[i]) continue;
-    return file.corrupt(container.sections[i].offset, "F-48", "section ", i, " is a payload that the manifest does not name");
+    return file.corrupt(container.sections[i].offset, "F-47", "section ", i,
+                        " is a payload that the manifest does not name");
   }
   return manifest;
 }

@@ -1,5 +1,5 @@
-// From the FlatBuffers of a file to Graph and manifest. Every field is checked here, by the rules F-15 to F-44 of
-// docs/file_format.md; what it means to be a graph is left to verify(), what it means to be a node to the schemas.
+// From the FlatBuffers of a file to Graph and manifest. Every field is checked here, by the rules F-12 and F-15 to F-47
+// of docs/file_format.md; what it means to be a graph is left to verify(), what it means to be a node to the schemas.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,8 @@ struct DecodedGraph {
   std::vector<FileOperator> operators;
 };
 
-/// Constants point into the file, and `owner` keeps it alive. kCorruptFile; kOutOfMemory. The graph has not been verified.
+/// Constants point into the file, and `owner` keeps it alive. kCorruptFile; kOutOfMemory. The graph has not been
+/// verified.
 Result<DecodedGraph> decode_graph(const FileView& file, const Container& container, std::shared_ptr<const void> owner);
 
 struct Manifest {

@@ -1,4 +1,4 @@
-// Rules F-12 and F-17 to F-32.
+// Rules F-12, F-17 and F-19 to F-33: what is referred to by index, types, and the places of constants.
 #include "program/decode_types.h"
 
 #include <algorithm>
@@ -10,7 +10,9 @@ namespace pinnace {
 
 RootLists::RootLists(const FileView& file, const Container& container, const format::Model& model,
                      std::shared_ptr<const void> owner)
-    : file_(file), model_(model), owner_(std::move(owner)),
+    : file_(file),
+      model_(model),
+      owner_(std::move(owner)),
       weights_(container.bytes(container.only(SectionKind::kWeights))) {}
 
 Status RootLists::read() {
@@ -52,8 +54,8 @@ Status RootLists::read_symbols() {
     const format::Symbol& s = *model_.symbols()->Get(i);
     PINNACE_ASSIGN(std::string name, string(s.name(), &s, "the name of a symbol"));
     if (s.min() < 0 || s.max() < s.min() || s.multiple_of() < 1) {
-      return file_.corrupt(file_.offset_of(&s), "F-26", "symbol ", i, " '", name, "' has range [", s.min(), ", ", s.max(),
-                           "] in steps of ", s.multiple_of(), "; 0 <= min <= max and steps >= 1 must hold");
+      return file_.corrupt(file_.offset_of(&s), "F-26", "symbol ", i, " '", name, "' has range [", s.min(), ", ",
+                           s.max(), "] in steps of ", s.multiple_of(), "; 0 <= min <= max and steps >= 1 must hold");
     }
     symbols.push_back({std::move(name), s.min(), s.max(), s.multiple_of()});
   }
@@ -86,7 +88,8 @@ Status RootLists::read_quantizations() {
 
 Result<std::string> RootLists::string(uint32_t index, const void* place, std::string_view what) const {
   if (index >= strings_.size()) {
-    return file_.corrupt(file_.offset_of(place), "F-21", what, " is string ", index, ", the file has ", strings_.size());
+    return file_.corrupt(file_.offset_of(place), "F-21", what, " is string ", index, ", the file has ",
+                         strings_.size());
   }
   return std::string(strings_[index]);
 }
@@ -114,7 +117,8 @@ Result<Shape> RootLists::shape(const format::Value& value, std::string_view labe
     }
     if (bounds.empty() || bounds[i] == Dim::kUnknown) continue;
     if (bounds[i] < 0 || d.known()) {
-      return fail("F-23", "has bound ", bounds[i], " on dimension ", i, "; bounds are for unknown sizes and not negative");
+      return fail("F-23", "has bound ", bounds[i], " on dimension ", i,
+                  "; bounds are for unknown sizes and not negative");
     }
     d.max = bounds[i];
   }
@@ -129,8 +133,8 @@ Result<TensorType> RootLists::type(const format::Value& value, std::string_view 
   TensorType type;
   type.dtype = static_cast<DType>(value.dtype());
   PINNACE_ASSIGN(type.shape, shape(value, label));
-  // Sizes are multiplied without checks from here on; 16 leaves room for sums of a few tensors. Sizes of 0 count as 1, so
-  // that no order of multiplication overflows.
+  // Sizes are multiplied without checks from here on; 16 leaves room for sums of a few tensors. Sizes of 0 count as 1,
+  // so that no order of multiplication overflows.
   int64_t bits = dtype_bits(type.dtype);
   for (const Dim& d : type.shape) {
     const int64_t size = std::max<int64_t>(d.known() ? d.size : 1, 1);
@@ -172,12 +176,13 @@ Status RootLists::check_quantization(const TensorType& type, const void* place, 
   return {};
 }
 
-Result<ConstantPtr> RootLists::constant(const format::Span& span, const TensorType& type, std::string_view label) const {
+Result<ConstantPtr> RootLists::constant(const format::Span& span, const TensorType& type,
+                                        std::string_view label) const {
   const uint64_t at = file_.offset_of(&span);
   if (span.offset() > weights_.size() || span.bytes() > weights_.size() - span.offset()) {
     const uint64_t end = span.offset() > UINT64_MAX - span.bytes() ? UINT64_MAX : span.offset() + span.bytes();
-    return file_.corrupt(at, "F-12", label, " spans [", span.offset(), ", ", end,
-                         ") of section 'weights', which has ", weights_.size(), " bytes");
+    return file_.corrupt(at, "F-12", label, " spans [", span.offset(), ", ", end, ") of section 'weights', which has ",
+                         weights_.size(), " bytes");
   }
   if (span.offset() % kAlignment) {
     return file_.corrupt(at, "F-31", label, " starts at ", span.offset(), " of section 'weights', not a multiple of ",

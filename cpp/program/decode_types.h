@@ -1,4 +1,5 @@
-// The parts of decode_graph that know no nodes: strings, operators, symbols, quantisation, types and constants of values.
+// The parts of decode_graph that know no nodes: strings, operators, symbols, quantisation, types and constants of
+// values.
 #pragma once
 
 #include <memory>

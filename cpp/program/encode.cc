@@ -1,5 +1,5 @@
-// Strings, operators, quantisations and constants are interned in order of first mention, which makes the bytes a function
-// of the graph alone.
+// Strings, operators, quantisations and constants are interned in order of first mention, which makes the bytes a
+// function of the graph alone.
 #include "program/encode.h"
 
 #include <cstring>
@@ -31,8 +31,8 @@ class Encoder {
     }
     encode(graph);
     if (too_large()) {
-      return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes, " bytes beside its weights, or has more than ",
-                         kMaxGraphs, " nested graphs");
+      return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes,
+                         " bytes beside its weights, or has more than ", kMaxGraphs, " nested graphs");
     }
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(format::Model::Pack(builder, &model_));
@@ -106,15 +106,27 @@ class Encoder {
     to->name = string(name);
     to->kind = static_cast<format::AttrKind>(attr_kind(from));
     switch (attr_kind(from)) {
-      case AttrKind::kInt: to->ints = {std::get<int64_t>(from)}; break;
-      case AttrKind::kFloat: to->floats = {std::get<double>(from)}; break;
-      case AttrKind::kString: to->strings = {string(std::get<std::string>(from))}; break;
-      case AttrKind::kInts: to->ints = std::get<std::vector<int64_t>>(from); break;
-      case AttrKind::kFloats: to->floats = std::get<std::vector<double>>(from); break;
+      case AttrKind::kInt:
+        to->ints = {std::get<int64_t>(from)};
+        break;
+      case AttrKind::kFloat:
+        to->floats = {std::get<double>(from)};
+        break;
+      case AttrKind::kString:
+        to->strings = {string(std::get<std::string>(from))};
+        break;
+      case AttrKind::kInts:
+        to->ints = std::get<std::vector<int64_t>>(from);
+        break;
+      case AttrKind::kFloats:
+        to->floats = std::get<std::vector<double>>(from);
+        break;
       case AttrKind::kStrings:
         for (const std::string& s : std::get<std::vector<std::string>>(from)) to->strings.push_back(string(s));
         break;
-      case AttrKind::kGraph: to->graph = encode(*std::get<GraphPtr>(from)); break;
+      case AttrKind::kGraph:
+        to->graph = encode(*std::get<GraphPtr>(from));
+        break;
     }
     bytes_ += 64 + 8 * (to->ints.size() + to->floats.size() + to->strings.size());
     return to;
@@ -203,6 +215,8 @@ class Encoder {
 
 }  // namespace
 
-Result<EncodedGraph> encode_graph(const Graph& graph) { return Encoder().run(graph); }
+Result<EncodedGraph> encode_graph(const Graph& graph) {
+  return Encoder().run(graph);
+}
 
 }  // namespace pinnace

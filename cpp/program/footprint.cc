@@ -1,4 +1,5 @@
-// Sizes of the containers of graph.h, with 16 bytes for the bookkeeping of every allocation (glibc's malloc takes 8 to 16).
+// Sizes of the containers of graph.h, with 16 bytes for the bookkeeping of every allocation (glibc's malloc takes 8 to
+// 16).
 #include "program/footprint.h"
 
 #include <string>
@@ -96,7 +97,8 @@ class Counter {
         sum_ += text(value.name()) + list(value.shape()) * sizeof(Dim) + kAllocation;
       }
     }
-    for (uint32_t i = 0; i < list(g.output_names()) && sum_ <= limit_; ++i) sum_ += 48 + 3 * text(g.output_names()->Get(i));
+    for (uint32_t i = 0; i < list(g.output_names()) && sum_ <= limit_; ++i)
+      sum_ += 48 + 3 * text(g.output_names()->Get(i));
     each(g.nodes(), [&](const format::Node& n) { node(g, n); });
   }
 
@@ -121,6 +123,8 @@ class Counter {
 
 }  // namespace
 
-uint64_t graph_footprint(const format::Model& model, uint64_t limit) { return Counter(model, limit).run(); }
+uint64_t graph_footprint(const format::Model& model, uint64_t limit) {
+  return Counter(model, limit).run();
+}
 
 }  // namespace pinnace

@@ -8,16 +8,16 @@
 
 namespace pinnace {
 
-/// What the graph may take beside the file's own bytes (rule F-18). Two times the file and 16 MiB is the promise for a whole
-/// Program: once the file itself, where it is copied, once this and the texts of the manifest, and 2 MiB for what does not
-/// grow with the file.
+/// What the graph may take beside the file's own bytes (rule F-18). Two times the file and 16 MiB is the promise for a
+/// whole Program: once the file itself, where it is copied, once this and the texts of the manifest, and 2 MiB for what
+/// does not grow with the file.
 constexpr uint64_t footprint_allowance(uint64_t file_bytes, uint64_t manifest_bytes) {
   return file_bytes - manifest_bytes + (uint64_t(14) << 20);
 }
 
-/// An upper bound of the heap bytes that decoding, verify() and the schema checks hold at once. Counting stops as soon as
-/// the sum exceeds `limit`, so that it takes time in proportion to `limit` at most. References out of range count nothing.
-/// `model` has passed the FlatBuffers verifier.
+/// An upper bound of the heap bytes that decoding, verify() and the schema checks hold at once. Counting stops as soon
+/// as the sum exceeds `limit`, so that it takes time in proportion to `limit` at most. References out of range count
+/// nothing. `model` has passed the FlatBuffers verifier.
 uint64_t graph_footprint(const format::Model& model, uint64_t limit);
 
 }  // namespace pinnace

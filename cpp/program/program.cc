@@ -35,14 +35,30 @@ Result<Program> Program::from_bytes(std::span<const std::byte> bytes, Verify ver
   return from_buffer("program", std::move(copy), verify);
 }
 
-std::span<const TensorSpec> Program::inputs() const { return data_->inputs; }
-std::span<const TensorSpec> Program::outputs() const { return data_->outputs; }
-std::span<const Symbol> Program::symbols() const { return data_->graph.symbols; }
-std::span<const StateSpec> Program::states() const { return data_->states; }
-std::vector<NodeInfo> Program::nodes() const { return node_infos(data_->graph); }
-std::span<const std::pair<std::string, std::string>> Program::metadata() const { return data_->metadata; }
-std::string Program::text(size_t max_constant_bytes) const { return print(data_->graph, max_constant_bytes); }
-std::span<const std::byte> Program::bytes() const { return data_->bytes; }
+std::span<const TensorSpec> Program::inputs() const {
+  return data_->inputs;
+}
+std::span<const TensorSpec> Program::outputs() const {
+  return data_->outputs;
+}
+std::span<const Symbol> Program::symbols() const {
+  return data_->graph.symbols;
+}
+std::span<const StateSpec> Program::states() const {
+  return data_->states;
+}
+std::vector<NodeInfo> Program::nodes() const {
+  return node_infos(data_->graph);
+}
+std::span<const std::pair<std::string, std::string>> Program::metadata() const {
+  return data_->metadata;
+}
+std::string Program::text(size_t max_constant_bytes) const {
+  return print(data_->graph, max_constant_bytes);
+}
+std::span<const std::byte> Program::bytes() const {
+  return data_->bytes;
+}
 
 Result<Program> Program::with_metadata(const std::string& key, const std::string& value) const {
   Metadata metadata = data_->metadata;
@@ -51,6 +67,8 @@ Result<Program> Program::with_metadata(const std::string& key, const std::string
   return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
 }
 
-Status Program::save(const std::string& path) const { return write_file_atomically(path, data_->bytes); }
+Status Program::save(const std::string& path) const {
+  return write_file_atomically(path, data_->bytes);
+}
 
 }  // namespace pinnace

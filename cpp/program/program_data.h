@@ -18,16 +18,16 @@ inline constexpr uint8_t kProgramMagic[8] = {0x89, 'P', 'N', 'C', '\r', '\n', 0x
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-/// Bytes that a back end stored: packed weights, a compiled model. Removing one changes speed, never a result beyond the
-/// stated bounds; a back end checks them as it would a file.
+/// Bytes that a back end stored: packed weights, a compiled model. Removing one changes speed, never a result beyond
+/// the stated bounds; a back end checks them as it would a file.
 struct Payload {
   std::string target;  ///< "cpu:avx2"
   std::string key;     ///< the back end's own name for it; unique for the target
   std::span<const std::byte> bytes;
 };
 
-/// Immutable once it is in a Program. Constants, payloads and `bytes` point into what `owner` keeps alive: a mapped file or
-/// a Buffer.
+/// Immutable once it is in a Program. Constants, payloads and `bytes` point into what `owner` keeps alive: a mapped
+/// file or a Buffer.
 struct ProgramData {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> bytes;  ///< the whole file

@@ -42,8 +42,8 @@ Status missing_operators(const FileView& file, const Graph& graph, const std::ve
   }
   std::string rest;
   if (nodes > 1) rest = str_cat("; ", nodes, " of ", total, " nodes use operators that are missing");
-  Status status = unsupported(file.name, ": ", first, " is not in this build, which has ", all_ops().size(),
-                              " operators", rest);
+  Status status =
+      unsupported(file.name, ": ", first, " is not in this build, which has ", all_ops().size(), " operators", rest);
   return status.with_nodes(std::move(problems));
 }
 
@@ -101,13 +101,13 @@ Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::s
   const auto broken = [&](std::string_view rule, const Status& status) {
     return file.corrupt(at, rule, status.message());
   };
-  if (const Status status = verify(decoded.graph); !status.ok()) return broken("F-50", status);
+  if (const Status status = verify(decoded.graph); !status.ok()) return broken("F-48", status);
   auto upgraded = upgrade_graph(decoded.graph, options.ops, options.upgrades);
   if (!upgraded) return upgraded.status().with_prefix(str_cat(file.name, ": "));
   if (*upgraded > 0) {
-    if (const Status status = verify(decoded.graph); !status.ok()) return broken("F-50", status);
+    if (const Status status = verify(decoded.graph); !status.ok()) return broken("F-48", status);
   }
-  if (const Status status = check_nodes(decoded.graph, options.ops); !status.ok()) return broken("F-51", status);
+  if (const Status status = check_nodes(decoded.graph, options.ops); !status.ok()) return broken("F-49", status);
   auto data = std::make_shared<ProgramData>();
   data->owner = std::move(owner);
   data->bytes = bytes;

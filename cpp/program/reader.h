@@ -1,5 +1,5 @@
-// read_program: bytes of a .pnc file to ProgramData. It trusts nothing in them; docs/threat_model.md says what is checked
-// where.
+// read_program: bytes of a .pnc file to ProgramData. It trusts nothing in them; docs/threat_model.md says what is
+// checked where.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@ struct ReadOptions {
   std::span<const Upgrade> upgrades = all_upgrades();
 };
 
-/// `name` is the file's in messages. `bytes` start at a multiple of 64 and are kept alive by `owner`, which the result and
-/// every constant share.
+/// `name` is the file's in messages. `bytes` start at a multiple of 64 and are kept alive by `owner`, which the result
+/// and every constant share.
 ///
-/// kCorruptFile: offset() and rule(). kUnsupported: format or operator version newer than this build, or operators that it
-/// does not have: nodes() lists every such node. Operators marked as the application's are left to the session.
+/// kCorruptFile: offset() and rule(). kUnsupported: format or operator version newer than this build, or operators that
+/// it does not have: nodes() lists every such node. Operators marked as the application's are left to the session.
 /// kOutOfMemory. Takes at most the size of the file and 16 MiB beside `bytes`, whatever they are.
 Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::shared_ptr<const void> owner,
                                                         std::span<const std::byte> bytes,

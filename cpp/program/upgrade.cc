@@ -6,7 +6,9 @@
 namespace pinnace {
 
 // Every operator is of version 1 so far, so the table is empty.
-std::span<const Upgrade> all_upgrades() { return {}; }
+std::span<const Upgrade> all_upgrades() {
+  return {};
+}
 
 Result<int> upgrade_graph(Graph& graph, const OpTable& ops, std::span<const Upgrade> upgrades) {
   int changed = 0;
@@ -14,9 +16,8 @@ Result<int> upgrade_graph(Graph& graph, const OpTable& ops, std::span<const Upgr
     const OpDef* op = ops.find(node->op);
     bool stepped = false;
     while (op && node->version < op->version) {
-      const auto step = std::find_if(upgrades.begin(), upgrades.end(), [&](const Upgrade& u) {
-        return u.op == node->op && u.from == node->version;
-      });
+      const auto step = std::find_if(upgrades.begin(), upgrades.end(),
+                                     [&](const Upgrade& u) { return u.op == node->op && u.from == node->version; });
       if (step == upgrades.end()) {
         return unsupported("operator ", node->op, " is of version ", node->version, ", this build has ", op->version,
                            " and no step from ", node->version, " (node '", node->name, "')");

@@ -104,7 +104,8 @@ Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata
     if (entry.kind == SectionKind::kManifest) {
       sections.push_back({.kind = entry.kind, .parts = {bytes_of(manifest)}});
     } else {
-      sections.push_back({.kind = entry.kind, .parts = {container.bytes(entry)}, .hash_known = true, .hash = entry.hash});
+      sections.push_back(
+          {.kind = entry.kind, .parts = {container.bytes(entry)}, .hash_known = true, .hash = entry.hash});
     }
   }
   PINNACE_ASSIGN(Buffer file, write_container(sections));

@@ -8,17 +8,18 @@
 
 namespace pinnace {
 
-/// The same arguments give the same bytes; what read_program made of a file gives that file's bytes again, if no operator
-/// was upgraded. Constants with equal bytes are stored once.
+/// The same arguments give the same bytes; what read_program made of a file gives that file's bytes again, if no
+/// operator was upgraded. Constants with equal bytes are stored once.
 ///
 /// metadata in any order; of entries with equal keys the last one counts. payloads in any order.
 ///
-/// kInvalidArgument: the graph breaks a rule of verify() or one of the format (names that are not UTF-8, metadata of more
-/// than one line, a payload twice). kUnsupported: more than 256 MiB beside the weights. kOutOfMemory.
-/// Operators that are not built in are marked as the application's.
+/// kInvalidArgument: the graph breaks a rule of verify() or one of the format (names that are not UTF-8, metadata of
+/// more than one line, a payload twice). kUnsupported: more than 256 MiB beside the weights. kOutOfMemory. Operators
+/// that are not built in are marked as the application's.
 Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<const Payload> payloads);
 
-/// The bytes of `program` with other metadata. Hashes of graph, weights and payloads are taken over, not computed again.
+/// The bytes of `program` with other metadata. Hashes of graph, weights and payloads are taken over, not computed
+/// again.
 Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata);
 
 }  // namespace pinnace

@@ -1,7 +1,7 @@
 // Graph: construction, names, copies, replacing, erasing, compaction; Uses.
 #include <gtest/gtest.h>
 
-#include "cpp/sample_graph.h"
+#include "cpp/everything.h"
 
 namespace pinnace::testing {
 namespace {
@@ -47,7 +47,7 @@ TEST(Graph, AttributesStaySorted) {
 }
 
 TEST(Graph, CloneIsDeepButSharesConstants) {
-  const Graph g = sample_graph();
+  const Graph g = graph_with_everything();
   Graph copy = g.clone();
   EXPECT_TRUE(same(g, copy));
   const auto constant = [](const Graph& from) {
@@ -69,7 +69,7 @@ TEST(Graph, ReplacesEveryUse) {
   EXPECT_EQ(g.nodes[2]->inputs, (std::vector<ValueId>{2, 0}));
   g.replace_uses(3, 2);
   EXPECT_EQ(g.outputs, std::vector<ValueId>{2});
-  Graph sample = sample_graph();
+  Graph sample = graph_with_everything();
   const ValueId old = sample.states[0].output;
   sample.replace_uses(old, sample.states[0].input);
   EXPECT_EQ(sample.states[0].output, sample.states[0].input);
@@ -87,7 +87,7 @@ TEST(Graph, ErasesAndCompacts) {
   EXPECT_EQ(g.values.size(), 3u);
   EXPECT_EQ(print(g), before);
   EXPECT_TRUE(verify(g).ok()) << verify(g).message();
-  Graph sample = sample_graph();
+  Graph sample = graph_with_everything();
   sample.compact();
   EXPECT_TRUE(verify(sample).ok()) << verify(sample).message();
 }

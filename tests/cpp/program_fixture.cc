@@ -79,7 +79,8 @@ Graph sample_graph() {
 }
 
 std::vector<std::byte> sample_bytes() {
-  const std::string packed = "packed weights", more = "other bytes, longer than sixty-four, so that they end behind one line";
+  const std::string packed = "packed weights",
+                    more = "other bytes, longer than sixty-four, so that they end behind one line";
   const Payload payloads[] = {{"vulkan", "pipelines", std::as_bytes(std::span(more))},
                               {"cpu:avx2", "gemm", std::as_bytes(std::span(packed))}};
   auto bytes = write_program(sample_graph(), {{"source", "net.pt2"}, {"producer", "pinnace"}}, payloads);
@@ -87,7 +88,9 @@ std::vector<std::byte> sample_bytes() {
   return to_vector(*bytes);
 }
 
-std::vector<std::byte> to_vector(const Buffer& buffer) { return {buffer.data(), buffer.data() + buffer.size()}; }
+std::vector<std::byte> to_vector(const Buffer& buffer) {
+  return {buffer.data(), buffer.data() + buffer.size()};
+}
 
 Program load(std::span<const std::byte> bytes, Verify verify) {
   auto program = Program::from_bytes(bytes, verify);

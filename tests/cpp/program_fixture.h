@@ -1,5 +1,5 @@
-// What the tests of .pnc files share: a small graph with every part of the format, temporary folders, and files taken apart
-// and put together again with one thing changed and every hash right.
+// What the tests of .pnc files share: a small graph with every part of the format, temporary folders, and files taken
+// apart and put together again with one thing changed and every hash right.
 #pragma once
 
 #include <memory>

@@ -3,13 +3,13 @@
 
 #include "base/status.h"
 #include "cases/parse_case.h"
-#include "cpp/sample_graph.h"
+#include "cpp/everything.h"
 #include "graph/lexer.h"
 
 namespace pinnace::testing {
 
-Graph sample_graph() {
-  auto graph = parse(kSampleText);
+Graph graph_with_everything() {
+  auto graph = parse(kEverythingText);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return graph.ok() ? std::move(*graph) : Graph();
 }
@@ -29,16 +29,16 @@ std::string error_in(const std::string& statements) {
 }
 
 TEST(Text, PrintsWhatItParsed) {
-  EXPECT_EQ(print(sample_graph()), kSampleText);
+  EXPECT_EQ(print(graph_with_everything()), kEverythingText);
 }
 
 TEST(Text, SampleVerifies) {
-  const Status status = verify(sample_graph());
+  const Status status = verify(graph_with_everything());
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST(Text, KeepsEveryField) {
-  const Graph g = sample_graph();
+  const Graph g = graph_with_everything();
   ASSERT_EQ(g.symbols.size(), 2u);
   EXPECT_EQ(g.symbols[1], (Symbol{"N + 1", 0, Symbol::kUnbounded, 16}));
   const Node& node = *g.nodes[0];
@@ -87,7 +87,7 @@ TEST(Text, TellsAttributesApart) {
 }
 
 TEST(Text, PrintsLongConstantsAsHash) {
-  const Graph g = sample_graph();
+  const Graph g = graph_with_everything();
   const std::string text = print(g, 8);
   EXPECT_NE(text.find("const %w : f32[2] = {0.1,-inf}"), std::string::npos);
   EXPECT_NE(text.find("const %f64 : f64[2] = hash "), std::string::npos);
@@ -141,6 +141,8 @@ TEST(Text, RefusesEachMistake) {
       {"= op@0 ()", "expected a version"},
       {"= op() at \"f\":-1", "expected a line"},
       {"input %x : i8[1]{scale 1}", "expected ','"},
+      {"const %x : i8[2]{scales [1], zeros []} = {1}", "expected ','"},
+      {"const %x : i8[1]{scales [1], zeros []} = {1,2}", "after 1 elements of i8[1]{1 scales, axis -1}"},
       {"input %x : i8[1]{zero 1}", "expected 'scales'"},
       {"input %1 : f32[]", "% must be followed by a name or a string"},
       {"output \"y\" \"\\q\"", "a backslash must be followed by"},
@@ -173,14 +175,14 @@ void live_with(std::string_view text) {
 }
 
 TEST(Text, SurvivesTruncation) {
-  const std::string_view text = kSampleText;
+  const std::string_view text = kEverythingText;
   for (size_t length = 0; length < text.size(); ++length) live_with(text.substr(0, length));
 }
 
 TEST(Text, SurvivesDamage) {
   Random random(test_seed());
   for (int i = 0; i < 2000; ++i) {
-    std::string text = kSampleText;
+    std::string text = kEverythingText;
     const auto flips = random.integer(1, 3);
     for (int64_t k = 0; k < flips; ++k) {
       char& c = text[static_cast<size_t>(random.integer(0, static_cast<int64_t>(text.size()) - 1))];
@@ -221,10 +223,10 @@ TEST(Text, TakesLongChains) {
 }
 
 TEST(Text, SameSeesEveryDifference) {
-  const Graph sample = sample_graph();
-  EXPECT_TRUE(same(sample, sample_graph()));
+  const Graph sample = graph_with_everything();
+  EXPECT_TRUE(same(sample, graph_with_everything()));
   // Each character that can be changed so that the text still parses and prints otherwise.
-  const std::string text = kSampleText;
+  const std::string text = kEverythingText;
   int seen = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     for (const char c : {'1', '7', 'q', 'b'}) {
@@ -247,6 +249,7 @@ TEST(Text, PrintsGraphsThatDoNotVerify) {
   g.add_node("op", 1, "n", {5}, {-3})->set_attr("b", GraphPtr());
   g.outputs = {99};
   g.states.push_back({"s", -5, 12, nullptr});
+  g.add_constant("c", {static_cast<DType>(15), {1}, nullptr}, *Constant::copy_of("x", 1));
   EXPECT_NE(print(g).find("%<99>"), std::string::npos);
   EXPECT_FALSE(parse(print(g)).ok());
 }

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
-#include "cpp/sample_graph.h"
+#include "cpp/everything.h"
 
 namespace pinnace::testing {
 namespace {
@@ -147,7 +147,7 @@ const Break kBreaks[] = {
 TEST(Verify, EachRuleIsBrokenAlone) {
   for (const Break& b : kBreaks) {
     SCOPED_TRACE(b.what);
-    Graph g = sample_graph();
+    Graph g = graph_with_everything();
     b.change(g);
     const Status status = verify(g);
     ASSERT_FALSE(status.ok());
@@ -158,14 +158,14 @@ TEST(Verify, EachRuleIsBrokenAlone) {
 }
 
 TEST(Verify, SentenceNamesPlaceAndNumber) {
-  Graph g = sample_graph();
+  Graph g = graph_with_everything();
   g.nodes[1]->inputs[0] = 9999;
   EXPECT_NE(verify(g).message().find("node 'update': value 9999 is none of "), std::string::npos)
       << verify(g).message();
 }
 
 TEST(Verify, AllowsWhatIsNotForbidden) {
-  Graph g = sample_graph();
+  Graph g = graph_with_everything();
   g.add_value("nobody mentions it", {});
   g.nodes[1]->source.file.clear();
   named(g, "h2").type.shape = {1, Dim()};  // known when it runs

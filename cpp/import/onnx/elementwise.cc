@@ -43,6 +43,8 @@ Status map_dropout(SourceNode& node) {
     if (!training || node.in_type(2).elements() != 1) return refuse("training_mode must be known");
     if (training->data()[0] != std::byte{0}) return refuse("training_mode must be false", "true");
   }
+  PINNACE_ASSIGN(const int64_t is_test, node.int_attr("is_test", 0));
+  if (node.opset() < 7 && !is_test) return refuse("is_test must be 1", "0");
   if (node.wants(1)) {
     const DType dtype = node.opset() >= 10 ? DType::kBool : node.in_type(0).dtype;
     PINNACE_ASSIGN(const ValueId one, node.constant_scalar(dtype, 1));

@@ -14,8 +14,8 @@
 namespace pinnace {
 namespace onnx {
 namespace {
-// Newest and oldest forms of operators that the mappings know. Opset 7 brought numpy's broadcasting.
-constexpr int64_t kNewestOpset = 28, kOldestOpset = 7;
+// Newest and oldest forms of operators that the mappings know.
+constexpr int64_t kNewestOpset = 28, kOldestOpset = 6;
 constexpr int64_t kNewestIr = 14;
 // protobuf's own limit.
 constexpr int64_t kMaxFileBytes = INT32_MAX;

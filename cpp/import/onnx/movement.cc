@@ -84,6 +84,13 @@ Status map_top_k(SourceNode& node) {
   return map_as(node, "top_k", {node.in(0), input}, {}, {"k"});
 }
 
+/// Opset 28 names the order of the channels; ours is the one that there was before.
+Status map_space_to_depth(SourceNode& node) {
+  PINNACE_ASSIGN(const std::string mode, node.string_attr("mode", "DCR"));
+  if (mode != "DCR") return refuse("mode must be DCR", mode);
+  return map_as(node, "space_to_depth", node.inputs(), {}, {"mode"});
+}
+
 Status map_scatter(SourceNode& node) { return map_as(node, "scatter_elements", node.inputs()); }
 
 /// Upsample repeats or interpolates from the corner: output i reads input i / scale.

@@ -9,8 +9,10 @@ Status map_batch_normalization(SourceNode& node) {
   if (training) return refuse("training_mode must be 0", str_cat(training));
   PINNACE_ASSIGN(const int64_t spatial, node.int_attr("spatial", 1));
   if (!spatial && node.in_type(0).rank() > 2) return refuse("statistics per element (spatial = 0) are not supported");
+  PINNACE_ASSIGN(const int64_t is_test, node.int_attr("is_test", 0));
+  if (node.opset() < 7 && !is_test) return refuse("is_test must be 1", "0");
   if (node.output_count() > 1) return refuse("outputs of training are not supported", node.proto().output(1));
-  return map_as(node, "batch_normalization", node.inputs(), {}, {"training_mode", "spatial", "momentum"});
+  return map_as(node, "batch_normalization", node.inputs(), {}, {"training_mode", "spatial", "momentum", "is_test"});
 }
 
 /// Opset 18 has one scale and bias per group, newer ones one per channel.
@@ -40,23 +42,28 @@ Status map_group_normalization(SourceNode& node) {
   return map_as(node, "group_normalization", std::move(inputs));
 }
 
-/// (x - mean) / (sqrt(variance) + 1e-9) over `axes`.
+/// The axes are 0, 2 and 3 by default.
 Status map_mean_variance_normalization(SourceNode& node) {
+  if (node.attr("axes")) return map_generic(node);
+  return map_as(node, "mean_variance_normalization", node.inputs(), {{"axes", std::vector<int64_t>{0, 2, 3}}});
+}
+
+/// The p-norm of each channel: sum(|x|^p)^(1/p).
+Status map_global_lp_pool(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(1));
-  std::vector<int64_t> list = {0, 2, 3};
-  if (node.attr("axes")) {
-    PINNACE_ASSIGN(list, node.ints_attr("axes"));
-  }
-  const ValueId x = node.in(0);
+  PINNACE_ASSIGN(const int64_t p, node.int_attr("p", 2));
+  std::vector<int64_t> list;
+  for (int d = 2; d < node.in_type(0).rank(); ++d) list.push_back(d);
+  if (p < 1 || list.empty()) return refuse("p must be at least 1 and x have at least 3 dimensions", str_cat(p));
   PINNACE_ASSIGN(const ValueId axes, node.constant_ints(list));
-  PINNACE_ASSIGN(const ValueId mean, node.emit("reduce_mean", {x, axes}));
-  PINNACE_ASSIGN(const ValueId centred, node.emit("sub", {x, mean}));
-  PINNACE_ASSIGN(const ValueId squares, node.emit("mul", {centred, centred}));
-  PINNACE_ASSIGN(const ValueId variance, node.emit("reduce_mean", {squares, axes}));
-  PINNACE_ASSIGN(const ValueId deviation, node.emit("sqrt", {variance}));
-  PINNACE_ASSIGN(const ValueId epsilon, node.constant_scalar(node.in_type(0).dtype, 1e-9));
-  PINNACE_ASSIGN(const ValueId divisor, node.emit("add", {deviation, epsilon}));
-  return node.finish("div", {centred, divisor});
+  if (p <= 2) return node.finish(p == 1 ? "reduce_l1" : "reduce_l2", {node.in(0), axes});
+  const DType dtype = node.in_type(0).dtype;
+  PINNACE_ASSIGN(const ValueId exponent, node.constant_scalar(dtype, static_cast<double>(p)));
+  PINNACE_ASSIGN(const ValueId root, node.constant_scalar(dtype, 1.0 / static_cast<double>(p)));
+  PINNACE_ASSIGN(const ValueId size, node.emit("abs", {node.in(0)}));
+  PINNACE_ASSIGN(const ValueId power, node.emit("pow", {size, exponent}));
+  PINNACE_ASSIGN(const ValueId sum, node.emit("reduce_sum", {power, axes}));
+  return node.finish("pow", {sum, root});
 }
 
 /// Opset 17 has the axis as an attribute, 1 by default; newer ones as an input, the last but one by default.

@@ -18,12 +18,17 @@ Result<ValueId> dequantize(SourceNode& node, ValueId q, ValueId scale, ValueId z
 }
 }  // namespace
 
-/// quantize_linear, dequantize_linear. A scale with one element is for the whole tensor, whatever its rank.
+/// quantize_linear, dequantize_linear. A scale with one element is for the whole tensor, whatever its rank; where the
+/// axis itself has one element, both readings are the same and nothing is changed.
 Status map_quantize_dequantize(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(2));
   std::vector<ValueId> inputs = node.inputs();
   PINNACE_ASSIGN(const int64_t block, node.int_attr("block_size", 0));
-  for (size_t i = 1; i < inputs.size() && block == 0; ++i) {
+  PINNACE_ASSIGN(const int64_t axis, node.int_attr("axis", 1));
+  const TensorType& x = node.in_type(0);
+  const int64_t at = axis < 0 ? axis + x.rank() : axis;
+  const bool same = at >= 0 && at < x.rank() && x.shape[static_cast<size_t>(at)] == Dim(1);
+  for (size_t i = 1; i < inputs.size() && block == 0 && !same; ++i) {
     if (inputs[i] == kNoValue) continue;
     PINNACE_ASSIGN(inputs[i], node.as_scalar(inputs[i]));
   }

@@ -32,6 +32,11 @@ Status check_kind(const A& a, A::AttributeType wanted) {
   return refuse(str_cat("attribute '", a.name(), "' must be of kind ", name(wanted)), name(kind));
 }
 
+std::string small_letters(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
   for (const AttrDef& def : op.attrs) {
     if (def.name != name || def.kind != attr_kind(value) || def.required) continue;
@@ -201,7 +206,7 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
           break;
         }
         PINNACE_TRY(check_kind(*a, A::STRING));
-        attrs.emplace_back(name, a->s());
+        attrs.emplace_back(name, name == "auto_pad" ? small_letters(a->s()) : a->s());
         break;
       case AttrKind::kInts:
         PINNACE_TRY(check_kind(*a, A::INTS));

@@ -8,6 +8,7 @@
 
 #include <pinnace/tensor.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 /// Attributes of a node as text: numbers and lists as the graph's text form writes them.
@@ -29,3 +30,4 @@ struct CustomOp {
 };
 
 }  // namespace pinnace
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include <pinnace/program.h>
 #include <pinnace/session.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 struct LoadOptions {
@@ -92,3 +93,4 @@ class Model {
 };
 
 }  // namespace pinnace
+#pragma GCC visibility pop

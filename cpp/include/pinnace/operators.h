@@ -7,6 +7,7 @@
 
 #include <pinnace/tensor.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 struct OperatorInput {
@@ -48,3 +49,4 @@ struct OwnedTensor {
 Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span<const Tensor> inputs);
 
 }  // namespace pinnace
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 
 #include <pinnace/tensor.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 struct ProgramData;  // program/program_data.h
@@ -82,3 +83,4 @@ class Program {
 std::vector<std::string> diff(const Program& a, const Program& b, bool include_metadata = true);
 
 }  // namespace pinnace
+#pragma GCC visibility pop

@@ -12,6 +12,7 @@
 #include <pinnace/program.h>
 #include <pinnace/tensor.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 class Backend;  // backends/backend.h
@@ -163,3 +164,4 @@ struct Device {
 std::vector<Device> devices();
 
 }  // namespace pinnace
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 /// What the caller can conclude. The numbers are stable: the C API uses them.
@@ -109,3 +110,4 @@ class [[nodiscard]] Result {
 };
 
 }  // namespace pinnace
+#pragma GCC visibility pop

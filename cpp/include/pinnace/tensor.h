@@ -11,6 +11,7 @@
 
 #include <pinnace/status.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 /// Element types. The numbers are stable: files and the C API use them.
@@ -137,3 +138,4 @@ struct TensorSpec {
 };
 
 }  // namespace pinnace
+#pragma GCC visibility pop

@@ -8,6 +8,7 @@
 
 #include <pinnace/operators.h>
 
+#pragma GCC visibility push(default)
 namespace pinnace {
 
 /// Imports a model, .pt2 (a zip archive) or else ONNX, and gives the graph's text form, constants over 64 bytes as a hash.
@@ -32,3 +33,4 @@ Result<std::string> import_onnx_text(const std::string& path);
 Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs);
 
 }  // namespace pinnace
+#pragma GCC visibility pop

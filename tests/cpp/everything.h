@@ -6,7 +6,7 @@
 namespace pinnace::testing {
 
 /// Its text form, exactly as print() writes it.
-inline constexpr const char kSampleText[] = R"(graph "main \"quoted\" \\ \x01\n" {
+inline constexpr const char kEverythingText[] = R"(graph "main \"quoted\" \\ \x01\n" {
   symbol batch 1..8 multiple 1
   symbol "N + 1" 0..inf multiple 16
   input %x : f32[batch,3,?,?<=8]
@@ -45,6 +45,6 @@ inline constexpr const char kSampleText[] = R"(graph "main \"quoted\" \\ \x01\n"
 )";
 
 /// The sample, which verifies.
-Graph sample_graph();
+Graph graph_with_everything();
 
 }  // namespace pinnace::testing

@@ -1,0 +1,44 @@
+// Opset 6, the last before numpy's broadcasting: binary operators name the axis at which the second shape is aligned.
+#include "import/onnx/mapping.h"
+
+namespace pinnace::onnx {
+namespace {
+/// `id` with dimensions of 1 appended, `count` of them.
+Result<ValueId> append_dimensions(SourceNode& node, ValueId id, int count) {
+  if (count <= 0) return id;
+  const int rank = node.type(id).rank();
+  std::vector<int64_t> axes;
+  for (int i = 0; i < count; ++i) axes.push_back(rank + i);
+  PINNACE_ASSIGN(const ValueId list, node.constant_ints(axes));
+  return node.emit("unsqueeze", {id, list});
+}
+}  // namespace
+
+/// Opset 6: `broadcast` 1 lays b's dimensions over a's from `axis` on, or over the last ones.
+Status map_binary(SourceNode& node) {
+  if (node.opset() >= 7) return map_generic(node);
+  PINNACE_TRY(node.need_inputs(2));
+  const int rank_a = node.in_type(0).rank(), rank_b = node.in_type(1).rank();
+  PINNACE_ASSIGN(int64_t axis, node.int_attr("axis", rank_a - rank_b));
+  if (axis < 0) axis += rank_a;
+  if (axis < 0 || axis + rank_b > rank_a) {
+    return refuse(str_cat("axis must leave room for ", rank_b, " of ", rank_a, " dimensions"), str_cat(axis));
+  }
+  PINNACE_ASSIGN(const ValueId b, append_dimensions(node, node.in(1), static_cast<int>(rank_a - rank_b - axis)));
+  return map_as(node, snake_case(node.proto().op_type()), {node.in(0), b}, {}, {"axis", "broadcast"});
+}
+
+/// Opset 6: a slope of more than one element belongs to dimension 1.
+Status map_prelu(SourceNode& node) {
+  if (node.opset() >= 7) return map_generic(node);
+  PINNACE_TRY(node.need_inputs(2));
+  const bool per_channel = node.in_type(1).rank() == 1 && node.in_type(1).elements() != 1;
+  PINNACE_ASSIGN(const ValueId slope,
+                 append_dimensions(node, node.in(1), per_channel ? node.in_type(0).rank() - 2 : 0));
+  return map_as(node, "prelu", {node.in(0), slope});
+}
+
+/// Opset 6: `broadcast` says that c broadcasts, which it always may.
+Status map_gemm(SourceNode& node) { return map_as(node, "gemm", node.inputs(), {}, {"broadcast"}); }
+
+}  // namespace pinnace::onnx

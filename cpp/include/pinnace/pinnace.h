@@ -1,0 +1,122 @@
+/* pinnace for applications. In C: the functions pnc_*, declared here, stable. In C++: <pinnace/program.h> and
+ * <pinnace/session.h>, which this header includes.
+ *
+ * C: every function that can fail returns a pnc_status; pnc_error() then has the sentence, for the calling thread. Objects
+ * are freed by their pnc_*_close; closing NULL does nothing. */
+#ifndef PINNACE_PINNACE_H
+#define PINNACE_PINNACE_H
+
+#ifdef __cplusplus
+#include <pinnace/program.h>
+#include <pinnace/session.h>
+#include <pinnace/status.h>
+#include <pinnace/tensor.h>
+#else
+#include <stdbool.h>
+#endif
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PNC_API __attribute__((visibility("default")))
+#else
+#define PNC_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The numbers of pinnace::Code. */
+typedef enum pnc_status {
+  PNC_OK = 0,
+  PNC_INVALID_ARGUMENT = 1,
+  PNC_UNSUPPORTED = 2,
+  PNC_CORRUPT_FILE = 3,
+  PNC_OUT_OF_MEMORY = 4,
+  PNC_DEVICE_LOST = 5,
+  PNC_CANCELLED = 6,
+  PNC_CONVERSION = 7,
+  PNC_FILE = 8,
+  PNC_VERIFICATION = 9
+} pnc_status;
+
+/* The numbers of pinnace::DType. */
+typedef enum pnc_dtype {
+  PNC_F32 = 0,
+  PNC_F16 = 1,
+  PNC_BF16 = 2,
+  PNC_F64 = 3,
+  PNC_I8 = 4,
+  PNC_U8 = 5,
+  PNC_I16 = 6,
+  PNC_U16 = 7,
+  PNC_I32 = 8,
+  PNC_U32 = 9,
+  PNC_I64 = 10,
+  PNC_U64 = 11,
+  PNC_BOOL = 12,
+  PNC_I4 = 13,
+  PNC_U4 = 14
+} pnc_dtype;
+
+#define PNC_MAX_RANK 32
+
+/* An array in memory of the caller: dense, row-major. As an output, data NULL asks the session to own the bytes. */
+typedef struct pnc_tensor {
+  void* data;
+  size_t bytes; /* available from data on */
+  pnc_dtype dtype;
+  int32_t rank;
+  int64_t shape[PNC_MAX_RANK];
+} pnc_tensor;
+
+/* What a program says of an input or output. A size of -1 is fixed by each run. `name` lives as long as the program. */
+typedef struct pnc_spec {
+  const char* name;
+  pnc_dtype dtype;
+  int32_t rank;
+  int64_t shape[PNC_MAX_RANK];
+} pnc_spec;
+
+typedef struct pnc_options {
+  const char* target;    /* "auto", "cpu", "cpu:avx2", …; NULL is "auto" */
+  const char* precision; /* "fp32", "fp16", "bf16"; NULL is "fp32" */
+  int32_t threads;       /* 0: as many as the process may use processors */
+  int32_t no_fallback;   /* not 0: PNC_UNSUPPORTED rather than run a node elsewhere than asked */
+} pnc_options;
+
+typedef struct pnc_program pnc_program;
+typedef struct pnc_session pnc_session;
+
+/* "0.1.0" */
+PNC_API const char* pnc_version(void);
+/* The sentence of the last failure of the calling thread; valid until its next failure. Never NULL. */
+PNC_API const char* pnc_error(void);
+
+/* Maps and verifies a .pnc file. *program is NULL on failure. */
+PNC_API pnc_status pnc_program_open(const char* path, pnc_program** program);
+/* Sessions keep what they need of a program: it may be closed before them. */
+PNC_API void pnc_program_close(pnc_program* program);
+PNC_API int32_t pnc_program_input_count(const pnc_program* program);
+PNC_API int32_t pnc_program_output_count(const pnc_program* program);
+/* PNC_INVALID_ARGUMENT: index outside the count. */
+PNC_API pnc_status pnc_program_input(const pnc_program* program, int32_t index, pnc_spec* spec);
+PNC_API pnc_status pnc_program_output(const pnc_program* program, int32_t index, pnc_spec* spec);
+
+/* options may be NULL: the defaults. *session is NULL on failure. */
+PNC_API pnc_status pnc_session_create(const pnc_program* program, const pnc_options* options, pnc_session** session);
+PNC_API void pnc_session_close(pnc_session* session);
+/* Runs once. inputs and outputs in the program's order; outputs NULL (count 0): all are owned by the session. One thread at a
+ * time. See pinnace::Session::run. */
+PNC_API pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                                   const pnc_tensor* outputs, int32_t output_count);
+/* Output `index` of the last run: its type, and its bytes, which are valid until the next run. */
+PNC_API pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor);
+/* Puts every state back to its initial value. */
+PNC_API void pnc_session_reset_state(pnc_session* session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* PINNACE_PINNACE_H */

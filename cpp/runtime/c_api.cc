@@ -1,0 +1,158 @@
+// The C API: each function checks its pointers, calls its C++ namesake and keeps the sentence of a failure for the thread.
+#include <algorithm>
+
+#include <pinnace/pinnace.h>
+
+#include "base/status.h"
+
+using pinnace::Dim;
+using pinnace::DType;
+using pinnace::invalid;
+using pinnace::Program;
+using pinnace::Session;
+using pinnace::Status;
+using pinnace::str_cat;
+using pinnace::Tensor;
+using pinnace::TensorSpec;
+using pinnace::TensorType;
+
+struct pnc_program {
+  Program program;
+};
+struct pnc_session {
+  Session session;
+};
+
+namespace {
+
+static_assert(static_cast<int>(pinnace::Code::kVerification) == PNC_VERIFICATION);
+static_assert(static_cast<int>(DType::kU4) == PNC_U4);
+
+std::string& last_error() {
+  static thread_local std::string text;
+  return text;
+}
+
+pnc_status report(const Status& status) {
+  if (!status.ok()) last_error() = status.message();
+  return static_cast<pnc_status>(status.code());
+}
+
+pnc_status null_argument(const char* what) { return report(invalid(what, " is NULL")); }
+
+pinnace::Result<Tensor> tensor_of(const char* what, int32_t index, const pnc_tensor& t) {
+  if (t.rank < 0 || t.rank > PNC_MAX_RANK) return invalid(what, " ", index, ": rank ", t.rank, " is outside [0, 32]");
+  if (static_cast<unsigned>(t.dtype) >= pinnace::kDTypeCount) {
+    return invalid(what, " ", index, ": dtype ", static_cast<int>(t.dtype), " is not one of pnc_dtype");
+  }
+  Tensor tensor;
+  tensor.type.dtype = static_cast<DType>(t.dtype);
+  for (int32_t d = 0; d < t.rank; ++d) {
+    if (t.shape[d] < 0) return invalid(what, " ", index, ": dimension ", d, " is ", t.shape[d]);
+    tensor.type.shape.push_back(Dim(t.shape[d]));
+  }
+  tensor.memory.host = t.data;
+  tensor.memory.bytes = t.bytes;
+  return tensor;
+}
+
+pnc_status fill_spec(std::span<const TensorSpec> specs, int32_t index, pnc_spec* spec) {
+  if (!spec) return null_argument("spec");
+  if (index < 0 || static_cast<size_t>(index) >= specs.size()) {
+    return report(invalid("index ", index, " is outside [0, ", specs.size(), ")"));
+  }
+  const TensorSpec& from = specs[static_cast<size_t>(index)];
+  if (from.type.rank() > PNC_MAX_RANK) return report(pinnace::unsupported("rank ", from.type.rank(), " is above 32"));
+  *spec = {from.name.c_str(), static_cast<pnc_dtype>(from.type.dtype), from.type.rank(), {}};
+  for (int d = 0; d < from.type.rank(); ++d) spec->shape[d] = from.type.shape[d].size;
+  return PNC_OK;
+}
+
+}  // namespace
+
+const char* pnc_version(void) { return PINNACE_VERSION; }
+const char* pnc_error(void) { return last_error().c_str(); }
+
+pnc_status pnc_program_open(const char* path, pnc_program** program) {
+  if (!program) return null_argument("program");
+  *program = nullptr;
+  if (!path) return null_argument("path");
+  auto opened = Program::open(path);
+  if (!opened) return report(opened.status());
+  *program = new pnc_program{std::move(*opened)};
+  return PNC_OK;
+}
+
+void pnc_program_close(pnc_program* program) { delete program; }
+
+int32_t pnc_program_input_count(const pnc_program* program) {
+  return program ? static_cast<int32_t>(program->program.inputs().size()) : 0;
+}
+
+int32_t pnc_program_output_count(const pnc_program* program) {
+  return program ? static_cast<int32_t>(program->program.outputs().size()) : 0;
+}
+
+pnc_status pnc_program_input(const pnc_program* program, int32_t index, pnc_spec* spec) {
+  return program ? fill_spec(program->program.inputs(), index, spec) : null_argument("program");
+}
+
+pnc_status pnc_program_output(const pnc_program* program, int32_t index, pnc_spec* spec) {
+  return program ? fill_spec(program->program.outputs(), index, spec) : null_argument("program");
+}
+
+pnc_status pnc_session_create(const pnc_program* program, const pnc_options* options, pnc_session** session) {
+  if (!session) return null_argument("session");
+  *session = nullptr;
+  if (!program) return null_argument("program");
+  pinnace::Options chosen;
+  if (options) {
+    if (options->target) chosen.target = options->target;
+    if (options->precision) chosen.precision = options->precision;
+    chosen.threads = options->threads;
+    chosen.fallback = !options->no_fallback;
+  }
+  auto created = Session::create(program->program, chosen);
+  if (!created) return report(created.status());
+  *session = new pnc_session{std::move(*created)};
+  return PNC_OK;
+}
+
+void pnc_session_close(pnc_session* session) { delete session; }
+
+pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count, const pnc_tensor* outputs,
+                           int32_t output_count) {
+  if (!session) return null_argument("session");
+  if (input_count < 0 || output_count < 0) return report(invalid("a count is negative"));
+  if ((!inputs && input_count) || (!outputs && output_count)) return null_argument("a list of tensors with a count above 0");
+  std::vector<Tensor> in, out;
+  for (int32_t i = 0; i < input_count; ++i) {
+    auto tensor = tensor_of("input", i, inputs[i]);
+    if (!tensor) return report(tensor.status());
+    in.push_back(std::move(*tensor));
+  }
+  for (int32_t i = 0; i < output_count; ++i) {
+    auto tensor = tensor_of("output", i, outputs[i]);
+    if (!tensor) return report(tensor.status());
+    out.push_back(std::move(*tensor));
+  }
+  return report(session->session.run(in, out));
+}
+
+pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
+  if (!session) return null_argument("session");
+  if (!tensor) return null_argument("tensor");
+  const Tensor from = session->session.output(index);
+  if (index < 0 || static_cast<size_t>(index) >= session->session.outputs().size()) {
+    return report(invalid("output ", index, " is outside [0, ", session->session.outputs().size(), ")"));
+  }
+  if (!from.memory.host) return report(invalid("the session has not run, or its last run failed"));
+  if (from.type.rank() > PNC_MAX_RANK) return report(pinnace::unsupported("rank ", from.type.rank(), " is above 32"));
+  *tensor = {from.memory.host, from.memory.bytes, static_cast<pnc_dtype>(from.type.dtype), from.type.rank(), {}};
+  for (int d = 0; d < from.type.rank(); ++d) tensor->shape[d] = from.type.shape[d].size;
+  return PNC_OK;
+}
+
+void pnc_session_reset_state(pnc_session* session) {
+  if (session) session->session.reset_state();
+}

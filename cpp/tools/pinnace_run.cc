@@ -1,0 +1,190 @@
+// pinnace-run: runs, times and places a .pnc file on a device, without Python. Inputs and outputs are raw little-endian files,
+// dense and row-major; the file has one run's bytes or several runs' one after the other.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include <pinnace/pinnace.h>
+
+namespace {
+
+using pinnace::Program;
+using pinnace::Session;
+using pinnace::Status;
+using pinnace::Tensor;
+
+int fail(const Status& status) {
+  std::fprintf(stderr, "pinnace-run: %s\n", status.message().c_str());
+  return status.code() == pinnace::Code::kInvalidArgument || status.code() == pinnace::Code::kFile ? 2 : 1;
+}
+
+int fail(const std::string& text) { return fail(Status(pinnace::Code::kInvalidArgument, text)); }
+
+struct Arguments {
+  std::string program, target = "auto";
+  int threads = 0, runs = 0;
+  bool placement = false;
+  std::vector<std::string> inputs, outputs, sizes;
+};
+
+bool read_file(const std::string& path, std::vector<char>* bytes) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return false;
+  bytes->assign(std::istreambuf_iterator<char>(file), {});
+  return true;
+}
+
+/// NAME=VALUE pairs; false if one has no '='.
+bool split(const std::string& pair, std::string* name, std::string* value) {
+  const size_t equals = pair.find('=');
+  if (equals == std::string::npos) return false;
+  *name = pair.substr(0, equals);
+  *value = pair.substr(equals + 1);
+  return true;
+}
+
+/// Types of the inputs with every symbol given a size: from --size, else its smallest.
+bool concrete_inputs(const Program& program, const Arguments& arguments, std::vector<Tensor>* tensors, std::string* error) {
+  std::vector<int64_t> sizes;
+  for (const pinnace::Symbol& s : program.symbols()) {
+    sizes.push_back((std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of);
+    for (const std::string& pair : arguments.sizes) {
+      std::string name, value;
+      if (!split(pair, &name, &value)) {
+        *error = "--size " + pair + ": must be NAME=NUMBER";
+        return false;
+      }
+      if (name == s.name) sizes.back() = std::atoll(value.c_str());
+    }
+  }
+  for (const pinnace::TensorSpec& spec : program.inputs()) {
+    Tensor tensor;
+    tensor.type = {spec.type.dtype, spec.type.shape, nullptr};
+    for (pinnace::Dim& d : tensor.type.shape) {
+      if (!d.known()) d = d.symbol >= 0 ? sizes[static_cast<size_t>(d.symbol)] : 1;
+    }
+    tensor.memory.bytes = static_cast<size_t>(tensor.type.bytes());
+    tensors->push_back(std::move(tensor));
+  }
+  return true;
+}
+
+void fill_random(const Tensor& tensor, std::vector<char>* bytes) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  bytes->assign(tensor.memory.bytes, 0);
+  if (tensor.type.dtype != pinnace::DType::kF32) return;  // other types: zeros are valid indices and masks
+  for (size_t i = 0; i + 4 <= bytes->size(); i += 4) {
+    const float value = normal(random);
+    std::memcpy(bytes->data() + i, &value, 4);
+  }
+}
+
+void print_placement(const Session& session) {
+  for (const pinnace::Placement& p : session.placement()) {
+    std::printf("%-24s %-20s %-8s %s", p.node.c_str(), p.op.c_str(), p.backend.c_str(), p.kernel.c_str());
+    for (const std::string& why : p.why) std::printf("  [%s]", why.c_str());
+    std::printf("\n");
+  }
+}
+
+int bench(Session& session, const std::vector<Tensor>& tensors, int runs) {
+  std::vector<double> times;
+  for (int i = 0; i < runs + 1; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    if (const Status status = session.run(tensors); !status.ok()) return fail(status);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    if (i > 0) times.push_back(took.count());  // the first run makes the plan's memory
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("median %.3f ms  p10 %.3f  p90 %.3f  (%zu runs)  peak %lld bytes\n", times[times.size() / 2],
+              times[times.size() / 10], times[times.size() * 9 / 10], times.size(),
+              static_cast<long long>(session.plan().peak_bytes));
+  return 0;
+}
+
+int run(const Arguments& arguments) {
+  auto program = Program::open(arguments.program);
+  if (!program) return fail(program.status());
+  pinnace::Options options;
+  options.target = arguments.target;
+  options.threads = arguments.threads;
+  auto session = Session::create(*program, options);
+  if (!session) return fail(session.status());
+  if (arguments.placement) print_placement(*session);
+  std::vector<Tensor> tensors;
+  std::string error;
+  if (!concrete_inputs(*program, arguments, &tensors, &error)) return fail(error);
+  std::vector<std::vector<char>> bytes(tensors.size());
+  size_t repeats = 1;
+  bool first = true;
+  for (size_t i = 0; i < tensors.size(); ++i) fill_random(tensors[i], &bytes[i]);
+  for (const std::string& pair : arguments.inputs) {
+    std::string name, path;
+    if (!split(pair, &name, &path)) return fail("--input " + pair + ": must be NAME=FILE");
+    size_t i = 0;
+    while (i < tensors.size() && program->inputs()[i].name != name) ++i;
+    if (i == tensors.size()) return fail("the program has no input '" + name + "'");
+    if (!read_file(path, &bytes[i])) return fail(Status(pinnace::Code::kFile, path + ": cannot be read"));
+    const size_t one = std::max<size_t>(tensors[i].memory.bytes, 1), count = bytes[i].size() / one;
+    if (bytes[i].size() % one || count == 0 || (!first && count != repeats)) {
+      return fail(path + ": has " + std::to_string(bytes[i].size()) + " bytes, one run of '" + name + "' takes " +
+                  std::to_string(one));
+    }
+    repeats = count;
+    first = false;
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i].memory.host = bytes[i].data();
+  if (arguments.runs > 0) return bench(*session, tensors, arguments.runs);
+
+  std::vector<std::ofstream> files(session->outputs().size());
+  for (const std::string& pair : arguments.outputs) {
+    std::string name, path;
+    if (!split(pair, &name, &path)) return fail("--output " + pair + ": must be NAME=FILE");
+    size_t i = 0;
+    while (i < files.size() && session->outputs()[i].name != name) ++i;
+    if (i == files.size()) return fail("the program has no output '" + name + "'");
+    files[i].open(path, std::ios::binary);
+    if (!files[i]) return fail(Status(pinnace::Code::kFile, path + ": cannot be written"));
+  }
+  for (size_t r = 0; r < repeats; ++r) {
+    if (const Status status = session->run(tensors); !status.ok()) return fail(status);
+    for (size_t i = 0; i < files.size(); ++i) {
+      const Tensor out = session->output(static_cast<int>(i));
+      if (files[i].is_open()) {
+        files[i].write(static_cast<const char*>(out.memory.host), static_cast<std::streamsize>(out.memory.bytes));
+        if (!files[i]) return fail(Status(pinnace::Code::kFile, "an output cannot be written: is the disk full?"));
+      } else if (r == 0) {
+        std::printf("%s: %s\n", session->outputs()[i].name.c_str(), to_string(out.type).c_str());
+      }
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (bytes[i].size() > tensors[i].memory.bytes) {
+        tensors[i].memory.host = static_cast<char*>(tensors[i].memory.host) + tensors[i].memory.bytes;
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs a .pnc file. Without --input, float inputs are seeded normal values and others zeros.");
+  Arguments arguments;
+  app.add_option("program", arguments.program, "the .pnc file")->required();
+  app.add_option("--target", arguments.target, "auto, cpu, cpu:avx2, ...");
+  app.add_option("--threads", arguments.threads, "most threads of one run; 0: all processors");
+  app.add_option("--input", arguments.inputs, "NAME=FILE, raw bytes of one run or of several in a row");
+  app.add_option("--output", arguments.outputs, "NAME=FILE for the raw bytes of an output, run after run");
+  app.add_option("--size", arguments.sizes, "NAME=NUMBER for an open dimension");
+  app.add_option("--bench", arguments.runs, "time so many runs");
+  app.add_flag("--placement", arguments.placement, "print where each node runs");
+  CLI11_PARSE(app, argc, argv);
+  return run(arguments);
+}

@@ -1,0 +1,161 @@
+"""compare(): a program against its source, layer by layer, on every target; the result as table, JSON and HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.program import Program
+from pinnace.session import Session, as_array
+from pinnace.source import source_of
+from pinnace.verify import BOUNDS, Difference, difference, layer_differences
+
+
+@dataclass
+class Row:
+    """One value: an inner one of the program that the source has too, or an output. One Difference per target, the worst input."""
+
+    value: str
+    node: str
+    op: str
+    source: str
+    output: bool
+    targets: dict[str, Difference] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True if the value is within its bound on every target."""
+        return all(d.ok for d in self.targets.values())
+
+
+@dataclass
+class Comparison:
+    """What compare() found. `rows` stand in the order in which the graph runs, outputs last."""
+
+    rows: list[Row]
+    targets: list[str]
+    unavailable: dict[str, str]
+    reference: str
+
+    @property
+    def ok(self) -> bool:
+        """False if any value of any row is outside its bound."""
+        return all(row.ok for row in self.rows)
+
+    def worst(self, target: str) -> float:
+        """The largest relative difference of an output on a target."""
+        return max((r.targets[target].relative for r in self.rows if r.output and target in r.targets), default=0.0)
+
+    def table(self, limit: int | None = None) -> str:
+        """Plain text: one line per row, one column per target; `limit` keeps the rows with the largest differences and outputs."""
+        rows = self.rows
+        if limit is not None and len(rows) > limit:
+            inner = sorted((r for r in rows if not r.output), key=_size, reverse=True)[: max(0, limit)]
+            rows = [r for r in rows if r.output or any(r is i for i in inner)]
+        head = ["value", "op", "source", *self.targets]
+        lines = [[r.value + (" (output)" if r.output else ""), r.op, r.source, *(_cell(r, t) for t in self.targets)] for r in rows]
+        widths = [max(len(str(line[i])) for line in [head, *lines]) for i in range(len(head))]
+        return "\n".join("  ".join(str(c).ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in [head, *lines])
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Everything as JSON; written to `path` if given."""
+        text = json.dumps(
+            {
+                "ok": self.ok,
+                "reference": self.reference,
+                "targets": self.targets,
+                "unavailable": self.unavailable,
+                "rows": [asdict(r) | {"ok": r.ok} for r in self.rows],
+            },
+            indent=1,
+        )
+        _write(path, text)
+        return text
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """One page with a bar per value and target; written to `path` if given. Needs the jinja2 package."""
+        from pinnace.report import comparison_page
+
+        text = comparison_page(self)
+        _write(path, text)
+        return text
+
+    def __str__(self) -> str:
+        """The table and a last line with the verdict."""
+        bad = sum(not r.ok for r in self.rows)
+        return f"{self.table()}\n{'equal within bounds' if self.ok else f'{bad} of {len(self.rows)} values differ'}"
+
+
+def _size(row: Row) -> float:
+    return max((d.relative for d in row.targets.values()), default=0.0)
+
+
+def _cell(row: Row, target: str) -> str:
+    if target not in row.targets:
+        return "-"
+    d = row.targets[target]
+    return f"{d.relative:.2e}" + ("" if d.ok else " !")
+
+
+def _write(path: str | PathLike[str] | None, text: str) -> None:
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def compare(
+    program: Program | str | PathLike[str],
+    reference: Any,
+    inputs: Sequence[Mapping[str, Any]],
+    *,
+    targets: str | Sequence[str] = ("cpu",),
+    tolerance: Mapping[str, float] | None = None,
+) -> Comparison:
+    """Runs `program` on every target and `reference` once per input, and compares layer by layer.
+
+    reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program.
+    inputs     list of dicts name -> array.
+    tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
+
+    A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are listed in
+    `unavailable` otherwise. InvalidArgument: no inputs.
+    """
+    if not isinstance(program, Program):
+        program = Program.open(program)
+    targets = [targets] if isinstance(targets, str) else list(targets)
+    if not inputs:
+        raise _core.InvalidArgument("compare needs at least one dict of inputs")
+    bounds = {**BOUNDS, **(tolerance or {})}
+    source = source_of(reference, inputs[0])
+    rows: dict[tuple[str, bool], Row] = {}
+    unavailable: dict[str, str] = {}
+    for target in targets:
+        try:
+            session = Session(program, target)
+        except _core.Unsupported as error:
+            unavailable[target] = str(error)
+            continue
+        for feed in inputs:
+            arrays = [np.asarray(as_array(feed[name])) for name in program.inputs]
+            for node, name, d in layer_differences(program, source, arrays, target, bounds):
+                row = rows.setdefault((name, False), Row(name, node.name, node.op, node.source, False))
+                _keep_worst(row, target, d)
+            session.reset_state()
+            for (name, got), want in zip(session.run(feed).items(), source.run(arrays), strict=True):
+                row = rows.setdefault((name, True), Row(name, "", "output", "", True))
+                _keep_worst(row, target, difference(got, want, bounds))
+    if len(unavailable) == len(targets):
+        raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
+    ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
+    return Comparison(ordered, [t for t in targets if t not in unavailable], unavailable, source.description)
+
+
+def _keep_worst(row: Row, target: str, d: Difference) -> None:
+    if target not in row.targets or d.relative > row.targets[target].relative:
+        row.targets[target] = d

@@ -1,0 +1,286 @@
+"""load(): any model to a Model. Model.build(): to a verified Program."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.program import NodeInfo, Program
+from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
+from pinnace.torch_export import decompose, export_module, is_exported, is_module
+from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
+from pinnace.verify import seeded_inputs, verify_program
+
+
+@dataclass(frozen=True)
+class CheckNode:
+    """One node for one target; `rule` is empty where it can run there."""
+
+    node: str
+    op: str
+    source: str
+    target: str
+    supported: bool
+    rule: str
+    value: str
+    rewrite: str
+    bytes_copied: int
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Which nodes can run on which target."""
+
+    nodes: list[CheckNode]
+
+    @property
+    def ok(self) -> bool:
+        """True if every node can run on every target asked about."""
+        return all(n.supported for n in self.nodes)
+
+    def refused(self) -> list[CheckNode]:
+        """The rows that say no."""
+        return [n for n in self.nodes if not n.supported]
+
+    def __str__(self) -> str:
+        """One line per target, then one per refused node."""
+        lines = []
+        for target in dict.fromkeys(n.target for n in self.nodes):
+            rows = [n for n in self.nodes if n.target == target]
+            lines.append(f"{target}: {sum(n.supported for n in rows)} of {len(rows)} nodes")
+        lines += [f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip() for n in self.refused()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """What one pass did. `changes` counts rewrites; `largest_error` is measured with check_passes."""
+
+    name: str
+    changes: int
+    milliseconds: float
+    largest_error: float
+
+
+class Model:
+    """An imported and optimised model. Made by load()."""
+
+    def __init__(self, core: _core.Model, source: Source | None, examples: list[dict[str, Array]], name: str) -> None:
+        """See load()."""
+        self._core = core
+        self._source = source
+        self._examples = examples
+        self._name = name
+        self._notes: list[str] = []
+
+    @property
+    def inputs(self) -> dict[str, TensorSpec]:
+        """Inputs by name, in order."""
+        return specs_from(self._core.inputs, self._core.symbols)
+
+    @property
+    def outputs(self) -> dict[str, TensorSpec]:
+        """Outputs by name, in order."""
+        return specs_from(self._core.outputs, self._core.symbols)
+
+    @property
+    def nodes(self) -> list[NodeInfo]:
+        """Every node of the optimised graph, in order."""
+        return [NodeInfo(**row) for row in self._core.nodes]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of the import: ignored fields, decomposed operators."""
+        return [*self._core.notes, *self._notes]
+
+    @property
+    def passes(self) -> list[PassReport]:
+        """What each pass did."""
+        return [
+            PassReport(r["pass"], r["changes"], r["milliseconds"], r["largest_error"]) for r in self._core.pass_reports
+        ]
+
+    def text(self, max_constant_bytes: int = 64) -> str:
+        """The graph's text form."""
+        return self._core.text(max_constant_bytes)
+
+    def check(self, targets: str | Sequence[str] = ("cpu",)) -> CheckReport:
+        """Whether each node can run on each target. Needs no device. InvalidArgument: unknown target."""
+        targets = [targets] if isinstance(targets, str) else list(targets)
+        return CheckReport([CheckNode(**row) for row in self._core.check(targets)])
+
+    def build(
+        self,
+        targets: str | Sequence[str] = ("cpu",),
+        quantize: Any = None,
+        verify: bool = True,
+        *,
+        examples: Sequence[Mapping[str, Any]] = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> Program:
+        """Compiles, writes, reads back, and holds the result against the source model on every target that can run here.
+
+        examples  inputs to verify on; else those of load(), else seeded ones. Integer inputs need an example.
+        verify    False skips the comparison; the file records that, and `inspect` shows it.
+
+        VerificationError names the first layer that differs. Unsupported: quantize is given (this build converts models that
+        are quantised already; it does not quantise).
+        """
+        if quantize is not None:
+            raise _core.Unsupported("quantize: this build does not quantise; hand over a model that is quantised already")
+        targets = [targets] if isinstance(targets, str) else list(targets)
+        facts = {"source": self._name, **(metadata or {})}
+        program = Program(self._core.build(targets, [], facts))
+        if not verify:
+            return Program(program._core.with_metadata("verified", "no: verify=False"))
+        inputs = [dict(e) for e in examples] or self._examples or [seeded_inputs(program.inputs)]
+        return verify_program(program, self._source, inputs, targets)
+
+
+def load(
+    source: Any,
+    example_inputs: Sequence[Any] | Mapping[str, Any] = (),
+    dynamic_shapes: Mapping[str, Any] | None = None,
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+    symbols: Sequence[Dim] = (),
+    disabled_passes: Sequence[str] = (),
+    check_passes: bool = False,
+    model_name: str = "",
+) -> Model:
+    """Imports a model and optimises its graph.
+
+    source           nn.Module (exported here), torch.export.ExportedProgram, or the path of a .pt2, .onnx or .pnc file.
+    example_inputs   for a module: its positional arguments; else arrays for the model's inputs in order, or by name. They are
+                     what build() verifies on.
+    dynamic_shapes   for a module, as torch.export takes them, with pn.Dim for dimensions that vary.
+    symbols          ranges for dimensions that a file leaves open, by the name they have there.
+    disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each.
+    model_name       which model of an archive with several.
+
+    FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and rule.
+    """
+    kwargs = dict(example_kwargs or {})
+    options = (
+        list(disabled_passes),
+        check_passes,
+        [(d.name, d.min, d.max, d.multiple_of) for d in symbols],
+        model_name,
+        custom_ops(),
+    )
+    if is_module(source) or is_exported(source):
+        name = type(source).__name__
+        if is_module(source):
+            args = () if isinstance(example_inputs, Mapping) else tuple(example_inputs)
+            kwargs.update(example_inputs if isinstance(example_inputs, Mapping) else {})
+            if not args and not kwargs:
+                raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
+            program = export_module(source, args, kwargs, dynamic_shapes)
+            example_inputs = _call_tensors(args, kwargs)
+        else:
+            program = source
+        core, notes = _import_exported(program, options)
+        runner: Source | None = TorchSource(program, "torch")
+    else:
+        path = fspath(source)
+        name = Path(path).name
+        core, notes, runner = _import_path(path, options)
+    model = Model(core, runner, [], name)
+    model._notes = notes
+    model._examples = _named_examples(model, example_inputs)
+    return model
+
+
+def _import_exported(program: Any, options: tuple[Any, ...]) -> tuple[_core.Model, list[str]]:
+    """Through a temporary archive: there is one way in. Operators that the importer lacks are decomposed, alone."""
+    import torch
+
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model.pt2")
+        for _ in range(8):  # a decomposition may bring operators that need one themselves
+            torch.export.save(program, path)
+            try:
+                return _core.Model.load(path, *options), notes
+            except _core.ConversionError as error:
+                simpler = decompose(program, error)
+                if simpler is None or str(simpler.graph) == str(program.graph):
+                    raise
+                notes.append("decomposed by torch: " + ", ".join(sorted({p.op for p in error.nodes})))
+                program = simpler
+    raise _core.ConversionError("torch's decompositions do not end")
+
+
+def _import_path(path: str, options: tuple[Any, ...]) -> tuple[_core.Model, list[str], Source | None]:
+    try:
+        core = _core.Model.load(path, *options)
+    except _core.ConversionError:
+        with open(path, "rb") as file:
+            if file.read(2) != b"PK":
+                raise
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            raise
+        program = open_torch_archive(path).program
+        core, notes = _import_exported(program, options)
+        return core, notes, TorchSource(program, "torch")
+    if core.format == "pnc":
+        return core, [], ProgramSource(path)
+    if core.format == "onnx":
+        return core, [], _LazySource(lambda: OnnxSource(path))
+    return core, [], _LazySource(lambda: open_torch_archive(path))
+
+
+class _LazySource:
+    """A source that is opened when it is first run: loading needs neither torch nor onnx."""
+
+    def __init__(self, make: Any) -> None:
+        self._make = make
+        self._source: Source | None = None
+
+    def _open(self) -> Source:
+        if self._source is None:
+            self._source = self._make()
+        return self._source
+
+    @property
+    def description(self) -> str:
+        return self._open().description
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        return self._open().run(inputs)
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        return self._open().layers(inputs, names)
+
+
+def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    from torch.utils import _pytree
+
+    return [leaf for leaf in _pytree.tree_flatten((tuple(args), dict(kwargs)))[0] if hasattr(leaf, "detach")]
+
+
+def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Array]]:
+    from pinnace.session import as_array
+
+    names = list(model.inputs)
+    if isinstance(example_inputs, Mapping):
+        unknown = [n for n in example_inputs if n not in names]
+        if unknown:
+            raise _core.InvalidArgument(f"example_inputs: unknown {unknown}; the model takes {names}")
+        example = dict(example_inputs)
+    else:
+        if not example_inputs:
+            return []
+        if len(example_inputs) != len(names):
+            raise _core.InvalidArgument(f"example_inputs has {len(example_inputs)} arrays, the model takes {names}")
+        example = dict(zip(names, example_inputs, strict=True))
+    return [{n: np.array(as_array(v)) for n, v in example.items()}]

@@ -1,0 +1,44 @@
+"""HTML pages of comparisons, rendered with jinja2."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinnace.compare import Comparison
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>pinnace: comparison</title>
+<style>
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2em; color: #222; }
+table { border-collapse: collapse; }
+th, td { text-align: left; padding: 2px 10px; border-bottom: 1px solid #ddd; white-space: nowrap; }
+.bar { display: inline-block; height: 10px; background: #4a90d9; vertical-align: middle; }
+.bad .bar { background: #d0432f; } .bad { color: #a3240f; }
+tr.output { font-weight: 600; }
+</style></head><body>
+<h1>{{ "Equal within bounds" if c.ok else "Values differ" }}</h1>
+<p>Reference: {{ c.reference }}. A bar's length is the logarithm of the difference relative to the value's largest magnitude:
+nothing at 1e-9, full at 1.</p>
+{% for target, why in c.unavailable.items() %}<p class="bad">{{ target }} was not run: {{ why }}</p>{% endfor %}
+<table><thead><tr><th>value</th><th>op</th><th>source</th>{% for t in c.targets %}<th>{{ t }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in c.rows %}<tr{% if row.output %} class="output"{% endif %}><td>{{ row.value }}</td><td>{{ row.op }}</td>
+<td>{{ row.source }}</td>{% for t in c.targets %}{% set d = row.targets.get(t) %}
+<td{% if d and not d.ok %} class="bad" title="{{ d.why }}"{% endif %}>{% if d %}<span class="bar" style="width: {{ width(d) }}px"></span>
+{{ "%.2e"|format(d.relative) }}{% endif %}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></body></html>
+"""
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """One self-contained page."""
+    import jinja2
+
+    def width(d: object) -> int:
+        relative = getattr(d, "relative", 0.0)
+        if relative <= 1e-9:
+            return 0
+        return round(120 * min(1.0, (math.log10(min(relative, 1.0)) + 9) / 9))
+
+    return jinja2.Environment(autoescape=True).from_string(_PAGE).render(c=comparison, width=width)

@@ -1,0 +1,245 @@
+"""Session: runs a program. Future: a run under way. Profile: what each node took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.program import Program
+from pinnace.types import Array, TensorSpec, custom_ops, specs_from
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one node runs: back end, kernel, one reason per target that was passed over, bytes copied into it."""
+
+    node: str
+    op: str
+    source: str
+    backend: str
+    kernel: str
+    why: list[str]
+    bytes_copied: int
+
+
+@dataclass(frozen=True)
+class PlanInfo:
+    """Sizes of the plan for the shapes of the last run. peak_bytes is what the session allocated for them."""
+
+    peak_bytes: int
+    constant_bytes: int
+    segments: int
+    nodes_run: int
+    nodes_computed_ahead: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """One timed node of a profiled run; times in nanoseconds since the run's start."""
+
+    node: str
+    op: str
+    backend: str
+    kernel: str
+    start_ns: int
+    duration_ns: int
+
+
+class Profile:
+    """The nodes of one run in order of start, with times."""
+
+    def __init__(self, events: list[Event], outputs: dict[str, Array]) -> None:
+        """Made by Session.profile."""
+        self.events = events
+        self.outputs = outputs
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the run in Chrome's trace format, which Perfetto opens."""
+        rows = [
+            {
+                "name": e.node,
+                "cat": e.op,
+                "ph": "X",
+                "ts": e.start_ns / 1000,
+                "dur": e.duration_ns / 1000,
+                "pid": 0,
+                "tid": 0,
+                "args": {"backend": e.backend, "kernel": e.kernel, "op": e.op},
+            }
+            for e in self.events
+        ]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
+
+
+class Future:
+    """A run on a thread of its own. Its inputs are borrowed until it is done."""
+
+    def __init__(self, pending: _core.PendingRun, names: list[str]) -> None:
+        """Made by Session.run_async."""
+        self._pending = pending
+        self._names = names
+
+    def done(self) -> bool:
+        """True once result() would not wait."""
+        return self._pending.done()
+
+    def cancel(self) -> None:
+        """Asks the run to stop, which it does within 50 ms or one operator; result() then raises Cancelled."""
+        self._pending.cancel()
+
+    def result(self) -> dict[str, Array]:
+        """Waits. Name -> array; Cancelled or what Session.run raises."""
+        return dict(zip(self._names, self._pending.result(), strict=True))
+
+
+class Session:
+    """A program made ready for a target, with memory and state of its own. One thread at a time; sessions share weights.
+
+    program    a Program or the path of a .pnc file.
+    target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list.
+    threads    most threads of one run; 0: as many as the process may use processors.
+    precision  "fp32", "fp16" or "bf16".
+    fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked.
+    keep       names of inner values to return as further outputs.
+
+    Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open raises.
+    """
+
+    def __init__(
+        self,
+        program: Program | str | PathLike[str],
+        target: str | Sequence[str] = "auto",
+        threads: int = 0,
+        precision: str = "fp32",
+        fallback: bool = True,
+        *,
+        keep: Sequence[str] = (),
+        plan_cache: int = 8,
+    ) -> None:
+        """See the class."""
+        if not isinstance(program, Program):
+            program = Program.open(program)
+        self.program = program
+        targets = target if isinstance(target, str) else ",".join(target)
+        self._core = _core.Session(program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops())
+        self._inputs = specs_from(self._core.inputs, self._core.symbols)
+        self._outputs = specs_from(self._core.outputs, self._core.symbols)
+        self._output_names = [spec["name"] for spec in self._core.outputs]
+
+    @property
+    def inputs(self) -> dict[str, TensorSpec]:
+        """Inputs by name, in order."""
+        return dict(self._inputs)
+
+    @property
+    def outputs(self) -> dict[str, TensorSpec]:
+        """Outputs by name, in order, then the kept values."""
+        return dict(self._outputs)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes); outputs likewise.
+
+        Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument names input, dimension, value
+        and rule; nothing was changed then.
+        """
+        return dict(zip(self._output_names, self._core.run(self._bind(inputs)), strict=True))
+
+    def run_async(self, inputs: Mapping[str, Any]) -> Future:
+        """Starts a run on a thread of its own. The session is busy until it is done."""
+        return Future(_core.PendingRun(self._core, self._bind(inputs)), self._output_names)
+
+    def profile(self, inputs: Mapping[str, Any]) -> Profile:
+        """Runs once and records what each node took."""
+        outputs, rows = self._core.profile(self._bind(inputs))
+        return Profile([Event(**row) for row in rows], dict(zip(self._output_names, outputs, strict=True)))
+
+    @property
+    def placement(self) -> list[Placement]:
+        """One row per node of the program, in order."""
+        return [Placement(**row) for row in self._core.placement]
+
+    @property
+    def plan(self) -> PlanInfo:
+        """Sizes of the plan for the shapes of the last run."""
+        return PlanInfo(**self._core.plan)
+
+    @property
+    def state(self) -> State:
+        """What the session keeps between runs, by name: readable and writable."""
+        return State(self._core, [s["name"] for s in self.program._core.states])
+
+    def reset_state(self) -> None:
+        """Puts every state back to its initial value."""
+        self._core.reset_state()
+
+    def _bind(self, inputs: Mapping[str, Any]) -> list[Any]:
+        missing = [name for name in self._inputs if name not in inputs]
+        extra = [name for name in inputs if name not in self._inputs]
+        if missing or extra:
+            parts = [f"missing {', '.join(map(repr, missing))}"] * bool(missing)
+            parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
+            takes = ", ".join(str(spec) for spec in self._inputs.values()) or "no inputs"
+            raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
+        return [as_array(inputs[name]) for name in self._inputs]
+
+
+class State:
+    """States of a session by name."""
+
+    def __init__(self, core: _core.Session, names: list[str]) -> None:
+        """Made by Session.state."""
+        self._core = core
+        self._names = names
+
+    def __iter__(self) -> Any:
+        """Iterates over the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """The number of states."""
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> Array:
+        """A copy of the contents. InvalidArgument: there is no such state."""
+        return self._core.state(self._index(name))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Copies an array of exactly the state's type in."""
+        self._core.set_state(self._index(name), as_array(value))
+
+    def _index(self, name: str) -> int:
+        if name not in self._names:
+            raise _core.InvalidArgument(f"the program has no state {name!r}; it has {self._names}")
+        return self._names.index(name)
+
+
+def as_array(value: Any) -> Any:
+    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
+        value = value.detach()
+        if str(value.dtype) == "torch.bfloat16":  # numpy's DLPack has no bfloat16: the bits travel as int16
+            import ml_dtypes
+
+            import torch
+
+            return value.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def devices() -> list[dict[str, Any]]:
+    """Targets of this build: target, available, description (the device, or why it is not available)."""
+    return list(_core.devices())
+
+
+__all__ = ["Event", "Future", "Placement", "PlanInfo", "Profile", "Session", "State", "as_array", "devices"]

@@ -1,0 +1,251 @@
+"""Source models that can be run: what a conversion is held against. One class per kind of source."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.session import as_array
+from pinnace.types import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Source(Protocol):
+    """Runs the source model. Inputs and outputs are in the order of the imported model's."""
+
+    description: str
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order, flattened as the importer flattens them."""
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Inner values by the names that the importer keeps, as far as the source can give them."""
+
+
+# ------------------------------------------------------------------------------------------------------------- PyTorch
+
+
+class TorchSource:
+    """An ExportedProgram, run by torch in eval mode without gradients."""
+
+    def __init__(self, program: torch.export.ExportedProgram, description: str) -> None:
+        """Keeps the program; every run works on a copy of what it mutates."""
+        self.program = program
+        self.description = description
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order; tensors only."""
+        import copy
+
+        import torch
+
+        module = copy.deepcopy(self.program).module()
+        with torch.no_grad():
+            args, kwargs = self._arguments(inputs)
+            return [_to_numpy(t) for t in _tensors(module(*args, **kwargs))]
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Values of the exported graph's nodes by name."""
+        import copy
+
+        import torch
+        from torch.utils import _pytree
+
+        found: dict[str, Array] = {}
+
+        class Recorder(torch.fx.Interpreter):
+            def run_node(self, n: torch.fx.Node) -> Any:
+                result = super().run_node(n)
+                if n.name in names and isinstance(result, torch.Tensor):
+                    found[n.name] = _to_numpy(result).copy()  # later nodes may write into it
+                return result
+
+        program = copy.deepcopy(self.program)
+        args, kwargs = self._arguments(inputs)
+        flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]
+        lifted = []
+        state = {**program.state_dict, **program.constants}
+        user = iter(flat)
+        for spec in program.graph_signature.input_specs:
+            lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
+        with torch.no_grad():
+            Recorder(program.graph_module).run(*lifted)
+        return found
+
+    def _arguments(self, inputs: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call's args and kwargs: user tensors from `inputs`, the rest as exported."""
+        import torch
+        from torch.utils import _pytree
+
+        tensors = iter(inputs)
+        flat: list[Any] = []
+        for spec in self.program.graph_signature.input_specs:
+            if spec.kind.name != "USER_INPUT":
+                continue
+            if hasattr(spec.arg, "value"):  # a constant of the call
+                flat.append(spec.arg.value)
+            else:
+                flat.append(torch.from_numpy(np.array(next(tensors))))
+        in_spec = self.program.call_spec.in_spec
+        if in_spec is None:
+            return tuple(flat), {}
+        args, kwargs = _pytree.tree_unflatten(flat, in_spec)
+        return args, kwargs
+
+
+def _tensors(output: Any) -> Iterator[Any]:
+    from torch.utils import _pytree
+
+    for leaf in _pytree.tree_flatten(output)[0]:
+        if hasattr(leaf, "detach"):
+            yield leaf
+
+
+def _to_numpy(tensor: Any) -> Array:
+    return np.asarray(as_array(tensor.detach().contiguous()))
+
+
+def open_torch_archive(path: str) -> TorchSource:
+    """The program of a .pt2 file, loaded by torch from a copy without its pickles. FileError if torch refuses it."""
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "model.pt2"
+        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w", zipfile.ZIP_STORED) as stripped:
+            for entry in archive.infolist():
+                kind = entry.filename.split("/", 1)[-1]
+                if kind.startswith("data/sample_inputs/") or "/custom_obj_" in kind or "/opaque_obj_" in kind:
+                    continue
+                stripped.writestr(entry.filename, archive.read(entry))
+        try:
+            program = torch.export.load(str(copy))
+        except Exception as error:
+            raise _core.FileError(f"{path}: torch cannot load it without its pickles: {error}") from error
+    return TorchSource(program, f"torch {torch.__version__}")
+
+
+# ---------------------------------------------------------------------------------------------------------------- ONNX
+
+
+class OnnxSource:
+    """An ONNX file, run by onnxruntime where it is installed, else by ONNX's reference evaluator."""
+
+    def __init__(self, path: str) -> None:
+        """Unsupported, with what to install, where neither package is there."""
+        self.path = path
+        try:
+            import onnxruntime
+
+            self.description = f"onnxruntime {onnxruntime.__version__}"
+        except ImportError:
+            try:
+                import onnx
+
+                self.description = f"onnx {onnx.__version__} reference evaluator"
+            except ImportError as error:
+                raise _core.Unsupported(
+                    "running an ONNX model for comparison needs a package: pip install onnxruntime, or onnx"
+                ) from error
+        self._session: Any = None
+        self._names: list[str] = []
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order."""
+        if self._session is None:
+            self._session, self._names = self._open(self.path)
+        return self._call(self._session, self._names, inputs)
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Inner values by ONNX's names: the model with those values as outputs is run once."""
+        import onnx
+
+        model = onnx.load(self.path)
+        made = [o for node in model.graph.node for o in node.output if o in names]
+        known = {o.name for o in model.graph.output}
+        wanted = [o for o in made if o not in known]
+        outputs = len(model.graph.output)
+        for name in wanted:
+            model.graph.output.append(onnx.ValueInfoProto(name=name))
+        with tempfile.TemporaryDirectory(dir=Path(self.path).resolve().parent) as folder:
+            path = str(Path(folder) / "layers.onnx")
+            onnx.save(model, path, save_as_external_data=model.ByteSize() > 1 << 30)
+            session, input_names = self._open(path)
+            results = self._call(session, input_names, inputs)
+        found = dict(zip(wanted, results[outputs:], strict=True))
+        found.update({o.name: r for o, r in zip(model.graph.output, results, strict=False) if o.name in names})
+        return found
+
+    def _open(self, path: str) -> tuple[Any, list[str]]:
+        try:
+            import onnxruntime
+
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            return session, [i.name for i in session.get_inputs()]
+        except ImportError:
+            from onnx.reference import ReferenceEvaluator
+
+            evaluator = ReferenceEvaluator(path)
+            return evaluator, list(evaluator.input_names)
+
+    @staticmethod
+    def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> list[Array]:
+        return [np.asarray(o) for o in session.run(None, dict(zip(names, inputs, strict=True)))]
+
+
+class ProgramSource:
+    """A converted program as the reference of another."""
+
+    def __init__(self, program: Any) -> None:
+        """`program`: a Program or the path of a .pnc file."""
+        from pinnace.session import Session
+
+        self._session = Session(program, target="cpu")
+        self.description = "pinnace on cpu"
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order."""
+        return list(self._session.run(dict(zip(self._session.inputs, inputs, strict=True))).values())
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Values by name, from a session that keeps them."""
+        from pinnace.session import Session
+
+        made = [o for n in self._session.program.nodes if not n.path for o in n.outputs if o in names]
+        session = Session(self._session.program, target="cpu", keep=made)
+        results = list(session.run(dict(zip(session.inputs, inputs, strict=True))).values())
+        return dict(zip(made, results[len(self._session.program.outputs) :], strict=True))
+
+
+def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
+    """The runnable form of whatever a user calls the reference: nn.Module, ExportedProgram, path or Program."""
+    from pinnace.program import Program
+    from pinnace.torch_export import export_module, is_exported, is_module
+
+    if isinstance(reference, Program):
+        return ProgramSource(reference)
+    if is_exported(reference):
+        return TorchSource(reference, "torch")
+    if is_module(reference):
+        import torch
+
+        example = {k: v if isinstance(v, torch.Tensor) else torch.from_numpy(np.array(v)) for k, v in inputs.items()}
+        return TorchSource(export_module(reference, (), example, None), "torch")
+    path = str(reference)
+    if path.endswith(".pnc"):
+        return ProgramSource(path)
+    if zipfile.is_zipfile(path):
+        return open_torch_archive(path)
+    return OnnxSource(path)
+
+
+__all__ = ["OnnxSource", "ProgramSource", "Source", "TorchSource", "open_torch_archive", "source_of"]

@@ -1,0 +1,96 @@
+"""Shapes, types and registered operators as users see them: Dim, TensorSpec, custom_op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pinnace import _core
+
+Array = npt.NDArray[Any]
+Shape = tuple["int | Dim | None", ...]
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension whose size each run fixes: min <= size <= max (None: no bound) and size % multiple_of == 0."""
+
+    name: str
+    min: int = 0
+    max: int | None = None
+    multiple_of: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuses ranges that no size satisfies: InvalidArgument."""
+        if self.min < 0 or self.multiple_of < 1 or (self.max is not None and self.max < self.min):
+            raise _core.InvalidArgument(f"Dim {self.name!r}: no size satisfies {self.min}..{self.max} by {self.multiple_of}")
+
+    def __str__(self) -> str:
+        """The name alone, as in printed shapes."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """real = (q - zero_point) * scale; per tensor (axis -1), per index of `axis`, or per `block` elements along it."""
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int
+    block: int
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output. `shape` holds sizes, Dims where each run fixes the size, None where data decide it."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: Shape
+    quantization: Quantization | None
+
+    def __str__(self) -> str:
+        """`x: float32[batch,3,224,224]`."""
+        return f"{self.name}: {self.dtype}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
+
+
+def specs_from(core_specs: Sequence[Mapping[str, Any]], core_symbols: Sequence[Mapping[str, Any]]) -> dict[str, TensorSpec]:
+    """Specs by name from the core's plain dicts."""
+    dims = [Dim(s["name"], s["min"], s["max"], s["multiple_of"]) for s in core_symbols]
+    specs = {}
+    for spec in core_specs:
+        shape = tuple(dims[d[0]] if isinstance(d, tuple) else d for d in spec["shape"])
+        q = spec["quantization"]
+        quantization = q and Quantization(tuple(q["scales"]), tuple(q["zero_points"]), q["axis"], q["block"])
+        specs[spec["name"]] = TensorSpec(spec["name"], spec["dtype"], shape, quantization)
+    return specs
+
+
+# Operators live as long as the process: prepared programs, which sessions share, refer to them.
+_custom_ops: dict[str, _core.CustomOp] = {}
+
+ShapeFunction = Callable[[list[tuple[np.dtype[Any], tuple["int | None", ...]]], dict[str, str]], Sequence[tuple[Any, Sequence[Any]]]]
+ReferenceFunction = Callable[[list[Array], dict[str, str]], Sequence[Array]]
+
+
+def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, outputs: int = 1) -> None:
+    """Adds an operator of the application to every model loaded and session made from now on.
+
+    name       what the source model calls it: "mylib.scale" for torch.ops.mylib.scale, "com.example.Scale" for ONNX.
+    shape      (inputs as (dtype, shape) with None for unknown sizes, attributes as text) -> (dtype, shape) per output.
+    reference  (arrays, attributes) -> one array per output, of exactly those types. Called from any thread with the GIL.
+
+    InvalidArgument: the name is taken.
+    """
+    if name in _custom_ops:
+        raise _core.InvalidArgument(f"custom operator {name!r} is registered already")
+    _custom_ops[name] = _core.CustomOp(name, shape, reference, outputs)
+
+
+def custom_ops() -> list[_core.CustomOp]:
+    """Every operator registered so far."""
+    return list(_custom_ops.values())

@@ -1,0 +1,137 @@
+"""Verification: a converted program against its source, by stated bounds; the first layer that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.program import Program
+from pinnace.session import Session, as_array
+from pinnace.source import Source
+from pinnace.types import Array, Dim, TensorSpec
+
+# Largest difference allowed, relative to the largest magnitude of the whole output. Integers and bools must be equal.
+BOUNDS = {"float32": 1e-4, "float64": 1e-4, "float16": 5e-3, "bfloat16": 4e-2}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far `got` is from `want`: absolute, and relative to want's largest magnitude; `ok` by the bound of the type."""
+
+    largest: float
+    relative: float
+    ok: bool
+    why: str
+
+
+def difference(got: Array, want: Array, bounds: Mapping[str, float] = BOUNDS) -> Difference:
+    """Compares two arrays. Non-finite values must stand in the same places."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return Difference(np.inf, np.inf, False, f"is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}")
+    if got.size == 0:
+        return Difference(0.0, 0.0, True, "")
+    bound = bounds.get(str(want.dtype), 0.0)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(b)
+    if not np.array_equal(np.isfinite(a), finite) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return Difference(np.inf, np.inf, False, "non-finite values stand in other places")
+    magnitude = float(np.abs(b[finite]).max(initial=0.0))
+    largest = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+    relative = 0.0 if largest == 0 else largest / magnitude if magnitude else np.inf
+    ok = relative <= bound
+    return Difference(largest, relative, ok, "" if ok else f"differs by {relative:.3g} of its largest magnitude, bound {bound:g}")
+
+
+def seeded_inputs(specs: Mapping[str, TensorSpec], seed: int = 1) -> dict[str, Array]:
+    """Normal values for float inputs; small sizes that satisfy each Dim. InvalidArgument: an integer input has no example."""
+    random = np.random.default_rng(seed)
+    inputs: dict[str, Array] = {}
+    for spec in specs.values():
+        shape = [_size_of(d) for d in spec.shape]
+        if spec.dtype.kind in "iu":
+            raise _core.InvalidArgument(
+                f"input {spec}: values of integers cannot be guessed; give example_inputs to load() or examples to build()"
+            )
+        if spec.dtype.kind == "b":
+            inputs[spec.name] = random.integers(0, 2, shape).astype(bool)
+        else:
+            inputs[spec.name] = random.standard_normal(shape).astype(spec.dtype)
+    return inputs
+
+
+def _size_of(dim: int | Dim | None) -> int:
+    if isinstance(dim, int):
+        return dim
+    if dim is None:
+        return 2
+    size = max(dim.min, 2 if dim.max is None or dim.max >= 2 else dim.max)
+    return -(-size // dim.multiple_of) * dim.multiple_of
+
+
+def verify_program(
+    program: Program, source: Source | None, examples: Sequence[Mapping[str, Any]], targets: Sequence[str]
+) -> Program:
+    """The program with its verification recorded. VerificationError names output, error and the first layer that differs."""
+    if source is None:
+        return Program(program._core.with_metadata("verified", "no: the model has no source to run"))
+    arrays = [[np.asarray(as_array(e[name])) for name in program.inputs] for e in examples]
+    core = program._core.with_metadata("verified", f"{len(arrays)} input(s) against {source.description}")
+    expected = [source.run(inputs) for inputs in arrays]
+    for target in targets:
+        try:
+            session = Session(program, target)
+        except _core.Unsupported as error:
+            core = core.with_metadata(f"verified.{target}", f"no: {_one_line(error)}")
+            continue
+        worst = 0.0
+        for inputs, want in zip(arrays, expected, strict=True):
+            session.reset_state()
+            got = session.run(dict(zip(program.inputs, inputs, strict=True)))
+            if len(got) != len(want):
+                raise _core.VerificationError(f"the program has {len(got)} outputs, its source gave {len(want)}")
+            for (name, value), reference in zip(got.items(), want, strict=True):
+                d = difference(value, reference)
+                if not d.ok:
+                    where = first_difference(program, source, inputs, target)
+                    raise _core.VerificationError(f"on {target}: output {name!r} {d.why}; {where}")
+                worst = max(worst, d.relative)
+        core = core.with_metadata(f"verified.{target}", f"yes: largest relative difference {worst:.3g}")
+    return Program(core)
+
+
+def first_difference(program: Program, source: Source, inputs: Sequence[Array], target: str) -> str:
+    """One phrase that names the first node, in order, whose value differs from the source's of the same name."""
+    for node, name, d in layer_differences(program, source, inputs, target):
+        if not d.ok:
+            place = f" ({node.source})" if node.source else ""
+            return f"first difference at {node.op} '{node.name}'{place}: value {name!r} {d.why}"
+    return "no inner value that both sides name differs"
+
+
+def layer_differences(
+    program: Program, source: Source, inputs: Sequence[Array], target: str, bounds: Mapping[str, float] = BOUNDS
+) -> list[tuple[Any, str, Difference]]:
+    """(node, value name, difference) for every value of the program that the source also has, in order.
+
+    Values are kept 32 at a time: memory stays bounded however deep the model is.
+    """
+    outputs = {o for n in program.nodes if not n.path for o in n.outputs}
+    reference = source.layers(inputs, outputs)
+    rows = [(n, o) for n in program.nodes if not n.path for o in n.outputs if o in reference]
+    feed = dict(zip(program.inputs, inputs, strict=True))
+    found = []
+    for start in range(0, len(rows), 32):
+        part = rows[start : start + 32]
+        session = Session(program, target, keep=[o for _, o in part], plan_cache=1)
+        kept = session._core.run(session._bind(feed))[len(program.outputs) :]
+        for (node, name), value in zip(part, kept, strict=True):
+            found.append((node, name, difference(value, reference[name], bounds)))
+    return found
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

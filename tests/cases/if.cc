@@ -1,0 +1,21 @@
+// Cases of if: the taken branch, branches that differ in size, refusals.
+#include "cases/case.h"
+
+namespace pinnace::testing {
+constexpr const char* kReluOrTwice =
+    "then_branch=graph \"t\" { input %x : f32[?] %y = relu(%x) output \"y\" %y }, "
+    "else_branch=graph \"e\" { input %x : f32[?] %y = add(%x, %x) output \"y\" %y }";
+constexpr Case kCases[] = {
+    {.inputs = "bool[]{1};f32{-1,2}", .attributes = kReluOrTwice, .expect = "f32[2]{0,2}", .why = "then"},
+    {.inputs = "bool[1]{0};f32{-1,2}", .attributes = kReluOrTwice, .expect = "f32[2]{-2,4}", .why = "else; cond of rank 1"},
+    {.inputs = "bool[]{1}", .attributes = "then_branch=graph \"t\" { const %a : i64[2] = {1,2} output \"y\" %a }, else_branch=graph \"e\" { const %a : i64[1] = {3} output \"y\" %a }",
+     .expect = "i64[2]{1,2}", .why = "nothing captured, sizes differ"},
+    {.inputs = "bool[]{0}", .attributes = "then_branch=graph \"t\" { const %a : i64[1,2] = {1,2} output \"y\" %a }, else_branch=graph \"e\" { const %a : i64[1] = {3} output \"y\" %a }",
+     .expect = "i64[1]{3}", .why = "ranks differ, cond is known"},
+    {.inputs = "bool[2]{0,1};f32{-1,2}", .attributes = kReluOrTwice, .expect = "error must have one element", .why = "two conditions"},
+    {.inputs = "bool[]{1};f32{1};f32{2}", .attributes = kReluOrTwice, .expect = "error takes 1 inputs, is given 2", .why = "captured values"},
+    {.inputs = "bool[]{1};i32{1}", .attributes = kReluOrTwice, .expect = "error is given i32", .why = "type of a captured value"},
+    {.inputs = "bool[]{1};f32{1}", .attributes = kReluOrTwice, .outputs = 2, .expect = "error has 1 outputs, the node 2", .why = "number of outputs"},
+};
+PINNACE_CASES(if, kCases)
+}  // namespace pinnace::testing

@@ -1,0 +1,28 @@
+// Cases of rnn: directions, layouts, lengths, activations, refusals.
+#include "cases/case.h"
+
+namespace pinnace::testing {
+constexpr Tolerance kF32{.rel = 2e-6f};  // sums and exponentials in f32 against double
+constexpr Case kCases[] = {
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];none;f32[1,2,4]", .attributes = "hidden_size=4", .outputs = 2, .tolerance = kF32, .why = "forward"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4]", .outputs = 2, .tolerance = kF32, .why = "only what is required"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];none;f32[1,2,4]", .attributes = "direction=\"reverse\"", .outputs = 2, .tolerance = kF32, .why = "backwards"},
+    {.inputs = "f32[5,2,3];f32[2,4,3];f32[2,4,4];f32[2,8];none;f32[2,2,4]", .attributes = "direction=\"bidirectional\"", .outputs = 2, .tolerance = kF32, .why = "both directions"},
+    {.inputs = "f32[2,5,3];f32[2,4,3];f32[2,4,4];f32[2,8];none;f32[2,2,4]", .attributes = "direction=\"bidirectional\", layout=1", .outputs = 2, .tolerance = kF32, .why = "batch first"},
+    {.inputs = "f32[5,2,3];f32[2,4,3];f32[2,4,4];f32[2,8];i32{5,0};f32[2,2,4]", .attributes = "direction=\"bidirectional\"", .outputs = 2, .tolerance = kF32, .why = "lengths, one of them 0"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];i32{2,4};f32[1,2,4]", .attributes = "direction=\"reverse\", clip=0.5", .outputs = 2, .tolerance = kF32, .why = "short sequences backwards; clip"},
+    {.inputs = "f16[5,2,3];f16[1,4,3];f16[1,4,4];f16[1,8];none;f16[1,2,4]", .tolerance = {.abs = 2e-3f}, .why = "half"},
+    {.inputs = "bf16[5,2,3];bf16[1,4,3];bf16[1,4,4];bf16[1,8];none;bf16[1,2,4]", .tolerance = {.abs = 2e-2f}, .why = "bfloat16"},
+    {.inputs = "f64[5,2,3];f64[1,4,3];f64[1,4,4];f64[1,8];none;f64[1,2,4]", .tolerance = {.abs = 1e-13f}, .why = "double"},
+    {.inputs = "f32[0,2,3];f32[1,4,3];f32[1,4,4]", .outputs = 2, .expect = "f32[0,1,2,4]{};f32[1,2,4]{0,0,0,0,0,0,0,0}", .why = "no time"},
+    {.inputs = "f32[2,1,1]{1,2};f32[1,1,1]{2};f32[1,1,1]{-1};f32[1,2]{1,3}", .attributes = "activations=[\"relu\"]", .outputs = 2,
+     .expect = "f32[2,1,1,1]{6,2};f32[1,1,1]{2}", .why = "by hand"},
+    {.inputs = "f32[3,1,2];f32[1,2,2];f32[1,2,2]", .attributes = "activations=[\"leaky_relu\"], activation_alpha=[0.25]", .tolerance = kF32, .why = "alpha"},
+    {.inputs = "f32[3,1,2];f32[2,2,2];f32[2,2,2]", .attributes = "activations=[\"hard_sigmoid\",\"scaled_tanh\"], activation_alpha=[0.25,2.], activation_beta=[0.5,0.75], direction=\"bidirectional\"", .tolerance = kF32, .why = "alpha and beta per direction"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];i32{6,1};f32[1,2,4]", .expect = "error sequence_lens[0] is 6", .why = "a length beyond T"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];none;f32[1,2,4]", .attributes = "hidden_size=5", .expect = "error hidden_size is 5", .why = "hidden_size"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];none;f32[1,2,4]", .attributes = "direction=\"sideways\"", .expect = "error is not one of forward", .why = "direction"},
+    {.inputs = "f32[5,2,3];f32[1,4,3];f32[1,4,4];f32[1,8];none;f32[1,2,4]", .attributes = "activations=[\"cube\"]", .expect = "error activation", .why = "activations"},
+};
+PINNACE_CASES(rnn, kCases)
+}  // namespace pinnace::testing
