@@ -32,7 +32,8 @@ Result<Imported> import_any(const std::string& path) {
   return head[0] == 'P' && head[1] == 'K' ? import_torch(path, {}) : import_onnx(path, {});
 }
 
-Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph, std::span<const std::vector<Tensor>> steps) {
+Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph,
+                                                        std::span<const std::vector<Tensor>> steps) {
   std::vector<ConstantPtr> states;
   for (const State& state : graph.states) states.push_back(state.initial);
   std::vector<std::vector<OwnedTensor>> all;

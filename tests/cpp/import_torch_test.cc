@@ -40,8 +40,9 @@ TEST(TorchExpression, PrintsAsPeopleWriteIt) {
 }
 
 TEST(TorchExpression, RefusesEverythingElse) {
-  for (const char* bad : {"", "(", "Symbol('s", "Symbol(s77)", "Integer(x)", "__import__('os')", "Add(Integer(1)", "Add(Integer(1),,)",
-                          "Integer(1) Integer(2)", "Integer(99999999999999999999)x", "Symbol('a', b=)", "eval(Integer(1))"}) {
+  for (const char* bad :
+       {"", "(", "Symbol('s", "Symbol(s77)", "Integer(x)", "__import__('os')", "Add(Integer(1)", "Add(Integer(1),,)",
+        "Integer(1) Integer(2)", "Integer(99999999999999999999)x", "Symbol('a', b=)", "eval(Integer(1))"}) {
     EXPECT_FALSE(parse_expression(bad).ok()) << bad;
   }
   std::string deep;
@@ -90,7 +91,7 @@ std::string zip_of(const std::vector<Entry>& entries) {
     const auto size = static_cast<uint32_t>(e.bytes.size());
     const uint32_t stated = e.stated_size == UINT32_MAX ? size : e.stated_size;
     const auto fields = [&](std::string& to) {
-      put<uint16_t>(to, 0);         // flags
+      put<uint16_t>(to, 0);  // flags
       put<uint16_t>(to, e.method);
       put<uint32_t>(to, 0x210000);  // 1980
       put<uint32_t>(to, crc_of(e.bytes));
@@ -126,7 +127,8 @@ std::string zip_of(const std::vector<Entry>& entries) {
   return file;
 }
 
-constexpr const char* kTensor = R"({"dtype":7,"sizes":[{"as_int":2}],"strides":[{"as_int":1}],"storage_offset":{"as_int":0},"layout":7})";
+constexpr const char* kTensor =
+    R"({"dtype":7,"sizes":[{"as_int":2}],"strides":[{"as_int":1}],"storage_offset":{"as_int":0},"layout":7})";
 
 std::string program_of(const std::string& nodes, const std::string& more_tensors = "", const std::string& major = "8") {
   const std::string tensor = kTensor;
@@ -136,9 +138,12 @@ std::string program_of(const std::string& nodes, const std::string& more_tensors
          major + R"(,"minor":20},"verifiers":["TRAINING"],"torch_version":"2.13.0"})";
 }
 
-const std::string kAdd = R"({"target":"torch.ops.aten.add.Tensor","name":"y","inputs":[{"name":"self","arg":{"as_tensor":{"name":"x"}},"kind":1},{"name":"other","arg":{"as_tensor":{"name":"p_w"}},"kind":1}],"outputs":[{"as_tensor":{"name":"y"}}],"metadata":{"stack_trace":"File \"/home/me/net.py\", line 7, in forward\n    y\nFile \"/x/site-packages/torch/nn/f.py\", line 9, in g\n"}})";
+const std::string kAdd =
+    R"({"target":"torch.ops.aten.add.Tensor","name":"y","inputs":[{"name":"self","arg":{"as_tensor":{"name":"x"}},"kind":1},{"name":"other","arg":{"as_tensor":{"name":"p_w"}},"kind":1}],"outputs":[{"as_tensor":{"name":"y"}}],"metadata":{"stack_trace":"File \"/home/me/net.py\", line 7, in forward\n    y\nFile \"/x/site-packages/torch/nn/f.py\", line 9, in g\n"}})";
 
-std::string weights_of(const std::string& meta) { return R"({"config":{"w":{"path_name":"weight_0","is_param":true,"use_pickle":false,"tensor_meta":)" + meta + "}}}"; }
+std::string weights_of(const std::string& meta) {
+  return R"({"config":{"w":{"path_name":"weight_0","is_param":true,"use_pickle":false,"tensor_meta":)" + meta + "}}}";
+}
 
 std::vector<Entry> good_entries() {
   const float w[2] = {1, 2};
@@ -151,7 +156,9 @@ std::vector<Entry> good_entries() {
 class TorchArchive : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = (std::filesystem::temp_directory_path() / ("pinnace_import_torch_" + std::to_string(reinterpret_cast<uintptr_t>(this)) + ".pt2")).string();
+    path_ = (std::filesystem::temp_directory_path() /
+             ("pinnace_import_torch_" + std::to_string(reinterpret_cast<uintptr_t>(this)) + ".pt2"))
+                .string();
   }
   void TearDown() override { std::filesystem::remove(path_); }
   Result<Imported> import(const std::string& bytes) {
@@ -209,22 +216,27 @@ TEST_F(TorchArchive, RefusesWhatBreaksTheDirectory) {
 
 TEST_F(TorchArchive, RefusesWeightsBeyondTheirStorage) {
   const auto meta = [](const char* sizes, const char* strides, const char* offset) {
-    return weights_of(str_cat(R"({"dtype":7,"sizes":[{"as_int":)", sizes, R"(}],"strides":[{"as_int":)", strides, R"(}],"storage_offset":{"as_int":)", offset, R"(},"layout":7})"));
+    return weights_of(str_cat(R"({"dtype":7,"sizes":[{"as_int":)", sizes, R"(}],"strides":[{"as_int":)", strides,
+                              R"(}],"storage_offset":{"as_int":)", offset, R"(},"layout":7})"));
   };
   const std::pair<std::string, const char*> bad[] = {
-      {meta("2", "1", "1"), "storage of 2"},       {meta("2", "2", "0"), "storage of 2"},
-      {meta("2", "-1", "1"), "stride -1"},         {meta("-2", "1", "0"), "size -2"},
-      {meta("2", "9223372036854775807", "1"), "overflow"}, {meta("2", "1", "-1"), "overflow"},
-      {meta("4611686018427387904", "0", "0"), "expansion"}, {meta("1000000000", "0", "0"), "expansion"},
+      {meta("2", "1", "1"), "storage of 2"},
+      {meta("2", "2", "0"), "storage of 2"},
+      {meta("2", "-1", "1"), "stride -1"},
+      {meta("-2", "1", "0"), "size -2"},
+      {meta("2", "9223372036854775807", "1"), "overflow"},
+      {meta("2", "1", "-1"), "overflow"},
+      {meta("4611686018427387904", "0", "0"), "expansion"},
+      {meta("1000000000", "0", "0"), "expansion"},
   };
   for (const auto& [config, text] : bad) {
     std::vector<Entry> entries = good_entries();
     entries[2].bytes = config;
-    expect(entries, Code::kConversion, text);
+    expect(entries, Code::kCorruptFile, text);
   }
   std::vector<Entry> entries = good_entries();
   entries[2].bytes.replace(entries[2].bytes.find("weight_0"), 8, "../../..");
-  expect(entries, Code::kConversion, "no entry");
+  expect(entries, Code::kCorruptFile, "no entry");
 }
 
 TEST_F(TorchArchive, NamesOtherSchemasAndUnknownOperators) {
@@ -249,7 +261,9 @@ TEST_F(TorchArchive, RefusesDeepNesting) {
   expect(entries, Code::kCorruptFile, "JSON");
   std::string node = kAdd;
   for (int i = 0; i < 60; ++i) {
-    node = R"({"target":"torch.ops.higher_order.cond","name":"y","inputs":[{"name":"","arg":{"as_graph":{"name":"g","graph":{"inputs":[],"outputs":[],"nodes":[)" + node + R"(],"tensor_values":{}}}},"kind":1}],"outputs":[]})";
+    node =
+        R"({"target":"torch.ops.higher_order.cond","name":"y","inputs":[{"name":"","arg":{"as_graph":{"name":"g","graph":{"inputs":[],"outputs":[],"nodes":[)" +
+        node + R"(],"tensor_values":{}}}},"kind":1}],"outputs":[]})";
   }
   entries[1].bytes = program_of(node);
   expect(entries, Code::kCorruptFile, "nested");
@@ -257,7 +271,8 @@ TEST_F(TorchArchive, RefusesDeepNesting) {
 
 TEST_F(TorchArchive, EveryTruncationIsAnError) {
   const std::string good = zip_of(good_entries());
-  for (size_t length = 0; length < good.size(); length += 7) EXPECT_FALSE(import(good.substr(0, length)).ok()) << length;
+  for (size_t length = 0; length < good.size(); length += 7)
+    EXPECT_FALSE(import(good.substr(0, length)).ok()) << length;
 }
 
 TEST_F(TorchArchive, FlippedBitsNeverCrash) {
@@ -275,7 +290,8 @@ TEST_F(TorchArchive, FlippedBitsNeverCrash) {
 
 TEST_F(TorchArchive, MutatedProgramsNeverCrash) {
   const std::string good = program_of(kAdd);
-  const char* const words[] = {"null", "[]", "{}", "-1", "9223372036854775807", "\"x\"", "true", "1e999", "{\"as_int\":1}"};
+  const char* const words[] = {"null",          "[]", "{}", "-1", "9223372036854775807", "\"x\"", "true", "1e999",
+                               "{\"as_int\":1}"};
   std::mt19937 random(6);
   std::vector<Entry> entries = good_entries();
   for (int i = 0; i < 3000; ++i) {
@@ -288,8 +304,12 @@ TEST_F(TorchArchive, MutatedProgramsNeverCrash) {
         bad.replace(at + 1, end - at - 1, words[random() % std::size(words)]);
         break;
       }
-      case 1: bad[random() % bad.size()] = static_cast<char>(random() % 128); break;
-      default: bad.erase(random() % bad.size(), random() % 20); break;
+      case 1:
+        bad[random() % bad.size()] = static_cast<char>(random() % 128);
+        break;
+      default:
+        bad.erase(random() % bad.size(), random() % 20);
+        break;
     }
     entries[1].bytes = bad;
     (void)import(zip_of(entries)).ok();
@@ -297,7 +317,8 @@ TEST_F(TorchArchive, MutatedProgramsNeverCrash) {
 }
 
 TEST(TorchMappings, EveryTableCanBeSearched) {
-  for (const char* target : {"aten.add", "aten.conv2d", "_operator.mul", "aten.scaled_dot_product_attention", "higher_order.cond", "torchvision.nms"}) {
+  for (const char* target : {"aten.add", "aten.conv2d", "_operator.mul", "aten.scaled_dot_product_attention",
+                             "higher_order.cond", "torchvision.nms"}) {
     ASSERT_NE(find_mapping(target), nullptr) << target;
     EXPECT_EQ(find_mapping(target)->target, target);
   }

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pinnace import _core
 from torch import Tensor, nn
 from torch_modules import CASES, Case
-
-from pinnace import _core
 
 
 def export(case: Case, module: nn.Module, path: Path, decomposed: bool) -> None:
@@ -46,7 +45,7 @@ def assert_close(got: list[Any], want: list[np.ndarray], tolerance: float, what:
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         where = f"{what}, output {i}"
         g = np.asarray(g).astype(np.float32) if "bfloat16" in str(np.asarray(g).dtype) else np.asarray(g)
-        assert g.shape == w.shape and g.dtype == w.dtype, f"{where}: {g.dtype}{g.shape} is not {w.dtype}{w.shape}"
+        assert (g.shape, g.dtype) == (w.shape, w.dtype), f"{where}: {g.dtype}{g.shape} is not {w.dtype}{w.shape}"
         if w.size == 0:
             continue
         if w.dtype.kind != "f":
@@ -98,7 +97,9 @@ def test_unknown_operators_are_listed_with_their_lines(tmp_path: Path) -> None:
     problems = {p.op: p for p in error.nodes}
     assert {"aten.linalg_qr.default", "aten.special_i0.default"} <= set(problems), sorted(problems)
     assert all(p.rule == "operator not mapped" for p in problems.values()), [p.rule for p in problems.values()]
-    line = next(i for i, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "line of the first refusal" in text)
+    line = next(
+        i for i, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "line of the first refusal" in text
+    )
     assert problems["aten.linalg_qr.default"].source == f"{__file__}:{line}"
 
 
@@ -108,7 +109,8 @@ def test_writing_into_an_input_is_refused(tmp_path: Path) -> None:
             return x[0].add_(1)
 
     error = refusal(Writes(), (torch.randn(3, 3),), tmp_path / "m.pt2")
-    assert "mutates an input" in error.nodes[0].rule and __file__ in error.nodes[0].source
+    assert "mutates an input" in error.nodes[0].rule
+    assert __file__ in error.nodes[0].source
 
 
 def test_writing_into_an_input_is_refused_when_decomposed(tmp_path: Path) -> None:
@@ -143,7 +145,8 @@ def test_autocast_says_how_to_go_on(tmp_path: Path) -> None:
 
     path = tmp_path / "m.pt2"
     error = refusal(Cast(), (torch.randn(2, 4),), path)
-    assert "autocast" in error.nodes[0].rule and "run_decompositions" in error.nodes[0].rule
+    assert "autocast" in error.nodes[0].rule
+    assert "run_decompositions" in error.nodes[0].rule
     module, x = Cast(), torch.randn(2, 4)
     torch.export.save(torch.export.export(module, (x,)).run_decompositions(), path)
     got = _core.run_model_reference(str(path), [[x.numpy()]])
@@ -161,8 +164,12 @@ def test_names_come_from_the_source(tmp_path: Path) -> None:
 
     torch.export.save(torch.export.export(Named(), (torch.randn(2, 4),)), tmp_path / "m.pt2")
     text = _core.import_model_text(str(tmp_path / "m.pt2"))
-    assert "input %image" in text and 'output "score"' in text and 'output "same" %image' in text
-    assert "%first.weight" in text and "%linear" in text and "%relu" in text
+    assert "input %image" in text
+    assert 'output "score"' in text
+    assert 'output "same" %image' in text
+    assert "%first.weight" in text
+    assert "%linear" in text
+    assert "%relu" in text
 
 
 @pytest.mark.parametrize("kind", ["missing", "text", "empty", "torchscript"])

@@ -1,14 +1,12 @@
-"""Small modules that import_torch_test exports: one per group of operators. CASES maps a name to (module, inputs, options).
+"""Small modules that import_torch_test exports, one per group of operators; CASES has them by name.
 
-Inputs are functions of a generator, so that every case runs on several seeds. Options: dynamic (dynamic_shapes of export),
-sizes (other batch sizes to run at), tolerance, decomposed=False where the decomposed form is refused, steps (how often a
-model with state is run).
+Inputs are functions of a generator, so that every case runs on several seeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,13 +20,11 @@ Inputs = Callable[[torch.Generator, int], tuple[Tensor, ...]]
 @dataclass
 class Case:
     module: Callable[[], nn.Module]
-    inputs: Inputs
-    dynamic: Any = None
-    sizes: tuple[int, ...] = (2,)
-    tolerance: float = 1e-5
-    decomposed: bool = True
-    steps: int = 1
-    options: dict[str, Any] = field(default_factory=dict)
+    inputs: Inputs  # of a generator and a batch size
+    dynamic: Any = None  # dynamic_shapes of export
+    sizes: tuple[int, ...] = (2,)  # batch sizes: the first is exported, all are run
+    tolerance: float = 1e-5  # of the largest magnitude
+    steps: int = 1  # how often a model with state is run
 
 
 class Of(nn.Module):
@@ -64,80 +60,108 @@ BATCH = torch.export.Dim("batch", min=1, max=64)
 def elementwise(x: Tensor, y: Tensor) -> Any:
     p = x.abs() + 0.5
     return (
-        x + y, x - y * 2, torch.rsub(x, y, alpha=3), x * y, x / p, torch.add(x, y, alpha=0.5), x.neg(), p.sqrt(), p.rsqrt(),
-        p.log(), p.log2(), p.log10(), p.log1p(), (x / 4).exp(), (x / 4).expm1(), x.sin(), x.cos(), x.tanh(), x.atan(), x.erf(),
-        p.reciprocal(), p**1.5, x**2, x**3, 2.0**x, torch.maximum(x, y), torch.minimum(x, y), x.clamp(-0.5, 0.5), x.clamp(min=0.1),
-        x.clamp_max(y), torch.lerp(x, y, 0.3), torch.addcmul(x, y, y, value=0.5), torch.addcdiv(x, y, p, value=2), x.sign(),
-        x.floor(), x.ceil(), x.round(), x.trunc(), x.frac(), torch.atan2(x, y), torch.nan_to_num(x / 0.0), p.exp2(), x.erfc(),
-        x.asinh(), x.sinh() / 10, x.cosh() / 10, (x / 10).asin(), (x / 10).acos(), (x / 10).atanh(), x.tan() / 100, (p + 1).acosh(),
-        x.square(), torch.where(x > y, x, y), torch.where(x > 0, 1.0, y), x.masked_fill(x > 0, -1.0),
+        x + y, x - y * 2, torch.rsub(x, y, alpha=3), x * y, x / p, torch.add(x, y, alpha=0.5), x.neg(), p.sqrt(),
+        p.rsqrt(), p.log(), p.log2(), p.log10(), p.log1p(), (x / 4).exp(), (x / 4).expm1(), x.sin(), x.cos(),
+        x.tanh(), x.atan(), x.erf(), p.reciprocal(), p**1.5, x**2, x**3, 2.0**x, torch.maximum(x, y),
+        torch.minimum(x, y), x.clamp(-0.5, 0.5), x.clamp(min=0.1), x.clamp_max(y), torch.lerp(x, y, 0.3),
+        torch.addcmul(x, y, y, value=0.5), torch.addcdiv(x, y, p, value=2), x.sign(), x.floor(), x.ceil(), x.round(),
+        x.trunc(), x.frac(), torch.atan2(x, y), torch.nan_to_num(x / 0.0), p.exp2(), x.erfc(), x.asinh(),
+        x.sinh() / 10, x.cosh() / 10, (x / 10).asin(), (x / 10).acos(), (x / 10).atanh(), x.tan() / 100,
+        (p + 1).acosh(), x.square(), torch.where(x > y, x, y), torch.where(x > 0, 1.0, y), x.masked_fill(x > 0, -1.0),
     )  # fmt: skip
 
 
 def integers(a: Tensor, b: Tensor) -> Any:
     return (
-        a + b, a * 3, a // 4, a // -4, a % 5, a % -5, a / 4, torch.div(a, 3, rounding_mode="trunc"), torch.div(a, 3, rounding_mode="floor"),
-        a & b, a | b, a ^ b, ~a, a << 1, a >> 1, a == b, a != b, a < b, a >= 3, a > 0.5, a + 0.5, a * True, a.float() // 3,
-        a.float() % 3, a.float() % -3, torch.fmod(a, 3), torch.fmod(a.float(), -3), a.to(torch.int32) + b, a.bool() & b.bool(), a.bool() | b.bool(),
-        a.bool() + b.bool(), a.sum(), a.prod(dim=1), a.cumsum(0), a.abs(), -a, a.clamp(0, 3), a**2, (a > 0).sum(), a.max(), a.float().exp(),
-        a.to(torch.uint8), a.byte() + 3, torch.logical_not(a), torch.logical_and(a, b), torch.logical_xor(a, b), a.sin(), (a > 0) == (b > 0), a.float() + b.double(),
+        a + b, a * 3, a // 4, a // -4, a % 5, a % -5, a / 4, torch.div(a, 3, rounding_mode="trunc"),
+        torch.div(a, 3, rounding_mode="floor"), a & b, a | b, a ^ b, ~a, a << 1, a >> 1, a == b, a != b, a < b,
+        a >= 3, a > 0.5, a + 0.5, a * True, a.float() // 3, a.float() % 3, a.float() % -3, torch.fmod(a, 3),
+        torch.fmod(a.float(), -3), a.to(torch.int32) + b, a.bool() & b.bool(), a.bool() | b.bool(),
+        a.bool() + b.bool(), a.sum(), a.prod(dim=1), a.cumsum(0), a.abs(), -a, a.clamp(0, 3), a**2, (a > 0).sum(),
+        a.max(), a.float().exp(), a.to(torch.uint8), a.byte() + 3, torch.logical_not(a), torch.logical_and(a, b),
+        torch.logical_xor(a, b), a.sin(), (a > 0) == (b > 0), a.float() + b.double(),
     )  # fmt: skip
 
 
 def activations(x: Tensor) -> Any:
     return (
-        F.relu(x), F.relu6(x), F.hardtanh(x, -0.3, 0.7), F.hardswish(x), F.hardsigmoid(x), F.silu(x), F.gelu(x), F.gelu(x, approximate="tanh"),
-        F.elu(x, 0.7), F.selu(x), F.celu(x, 0.5), F.leaky_relu(x, 0.2), F.softplus(x), F.softplus(x, 2.0, 5.0), F.mish(x), F.softsign(x), F.tanhshrink(x),
-        F.hardshrink(x, 0.3), F.softshrink(x, 0.3), F.threshold(x, 0.1, 2.0), F.logsigmoid(x), F.glu(x, 1), torch.sigmoid(x), F.softmax(x, -1),
-        F.log_softmax(x, 1), F.softmax(x, 0, dtype=torch.float64), torch.logit(torch.sigmoid(x)), F.dropout(x, 0.5, False), F.softmin(x, 1),
+        F.relu(x), F.relu6(x), F.hardtanh(x, -0.3, 0.7), F.hardswish(x), F.hardsigmoid(x), F.silu(x), F.gelu(x),
+        F.gelu(x, approximate="tanh"), F.elu(x, 0.7), F.selu(x), F.celu(x, 0.5), F.leaky_relu(x, 0.2), F.softplus(x),
+        F.softplus(x, 2.0, 5.0), F.mish(x), F.softsign(x), F.tanhshrink(x), F.hardshrink(x, 0.3),
+        F.softshrink(x, 0.3), F.threshold(x, 0.1, 2.0), F.logsigmoid(x), F.glu(x, 1), torch.sigmoid(x),
+        F.softmax(x, -1), F.log_softmax(x, 1), F.softmax(x, 0, dtype=torch.float64), torch.logit(torch.sigmoid(x)),
+        F.dropout(x, 0.5, False), F.softmin(x, 1),
     )  # fmt: skip
 
 
 def movement(x: Tensor) -> Any:  # [2, 3, 4]
     a, b = x.split([1, 2], 1)
     return (
-        x.view(6, 4), x.reshape(-1), x.flatten(1), x.unflatten(2, (2, 2)), x.unsqueeze(0), x[:, :1].squeeze(1), x.transpose(0, 2), x.permute(2, 0, 1),
-        x.mT, x.movedim(0, -1), x.expand(5, 2, 3, 4), x[:, None].expand(-1, 5, -1, -1), x.repeat(2, 1, 3), torch.tile(x, (2,)), torch.cat([x, x], 1), torch.stack([x, x], -1),
-        a, b, x.chunk(2, 2)[1], x.unbind(1)[2], x.narrow(1, 1, 2), x[:, 1], x[..., ::2], x[:, -2:], x[1:, 1:-1, -3:-1], x.flip(0, 2), x.roll(1, 2),
-        x.roll((1, -2), (0, 2)), x.roll(3), torch.rot90(x, 1, (1, 2)), F.pad(x, (1, 2)), F.pad(x, (1, 2, 0, 1), value=3.0), F.pad(x, (-1, 1)), F.pad(x, (2, 1), mode="reflect"),
-        F.pad(x, (2, 1), mode="replicate"), F.pad(x, (2, 1), mode="circular"), x.tril(), x.triu(1), x.diagonal(0, 1, 2), x.unfold(2, 2, 1), x.swapaxes(0, 1),
-        x.repeat_interleave(2, 1), torch.meshgrid(x[0, 0], x[0, :, 0], indexing="ij"), torch.meshgrid(x[0, 0], x[0, :, 0], indexing="xy"), x.tensor_split(2, 2)[0], torch.hstack([x, x]), torch.vstack([x, x]),
-        torch.broadcast_to(x, (2, 2, 3, 4)), x.contiguous(), x.clone(), x.transpose(0, 1).contiguous(), x.view_as(x), x.tensor_split((1, 3), 2)[1], x.select(2, -1), x.diff(), x.squeeze(),
+        x.view(6, 4), x.reshape(-1), x.flatten(1), x.unflatten(2, (2, 2)), x.unsqueeze(0), x[:, :1].squeeze(1),
+        x.transpose(0, 2), x.permute(2, 0, 1), x.mT, x.movedim(0, -1), x.expand(5, 2, 3, 4),
+        x[:, None].expand(-1, 5, -1, -1), x.repeat(2, 1, 3), torch.tile(x, (2,)), torch.cat([x, x], 1),
+        torch.stack([x, x], -1), a, b, x.chunk(2, 2)[1], x.unbind(1)[2], x.narrow(1, 1, 2), x[:, 1], x[..., ::2],
+        x[:, -2:], x[1:, 1:-1, -3:-1], x.flip(0, 2), x.roll(1, 2), x.roll((1, -2), (0, 2)), x.roll(3),
+        torch.rot90(x, 1, (1, 2)), F.pad(x, (1, 2)), F.pad(x, (1, 2, 0, 1), value=3.0), F.pad(x, (-1, 1)),
+        F.pad(x, (2, 1), mode="reflect"), F.pad(x, (2, 1), mode="replicate"), F.pad(x, (2, 1), mode="circular"),
+        x.tril(), x.triu(1), x.diagonal(0, 1, 2), x.unfold(2, 2, 1), x.swapaxes(0, 1), x.repeat_interleave(2, 1),
+        torch.meshgrid(x[0, 0], x[0, :, 0], indexing="ij"), torch.meshgrid(x[0, 0], x[0, :, 0], indexing="xy"),
+        x.tensor_split(2, 2)[0], torch.hstack([x, x]), torch.vstack([x, x]), torch.broadcast_to(x, (2, 2, 3, 4)),
+        x.contiguous(), x.clone(), x.transpose(0, 1).contiguous(), x.view_as(x), x.tensor_split((1, 3), 2)[1],
+        x.select(2, -1), x.diff(), x.squeeze(),
     )  # fmt: skip
 
 
 def reductions(x: Tensor) -> Any:
     return (
-        x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), x.mean(), x.mean(-1), x.mean((1, 2), keepdim=True), x.amax(1), x.amin((0, 1)), x.max(), x.min(), *x.max(1), *x.min(2, keepdim=True),
-        x.argmax(), x.argmax(1), x.argmin(2, keepdim=True), x.prod(1), x.var(), x.var(1), x.std(1, unbiased=False), x.std((0, 2)), *torch.var_mean(x, 1), *torch.std_mean(x, (0, 1), keepdim=True),
-        x.logsumexp(1), x.norm(), x.norm(dim=1), torch.linalg.vector_norm(x, 1, 2), torch.linalg.vector_norm(x, 3, (0, 1)), torch.linalg.vector_norm(x, float("inf"), 1), (x > 0).any(), (x > 0).all(1), (x > -9).all(),
-        (x > 0).any(1, keepdim=True), x.cumsum(1), *x.topk(2), *x.topk(2, 1, False), *x.sort(1), *x.sort(2, descending=True), x.argsort(1), x.count_nonzero(), F.normalize(x, dim=1), F.cosine_similarity(x, x + 1, 1), *x.aminmax(),
-        x.sum(dtype=torch.float64), x.sum(()), x.abs().sum(0, dtype=torch.float32),
+        x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), x.mean(), x.mean(-1), x.mean((1, 2), keepdim=True), x.amax(1),
+        x.amin((0, 1)), x.max(), x.min(), *x.max(1), *x.min(2, keepdim=True), x.argmax(), x.argmax(1),
+        x.argmin(2, keepdim=True), x.prod(1), x.var(), x.var(1), x.std(1, unbiased=False), x.std((0, 2)),
+        *torch.var_mean(x, 1), *torch.std_mean(x, (0, 1), keepdim=True), x.logsumexp(1), x.norm(), x.norm(dim=1),
+        torch.linalg.vector_norm(x, 1, 2), torch.linalg.vector_norm(x, 3, (0, 1)),
+        torch.linalg.vector_norm(x, float("inf"), 1), (x > 0).any(), (x > 0).all(1), (x > -9).all(),
+        (x > 0).any(1, keepdim=True), x.cumsum(1), *x.topk(2), *x.topk(2, 1, False), *x.sort(1),
+        *x.sort(2, descending=True), x.argsort(1), x.count_nonzero(), F.normalize(x, dim=1),
+        F.cosine_similarity(x, x + 1, 1), *x.aminmax(), x.sum(dtype=torch.float64), x.sum(()),
+        x.abs().sum(0, dtype=torch.float32),
     )  # fmt: skip
 
 
 def indexing(x: Tensor, i: Tensor) -> Any:  # x [4, 5, 6], i [3] in 0..3
     mask = x[:, :, 0] > 0
     return (
-        x[i], x[:, i], x[:, :, i], x[i, i], x[:, i, i], x[i, :, i], x[i[:, None], i], x.index_select(1, i), x.gather(1, i.view(3, 1, 1).expand(3, 2, 2)), x[mask], x[x > 0], x[:, x[0, :, 0] > 0],
-        x.masked_select(x > 0.5), F.embedding(i, x[0]), x.scatter(1, i.view(1, 3, 1), 2.0), x.scatter_add(0, i.view(1, 3, 1), x), torch.zeros(4, 5, 6).scatter_reduce(1, i.view(1, 3, 1), x, "amax"), x.index_add(0, i, x[:3]),
-        x.index_fill(1, i, 7.0), x.index_copy(0, torch.tensor([0, 2]), x[2:]), torch.nonzero(mask), torch.where(mask), F.one_hot(i, 5), x.take_along_dim(i.view(1, 3, 1), 1), x.index_put((i, i), torch.tensor(9.0)),
-        x.index_put((torch.tensor([0, 1]),), x[2:]), torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), torch.argwhere(mask), x[-1, i], x[None, i], x.take_along_dim(x.argsort(1), 1), x[i, 1:3], x[..., i, None],
+        x[i], x[:, i], x[:, :, i], x[i, i], x[:, i, i], x[i, :, i], x[i[:, None], i], x.index_select(1, i),
+        x.gather(1, i.view(3, 1, 1).expand(3, 2, 2)), x[mask], x[x > 0], x[:, x[0, :, 0] > 0],
+        x.masked_select(x > 0.5), F.embedding(i, x[0]), x.scatter(1, i.view(1, 3, 1), 2.0),
+        x.scatter_add(0, i.view(1, 3, 1), x), torch.zeros(4, 5, 6).scatter_reduce(1, i.view(1, 3, 1), x, "amax"),
+        x.index_add(0, i, x[:3]), x.index_fill(1, i, 7.0), x.index_copy(0, torch.tensor([0, 2]), x[2:]),
+        torch.nonzero(mask), torch.where(mask), F.one_hot(i, 5), x.take_along_dim(i.view(1, 3, 1), 1),
+        x.index_put((i, i), torch.tensor(9.0)), x.index_put((torch.tensor([0, 1]),), x[2:]),
+        torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), torch.argwhere(mask), x[-1, i], x[None, i],
+        x.take_along_dim(x.argsort(1), 1), x[i, 1:3], x[..., i, None],
     )  # fmt: skip
 
 
 def creation(x: Tensor) -> Any:
     return (
-        torch.arange(5), torch.arange(1, 9, 3), torch.arange(0, 1, 0.25), torch.arange(4, dtype=torch.float32) + x[0, 0], torch.zeros(2, 3), torch.ones_like(x), torch.full((2,), 7), x.new_full((2, 2), 1.5), x.new_zeros(3),
-        torch.eye(3), torch.eye(2, 4), torch.linspace(0, 1, 7), torch.full_like(x, -2), torch.zeros_like(x, dtype=torch.int64), torch.tensor([1.0, 2.0]) + x[0, :2], torch.empty(2).fill_(3.0), torch.scalar_tensor(2.0), x.new_ones(1),
+        torch.arange(5), torch.arange(1, 9, 3), torch.arange(0, 1, 0.25),
+        torch.arange(4, dtype=torch.float32) + x[0, 0], torch.zeros(2, 3), torch.ones_like(x), torch.full((2,), 7),
+        x.new_full((2, 2), 1.5), x.new_zeros(3), torch.eye(3), torch.eye(2, 4), torch.linspace(0, 1, 7),
+        torch.full_like(x, -2), torch.zeros_like(x, dtype=torch.int64), torch.tensor([1.0, 2.0]) + x[0, :2],
+        torch.empty(2).fill_(3.0), torch.scalar_tensor(2.0), x.new_ones(1),
     )  # fmt: skip
 
 
 def matmuls(x: Tensor, y: Tensor) -> Any:  # [2, 3, 4], [2, 4, 5]
     w, v = torch.ones(4, 5) * 0.5, x[0, 0]
     return (
-        x @ y, torch.bmm(x, y), x[0] @ y[0], torch.mm(x[0], y[0]), x @ w, x @ v, v @ w, v.dot(v), torch.mv(x[0], v), torch.addmm(y[0, 0], x[0], w, beta=0.5, alpha=2), torch.baddbmm(y[:, :3], x, y, beta=2, alpha=0.5),
-        F.linear(x, w.t()), F.linear(x[0], w.t(), y[0, 0]), F.linear(v, w.t()), torch.outer(v, v), torch.einsum("bij,bjk->bik", x, y), torch.einsum("bij,bjk->ik", x, y), torch.einsum("bij->bji", x), torch.einsum("bij,j->bi", x, v), torch.einsum("...ij,...jk->...ik", x, y), torch.einsum("i,j->ij", v, v), torch.einsum("bij,bjk,kl->bil", x, y, y[0].t()), torch.einsum("bij,bij", x, x), F.bilinear(x[:, 0], x[:, 1], torch.ones(2, 4, 4)),
+        x @ y, torch.bmm(x, y), x[0] @ y[0], torch.mm(x[0], y[0]), x @ w, x @ v, v @ w, v.dot(v), torch.mv(x[0], v),
+        torch.addmm(y[0, 0], x[0], w, beta=0.5, alpha=2), torch.baddbmm(y[:, :3], x, y, beta=2, alpha=0.5),
+        F.linear(x, w.t()), F.linear(x[0], w.t(), y[0, 0]), F.linear(v, w.t()), torch.outer(v, v),
+        torch.einsum("bij,bjk->bik", x, y), torch.einsum("bij,bjk->ik", x, y), torch.einsum("bij->bji", x),
+        torch.einsum("bij,j->bi", x, v), torch.einsum("...ij,...jk->...ik", x, y), torch.einsum("i,j->ij", v, v),
+        torch.einsum("bij,bjk,kl->bil", x, y, y[0].t()), torch.einsum("bij,bij", x, x),
+        F.bilinear(x[:, 0], x[:, 1], torch.ones(2, 4, 4)),
     )  # fmt: skip
 
 
@@ -154,8 +178,8 @@ class Convolutions(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         return (
-            self.b(self.a(x)), self.c(x), self.d(x), self.e(x[:, :, 0]), self.f(x[:, None]), self.g(x[:, :, 0]), self.a(x[0]),
-            F.conv2d(x, self.a.weight, stride=(2, 1), padding=(0, 1)),
+            self.b(self.a(x)), self.c(x), self.d(x), self.e(x[:, :, 0]), self.f(x[:, None]), self.g(x[:, :, 0]),
+            self.a(x[0]), F.conv2d(x, self.a.weight, stride=(2, 1), padding=(0, 1)),
         )  # fmt: skip
 
 
@@ -181,44 +205,69 @@ class Norms(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         return (
-            self.batch(x), self.plain(x), self.layer(x), self.bare(x), self.nobias(x), self.group(x), self.instance(x), self.instance_bare(x),
-            self.rms(x), self.weight(x), F.group_norm(x, 4), F.batch_norm(x, None, None, training=True), self.lrn(x),
+            self.batch(x), self.plain(x), self.layer(x), self.bare(x), self.nobias(x), self.group(x),
+            self.instance(x), self.instance_bare(x), self.rms(x), self.weight(x), F.group_norm(x, 4),
+            F.batch_norm(x, None, None, training=True), self.lrn(x),
         )  # fmt: skip
 
 
 def pools(x: Tensor) -> Any:  # [2, 3, 9, 10]
     return (
-        F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 3, 2, ceil_mode=True), F.max_pool2d(x, 3, 1, 1, 1), F.max_pool2d(x, 2, dilation=2), F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2, 1),
-        F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.avg_pool2d(x, 3, 2, ceil_mode=True), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3), F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (4, 3)),
-        F.adaptive_avg_pool2d(x, (None, 5)), F.adaptive_max_pool2d(x, 1), F.adaptive_max_pool2d(x, (3, 5)), F.max_pool1d(x[:, :, 0], 2), F.avg_pool1d(x[:, :, 0], 3, 2, 1), F.adaptive_avg_pool1d(x[:, :, 0], 4), F.max_pool2d(x[0], 2),
-        F.avg_pool3d(x, 2), F.max_pool3d(x, 2), F.max_pool2d(x, 3, (2, 1), (1, 0), ceil_mode=True), F.lp_pool2d(x, 2, 2),
+        F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 3, 2, ceil_mode=True),
+        F.max_pool2d(x, 3, 1, 1, 1), F.max_pool2d(x, 2, dilation=2), F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2, 1),
+        F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.avg_pool2d(x, 3, 2, ceil_mode=True),
+        F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3), F.adaptive_avg_pool2d(x, 1),
+        F.adaptive_avg_pool2d(x, (4, 3)), F.adaptive_avg_pool2d(x, (None, 5)), F.adaptive_max_pool2d(x, 1),
+        F.adaptive_max_pool2d(x, (3, 5)), F.max_pool1d(x[:, :, 0], 2), F.avg_pool1d(x[:, :, 0], 3, 2, 1),
+        F.adaptive_avg_pool1d(x[:, :, 0], 4), F.max_pool2d(x[0], 2), F.avg_pool3d(x, 2), F.max_pool3d(x, 2),
+        F.max_pool2d(x, 3, (2, 1), (1, 0), ceil_mode=True), F.lp_pool2d(x, 2, 2),
     )  # fmt: skip
 
 
 def resizes(x: Tensor) -> Any:  # [1, 2, 5, 6]
     return (
-        F.interpolate(x, scale_factor=2), F.interpolate(x, size=(7, 9)), F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(7, 4), mode="bilinear"), F.interpolate(x, size=(9, 9), mode="bilinear", align_corners=True),
-        F.interpolate(x, scale_factor=(1.7, 2.3), mode="bilinear"), F.interpolate(x, scale_factor=0.6, mode="nearest"), F.interpolate(x, size=(8, 8), mode="nearest-exact"), F.interpolate(x[:, :, 0], scale_factor=2, mode="linear"),
-        F.interpolate(x, scale_factor=1.5, mode="bilinear", recompute_scale_factor=True), F.pixel_shuffle(x.repeat(1, 2, 1, 1), 2), F.pixel_unshuffle(x[:, :, :4], 2), F.channel_shuffle(x.repeat(1, 2, 1, 1), 2),
-        F.interpolate(x[:, :, 0], size=3), F.interpolate(x, size=(3, 3), mode="bilinear"), F.interpolate(x[:, :, None], scale_factor=2, mode="trilinear"),
+        F.interpolate(x, scale_factor=2), F.interpolate(x, size=(7, 9)),
+        F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(7, 4), mode="bilinear"),
+        F.interpolate(x, size=(9, 9), mode="bilinear", align_corners=True),
+        F.interpolate(x, scale_factor=(1.7, 2.3), mode="bilinear"),
+        F.interpolate(x, scale_factor=0.6, mode="nearest"), F.interpolate(x, size=(8, 8), mode="nearest-exact"),
+        F.interpolate(x[:, :, 0], scale_factor=2, mode="linear"),
+        F.interpolate(x, scale_factor=1.5, mode="bilinear", recompute_scale_factor=True),
+        F.pixel_shuffle(x.repeat(1, 2, 1, 1), 2), F.pixel_unshuffle(x[:, :, :4], 2),
+        F.channel_shuffle(x.repeat(1, 2, 1, 1), 2), F.interpolate(x[:, :, 0], size=3),
+        F.interpolate(x, size=(3, 3), mode="bilinear"),
+        F.interpolate(x[:, :, None], scale_factor=2, mode="trilinear"),
     )  # fmt: skip
 
 
 def bicubic(x: Tensor) -> Any:
-    return F.interpolate(x, scale_factor=2, mode="bicubic"), F.interpolate(x, size=(7, 5), mode="bicubic", align_corners=True)
+    return F.interpolate(x, scale_factor=2, mode="bicubic"), F.interpolate(
+        x, size=(7, 5), mode="bicubic", align_corners=True
+    )
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:  # [2, 4, 5, 8], [2, 4, 7, 8]
     mask = torch.arange(35).view(5, 7) % 3 > 0
     return (
-        F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, q, q, is_causal=True), F.scaled_dot_product_attention(q, k, v, attn_mask=mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask.float()),
-        F.scaled_dot_product_attention(q, k, v, scale=0.3), F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True), F.scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0]), F.scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0], attn_mask=mask),
-        F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0]), F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(2, 1, 5, 7)),
+        F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, q, q, is_causal=True),
+        F.scaled_dot_product_attention(q, k, v, attn_mask=mask),
+        F.scaled_dot_product_attention(q, k, v, attn_mask=mask.float()),
+        F.scaled_dot_product_attention(q, k, v, scale=0.3),
+        F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True),
+        F.scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0]),
+        F.scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0], attn_mask=mask),
+        F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0]),
+        F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask),
+        F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(2, 1, 5, 7)),
     )  # fmt: skip
 
 
 def qkv(g: torch.Generator, n: int) -> tuple[Tensor, ...]:
-    return torch.randn(2, 4, 5, 8, generator=g), torch.randn(2, 4, 7, 8, generator=g), torch.randn(2, 4, 7, 8, generator=g)
+    return (
+        torch.randn(2, 4, 5, 8, generator=g),
+        torch.randn(2, 4, 7, 8, generator=g),
+        torch.randn(2, 4, 7, 8, generator=g),
+    )
 
 
 class Recurrent(nn.Module):
@@ -256,7 +305,7 @@ class Encoder(nn.Module):
         super().__init__()
         layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, activation="gelu")
         self.embed = nn.Embedding(50, 16)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
         self.head = nn.Linear(16, 3)
 
     def forward(self, ids: Tensor) -> Any:
@@ -272,7 +321,11 @@ class Small(nn.Module):
         self.c1, self.n1 = nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8)
         self.c2, self.n2 = nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False), nn.BatchNorm2d(8)
         self.s1, self.s2 = nn.Conv2d(8, 2, 1), nn.Conv2d(2, 8, 1)
-        self.relu, self.swish = nn.ReLU(inplace=True), nn.Hardswish(inplace=True)
+        self.relu, self.swish, self.drop = (
+            nn.ReLU(inplace=True),
+            nn.Hardswish(inplace=True),
+            nn.Dropout(0.2, inplace=True),
+        )
         self.fc = nn.Linear(8, 5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -280,7 +333,7 @@ class Small(nn.Module):
         y = self.swish(self.n2(self.c2(x)))
         y = y * F.hardsigmoid(self.s2(F.relu(self.s1(F.adaptive_avg_pool2d(y, 1)))))
         y += x
-        return self.fc(F.dropout(F.adaptive_avg_pool2d(y, 1).flatten(1), 0.2, self.training))
+        return self.fc(self.drop(F.adaptive_avg_pool2d(y, 1).flatten(1)))
 
 
 class Views(nn.Module):
@@ -355,7 +408,9 @@ class While(nn.Module):
     def forward(self, x: Tensor, n: Tensor) -> Any:
         from torch._higher_order_ops.while_loop import while_loop
 
-        return while_loop(lambda i, x: i < n.sum(), lambda i, x: (i + 1, x * 1.5 + 0.25), (torch.zeros((), dtype=torch.int64), x))
+        return while_loop(
+            lambda i, x: i < n.sum(), lambda i, x: (i + 1, x * 1.5 + 0.25), (torch.zeros((), dtype=torch.int64), x)
+        )
 
 
 class Scan(nn.Module):
@@ -377,9 +432,12 @@ class Detached(nn.Module):
 def shapes(x: Tensor) -> Any:
     b = x.shape[0]
     return (
-        x.view(b, 2, -1), x.reshape(b * 3, 4), x.flatten(), x.mean(0), torch.zeros(b, 2) + b, x[:1], x.permute(1, 0, 2).reshape(3, -1), torch.arange(b), x.expand(2, b, 3, 4),
-        torch.cat([x, x]), x.transpose(0, 1).reshape(3, b, 2, 2), x.sum() / b, torch.full((b, 1), 2.0), x.view(b, -1) @ x.view(b, -1).t(), x.numel() * x.mean(), torch.ones(b, b).tril(), x.softmax(0), x[-1], x.var(0, correction=0),
-        x.repeat(2, 1, 1), x.unsqueeze(1).expand(-1, 2, -1, -1).reshape(b * 2, 3, 4), x.flip(0), x.view(b, 12)[:, 1:-1],
+        x.view(b, 2, -1), x.reshape(b * 3, 4), x.flatten(), x.mean(0), torch.zeros(b, 2) + b, x[:1],
+        x.permute(1, 0, 2).reshape(3, -1), torch.arange(b), x.expand(2, b, 3, 4), torch.cat([x, x]),
+        x.transpose(0, 1).reshape(3, b, 2, 2), x.sum() / b, torch.full((b, 1), 2.0),
+        x.view(b, -1) @ x.view(b, -1).t(), x.numel() * x.mean(), torch.ones(b, b).tril(), x.softmax(0), x[-1],
+        x.var(0, correction=0), x.repeat(2, 1, 1), x.unsqueeze(1).expand(-1, 2, -1, -1).reshape(b * 2, 3, 4),
+        x.flip(0), x.view(b, 12)[:, 1:-1],
     )  # fmt: skip
 
 
@@ -405,7 +463,7 @@ class Tied(nn.Module):
 
 
 def quantised(x: Tensor) -> Any:
-    """What a PT2E model holds: per tensor for values, per channel for weights, a narrow range, scales found at run time."""
+    """As PT2E models: per tensor for values, per channel for weights, a narrow range, scales found at run time."""
     qd = torch.ops.quantized_decomposed
     q = qd.quantize_per_tensor.default(x, 0.05, 3, -128, 127, torch.int8)
     n = qd.quantize_per_tensor.default(x, 0.02, 0, -127, 127, torch.int8)
@@ -416,7 +474,8 @@ def quantised(x: Tensor) -> Any:
     scale, zero = qd.choose_qparams.tensor(x, -128, 127, 1e-7, torch.int8)
     d = qd.quantize_per_tensor.tensor(x, scale, zero, -128, 127, torch.int8)
     return (
-        q, n, u, w, qd.dequantize_per_tensor.default(q, 0.05, 3, -128, 127, torch.int8), qd.dequantize_per_tensor.default(u, 0.1, 100, 0, 255, torch.uint8),
+        q, n, u, w, qd.dequantize_per_tensor.default(q, 0.05, 3, -128, 127, torch.int8),
+        qd.dequantize_per_tensor.default(u, 0.1, 100, 0, 255, torch.uint8),
         qd.dequantize_per_tensor.tensor(d, scale, zero, -128, 127, torch.int8), F.linear(x, w),
     )  # fmt: skip
 
@@ -429,12 +488,17 @@ def half(x: Tensor) -> Any:
 CASES: dict[str, Case] = {
     "elementwise": Case(lambda: Of(elementwise), two((3, 4), (3, 4))),
     "broadcast": Case(lambda: Of(lambda x, y: (x + y, x * y, x > y, torch.where(x > y, x, y))), two((3, 1, 4), (2, 1))),
-    "integers": Case(lambda: Of(integers), lambda g, n: (torch.randint(-9, 9, (3, 4), generator=g), torch.randint(-9, 9, (3, 4), generator=g))),
+    "integers": Case(
+        lambda: Of(integers),
+        lambda g, n: (torch.randint(-9, 9, (3, 4), generator=g), torch.randint(-9, 9, (3, 4), generator=g)),
+    ),
     "activations": Case(lambda: Of(activations), floats(3, 4)),
     "prelu": Case(lambda: nn.Sequential(nn.PReLU(4), nn.PReLU()), floats(2, 4, 3, 3)),
     "movement": Case(lambda: Of(movement), floats(2, 3, 4)),
     "reductions": Case(lambda: Of(reductions), floats(3, 4, 5), tolerance=2e-5),
-    "indexing": Case(lambda: Of(indexing), lambda g, n: (torch.randn(4, 5, 6, generator=g), torch.randperm(4, generator=g)[:3])),
+    "indexing": Case(
+        lambda: Of(indexing), lambda g, n: (torch.randn(4, 5, 6, generator=g), torch.randperm(4, generator=g)[:3])
+    ),
     "creation": Case(lambda: Of(creation), floats(3, 4)),
     "matmuls": Case(lambda: Of(matmuls), two((2, 3, 4), (2, 4, 5))),
     "convolutions": Case(Convolutions, floats(2, 4, 6, 6)),
@@ -445,8 +509,15 @@ CASES: dict[str, Case] = {
     "attention": Case(lambda: Of(attention), qkv),
     "lstm": Case(lambda: Recurrent(nn.LSTM, num_layers=2, bidirectional=True, batch_first=True), floats(3, 4, 6)),
     "lstm_plain": Case(lambda: Recurrent(nn.LSTM, bias=False), floats(4, 3, 6)),
-    "lstm_given": Case(Given, lambda g, n: (torch.randn(4, 3, 6, generator=g), torch.randn(2, 3, 5, generator=g), torch.randn(2, 3, 5, generator=g))),
-    "gru": Case(lambda: Recurrent(nn.GRU, num_layers=2, bidirectional=True), floats(4, 3, 6)),
+    "lstm_given": Case(
+        Given,
+        lambda g, n: (
+            torch.randn(4, 3, 6, generator=g),
+            torch.randn(2, 3, 5, generator=g),
+            torch.randn(2, 3, 5, generator=g),
+        ),
+    ),
+    "gru": Case(lambda: Recurrent(nn.GRU, num_layers=2, bidirectional=True), floats(2, 3, 6)),
     "gru_plain": Case(lambda: Recurrent(nn.GRU, bias=False, batch_first=True), floats(3, 4, 6)),
     "rnn_tanh": Case(lambda: Recurrent(nn.RNN, bidirectional=True), floats(4, 3, 6)),
     "rnn_relu": Case(lambda: Recurrent(nn.RNN, nonlinearity="relu"), floats(4, 3, 6)),
@@ -467,8 +538,12 @@ CASES: dict[str, Case] = {
         dynamic=({0: BATCH},),
         sizes=(2, 4),
     ),
-    "dynamic_lstm": Case(lambda: Recurrent(nn.LSTM, num_layers=2, batch_first=True), batched(4, 6), dynamic=({0: BATCH},), sizes=(2, 5)),
-    "data_dependent": Case(lambda: Of(detections), lambda g, n: (torch.rand(6, 4, generator=g), torch.rand(6, generator=g))),
+    "dynamic_lstm": Case(
+        lambda: Recurrent(nn.LSTM, num_layers=2, batch_first=True), batched(2, 6), dynamic=({0: BATCH},), sizes=(2, 5)
+    ),
+    "data_dependent": Case(
+        lambda: Of(detections), lambda g, n: (torch.rand(6, 4, generator=g), torch.rand(6, generator=g))
+    ),
     "tied": Case(Tied, ints(0, 9, 3)),
     "quantised": Case(lambda: Of(quantised), floats(3, 5)),
     "half": Case(lambda: Of(half), floats(3, 3), tolerance=2e-3),

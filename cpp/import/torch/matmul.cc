@@ -6,7 +6,9 @@
 namespace pinnace::torch_import {
 namespace {
 
-bool is_one(const Scalar& s) { return s.known && s.number() == 1; }
+bool is_one(const Scalar& s) {
+  return s.known && s.number() == 1;
+}
 
 ValueId scaled(Call& c, ValueId x, const Scalar& by) {
   return is_one(by) ? x : c.add("mul", {x, c.as_tensor({kNoValue, by}, c.dtype_of(x))});
@@ -89,7 +91,9 @@ Lettered contracted(Call& c, Lettered a, Lettered b, const std::string& needed) 
   for (char letter : b.letters) {
     if (a.letters.find(letter) == std::string::npos) columns.push_back(letter);
   }
-  const auto size = [&](const Lettered& x, char letter) { return c.size_of(x.id, static_cast<int64_t>(x.letters.find(letter))); };
+  const auto size = [&](const Lettered& x, char letter) {
+    return c.size_of(x.id, static_cast<int64_t>(x.letters.find(letter)));
+  };
   const auto product = [&](const Lettered& x, const std::string& letters) {
     Scalar all = Scalar::of_int(1);
     for (char letter : letters) all = c.multiply_sizes(all, size(x, letter));
@@ -147,7 +151,8 @@ ValueId einsum(Call& c, std::string equation, const std::vector<ValueId>& tensor
   }
   for (const std::string& term : terms) {
     for (char letter : term) {
-      const bool known = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '1' && letter <= '9');
+      const bool known =
+          (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '1' && letter <= '9');
       if (!known || std::count(term.begin(), term.end(), letter) != 1) {
         c.fail("einsum with a letter twice in one operand", equation);
         return kNoValue;
@@ -161,7 +166,8 @@ ValueId einsum(Call& c, std::string equation, const std::vector<ValueId>& tensor
     for (char letter : result.letters) {  // sizes of 1 that broadcast are not what a product of matrices does
       const size_t other = terms[i].find(letter);
       if (other == std::string::npos) continue;
-      const Dim x = c.dim(result.id, static_cast<int64_t>(result.letters.find(letter))), y = c.dim(tensors[i], static_cast<int64_t>(other));
+      const Dim x = c.dim(result.id, static_cast<int64_t>(result.letters.find(letter))),
+                y = c.dim(tensors[i], static_cast<int64_t>(other));
       if (x.known() && y.known() && x != y) c.fail("einsum that broadcasts", equation);
     }
     if (c.ok()) result = contracted(c, result, {tensors[i], terms[i]}, needed);
@@ -187,7 +193,8 @@ void map_einsum(Call& c) {
 
 // input1 [..., in1], input2 [..., in2], weight [out, in1, in2]
 void map_bilinear(Call& c) {
-  const ValueId a = c.tensor("input1"), b = c.tensor("input2"), weight = c.tensor("weight"), bias = c.optional_tensor("bias");
+  const ValueId a = c.tensor("input1"), b = c.tensor("input2"), weight = c.tensor("weight"),
+                bias = c.optional_tensor("bias");
   if (!c.ok()) return;
   const ValueId y = einsum(c, "...i,oij,...j->...o", {a, weight, b});
   c.output(bias == kNoValue ? y : c.add("add", {y, bias}));
@@ -223,6 +230,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> matmul_mappings() { return kMappings; }
+std::span<const Mapping> matmul_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

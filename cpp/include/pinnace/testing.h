@@ -11,12 +11,12 @@
 #pragma GCC visibility push(default)
 namespace pinnace {
 
-/// Imports a model, .pt2 (a zip archive) or else ONNX, and gives the graph's text form, constants over 64 bytes as a hash.
-/// Errors as Model::load.
+/// Imports a model, .pt2 (a zip archive) or else ONNX, and gives the graph's text form, constants over 64 bytes as a
+/// hash. Errors as Model::load.
 Result<std::string> import_model_text(const std::string& path);
 
-/// Imports a model, .pt2 or else ONNX, and runs it by reference code, as it was imported, once per entry of `steps`; states
-/// are kept from step to step.
+/// Imports a model, .pt2 or else ONNX, and runs it by reference code, as it was imported, once per entry of `steps`;
+/// states are kept from step to step.
 ///
 /// steps    each: the inputs in the model's order, dense. Checked against the declared types.
 /// Returns  the outputs of each step in order. Errors as Model::load and, for inputs that do not fit, kInvalidArgument.
