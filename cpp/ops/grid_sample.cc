@@ -94,7 +94,11 @@ Taps find_taps(const Spec& spec, F place, int64_t size) {
   if (spec.mode == Mode::kNearest) x = std::nearbyint(x);  // the default mode is half to even
   const F low = spec.align ? F(0) : F(-0.5), high = spec.align ? n - 1 : n - F(0.5);
   if (spec.padding != Padding::kZeros) {
-    if (x < low || x > high) x = spec.padding == Padding::kBorder ? std::clamp(x, F(0), n - 1) : reflect(x, low, high);
+    // Cubic samples near the edge mix it with the inside, so only what is so far out that all of it is edge moves.
+    const F margin = spec.mode == Mode::kCubic ? F(2) : F(0);
+    if (x < low || x > high) {
+      x = spec.padding == Padding::kBorder ? std::clamp(x, -margin, n - 1 + margin) : reflect(x, low, high);
+    }
     if (std::isnan(x)) x = 0;
   }
   Taps taps;

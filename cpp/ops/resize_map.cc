@@ -54,7 +54,8 @@ float resize_coordinate(const ResizeSpec& spec, const ResizeAxis& a, int64_t i) 
     case ResizeCoordinates::kHalfPixelSymmetric: {
       const float adjustment = out / (a.scale * in);
       const float offset = in / 2 * (1 - adjustment);
-      return offset + (x + 0.5f) / a.scale - 0.5f;
+      // In double: where nothing was cut off, places lie exactly between elements, and rounding would decide.
+      return static_cast<float>(offset + (static_cast<double>(x) + 0.5) / a.scale - 0.5);
     }
     case ResizeCoordinates::kAlignCorners:
       return a.out <= 1 ? 0 : x * (in - 1) / (out - 1);
@@ -77,7 +78,7 @@ int64_t resize_nearest(const ResizeSpec& spec, const ResizeAxis& axis, float x) 
       rounded = std::ceil(x - 0.5f);
       break;
     case ResizeRounding::kRoundPreferCeil:
-      rounded = std::floor(x + 0.5f);
+      rounded = std::round(x);
       break;
     case ResizeRounding::kFloor:
       rounded = std::floor(x);

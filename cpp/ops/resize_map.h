@@ -1,5 +1,6 @@
 // Where the elements of a resized axis come from: one formula for the operator and for every kernel that resizes.
-// Coordinates and scales are in float32, in the order written here, so that all implementations pick the same elements.
+// Coordinates and scales are in float32, in the order that resize_map.cc writes them, so that all implementations pick
+// the same elements.
 #pragma once
 
 #include "ops/move.h"
