@@ -6,7 +6,9 @@
 namespace pinnace::torch_import {
 namespace {
 
-void map_plain(Call& c) { c.output(c.add(c.parameter(), {c.cast(c.tensor("self"), c.out_dtype())})); }
+void map_plain(Call& c) {
+  c.output(c.add(c.parameter(), {c.cast(c.tensor("self"), c.out_dtype())}));
+}
 
 // relu6, hardtanh
 void map_hardtanh(Call& c) {
@@ -17,11 +19,17 @@ void map_hardtanh(Call& c) {
   c.output(c.add("clip", {x, c.constant(low, dtype), c.constant(high, dtype)}));
 }
 
-void map_hardsigmoid(Call& c) { c.output(c.add("hard_sigmoid", {c.tensor("self")}, {{"alpha", 1.0 / 6}, {"beta", 0.5}})); }
+void map_hardsigmoid(Call& c) {
+  c.output(c.add("hard_sigmoid", {c.tensor("self")}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+}
 
-void map_gelu(Call& c) { c.output(c.add("gelu", {c.tensor("self")}, {{"approximate", c.string("approximate", "none")}})); }
+void map_gelu(Call& c) {
+  c.output(c.add("gelu", {c.tensor("self")}, {{"approximate", c.string("approximate", "none")}}));
+}
 
-void map_leaky_relu(Call& c) { c.output(c.add("leaky_relu", {c.tensor("self")}, {{"alpha", c.number("negative_slope", 0.01)}})); }
+void map_leaky_relu(Call& c) {
+  c.output(c.add("leaky_relu", {c.tensor("self")}, {{"alpha", c.number("negative_slope", 0.01)}}));
+}
 
 // elu(x) = scale * (x > 0 ? x : alpha * (exp(x * input_scale) - 1))
 void map_elu(Call& c) {
@@ -34,8 +42,12 @@ void map_elu(Call& c) {
   c.output(y);
 }
 
-void map_selu(Call& c) { c.output(c.add("selu", {c.tensor("self")})); }
-void map_celu(Call& c) { c.output(c.add("celu", {c.tensor("self")}, {{"alpha", c.number("alpha", 1)}})); }
+void map_selu(Call& c) {
+  c.output(c.add("selu", {c.tensor("self")}));
+}
+void map_celu(Call& c) {
+  c.output(c.add("celu", {c.tensor("self")}, {{"alpha", c.number("alpha", 1)}}));
+}
 
 void map_prelu(Call& c) {
   const ValueId x = c.tensor("self");
@@ -110,9 +122,10 @@ void map_softmax(Call& c) {
 }
 
 void map_dropout(Call& c) {
-  const ValueId x = c.tensor("input");
+  const ValueId x = c.tensor(c.given("input") ? "input" : "self");
   const double p = c.number("p", 0.5);
-  if (c.boolean("train", false) && p > 0) return c.fail("dropout in training mode: export the model after model.eval()");
+  if (c.boolean("train", false) && p > 0)
+    return c.fail("dropout in training mode: export the model after model.eval()");
   c.shares(Sharing::kSame);
   c.output(x);
 }
@@ -174,6 +187,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> activation_mappings() { return kMappings; }
+std::span<const Mapping> activation_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

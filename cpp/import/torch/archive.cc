@@ -86,17 +86,21 @@ Result<Archive> Archive::open(const std::string& path) {
     }
     constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD |
                                      ZIP_STAT_CRC | ZIP_STAT_ENCRYPTION_METHOD;
-    if ((stat.valid & kNeeded) != kNeeded) return corrupt(path, "Z-1", str_cat("entry ", i, " has no size or checksum"));
+    if ((stat.valid & kNeeded) != kNeeded)
+      return corrupt(path, "Z-1", str_cat("entry ", i, " has no size or checksum"));
     const std::string name = stat.name;
-    if (!safe_name(name)) return corrupt(path, "Z-3", str_cat("entry ", i, " is named '", name, "', not a relative path"));
+    if (!safe_name(name))
+      return corrupt(path, "Z-3", str_cat("entry ", i, " is named '", name, "', not a relative path"));
     if (stat.encryption_method != ZIP_EM_NONE) return corrupt(path, "Z-4", str_cat("entry '", name, "' is encrypted"));
     if (stat.comp_method != ZIP_CM_STORE || stat.size != stat.comp_size) {
-      return corrupt(path, "Z-4", str_cat("entry '", name, "' is compressed (method ", stat.comp_method,
-                                          "); torch.export.save stores entries as they are"));
+      return corrupt(path, "Z-4",
+                     str_cat("entry '", name, "' is compressed (method ", stat.comp_method,
+                             "); torch.export.save stores entries as they are"));
     }
     if (stat.size > archive.file_bytes_ || total + stat.size > archive.file_bytes_) {
-      return corrupt(path, "Z-5", str_cat("entry '", name, "' states ", stat.size, " bytes, the file has ",
-                                          archive.file_bytes_, ", entries before it take ", total));
+      return corrupt(path, "Z-5",
+                     str_cat("entry '", name, "' states ", stat.size, " bytes, the file has ", archive.file_bytes_,
+                             ", entries before it take ", total));
     }
     total += stat.size;
     if (!all.emplace(name, static_cast<uint64_t>(i)).second) {
@@ -109,9 +113,11 @@ Result<Archive> Archive::open(const std::string& path) {
     }
   }
   if (archive.root_.empty()) {
-    const bool script = std::any_of(all.begin(), all.end(), [](const auto& e) { return e.first.ends_with("/constants.pkl"); });
-    return corrupt(path, "Z-7", script ? "a TorchScript file; pinnace.load reads it in Python, with torch installed"
-                                       : "no entry ends in /archive_format: not an archive of torch.export.save");
+    const bool script =
+        std::any_of(all.begin(), all.end(), [](const auto& e) { return e.first.ends_with("/constants.pkl"); });
+    return corrupt(path, "Z-7",
+                   script ? "a TorchScript file; pinnace.load reads it in Python, with torch installed"
+                          : "no entry ends in /archive_format: not an archive of torch.export.save");
   }
   for (const auto& [name, index] : all) {
     if (name.starts_with(archive.root_)) archive.entries_.emplace(name.substr(archive.root_.size()), index);

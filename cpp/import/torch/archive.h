@@ -13,9 +13,9 @@ namespace pinnace::torch_import {
 
 class Archive {
  public:
-  /// Opens and checks: every name is relative, without "..", and appears once; every entry is stored and its size fits the
-  /// file, also all together; there is one entry that ends in /archive_format and says "pt2".
-  /// kFile: cannot be read. kCorruptFile: the rule (Z-n) that is broken.
+  /// Opens and checks: every name is relative, without "..", and appears once; every entry is stored and its size fits
+  /// the file, also all together; there is one entry that ends in /archive_format and says "pt2". kFile: cannot be
+  /// read. kCorruptFile: the rule (Z-n) that is broken.
   static Result<Archive> open(const std::string& path);
   Archive(Archive&&) noexcept;
   Archive& operator=(Archive&&) noexcept;
@@ -24,8 +24,8 @@ class Archive {
   /// Names below the root folder, with their index in the directory.
   const std::map<std::string, uint64_t, std::less<>>& entries() const { return entries_; }
   bool has(std::string_view name) const { return entries_.contains(name); }
-  /// The bytes of an entry (name below the root), its checksum verified, followed by `padding` zero bytes, which count in
-  /// Buffer::size().
+  /// The bytes of an entry (name below the root), its checksum verified, followed by `padding` zero bytes, which count
+  /// in Buffer::size().
   Result<Buffer> read(std::string_view name, size_t padding = 0) const;
   uint64_t file_bytes() const { return file_bytes_; }
 

@@ -16,7 +16,8 @@ void map_attention(Call& c) {
   if (!c.ok()) return;
   if (!scale.known) return c.fail("a scale that is not known at export");
   const int rank = c.rank(q);
-  if (rank < 2 || c.rank(k) != rank || c.rank(v) != rank) return c.fail("attention of these ranks", str_cat(rank, ", ", c.rank(k), ", ", c.rank(v)));
+  if (rank < 2 || c.rank(k) != rank || c.rank(v) != rank)
+    return c.fail("attention of these ranks", str_cat(rank, ", ", c.rank(k), ", ", c.rank(v)));
   if (mask != kNoValue && c.dtype_of(mask) != DType::kBool) mask = c.cast(mask, c.dtype_of(q));
   if (rank > 4) {
     // Explicitly: softmax(q k' * scale + mask) v, with the scale split between q and k as torch does.
@@ -27,17 +28,21 @@ void map_attention(Call& c) {
     const ValueId factor = c.constant(by, dtype);
     ValueId scores = c.add("mat_mul", {c.add("mul", {q, factor}), c.add("mul", {c.swap(k, -2, -1), factor})});
     if (mask != kNoValue) {
-      if (c.dtype_of(mask) == DType::kBool) mask = c.add("where", {mask, c.constant(0, dtype), c.constant(-INFINITY, dtype)});
+      if (c.dtype_of(mask) == DType::kBool)
+        mask = c.add("where", {mask, c.constant(0, dtype), c.constant(-INFINITY, dtype)});
       scores = c.add("add", {scores, mask});
     }
     return c.outputs({c.add("mat_mul", {c.add("softmax", {scores}, {{"axis", -1}}), v}), kNoValue});
   }
-  const std::vector<int64_t> missing = rank == 4 ? std::vector<int64_t>{} : rank == 3 ? std::vector<int64_t>{1} : std::vector<int64_t>{0, 1};
+  const std::vector<int64_t> missing = rank == 4   ? std::vector<int64_t>{}
+                                       : rank == 3 ? std::vector<int64_t>{1}
+                                                   : std::vector<int64_t>{0, 1};
   q = c.unsqueeze(q, missing);
   k = c.unsqueeze(k, missing);
   v = c.unsqueeze(v, missing);
   if (mask != kNoValue && c.rank(mask) == 3) mask = c.unsqueeze(mask, {rank == 3 ? 1 : 0});
-  if (mask != kNoValue && c.rank(mask) < 2) mask = c.unsqueeze(mask, c.rank(mask) == 1 ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1});
+  if (mask != kNoValue && c.rank(mask) < 2)
+    mask = c.unsqueeze(mask, c.rank(mask) == 1 ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1});
   std::vector<std::pair<std::string, Attr>> attrs = {{"is_causal", int64_t{causal}}};
   if (c.given("scale")) attrs.emplace_back("scale", scale.number());
   const ValueId y = c.add_node("attention", {q, k, v, mask}, 1, std::move(attrs))[0];
@@ -54,6 +59,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> attention_mappings() { return kMappings; }
+std::span<const Mapping> attention_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

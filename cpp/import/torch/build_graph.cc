@@ -1,5 +1,5 @@
-// Builder: one graph from its inputs to its outputs. Inputs and weights are bound to names, nodes are mapped in order, what
-// is written in place is written back, buffers that change become states.
+// Builder: one graph from its inputs to its outputs. Inputs and weights are bound to names, nodes are mapped in order,
+// what is written in place is written back, buffers that change become states.
 #include <algorithm>
 
 #include "import/torch/mapping.h"
@@ -169,11 +169,13 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
           append_text(text, d ? "," : "");
           append_text(text, size.expression.empty() ? str_cat(size.value) : str_cat("?"));
         }
-        return call.fail("the mapping gives another type than the archive states", str_cat(to_string(found, session.symbols), ", stated ", text, "]"));
+        return call.fail("the mapping gives another type than the archive states",
+                         str_cat(to_string(found, session.symbols), ", stated ", text, "]"));
       }
     }
     rename(h.value, call.first_value(), scope, outs[i]->text, node.name);
-    if (!scope.tensors.emplace(outs[i]->text, add_handle(std::move(h))).second) return call.fail("two outputs have the same name", outs[i]->text);
+    if (!scope.tensors.emplace(outs[i]->text, add_handle(std::move(h))).second)
+      return call.fail("two outputs have the same name", outs[i]->text);
   }
 }
 
@@ -241,7 +243,8 @@ std::set<std::string> Builder::written_buffers() const {
   std::set<std::string> written;
   find_written(program.graph, std::move(roots), written);
   for (const OutputSpec& out : program.outputs) {
-    const bool mutation = out.kind == OutputSpec::Kind::kBufferMutation || out.kind == OutputSpec::Kind::kParameterMutation;
+    const bool mutation =
+        out.kind == OutputSpec::Kind::kBufferMutation || out.kind == OutputSpec::Kind::kParameterMutation;
     for (const InputSpec& spec : program.inputs) {
       if (mutation && spec.kind != InputSpec::Kind::kUser && spec.target == out.target) written.insert(spec.argument);
     }
@@ -269,17 +272,22 @@ Status Builder::bind_inputs(Scope& scope) {
       const ValueId id = graph.add_input(spec.argument, {DType::kI64, {}, nullptr});
       used_names_.insert(spec.argument);
       inference = begin_inference(graph);
-      PINNACE_ASSIGN(const ValueId shape, constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, spec.argument + ".shape"));
-      PINNACE_ASSIGN(const std::vector<ValueId> one, emit("reshape", {id, shape}, 1, {}, spec.argument + ".reshape", {}));
+      PINNACE_ASSIGN(const ValueId shape,
+                     constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, spec.argument + ".shape"));
+      PINNACE_ASSIGN(const std::vector<ValueId> one,
+                     emit("reshape", {id, shape}, 1, {}, spec.argument + ".reshape", {}));
       scope.scalars.emplace(spec.argument, Scalar::of_value(Scalar::Kind::kInt, one[0]));
       continue;
     }
     const auto stated = program.graph.tensors.find(spec.argument);
-    if (stated == program.graph.tensors.end()) return Status(Code::kCorruptFile, str_cat("tensor_values has no '", spec.argument, "'"));
+    if (stated == program.graph.tensors.end())
+      return Status(Code::kCorruptFile, str_cat("tensor_values has no '", spec.argument, "'"));
     if (spec.kind == InputSpec::Kind::kUser) {
       const auto dtype = stated->second.dtype();
       if (!dtype) {
-        return Status(Code::kConversion, str_cat("input '", spec.argument, "' is ", scalar_type_name(stated->second.scalar_type), ", which is not supported"));
+        return Status(Code::kConversion,
+                      str_cat("input '", spec.argument, "' is ", scalar_type_name(stated->second.scalar_type),
+                              ", which is not supported"));
       }
       TensorType type{*dtype, {}, nullptr};
       for (const SizeDef& size : stated->second.sizes) {
@@ -301,12 +309,16 @@ Status Builder::bind_inputs(Scope& scope) {
       states_.emplace_back(index, spec.argument);
       for (const InputSpec& other : program.inputs) {
         const auto path = [&](const InputSpec& s) {
-          const Payloads& from = s.kind == InputSpec::Kind::kParameter || (s.kind == InputSpec::Kind::kBuffer && s.persistent) ? session.weights : session.constants;
+          const Payloads& from =
+              s.kind == InputSpec::Kind::kParameter || (s.kind == InputSpec::Kind::kBuffer && s.persistent)
+                  ? session.weights
+                  : session.constants;
           const auto at = from.find(s.target);
           return s.kind == InputSpec::Kind::kUser || at == from.end() ? std::string() : at->second.path_name;
         };
         if (&other != &spec && !path(spec).empty() && path(other) == path(spec)) {
-          return Status(Code::kConversion, str_cat("buffer '", spec.target, "' is written to and shares memory with '", other.target, "'"));
+          return Status(Code::kConversion, str_cat("buffer '", spec.target, "' is written to and shares memory with '",
+                                                   other.target, "'"));
         }
       }
     }
@@ -315,11 +327,13 @@ Status Builder::bind_inputs(Scope& scope) {
   for (const auto& [index, name] : states_) PINNACE_TRY(read(index).status());
   for (const Symbol& wanted : session.options.symbols) {
     const bool ranged = program.ranges.contains(wanted.name);
-    const bool known = std::any_of(session.symbols.begin(), session.symbols.end(), [&](const Symbol& s) { return s.name == wanted.name; });
+    const bool known = std::any_of(session.symbols.begin(), session.symbols.end(),
+                                   [&](const Symbol& s) { return s.name == wanted.name; });
     if (ranged || known) continue;
     std::string names;
     for (const Symbol& s : session.symbols) names += str_cat(names.empty() ? "" : ", ", s.name);
-    return invalid("no dimension of the model is called '", wanted.name, "'; open ones: ", names.empty() ? "none" : names);
+    return invalid("no dimension of the model is called '", wanted.name,
+                   "'; open ones: ", names.empty() ? "none" : names);
   }
   return {};
 }
@@ -327,7 +341,9 @@ Status Builder::bind_inputs(Scope& scope) {
 Status Builder::bind_outputs(Scope& scope) {
   const ProgramDef& program = session.program;
   const std::vector<std::string> keys = output_keys(program.out_spec);
-  const auto user_outputs = static_cast<size_t>(std::count_if(program.outputs.begin(), program.outputs.end(), [](const OutputSpec& o) { return o.kind == OutputSpec::Kind::kUser; }));
+  const auto user_outputs =
+      static_cast<size_t>(std::count_if(program.outputs.begin(), program.outputs.end(),
+                                        [](const OutputSpec& o) { return o.kind == OutputSpec::Kind::kUser; }));
   std::map<std::string, ValueId> new_states;  // by buffer, where the signature says it
   size_t place = 0;
   const auto tensor = [&](const std::string& name) -> Result<ValueId> {
@@ -338,14 +354,18 @@ Status Builder::bind_outputs(Scope& scope) {
   std::set<std::string> names;
   for (const OutputSpec& out : program.outputs) {
     switch (out.kind) {
-      case OutputSpec::Kind::kRefused: return Status(Code::kConversion, str_cat("an output is a ", out.target, ", which is for training"));
-      case OutputSpec::Kind::kInputMutation: return Status(Code::kConversion, str_cat("the model mutates an input: '", out.target, "'; copy it first (x = x.clone())"));
+      case OutputSpec::Kind::kRefused:
+        return Status(Code::kConversion, str_cat("an output is a ", out.target, ", which is for training"));
+      case OutputSpec::Kind::kInputMutation:
+        return Status(Code::kConversion,
+                      str_cat("the model mutates an input: '", out.target, "'; copy it first (x = x.clone())"));
       case OutputSpec::Kind::kBufferMutation:
       case OutputSpec::Kind::kParameterMutation: {
         PINNACE_ASSIGN(new_states[out.target], tensor(out.argument.text));
         continue;
       }
-      case OutputSpec::Kind::kUser: break;
+      case OutputSpec::Kind::kUser:
+        break;
     }
     const size_t i = place++;
     std::string name = keys.size() == user_outputs ? keys[i] : out.argument.text;
@@ -356,7 +376,8 @@ Status Builder::bind_outputs(Scope& scope) {
       Scalar s = Scalar::of_int(out.argument.integer);
       if (out.argument.kind == ArgumentKind::kSymInt) {
         const auto at = scope.scalars.find(out.argument.text);
-        if (at == scope.scalars.end()) return Status(Code::kCorruptFile, str_cat("output '", out.argument.text, "' is made by no node"));
+        if (at == scope.scalars.end())
+          return Status(Code::kCorruptFile, str_cat("output '", out.argument.text, "' is made by no node"));
         s = at->second;
       }
       if (name.empty()) name = str_cat("output_", i);
@@ -371,7 +392,8 @@ Status Builder::bind_outputs(Scope& scope) {
       session.note(str_cat("output ", i, " is not a tensor and is left out"));
       continue;
     }
-    for (int n = 1; !names.insert(name).second; ++n) name = str_cat(keys.size() == user_outputs ? keys[i] : out.argument.text, "_", n);
+    for (int n = 1; !names.insert(name).second; ++n)
+      name = str_cat(keys.size() == user_outputs ? keys[i] : out.argument.text, "_", n);
     graph.add_output(name, id);
   }
   for (const auto& [index, argument] : states_) {
@@ -386,7 +408,8 @@ Status Builder::bind_outputs(Scope& scope) {
         PINNACE_ASSIGN(state.output, read(index));
       }
       if (type(state.output) != type(state.input)) {
-        return Status(Code::kConversion, str_cat("buffer '", state.name, "' is ", to_string(type(state.input)), " and becomes ", to_string(type(state.output), session.symbols)));
+        return Status(Code::kConversion, str_cat("buffer '", state.name, "' is ", to_string(type(state.input)),
+                                                 " and becomes ", to_string(type(state.output), session.symbols)));
       }
     }
   }
@@ -399,7 +422,8 @@ Status Builder::finish() {
   for (const State& state : graph.states) needed[static_cast<size_t>(state.output)] = true;
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = *graph.nodes[i];
-    dead[i] = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
+    dead[i] = std::none_of(node.outputs.begin(), node.outputs.end(),
+                           [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
     if (dead[i]) continue;
     for (ValueId id : node.inputs) {
       if (id != kNoValue) needed[static_cast<size_t>(id)] = true;
@@ -425,7 +449,8 @@ Status Builder::build_program() {
 
 Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std::vector<TensorType>& leading,
                                                  const std::vector<TensorType>& types) {
-  if (types.size() != def.inputs.size()) return invalid("a nested graph has ", def.inputs.size(), " inputs and is given ", types.size());
+  if (types.size() != def.inputs.size())
+    return invalid("a nested graph has ", def.inputs.size(), " inputs and is given ", types.size());
   Scope& scope = scopes_.emplace_back();
   scope.def = &def;
   for (const TensorType& type : leading) graph.add_input("leading", type);
@@ -442,7 +467,10 @@ Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std:
       h.origin_name = input.text;
       scope.tensors.emplace(input.text, add_handle(h));
     } else if (is_scalar(input.kind)) {
-      scope.scalars.emplace(input.text, Scalar::of_value(input.kind == ArgumentKind::kSymInt ? Scalar::Kind::kInt : input.kind == ArgumentKind::kSymFloat ? Scalar::Kind::kFloat : Scalar::Kind::kBool, ids[i]));
+      scope.scalars.emplace(input.text, Scalar::of_value(input.kind == ArgumentKind::kSymInt     ? Scalar::Kind::kInt
+                                                         : input.kind == ArgumentKind::kSymFloat ? Scalar::Kind::kFloat
+                                                                                                 : Scalar::Kind::kBool,
+                                                         ids[i]));
     } else {
       return invalid("an input of a nested graph is neither a tensor nor a number");
     }

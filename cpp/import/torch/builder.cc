@@ -13,13 +13,20 @@ bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
     if (def.name != name) continue;
     if (def.required) return false;
     switch (attr_kind(value)) {
-      case AttrKind::kInt: return def.kind == AttrKind::kInt && std::get<int64_t>(value) == def.int_default;
-      case AttrKind::kFloat: return def.kind == AttrKind::kFloat && std::get<double>(value) == def.float_default;
-      case AttrKind::kString: return def.kind == AttrKind::kString && std::get<std::string>(value) == def.string_default;
-      case AttrKind::kInts: return std::get<std::vector<int64_t>>(value).empty();
-      case AttrKind::kFloats: return std::get<std::vector<double>>(value).empty();
-      case AttrKind::kStrings: return std::get<std::vector<std::string>>(value).empty();
-      case AttrKind::kGraph: return false;
+      case AttrKind::kInt:
+        return def.kind == AttrKind::kInt && std::get<int64_t>(value) == def.int_default;
+      case AttrKind::kFloat:
+        return def.kind == AttrKind::kFloat && std::get<double>(value) == def.float_default;
+      case AttrKind::kString:
+        return def.kind == AttrKind::kString && std::get<std::string>(value) == def.string_default;
+      case AttrKind::kInts:
+        return std::get<std::vector<int64_t>>(value).empty();
+      case AttrKind::kFloats:
+        return std::get<std::vector<double>>(value).empty();
+      case AttrKind::kStrings:
+        return std::get<std::vector<std::string>>(value).empty();
+      case AttrKind::kGraph:
+        return false;
     }
   }
   return false;
@@ -107,7 +114,8 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
   return made;
 }
 
-Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* data, size_t bytes, const std::string& name) {
+Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* data, size_t bytes,
+                                  const std::string& name) {
   std::string key = str_cat(static_cast<int>(dtype), ":");
   for (const Dim& d : shape) append_text(key, str_cat(d.size, ","));
   key.append(static_cast<const char*>(data), bytes);
@@ -124,13 +132,15 @@ Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* d
   return id;
 }
 
-void Builder::rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name, const std::string& node_name) {
+void Builder::rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
+                     const std::string& node_name) {
   if (id == kNoValue || static_cast<size_t>(id) < first_value || graph.value(id).constant) return;
   if (used_names_.insert(scope.prefix + name).second) graph.value(id).name = scope.prefix + name;
   if (graph.nodes.empty()) return;
   Node& last = *graph.nodes.back();
   const bool makes = std::find(last.outputs.begin(), last.outputs.end(), id) != last.outputs.end();
-  if (makes && used_names_.insert(str_cat("node ", scope.prefix, node_name)).second) last.name = scope.prefix + node_name;
+  if (makes && used_names_.insert(str_cat("node ", scope.prefix, node_name)).second)
+    last.name = scope.prefix + node_name;
 }
 
 // ------------------------------------------------------------------------------------------------- shared memory
@@ -144,11 +154,13 @@ int Builder::add_handle(Handle handle) {
 
 Result<ValueId> Builder::load(Handle& h) {
   const InputSpec& spec = session.program.inputs[static_cast<size_t>(h.input)];
-  const bool weight = spec.kind == InputSpec::Kind::kParameter || (spec.kind == InputSpec::Kind::kBuffer && spec.persistent);
+  const bool weight =
+      spec.kind == InputSpec::Kind::kParameter || (spec.kind == InputSpec::Kind::kBuffer && spec.persistent);
   const Payloads& payloads = weight ? session.weights : session.constants;
   const auto at = payloads.find(spec.target);
   if (at == payloads.end()) {
-    return Status(Code::kCorruptFile, str_cat("'", spec.target, "' is not among the archive's ", weight ? "weights" : "constants"));
+    return Status(Code::kCorruptFile,
+                  str_cat("'", spec.target, "' is not among the archive's ", weight ? "weights" : "constants"));
   }
   TensorType type;
   PINNACE_ASSIGN(ConstantPtr bytes, load_payload(session, spec.target, at->second, type));
@@ -157,7 +169,8 @@ Result<ValueId> Builder::load(Handle& h) {
     bool same = stated->second.dtype() == type.dtype && stated->second.sizes.size() == type.shape.size();
     for (size_t i = 0; same && i < type.shape.size(); ++i) same = session.dim(stated->second.sizes[i]) == type.shape[i];
     if (!same) {
-      return Status(Code::kCorruptFile, str_cat("'", spec.target, "' is ", to_string(type), ", which is not what the graph says of ", spec.argument));
+      return Status(Code::kCorruptFile, str_cat("'", spec.target, "' is ", to_string(type),
+                                                ", which is not what the graph says of ", spec.argument));
     }
   }
   if (h.origin == Handle::Origin::kState) {
@@ -172,7 +185,14 @@ Result<ValueId> Builder::read(int index) {
   Handle& h = handle(index);
   if (h.missing) return unsupported("made by a node that is not supported");
   if (h.value == kNoValue && h.input >= 0) {
-    PINNACE_ASSIGN(h.value, load(h));
+    auto loaded = load(h);
+    if (!loaded) {
+      const Code code = loaded.status().code();
+      if ((code == Code::kCorruptFile || code == Code::kOutOfMemory) && session.fatal.ok())
+        session.fatal = loaded.status();
+      return loaded.status();
+    }
+    h.value = *loaded;
     inference.types.resize(graph.values.size());
     inference.data.resize(graph.values.size());
     inference.known.resize(graph.values.size());
@@ -180,7 +200,10 @@ Result<ValueId> Builder::read(int index) {
     inference.data[static_cast<size_t>(h.value)] = graph.value(h.value).constant;
   }
   const Handle& root = handle(h.root);
-  if (root.unclear) return invalid("read after a write that may or may not have changed it: torch decides at run time whether the two share memory");
+  if (root.unclear)
+    return invalid(
+        "read after a write that may or may not have changed it: torch decides at run time whether the two share "
+        "memory");
   if (h.parent < 0 || h.root == index || h.seen == root.version) {
     if (h.value == kNoValue) return invalid("this output of the operator is not available");
     return h.value;
@@ -220,7 +243,8 @@ Status Builder::write(int index, ValueId value, const NodeDef& node) {
   const int root_index = handle(index).root;
   Handle& root = handle(root_index);
   if (chain.back() != root_index) return invalid("views are nested more than 64 deep");
-  if (root.origin == Handle::Origin::kUserInput) return invalid("mutates an input: '", root.origin_name, "'; copy it first (x = x.clone())");
+  if (root.origin == Handle::Origin::kUserInput)
+    return invalid("mutates an input: '", root.origin_name, "'; copy it first (x = x.clone())");
   if (root.origin == Handle::Origin::kConstant) return invalid("mutates a constant: '", root.origin_name, "'");
   if (root.sharing == Sharing::kUncertain) {
     Handle& other = handle(handle(root.parent).root);

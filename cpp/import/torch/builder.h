@@ -1,6 +1,6 @@
-// Builder: turns one graph of an exported program into one of ours, node after node. It knows names, symbols, weights, and
-// which tensors share memory (so that in-place operators keep their meaning); what an operator means is in the files that
-// mapping.h lists.
+// Builder: turns one graph of an exported program into one of ours, node after node. It knows names, symbols, weights,
+// and which tensors share memory (so that in-place operators keep their meaning); what an operator means is in the
+// files that mapping.h lists.
 #pragma once
 
 #include <deque>
@@ -40,11 +40,12 @@ struct Session {
   const Archive& archive;
   std::string model;  ///< its name in the archive
   Payloads weights, constants;
-  std::map<std::string, ConstantPtr, std::less<>> storages;  ///< by path in the archive
+  std::map<std::string, ConstantPtr, std::less<>> storages;    ///< by path in the archive
   std::map<std::string, Expression, std::less<>> expressions;  ///< parsed, by text
   std::vector<Symbol> symbols;
   std::vector<NodeProblem> problems;
   std::vector<std::string> notes;
+  Status fatal;  ///< the archive is damaged, or memory ran out: nothing else matters then
   int node_count = 0;
   uint64_t copied_bytes = 0;  ///< of weights that could not be used in place
 
@@ -132,7 +133,8 @@ class Builder {
   /// A constant that may be shared: equal contents give the same value.
   Result<ValueId> constant(DType dtype, const Shape& shape, const void* data, size_t bytes, const std::string& name);
   /// Gives `id`, made since value `first`, the source's name.
-  void rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name, const std::string& node_name);
+  void rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
+              const std::string& node_name);
 
  private:
   friend class Call;
@@ -154,6 +156,7 @@ class Builder {
 };
 
 /// The tensor that a payload describes, contiguous; storages are shared where their bytes can be used in place.
-Result<ConstantPtr> load_payload(Session& session, const std::string& name, const PayloadDef& payload, TensorType& type);
+Result<ConstantPtr> load_payload(Session& session, const std::string& name, const PayloadDef& payload,
+                                 TensorType& type);
 
 }  // namespace pinnace::torch_import

@@ -27,19 +27,43 @@ template <class N>
 Element element_of(N value, DType dtype) {
   Element e;
   switch (dtype) {
-    case DType::kF32: e.set(static_cast<float>(value)); break;
-    case DType::kF64: e.set(static_cast<double>(value)); break;
-    case DType::kF16: e.set(Half(static_cast<float>(value))); break;
-    case DType::kBF16: e.set(BFloat16(static_cast<float>(value))); break;
-    case DType::kI8: e.set(static_cast<int8_t>(static_cast<int64_t>(value))); break;
-    case DType::kU8: e.set(static_cast<uint8_t>(static_cast<int64_t>(value))); break;
-    case DType::kI16: e.set(static_cast<int16_t>(static_cast<int64_t>(value))); break;
-    case DType::kU16: e.set(static_cast<uint16_t>(static_cast<int64_t>(value))); break;
-    case DType::kI32: e.set(static_cast<int32_t>(static_cast<int64_t>(value))); break;
-    case DType::kU32: e.set(static_cast<uint32_t>(static_cast<int64_t>(value))); break;
+    case DType::kF32:
+      e.set(static_cast<float>(value));
+      break;
+    case DType::kF64:
+      e.set(static_cast<double>(value));
+      break;
+    case DType::kF16:
+      e.set(Half(static_cast<float>(value)));
+      break;
+    case DType::kBF16:
+      e.set(BFloat16(static_cast<float>(value)));
+      break;
+    case DType::kI8:
+      e.set(static_cast<int8_t>(static_cast<int64_t>(value)));
+      break;
+    case DType::kU8:
+      e.set(static_cast<uint8_t>(static_cast<int64_t>(value)));
+      break;
+    case DType::kI16:
+      e.set(static_cast<int16_t>(static_cast<int64_t>(value)));
+      break;
+    case DType::kU16:
+      e.set(static_cast<uint16_t>(static_cast<int64_t>(value)));
+      break;
+    case DType::kI32:
+      e.set(static_cast<int32_t>(static_cast<int64_t>(value)));
+      break;
+    case DType::kU32:
+      e.set(static_cast<uint32_t>(static_cast<int64_t>(value)));
+      break;
     case DType::kI64:
-    case DType::kU64: e.set(static_cast<int64_t>(value)); break;
-    default: e.set(static_cast<uint8_t>(value != 0)); break;
+    case DType::kU64:
+      e.set(static_cast<int64_t>(value));
+      break;
+    default:
+      e.set(static_cast<uint8_t>(value != 0));
+      break;
   }
   return e;
 }
@@ -56,7 +80,9 @@ DType promote_pair(DType a, DType b) {
     if (a == DType::kF64 || b == DType::kF64) return DType::kF64;
     return DType::kF32;  // f16 with bf16, or either with f32
   }
-  const auto is_signed = [](DType d) { return d == DType::kI8 || d == DType::kI16 || d == DType::kI32 || d == DType::kI64; };
+  const auto is_signed = [](DType d) {
+    return d == DType::kI8 || d == DType::kI16 || d == DType::kI32 || d == DType::kI64;
+  };
   if (is_signed(a) == is_signed(b)) return dtype_bits(a) > dtype_bits(b) ? a : b;
   const DType s = is_signed(a) ? a : b, u = is_signed(a) ? b : a;
   if (dtype_bits(s) > dtype_bits(u)) return s;
@@ -67,7 +93,9 @@ DType promote_pair(DType a, DType b) {
 
 // ------------------------------------------------------------------------------------------------------------ types
 
-const TensorType& Call::type(ValueId id) const { return id == kNoValue ? kNothing : builder_.type(id); }
+const TensorType& Call::type(ValueId id) const {
+  return id == kNoValue ? kNothing : builder_.type(id);
+}
 
 Dim Call::dim(ValueId id, int64_t axis) const {
   const Shape& shape = type(id).shape;
@@ -121,7 +149,7 @@ DType Call::promote(std::span<const Operand> operands) {
     if (o.is_tensor()) {
       join(rank(o.tensor) > 0 ? with_dims : without, dtype_of(o.tensor));
     } else {
-      join(numbers, o.scalar.kind == Scalar::Kind::kFloat ? DType::kF32
+      join(numbers, o.scalar.kind == Scalar::Kind::kFloat  ? DType::kF32
                     : o.scalar.kind == Scalar::Kind::kBool ? DType::kBool
                                                            : DType::kI64);
     }
@@ -140,7 +168,8 @@ std::vector<ValueId> Call::add_node(std::string_view op, std::vector<ValueId> in
   std::vector<ValueId> nothing(static_cast<size_t>(outputs), kNoValue);
   if (!ok()) return nothing;
   while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
-  auto made = builder_.emit(op, std::move(inputs), outputs, std::move(attrs), str_cat(scope_.prefix, node_.name, ".", op), node_.source);
+  auto made = builder_.emit(op, std::move(inputs), outputs, std::move(attrs),
+                            str_cat(scope_.prefix, node_.name, ".", op), node_.source);
   if (!made) {
     fail(made.status());
     return nothing;
@@ -184,7 +213,8 @@ ValueId Call::constant_ints(const std::vector<int64_t>& values) {
 
 ValueId Call::constant_floats(const std::vector<float>& values, Shape shape) {
   if (!ok()) return kNoValue;
-  auto id = builder_.constant(DType::kF32, shape, values.data(), values.size() * sizeof(float), str_cat(node_.name, ".numbers"));
+  auto id = builder_.constant(DType::kF32, shape, values.data(), values.size() * sizeof(float),
+                              str_cat(node_.name, ".numbers"));
   if (!id) fail(id.status());
   return id ? *id : kNoValue;
 }
@@ -199,7 +229,9 @@ ValueId Call::as_tensor(const Operand& operand, DType dtype) {
   const Scalar& s = operand.scalar;
   if (!s.known) return cast(reshape(s.value, std::vector<int64_t>{}), dtype);
   if (s.kind == Scalar::Kind::kFloat) {
-    if (category(dtype) != 2 && dtype != DType::kBool) return constant_int(static_cast<int64_t>(std::clamp(std::isnan(s.real) ? 0.0 : std::trunc(s.real), -9.2e18, 9.2e18)), dtype);
+    if (category(dtype) != 2 && dtype != DType::kBool)
+      return constant_int(
+          static_cast<int64_t>(std::clamp(std::isnan(s.real) ? 0.0 : std::trunc(s.real), -9.2e18, 9.2e18)), dtype);
     return constant(s.real, dtype);
   }
   return constant_int(s.integer, dtype);
@@ -267,14 +299,15 @@ ValueId Call::reshape(ValueId id, const std::vector<Scalar>& sizes) {
     std::vector<Scalar> exact = sizes;
     for (size_t i = 0; i < exact.size(); ++i) {
       if (!exact[i].is(-1)) continue;
-      if (!m || m->sizes.size() != exact.size() || !m->sizes[i].expression.empty()) return failed("-1 beside a size of 0", "", kNoValue);
+      if (!m || m->sizes.size() != exact.size() || !m->sizes[i].expression.empty())
+        return failed("-1 beside a size of 0", "", kNoValue);
       exact[i] = Scalar::of_int(m->sizes[i].value);
     }
     return add("reshape", {id, size_values(exact)}, {{"allowzero", 1}});
   }
   if (!open) return add("reshape", {id, size_values(sizes)}, {{"allowzero", zero ? 1 : 0}});
-  // A symbolic size that stays in its place is 0, one unknown size is -1: the shape is then a constant. Other symbols are
-  // computed, so that the result's type keeps them.
+  // A symbolic size that stays in its place is 0, one unknown size is -1: the shape is then a constant. Other symbols
+  // are computed, so that the result's type keeps them.
   std::vector<Scalar> form = sizes;
   std::vector<size_t> unknown;
   bool others_may_be_zero = false;  // -1 cannot be found beside a size of 0
@@ -311,7 +344,8 @@ ValueId Call::swap(ValueId id, int64_t a, int64_t b) {
   const int64_t count = rank(id);
   if (a < 0) a += count;
   if (b < 0) b += count;
-  if (a < 0 || b < 0 || a >= count || b >= count) return failed("an axis is outside the rank", str_cat(count), kNoValue);
+  if (a < 0 || b < 0 || a >= count || b >= count)
+    return failed("an axis is outside the rank", str_cat(count), kNoValue);
   std::vector<int64_t> order;
   for (int64_t i = 0; i < count; ++i) order.push_back(i == a ? b : i == b ? a : i);
   return transpose(id, order);
@@ -322,7 +356,8 @@ ValueId Call::slice(ValueId id, int64_t axis, const Scalar& start, const Scalar&
   const bool from_start = start.known && (start.integer == 0 || (d.known() && start.integer <= -d.size));
   const bool to_end = end.known && (end.integer == INT64_MAX || (d.known() && end.integer >= d.size));
   if (from_start && to_end && step == 1) return id;
-  return add("slice", {id, size_value(start), size_value(end), constant_ints({axis}), step == 1 ? kNoValue : constant_ints({step})});
+  return add("slice", {id, size_value(start), size_value(end), constant_ints({axis}),
+                       step == 1 ? kNoValue : constant_ints({step})});
 }
 
 ValueId Call::concat(std::vector<ValueId> parts, int64_t axis) {
@@ -371,7 +406,8 @@ void Call::output_scalar(Scalar scalar) {
       scalar = Scalar::of_int(n);
     } else if (data && scalar.kind == Scalar::Kind::kBool && data->bytes() == 1) {
       scalar = Scalar::of_bool(*data->data() != std::byte{0});
-    } else if (data && scalar.kind == Scalar::Kind::kFloat && data->bytes() == 8 && dtype_of(scalar.value) == DType::kF64) {
+    } else if (data && scalar.kind == Scalar::Kind::kFloat && data->bytes() == 8 &&
+               dtype_of(scalar.value) == DType::kF64) {
       double d;
       std::memcpy(&d, data->data(), sizeof d);
       scalar = Scalar::of_float(d);

@@ -7,9 +7,11 @@ namespace pinnace::torch_import {
 namespace {
 
 const char* kind_name(ArgumentKind kind) {
-  constexpr const char* kNames[] = {"None",   "a tensor", "tensors", "an int",   "a symbolic int", "ints",   "a float",
-                                    "a symbolic float", "floats", "a bool", "a symbolic bool", "bools", "a string", "strings",
-                                    "a dtype", "a layout", "a memory format", "a device", "a graph", "something else"};
+  constexpr const char* kNames[] = {
+      "None",     "a tensor",         "tensors", "an int",   "a symbolic int",  "ints",
+      "a float",  "a symbolic float", "floats",  "a bool",   "a symbolic bool", "bools",
+      "a string", "strings",          "a dtype", "a layout", "a memory format", "a device",
+      "a graph",  "something else"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -27,8 +29,8 @@ void Call::check_all_used() {
     const NamedArgument& named = node_.inputs[i];
     if (used_[i] || named.value.kind == ArgumentKind::kNone) continue;
     // Where a tensor lies and how it is strided has no meaning here.
-    if (named.name == "device" || named.name == "layout" || named.name == "memory_format" || named.name == "pin_memory" ||
-        named.name == "non_blocking" || named.name == "copy") {
+    if (named.name == "device" || named.name == "layout" || named.name == "memory_format" ||
+        named.name == "pin_memory" || named.name == "non_blocking" || named.name == "copy") {
       continue;
     }
     return fail(str_cat("argument ", named.name, " is not supported"), kind_name(named.value.kind));
@@ -51,7 +53,9 @@ const Argument* Call::positional(size_t i) {
   return &node_.inputs[i].value;
 }
 
-bool Call::given(std::string_view name) { return argument(name) != nullptr; }
+bool Call::given(std::string_view name) {
+  return argument(name) != nullptr;
+}
 
 void Call::ignore(std::initializer_list<std::string_view> names) {
   for (std::string_view name : names) argument(name);
@@ -82,7 +86,8 @@ ValueId Call::read_tensor(const Argument& a) {
 ValueId Call::optional_tensor(std::string_view name) {
   const Argument* a = argument(name);
   if (!a) return kNoValue;
-  if (a->kind != ArgumentKind::kTensor) return failed(str_cat("argument ", name, " must be a tensor"), kind_name(a->kind), kNoValue);
+  if (a->kind != ArgumentKind::kTensor)
+    return failed(str_cat("argument ", name, " must be a tensor"), kind_name(a->kind), kNoValue);
   return read_tensor(*a);
 }
 
@@ -95,7 +100,8 @@ std::vector<ValueId> Call::tensors(std::string_view name) {
   std::vector<ValueId> ids;
   const Argument* a = argument(name);
   if (!a) return ids;
-  if (a->kind != ArgumentKind::kTensors && !((a->kind == ArgumentKind::kInts || a->kind == ArgumentKind::kFloats) && a->items.empty())) {
+  if (a->kind != ArgumentKind::kTensors &&
+      !((a->kind == ArgumentKind::kInts || a->kind == ArgumentKind::kFloats) && a->items.empty())) {
     fail(str_cat("argument ", name, " must be tensors"), kind_name(a->kind));
     return ids;
   }
@@ -105,9 +111,12 @@ std::vector<ValueId> Call::tensors(std::string_view name) {
 
 Scalar Call::scalar_of(const Argument& a) {
   switch (a.kind) {
-    case ArgumentKind::kInt: return Scalar::of_int(a.integer);
-    case ArgumentKind::kBool: return Scalar::of_bool(a.integer != 0);
-    case ArgumentKind::kFloat: return Scalar::of_float(a.real);
+    case ArgumentKind::kInt:
+      return Scalar::of_int(a.integer);
+    case ArgumentKind::kBool:
+      return Scalar::of_bool(a.integer != 0);
+    case ArgumentKind::kFloat:
+      return Scalar::of_float(a.real);
     case ArgumentKind::kSymInt:
     case ArgumentKind::kSymFloat:
     case ArgumentKind::kSymBool: {
@@ -115,7 +124,8 @@ Scalar Call::scalar_of(const Argument& a) {
       if (at == scope_.scalars.end()) return failed("a symbolic number is used before it is made", a.text, Scalar{});
       return at->second;
     }
-    default: return failed("a number is expected", kind_name(a.kind), Scalar{});
+    default:
+      return failed("a number is expected", kind_name(a.kind), Scalar{});
   }
 }
 
@@ -125,7 +135,9 @@ Scalar Call::scalar(std::string_view name) {
   return scalar_of(*a);
 }
 
-Scalar Call::scalar(std::string_view name, Scalar otherwise) { return given(name) ? scalar(name) : otherwise; }
+Scalar Call::scalar(std::string_view name, Scalar otherwise) {
+  return given(name) ? scalar(name) : otherwise;
+}
 
 Operand Call::operand(std::string_view name) {
   const Argument* a = argument(name);
@@ -142,7 +154,9 @@ int64_t Call::integer(std::string_view name) {
   return s.integer;
 }
 
-int64_t Call::integer(std::string_view name, int64_t otherwise) { return given(name) ? integer(name) : otherwise; }
+int64_t Call::integer(std::string_view name, int64_t otherwise) {
+  return given(name) ? integer(name) : otherwise;
+}
 
 double Call::number(std::string_view name, double otherwise) {
   if (!given(name)) return otherwise;
@@ -151,12 +165,15 @@ double Call::number(std::string_view name, double otherwise) {
   return s.number();
 }
 
-bool Call::boolean(std::string_view name, bool otherwise) { return integer(name, otherwise) != 0; }
+bool Call::boolean(std::string_view name, bool otherwise) {
+  return integer(name, otherwise) != 0;
+}
 
 std::string Call::string(std::string_view name, std::string otherwise) {
   const Argument* a = argument(name);
   if (!a) return otherwise;
-  if (a->kind != ArgumentKind::kString) return failed(str_cat("argument ", name, " must be a string"), kind_name(a->kind), otherwise);
+  if (a->kind != ArgumentKind::kString)
+    return failed(str_cat("argument ", name, " must be a string"), kind_name(a->kind), otherwise);
   return a->text;
 }
 
@@ -241,7 +258,8 @@ std::vector<int64_t> Call::axes(std::string_view name, int rank, bool empty_is_a
     if (at < 0) at += limit;
   }
   std::sort(list.begin(), list.end());
-  if (std::adjacent_find(list.begin(), list.end()) != list.end()) fail(str_cat(name, " names an axis twice"), list_text<int64_t>(list));
+  if (std::adjacent_find(list.begin(), list.end()) != list.end())
+    fail(str_cat(name, " names an axis twice"), list_text<int64_t>(list));
   if (list.empty() && empty_is_all) {
     for (int i = 0; i < rank; ++i) list.push_back(i);
   }

@@ -49,7 +49,8 @@ struct Body {
   std::unique_ptr<Builder> builder;
   std::vector<ValueId> outputs;
 };
-Body body_of(Call& c, const GraphDef& def, const std::vector<TensorType>& leading, const std::vector<TensorType>& types) {
+Body body_of(Call& c, const GraphDef& def, const std::vector<TensorType>& leading,
+             const std::vector<TensorType>& types) {
   Body body;
   body.graph = std::make_shared<Graph>();
   body.builder = std::make_unique<Builder>(c.builder().session, *body.graph);
@@ -105,11 +106,13 @@ void map_cond(Call& c) {
   GraphPtr then_graph = finished(c, then_body), else_graph = finished(c, else_body);
   inputs.insert(inputs.begin(), condition);
   const size_t count = output_count(c);
-  c.outputs(c.add_node("if", std::move(inputs), static_cast<int>(count), {{"else_branch", else_graph}, {"then_branch", then_graph}}));
+  c.outputs(c.add_node("if", std::move(inputs), static_cast<int>(count),
+                       {{"else_branch", else_graph}, {"then_branch", then_graph}}));
 }
 
 /// The condition graph run inside `builder` on these values; the bool [] that it gives.
-ValueId condition_in(Call& c, Builder& builder, const GraphDef& def, const std::vector<ValueId>& values, const std::string& name) {
+ValueId condition_in(Call& c, Builder& builder, const GraphDef& def, const std::vector<ValueId>& values,
+                     const std::string& name) {
   std::map<std::string, int, std::less<>> tensors;
   if (def.inputs.size() != values.size()) {
     c.fail("the condition takes another number of values", str_cat(values.size()));
@@ -127,7 +130,9 @@ ValueId condition_in(Call& c, Builder& builder, const GraphDef& def, const std::
     c.fail("the condition has nodes that cannot be imported");
     return kNoValue;
   }
-  const Argument& out = def.outputs[0].kind == ArgumentKind::kTensors && def.outputs[0].items.size() == 1 ? def.outputs[0].items[0] : def.outputs[0];
+  const Argument& out = def.outputs[0].kind == ArgumentKind::kTensors && def.outputs[0].items.size() == 1
+                            ? def.outputs[0].items[0]
+                            : def.outputs[0];
   const auto at = (*scope)->tensors.find(out.text);
   if (out.kind != ArgumentKind::kTensor || at == (*scope)->tensors.end()) {
     c.fail("the condition is no tensor");
@@ -164,7 +169,8 @@ void map_while(Call& c) {
   const ValueId first = condition_in(c, c.builder(), *condition, all, name + ".condition");
   Body body = body_of(c, *step, {kIteration, kCondition}, types_of(c, all));
   if (!c.ok()) return;
-  if (body.outputs.size() != carried.size()) return c.fail("the body gives another number of values", str_cat(body.outputs.size()));
+  if (body.outputs.size() != carried.size())
+    return c.fail("the body gives another number of values", str_cat(body.outputs.size()));
   std::vector<ValueId> next = body.outputs;
   for (size_t i = 0; i < captured.size(); ++i) next.push_back(body.graph->inputs[2 + carried.size() + i]);
   const ValueId again = condition_in(c, *body.builder, *condition, next, "condition");
@@ -175,7 +181,8 @@ void map_while(Call& c) {
   GraphPtr graph = finished(c, body);
   std::vector<ValueId> inputs = {kNoValue, first};
   inputs.insert(inputs.end(), all.begin(), all.end());
-  c.outputs(c.add_node("loop", std::move(inputs), static_cast<int>(carried.size()), {{"body", graph}, {"carried", static_cast<int64_t>(carried.size())}}));
+  c.outputs(c.add_node("loop", std::move(inputs), static_cast<int>(carried.size()),
+                       {{"body", graph}, {"carried", static_cast<int64_t>(carried.size())}}));
 }
 
 // scan(combine, init, xs, captured), map_impl(body, mapped, captured): one step per row of xs
@@ -183,17 +190,20 @@ void map_scan(Call& c) {
   const bool scan = c.parameter() == "scan";
   const GraphDef* step = graph_at(c, 0);
   const std::vector<ValueId> carried = scan ? operands(c, c.positional(1)) : std::vector<ValueId>{};
-  const std::vector<ValueId> rows = operands(c, c.positional(scan ? 2 : 1)), captured = operands(c, c.positional(scan ? 3 : 2));
+  const std::vector<ValueId> rows = operands(c, c.positional(scan ? 2 : 1)),
+                             captured = operands(c, c.positional(scan ? 3 : 2));
   if (!c.ok()) return;
   if (rows.empty() || c.rank(rows[0]) < 1) return c.fail("a scan over nothing");
-  // The body's own inputs are the carried values, one row of each, and the captured ones; ours has whole tensors instead
-  // of the rows, so it is built around a graph that takes them.
+  // The body's own inputs are the carried values, one row of each, and the captured ones; ours has whole tensors
+  // instead of the rows, so it is built around a graph that takes them.
   std::vector<ValueId> all = carried;
   all.insert(all.end(), rows.begin(), rows.end());
   all.insert(all.end(), captured.begin(), captured.end());
-  if (step->inputs.size() != all.size()) return c.fail("the body takes another number of values", str_cat(step->inputs.size()));
+  if (step->inputs.size() != all.size())
+    return c.fail("the body takes another number of values", str_cat(step->inputs.size()));
   GraphPtr graph = std::make_shared<Graph>();
-  const ValueId iteration = graph->add_input("iteration", kIteration), going = graph->add_input("condition", kCondition);
+  const ValueId iteration = graph->add_input("iteration", kIteration),
+                going = graph->add_input("condition", kCondition);
   std::vector<ValueId> inputs;
   for (ValueId id : all) inputs.push_back(graph->add_input("value", c.type(id)));
   Builder builder(c.builder().session, *graph);
@@ -218,7 +228,8 @@ void map_scan(Call& c) {
     const std::vector<Argument> single = {out};
     for (const Argument& one : out.kind == ArgumentKind::kTensors ? out.items : single) {
       const auto at = (*scope)->tensors.find(one.text);
-      if (one.kind != ArgumentKind::kTensor || at == (*scope)->tensors.end()) return c.fail("an output of the body is no tensor");
+      if (one.kind != ArgumentKind::kTensor || at == (*scope)->tensors.end())
+        return c.fail("an output of the body is no tensor");
       auto value = builder.read(at->second);
       if (!value) return c.fail(value.status());
       graph->add_output(str_cat("output_", count++), *value);
@@ -229,7 +240,8 @@ void map_scan(Call& c) {
   outer.insert(outer.end(), all.begin(), all.end());
   GraphPtr indexed = std::make_shared<Graph>(graph->clone());
   // Rows are whole tensors that every iteration reads: captured, so they stand behind the carried values.
-  c.outputs(c.add_node("loop", std::move(outer), static_cast<int>(count), {{"body", indexed}, {"carried", static_cast<int64_t>(carried.size())}}));
+  c.outputs(c.add_node("loop", std::move(outer), static_cast<int>(count),
+                       {{"body", indexed}, {"carried", static_cast<int64_t>(carried.size())}}));
 }
 
 // wrap_with_set_grad_enabled(flag, graph, operands...): what is inside, as if it stood here
@@ -239,7 +251,8 @@ void map_inline(Call& c) {
   if (!c.ok()) return;
   std::map<std::string, int, std::less<>> tensors;
   std::map<std::string, Scalar, std::less<>> scalars;
-  if (c.node().inputs.size() != def->inputs.size() + 2) return c.fail("the wrapped graph takes another number of values");
+  if (c.node().inputs.size() != def->inputs.size() + 2)
+    return c.fail("the wrapped graph takes another number of values");
   for (size_t i = 0; i < def->inputs.size(); ++i) {
     const Argument* a = c.positional(i + 2);
     if (a->kind == ArgumentKind::kTensor) {
@@ -263,7 +276,8 @@ void map_inline(Call& c) {
   };
   flatten(def->outputs, inner);
   flatten(c.node().outputs, outer);
-  if (inner.size() != outer.size()) return c.fail("the wrapped graph gives another number of values", str_cat(inner.size()));
+  if (inner.size() != outer.size())
+    return c.fail("the wrapped graph gives another number of values", str_cat(inner.size()));
   for (size_t i = 0; i < inner.size(); ++i) {
     if (inner[i]->kind == ArgumentKind::kTensor) {
       const auto at = (*scope)->tensors.find(inner[i]->text);
@@ -277,7 +291,9 @@ void map_inline(Call& c) {
 }
 
 void map_autocast(Call& c) {
-  c.fail("inside torch.autocast: its casts are not in this graph (rule autocast); call exported_program.run_decompositions() first");
+  c.fail(
+      "inside torch.autocast: its casts are not in this graph (rule autocast); call "
+      "exported_program.run_decompositions() first");
 }
 
 constexpr Mapping kMappings[] = {
@@ -292,6 +308,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> control_flow_mappings() { return kMappings; }
+std::span<const Mapping> control_flow_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

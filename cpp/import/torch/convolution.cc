@@ -11,7 +11,8 @@ void map_convolution(Call& c) {
   ValueId x = c.tensor("input");
   const ValueId weight = c.tensor("weight"), bias = c.optional_tensor("bias");
   const int rank = c.rank(weight);
-  if (rank < 3 || (c.rank(x) != rank && c.rank(x) != rank - 1)) return c.fail("convolution of these ranks", str_cat(c.rank(x), " and ", rank));
+  if (rank < 3 || (c.rank(x) != rank && c.rank(x) != rank - 1))
+    return c.fail("convolution of these ranks", str_cat(c.rank(x), " and ", rank));
   const auto spatial = static_cast<size_t>(rank - 2);
   const bool transposed = c.parameter() == "transposed" || c.boolean("transposed", false);
   const int64_t group = c.integer("groups", 1);
@@ -42,7 +43,8 @@ void map_convolution(Call& c) {
     }
     return Ints();
   };
-  std::vector<std::pair<std::string, Attr>> attrs = {{"dilations", unless(dilation, 1)}, {"group", group}, {"pads", unless(pads, 0)}, {"strides", unless(stride, 1)}};
+  std::vector<std::pair<std::string, Attr>> attrs = {
+      {"dilations", unless(dilation, 1)}, {"group", group}, {"pads", unless(pads, 0)}, {"strides", unless(stride, 1)}};
   if (transposed) attrs.emplace_back("output_padding", unless(output_padding, 0));
   ValueId y = c.add_node(transposed ? "conv_transpose" : "conv", {x, weight, bias}, 1, std::move(attrs))[0];
   c.output(single ? c.squeeze(y, {0}) : y);
@@ -72,12 +74,14 @@ void map_upsample(Call& c) {
     bool exact = true;  // both given: the factors place the samples; the sizes are their rounding
     for (size_t i = 0; i < wanted.size() && i < factors.size(); ++i) {
       const Dim d = c.dim(x, static_cast<int64_t>(i) + 2);
-      exact = exact && (!d.known() || !wanted[i].known || static_cast<int64_t>(static_cast<double>(d.size) * factors[i]) == wanted[i].integer);
+      exact = exact && (!d.known() || !wanted[i].known ||
+                        static_cast<int64_t>(static_cast<double>(d.size) * factors[i]) == wanted[i].integer);
     }
     if (!exact || factors.size() != wanted.size()) factors.clear();
   }
   if (!c.ok()) return;
-  if ((factors.empty() ? wanted.size() : factors.size()) != spatial) return c.fail("upsample of another rank", str_cat(rank));
+  if ((factors.empty() ? wanted.size() : factors.size()) != spatial)
+    return c.fail("upsample of another rank", str_cat(rank));
   std::string mode = "nearest", coordinates = align ? "align_corners" : "half_pixel", nearest;
   if (form == "linear" || form == "linear_aa") mode = "linear";
   if (form == "cubic" || form == "cubic_aa") mode = "cubic";
@@ -108,8 +112,12 @@ void map_grid_sample(Call& c) {
   static constexpr const char* kModes[] = {"linear", "nearest", "cubic"};
   static constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
   const int64_t mode = c.integer("interpolation_mode"), padding = c.integer("padding_mode");
-  if (mode < 0 || mode > 2 || padding < 0 || padding > 2) return c.fail("interpolation or padding mode", str_cat(mode, ", ", padding));
-  c.output(c.add("grid_sample", {x, grid}, {{"align_corners", c.boolean("align_corners", false)}, {"mode", kModes[mode]}, {"padding_mode", kPaddings[padding]}}));
+  if (mode < 0 || mode > 2 || padding < 0 || padding > 2)
+    return c.fail("interpolation or padding mode", str_cat(mode, ", ", padding));
+  c.output(c.add("grid_sample", {x, grid},
+                 {{"align_corners", c.boolean("align_corners", false)},
+                  {"mode", kModes[mode]},
+                  {"padding_mode", kPaddings[padding]}}));
 }
 
 constexpr Mapping kMappings[] = {
@@ -140,6 +148,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> convolution_mappings() { return kMappings; }
+std::span<const Mapping> convolution_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

@@ -6,23 +6,27 @@
 namespace pinnace::torch_import {
 namespace {
 
-const std::initializer_list<std::string_view> kOptions = {"dtype", "layout", "device", "pin_memory", "memory_format", "requires_grad", "names"};
+const std::initializer_list<std::string_view> kOptions = {"dtype",         "layout",        "device", "pin_memory",
+                                                          "memory_format", "requires_grad", "names"};
 
 void map_arange(Call& c) {
   c.ignore(kOptions);
   const DType dtype = c.out_dtype();
   const Scalar zero = Scalar::of_int(0), one = Scalar::of_int(1);
   const Scalar start = c.scalar("start", zero), end = c.scalar("end"), step = c.scalar("step", one);
-  if (start.known && end.known && step.known && start.kind != Scalar::Kind::kFloat && end.kind != Scalar::Kind::kFloat &&
-      step.kind != Scalar::Kind::kFloat && dtype != DType::kI64) {
+  if (start.known && end.known && step.known && start.kind != Scalar::Kind::kFloat &&
+      end.kind != Scalar::Kind::kFloat && step.kind != Scalar::Kind::kFloat && dtype != DType::kI64) {
     // Integers counted as integers, then converted: no rounding of the bounds.
-    const ValueId numbers = c.add("range", {c.constant_int(start.integer), c.constant_int(end.integer), c.constant_int(step.integer)});
+    const ValueId numbers =
+        c.add("range", {c.constant_int(start.integer), c.constant_int(end.integer), c.constant_int(step.integer)});
     return c.output(c.cast(numbers, dtype));
   }
-  const bool whole = start.kind != Scalar::Kind::kFloat && end.kind != Scalar::Kind::kFloat && step.kind != Scalar::Kind::kFloat;
+  const bool whole =
+      start.kind != Scalar::Kind::kFloat && end.kind != Scalar::Kind::kFloat && step.kind != Scalar::Kind::kFloat;
   const bool real = (dtypes(dtype) & kFloats) != 0;
   const DType in = whole || !real ? DType::kI64 : DType::kF64;
-  const ValueId numbers = c.add("range", {c.as_tensor({kNoValue, start}, in), c.as_tensor({kNoValue, end}, in), c.as_tensor({kNoValue, step}, in)});
+  const ValueId numbers = c.add("range", {c.as_tensor({kNoValue, start}, in), c.as_tensor({kNoValue, end}, in),
+                                          c.as_tensor({kNoValue, step}, in)});
   c.output(c.cast(numbers, dtype));
 }
 
@@ -56,7 +60,8 @@ void map_eye(Call& c) {
   const DType dtype = c.out_dtype();
   const Scalar n = c.scalar("n"), m = c.scalar("m", n);
   const ValueId rows = c.add("range", {c.constant_int(0), c.as_tensor({kNoValue, n}, DType::kI64), c.constant_int(1)});
-  const ValueId columns = c.add("range", {c.constant_int(0), c.as_tensor({kNoValue, m}, DType::kI64), c.constant_int(1)});
+  const ValueId columns =
+      c.add("range", {c.constant_int(0), c.as_tensor({kNoValue, m}, DType::kI64), c.constant_int(1)});
   c.output(c.cast(c.add("equal", {c.unsqueeze(rows, {1}), columns}), dtype));
 }
 
@@ -66,12 +71,14 @@ void map_linspace(Call& c) {
   const DType dtype = c.out_dtype();
   const int64_t steps = c.integer("steps");
   const double start = c.number("start", 0), end = c.number("end", 0);
-  if (steps < 0 || steps > (1 << 20) || dtype != DType::kF32) return c.fail("linspace with this number of steps or type", str_cat(steps));
+  if (steps < 0 || steps > (1 << 20) || dtype != DType::kF32)
+    return c.fail("linspace with this number of steps or type", str_cat(steps));
   std::vector<float> values;
   const auto first = static_cast<float>(start), last = static_cast<float>(end);
   const float step = steps > 1 ? (last - first) / static_cast<float>(steps - 1) : 0;
   for (int64_t i = 0; i < steps; ++i) {
-    values.push_back(i < steps / 2 || steps == 1 ? first + step * static_cast<float>(i) : last - step * static_cast<float>(steps - 1 - i));
+    values.push_back(i < steps / 2 || steps == 1 ? first + step * static_cast<float>(i)
+                                                 : last - step * static_cast<float>(steps - 1 - i));
   }
   c.output(c.constant_floats(values, {steps}));
 }
@@ -101,6 +108,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> creation_mappings() { return kMappings; }
+std::span<const Mapping> creation_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

@@ -1,5 +1,5 @@
-// Arithmetic, comparison, logic and choice, element by element. PyTorch's promotion of element types is made explicit by
-// casts; Python's numbers take the type of the tensors beside them.
+// Arithmetic, comparison, logic and choice, element by element. PyTorch's promotion of element types is made explicit
+// by casts; Python's numbers take the type of the tensors beside them.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,9 @@
 namespace pinnace::torch_import {
 namespace {
 
-bool is_float(DType dtype) { return (dtypes(dtype) & kFloats) != 0; }
+bool is_float(DType dtype) {
+  return (dtypes(dtype) & kFloats) != 0;
+}
 
 // self op other, both promoted to the result's type
 void map_binary(Call& c) {
@@ -82,7 +84,8 @@ void map_pow(Call& c) {
   const ValueId x = c.as_tensor(a, dtype);
   if (!b.is_tensor() && b.scalar.known && b.scalar.number() == 2) return c.output(c.add("mul", {x, x}));
   if (!b.is_tensor() && b.scalar.known && b.scalar.number() == 1) return c.output(x);
-  if (!b.is_tensor() && b.scalar.known && b.scalar.number() == 0.5 && is_float(dtype)) return c.output(c.add("sqrt", {x}));
+  if (!b.is_tensor() && b.scalar.known && b.scalar.number() == 0.5 && is_float(dtype))
+    return c.output(c.add("sqrt", {x}));
   c.output(c.add("pow", {x, c.as_tensor(b, dtype)}));
 }
 
@@ -117,7 +120,9 @@ void map_shift(Call& c) {
 }
 
 // One input, the result's type: integers become floats where PyTorch says so.
-void map_unary(Call& c) { c.output(c.add(c.parameter(), {c.cast(c.tensor("self"), c.out_dtype())})); }
+void map_unary(Call& c) {
+  c.output(c.add(c.parameter(), {c.cast(c.tensor("self"), c.out_dtype())}));
+}
 
 // Rounding leaves integers as they are.
 void map_rounding(Call& c) {
@@ -150,7 +155,8 @@ void map_log_exp(Call& c) {
   const ValueId x = c.cast(c.tensor("self"), dtype);
   const std::string_view form = c.parameter();
   if (form == "log2" || form == "log10") {
-    return c.output(c.add("mul", {c.add("log", {x}), c.constant(form == "log2" ? 1 / std::log(2.0) : 1 / std::log(10.0), dtype)}));
+    return c.output(
+        c.add("mul", {c.add("log", {x}), c.constant(form == "log2" ? 1 / std::log(2.0) : 1 / std::log(10.0), dtype)}));
   }
   if (form == "log1p") return c.output(c.add("log", {c.add("add", {x, c.constant(1, dtype)})}));
   if (form == "exp2") return c.output(c.add("exp", {c.add("mul", {x, c.constant(std::log(2.0), dtype)})}));
@@ -165,7 +171,9 @@ void map_clamp(Call& c) {
   const std::string_view form = c.parameter();
   const char* low = form == "max" ? "" : "min";
   const char* high = form == "min" ? "" : "max";
-  const auto bound = [&](const char* name) { return *name && c.given(name) ? c.as_tensor(c.operand(name), dtype) : kNoValue; };
+  const auto bound = [&](const char* name) {
+    return *name && c.given(name) ? c.as_tensor(c.operand(name), dtype) : kNoValue;
+  };
   const ValueId min = bound(low), max = bound(high);
   const bool scalars = (min == kNoValue || c.rank(min) == 0) && (max == kNoValue || c.rank(max) == 0);
   if (min == kNoValue && max == kNoValue) return c.fail("clamp without bounds");
@@ -233,7 +241,10 @@ void map_nan_to_num(Call& c) {
     c.ignore({"nan", "posinf", "neginf"});
     return c.output(x);
   }
-  const double largest = dtype == DType::kF16 ? 65504.0 : dtype == DType::kBF16 ? 3.3895313892515355e38 : dtype == DType::kF64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const double largest = dtype == DType::kF16    ? 65504.0
+                         : dtype == DType::kBF16 ? 3.3895313892515355e38
+                         : dtype == DType::kF64  ? std::numeric_limits<double>::max()
+                                                 : std::numeric_limits<float>::max();
   const double nan = c.number("nan", 0), high = c.number("posinf", largest), low = c.number("neginf", -largest);
   ValueId y = c.add("where", {c.add("is_nan", {x}), c.constant(nan, dtype), x});
   y = c.add("where", {c.add("is_inf", {x}, {{"detect_negative", 0}}), c.constant(high, dtype), y});
@@ -244,7 +255,8 @@ void map_nan_to_num(Call& c) {
 // Other element type, other device, or nothing: one operator in PyTorch.
 void map_to(Call& c) {
   const ValueId x = c.tensor("self");
-  c.ignore({"dtype", "other", "device", "layout", "pin_memory", "non_blocking", "copy", "memory_format", "dtype_layout"});
+  c.ignore(
+      {"dtype", "other", "device", "layout", "pin_memory", "non_blocking", "copy", "memory_format", "dtype_layout"});
   const ValueId y = c.cast(x, c.out_dtype());
   const bool copy = c.parameter() == "copy" || c.boolean("copy", false);
   if (y == x && !copy) c.shares(Sharing::kSame);
@@ -367,6 +379,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> elementwise_mappings() { return kMappings; }
+std::span<const Mapping> elementwise_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

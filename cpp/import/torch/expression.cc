@@ -12,10 +12,45 @@ constexpr size_t kMaxLength = 64 * 1024;
 constexpr int kMaxDepth = 64;
 
 constexpr std::string_view kFunctions[] = {
-    "Add", "And", "CeilDiv", "CeilToInt", "CleanDiv", "Equality", "Eq", "FloatPow", "FloatTrueDiv", "FloorDiv",
-    "FloorToInt", "Ge", "GreaterThan", "Gt", "Identity", "IntTrueDiv", "LShift", "Le", "LessThan", "Lt", "Max", "Min", "Mod",
-    "ModularIndexing", "Mul", "Ne", "Not", "Or", "Pow", "PowByNatural", "PythonMod", "RShift", "RoundToInt",
-    "StrictGreaterThan", "StrictLessThan", "ToFloat", "TruncToInt", "Unequality", "Where",
+    "Add",
+    "And",
+    "CeilDiv",
+    "CeilToInt",
+    "CleanDiv",
+    "Equality",
+    "Eq",
+    "FloatPow",
+    "FloatTrueDiv",
+    "FloorDiv",
+    "FloorToInt",
+    "Ge",
+    "GreaterThan",
+    "Gt",
+    "Identity",
+    "IntTrueDiv",
+    "LShift",
+    "Le",
+    "LessThan",
+    "Lt",
+    "Max",
+    "Min",
+    "Mod",
+    "ModularIndexing",
+    "Mul",
+    "Ne",
+    "Not",
+    "Or",
+    "Pow",
+    "PowByNatural",
+    "PythonMod",
+    "RShift",
+    "RoundToInt",
+    "StrictGreaterThan",
+    "StrictLessThan",
+    "ToFloat",
+    "TruncToInt",
+    "Unequality",
+    "Where",
 };
 
 class Parser {
@@ -47,7 +82,9 @@ class Parser {
   std::string_view word() {
     skip_space();
     const size_t start = at_;
-    const auto part = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+    const auto part = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
     while (at_ < text_.size() && part(text_[at_])) ++at_;
     return text_.substr(start, at_ - start);
   }
@@ -194,7 +231,8 @@ Interval signed_range(const Expression& e, const std::function<Interval(std::str
     for (size_t i = 0; i < count; ++i) {
       const Interval o = of(i);
       if (r.min < 0 || o.min < 0) return {INT64_MIN, INT64_MAX};
-      r = {saturating_multiply(r.min, o.min), r.max == INT64_MAX || o.max == INT64_MAX ? INT64_MAX : saturating_multiply(r.max, o.max)};
+      r = {saturating_multiply(r.min, o.min),
+           r.max == INT64_MAX || o.max == INT64_MAX ? INT64_MAX : saturating_multiply(r.max, o.max)};
     }
     return r;
   }
@@ -212,11 +250,16 @@ Interval signed_range(const Expression& e, const std::function<Interval(std::str
 
 std::string Expression::text() const {
   switch (kind) {
-    case Kind::kInteger: return str_cat(integer);
-    case Kind::kFloat: return str_cat(real);
-    case Kind::kBool: return integer ? "True" : "False";
-    case Kind::kSymbol: return name;
-    case Kind::kCall: break;
+    case Kind::kInteger:
+      return str_cat(integer);
+    case Kind::kFloat:
+      return str_cat(real);
+    case Kind::kBool:
+      return integer ? "True" : "False";
+    case Kind::kSymbol:
+      return name;
+    case Kind::kCall:
+      break;
   }
   std::vector<std::string> parts;
   const auto grouped = [](const Expression& e) {
@@ -227,7 +270,9 @@ std::string Expression::text() const {
     for (const Expression& a : arguments) parts.push_back(name == "Mul" ? grouped(a) : a.text());
     // Constants first in products, last in sums; the rest sorted: equal expressions print the same.
     std::sort(parts.begin(), parts.end(), [&](const std::string& a, const std::string& b) {
-      const auto constant = [](const std::string& s) { return s[0] == '-' || (s[0] >= '0' && s[0] <= '9' && s.find_first_not_of("0123456789.") == std::string::npos); };
+      const auto constant = [](const std::string& s) {
+        return s[0] == '-' || (s[0] >= '0' && s[0] <= '9' && s.find_first_not_of("0123456789.") == std::string::npos);
+      };
       if (constant(a) != constant(b)) return constant(a) == (name == "Mul");
       return a < b;
     });
@@ -257,7 +302,8 @@ int64_t Expression::factor() const {
 }
 
 Result<Expression> parse_expression(std::string_view text) {
-  if (text.size() > kMaxLength) return invalid("a symbolic size of ", text.size(), " characters, at most ", kMaxLength, " are read");
+  if (text.size() > kMaxLength)
+    return invalid("a symbolic size of ", text.size(), " characters, at most ", kMaxLength, " are read");
   return Parser(text).whole();
 }
 

@@ -1,4 +1,5 @@
-// import_torch: opens the archive, reads the program, builds its graph, and reports everything that could not be mapped.
+// import_torch: opens the archive, reads the program, builds its graph, and reports everything that could not be
+// mapped.
 #include <algorithm>
 
 #include "import/torch/mapping.h"
@@ -36,8 +37,8 @@ Status conversion_failure(std::vector<NodeProblem> problems, int node_count) {
   constexpr size_t kShown = 8;
   for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
     const NodeProblem& p = problems[i];
-    append_text(text, str_cat("\n  ", p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source, "): ", p.rule,
-                              p.value.empty() ? "" : ": ", p.value));
+    append_text(text, str_cat("\n  ", p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source,
+                              "): ", p.rule, p.value.empty() ? "" : ": ", p.value));
   }
   if (problems.size() > kShown) append_text(text, str_cat("\n  and ", problems.size() - kShown, " more"));
   Status status(Code::kConversion, std::move(text));
@@ -62,7 +63,8 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
   ProgramDef program;
   {
     PINNACE_ASSIGN(const Buffer json, archive.read(entry, kJsonPadding));
-    if (json.size() > kMaxConfigBytes) return unsupported(entry, " has ", json.size(), " bytes, at most ", kMaxConfigBytes, " are read");
+    if (json.size() > kMaxConfigBytes)
+      return unsupported(entry, " has ", json.size(), " bytes, at most ", kMaxConfigBytes, " are read");
     PINNACE_ASSIGN(program, parse_program(json, json.size() - kJsonPadding, entry));
   }
   PINNACE_ASSIGN(Payloads weights, payloads(archive, str_cat("data/weights/", name, "_weights_config.json")));
@@ -75,6 +77,7 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
   imported.graph.name = name;
   Builder builder(session, imported.graph);
   const Status built = builder.build_program();
+  PINNACE_TRY(session.fatal);
   if (!session.problems.empty()) return conversion_failure(std::move(session.problems), session.node_count);
   PINNACE_TRY(built);
   imported.graph = imported.graph.clone();  // names were given directly: the copy indexes them anew

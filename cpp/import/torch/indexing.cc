@@ -9,7 +9,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-ValueId index64(Call& c, ValueId id) { return c.dtype_of(id) == DType::kI32 ? id : c.cast(id, DType::kI64); }
+ValueId index64(Call& c, ValueId id) {
+  return c.dtype_of(id) == DType::kI32 ? id : c.cast(id, DType::kI64);
+}
 
 void map_gather(Call& c) {
   const ValueId x = c.tensor("self"), index = c.tensor("index");
@@ -29,7 +31,8 @@ void map_take_along_dim(Call& c) {
     x_sizes.push_back(indexed || c.dim(x, i) != Dim(1) ? Scalar::of_int(-1) : c.size_of(index, i));
     index_sizes.push_back(indexed || c.dim(index, i) != Dim(1) ? Scalar::of_int(-1) : c.size_of(x, i));
   }
-  c.output(c.add("gather_elements", {c.expand(x, x_sizes), index64(c, c.expand(index, index_sizes))}, {{"axis", axis}}));
+  c.output(
+      c.add("gather_elements", {c.expand(x, x_sizes), index64(c, c.expand(index, index_sizes))}, {{"axis", axis}}));
 }
 
 void map_index_select(Call& c) {
@@ -55,7 +58,11 @@ void map_scatter(Call& c) {
   std::string reduction = form == "add" ? "add" : "none";
   if (c.given("reduce")) {
     const std::string mode = c.string("reduce");
-    reduction = mode == "sum" || mode == "add" ? "add" : mode == "prod" || mode == "multiply" ? "mul" : mode == "amax" ? "max" : mode == "amin" ? "min" : "";
+    reduction = mode == "sum" || mode == "add"         ? "add"
+                : mode == "prod" || mode == "multiply" ? "mul"
+                : mode == "amax"                       ? "max"
+                : mode == "amin"                       ? "min"
+                                                       : "";
     if (reduction.empty()) return c.fail("scatter with this reduction", mode);
     if (!c.boolean("include_self", true)) return c.fail("scatter_reduce without the tensor itself");
   }
@@ -189,7 +196,8 @@ void map_index_put(Call& c) {
   for (int i = 0; i < index_rank; ++i) sizes.push_back(c.size_of(index, i));
   for (size_t i = r.axes.size(); i < first.size(); ++i) sizes.push_back(c.size_of(x, first[i]));
   for (int64_t at : order) in_order.push_back(sizes[static_cast<size_t>(at)]);
-  while (c.rank(values) > static_cast<int>(in_order.size()) && c.dim(values, 0) == Dim(1)) values = c.squeeze(values, {0});
+  while (c.rank(values) > static_cast<int>(in_order.size()) && c.dim(values, 0) == Dim(1))
+    values = c.squeeze(values, {0});
   values = c.expand(values, in_order);
   Ints back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
@@ -222,7 +230,8 @@ void map_index_write(Call& c) {
     const Scalar alpha = c.scalar("alpha", Scalar::of_int(1));
     if (!alpha.is(1)) source = c.add("mul", {source, c.as_tensor({kNoValue, alpha}, dtype)});
   }
-  const ValueId put = c.add("scatter_nd", {c.swap(x, 0, axis), c.unsqueeze(index, {1}), c.swap(source, 0, axis)}, {{"reduction", c.parameter() == "add" ? "add" : "none"}});
+  const ValueId put = c.add("scatter_nd", {c.swap(x, 0, axis), c.unsqueeze(index, {1}), c.swap(source, 0, axis)},
+                            {{"reduction", c.parameter() == "add" ? "add" : "none"}});
   c.output(c.swap(put, 0, axis));
 }
 
@@ -256,7 +265,8 @@ void map_bucketize(Call& c) {
   bool right = c.boolean("right", false);
   if (c.given("side")) right = c.string("side") == "right";
   c.ignore({"out_int32"});
-  if (c.given("sorter") || c.rank(bounds) != 1) return c.fail("boundaries of more than one dimension, or with a sorter");
+  if (c.given("sorter") || c.rank(bounds) != 1)
+    return c.fail("boundaries of more than one dimension, or with a sorter");
   const std::array<Operand, 2> both = {values, Operand{bounds, {}}};
   const DType dtype = c.promote(both);
   const ValueId v = c.as_tensor(values, dtype);
@@ -293,6 +303,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> indexing_mappings() { return kMappings; }
+std::span<const Mapping> indexing_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

@@ -9,9 +9,9 @@ namespace pinnace::torch_import {
 const Mapping* find_mapping(std::string_view target) {
   using Family = std::span<const Mapping> (*)();
   static constexpr std::array<Family, 17> kFamilies = {
-      elementwise_mappings, activation_mappings,  creation_mappings,  movement_mappings,     view_mappings,
-      indexing_mappings,    reduce_mappings,      matmul_mappings,    convolution_mappings,  attention_mappings,
-      normalization_mappings, pooling_mappings,   recurrent_mappings, symbolic_mappings,     quantized_mappings,
+      elementwise_mappings,   activation_mappings, creation_mappings,  movement_mappings,    view_mappings,
+      indexing_mappings,      reduce_mappings,     matmul_mappings,    convolution_mappings, attention_mappings,
+      normalization_mappings, pooling_mappings,    recurrent_mappings, symbolic_mappings,    quantized_mappings,
       control_flow_mappings,  vision_mappings};
   for (const Family family : kFamilies) {
     const std::span<const Mapping> rows = family();
@@ -28,18 +28,32 @@ void map_custom_operator(Call& call, const std::string& op) {
   for (const NamedArgument& named : call.node().inputs) {
     const Argument& a = named.value;
     switch (a.kind) {
-      case ArgumentKind::kNone: break;
-      case ArgumentKind::kTensor: inputs.push_back(call.tensor(named.name)); break;
+      case ArgumentKind::kNone:
+        break;
+      case ArgumentKind::kTensor:
+        inputs.push_back(call.tensor(named.name));
+        break;
       case ArgumentKind::kTensors:
         for (ValueId id : call.tensors(named.name)) inputs.push_back(id);
         break;
       case ArgumentKind::kInt:
-      case ArgumentKind::kBool: attrs.emplace_back(named.name, a.integer); break;
-      case ArgumentKind::kFloat: attrs.emplace_back(named.name, a.real); break;
-      case ArgumentKind::kString: attrs.emplace_back(named.name, a.text); break;
-      case ArgumentKind::kInts: attrs.emplace_back(named.name, call.ints(named.name)); break;
-      case ArgumentKind::kFloats: attrs.emplace_back(named.name, call.floats(named.name)); break;
-      default: return call.fail(str_cat("argument ", named.name, " of a custom operator has a form that is not supported"));
+      case ArgumentKind::kBool:
+        attrs.emplace_back(named.name, a.integer);
+        break;
+      case ArgumentKind::kFloat:
+        attrs.emplace_back(named.name, a.real);
+        break;
+      case ArgumentKind::kString:
+        attrs.emplace_back(named.name, a.text);
+        break;
+      case ArgumentKind::kInts:
+        attrs.emplace_back(named.name, call.ints(named.name));
+        break;
+      case ArgumentKind::kFloats:
+        attrs.emplace_back(named.name, call.floats(named.name));
+        break;
+      default:
+        return call.fail(str_cat("argument ", named.name, " of a custom operator has a form that is not supported"));
     }
     call.given(named.name);
   }

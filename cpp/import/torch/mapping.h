@@ -1,6 +1,7 @@
 // Call: one node of the source as a mapping function sees it; and the tables of these functions, one per family of
-// operators. A mapping function reads its arguments by the name in the operator's schema, emits nodes, and gives outputs.
-// Failures stick: after the first one every call does nothing, so functions need no error handling of their own.
+// operators. A mapping function reads its arguments by the name in the operator's schema, emits nodes, and gives
+// outputs. Failures stick: after the first one every call does nothing, so functions need no error handling of their
+// own.
 #pragma once
 
 #include <initializer_list>
@@ -25,8 +26,13 @@ using AttrList = std::initializer_list<std::pair<const char*, Attr>>;
 class Call {
  public:
   Call(Builder& builder, Scope& scope, const NodeDef& node, std::string_view overload, std::string_view parameter)
-      : builder_(builder), scope_(scope), node_(node), overload_(overload), parameter_(parameter),
-        first_value_(builder.graph.values.size()), used_(node.inputs.size(), false) {}
+      : builder_(builder),
+        scope_(scope),
+        node_(node),
+        overload_(overload),
+        parameter_(parameter),
+        first_value_(builder.graph.values.size()),
+        used_(node.inputs.size(), false) {}
 
   const NodeDef& node() const { return node_; }
   std::string_view overload() const { return overload_; }
@@ -39,7 +45,9 @@ class Call {
   bool ok() const { return !failed_; }
   /// Refuses the node: one phrase for the rule, the value that breaks it.
   void fail(std::string rule, std::string value = {});
-  void fail(const Status& status) { if (!status.ok()) fail(status.message()); }
+  void fail(const Status& status) {
+    if (!status.ok()) fail(status.message());
+  }
   const std::string& rule() const { return rule_; }
   const std::string& value() const { return value_; }
   /// Fails unless every given argument was asked for.
@@ -121,7 +129,7 @@ class Call {
   ValueId swap(ValueId id, int64_t a, int64_t b);
   ValueId slice(ValueId id, int64_t axis, const Scalar& start, const Scalar& end, int64_t step = 1);
   ValueId concat(std::vector<ValueId> parts, int64_t axis);
-  ValueId expand(ValueId id, const std::vector<Scalar>& sizes);  ///< -1 keeps a size
+  ValueId expand(ValueId id, const std::vector<Scalar>& sizes);   ///< -1 keeps a size
   ValueId full(const std::vector<Scalar>& sizes, ValueId value);  ///< value without dimensions or [1]
   /// torch's result type of these operands.
   DType promote(std::span<const Operand> operands);
@@ -171,7 +179,8 @@ class Call {
 
 using MapFn = void (*)(Call& call);
 
-/// `target` is without "torch.ops." and overload: "aten.add", "_operator.mul". `parameter` lets one function serve several.
+/// `target` is without "torch.ops." and overload: "aten.add", "_operator.mul". `parameter` lets one function serve
+/// several.
 struct Mapping {
   std::string_view target;
   MapFn map;

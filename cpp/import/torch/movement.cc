@@ -57,7 +57,8 @@ void map_repeat_interleave(Call& c) {
   ValueId x = c.tensor("self");
   const Argument* repeats = c.argument("repeats");
   c.ignore({"output_size"});
-  if (!repeats || (repeats->kind != ArgumentKind::kInt && repeats->kind != ArgumentKind::kSymInt)) return c.fail("repeat_interleave by a tensor");
+  if (!repeats || (repeats->kind != ArgumentKind::kInt && repeats->kind != ArgumentKind::kSymInt))
+    return c.fail("repeat_interleave by a tensor");
   const Scalar times = c.scalar("repeats");
   if (!c.given("dim")) x = c.reshape(x, std::vector<int64_t>{-1});
   const int64_t axis = c.axis("dim", c.rank(x), 0);
@@ -82,8 +83,9 @@ void map_flip(Call& c) {
   }
   if (axes.empty()) return c.output(x);
   const size_t count = axes.size();
-  c.output(c.add("slice", {x, c.constant_ints(std::vector<int64_t>(count, -1)), c.constant_ints(std::vector<int64_t>(count, INT64_MIN)),
-                           c.constant_ints(axes), c.constant_ints(std::vector<int64_t>(count, -1))}));
+  c.output(c.add("slice", {x, c.constant_ints(std::vector<int64_t>(count, -1)),
+                           c.constant_ints(std::vector<int64_t>(count, INT64_MIN)), c.constant_ints(axes),
+                           c.constant_ints(std::vector<int64_t>(count, -1))}));
 }
 
 void map_roll(Call& c) {
@@ -120,7 +122,8 @@ void map_pad(Call& c) {
   Operand value;
   if (c.given("value")) value = c.operand("value");
   if (!c.ok()) return;
-  if (pad.size() % 2 || pad.size() > 2 * static_cast<size_t>(rank)) return c.fail("pad of this length", str_cat(pad.size()));
+  if (pad.size() % 2 || pad.size() > 2 * static_cast<size_t>(rank))
+    return c.fail("pad of this length", str_cat(pad.size()));
   std::vector<Scalar> low(static_cast<size_t>(rank), Scalar::of_int(0)), high = low;
   bool any = false, negative = false;
   for (size_t i = 0; i < pad.size(); ++i) {
@@ -133,9 +136,14 @@ void map_pad(Call& c) {
   if (negative && mode != "constant") return c.fail("negative padding with mode", mode);
   std::vector<Scalar> pads = low;
   pads.insert(pads.end(), high.begin(), high.end());
-  const std::string name = mode == "constant" ? "constant" : mode == "reflect" ? "reflect" : mode == "replicate" ? "edge" : mode == "circular" ? "wrap" : "";
+  const std::string name = mode == "constant"    ? "constant"
+                           : mode == "reflect"   ? "reflect"
+                           : mode == "replicate" ? "edge"
+                           : mode == "circular"  ? "wrap"
+                                                 : "";
   if (name.empty()) return c.fail("padding mode", mode);
-  c.output(c.add("pad", {x, c.size_values(pads), name == "constant" ? c.as_tensor(value, dtype) : kNoValue}, {{"mode", name}}));
+  c.output(c.add("pad", {x, c.size_values(pads), name == "constant" ? c.as_tensor(value, dtype) : kNoValue},
+                 {{"mode", name}}));
 }
 
 void map_pixel_shuffle(Call& c) {
@@ -150,7 +158,8 @@ void map_pixel_unshuffle(Call& c) {
   const ValueId x = c.tensor("self");
   const int64_t r = c.integer("downscale_factor");
   const Dim channels = c.dim(x, 1), height = c.dim(x, 2), width = c.dim(x, 3);
-  if (c.rank(x) != 4 || r < 1 || !channels.known() || !height.known() || !width.known()) return c.fail("pixel_unshuffle of a symbolic size");
+  if (c.rank(x) != 4 || r < 1 || !channels.known() || !height.known() || !width.known())
+    return c.fail("pixel_unshuffle of a symbolic size");
   const Scalar batch = c.size_of(x, 0);
   const auto n = [](int64_t i) { return Scalar::of_int(i); };
   ValueId y = c.reshape(x, {batch, n(channels.size), n(height.size / r), n(r), n(width.size / r), n(r)});
@@ -205,7 +214,8 @@ void map_scatter_view(Call& c) {
     if (start.known && end.known && end.integer < start.integer) end = start;
     const int64_t step = c.integer("step", 1);
     if (step != 1) {
-      if (!size.known() || !start.known || !end.known || step < 1) return c.fail("slice_scatter with a step of a symbolic dimension");
+      if (!size.known() || !start.known || !end.known || step < 1)
+        return c.fail("slice_scatter with a step of a symbolic dimension");
       std::vector<int64_t> from;
       int64_t next = size.size;
       for (int64_t i = 0; i < size.size; ++i) {
@@ -231,10 +241,9 @@ void map_meshgrid(Call& c) {
   for (size_t i = 0; i < given.size() && c.ok(); ++i) {
     std::vector<Scalar> shape(given.size(), Scalar::of_int(1));
     shape[i] = sizes[i];
-    ValueId y = c.expand(c.reshape(given[i], shape), sizes);
-    out.push_back(xy ? c.swap(y, 0, 1) : y);
+    out.push_back(c.expand(c.reshape(given[i], shape), sizes));
   }
-  if (xy) std::swap(out[0], out[1]);
+  if (xy && c.ok()) std::swap(out[0], out[1]);
   c.outputs(std::move(out));
 }
 
@@ -245,7 +254,8 @@ void map_rot90(Call& c) {
   if (dims.empty()) dims = {0, 1};
   if (dims.size() != 2) return c.fail("rot90 needs two dims");
   const auto flip = [&](ValueId v, int64_t axis) {
-    return c.add("slice", {v, c.constant_ints({-1}), c.constant_ints({INT64_MIN}), c.constant_ints({axis}), c.constant_ints({-1})});
+    return c.add("slice", {v, c.constant_ints({-1}), c.constant_ints({INT64_MIN}), c.constant_ints({axis}),
+                           c.constant_ints({-1})});
   };
   if (k == 2) x = flip(flip(x, dims[0]), dims[1]);
   if (k == 1) x = c.swap(flip(x, dims[1]), dims[0], dims[1]);
@@ -289,6 +299,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> movement_mappings() { return kMappings; }
+std::span<const Mapping> movement_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

@@ -34,7 +34,9 @@ std::vector<int64_t> all_but_channel(int rank) {
 ValueId batch_norm(Call& c, ValueId x, ValueId weight, ValueId bias, ValueId mean, ValueId var, double eps) {
   const Scalar channels = c.size_of(mean, 0);
   const DType dtype = c.dtype_of(x);
-  return c.add("batch_normalization", {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype), mean, var}, {{"epsilon", eps}});
+  return c.add("batch_normalization",
+               {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype), mean, var},
+               {{"epsilon", eps}});
 }
 
 void map_batch_norm(Call& c) {
@@ -57,10 +59,13 @@ void map_instance_norm(Call& c) {
   const bool own = c.boolean("use_input_stats", true);
   c.ignore({"momentum", "cudnn_enabled"});
   if (!own && mean != kNoValue && var != kNoValue) return c.output(batch_norm(c, x, weight, bias, mean, var, eps));
-  if (own && (mean != kNoValue || var != kNoValue)) return c.fail("instance_norm in training mode: export the model after model.eval()");
+  if (own && (mean != kNoValue || var != kNoValue))
+    return c.fail("instance_norm in training mode: export the model after model.eval()");
   const Scalar channels = c.size_of(x, 1);
   const DType dtype = c.dtype_of(x);
-  c.output(c.add("instance_normalization", {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)}, {{"epsilon", eps}}));
+  c.output(c.add("instance_normalization",
+                 {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
+                 {{"epsilon", eps}}));
 }
 
 void map_layer_norm(Call& c) {
@@ -80,7 +85,10 @@ void map_rms_norm(Call& c) {
   ValueId weight = c.optional_tensor("weight");
   const std::vector<Scalar> shape = c.sizes("normalized_shape");
   const DType dtype = c.dtype_of(x);
-  const double smallest = dtype == DType::kF64 ? std::numeric_limits<double>::epsilon() : dtype == DType::kF16 ? 9.765625e-4 : dtype == DType::kBF16 ? 7.8125e-3 : std::numeric_limits<float>::epsilon();
+  const double smallest = dtype == DType::kF64    ? std::numeric_limits<double>::epsilon()
+                          : dtype == DType::kF16  ? 9.765625e-4
+                          : dtype == DType::kBF16 ? 7.8125e-3
+                                                  : std::numeric_limits<float>::epsilon();
   const double eps = c.number("eps", smallest);
   if (weight == kNoValue) weight = c.full(shape, c.constant(1, dtype));
   const auto axis = -static_cast<int64_t>(shape.size());
@@ -95,7 +103,9 @@ void map_group_norm(Call& c) {
   c.ignore({"cudnn_enabled", "N", "C", "HxW"});
   const Scalar channels = c.size_of(x, 1);
   const DType dtype = c.dtype_of(x);
-  const ValueId y = c.add("group_normalization", {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)}, {{"num_groups", groups}, {"epsilon", eps}});
+  const ValueId y = c.add("group_normalization",
+                          {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
+                          {{"num_groups", groups}, {"epsilon", eps}});
   c.outputs({y, kNoValue, kNoValue});
 }
 
@@ -129,6 +139,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> normalization_mappings() { return kMappings; }
+std::span<const Mapping> normalization_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

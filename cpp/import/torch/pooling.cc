@@ -27,7 +27,9 @@ Batched batched(Call& c) {
   return {single ? c.unsqueeze(x, {0}) : x, single, spatial};
 }
 
-ValueId unbatched(Call& c, ValueId y, const Batched& b) { return b.single ? c.squeeze(y, {0}) : y; }
+ValueId unbatched(Call& c, ValueId y, const Batched& b) {
+  return b.single ? c.squeeze(y, {0}) : y;
+}
 
 Ints twice(Ints list) {
   const Ints copy = list;
@@ -46,7 +48,12 @@ void map_max_pool(Call& c) {
   Ints stride = c.ints("stride");
   stride = stride.empty() ? kernel : c.ints("stride", b.spatial, 1);
   const Ints padding = c.ints("padding", b.spatial, 0), dilation = c.ints("dilation", b.spatial, 1);
-  const ValueId y = c.add("max_pool", {b.x}, {{"ceil_mode", c.boolean("ceil_mode", false)}, {"dilations", unless_ones(dilation)}, {"kernel_shape", kernel}, {"pads", twice(padding)}, {"strides", unless_ones(stride)}});
+  const ValueId y = c.add("max_pool", {b.x},
+                          {{"ceil_mode", c.boolean("ceil_mode", false)},
+                           {"dilations", unless_ones(dilation)},
+                           {"kernel_shape", kernel},
+                           {"pads", twice(padding)},
+                           {"strides", unless_ones(stride)}});
   c.outputs({unbatched(c, y, b), kNoValue});
 }
 
@@ -58,12 +65,18 @@ void map_avg_pool(Call& c) {
   stride = stride.empty() ? kernel : c.ints("stride", b.spatial, 1);
   const Ints padding = c.ints("padding", b.spatial, 0);
   const bool include = c.boolean("count_include_pad", true), ceil = c.boolean("ceil_mode", false);
-  ValueId y = c.add("average_pool", {b.x}, {{"ceil_mode", ceil}, {"count_include_pad", include}, {"kernel_shape", kernel}, {"pads", twice(padding)}, {"strides", unless_ones(stride)}});
+  ValueId y = c.add("average_pool", {b.x},
+                    {{"ceil_mode", ceil},
+                     {"count_include_pad", include},
+                     {"kernel_shape", kernel},
+                     {"pads", twice(padding)},
+                     {"strides", unless_ones(stride)}});
   if (c.given("divisor_override")) {
     const int64_t divisor = c.integer("divisor_override");
     int64_t cells = 1;
     for (int64_t n : kernel) cells *= n;
-    if (divisor == 0 || ceil || (!include && !twice(padding).empty())) return c.fail("divisor_override with ceil_mode or uncounted padding", str_cat(divisor));
+    if (divisor == 0 || ceil || (!include && !twice(padding).empty()))
+      return c.fail("divisor_override with ceil_mode or uncounted padding", str_cat(divisor));
     y = c.add("mul", {y, c.constant(static_cast<double>(cells) / static_cast<double>(divisor), c.dtype_of(y))});
   }
   c.output(unbatched(c, y, b));
@@ -76,11 +89,13 @@ void map_adaptive_avg_pool(Call& c) {
   Ints size;
   for (size_t i = 0; i < b.spatial; ++i) {
     const Scalar& s = given.size() == 1 ? given[0] : given.size() == b.spatial ? given[i] : Scalar::of_int(-1);
-    if (!s.known || s.integer < 1) return c.fail("adaptive pool to this size", s.known ? str_cat(s.integer) : "symbolic");
+    if (!s.known || s.integer < 1)
+      return c.fail("adaptive pool to this size", s.known ? str_cat(s.integer) : "symbolic");
     size.push_back(s.integer);
   }
   const bool one = unless_ones(size).empty();
-  const ValueId y = one ? c.add("global_average_pool", {b.x}) : c.add("adaptive_average_pool", {b.x}, {{"output_size", size}});
+  const ValueId y =
+      one ? c.add("global_average_pool", {b.x}) : c.add("adaptive_average_pool", {b.x}, {{"output_size", size}});
   c.output(unbatched(c, y, b));
 }
 
@@ -93,13 +108,13 @@ void map_adaptive_max_pool(Call& c) {
   Ints kernel;
   for (size_t i = 0; i < b.spatial; ++i) {
     const Dim d = c.dim(b.x, static_cast<int64_t>(i) + 2);
-    if (!d.known() || size[i] < 1 || d.size % size[i]) return c.fail("adaptive max pool into unequal cells", to_string(c.type(b.x)));
+    if (!d.known() || size[i] < 1 || d.size % size[i])
+      return c.fail("adaptive max pool into unequal cells", to_string(c.type(b.x)));
     kernel.push_back(d.size / size[i]);
   }
   const ValueId y = c.add("max_pool", {b.x}, {{"kernel_shape", kernel}, {"strides", unless_ones(kernel)}});
   c.outputs({unbatched(c, y, b), kNoValue});
 }
-
 
 constexpr Mapping kMappings[] = {
     {"aten._adaptive_avg_pool2d", map_adaptive_avg_pool, "2"},
@@ -124,6 +139,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> pooling_mappings() { return kMappings; }
+std::span<const Mapping> pooling_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

@@ -231,10 +231,10 @@ class Reader {
       ArgumentKind kind;
     };
     static constexpr ListKind kLists[] = {
-        {"as_tensors", "as_tensor", ArgumentKind::kTensors},   {"as_optional_tensors", "", ArgumentKind::kTensors},
-        {"as_ints", "as_int", ArgumentKind::kInts},            {"as_sym_ints", "as_sym_int", ArgumentKind::kInts},
-        {"as_floats", "as_float", ArgumentKind::kFloats},      {"as_sym_floats", "as_sym_float", ArgumentKind::kFloats},
-        {"as_bools", "as_bool", ArgumentKind::kBools},         {"as_sym_bools", "as_sym_bool", ArgumentKind::kBools},
+        {"as_tensors", "as_tensor", ArgumentKind::kTensors}, {"as_optional_tensors", "", ArgumentKind::kTensors},
+        {"as_ints", "as_int", ArgumentKind::kInts},          {"as_sym_ints", "as_sym_int", ArgumentKind::kInts},
+        {"as_floats", "as_float", ArgumentKind::kFloats},    {"as_sym_floats", "as_sym_float", ArgumentKind::kFloats},
+        {"as_bools", "as_bool", ArgumentKind::kBools},       {"as_sym_bools", "as_sym_bool", ArgumentKind::kBools},
         {"as_strings", "as_string", ArgumentKind::kStrings},
     };
     for (const ListKind& list : kLists) {
@@ -286,7 +286,8 @@ class Reader {
     if (const auto metadata = maybe(o, "metadata")) {
       PINNACE_ASSIGN(const object m, as_object(*metadata, "metadata"));
       std::string_view text;
-      if (const auto trace = maybe(m, "stack_trace"); trace && !trace->get_string().get(text)) read_trace(text, n.source);
+      if (const auto trace = maybe(m, "stack_trace"); trace && !trace->get_string().get(text))
+        read_trace(text, n.source);
       if (const auto stack = maybe(m, "nn_module_stack"); stack && !stack->get_string().get(text)) {
         n.source.module = module_path(text);
       }
@@ -332,10 +333,12 @@ class Reader {
       constexpr std::string_view kLine = "\", line ";
       if (trace.substr(quote, kLine.size()) != kLine) continue;
       int32_t line = 0;
-      for (size_t i = quote + kLine.size(); i < trace.size() && trace[i] >= '0' && trace[i] <= '9' && line < 100000000; ++i) {
+      for (size_t i = quote + kLine.size(); i < trace.size() && trace[i] >= '0' && trace[i] <= '9' && line < 100000000;
+           ++i) {
         line = line * 10 + (trace[i] - '0');
       }
-      const bool torchs = file.find("/torch/") != std::string_view::npos || file.find("\\torch\\") != std::string_view::npos;
+      const auto within = [&](std::string_view part) { return file.find(part) != std::string_view::npos; };
+      const bool torchs = within("-packages/torch/") || within("-packages\\torch\\") || within("/torch/nn/modules/");
       if (!torchs && line > 0) {
         source.file = file;
         source.line = line;
@@ -491,8 +494,8 @@ class Reader {
       p.outputs.push_back(std::move(spec));
     }
     if (p.inputs.size() != p.graph.inputs.size() || p.outputs.size() != p.graph.outputs.size()) {
-      return error("the graph has ", p.graph.inputs.size(), " inputs and ", p.graph.outputs.size(), " outputs, its signature ",
-                   p.inputs.size(), " and ", p.outputs.size());
+      return error("the graph has ", p.graph.inputs.size(), " inputs and ", p.graph.outputs.size(),
+                   " outputs, its signature ", p.inputs.size(), " and ", p.outputs.size());
     }
     if (const auto calls = maybe(module, "module_call_graph")) {
       array list;
@@ -550,40 +553,65 @@ Result<element> parse_json(simdjson::dom::parser& parser, const Buffer& json, si
 
 std::optional<DType> dtype_of_scalar_type(int64_t number) {
   switch (number) {
-    case 1: return DType::kU8;
-    case 2: return DType::kI8;
-    case 3: return DType::kI16;
-    case 4: return DType::kI32;
-    case 5: return DType::kI64;
-    case 6: return DType::kF16;
-    case 7: return DType::kF32;
-    case 8: return DType::kF64;
-    case 12: return DType::kBool;
-    case 13: return DType::kBF16;
-    case 28: return DType::kU16;
-    case 34: return DType::kU32;
-    case 35: return DType::kU64;
-    default: return std::nullopt;
+    case 1:
+      return DType::kU8;
+    case 2:
+      return DType::kI8;
+    case 3:
+      return DType::kI16;
+    case 4:
+      return DType::kI32;
+    case 5:
+      return DType::kI64;
+    case 6:
+      return DType::kF16;
+    case 7:
+      return DType::kF32;
+    case 8:
+      return DType::kF64;
+    case 12:
+      return DType::kBool;
+    case 13:
+      return DType::kBF16;
+    case 28:
+      return DType::kU16;
+    case 34:
+      return DType::kU32;
+    case 35:
+      return DType::kU64;
+    default:
+      return std::nullopt;
   }
 }
 
 std::string scalar_type_name(int64_t number) {
   switch (number) {
-    case 9: return "complex32";
-    case 10: return "complex64";
-    case 11: return "complex128";
-    case 29: return "float8_e4m3fn";
-    case 30: return "float8_e5m2";
-    case 31: return "float8_e4m3fnuz";
-    case 32: return "float8_e5m2fnuz";
-    case 33: return "float8_e8m0fnu";
-    default: break;
+    case 9:
+      return "complex32";
+    case 10:
+      return "complex64";
+    case 11:
+      return "complex128";
+    case 29:
+      return "float8_e4m3fn";
+    case 30:
+      return "float8_e5m2";
+    case 31:
+      return "float8_e4m3fnuz";
+    case 32:
+      return "float8_e5m2fnuz";
+    case 33:
+      return "float8_e8m0fnu";
+    default:
+      break;
   }
   const auto dtype = dtype_of_scalar_type(number);
   return dtype ? std::string(dtype_name(*dtype)) : str_cat("scalar type ", number);
 }
 
-std::optional<DType> TensorMeta::dtype() const { return dtype_of_scalar_type(scalar_type); }
+std::optional<DType> TensorMeta::dtype() const {
+  return dtype_of_scalar_type(scalar_type);
+}
 
 const Argument* NodeDef::input(std::string_view wanted) const {
   for (const NamedArgument& named : inputs) {
@@ -620,7 +648,8 @@ std::vector<std::string> output_keys(const std::string& out_spec) {
     object leaf;
     if (child.get_object().get(leaf) || !leaf["type"].is_null()) return {};
   }
-  if (inner_parser.parse(context.data(), context.size()).get_array().get(keys) || keys.size() != children.size()) return {};
+  if (inner_parser.parse(context.data(), context.size()).get_array().get(keys) || keys.size() != children.size())
+    return {};
   std::vector<std::string> names;
   for (element key : keys) {
     std::string_view name;

@@ -38,19 +38,19 @@ std::string scalar_type_name(int64_t number);
 
 enum class ArgumentKind : uint8_t {
   kNone,
-  kTensor,     // text
-  kTensors,    // items: kTensor or kNone
-  kInt,        // integer
-  kSymInt,     // text: the name of a symbolic value
-  kInts,       // items: kInt or kSymInt
-  kFloat,      // real
-  kSymFloat,   // text
-  kFloats,     // items: kFloat
-  kBool,       // integer
-  kSymBool,    // text
-  kBools,      // items: kBool
-  kString,     // text
-  kStrings,    // items: kString
+  kTensor,        // text
+  kTensors,       // items: kTensor or kNone
+  kInt,           // integer
+  kSymInt,        // text: the name of a symbolic value
+  kInts,          // items: kInt or kSymInt
+  kFloat,         // real
+  kSymFloat,      // text
+  kFloats,        // items: kFloat
+  kBool,          // integer
+  kSymBool,       // text
+  kBools,         // items: kBool
+  kString,        // text
+  kStrings,       // items: kString
   kScalarType,    // integer
   kLayout,        // integer
   kMemoryFormat,  // integer
@@ -133,7 +133,8 @@ struct ProgramDef {
   std::vector<std::string> notes;
 };
 
-/// `json` is a whole entry with at least kJsonPadding zero bytes after its `length`. Errors name `what` and the path in it.
+/// `json` is a whole entry with at least kJsonPadding zero bytes after its `length`. Errors name `what` and the path in
+/// it.
 inline constexpr size_t kJsonPadding = 64;
 Result<ProgramDef> parse_program(const Buffer& json, size_t length, const std::string& what);
 Result<Payloads> parse_payloads(const Buffer& json, size_t length, const std::string& what);

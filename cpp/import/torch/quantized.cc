@@ -13,12 +13,18 @@ struct Range {
 
 std::optional<Range> full_range(DType dtype) {
   switch (dtype) {
-    case DType::kI8: return Range{-128, 127};
-    case DType::kU8: return Range{0, 255};
-    case DType::kI16: return Range{-32768, 32767};
-    case DType::kU16: return Range{0, 65535};
-    case DType::kI32: return Range{-2147483648.0, 2147483647.0};
-    default: return std::nullopt;
+    case DType::kI8:
+      return Range{-128, 127};
+    case DType::kU8:
+      return Range{0, 255};
+    case DType::kI16:
+      return Range{-32768, 32767};
+    case DType::kU16:
+      return Range{0, 65535};
+    case DType::kI32:
+      return Range{-2147483648.0, 2147483647.0};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -41,7 +47,8 @@ Parameters parameters(Call& c, DType quantised) {
     p.known = true;
     p.scale_number = scale.scalar.number();
     p.zero_number = zero.scalar.number();
-    if (!(p.scale_number > 0) || !std::isfinite(p.scale_number)) c.fail("a scale that is not a positive number", str_cat(p.scale_number));
+    if (!(p.scale_number > 0) || !std::isfinite(p.scale_number))
+      c.fail("a scale that is not a positive number", str_cat(p.scale_number));
     p.scale = c.constant(p.scale_number, DType::kF32);
     p.zero = c.constant_int(zero.scalar.integer, quantised);
     return p;
@@ -68,7 +75,11 @@ void map_quantize(Call& c) {
     const double lowest = (low - p.zero_number) * p.scale_number, highest = (high - p.zero_number) * p.scale_number;
     x = c.add("clip", {x, c.constant(lowest, DType::kF32), c.constant(highest, DType::kF32)});
   }
-  if (channels) return c.output(c.add("quantize_linear", {x, p.scale, p.zero == kNoValue ? c.full({c.size_of(x, axis)}, c.constant_int(0, dtype)) : p.zero}, {{"axis", axis}}));
+  if (channels)
+    return c.output(
+        c.add("quantize_linear",
+              {x, p.scale, p.zero == kNoValue ? c.full({c.size_of(x, axis)}, c.constant_int(0, dtype)) : p.zero},
+              {{"axis", axis}}));
   c.output(c.add("quantize_linear", {x, p.scale, p.zero}));
 }
 
@@ -90,7 +101,8 @@ void map_dequantize(Call& c) {
 // choose_qparams.tensor: scale and zero point of an affine range that holds the values and zero
 void map_choose(Call& c) {
   const ValueId x = c.cast(c.tensor("input"), DType::kF32);
-  const double low = c.number("quant_min", -128), high = c.number("quant_max", 127), eps = c.number("eps", 1.1920928955078125e-07);
+  const double low = c.number("quant_min", -128), high = c.number("quant_max", 127),
+               eps = c.number("eps", 1.1920928955078125e-07);
   c.ignore({"dtype"});
   std::vector<int64_t> axes;
   for (int i = 0; i < c.rank(x); ++i) axes.push_back(i);
@@ -100,10 +112,12 @@ void map_choose(Call& c) {
   ValueId scale, offset;
   if (c.parameter() == "symmetric") {
     const ValueId reach = c.add("max", {c.add("neg", {least}), most});
-    scale = c.add("max", {c.add("div", {reach, c.constant((high - low) / 2, DType::kF32)}), c.constant(eps, DType::kF32)});
+    scale =
+        c.add("max", {c.add("div", {reach, c.constant((high - low) / 2, DType::kF32)}), c.constant(eps, DType::kF32)});
     offset = c.constant(low >= 0 ? 128 : 0, DType::kF32);
   } else {
-    scale = c.add("max", {c.add("div", {c.add("sub", {most, least}), c.constant(high - low, DType::kF32)}), c.constant(eps, DType::kF32)});
+    scale = c.add("max", {c.add("div", {c.add("sub", {most, least}), c.constant(high - low, DType::kF32)}),
+                          c.constant(eps, DType::kF32)});
     offset = c.add("sub", {c.constant(low, DType::kF32), c.add("round", {c.add("div", {least, scale})})});
     offset = c.add("clip", {offset, c.constant(low, DType::kF32), c.constant(high, DType::kF32)});
   }
@@ -123,6 +137,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> quantized_mappings() { return kMappings; }
+std::span<const Mapping> quantized_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

@@ -1,5 +1,5 @@
-// LSTM, GRU and plain RNN: whole (any number of layers, both directions) and single cells. PyTorch's order of gates becomes
-// ONNX's: i f g o -> i o f g, r z n -> z r n (with the reset gate applied after the product).
+// LSTM, GRU and plain RNN: whole (any number of layers, both directions) and single cells. PyTorch's order of gates
+// becomes ONNX's: i f g o -> i o f g, r z n -> z r n (with the reset gate applied after the product).
 #include "import/torch/mapping.h"
 
 namespace pinnace::torch_import {
@@ -44,11 +44,13 @@ void map_recurrent(Call& c) {
   const bool biases = c.boolean("has_biases", true), both = c.boolean("bidirectional", false);
   const int64_t layers = c.integer("num_layers", 1);
   const double dropout = c.number("dropout", 0);
-  if (c.boolean("train", false) && dropout > 0) return c.fail("dropout in training mode: export the model after model.eval()");
+  if (c.boolean("train", false) && dropout > 0)
+    return c.fail("dropout in training mode: export the model after model.eval()");
   const bool batch_first = c.boolean("batch_first", false);
   const int64_t directions = both ? 2 : 1, per_cell = biases ? 4 : 2;
   if (!c.ok()) return;
-  if (layers < 1 || static_cast<int64_t>(params.size()) != layers * directions * per_cell || hx.size() != (lstm ? 2u : 1u)) {
+  if (layers < 1 || static_cast<int64_t>(params.size()) != layers * directions * per_cell ||
+      hx.size() != (lstm ? 2u : 1u)) {
     return c.fail("recurrent weights of another number (a projection is not supported)", str_cat(params.size()));
   }
   const Dim hidden = c.dim(hx[0], 2);
@@ -62,15 +64,19 @@ void map_recurrent(Call& c) {
       const size_t at = static_cast<size_t>((layer * directions + d) * per_cell);
       w.push_back(c.unsqueeze(reordered(c, params[at], kind, width), {0}));
       r.push_back(c.unsqueeze(reordered(c, params[at + 1], kind, width), {0}));
-      if (biases) b.push_back(c.unsqueeze(c.concat({reordered(c, params[at + 2], kind, width), reordered(c, params[at + 3], kind, width)}, 0), {0}));
+      if (biases)
+        b.push_back(c.unsqueeze(
+            c.concat({reordered(c, params[at + 2], kind, width), reordered(c, params[at + 3], kind, width)}, 0), {0}));
     }
     const Scalar from = Scalar::of_int(layer * directions), to = Scalar::of_int((layer + 1) * directions);
-    std::vector<ValueId> inputs = {x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : kNoValue, kNoValue, c.slice(hx[0], 0, from, to)};
+    std::vector<ValueId> inputs = {
+        x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : kNoValue, kNoValue, c.slice(hx[0], 0, from, to)};
     if (lstm) inputs.push_back(c.slice(hx[1], 0, from, to));
     std::vector<std::pair<std::string, Attr>> attrs = {{"hidden_size", width}};
     if (both) attrs.emplace_back("direction", "bidirectional");
     if (kind.op == "gru") attrs.emplace_back("linear_before_reset", int64_t{1});
-    if (!kind.activation.empty()) attrs.emplace_back("activations", std::vector<std::string>(static_cast<size_t>(directions), kind.activation));
+    if (!kind.activation.empty())
+      attrs.emplace_back("activations", std::vector<std::string>(static_cast<size_t>(directions), kind.activation));
     const std::vector<ValueId> out = c.add_node(kind.op, std::move(inputs), lstm ? 3 : 2, std::move(attrs));
     // [T, directions, B, H] -> [T, B, directions * H]
     if (both) {
@@ -88,20 +94,26 @@ void map_recurrent(Call& c) {
   c.outputs(std::move(outputs));
 }
 
-ValueId product(Call& c, ValueId x, ValueId weight, ValueId bias) { return c.add("gemm", {x, weight, bias}, {{"trans_b", 1}}); }
+ValueId product(Call& c, ValueId x, ValueId weight, ValueId bias) {
+  return c.add("gemm", {x, weight, bias}, {{"trans_b", 1}});
+}
 
 // lstm_cell, gru_cell, rnn_*_cell: x [B, I], h [B, H]
 void map_cell(Call& c) {
   const std::string_view form = c.parameter();
   const ValueId x = c.tensor("input");
   std::vector<ValueId> hx = form == "lstm" ? c.tensors("hx") : std::vector<ValueId>{c.tensor("hx")};
-  const ValueId w_ih = c.tensor("w_ih"), w_hh = c.tensor("w_hh"), b_ih = c.optional_tensor("b_ih"), b_hh = c.optional_tensor("b_hh");
+  const ValueId w_ih = c.tensor("w_ih"), w_hh = c.tensor("w_hh"), b_ih = c.optional_tensor("b_ih"),
+                b_hh = c.optional_tensor("b_hh");
   if (!c.ok()) return;
-  if (hx.size() != (form == "lstm" ? 2u : 1u) || c.rank(x) != 2) return c.fail("a recurrent cell without batch, or with another state");
+  if (hx.size() != (form == "lstm" ? 2u : 1u) || c.rank(x) != 2)
+    return c.fail("a recurrent cell without batch, or with another state");
   const ValueId from_x = product(c, x, w_ih, b_ih), from_h = product(c, hx[0], w_hh, b_hh);
   const Dim hidden = c.dim(w_hh, 1);
   if (!hidden.known()) return c.fail("a recurrent cell of symbolic width");
-  const auto gate = [&](ValueId all, int64_t i) { return c.slice(all, 1, Scalar::of_int(i * hidden.size), Scalar::of_int((i + 1) * hidden.size)); };
+  const auto gate = [&](ValueId all, int64_t i) {
+    return c.slice(all, 1, Scalar::of_int(i * hidden.size), Scalar::of_int((i + 1) * hidden.size));
+  };
   if (form == "lstm") {
     const ValueId all = c.add("add", {from_x, from_h});
     const ValueId i = c.add("sigmoid", {gate(all, 0)}), f = c.add("sigmoid", {gate(all, 1)});
@@ -119,19 +131,17 @@ void map_cell(Call& c) {
 }
 
 constexpr Mapping kMappings[] = {
-    {"aten.gru", map_recurrent, "gru"},
-    {"aten.gru_cell", map_cell, "gru"},
-    {"aten.lstm", map_recurrent, "lstm"},
-    {"aten.lstm_cell", map_cell, "lstm"},
-    {"aten.rnn_relu", map_recurrent, "relu"},
-    {"aten.rnn_relu_cell", map_cell, "relu"},
-    {"aten.rnn_tanh", map_recurrent, "tanh"},
-    {"aten.rnn_tanh_cell", map_cell, "tanh"},
+    {"aten.gru", map_recurrent, "gru"},       {"aten.gru_cell", map_cell, "gru"},
+    {"aten.lstm", map_recurrent, "lstm"},     {"aten.lstm_cell", map_cell, "lstm"},
+    {"aten.rnn_relu", map_recurrent, "relu"}, {"aten.rnn_relu_cell", map_cell, "relu"},
+    {"aten.rnn_tanh", map_recurrent, "tanh"}, {"aten.rnn_tanh_cell", map_cell, "tanh"},
 };
 static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> recurrent_mappings() { return kMappings; }
+std::span<const Mapping> recurrent_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

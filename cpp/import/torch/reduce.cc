@@ -8,7 +8,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-bool is_float(DType dtype) { return (dtypes(dtype) & kFloats) != 0; }
+bool is_float(DType dtype) {
+  return (dtypes(dtype) & kFloats) != 0;
+}
 
 /// reduce_X over axes; an empty list of axes of a tensor without dimensions reduces nothing.
 ValueId reduce(Call& c, std::string_view op, ValueId x, const Ints& axes, bool keep) {
@@ -17,7 +19,9 @@ ValueId reduce(Call& c, std::string_view op, ValueId x, const Ints& axes, bool k
 }
 
 /// The axes of argument dim, or all.
-Ints reduced_axes(Call& c, ValueId x) { return c.axes("dim", c.rank(x)); }
+Ints reduced_axes(Call& c, ValueId x) {
+  return c.axes("dim", c.rank(x));
+}
 
 // sum, mean, prod, amax, amin: the parameter is the reduction
 void map_reduce(Call& c) {
@@ -26,8 +30,10 @@ void map_reduce(Call& c) {
   c.ignore({"dtype"});
   const Ints axes = reduced_axes(c, x);
   const bool keep = c.boolean("keepdim", false);
-  if (c.parameter() == "reduce_mean" && !is_float(dtype)) return c.fail("mean of integers", std::string(dtype_name(dtype)));
-  if (dtype == DType::kBool) return c.output(c.cast(reduce(c, c.parameter(), c.cast(x, DType::kU8), axes, keep), dtype));
+  if (c.parameter() == "reduce_mean" && !is_float(dtype))
+    return c.fail("mean of integers", std::string(dtype_name(dtype)));
+  if (dtype == DType::kBool)
+    return c.output(c.cast(reduce(c, c.parameter(), c.cast(x, DType::kU8), axes, keep), dtype));
   ValueId in = c.cast(x, dtype);
   if (c.parameter() == "reduce_prod" && c.rank(x) == 0) return c.output(in);
   c.output(reduce(c, c.parameter(), in, axes, keep));
@@ -62,7 +68,8 @@ void map_variance(Call& c) {
   const ValueId mean = reduce(c, "reduce_mean", x, axes, true);
   const ValueId centred = c.add("sub", {x, mean});
   const ValueId squares = reduce(c, "reduce_sum", c.add("mul", {centred, centred}), axes, keep);
-  const ValueId freedom = c.add("max", {c.add("sub", {count_of(c, x, axes), c.constant(correction, dtype)}), c.constant(0, dtype)});
+  const ValueId freedom =
+      c.add("max", {c.add("sub", {count_of(c, x, axes), c.constant(correction, dtype)}), c.constant(0, dtype)});
   ValueId y = c.add("div", {squares, freedom});
   if (c.parameter().starts_with("std")) y = c.add("sqrt", {y});
   if (!c.parameter().ends_with("mean")) return c.output(y);
@@ -95,7 +102,9 @@ void map_count_nonzero(Call& c) {
   c.output(reduce(c, "reduce_sum", x, reduced_axes(c, x), false));
 }
 
-ValueId flattened(Call& c, ValueId x) { return c.reshape(x, Ints{-1}); }
+ValueId flattened(Call& c, ValueId x) {
+  return c.reshape(x, Ints{-1});
+}
 
 void map_arg(Call& c) {
   ValueId x = c.tensor("self");
@@ -117,7 +126,8 @@ void map_extreme(Call& c) {
   const char* op = largest ? "reduce_max" : "reduce_min";
   const DType dtype = c.out_dtype();
   if (c.given("other")) {
-    return c.output(c.add(c.parameter(), {c.as_tensor(c.operand("self"), dtype), c.as_tensor(c.operand("other"), dtype)}));
+    return c.output(
+        c.add(c.parameter(), {c.as_tensor(c.operand("self"), dtype), c.as_tensor(c.operand("other"), dtype)}));
   }
   ValueId x = c.tensor("self");
   const bool truth = dtype == DType::kBool;
@@ -176,7 +186,8 @@ void map_sort(Call& c) {
   const bool descending = c.boolean("descending", false);
   c.ignore({"stable"});
   if (c.rank(x) == 0) return c.outputs({x, c.constant_int(0)});
-  const std::vector<ValueId> both = c.add_many("top_k", {x, c.size_value(c.size_of(x, axis))}, 2, {{"axis", axis}, {"largest", descending}});
+  const std::vector<ValueId> both =
+      c.add_many("top_k", {x, c.size_value(c.size_of(x, axis))}, 2, {{"axis", axis}, {"largest", descending}});
   if (c.parameter() == "arg") return c.output(both[1]);
   c.outputs(both);
 }
@@ -245,6 +256,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> reduce_mappings() { return kMappings; }
+std::span<const Mapping> reduce_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

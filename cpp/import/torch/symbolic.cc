@@ -25,7 +25,9 @@ ValueId value_of(Call& c, const Scalar& s, DType dtype) {
   return c.constant_int(s.integer, dtype, {1});
 }
 
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+int64_t floor_divide(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
 
 /// Python's result for two integers; nothing if it overflows, divides by zero or is no integer.
 std::optional<Scalar> of_ints(std::string_view op, int64_t a, int64_t b) {
@@ -36,7 +38,8 @@ std::optional<Scalar> of_ints(std::string_view op, int64_t a, int64_t b) {
   const bool divides = b != 0 && !(a == INT64_MIN && b == -1);
   if (op == "floordiv") return divides ? std::optional(Scalar::of_int(floor_divide(a, b))) : std::nullopt;
   if (op == "mod") return divides ? std::optional(Scalar::of_int(a - floor_divide(a, b) * b)) : std::nullopt;
-  if (op == "truediv") return b ? std::optional(Scalar::of_float(static_cast<double>(a) / static_cast<double>(b))) : std::nullopt;
+  if (op == "truediv")
+    return b ? std::optional(Scalar::of_float(static_cast<double>(a) / static_cast<double>(b))) : std::nullopt;
   if (op == "min") return Scalar::of_int(std::min(a, b));
   if (op == "max") return Scalar::of_int(std::max(a, b));
   if (op == "equal") return Scalar::of_bool(a == b);
@@ -48,7 +51,9 @@ std::optional<Scalar> of_ints(std::string_view op, int64_t a, int64_t b) {
   return std::nullopt;
 }
 
-bool is_comparison(std::string_view op) { return op == "equal" || op == "not_equal" || op.starts_with("less") || op.starts_with("greater"); }
+bool is_comparison(std::string_view op) {
+  return op == "equal" || op == "not_equal" || op.starts_with("less") || op.starts_with("greater");
+}
 
 void map_arithmetic(Call& c) {
   const Scalar a = positional_scalar(c, 0), b = positional_scalar(c, 1);
@@ -62,7 +67,8 @@ void map_arithmetic(Call& c) {
   const DType dtype = whole && op != "truediv" ? DType::kI64 : DType::kF64;
   const ValueId x = value_of(c, a, dtype), y = value_of(c, b, dtype);
   if (is_comparison(op)) {
-    if (op == "not_equal") return c.output_scalar(Scalar::of_value(Kind::kBool, c.add("not", {c.add("equal", {x, y})})));
+    if (op == "not_equal")
+      return c.output_scalar(Scalar::of_value(Kind::kBool, c.add("not", {c.add("equal", {x, y})})));
     return c.output_scalar(Scalar::of_value(Kind::kBool, c.add(op, {x, y})));
   }
   const Kind kind = dtype == DType::kI64 ? Kind::kInt : Kind::kFloat;
@@ -100,7 +106,8 @@ void map_negate(Call& c) {
   const Scalar a = positional_scalar(c, 0);
   if (a.known && a.kind == Kind::kInt && a.integer != INT64_MIN) return c.output_scalar(Scalar::of_int(-a.integer));
   const DType dtype = a.kind == Kind::kFloat ? DType::kF64 : DType::kI64;
-  c.output_scalar(Scalar::of_value(a.kind == Kind::kFloat ? Kind::kFloat : Kind::kInt, c.add("neg", {value_of(c, a, dtype)})));
+  c.output_scalar(
+      Scalar::of_value(a.kind == Kind::kFloat ? Kind::kFloat : Kind::kInt, c.add("neg", {value_of(c, a, dtype)})));
 }
 
 void map_truth(Call& c) {
@@ -112,8 +119,10 @@ void map_truth(Call& c) {
   }
   const Scalar b = positional_scalar(c, 1);
   if (a.kind == Kind::kInt || b.kind == Kind::kInt) return c.fail("bits of integers of Python");
-  if (a.known && b.known) return c.output_scalar(Scalar::of_bool(op == "and" ? a.integer && b.integer : a.integer || b.integer));
-  c.output_scalar(Scalar::of_value(Kind::kBool, c.add(op, {value_of(c, a, DType::kBool), value_of(c, b, DType::kBool)})));
+  if (a.known && b.known)
+    return c.output_scalar(Scalar::of_bool(op == "and" ? a.integer && b.integer : a.integer || b.integer));
+  c.output_scalar(
+      Scalar::of_value(Kind::kBool, c.add(op, {value_of(c, a, DType::kBool), value_of(c, b, DType::kBool)})));
 }
 
 // int(x), float(x), trunc, floor, ceil, round of a number
@@ -129,9 +138,14 @@ void map_convert(Call& c) {
     if (a.known) return c.output_scalar(Scalar::of_float(std::sqrt(a.number())));
     return c.output_scalar(Scalar::of_value(Kind::kFloat, c.add("sqrt", {value_of(c, a, DType::kF64)})));
   }
-  if (a.kind != Kind::kFloat) return c.output_scalar(a.known ? Scalar::of_int(a.integer) : Scalar::of_value(Kind::kInt, value_of(c, a, DType::kI64)));
+  if (a.kind != Kind::kFloat)
+    return c.output_scalar(a.known ? Scalar::of_int(a.integer)
+                                   : Scalar::of_value(Kind::kInt, value_of(c, a, DType::kI64)));
   if (a.known) {
-    const double r = op == "floor" ? std::floor(a.real) : op == "ceil" ? std::ceil(a.real) : op == "round" ? std::nearbyint(a.real) : std::trunc(a.real);
+    const double r = op == "floor"   ? std::floor(a.real)
+                     : op == "ceil"  ? std::ceil(a.real)
+                     : op == "round" ? std::nearbyint(a.real)
+                                     : std::trunc(a.real);
     if (!(std::fabs(r) < 9e18)) return c.fail("a number beyond 64 bits");
     return c.output_scalar(Scalar::of_int(static_cast<int64_t>(r)));
   }
@@ -146,7 +160,8 @@ void map_choose(Call& c) {
   if (condition.known) return c.output_scalar(condition.integer ? yes : no);
   const bool real = yes.kind == Kind::kFloat || no.kind == Kind::kFloat;
   const DType dtype = real ? DType::kF64 : DType::kI64;
-  c.output_scalar(Scalar::of_value(real ? Kind::kFloat : Kind::kInt, c.add("where", {condition.value, value_of(c, yes, dtype), value_of(c, no, dtype)})));
+  c.output_scalar(Scalar::of_value(real ? Kind::kFloat : Kind::kInt,
+                                   c.add("where", {condition.value, value_of(c, yes, dtype), value_of(c, no, dtype)})));
 }
 
 void map_size(Call& c) {
@@ -222,6 +237,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> symbolic_mappings() { return kMappings; }
+std::span<const Mapping> symbolic_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

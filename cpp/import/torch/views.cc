@@ -1,5 +1,5 @@
-// Operators whose result shows the same memory as their input: reshaping, permuting, selecting. What a write into such a
-// result does to the input is written beside them.
+// Operators whose result shows the same memory as their input: reshaping, permuting, selecting. What a write into such
+// a result does to the input is written beside them.
 #include <algorithm>
 
 #include "import/torch/mapping.h"
@@ -156,7 +156,8 @@ std::vector<int64_t> movedim_order(Call& c, int rank) {
   for (size_t i = 0; right && i < from.size(); ++i) {
     if (from[i] < 0) from[i] += rank;
     if (to[i] < 0) to[i] += rank;
-    right = from[i] >= 0 && from[i] < rank && to[i] >= 0 && to[i] < rank && !moved[static_cast<size_t>(from[i])] && order[static_cast<size_t>(to[i])] < 0;
+    right = from[i] >= 0 && from[i] < rank && to[i] >= 0 && to[i] < rank && !moved[static_cast<size_t>(from[i])] &&
+            order[static_cast<size_t>(to[i])] < 0;
     if (!right) break;
     moved[static_cast<size_t>(from[i])] = true;
     order[static_cast<size_t>(to[i])] = from[i];
@@ -296,7 +297,8 @@ void map_diagonal(Call& c) {
   const int rank = c.rank(x);
   const int64_t a = c.axis("dim1", rank, 0), b = c.axis("dim2", rank, 1), offset = c.integer("offset", 0);
   const Dim rows = c.dim(x, a), columns = c.dim(x, b);
-  if (rank < 2 || a == b || !rows.known() || !columns.known()) return c.fail("diagonal of symbolic or equal dimensions");
+  if (rank < 2 || a == b || !rows.known() || !columns.known())
+    return c.fail("diagonal of symbolic or equal dimensions");
   c.shares(Sharing::kView);
   const int64_t skip_rows = std::max<int64_t>(-offset, 0), skip_columns = std::max<int64_t>(offset, 0);
   const int64_t count = std::max<int64_t>(0, std::min(rows.size - skip_rows, columns.size - skip_columns));
@@ -322,9 +324,11 @@ void map_unfold(Call& c) {
   const ValueId x = c.tensor("self");
   const int64_t axis = c.axis("dimension", c.rank(x)), size = c.integer("size"), step = c.integer("step");
   const Dim length = c.dim(x, axis);
-  if (!length.known() || step < 1 || size < 0 || size > length.size) return c.fail("unfold of a symbolic dimension, or beyond it");
+  if (!length.known() || step < 1 || size < 0 || size > length.size)
+    return c.fail("unfold of a symbolic dimension, or beyond it");
   const int64_t windows = (length.size - size) / step + 1;
-  if (windows > (1 << 22) / std::max<int64_t>(size, 1)) return c.fail("unfold into this many windows", str_cat(windows));
+  if (windows > (1 << 22) / std::max<int64_t>(size, 1))
+    return c.fail("unfold into this many windows", str_cat(windows));
   std::vector<int64_t> at;
   for (int64_t w = 0; w < windows; ++w) {
     for (int64_t i = 0; i < size; ++i) at.push_back(w * step + i);
@@ -356,7 +360,8 @@ void map_as_strided(Call& c) {
   }
   elements = expected;
   const int64_t all = c.type(x).elements();
-  if (!dense || !*dense || !rows || all < 0 || offset < 0 || offset > all - elements) return c.fail("as_strided that is not a dense part of a dense tensor");
+  if (!dense || !*dense || !rows || all < 0 || offset < 0 || offset > all - elements)
+    return c.fail("as_strided that is not a dense part of a dense tensor");
   c.shares(Sharing::kView);
   ValueId flat = c.reshape(x, std::vector<int64_t>{all});
   flat = c.slice(flat, 0, Scalar::of_int(offset), Scalar::of_int(offset + elements));
@@ -481,7 +486,9 @@ bool settle(const Dim& size, Scalar& start, Scalar& end) {
 
 }  // namespace
 
-std::span<const Mapping> view_mappings() { return kMappings; }
+std::span<const Mapping> view_mappings() {
+  return kMappings;
+}
 
 void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
   std::string_view target = c.node().target;
@@ -492,8 +499,10 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
       op == "view_as" || op == "reshape_as" || op == "_unsafe_view" || op == "_reshape_alias") {
     return c.output(c.reshape(written, c.sizes_of(base)));
   }
-  if (op == "transpose" || op == "swapdims") return c.output(rank < 2 ? written : c.swap(written, c.axis("dim0", rank), c.axis("dim1", rank)));
-  if (op == "swapaxes") return c.output(rank < 2 ? written : c.swap(written, c.axis("axis0", rank), c.axis("axis1", rank)));
+  if (op == "transpose" || op == "swapdims")
+    return c.output(rank < 2 ? written : c.swap(written, c.axis("dim0", rank), c.axis("dim1", rank)));
+  if (op == "swapaxes")
+    return c.output(rank < 2 ? written : c.swap(written, c.axis("axis0", rank), c.axis("axis1", rank)));
   if (op == "t") return c.output(rank < 2 ? written : c.swap(written, 0, 1));
   if (op == "mT" || op == "adjoint") return c.output(c.swap(written, -2, -1));
   if (op == "permute") {
@@ -524,7 +533,8 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
     std::vector<int64_t> from;
     int64_t next = size.size;
     for (int64_t i = 0; i < size.size; ++i) {
-      const bool hit = i >= s.start.integer && i < std::min(s.end.integer, size.size) && (i - s.start.integer) % s.step == 0;
+      const bool hit =
+          i >= s.start.integer && i < std::min(s.end.integer, size.size) && (i - s.start.integer) % s.step == 0;
       from.push_back(hit ? next++ : i);
     }
     return c.output(c.add("gather", {c.concat({base, written}, s.axis), c.constant_ints(from)}, {{"axis", s.axis}}));
@@ -543,7 +553,8 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
     if (!again.ok() || output >= sizes.size()) return c.fail("parts of a split");
     int64_t start = 0;
     for (size_t i = 0; i < output; ++i) start += sizes[i];
-    return c.output(replace_range(c, base, written, axis, Scalar::of_int(start), Scalar::of_int(start + sizes[output])));
+    return c.output(
+        replace_range(c, base, written, axis, Scalar::of_int(start), Scalar::of_int(start + sizes[output])));
   }
   c.fail("this view cannot be written through", std::string(op));
 }

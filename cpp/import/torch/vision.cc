@@ -9,7 +9,8 @@ void map_nms(Call& c) {
   const ValueId boxes = c.unsqueeze(c.tensor("dets"), {0}), scores = c.unsqueeze(c.tensor("scores"), {0, 1});
   const double threshold = c.number("iou_threshold", 0.5);
   const ValueId all = c.constant_ints({1 << 30});
-  const ValueId kept = c.add("non_max_suppression", {boxes, scores, all, c.constant(threshold, DType::kF32, {1})});  // [k, 3]
+  const ValueId kept =
+      c.add("non_max_suppression", {boxes, scores, all, c.constant(threshold, DType::kF32, {1})});  // [k, 3]
   c.output(c.squeeze(c.slice(kept, 1, Scalar::of_int(2), Scalar::of_int(3)), {1}));
 }
 
@@ -35,6 +36,8 @@ static_assert(sorted(kMappings));
 
 }  // namespace
 
-std::span<const Mapping> vision_mappings() { return kMappings; }
+std::span<const Mapping> vision_mappings() {
+  return kMappings;
+}
 
 }  // namespace pinnace::torch_import

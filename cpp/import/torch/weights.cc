@@ -1,5 +1,5 @@
-// Weights: the bytes of a storage, as a dense tensor. Storages are read once; a tensor that is a dense, aligned run of its
-// storage uses the bytes in place, anything else is copied element by element.
+// Weights: the bytes of a storage, as a dense tensor. Storages are read once; a tensor that is a dense, aligned run of
+// its storage uses the bytes in place, anything else is copied element by element.
 #include <algorithm>
 #include <cstring>
 
@@ -17,26 +17,31 @@ Status corrupt(const std::string& name, const Parts&... parts) {
   return status;
 }
 
-void copy_strided(std::byte* to, const std::byte* from, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
-                  size_t axis, size_t element, int64_t elements_below) {
+void copy_strided(std::byte* to, const std::byte* from, const std::vector<int64_t>& sizes,
+                  const std::vector<int64_t>& strides, size_t axis, size_t element, int64_t elements_below) {
   if (axis == sizes.size()) {
     std::memcpy(to, from, element);
     return;
   }
   elements_below /= sizes[axis];
   for (int64_t i = 0; i < sizes[axis]; ++i) {
-    copy_strided(to + static_cast<size_t>(i * elements_below) * element, from + i * strides[axis] * static_cast<int64_t>(element),
-                 sizes, strides, axis + 1, element, elements_below);
+    copy_strided(to + static_cast<size_t>(i * elements_below) * element,
+                 from + i * strides[axis] * static_cast<int64_t>(element), sizes, strides, axis + 1, element,
+                 elements_below);
   }
 }
 
 }  // namespace
 
-Result<ConstantPtr> load_payload(Session& session, const std::string& name, const PayloadDef& payload, TensorType& type) {
-  if (payload.use_pickle || !payload.has_meta) return unsupported("weight '", name, "' is stored as a pickle (a tensor subclass or a script object), which is not read");
+Result<ConstantPtr> load_payload(Session& session, const std::string& name, const PayloadDef& payload,
+                                 TensorType& type) {
+  if (payload.use_pickle || !payload.has_meta)
+    return unsupported("weight '", name,
+                       "' is stored as a pickle (a tensor subclass or a script object), which is not read");
   const TensorMeta& meta = payload.meta;
   const auto dtype = meta.dtype();
-  if (!dtype) return unsupported("weight '", name, "' is ", scalar_type_name(meta.scalar_type), ", which is not supported");
+  if (!dtype)
+    return unsupported("weight '", name, "' is ", scalar_type_name(meta.scalar_type), ", which is not supported");
   if (meta.layout != 7) return unsupported("weight '", name, "' is not strided (layout ", meta.layout, ")");
   type = TensorType{*dtype, {}, nullptr};
   const int64_t element = dtype_bits(*dtype) / 8;
@@ -45,7 +50,8 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
   bool empty = false, overflow = last < 0;
   for (size_t i = 0; i < meta.sizes.size(); ++i) {
     const int64_t size = meta.sizes[i].value, stride = meta.strides[i].value;
-    if (!meta.sizes[i].expression.empty() || !meta.strides[i].expression.empty()) return corrupt(name, "its size is symbolic");
+    if (!meta.sizes[i].expression.empty() || !meta.strides[i].expression.empty())
+      return corrupt(name, "its size is symbolic");
     if (size < 0 || stride < 0) return corrupt(name, "size ", size, " with stride ", stride);
     sizes.push_back(size);
     strides.push_back(stride);
@@ -53,7 +59,8 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     empty |= size == 0;
     int64_t span;
     overflow |= __builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements);
-    overflow |= __builtin_mul_overflow(std::max<int64_t>(size - 1, 0), stride, &span) || __builtin_add_overflow(last, span, &last);
+    overflow |= __builtin_mul_overflow(std::max<int64_t>(size - 1, 0), stride, &span) ||
+                __builtin_add_overflow(last, span, &last);
   }
   if (overflow) return corrupt(name, "its sizes overflow");
   if (meta.sizes.size() > 64) return corrupt(name, "rank ", meta.sizes.size());
@@ -75,7 +82,8 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
   if (last >= stored) return corrupt(name, "its last element is number ", last, " of a storage of ", stored);
   if (*dtype == DType::kBool) {
     for (size_t i = 0; i < storage->bytes(); ++i) {
-      if (static_cast<uint8_t>(storage->data()[i]) > 1) return corrupt(name, "a bool is ", static_cast<int>(storage->data()[i]));
+      if (static_cast<uint8_t>(storage->data()[i]) > 1)
+        return corrupt(name, "a bool is ", static_cast<int>(storage->data()[i]));
     }
   }
   bool dense = true;
@@ -91,7 +99,8 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     return std::make_shared<const Constant>(storage, first, bytes);
   }
   if (elements > INT64_MAX / 16 || session.copied_bytes + bytes > 12 * session.archive.file_bytes() + kSlackBytes) {
-    return corrupt(name, "its ", elements, " elements are an expansion of ", stored, ", with others more than 12 times the file");
+    return corrupt(name, "its ", elements, " elements are an expansion of ", stored,
+                   ", with others more than 12 times the file");
   }
   session.copied_bytes += bytes;
   PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes, str_cat("weight '", name, "'")));

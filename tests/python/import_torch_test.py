@@ -1,0 +1,186 @@
+"""The importer of torch.export archives: small modules in both dialects against eager, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pinnace import _core
+from torch import Tensor, nn
+from torch_modules import CASES, Case
+
+
+def export(case: Case, module: nn.Module, path: Path, decomposed: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    program = torch.export.export(module, case.inputs(generator, case.sizes[0]), dynamic_shapes=case.dynamic)
+    if decomposed:
+        program = program.run_decompositions()
+    torch.export.save(program, path)
+
+
+def leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for value in tree.values() for leaf in leaves(value)]
+    if isinstance(tree, (tuple, list)):
+        return [leaf for value in tree for leaf in leaves(value)]
+    return [tree]
+
+
+def arrays(tree: Any) -> list[np.ndarray]:
+    """Tensors of a nest as arrays; bfloat16 as float32."""
+    out = []
+    for leaf in leaves(tree):
+        if isinstance(leaf, Tensor):
+            leaf = leaf.detach()
+            out.append((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).contiguous().numpy())
+    return out
+
+
+def assert_close(got: list[Any], want: list[np.ndarray], tolerance: float, what: str) -> None:
+    assert len(got) == len(want), what
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        where = f"{what}, output {i}"
+        g = np.asarray(g).astype(np.float32) if "bfloat16" in str(np.asarray(g).dtype) else np.asarray(g)
+        assert (g.shape, g.dtype) == (w.shape, w.dtype), f"{where}: {g.dtype}{g.shape} is not {w.dtype}{w.shape}"
+        if w.size == 0:
+            continue
+        if w.dtype.kind != "f":
+            assert np.array_equal(g, w), f"{where}: {g} is not {w}"
+            continue
+        assert np.array_equal(np.isfinite(g), np.isfinite(w)), f"{where}: {g} is not {w}"
+        finite = np.isfinite(w)
+        scale = max(float(np.abs(w[finite]).max(initial=0)), 1e-3)
+        error = float(np.abs(g[finite].astype(np.float64) - w[finite].astype(np.float64)).max(initial=0)) / scale
+        assert error <= tolerance, f"{where}: relative error {error:.3g}"
+
+
+@pytest.mark.parametrize("dialect", ["whole", "decomposed"])
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_eager(name: str, dialect: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    torch.manual_seed(1)
+    module = case.module().eval()
+    path = tmp_path / "m.pt2"
+    with torch.no_grad():
+        export(case, copy.deepcopy(module), path, dialect == "decomposed")
+        generator = torch.Generator().manual_seed(7)
+        runs = max(case.steps, 3)
+        steps, wanted = [], []
+        for run in range(runs):
+            inputs = case.inputs(generator, case.sizes[run % len(case.sizes)])
+            steps.append([a.copy() for a in arrays(inputs)])
+            wanted.append([a.copy() for a in arrays(module(*inputs))])
+        got = _core.run_model_reference(str(path), steps)
+    for run in range(runs):
+        assert_close(got[run], wanted[run], case.tolerance, f"{name} run {run}")
+
+
+def refusal(module: nn.Module, inputs: tuple[Any, ...], path: Path) -> Any:
+    torch.export.save(torch.export.export(module.eval(), inputs), path)
+    with pytest.raises(_core.ConversionError) as caught:
+        _core.import_model_text(str(path))
+    return caught.value
+
+
+class Unknown(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.linalg.qr(x)[0]  # line of the first refusal
+        return torch.linalg.svdvals(y.relu()) + torch.special.i0(x).sum()
+
+
+def test_unknown_operators_are_listed_with_their_lines(tmp_path: Path) -> None:
+    error = refusal(Unknown(), (torch.randn(3, 3),), tmp_path / "m.pt2")
+    problems = {p.op: p for p in error.nodes}
+    assert {"aten.linalg_qr.default", "aten.special_i0.default"} <= set(problems), sorted(problems)
+    assert all(p.rule == "operator not mapped" for p in problems.values()), [p.rule for p in problems.values()]
+    line = next(
+        i for i, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "line of the first refusal" in text
+    )
+    assert problems["aten.linalg_qr.default"].source == f"{__file__}:{line}"
+
+
+def test_writing_into_an_input_is_refused(tmp_path: Path) -> None:
+    class Writes(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x[0].add_(1)
+
+    error = refusal(Writes(), (torch.randn(3, 3),), tmp_path / "m.pt2")
+    assert "mutates an input" in error.nodes[0].rule
+    assert __file__ in error.nodes[0].source
+
+
+def test_writing_into_an_input_is_refused_when_decomposed(tmp_path: Path) -> None:
+    class Writes(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.add_(1) * 2
+
+    program = torch.export.export(Writes(), (torch.randn(3),)).run_decompositions()
+    torch.export.save(program, tmp_path / "m.pt2")
+    with pytest.raises(_core.ConversionError, match="mutates an input"):
+        _core.import_model_text(str(tmp_path / "m.pt2"))
+
+
+def test_training_mode_is_refused(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), nn.Dropout(0.5)).train()
+    torch.export.save(torch.export.export(module, (torch.randn(2, 3, 4, 4),)), tmp_path / "m.pt2")
+    with pytest.raises(_core.ConversionError) as caught:
+        _core.import_model_text(str(tmp_path / "m.pt2"))
+    assert {p.rule for p in caught.value.nodes if "training mode" in p.rule}
+
+
+def test_autocast_says_how_to_go_on(tmp_path: Path) -> None:
+    class Cast(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.autocast("cpu", torch.bfloat16):
+                y = self.fc(x)
+            return y.float()
+
+    path = tmp_path / "m.pt2"
+    error = refusal(Cast(), (torch.randn(2, 4),), path)
+    assert "autocast" in error.nodes[0].rule
+    assert "run_decompositions" in error.nodes[0].rule
+    module, x = Cast(), torch.randn(2, 4)
+    torch.export.save(torch.export.export(module, (x,)).run_decompositions(), path)
+    got = _core.run_model_reference(str(path), [[x.numpy()]])
+    assert_close(got[0], arrays(module(x)), 1e-2, "autocast")
+
+
+def test_names_come_from_the_source(tmp_path: Path) -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(4, 4)
+
+        def forward(self, image: Tensor, flag: bool = True) -> dict[str, Tensor]:
+            return {"score": self.first(image).relu(), "same": image}
+
+    torch.export.save(torch.export.export(Named(), (torch.randn(2, 4),)), tmp_path / "m.pt2")
+    text = _core.import_model_text(str(tmp_path / "m.pt2"))
+    assert "input %image" in text
+    assert 'output "score"' in text
+    assert 'output "same" %image' in text
+    assert "%first.weight" in text
+    assert "%linear" in text
+    assert "%relu" in text
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "empty", "torchscript"])
+def test_other_files_are_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.pt2"
+    if kind == "text":
+        path.write_bytes(b"PK not a zip")
+    elif kind == "empty":
+        path.write_bytes(b"PK\x05\x06" + bytes(18))
+    elif kind == "torchscript":
+        torch.jit.trace(nn.Linear(2, 2), torch.randn(1, 2)).save(str(path))
+    with pytest.raises(_core.Error) as caught:
+        _core.import_model_text(str(path))
+    assert str(path) in str(caught.value)
