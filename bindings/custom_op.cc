@@ -35,13 +35,14 @@ Status call_shape(const py::function& f, std::span<const TensorType> inputs, con
     for (const TensorType& type : inputs) {
       const py::dict d = spec_dict({"", type});
       py::list shape;
-      for (const Dim& dim : type.shape) shape.append(dim.known() ? py::object(py::int_(dim.size)) : py::object(py::none()));
+      for (const Dim& dim : type.shape)
+        shape.append(dim.known() ? py::object(py::int_(dim.size)) : py::object(py::none()));
       specs.append(py::make_tuple(d["dtype"], py::tuple(shape)));
     }
     const auto made = py::list(f(specs, attribute_dict(attributes)));
     if (made.size() != outputs.size()) {
-      return Status(Code::kInvalidArgument, "gave " + std::to_string(made.size()) + " outputs, must give " +
-                                                std::to_string(outputs.size()));
+      return Status(Code::kInvalidArgument,
+                    "gave " + std::to_string(made.size()) + " outputs, must give " + std::to_string(outputs.size()));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const auto [dtype, shape] = py::cast<std::pair<py::object, std::vector<std::optional<int64_t>>>>(made[i]);
@@ -69,8 +70,8 @@ Status call_reference(const py::function& f, std::span<const Tensor> inputs, con
     }
     const auto made = py::list(f(arrays, attribute_dict(attributes)));
     if (made.size() != outputs.size()) {
-      return Status(Code::kInvalidArgument, "gave " + std::to_string(made.size()) + " outputs, must give " +
-                                                std::to_string(outputs.size()));
+      return Status(Code::kInvalidArgument,
+                    "gave " + std::to_string(made.size()) + " outputs, must give " + std::to_string(outputs.size()));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const BorrowedArray b = borrow_array(made[i], "output " + std::to_string(i));
@@ -96,7 +97,8 @@ std::shared_ptr<py::function> held(py::function f) {
           }};
 }
 
-std::unique_ptr<CustomOp> make_custom_op(const std::string& name, py::function shape, py::function reference, int outputs) {
+std::unique_ptr<CustomOp> make_custom_op(const std::string& name, py::function shape, py::function reference,
+                                         int outputs) {
   auto op = std::make_unique<CustomOp>();
   op->name = name;
   op->outputs = outputs;

@@ -28,7 +28,8 @@ LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool c
 }
 
 Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
-           const std::vector<SymbolTuple>& symbols, const std::string& model_name, const std::vector<const CustomOp*>& ops) {
+           const std::vector<SymbolTuple>& symbols, const std::string& model_name,
+           const std::vector<const CustomOp*>& ops) {
   const LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops);
   const auto go = [&] {
     py::gil_scoped_release release;
@@ -97,15 +98,14 @@ void add_model(py::module_& module) {
                   py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 6>(),
                   "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.")
       .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
-                  py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 4>(),
-                  "From the text form of a graph.")
+                  py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{},
+                  py::keep_alive<0, 4>(), "From the text form of a graph.")
       .def_property_readonly("inputs", [](const Model& m) { return spec_dicts(m.inputs()); })
       .def_property_readonly("outputs", [](const Model& m) { return spec_dicts(m.outputs()); })
       .def_property_readonly("symbols", [](const Model& m) { return symbol_dicts(m.symbols()); })
       .def_property_readonly("nodes", [](const Model& m) { return node_dicts(m.nodes(), m.symbols()); })
-      .def_property_readonly("notes", [](const Model& m) {
-        return std::vector<std::string>(m.notes().begin(), m.notes().end());
-      })
+      .def_property_readonly(
+          "notes", [](const Model& m) { return std::vector<std::string>(m.notes().begin(), m.notes().end()); })
       .def_property_readonly("pass_reports", pass_report_dicts)
       .def_property_readonly("format", [](const Model& m) { return m.format(); })
       .def("text", &Model::text, py::arg("max_constant_bytes") = 64)

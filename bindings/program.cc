@@ -11,7 +11,9 @@ namespace py = pybind11;
 namespace pinnace::bindings {
 namespace {
 
-Verify verify_of(bool hashes) { return hashes ? Verify::kFull : Verify::kStructure; }
+Verify verify_of(bool hashes) {
+  return hashes ? Verify::kFull : Verify::kStructure;
+}
 
 Program open_program(const std::string& path, bool verify_hashes) {
   const auto open = [&] {
@@ -67,9 +69,12 @@ void add_program(py::module_& module) {
       .def_property_readonly("metadata", metadata_dict)
       .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
       .def("bytes", bytes_of, "The file's bytes.")
-      .def("with_metadata", [](const Program& p, const std::string& key, const std::string& value) {
-        return check(p.with_metadata(key, value));
-      }, py::arg("key"), py::arg("value"), "A program with one metadata entry more, or changed.")
+      .def(
+          "with_metadata",
+          [](const Program& p, const std::string& key, const std::string& value) {
+            return check(p.with_metadata(key, value));
+          },
+          py::arg("key"), py::arg("value"), "A program with one metadata entry more, or changed.")
       .def("save", save, py::arg("path"), "Writes the file atomically. FileError.");
   module.def("diff", &diff, py::arg("a"), py::arg("b"), py::arg("include_metadata") = true,
              "Differences between two programs, one line each.");

@@ -71,7 +71,9 @@ py::list run(Session& session, const py::sequence& arrays) {
 class PendingRun {
  public:
   PendingRun(py::object session, const py::sequence& arrays)
-      : session_object_(std::move(session)), session_(session_object_.cast<Session&>()), call_(session_, arrays),
+      : session_object_(std::move(session)),
+        session_(session_object_.cast<Session&>()),
+        call_(session_, arrays),
         run_(check(session_.submit(call_.inputs, call_.outputs))) {}
   ~PendingRun() {
     py::gil_scoped_release release;

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinnace as pn
 import torch
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 from torch import nn
-
-import pinnace as pn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "models"))
@@ -79,7 +78,15 @@ def native_programs(folder: Path) -> dict[str, list[str]]:
     """Builds the C and C++ examples against the installed library; name -> command."""
     prefix, build = ROOT / "build" / "install", folder / "native"
     subprocess.run(
-        ["cmake", "-S", str(ROOT / "examples" / "native"), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"],
+        [
+            "cmake",
+            "-S",
+            str(ROOT / "examples" / "native"),
+            "-B",
+            str(build),
+            f"-DCMAKE_PREFIX_PATH={prefix}",
+            "-DCMAKE_BUILD_TYPE=Release",
+        ],
         check=True,
         stdout=subprocess.DEVNULL,
     )
@@ -160,13 +167,15 @@ def mobilenet_demo(folder: Path) -> bool:
         program = model.build(targets=["cpu"])
         path = folder / "mobilenet_v2.pnc"
         program.save(path)
-        feeds = [{name: photo[None] for name in program.inputs} for photo in photos]
+        feeds = [dict.fromkeys(program.inputs, photo[None]) for photo in photos]
         progress.update(task, advance=1, description="comparing")
         result = pn.compare(path, module, feeds)
         progress.update(task, advance=1, description="timing")
         times = timings(path, feeds[0])
         progress.update(task, advance=1)
-    console.print(f"{len(module.state_dict())} tensors of PyTorch became {len(program.nodes)} nodes, {path.stat().st_size:,} bytes")
+    console.print(
+        f"{len(module.state_dict())} tensors of PyTorch became {len(program.nodes)} nodes, {path.stat().st_size:,} bytes"
+    )
     table = Table("value", "operator", "source", "difference", title="the ten layers that differ most, and the output")
     worst = sorted((r for r in result.rows if not r.output), key=lambda r: -r.targets["cpu"].relative)[:10]
     for row in [r for r in result.rows if r.output or any(r is w for w in worst)]:
@@ -205,7 +214,7 @@ def main() -> int:
     ok &= mobilenet_demo(folder)
     console.rule("equal within bounds" if ok else "[red]NOT equal[/red]")
     console.print("Next: your own model. In Python:")
-    console.print("  .venv/bin/python -c \"import pinnace as pn; help(pn.load)\"", highlight=False)
+    console.print('  .venv/bin/python -c "import pinnace as pn; help(pn.load)"', highlight=False)
     console.print("or from the command line:")
     console.print(f"  .venv/bin/python -m pinnace inspect {(folder / 'digits.pnc').relative_to(ROOT)}", highlight=False)
     console.print("  .venv/bin/python -m pinnace convert your_model.pt2 -o your_model.pnc", highlight=False)

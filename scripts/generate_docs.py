@@ -78,13 +78,23 @@ def readme() -> str:
 def stub() -> str:
     """python/pinnace/_core.pyi, formatted."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pybind11_stubgen", "pinnace._core", "-o", folder, "--numpy-array-use-type-var"]
+        command = [
+            sys.executable,
+            "-m",
+            "pybind11_stubgen",
+            "pinnace._core",
+            "-o",
+            folder,
+            "--numpy-array-use-type-var",
+        ]
         made = subprocess.run(command, cwd=ROOT / "python", capture_output=True, text=True, check=False)
         path = Path(folder) / "pinnace" / "_core.pyi"
         if made.returncode or not path.exists():
             raise SystemExit(f"pybind11-stubgen failed:\n{made.stdout}{made.stderr}")
         ruff = [sys.executable, "-m", "ruff"]
-        subprocess.run([*ruff, "check", "--quiet", "--fix", "--unsafe-fixes", "--exit-zero", str(path)], cwd=ROOT, check=True)
+        subprocess.run(
+            [*ruff, "check", "--quiet", "--fix", "--unsafe-fixes", "--exit-zero", str(path)], cwd=ROOT, check=True
+        )
         subprocess.run([*ruff, "format", "--quiet", "--line-length", "120", str(path)], cwd=ROOT, check=True)
         return path.read_text()
 

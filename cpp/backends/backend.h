@@ -85,8 +85,8 @@ struct RunContext {
   std::byte* workspace = nullptr;  ///< Executable::workspace_bytes() bytes, aligned; contents do not survive the run
   ThreadPool* pool = nullptr;
   int threads = 1;
-  const std::atomic<bool>* cancel = nullptr;     ///< looked at between operators; may be null
-  std::vector<NodeTiming>* timings = nullptr;    ///< null: not profiled
+  const std::atomic<bool>* cancel = nullptr;   ///< looked at between operators; may be null
+  std::vector<NodeTiming>* timings = nullptr;  ///< null: not profiled
   bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
 };
 
@@ -95,8 +95,8 @@ class Executable {
  public:
   virtual ~Executable() = default;
   virtual size_t workspace_bytes() const = 0;
-  /// Views in the order of Segment::inputs and outputs, with exactly the segment's types. Allocates nothing unless a node
-  /// runs by reference code. kCancelled between operators; kDeviceLost: the device is gone.
+  /// Views in the order of Segment::inputs and outputs, with exactly the segment's types. Allocates nothing unless a
+  /// node runs by reference code. kCancelled between operators; kDeviceLost: the device is gone.
   virtual Status run(const RunContext& context, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs) const = 0;
   /// What runs the i-th node of the segment: "conv_f32_generic", "reference".

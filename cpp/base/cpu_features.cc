@@ -2,8 +2,8 @@
 #include "base/cpu_features.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 
 namespace pinnace {
 namespace {
@@ -22,7 +22,9 @@ Cpu choose() {
 }
 }  // namespace
 
-std::string_view cpu_level_name(Cpu level) { return kNames[static_cast<int>(level)]; }
+std::string_view cpu_level_name(Cpu level) {
+  return kNames[static_cast<int>(level)];
+}
 
 bool cpu_level_from_name(std::string_view name, Cpu* level) {
   for (int i = 0; i < kLevels; ++i) {

@@ -34,7 +34,9 @@ inline uint16_t float_to_half(float f) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-inline float bfloat_to_float(uint16_t b) { return std::bit_cast<float>(uint32_t(b) << 16); }
+inline float bfloat_to_float(uint16_t b) {
+  return std::bit_cast<float>(uint32_t(b) << 16);
+}
 
 inline uint16_t float_to_bfloat(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
@@ -42,7 +44,8 @@ inline uint16_t float_to_bfloat(float f) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/// From double without rounding twice: the float between is rounded to odd, which keeps the direction for the second step.
+/// From double without rounding twice: the float between is rounded to odd, which keeps the direction for the second
+/// step.
 inline float double_to_float_odd(double d) {
   const auto f = static_cast<float>(d);
   if (!(static_cast<double>(f) != d) || d != d) return f;

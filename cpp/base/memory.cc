@@ -5,7 +5,9 @@
 
 namespace pinnace {
 
-Buffer::~Buffer() { ::operator delete[](data_, std::align_val_t(kAlignment)); }
+Buffer::~Buffer() {
+  ::operator delete[](data_, std::align_val_t(kAlignment));
+}
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

@@ -14,7 +14,9 @@ namespace pinnace {
 inline constexpr size_t kAlignment = 64;
 
 /// `bytes` rounded up to a multiple of kAlignment. The caller knows that it does not overflow.
-constexpr size_t aligned_size(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr size_t aligned_size(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 /// Owned, 64-byte aligned bytes; moves, does not copy.
 class Buffer {

@@ -20,8 +20,9 @@ struct OffsetPlan {
   size_t total = 0;             ///< bytes of the block
 };
 
-/// Buffers whose lifetimes meet do not overlap. Largest first, each at the lowest place where it fits ("greedy by size",
-/// Pisarchyk and Lee 2020): within a few per cent of optimal on networks. Zero-sized buffers get offset 0. O(n^2).
+/// Buffers whose lifetimes meet do not overlap. Largest first, each at the lowest place where it fits ("greedy by
+/// size", Pisarchyk and Lee 2020): within a few per cent of optimal on networks. Zero-sized buffers get offset 0.
+/// O(n^2).
 OffsetPlan plan_offsets(std::span<const Lifetime> lifetimes);
 
 }  // namespace pinnace

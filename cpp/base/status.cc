@@ -5,16 +5,26 @@ namespace pinnace {
 
 const char* code_name(Code code) {
   switch (code) {
-    case Code::kOk: return "Ok";
-    case Code::kInvalidArgument: return "InvalidArgument";
-    case Code::kUnsupported: return "Unsupported";
-    case Code::kCorruptFile: return "CorruptFile";
-    case Code::kOutOfMemory: return "OutOfMemory";
-    case Code::kDeviceLost: return "DeviceLost";
-    case Code::kCancelled: return "Cancelled";
-    case Code::kConversion: return "Conversion";
-    case Code::kFile: return "File";
-    case Code::kVerification: return "Verification";
+    case Code::kOk:
+      return "Ok";
+    case Code::kInvalidArgument:
+      return "InvalidArgument";
+    case Code::kUnsupported:
+      return "Unsupported";
+    case Code::kCorruptFile:
+      return "CorruptFile";
+    case Code::kOutOfMemory:
+      return "OutOfMemory";
+    case Code::kDeviceLost:
+      return "DeviceLost";
+    case Code::kCancelled:
+      return "Cancelled";
+    case Code::kConversion:
+      return "Conversion";
+    case Code::kFile:
+      return "File";
+    case Code::kVerification:
+      return "Verification";
   }
   return "unknown";
 }

@@ -26,8 +26,8 @@ Status out_of_memory(const Parts&... parts) {
 #define PINNACE_JOIN(a, b) PINNACE_JOIN_(a, b)
 
 /// Returns from the calling function if `expression`, a Status, is a failure.
-#define PINNACE_TRY(expression)                                            \
-  do {                                                                     \
+#define PINNACE_TRY(expression)                                                  \
+  do {                                                                           \
     if (::pinnace::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 

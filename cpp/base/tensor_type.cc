@@ -10,12 +10,14 @@ struct DTypeRow {
   int bits;
 };
 constexpr DTypeRow kDTypes[kDTypeCount] = {
-    {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64}, {"i8", 8},   {"u8", 8},   {"i16", 16}, {"u16", 16},
-    {"i32", 32}, {"u32", 32}, {"i64", 64},  {"u64", 64}, {"bool", 8}, {"i4", 4},   {"u4", 4},
+    {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64}, {"i8", 8},   {"u8", 8}, {"i16", 16}, {"u16", 16},
+    {"i32", 32}, {"u32", 32}, {"i64", 64},  {"u64", 64}, {"bool", 8}, {"i4", 4}, {"u4", 4},
 };
 }  // namespace
 
-std::string_view dtype_name(DType dtype) { return kDTypes[static_cast<int>(dtype)].name; }
+std::string_view dtype_name(DType dtype) {
+  return kDTypes[static_cast<int>(dtype)].name;
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -24,7 +26,9 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-int dtype_bits(DType dtype) { return kDTypes[static_cast<int>(dtype)].bits; }
+int dtype_bits(DType dtype) {
+  return kDTypes[static_cast<int>(dtype)].bits;
+}
 
 bool TensorType::concrete() const {
   for (const Dim& d : shape) {

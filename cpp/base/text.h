@@ -10,8 +10,12 @@
 
 namespace pinnace {
 
-inline void append_text(std::string& to, std::string_view text) { to.append(text); }
-inline void append_text(std::string& to, char c) { to.push_back(c); }
+inline void append_text(std::string& to, std::string_view text) {
+  to.append(text);
+}
+inline void append_text(std::string& to, char c) {
+  to.push_back(c);
+}
 template <std::same_as<bool> B>  // a template, or pointers would convert to it
 void append_text(std::string& to, B b) {
   to.append(b ? "true" : "false");

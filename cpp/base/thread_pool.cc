@@ -1,5 +1,5 @@
-// ThreadPool: one job at a time, workers take task numbers from a shared counter. A caller that finds the pool busy with
-// another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other.
+// ThreadPool: one job at a time, workers take task numbers from a shared counter. A caller that finds the pool busy
+// with another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -84,14 +84,17 @@ ThreadPool& ThreadPool::shared() {
 ThreadPool::State& ThreadPool::state() {
   State* s = state_.load(std::memory_order_acquire);
   if (s->owner == getpid()) return *s;
-  // In a forked child the workers do not exist and the locks may be held for ever: start over and leave the old state be.
+  // In a forked child the workers do not exist and the locks may be held for ever: start over and leave the old state
+  // be.
   auto* fresh = new State;
   if (state_.compare_exchange_strong(s, fresh)) return *fresh;
   delete fresh;
   return *s;
 }
 
-int64_t ThreadPool::tasks_run_by_workers() const { return state_.load()->by_workers.load(); }
+int64_t ThreadPool::tasks_run_by_workers() const {
+  return state_.load()->by_workers.load();
+}
 
 void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t), void* context) {
   State& s = state();

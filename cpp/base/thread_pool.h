@@ -11,8 +11,8 @@ namespace pinnace {
 /// Processors that this process may run on (its affinity mask), at least 1.
 int available_processors();
 
-/// Threads are started when first needed and wait without spinning for long. Several callers may use one pool: each call
-/// runs on its own thread and those workers that are free. After fork() the child starts threads of its own.
+/// Threads are started when first needed and wait without spinning for long. Several callers may use one pool: each
+/// call runs on its own thread and those workers that are free. After fork() the child starts threads of its own.
 class ThreadPool {
  public:
   ThreadPool();
@@ -23,8 +23,8 @@ class ThreadPool {
   /// The process's pool; never destroyed.
   static ThreadPool& shared();
 
-  /// Calls f(i) for i in [0, tasks) on at most `threads` threads, the caller's included, and waits. Which thread runs which
-  /// i is not fixed, so results must not depend on it. f must not call run of the same pool.
+  /// Calls f(i) for i in [0, tasks) on at most `threads` threads, the caller's included, and waits. Which thread runs
+  /// which i is not fixed, so results must not depend on it. f must not call run of the same pool.
   template <class F>
   void run(int64_t tasks, int threads, F&& f) {
     if (tasks <= 1 || threads <= 1) {
@@ -32,8 +32,9 @@ class ThreadPool {
       return;
     }
     using Fn = std::remove_reference_t<F>;
-    run_erased(tasks, threads, [](void* context, int64_t i) { (*static_cast<Fn*>(context))(i); },
-               const_cast<void*>(static_cast<const void*>(&f)));
+    run_erased(
+        tasks, threads, [](void* context, int64_t i) { (*static_cast<Fn*>(context))(i); },
+        const_cast<void*>(static_cast<const void*>(&f)));
   }
 
   /// How many tasks workers, not callers, have run since the pool was made; for tests that threads are really used.

@@ -33,8 +33,8 @@ std::vector<int32_t> order_by_target(const Graph& graph, const std::vector<int32
   }
   int32_t current = INT32_MIN;
   while (!ready.empty()) {
-    auto pick = std::find_if(ready.begin(), ready.end(),
-                             [&](int32_t k) { return target[k] == current && !dynamic[k]; });
+    auto pick =
+        std::find_if(ready.begin(), ready.end(), [&](int32_t k) { return target[k] == current && !dynamic[k]; });
     if (pick == ready.end()) pick = ready.begin();
     const int32_t k = *pick;
     ready.erase(pick);

@@ -27,7 +27,9 @@ std::vector<Step> cut(const PlanRequest& request, const Partition& parts) {
     const bool alone = target == kRuntime || parts.dynamic[k];
     if (alone || steps.empty() || target != current) {
       Step step;
-      step.kind = target == kRuntime ? Step::Kind::kControl : parts.dynamic[k] ? Step::Kind::kDynamic : Step::Kind::kSegment;
+      step.kind = target == kRuntime ? Step::Kind::kControl
+                  : parts.dynamic[k] ? Step::Kind::kDynamic
+                                     : Step::Kind::kSegment;
       if (target >= 0) step.target = &request.targets[static_cast<size_t>(target)];
       steps.push_back(std::move(step));
     }
@@ -106,8 +108,8 @@ Result<Plan> make_plan(const PlanRequest& request) {
   for (int32_t s = 0; s < end; ++s) {
     Step& step = plan.steps[s];
     if (step.kind != Step::Kind::kSegment) continue;
-    const Segment segment{graph,       plan.inference,      step.nodes,  step.inputs,
-                          step.outputs, request.ops, request.packed, request.key_prefix};
+    const Segment segment{graph,        plan.inference, step.nodes,     step.inputs,
+                          step.outputs, request.ops,    request.packed, request.key_prefix};
     PINNACE_ASSIGN(step.executable, step.target->backend->compile(segment, step.target->spec));
     for (size_t i = 0; i < step.nodes.size(); ++i) {
       plan.placement[step.nodes[i]].kernel = step.executable->kernel(i);

@@ -1,4 +1,5 @@
-// Plan: who runs what, in which order, and where the values between lie. Made for one graph and one set of concrete input types.
+// Plan: who runs what, in which order, and where the values between lie. Made for one graph and one set of concrete
+// input types.
 #pragma once
 
 #include <memory>
@@ -45,7 +46,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Slot> slots;  ///< per value
   size_t arena_bytes = 0;
-  size_t owned_bytes = 0;  ///< of bounded kOwned values, aligned; with arena_bytes what a session allocates
+  size_t owned_bytes = 0;            ///< of bounded kOwned values, aligned; with arena_bytes what a session allocates
   std::vector<Placement> placement;  ///< one row per node, in order of Graph::nodes
 };
 
@@ -60,7 +61,8 @@ struct PlanRequest {
   std::string key_prefix;
 };
 
-/// kUnsupported: an operator that is not in this build, or, without fallback, the list of nodes that would run elsewhere.
+/// kUnsupported: an operator that is not in this build, or, without fallback, the list of nodes that would run
+/// elsewhere.
 Result<Plan> make_plan(const PlanRequest& request);
 
 /// Upper bound of a type's bytes from sizes and Dim::max; Dim::kUnknown where there is none.

@@ -32,7 +32,8 @@ Result<std::string> format_of(const std::string& path) {
   return std::string("onnx");
 }
 
-std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids, const std::vector<std::string>* names) {
+std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids,
+                              const std::vector<std::string>* names) {
   std::vector<TensorSpec> all;
   for (size_t i = 0; i < ids.size(); ++i) {
     all.push_back({names ? (*names)[i] : graph.value(ids[i]).name, graph.value(ids[i]).type});
@@ -105,14 +106,30 @@ Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
   return finish({std::move(graph), {}}, "text", options, std::move(custom));
 }
 
-std::span<const TensorSpec> Model::inputs() const { return data_->inputs; }
-std::span<const TensorSpec> Model::outputs() const { return data_->outputs; }
-std::span<const Symbol> Model::symbols() const { return data_->graph.symbols; }
-std::vector<NodeInfo> Model::nodes() const { return node_infos(data_->graph); }
-std::string Model::text(size_t max_constant_bytes) const { return print(data_->graph, max_constant_bytes); }
-std::span<const std::string> Model::notes() const { return data_->notes; }
-std::span<const PassReport> Model::pass_reports() const { return data_->reports; }
-const std::string& Model::format() const { return data_->format; }
+std::span<const TensorSpec> Model::inputs() const {
+  return data_->inputs;
+}
+std::span<const TensorSpec> Model::outputs() const {
+  return data_->outputs;
+}
+std::span<const Symbol> Model::symbols() const {
+  return data_->graph.symbols;
+}
+std::vector<NodeInfo> Model::nodes() const {
+  return node_infos(data_->graph);
+}
+std::string Model::text(size_t max_constant_bytes) const {
+  return print(data_->graph, max_constant_bytes);
+}
+std::span<const std::string> Model::notes() const {
+  return data_->notes;
+}
+std::span<const PassReport> Model::pass_reports() const {
+  return data_->reports;
+}
+const std::string& Model::format() const {
+  return data_->format;
+}
 
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
   std::vector<CheckRow> rows;

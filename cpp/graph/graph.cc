@@ -37,7 +37,9 @@ const Attr* Node::attr(std::string_view key) const {
   return nullptr;
 }
 
-Attr* Node::attr(std::string_view key) { return const_cast<Attr*>(std::as_const(*this).attr(key)); }
+Attr* Node::attr(std::string_view key) {
+  return const_cast<Attr*>(std::as_const(*this).attr(key));
+}
 
 void Node::set_attr(std::string_view key, Attr value) {
   const auto at = std::lower_bound(attrs.begin(), attrs.end(), key,

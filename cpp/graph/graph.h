@@ -1,5 +1,6 @@
 // Graph: the one representation of a model between import and the back ends. Values in single assignment, nodes in
-// execution order, constants, state, nested graphs as attributes. It knows no operator: names are text, `ops/` knows them.
+// execution order, constants, state, nested graphs as attributes. It knows no operator: names are text, `ops/` knows
+// them.
 #pragma once
 
 #include <memory>
@@ -42,15 +43,17 @@ class Constant {
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// A nested graph is self-contained: what its nodes need from outside enters through its inputs, and the node that holds
-/// it passes those values explicitly.
+/// A nested graph is self-contained: what its nodes need from outside enters through its inputs, and the node that
+/// holds it passes those values explicitly.
 using GraphPtr = std::shared_ptr<Graph>;
 
 /// The value of an attribute. The order of the alternatives is stable: files use the index as tag.
 using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                           std::vector<std::string>, GraphPtr>;
 enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kGraph };
-inline AttrKind attr_kind(const Attr& attr) { return static_cast<AttrKind>(attr.index()); }
+inline AttrKind attr_kind(const Attr& attr) {
+  return static_cast<AttrKind>(attr.index());
+}
 const char* attr_kind_name(AttrKind kind);
 
 /// Where a node comes from in the user's code. Empty fields are unknown.
@@ -97,8 +100,8 @@ struct State {
   ConstantPtr initial;  ///< dense bytes of the type of `input`, which is concrete
 };
 
-/// Values and nodes are addressed by index; indices of values stay valid until compact(). Nodes stand in an order in which
-/// every value is made before it is read; verify() checks that and all else that is said here.
+/// Values and nodes are addressed by index; indices of values stay valid until compact(). Nodes stand in an order in
+/// which every value is made before it is read; verify() checks that and all else that is said here.
 class Graph {
  public:
   Graph() = default;
@@ -133,7 +136,8 @@ class Graph {
     return add_constant(std::move(name), TensorType{dtype, std::move(shape), nullptr}, std::move(bytes));
   }
   void add_output(std::string name, ValueId id);
-  /// Appends a node; a taken or empty name gets a number appended. Returns it; the pointer stays valid until it is erased.
+  /// Appends a node; a taken or empty name gets a number appended. Returns it; the pointer stays valid until it is
+  /// erased.
   Node* add_node(std::string op, int32_t version, std::string name, std::vector<ValueId> inputs,
                  std::vector<ValueId> outputs);
   /// As add_node, but before nodes[index].
@@ -160,16 +164,16 @@ class Graph {
 /// Who makes and who reads each value; a snapshot of a graph for passes and planners. Indices are of Graph::nodes.
 struct Uses {
   explicit Uses(const Graph& graph);
-  std::vector<int32_t> producer;             ///< per value: node index, or -1 (input, constant, state)
+  std::vector<int32_t> producer;              ///< per value: node index, or -1 (input, constant, state)
   std::vector<std::vector<int32_t>> readers;  ///< per value: node indices in order, one per mention
   std::vector<int32_t> exits;                 ///< per value: how often it is a graph output or a state's output
   /// True if exactly one node mention reads the value and it leaves the graph nowhere.
   bool only_one_reader(ValueId id) const { return readers[id].size() == 1 && exits[id] == 0; }
 };
 
-/// Checks everything that Graph promises without knowing operators: ids in range, single assignment, order (which excludes
-/// cycles), unique names, constants' sizes, state, symbols, nested graphs, attribute order. The first violation is
-/// kInvalidArgument with rule id G-n, node or value, and the offending number.
+/// Checks everything that Graph promises without knowing operators: ids in range, single assignment, order (which
+/// excludes cycles), unique names, constants' sizes, state, symbols, nested graphs, attribute order. The first
+/// violation is kInvalidArgument with rule id G-n, node or value, and the offending number.
 Status verify(const Graph& graph);
 
 /// The text form; see docs/text_form.md for the grammar. Constants over `max_constant_bytes` are printed as a hash and

@@ -1,5 +1,5 @@
-// What every importer gives and takes. One folder per source format; each maps source operators to ours, one function per
-// source operator, and reports everything it cannot map at once.
+// What every importer gives and takes. One folder per source format; each maps source operators to ours, one function
+// per source operator, and reports everything it cannot map at once.
 #pragma once
 
 #include <span>

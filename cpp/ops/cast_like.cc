@@ -7,7 +7,9 @@
 
 namespace pinnace {
 namespace {
-Result<TensorType> cast_like_type(const NodeView& node) { return cast_type_to(node, node.input(1).dtype); }
+Result<TensorType> cast_like_type(const NodeView& node) {
+  return cast_type_to(node, node.input(1).dtype);
+}
 
 Status cast_like_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
   return cast_elements(in[0], out[0]);

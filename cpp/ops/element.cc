@@ -62,26 +62,40 @@ BroadcastRows::BroadcastRows(const Shape& out, std::span<const TensorView> opera
 
 IntRange int_range(DType dtype) {
   switch (dtype) {
-    case DType::kI4: return {-8, 7};
-    case DType::kU4: return {0, 15};
-    case DType::kI8: return {-128, 127};
-    case DType::kU8: return {0, 255};
-    case DType::kI16: return {-32768, 32767};
-    case DType::kU16: return {0, 65535};
-    default: return {INT32_MIN, INT32_MAX};
+    case DType::kI4:
+      return {-8, 7};
+    case DType::kU4:
+      return {0, 15};
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kI16:
+      return {-32768, 32767};
+    case DType::kU16:
+      return {0, 65535};
+    default:
+      return {INT32_MIN, INT32_MAX};
   }
 }
 
 int32_t load_int(const TensorView& t, int64_t i) {
   const auto nibble = [&] { return t.data<uint8_t>()[i / 2] >> (i % 2 * 4) & 15; };
   switch (t.dtype()) {
-    case DType::kI4: return (nibble() ^ 8) - 8;  // sign-extends
-    case DType::kU4: return nibble();
-    case DType::kI8: return t.data<int8_t>()[i];
-    case DType::kU8: return t.data<uint8_t>()[i];
-    case DType::kI16: return t.data<int16_t>()[i];
-    case DType::kU16: return t.data<uint16_t>()[i];
-    default: return t.data<int32_t>()[i];
+    case DType::kI4:
+      return (nibble() ^ 8) - 8;  // sign-extends
+    case DType::kU4:
+      return nibble();
+    case DType::kI8:
+      return t.data<int8_t>()[i];
+    case DType::kU8:
+      return t.data<uint8_t>()[i];
+    case DType::kI16:
+      return t.data<int16_t>()[i];
+    case DType::kU16:
+      return t.data<uint16_t>()[i];
+    default:
+      return t.data<int32_t>()[i];
   }
 }
 
@@ -97,11 +111,21 @@ void store_int(const TensorView& t, int64_t i, int32_t value) {
       }
       break;
     }
-    case DType::kI8: t.data<int8_t>()[i] = static_cast<int8_t>(value); break;
-    case DType::kU8: t.data<uint8_t>()[i] = static_cast<uint8_t>(value); break;
-    case DType::kI16: t.data<int16_t>()[i] = static_cast<int16_t>(value); break;
-    case DType::kU16: t.data<uint16_t>()[i] = static_cast<uint16_t>(value); break;
-    default: t.data<int32_t>()[i] = value; break;
+    case DType::kI8:
+      t.data<int8_t>()[i] = static_cast<int8_t>(value);
+      break;
+    case DType::kU8:
+      t.data<uint8_t>()[i] = static_cast<uint8_t>(value);
+      break;
+    case DType::kI16:
+      t.data<int16_t>()[i] = static_cast<int16_t>(value);
+      break;
+    case DType::kU16:
+      t.data<uint16_t>()[i] = static_cast<uint16_t>(value);
+      break;
+    default:
+      t.data<int32_t>()[i] = value;
+      break;
   }
 }
 

@@ -13,19 +13,33 @@ namespace pinnace {
 template <class F>
 auto visit(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kF64: return f(double{});
-    case DType::kF16: return f(Half{});
-    case DType::kBF16: return f(BFloat16{});
-    case DType::kI8: return f(int8_t{});
-    case DType::kU8: return f(uint8_t{});
-    case DType::kI16: return f(int16_t{});
-    case DType::kU16: return f(uint16_t{});
-    case DType::kI32: return f(int32_t{});
-    case DType::kU32: return f(uint32_t{});
-    case DType::kI64: return f(int64_t{});
-    case DType::kU64: return f(uint64_t{});
-    case DType::kBool: return f(bool{});
-    default: assert(dtype == DType::kF32); return f(float{});
+    case DType::kF64:
+      return f(double{});
+    case DType::kF16:
+      return f(Half{});
+    case DType::kBF16:
+      return f(BFloat16{});
+    case DType::kI8:
+      return f(int8_t{});
+    case DType::kU8:
+      return f(uint8_t{});
+    case DType::kI16:
+      return f(int16_t{});
+    case DType::kU16:
+      return f(uint16_t{});
+    case DType::kI32:
+      return f(int32_t{});
+    case DType::kU32:
+      return f(uint32_t{});
+    case DType::kI64:
+      return f(int64_t{});
+    case DType::kU64:
+      return f(uint64_t{});
+    case DType::kBool:
+      return f(bool{});
+    default:
+      assert(dtype == DType::kF32);
+      return f(float{});
   }
 }
 
@@ -33,10 +47,15 @@ auto visit(DType dtype, F&& f) {
 template <class F>
 auto visit_float(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kF64: return f(double{});
-    case DType::kF16: return f(Half{});
-    case DType::kBF16: return f(BFloat16{});
-    default: assert(dtype == DType::kF32); return f(float{});
+    case DType::kF64:
+      return f(double{});
+    case DType::kF16:
+      return f(Half{});
+    case DType::kBF16:
+      return f(BFloat16{});
+    default:
+      assert(dtype == DType::kF32);
+      return f(float{});
   }
 }
 
@@ -44,14 +63,23 @@ auto visit_float(DType dtype, F&& f) {
 template <class F>
 auto visit_int(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kI8: return f(int8_t{});
-    case DType::kU8: return f(uint8_t{});
-    case DType::kI16: return f(int16_t{});
-    case DType::kU16: return f(uint16_t{});
-    case DType::kI32: return f(int32_t{});
-    case DType::kU32: return f(uint32_t{});
-    case DType::kU64: return f(uint64_t{});
-    default: assert(dtype == DType::kI64); return f(int64_t{});
+    case DType::kI8:
+      return f(int8_t{});
+    case DType::kU8:
+      return f(uint8_t{});
+    case DType::kI16:
+      return f(int16_t{});
+    case DType::kU16:
+      return f(uint16_t{});
+    case DType::kI32:
+      return f(int32_t{});
+    case DType::kU32:
+      return f(uint32_t{});
+    case DType::kU64:
+      return f(uint64_t{});
+    default:
+      assert(dtype == DType::kI64);
+      return f(int64_t{});
   }
 }
 
@@ -116,7 +144,9 @@ R convert(T x) {
 }
 
 /// x limited to [low, high]; NaN passes through.
-inline double limit(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+inline double limit(double x, double low, double high) {
+  return x < low ? low : x > high ? high : x;
+}
 
 /// The larger and the smaller of two; the first where they are equal, NaN where either is NaN.
 template <class T>
@@ -148,8 +178,8 @@ Status map_floats(const TensorView& in, const TensorView& out, F f) {
   });
 }
 
-/// Row-major counter over a shape that moves several tensors' offsets at once by their own strides (in elements; 0 where
-/// a dimension is broadcast).
+/// Row-major counter over a shape that moves several tensors' offsets at once by their own strides (in elements; 0
+/// where a dimension is broadcast).
 class StridedLoop {
  public:
   explicit StridedLoop(const Shape& shape) : shape_(shape) {}
@@ -277,7 +307,9 @@ IntRange int_range(DType dtype);
 int32_t load_int(const TensorView& t, int64_t i);
 void store_int(const TensorView& t, int64_t i, int32_t value);
 /// float32(q - zero) * scale
-inline float dequantize(int32_t q, ScaleZero p) { return static_cast<float>(q - p.zero) * p.scale; }
+inline float dequantize(int32_t q, ScaleZero p) {
+  return static_cast<float>(q - p.zero) * p.scale;
+}
 /// clamp(round_half_even(x / scale) + zero); NaN gives the zero point.
 int32_t quantize(float x, ScaleZero p, IntRange range);
 

@@ -228,7 +228,8 @@ struct Scan {
 /// Appends one iteration's item; all iterations must agree in type.
 Status append_scan(const NodeView& node, const ReferenceOutput& item, Scan& scan) {
   if (scan.count > 0 && !(scan.item == item.type)) {
-    return node.error("a scan output of iteration ", scan.count, " is ", to_string(item.type), ", those before ", to_string(scan.item));
+    return node.error("a scan output of iteration ", scan.count, " is ", to_string(item.type), ", those before ",
+                      to_string(scan.item));
   }
   scan.item = item.type;
   const auto size = static_cast<size_t>(item.type.bytes());
@@ -244,8 +245,8 @@ Status append_scan(const NodeView& node, const ReferenceOutput& item, Scan& scan
 }
 
 // loop: inputs [trip count or left out, condition or left out, carried..., captured...]; body inputs
-// [iteration i64[], condition bool[], carried..., captured...]; body outputs [condition, carried..., scans...]. The shape rule
-// has checked all counts, and that trip count and condition have one element.
+// [iteration i64[], condition bool[], carried..., captured...]; body outputs [condition, carried..., scans...]. The
+// shape rule has checked all counts, and that trip count and condition have one element.
 Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> inputs, std::span<const TensorType> types,
                          const OpTable& ops) {
   const Graph& body = node.attr_graph("body");
@@ -266,7 +267,8 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
     for (ReferenceOutput& value : state) in.push_back({&value.type, value.bytes.data()});
     for (size_t i = 2 + carried; i < inputs.size(); ++i) in.push_back(inputs[i]);
     PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops));
-    if (out[0].type.elements() != 1) return node.error("the body's condition is ", to_string(out[0].type), ", must have one element");
+    if (out[0].type.elements() != 1)
+      return node.error("the body's condition is ", to_string(out[0].type), ", must have one element");
     condition = *reinterpret_cast<const uint8_t*>(out[0].bytes.data());
     for (size_t i = 0; i < scans.size(); ++i) PINNACE_TRY(append_scan(node, out[1 + carried + i], scans[i]));
     for (size_t i = 0; i < carried; ++i) state[i] = std::move(out[1 + i]);

@@ -1,5 +1,5 @@
-// Types of every value of a graph from the types of its inputs, and the contents of those small values that do not depend
-// on the inputs' contents (shapes and arithmetic on them). Used by importers, passes and the planner alike.
+// Types of every value of a graph from the types of its inputs, and the contents of those small values that do not
+// depend on the inputs' contents (shapes and arithmetic on them). Used by importers, passes and the planner alike.
 #pragma once
 
 #include <span>
@@ -34,18 +34,19 @@ struct Inference {
   std::vector<bool> computed;
 };
 
-/// Infers the whole graph. input_types are in the order of Graph::inputs and replace the declared ones (sizes may be concrete
-/// where the declaration has symbols); empty: the declared types. input_data likewise may give contents (null: unknown).
-/// Values whose size depends on data end with unknown dimensions. The first node whose rule fails is the error.
-/// Ranges of symbols are not checked here: the session does that.
+/// Infers the whole graph. input_types are in the order of Graph::inputs and replace the declared ones (sizes may be
+/// concrete where the declaration has symbols); empty: the declared types. input_data likewise may give contents (null:
+/// unknown). Values whose size depends on data end with unknown dimensions. The first node whose rule fails is the
+/// error. Ranges of symbols are not checked here: the session does that.
 Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types = {},
                         std::span<const ConstantPtr> input_data = {}, const OpTable& ops = {});
 
-/// Infers one node of a graph whose inputs have been inferred into `state` and stores its outputs there (grown as needed).
-/// Importers call it after adding each node.
+/// Infers one node of a graph whose inputs have been inferred into `state` and stores its outputs there (grown as
+/// needed). Importers call it after adding each node.
 Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops = {});
 
-/// An Inference that holds what the declared types of inputs and states and the constants of `graph` say, for infer_into.
+/// An Inference that holds what the declared types of inputs and states and the constants of `graph` say, for
+/// infer_into.
 Inference begin_inference(const Graph& graph);
 
 /// infer() with the declared inputs, then writes the found types into graph.value(i).type; nested graphs too.
@@ -57,12 +58,14 @@ struct ReferenceOutput {
   TensorType type;
   Buffer bytes;
 };
-Result<std::vector<ReferenceOutput>> run_reference(const Node& node, const OpDef& op, std::span<const TensorView> inputs,
+Result<std::vector<ReferenceOutput>> run_reference(const Node& node, const OpDef& op,
+                                                   std::span<const TensorView> inputs,
                                                    std::span<const TensorType* const> declared = {},
                                                    const OpTable& ops = {});
 
-/// Runs a whole graph by reference code, node after node: the oracle of every other way to run it. Inputs in order, dense;
-/// `states` holds the current contents of the graph's states and receives the new ones (may be empty for graphs without).
+/// Runs a whole graph by reference code, node after node: the oracle of every other way to run it. Inputs in order,
+/// dense; `states` holds the current contents of the graph's states and receives the new ones (may be empty for graphs
+/// without).
 Result<std::vector<ReferenceOutput>> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
                                                          std::vector<ConstantPtr>* states = nullptr,
                                                          const OpTable& ops = {});

@@ -10,7 +10,9 @@
 
 namespace pinnace {
 namespace {
-Result<TensorType> is_inf_type(const NodeView& node) { return TensorType{DType::kBool, node.input(0).shape, nullptr}; }
+Result<TensorType> is_inf_type(const NodeView& node) {
+  return TensorType{DType::kBool, node.input(0).shape, nullptr};
+}
 
 Status is_inf_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const bool negative = node.attr_int("detect_negative"), positive = node.attr_int("detect_positive");

@@ -6,7 +6,9 @@
 
 namespace pinnace {
 namespace {
-Result<TensorType> is_nan_type(const NodeView& node) { return TensorType{DType::kBool, node.input(0).shape, nullptr}; }
+Result<TensorType> is_nan_type(const NodeView& node) {
+  return TensorType{DType::kBool, node.input(0).shape, nullptr};
+}
 
 Status is_nan_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_float(in[0].dtype(), [&](auto zero) {

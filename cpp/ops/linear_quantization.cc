@@ -7,7 +7,9 @@ namespace {
 bool per_tensor(const TensorType& scale, bool blocks) {
   return scale.rank() == 0 || (!blocks && scale.rank() == 1 && scale.shape[0] == Dim(1));
 }
-bool differ(Dim a, Dim b) { return a.known() && b.known() && a != b; }
+bool differ(Dim a, Dim b) {
+  return a.known() && b.known() && a != b;
+}
 }  // namespace
 
 Status check_scale(const NodeView& node) {

@@ -14,8 +14,7 @@ Status max_reference(const NodeView&, std::span<const TensorView> in, std::span<
   }
   return visit(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    fold_broadcast<T>(
-        in, out[0], [](Wide<T> a, Wide<T> b) { return larger(a, b); }, [](Wide<T> v) { return v; });
+    fold_broadcast<T>(in, out[0], [](Wide<T> a, Wide<T> b) { return larger(a, b); }, [](Wide<T> v) { return v; });
     return Status();
   });
 }

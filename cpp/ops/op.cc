@@ -32,15 +32,18 @@ std::string types_text(DTypes types) {
   return text;
 }
 
-const InputDef& input_def(const OpDef& op, size_t i) { return op.inputs[std::min(i, op.inputs.size() - 1)]; }
+const InputDef& input_def(const OpDef& op, size_t i) {
+  return op.inputs[std::min(i, op.inputs.size() - 1)];
+}
 }  // namespace
 
-std::span<const OpDef* const> all_ops() { return kOps; }
+std::span<const OpDef* const> all_ops() {
+  return kOps;
+}
 
 const OpDef* find_op(std::string_view name) {
-  const auto at =
-      std::lower_bound(std::begin(kOps), std::end(kOps), name,
-                       [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
+  const auto at = std::lower_bound(std::begin(kOps), std::end(kOps), name,
+                                   [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
   return at != std::end(kOps) && (*at)->name == name ? *at : nullptr;
 }
 
@@ -89,7 +92,9 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
   const auto outputs = static_cast<int>(node.outputs.size());
   if (outputs < op.min_outputs || (op.max_outputs >= 0 && outputs > op.max_outputs)) {
     return fail("has ", outputs, " outputs, must have ", op.min_outputs,
-                op.max_outputs == op.min_outputs ? "" : op.max_outputs < 0 ? " or more" : " to ",
+                op.max_outputs == op.min_outputs ? ""
+                : op.max_outputs < 0             ? " or more"
+                                                 : " to ",
                 op.max_outputs > op.min_outputs ? str_cat(op.max_outputs) : "");
   }
   return {};
@@ -129,13 +134,26 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
   std::vector<int64_t> ints(static_cast<size_t>(input(i).elements()));
   for (size_t k = 0; k < ints.size(); ++k) {
     switch (input(i).dtype) {
-      case DType::kI64: ints[k] = static_cast<const int64_t*>(data)[k]; break;
-      case DType::kI32: ints[k] = static_cast<const int32_t*>(data)[k]; break;
-      case DType::kI16: ints[k] = static_cast<const int16_t*>(data)[k]; break;
-      case DType::kU8: ints[k] = static_cast<const uint8_t*>(data)[k]; break;
-      case DType::kI8: ints[k] = static_cast<const int8_t*>(data)[k]; break;
-      case DType::kBool: ints[k] = static_cast<const uint8_t*>(data)[k] != 0; break;
-      default: return std::nullopt;
+      case DType::kI64:
+        ints[k] = static_cast<const int64_t*>(data)[k];
+        break;
+      case DType::kI32:
+        ints[k] = static_cast<const int32_t*>(data)[k];
+        break;
+      case DType::kI16:
+        ints[k] = static_cast<const int16_t*>(data)[k];
+        break;
+      case DType::kU8:
+        ints[k] = static_cast<const uint8_t*>(data)[k];
+        break;
+      case DType::kI8:
+        ints[k] = static_cast<const int8_t*>(data)[k];
+        break;
+      case DType::kBool:
+        ints[k] = static_cast<const uint8_t*>(data)[k] != 0;
+        break;
+      default:
+        return std::nullopt;
     }
   }
   return ints;
@@ -147,11 +165,20 @@ std::optional<std::vector<double>> NodeView::input_floats(int i) const {
   std::vector<double> floats(static_cast<size_t>(input(i).elements()));
   for (size_t k = 0; k < floats.size(); ++k) {
     switch (input(i).dtype) {
-      case DType::kF32: floats[k] = static_cast<const float*>(data)[k]; break;
-      case DType::kF64: floats[k] = static_cast<const double*>(data)[k]; break;
-      case DType::kF16: floats[k] = static_cast<const Half*>(data)[k]; break;
-      case DType::kBF16: floats[k] = static_cast<const BFloat16*>(data)[k]; break;
-      default: return std::nullopt;
+      case DType::kF32:
+        floats[k] = static_cast<const float*>(data)[k];
+        break;
+      case DType::kF64:
+        floats[k] = static_cast<const double*>(data)[k];
+        break;
+      case DType::kF16:
+        floats[k] = static_cast<const Half*>(data)[k];
+        break;
+      case DType::kBF16:
+        floats[k] = static_cast<const BFloat16*>(data)[k];
+        break;
+      default:
+        return std::nullopt;
     }
   }
   return floats;
@@ -304,7 +331,9 @@ Result<TensorType> broadcast_type(const NodeView& node, int first, int last) {
   return TensorType{node.input(first).dtype, std::move(shape), node.output_quantization(0)};
 }
 
-Result<TensorType> binary_type(const NodeView& node) { return broadcast_type(node, 0, 2); }
+Result<TensorType> binary_type(const NodeView& node) {
+  return broadcast_type(node, 0, 2);
+}
 
 Result<TensorType> variadic_type(const NodeView& node) {
   if (node.input_count() == 0) return node.error("needs one input or more");

@@ -71,17 +71,27 @@ struct AttrDef {
   double float_default = 0;
   std::string_view string_default;
 };
-constexpr AttrDef int_attr(std::string_view name, int64_t value) { return {name, AttrKind::kInt, false, value, 0, {}}; }
+constexpr AttrDef int_attr(std::string_view name, int64_t value) {
+  return {name, AttrKind::kInt, false, value, 0, {}};
+}
 constexpr AttrDef float_attr(std::string_view name, double value) {
   return {name, AttrKind::kFloat, false, 0, value, {}};
 }
 constexpr AttrDef string_attr(std::string_view name, std::string_view value) {
   return {name, AttrKind::kString, false, 0, 0, value};
 }
-constexpr AttrDef ints_attr(std::string_view name) { return {name, AttrKind::kInts, false, 0, 0, {}}; }
-constexpr AttrDef floats_attr(std::string_view name) { return {name, AttrKind::kFloats, false, 0, 0, {}}; }
-constexpr AttrDef strings_attr(std::string_view name) { return {name, AttrKind::kStrings, false, 0, 0, {}}; }
-constexpr AttrDef required_attr(std::string_view name, AttrKind kind) { return {name, kind, true, 0, 0, {}}; }
+constexpr AttrDef ints_attr(std::string_view name) {
+  return {name, AttrKind::kInts, false, 0, 0, {}};
+}
+constexpr AttrDef floats_attr(std::string_view name) {
+  return {name, AttrKind::kFloats, false, 0, 0, {}};
+}
+constexpr AttrDef strings_attr(std::string_view name) {
+  return {name, AttrKind::kStrings, false, 0, 0, {}};
+}
+constexpr AttrDef required_attr(std::string_view name, AttrKind kind) {
+  return {name, kind, true, 0, 0, {}};
+}
 
 // ------------------------------------------------------------------------------------------------------ node views
 
@@ -102,8 +112,8 @@ struct TensorView {
   }
 };
 
-/// What is known of one element of an integer tensor before the model runs: its value, or that it is the size of a symbol,
-/// or nothing.
+/// What is known of one element of an integer tensor before the model runs: its value, or that it is the size of a
+/// symbol, or nothing.
 struct KnownInt {
   bool known = false;
   int64_t value = 0;
@@ -150,8 +160,8 @@ class NodeView {
   std::optional<std::vector<int64_t>> input_ints(int i) const;
   /// Contents of an f32, f16, bf16, f64 input as double, if known.
   std::optional<std::vector<double>> input_floats(int i) const;
-  /// What is known of each element of an integer input of known size: as input_ints where that has a value, else partial
-  /// knowledge, else nothing.
+  /// What is known of each element of an integer input of known size: as input_ints where that has a value, else
+  /// partial knowledge, else nothing.
   std::optional<std::vector<KnownInt>> input_known(int i) const;
 
   // Attributes: the node's, else the default of the schema. The kind is asserted: check_node() has run.
@@ -188,15 +198,15 @@ class NodeView {
 };
 
 /// Type of the only output. Inputs' arity and element types and the attributes' kinds were checked against the schema.
-/// Dimensions of inputs may be symbols or unknown; unknown sizes give unknown results, never an error. With concrete inputs
-/// and all contents known, the result is concrete: that is how sizes that depend on data are found.
+/// Dimensions of inputs may be symbols or unknown; unknown sizes give unknown results, never an error. With concrete
+/// inputs and all contents known, the result is concrete: that is how sizes that depend on data are found.
 using TypeFn = Result<TensorType> (*)(const NodeView& node);
 /// The same for several outputs, one entry each.
 using TypesFn = Status (*)(const NodeView& node, std::span<TensorType> outputs);
 
 /// Computes every output in full from every input. All types are concrete and are what the shape rule gave; outputs do
-/// not overlap inputs unless in_place allows it. Plain and correct: sums in double, results rounded once to the output type.
-/// Values that no shape rule could check (indices out of range) are kInvalidArgument; nothing outside is touched.
+/// not overlap inputs unless in_place allows it. Plain and correct: sums in double, results rounded once to the output
+/// type. Values that no shape rule could check (indices out of range) are kInvalidArgument; nothing outside is touched.
 using ReferenceFn = Status (*)(const NodeView& node, std::span<const TensorView> inputs,
                                std::span<const TensorView> outputs);
 
@@ -209,21 +219,21 @@ struct OpDef {
   int min_outputs = 1;
   int max_outputs = 1;  ///< -1: any number
   TypeFn type = nullptr;
-  TypesFn types = nullptr;  ///< exactly one of type and types is set
+  TypesFn types = nullptr;          ///< exactly one of type and types is set
   ReferenceFn reference = nullptr;  ///< null only for control flow, which runtime/ runs
   /// Bit i: output 0 may be written over input i where both have the same type; reference and kernels read each element
   /// of that input before they write the output's.
   uint32_t in_place = 0;
   /// Output 0 has the bytes of input 0, only its type differs: planners need not copy.
   bool view = false;
-  /// What an application's own operator needs besides its node (see <pinnace/custom_op.h>); null for built-in ones. With a
-  /// context, attributes are not checked against the schema.
+  /// What an application's own operator needs besides its node (see <pinnace/custom_op.h>); null for built-in ones.
+  /// With a context, attributes are not checked against the schema.
   const void* context = nullptr;
 };
 
 /// PINNACE_OP(relu){.name = "relu", …}; defines relu_op. The declaration before it gives the constant external linkage,
 /// by which op.cc finds what ops.inc lists.
-#define PINNACE_OP(op)            \
+#define PINNACE_OP(op)        \
   extern const OpDef op##_op; \
   constinit const OpDef op##_op
 
@@ -247,7 +257,8 @@ Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape
 Status check_quantized(const NodeView& node, int first, int last);
 /// For operators that have no meaning on quantised types: no input and no output is quantised.
 Status refuse_quantized(const NodeView& node);
-/// Shape rule of elementwise operators with one input: the input's type, with the declared quantisation; check_quantized.
+/// Shape rule of elementwise operators with one input: the input's type, with the declared quantisation;
+/// check_quantized.
 Result<TensorType> same_type(const NodeView& node);
 /// Shape rule of elementwise operators: inputs [first, last) broadcast; element type of input `first`; check_quantized.
 Result<TensorType> broadcast_type(const NodeView& node, int first, int last);

@@ -60,10 +60,14 @@ void quantize(const NodeView& node, std::span<const TensorView> in, const Tensor
 template <class F>
 void visit_x(DType dtype, F f) {
   switch (dtype) {
-    case DType::kF16: return f(Half{});
-    case DType::kBF16: return f(BFloat16{});
-    case DType::kI32: return f(int32_t{});
-    default: return f(float{});
+    case DType::kF16:
+      return f(Half{});
+    case DType::kBF16:
+      return f(BFloat16{});
+    case DType::kI32:
+      return f(int32_t{});
+    default:
+      return f(float{});
   }
 }
 

@@ -34,8 +34,7 @@ void compare_quantized(const TensorView& a, const TensorView& b, const TensorVie
 template <class F>
 Status map_function(const TensorView& x, const TensorView& y, F f) {
   if (!x.type->quantized()) return map_floats(x, y, f);
-  map_quantized(
-      x, y, [](const void* context, double v) -> double { return (*static_cast<const F*>(context))(v); }, &f);
+  map_quantized(x, y, [](const void* context, double v) -> double { return (*static_cast<const F*>(context))(v); }, &f);
   return {};
 }
 

@@ -27,7 +27,8 @@ Result<TensorType> reshape_type(const NodeView& node) {
   for (size_t i = 0; i < y.shape.size(); ++i) {
     const KnownInt k = (*wanted)[i];
     if (k.known && k.value == 0 && !node.attr_int("allowzero")) {
-      if (i >= x.shape.size()) return node.error("size 0 at place ", i, " copies a dimension that ", to_string(x), " lacks");
+      if (i >= x.shape.size())
+        return node.error("size 0 at place ", i, " copies a dimension that ", to_string(x), " lacks");
       y.shape[i] = x.shape[i];
     } else if (k.known && k.value == -1) {
       if (inferred >= 0) return node.error("shape has more than one -1, at ", inferred, " and ", i);
@@ -66,7 +67,8 @@ Result<TensorType> reshape_type(const NodeView& node) {
   if (inferred >= 0) {
     if (lefts == 0) {
       if (known_out == 0) return node.error("-1 cannot be found beside a size of 0");
-      if (known_in % known_out) return node.error(to_string(x), " does not divide into a shape with ", known_out, " elements before -1");
+      if (known_in % known_out)
+        return node.error(to_string(x), " does not divide into a shape with ", known_out, " elements before -1");
       y.shape[inferred] = known_in / known_out;
     } else if (lefts == 1 && known_in == known_out) {
       y.shape[inferred] = left;

@@ -8,8 +8,7 @@ namespace pinnace {
 namespace {
 Status sum_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_float(out[0].dtype(), [&](auto zero) {
-    fold_broadcast<decltype(zero)>(
-        in, out[0], [](double a, double b) { return a + b; }, [](double v) { return v; });
+    fold_broadcast<decltype(zero)>(in, out[0], [](double a, double b) { return a + b; }, [](double v) { return v; });
     return Status();
   });
 }

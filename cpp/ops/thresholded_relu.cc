@@ -2,8 +2,8 @@
 //   x  [...]  floats, or quantised i8 | u8
 //   alpha  float, default 1
 //   y  as x; quantised: declared scale and zero point
-// NaN gives 0, as the definition says. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX
-// ThresholdedRelu, opset 22.
+// NaN gives 0, as the definition says. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
+// Source: ONNX ThresholdedRelu, opset 22.
 #include "ops/quantized_map.h"
 
 namespace pinnace {

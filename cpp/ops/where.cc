@@ -44,10 +44,14 @@ Status where_reference(const NodeView&, std::span<const TensorView> in, std::spa
     return Status();
   };
   switch (dtype_bits(z.dtype())) {
-    case 8: return copy(uint8_t{});
-    case 16: return copy(uint16_t{});
-    case 32: return copy(uint32_t{});
-    default: return copy(uint64_t{});
+    case 8:
+      return copy(uint8_t{});
+    case 16:
+      return copy(uint16_t{});
+    case 32:
+      return copy(uint32_t{});
+    default:
+      return copy(uint64_t{});
   }
 }
 }  // namespace

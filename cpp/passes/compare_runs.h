@@ -1,4 +1,5 @@
-// Runs a graph by reference code before and after a rewrite, on the same seeded inputs, and says how far the results differ.
+// Runs a graph by reference code before and after a rewrite, on the same seeded inputs, and says how far the results
+// differ.
 #pragma once
 
 #include <vector>
@@ -11,11 +12,11 @@ class CompareRuns {
  public:
   CompareRuns(const OpTable& ops, uint64_t seed) : ops_(ops), seed_(seed) {}
 
-  /// Runs `graph` and keeps its results. Symbols take small sizes that their rules allow. A graph that refuses the seeded
-  /// inputs (indices out of range) is kVerification: the check cannot be made.
+  /// Runs `graph` and keeps its results. Symbols take small sizes that their rules allow. A graph that refuses the
+  /// seeded inputs (indices out of range) is kVerification: the check cannot be made.
   Status start(const Graph& graph);
-  /// Runs `graph` on the same inputs. The largest difference of an output or a state, relative to its largest magnitude;
-  /// infinity where types or the places of non-finite values differ.
+  /// Runs `graph` on the same inputs. The largest difference of an output or a state, relative to its largest
+  /// magnitude; infinity where types or the places of non-finite values differ.
   Result<double> error_of(const Graph& graph);
 
  private:

@@ -1,13 +1,14 @@
-// constant_folding: a node whose inputs are all constant, or whose result does not depend on the inputs' contents (the shape of
-// a value of known shape), becomes a constant. Computed by reference code: more exact than at run time, bounded by one
-// rounding of each folded operator. Results much larger than their operands stay nodes, so that files do not swell.
+// constant_folding: a node whose inputs are all constant, or whose result does not depend on the inputs' contents (the
+// shape of a value of known shape), becomes a constant. Computed by reference code: more exact than at run time,
+// bounded by one rounding of each folded operator. Results much larger than their operands stay nodes, so that files do
+// not swell.
 #include "passes/pass.h"
 
 namespace pinnace {
 namespace {
 
-/// A folded result may exceed its operands by this factor and this many bytes: weights that are transposed or cast are folded,
-/// expand and constant_of_shape to large sizes are not.
+/// A folded result may exceed its operands by this factor and this many bytes: weights that are transposed or cast are
+/// folded, expand and constant_of_shape to large sizes are not.
 constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 
 Result<bool> fold(Graph& graph, const Node& node, const PassContext& context) {

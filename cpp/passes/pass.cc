@@ -64,7 +64,8 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
       const auto start = std::chrono::steady_clock::now();
       auto changes = run_nested(pass, graph, context);
       if (!changes) return changes.status().with_prefix(str_cat("pass ", pass.name, ": "));
-      result.milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      result.milliseconds +=
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       if (*changes == 0) continue;
       result.changes += *changes;
       // Typing passes report a change only the first time, so they do not keep the rounds going.

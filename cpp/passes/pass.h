@@ -20,10 +20,11 @@ struct PassContext {
 struct PassDef {
   std::string_view name;     ///< the file's name
   std::string_view summary;  ///< one line for users
-  /// Largest relative change of an output that the pass may cause, relative to the output's largest magnitude; 0: bits stay.
+  /// Largest relative change of an output that the pass may cause, relative to the output's largest magnitude; 0: bits
+  /// stay.
   double bound = 0;
-  /// Rewrites the graph in place and returns how many rewrites it made. Types of new values are set. Nested graphs are the
-  /// driver's business: it calls run on each.
+  /// Rewrites the graph in place and returns how many rewrites it made. Types of new values are set. Nested graphs are
+  /// the driver's business: it calls run on each.
   Result<int> (*run)(Graph& graph, const PassContext& context);
 };
 
@@ -43,8 +44,8 @@ struct PassOptions {
   uint64_t seed = 1;                  ///< of the inputs for `check`
 };
 
-/// Runs every pass that is not disabled, twice over the list or until nothing changes, and verifies the graph after each.
-/// kVerification names the pass that broke the graph or changed its result.
+/// Runs every pass that is not disabled, twice over the list or until nothing changes, and verifies the graph after
+/// each. kVerification names the pass that broke the graph or changed its result.
 Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& context, const PassOptions& options);
 
 }  // namespace pinnace

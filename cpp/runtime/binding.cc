@@ -18,8 +18,8 @@ Status check_memory(std::string_view what, const std::string& name, const Tensor
   }
   if (!t.memory.host && bytes > 0) return invalid(what, " '", name, "' has no memory");
   if (static_cast<int64_t>(std::min<size_t>(t.memory.bytes, INT64_MAX)) < bytes) {
-    return invalid(what, " '", name, "' has ", t.memory.bytes, " bytes of memory, its type ", to_string(t.type), " needs ",
-                   bytes);
+    return invalid(what, " '", name, "' has ", t.memory.bytes, " bytes of memory, its type ", to_string(t.type),
+                   " needs ", bytes);
   }
   return {};
 }
@@ -109,7 +109,9 @@ Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> i
     for (int d = 0; d < spec.type.rank(); ++d) {
       const Dim& want = spec.type.shape[d];
       const int64_t size = t.type.shape[d].size;
-      const int64_t must = want.known() ? want.size : want.symbol >= 0 ? symbol_sizes[static_cast<size_t>(want.symbol)] : -1;
+      const int64_t must = want.known()       ? want.size
+                           : want.symbol >= 0 ? symbol_sizes[static_cast<size_t>(want.symbol)]
+                                              : -1;
       if (size < 0 || (must >= 0 && size != must)) {
         return invalid("output '", spec.name, "': dimension ", d, " is ", size, ", must be ", must);
       }

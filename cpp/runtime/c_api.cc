@@ -1,4 +1,5 @@
-// The C API: each function checks its pointers, calls its C++ namesake and keeps the sentence of a failure for the thread.
+// The C API: each function checks its pointers, calls its C++ namesake and keeps the sentence of a failure for the
+// thread.
 #include <algorithm>
 
 #include <pinnace/pinnace.h>
@@ -38,7 +39,9 @@ pnc_status report(const Status& status) {
   return static_cast<pnc_status>(status.code());
 }
 
-pnc_status null_argument(const char* what) { return report(invalid(what, " is NULL")); }
+pnc_status null_argument(const char* what) {
+  return report(invalid(what, " is NULL"));
+}
 
 pinnace::Result<Tensor> tensor_of(const char* what, int32_t index, const pnc_tensor& t) {
   if (t.rank < 0 || t.rank > PNC_MAX_RANK) return invalid(what, " ", index, ": rank ", t.rank, " is outside [0, 32]");
@@ -70,8 +73,12 @@ pnc_status fill_spec(std::span<const TensorSpec> specs, int32_t index, pnc_spec*
 
 }  // namespace
 
-const char* pnc_version(void) { return PINNACE_VERSION; }
-const char* pnc_error(void) { return last_error().c_str(); }
+const char* pnc_version(void) {
+  return PINNACE_VERSION;
+}
+const char* pnc_error(void) {
+  return last_error().c_str();
+}
 
 pnc_status pnc_program_open(const char* path, pnc_program** program) {
   if (!program) return null_argument("program");
@@ -83,7 +90,9 @@ pnc_status pnc_program_open(const char* path, pnc_program** program) {
   return PNC_OK;
 }
 
-void pnc_program_close(pnc_program* program) { delete program; }
+void pnc_program_close(pnc_program* program) {
+  delete program;
+}
 
 int32_t pnc_program_input_count(const pnc_program* program) {
   return program ? static_cast<int32_t>(program->program.inputs().size()) : 0;
@@ -118,13 +127,16 @@ pnc_status pnc_session_create(const pnc_program* program, const pnc_options* opt
   return PNC_OK;
 }
 
-void pnc_session_close(pnc_session* session) { delete session; }
+void pnc_session_close(pnc_session* session) {
+  delete session;
+}
 
-pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count, const pnc_tensor* outputs,
-                           int32_t output_count) {
+pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                           const pnc_tensor* outputs, int32_t output_count) {
   if (!session) return null_argument("session");
   if (input_count < 0 || output_count < 0) return report(invalid("a count is negative"));
-  if ((!inputs && input_count) || (!outputs && output_count)) return null_argument("a list of tensors with a count above 0");
+  if ((!inputs && input_count) || (!outputs && output_count))
+    return null_argument("a list of tensors with a count above 0");
   std::vector<Tensor> in, out;
   for (int32_t i = 0; i < input_count; ++i) {
     auto tensor = tensor_of("input", i, inputs[i]);

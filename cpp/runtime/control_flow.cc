@@ -1,5 +1,5 @@
-// Control flow: `if` picks a body, `loop` runs one again and again. Each body has a GraphRunner of its own; carried values
-// move by swapping two sets of memory. Meaning and order of inputs: cpp/ops/if.cc and loop.cc.
+// Control flow: `if` picks a body, `loop` runs one again and again. Each body has a GraphRunner of its own; carried
+// values move by swapping two sets of memory. Meaning and order of inputs: cpp/ops/if.cc and loop.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,9 @@ struct ControlState {
 };
 
 namespace {
-const Graph& body_of(const Node& node, std::string_view name) { return *std::get<GraphPtr>(*node.attr(name)); }
+const Graph& body_of(const Node& node, std::string_view name) {
+  return *std::get<GraphPtr>(*node.attr(name));
+}
 }  // namespace
 
 std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const RunnerSetup& setup,
@@ -130,8 +132,8 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
     PINNACE_TRY(body.run(*instance, state.inputs, {}, {}, context, static_cast<int>(trip & 1)));
     condition = *instance->results[0].data<uint8_t>();
     for (size_t i = 0; i < carried; ++i) {
-      // The type is copied: the instance that owns it may go when shapes change. The bytes stay for the next iteration, in
-      // which a changed shape takes another instance and an unchanged one the other set.
+      // The type is copied: the instance that owns it may go when shapes change. The bytes stay for the next iteration,
+      // in which a changed shape takes another instance and an unchanged one the other set.
       state.carried_types[i] = *instance->results[1 + i].type;
       state.inputs[2 + i] = {&state.carried_types[i], instance->results[1 + i].bytes};
     }

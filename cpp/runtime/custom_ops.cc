@@ -11,25 +11,39 @@ CustomAttributes attributes_of(const NodeView& node) {
   for (const auto& [name, attr] : node.node().attrs) {
     std::string text;
     switch (attr_kind(attr)) {
-      case AttrKind::kInt: text = str_cat(std::get<int64_t>(attr)); break;
-      case AttrKind::kFloat: text = str_cat(std::get<double>(attr)); break;
-      case AttrKind::kString: text = std::get<std::string>(attr); break;
-      case AttrKind::kInts: text = list_text(std::span<const int64_t>(std::get<std::vector<int64_t>>(attr))); break;
-      case AttrKind::kFloats: text = list_text(std::span<const double>(std::get<std::vector<double>>(attr))); break;
+      case AttrKind::kInt:
+        text = str_cat(std::get<int64_t>(attr));
+        break;
+      case AttrKind::kFloat:
+        text = str_cat(std::get<double>(attr));
+        break;
+      case AttrKind::kString:
+        text = std::get<std::string>(attr);
+        break;
+      case AttrKind::kInts:
+        text = list_text(std::span<const int64_t>(std::get<std::vector<int64_t>>(attr)));
+        break;
+      case AttrKind::kFloats:
+        text = list_text(std::span<const double>(std::get<std::vector<double>>(attr)));
+        break;
       case AttrKind::kStrings: {
         text = "[";
-        for (const std::string& item : std::get<std::vector<std::string>>(attr)) text += str_cat(text.size() > 1 ? "," : "", item);
+        for (const std::string& item : std::get<std::vector<std::string>>(attr))
+          text += str_cat(text.size() > 1 ? "," : "", item);
         text += "]";
         break;
       }
-      case AttrKind::kGraph: break;
+      case AttrKind::kGraph:
+        break;
     }
     texts.emplace_back(name, std::move(text));
   }
   return texts;
 }
 
-const CustomOp& custom(const NodeView& node) { return *static_cast<const CustomOp*>(node.op().context); }
+const CustomOp& custom(const NodeView& node) {
+  return *static_cast<const CustomOp*>(node.op().context);
+}
 
 Status custom_types(const NodeView& node, std::span<TensorType> outputs) {
   std::vector<TensorType> inputs;
@@ -66,8 +80,10 @@ Result<std::shared_ptr<const CustomOps>> CustomOps::create(std::span<const Custo
     if (std::any_of(defs.begin(), defs.end(), [&](const OpDef* d) { return d->name == op->name; })) {
       return invalid("custom operator '", op->name, "' is given twice");
     }
-    if (!op->shape || !op->reference) return invalid("custom operator '", op->name, "' lacks its shape or reference function");
-    if (op->outputs < 1) return invalid("custom operator '", op->name, "' has ", op->outputs, " outputs, needs 1 or more");
+    if (!op->shape || !op->reference)
+      return invalid("custom operator '", op->name, "' lacks its shape or reference function");
+    if (op->outputs < 1)
+      return invalid("custom operator '", op->name, "' has ", op->outputs, " outputs, needs 1 or more");
     auto def = std::make_unique<OpDef>();
     def->name = op->name;
     def->inputs = {{"inputs", kAny, 0, Arity::kVariadic}};

@@ -24,8 +24,12 @@ Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
 
 GraphRunner::GraphRunner(const Graph& graph, std::vector<ValueId> outputs, std::vector<ValueId> state_outputs,
                          const RunnerSetup& setup, std::string key_prefix, int sets)
-    : graph_(graph), outputs_(outputs), leaving_(std::move(outputs)), setup_(setup),
-      key_prefix_(std::move(key_prefix)), sets_(sets) {
+    : graph_(graph),
+      outputs_(outputs),
+      leaving_(std::move(outputs)),
+      setup_(setup),
+      key_prefix_(std::move(key_prefix)),
+      sets_(sets) {
   leaving_.insert(leaving_.end(), state_outputs.begin(), state_outputs.end());
 }
 
@@ -106,7 +110,8 @@ Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> 
       for (ValueId id : node.inputs) {
         ins.push_back(id == kNoValue ? kNoValue : state.alone.add_value(graph_.value(id).name, graph_.value(id).type));
       }
-      for (ValueId id : node.outputs) outs.push_back(state.alone.add_value(graph_.value(id).name, graph_.value(id).type));
+      for (ValueId id : node.outputs)
+        outs.push_back(state.alone.add_value(graph_.value(id).name, graph_.value(id).type));
       Node* alone = state.alone.add_node(node.op, node.version, node.name, std::move(ins), std::move(outs));
       alone->attrs = node.attrs;
       alone->source = node.source;
@@ -248,9 +253,10 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
     inputs.push_back(state.inputs[i]);
   }
   if (!state.executable || state.compiled_for != key) {
-    for (size_t i = 0; i < alone.outputs.size(); ++i) inference.types[alone.outputs[i]] = instance.actual[node.outputs[i]];
-    const Segment segment{state.alone,   inference,   {0},           segment_inputs,
-                          alone.outputs, *setup_.ops, *setup_.packed, key_prefix_};
+    for (size_t i = 0; i < alone.outputs.size(); ++i)
+      inference.types[alone.outputs[i]] = instance.actual[node.outputs[i]];
+    const Segment segment{state.alone, inference,      {0},        segment_inputs, alone.outputs,
+                          *setup_.ops, *setup_.packed, key_prefix_};
     PINNACE_ASSIGN(state.executable, step.target->backend->compile(segment, step.target->spec));
     state.compiled_for = std::move(key);
   }

@@ -1,4 +1,5 @@
-// GraphRunner: runs one graph, the program's own or a body of control flow, keeping a plan and memory per set of input types.
+// GraphRunner: runs one graph, the program's own or a body of control flow, keeping a plan and memory per set of input
+// types.
 #pragma once
 
 #include <deque>
@@ -11,7 +12,8 @@
 
 namespace pinnace {
 
-/// Plans of one Prepared, shared by its sessions: by graph and input types, the least recently used goes first. Thread-safe.
+/// Plans of one Prepared, shared by its sessions: by graph and input types, the least recently used goes first.
+/// Thread-safe.
 class PlanCache {
  public:
   explicit PlanCache(size_t capacity_per_graph) : capacity_(capacity_per_graph) {}
@@ -77,18 +79,19 @@ struct Instance {
 
 class GraphRunner {
  public:
-  /// `outputs` are the values to be left to the caller, in order. `sets` is 2 for bodies of loops: outputs of one run are the
-  /// inputs of the next. All borrowed for the runner's life.
+  /// `outputs` are the values to be left to the caller, in order. `sets` is 2 for bodies of loops: outputs of one run
+  /// are the inputs of the next. All borrowed for the runner's life.
   GraphRunner(const Graph& graph, std::vector<ValueId> outputs, std::vector<ValueId> state_outputs,
               const RunnerSetup& setup, std::string key_prefix, int sets);
   ~GraphRunner();
 
-  /// The instance for these input types (concrete), made if needed. Finding one allocates nothing. Valid until the next call.
+  /// The instance for these input types (concrete), made if needed. Finding one allocates nothing. Valid until the next
+  /// call.
   Result<Instance*> prepare(std::span<const TensorView> inputs);
 
-  /// Runs. `states` are the current values of Graph::states. given[i].bytes, where not null, receives output i (room for its
-  /// upper bound); `given` may be empty. `set` (0 or 1) picks the memory of owned outputs. Afterwards instance.results has all
-  /// outputs and instance.views every value that crosses steps.
+  /// Runs. `states` are the current values of Graph::states. given[i].bytes, where not null, receives output i (room
+  /// for its upper bound); `given` may be empty. `set` (0 or 1) picks the memory of owned outputs. Afterwards
+  /// instance.results has all outputs and instance.views every value that crosses steps.
   Status run(Instance& instance, std::span<const TensorView> inputs, std::span<const TensorView> states,
              std::span<const TensorView> given, const RunContext& context, int set);
 
@@ -115,7 +118,8 @@ class GraphRunner {
 /// Runners of the bodies of one control-flow node.
 std::shared_ptr<ControlState> make_control(const Node& node, const OpDef& op, const RunnerSetup& setup,
                                            const std::string& key_prefix);
-/// Plans the bodies ahead where the types of their inputs are concrete; failure is left to the run, which has the real types.
+/// Plans the bodies ahead where the types of their inputs are concrete; failure is left to the run, which has the real
+/// types.
 void prepare_control(ControlState& state, const Node& node, const Inference& outer);
 size_t control_bytes(const ControlState& state);
 /// Runs the node; inputs as Node::inputs. `outputs` receives views into memory of the bodies or of `state`.

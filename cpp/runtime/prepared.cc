@@ -1,4 +1,5 @@
-// Prepared: options checked, targets chosen, a first plan made for the declared shapes, so that what cannot run fails here.
+// Prepared: options checked, targets chosen, a first plan made for the declared shapes, so that what cannot run fails
+// here.
 #include <algorithm>
 #include <mutex>
 
@@ -38,8 +39,8 @@ int64_t size_near(const Symbol& s, int64_t wanted) {
   return std::min(std::max(least, wanted / s.multiple_of * s.multiple_of), std::max(most, least));
 }
 
-/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, small ones may break a rule that real
-/// ones keep (an image smaller than a window), so larger ones are tried before the error stands.
+/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, small ones may break a rule that
+/// real ones keep (an image smaller than a window), so larger ones are tried before the error stands.
 Status plan_declared(Prepared::Data& data) {
   const Graph& graph = data.graph();
   Status first;
@@ -57,8 +58,8 @@ Status plan_declared(Prepared::Data& data) {
     }
     std::vector<ValueId> leaving = data.outputs;
     leaving.insert(leaving.end(), data.state_outputs.begin(), data.state_outputs.end());
-    const PlanRequest request{graph,   types, data.setup.targets, data.setup.fallback, leaving, *data.setup.ops,
-                              data.packed, ""};
+    const PlanRequest request{graph,   types,           data.setup.targets, data.setup.fallback,
+                              leaving, *data.setup.ops, data.packed,        ""};
     auto plan = data.plans.get(request);
     if (plan) {
       data.placement = (*plan)->placement;
@@ -73,7 +74,8 @@ Status plan_declared(Prepared::Data& data) {
 Status keep_values(Prepared::Data& data) {
   const Graph& graph = data.graph();
   for (const std::string& name : data.options.keep) {
-    const auto found = std::find_if(graph.values.begin(), graph.values.end(), [&](const Value& v) { return v.name == name; });
+    const auto found =
+        std::find_if(graph.values.begin(), graph.values.end(), [&](const Value& v) { return v.name == name; });
     if (found == graph.values.end()) return invalid("keep: the program has no value '", name, "'");
     data.outputs.push_back(static_cast<ValueId>(found - graph.values.begin()));
     data.output_specs.push_back({name, found->type});
@@ -108,8 +110,8 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
                                    [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
   if (!has_cpu) data.targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}});
   data.threads = options.threads ? options.threads : available_processors();
-  data.setup = {data.targets, options.fallback, &data.custom->table(), &data.packed, &data.plans,
-                static_cast<size_t>(options.plan_cache)};
+  data.setup = {data.targets, options.fallback, &data.custom->table(),
+                &data.packed, &data.plans,      static_cast<size_t>(options.plan_cache)};
   const Graph& graph = data.graph();
   data.outputs = graph.outputs;
   data.output_specs.assign(program.outputs().begin(), program.outputs().end());
@@ -121,8 +123,14 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   return std::shared_ptr<const Prepared>(std::move(prepared));
 }
 
-const Program& Prepared::program() const { return data_->program; }
-const Options& Prepared::options() const { return data_->options; }
-std::vector<Placement> Prepared::placement() const { return data_->placement; }
+const Program& Prepared::program() const {
+  return data_->program;
+}
+const Options& Prepared::options() const {
+  return data_->options;
+}
+std::vector<Placement> Prepared::placement() const {
+  return data_->placement;
+}
 
 }  // namespace pinnace

@@ -21,10 +21,10 @@ struct Prepared::Data {
   PackedConstants packed;
   mutable PlanCache plans;
   RunnerSetup setup;
-  std::vector<ValueId> outputs;         ///< the program's, then the kept ones
+  std::vector<ValueId> outputs;  ///< the program's, then the kept ones
   std::vector<TensorSpec> output_specs;
   std::vector<ValueId> state_outputs;
-  std::vector<Placement> placement;     ///< for the declared shapes
+  std::vector<Placement> placement;  ///< for the declared shapes
 
   const Graph& graph() const { return program.data().graph; }
 };

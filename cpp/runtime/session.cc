@@ -79,13 +79,14 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
       return invalid("output '", shared.output_specs[i].name, "' has no upper bound: leave its memory to the session");
     }
   }
-  PINNACE_TRY(runner.run(*instance, inputs, states, std::span<const TensorView>(outputs.data(), out.size()), context, 0));
+  PINNACE_TRY(
+      runner.run(*instance, inputs, states, std::span<const TensorView>(outputs.data(), out.size()), context, 0));
   // Everything succeeded: state moves on.
   for (size_t i = 0; i < states.size(); ++i) {
     const TensorView& next = instance->views[shared.state_outputs[i]];
     if (next.type->shape != states[i].type->shape) {
-      return invalid("state '", shared.graph().states[i].name, "' would change its type from ", to_string(*states[i].type),
-                     " to ", to_string(*next.type));
+      return invalid("state '", shared.graph().states[i].name, "' would change its type from ",
+                     to_string(*states[i].type), " to ", to_string(*next.type));
     }
   }
   for (size_t i = 0; i < states.size(); ++i) {
@@ -123,9 +124,15 @@ Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
   return session;
 }
 
-std::span<const TensorSpec> Session::inputs() const { return data_->prepared->program().inputs(); }
-std::span<const TensorSpec> Session::outputs() const { return data_->prepared->data().output_specs; }
-std::span<const Symbol> Session::symbols() const { return data_->prepared->program().symbols(); }
+std::span<const TensorSpec> Session::inputs() const {
+  return data_->prepared->program().inputs();
+}
+std::span<const TensorSpec> Session::outputs() const {
+  return data_->prepared->data().output_specs;
+}
+std::span<const Symbol> Session::symbols() const {
+  return data_->prepared->program().symbols();
+}
 
 Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   Use use(data_->busy);
@@ -244,7 +251,9 @@ Status Run::wait() {
   return data_->status;
 }
 
-bool Run::done() const { return data_ && data_->done.load(std::memory_order_acquire); }
+bool Run::done() const {
+  return data_ && data_->done.load(std::memory_order_acquire);
+}
 
 void Run::cancel() {
   if (data_) data_->cancel.store(true, std::memory_order_relaxed);

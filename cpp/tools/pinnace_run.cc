@@ -1,5 +1,5 @@
-// pinnace-run: runs, times and places a .pnc file on a device, without Python. Inputs and outputs are raw little-endian files,
-// dense and row-major; the file has one run's bytes or several runs' one after the other.
+// pinnace-run: runs, times and places a .pnc file on a device, without Python. Inputs and outputs are raw little-endian
+// files, dense and row-major; the file has one run's bytes or several runs' one after the other.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -23,7 +23,9 @@ int fail(const Status& status) {
   return status.code() == pinnace::Code::kInvalidArgument || status.code() == pinnace::Code::kFile ? 2 : 1;
 }
 
-int fail(const std::string& text) { return fail(Status(pinnace::Code::kInvalidArgument, text)); }
+int fail(const std::string& text) {
+  return fail(Status(pinnace::Code::kInvalidArgument, text));
+}
 
 struct Arguments {
   std::string program, target = "auto";
@@ -49,7 +51,8 @@ bool split(const std::string& pair, std::string* name, std::string* value) {
 }
 
 /// Types of the inputs with every symbol given a size: from --size, else its smallest.
-bool concrete_inputs(const Program& program, const Arguments& arguments, std::vector<Tensor>* tensors, std::string* error) {
+bool concrete_inputs(const Program& program, const Arguments& arguments, std::vector<Tensor>* tensors,
+                     std::string* error) {
   std::vector<int64_t> sizes;
   for (const pinnace::Symbol& s : program.symbols()) {
     sizes.push_back((std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of);

@@ -53,13 +53,19 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--target", action="append", help="cpu, cpu:avx2, …; may be given several times")
 
     def inputs(sub: argparse.ArgumentParser) -> None:
-        sub.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded")
+        sub.add_argument(
+            "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded"
+        )
 
     convert = command("convert", _convert, "a .pt2 or .onnx model to a verified .pnc file")
     convert.add_argument("model")
     convert.add_argument("-o", "--output", required=True)
-    convert.add_argument("--no-verify", action="store_true", help="do not compare with the source; the file records that")
-    convert.add_argument("--dim", action="append", default=[], metavar="NAME=MIN..MAX", help="range of an open dimension")
+    convert.add_argument(
+        "--no-verify", action="store_true", help="do not compare with the source; the file records that"
+    )
+    convert.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=MIN..MAX", help="range of an open dimension"
+    )
     convert.add_argument("--disable-pass", action="append", default=[], metavar="PASS")
     convert.add_argument("--json", action="store_true")
     target(convert)
@@ -98,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     target(bench)
     inputs(bench)
 
-    command("devices", _devices, "targets of this build, and whether they can run here").add_argument("--json", action="store_true")
+    command("devices", _devices, "targets of this build, and whether they can run here").add_argument(
+        "--json", action="store_true"
+    )
 
     differ = command("diff", _diff, "what differs between two .pnc files; status 1 if anything does")
     differ.add_argument("a")
@@ -138,12 +146,19 @@ def _dims(texts: Sequence[str]) -> list[Dim]:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    model = load(options.model, _load_inputs(options.input), symbols=_dims(options.dim), disabled_passes=options.disable_pass)
+    model = load(
+        options.model, _load_inputs(options.input), symbols=_dims(options.dim), disabled_passes=options.disable_pass
+    )
     for note in model.notes:
         print(f"note: {note}", file=sys.stderr)
     program = model.build(options.target or ["cpu"], verify=not options.no_verify)
     program.save(options.output)
-    facts = {"output": options.output, "bytes": len(program.to_bytes()), "nodes": len(program.nodes), **program.metadata}
+    facts = {
+        "output": options.output,
+        "bytes": len(program.to_bytes()),
+        "nodes": len(program.nodes),
+        **program.metadata,
+    }
     if options.json:
         print(json.dumps(facts))
     else:
@@ -175,7 +190,9 @@ def _inspect(options: argparse.Namespace) -> int:
             print(f"{key}: {value}")
         for node in program.nodes:
             place = f"  {node.source}" if node.source else ""
-            print(f"{node.path + '/' if node.path else ''}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}")
+            print(
+                f"{node.path + '/' if node.path else ''}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}"
+            )
     return 0
 
 
@@ -196,7 +213,9 @@ def _run(options: argparse.Namespace) -> int:
         np.savez(options.output, **outputs)
         return 0
     for name, array in outputs.items():
-        print(f"{name}: {array.dtype}{list(array.shape)} {np.array2string(array.ravel()[:8], precision=6, separator=' ')}")
+        print(
+            f"{name}: {array.dtype}{list(array.shape)} {np.array2string(array.ravel()[:8], precision=6, separator=' ')}"
+        )
     return 0
 
 

@@ -59,9 +59,14 @@ class Comparison:
             inner = sorted((r for r in rows if not r.output), key=_size, reverse=True)[: max(0, limit)]
             rows = [r for r in rows if r.output or any(r is i for i in inner)]
         head = ["value", "op", "source", *self.targets]
-        lines = [[r.value + (" (output)" if r.output else ""), r.op, r.source, *(_cell(r, t) for t in self.targets)] for r in rows]
+        lines = [
+            [r.value + (" (output)" if r.output else ""), r.op, r.source, *(_cell(r, t) for t in self.targets)]
+            for r in rows
+        ]
         widths = [max(len(str(line[i])) for line in [head, *lines]) for i in range(len(head))]
-        return "\n".join("  ".join(str(c).ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in [head, *lines])
+        return "\n".join(
+            "  ".join(str(c).ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in [head, *lines]
+        )
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Everything as JSON; written to `path` if given."""

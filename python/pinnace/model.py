@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,9 @@ class Model:
         are quantised already; it does not quantise).
         """
         if quantize is not None:
-            raise _core.Unsupported("quantize: this build does not quantise; hand over a model that is quantised already")
+            raise _core.Unsupported(
+                "quantize: this build does not quantise; hand over a model that is quantised already"
+            )
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
         program = Program(self._core.build(targets, [], facts))

@@ -128,7 +128,9 @@ class Session:
             program = Program.open(program)
         self.program = program
         targets = target if isinstance(target, str) else ",".join(target)
-        self._core = _core.Session(program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops())
+        self._core = _core.Session(
+            program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops()
+        )
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
         self._outputs = specs_from(self._core.outputs, self._core.symbols)
         self._output_names = [spec["name"] for spec in self._core.outputs]
@@ -228,7 +230,6 @@ def as_array(value: Any) -> Any:
         value = value.detach()
         if str(value.dtype) == "torch.bfloat16":  # numpy's DLPack has no bfloat16: the bits travel as int16
             import ml_dtypes
-
             import torch
 
             return value.view(torch.int16).numpy().view(ml_dtypes.bfloat16)

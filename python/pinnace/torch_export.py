@@ -39,7 +39,11 @@ def export_module(
     try:
         with torch.no_grad():
             return torch.export.export(
-                module, tuple(example_inputs), dict(example_kwargs), dynamic_shapes=_torch_dims(dynamic_shapes), strict=False
+                module,
+                tuple(example_inputs),
+                dict(example_kwargs),
+                dynamic_shapes=_torch_dims(dynamic_shapes),
+                strict=False,
             )
     except Exception as error:
         raise _core.ConversionError(f"torch.export cannot export {type(module).__name__}: {error}") from error
@@ -70,7 +74,9 @@ def _torch_dims(dynamic_shapes: Any) -> Any:
     return None if dynamic_shapes is None else convert(dynamic_shapes)
 
 
-def decompose(program: torch.export.ExportedProgram, error: _core.ConversionError) -> torch.export.ExportedProgram | None:
+def decompose(
+    program: torch.export.ExportedProgram, error: _core.ConversionError
+) -> torch.export.ExportedProgram | None:
     """The program with only those operators decomposed that the importer did not know; None if that changes nothing.
 
     A program with autocast regions is decomposed as a whole: only then are its casts explicit.

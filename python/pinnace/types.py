@@ -27,7 +27,9 @@ class Dim:
     def __post_init__(self) -> None:
         """Refuses ranges that no size satisfies: InvalidArgument."""
         if self.min < 0 or self.multiple_of < 1 or (self.max is not None and self.max < self.min):
-            raise _core.InvalidArgument(f"Dim {self.name!r}: no size satisfies {self.min}..{self.max} by {self.multiple_of}")
+            raise _core.InvalidArgument(
+                f"Dim {self.name!r}: no size satisfies {self.min}..{self.max} by {self.multiple_of}"
+            )
 
     def __str__(self) -> str:
         """The name alone, as in printed shapes."""
@@ -58,7 +60,9 @@ class TensorSpec:
         return f"{self.name}: {self.dtype}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
 
 
-def specs_from(core_specs: Sequence[Mapping[str, Any]], core_symbols: Sequence[Mapping[str, Any]]) -> dict[str, TensorSpec]:
+def specs_from(
+    core_specs: Sequence[Mapping[str, Any]], core_symbols: Sequence[Mapping[str, Any]]
+) -> dict[str, TensorSpec]:
     """Specs by name from the core's plain dicts."""
     dims = [Dim(s["name"], s["min"], s["max"], s["multiple_of"]) for s in core_symbols]
     specs = {}
@@ -73,7 +77,9 @@ def specs_from(core_specs: Sequence[Mapping[str, Any]], core_symbols: Sequence[M
 # Operators live as long as the process: prepared programs, which sessions share, refer to them.
 _custom_ops: dict[str, _core.CustomOp] = {}
 
-ShapeFunction = Callable[[list[tuple[np.dtype[Any], tuple["int | None", ...]]], dict[str, str]], Sequence[tuple[Any, Sequence[Any]]]]
+ShapeFunction = Callable[
+    [list[tuple[np.dtype[Any], tuple["int | None", ...]]], dict[str, str]], Sequence[tuple[Any, Sequence[Any]]]
+]
 ReferenceFunction = Callable[[list[Array], dict[str, str]], Sequence[Array]]
 
 

@@ -31,7 +31,9 @@ class Difference:
 def difference(got: Array, want: Array, bounds: Mapping[str, float] = BOUNDS) -> Difference:
     """Compares two arrays. Non-finite values must stand in the same places."""
     if got.shape != want.shape or got.dtype != want.dtype:
-        return Difference(np.inf, np.inf, False, f"is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}")
+        return Difference(
+            np.inf, np.inf, False, f"is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}"
+        )
     if got.size == 0:
         return Difference(0.0, 0.0, True, "")
     bound = bounds.get(str(want.dtype), 0.0)
@@ -43,7 +45,9 @@ def difference(got: Array, want: Array, bounds: Mapping[str, float] = BOUNDS) ->
     largest = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
     relative = 0.0 if largest == 0 else largest / magnitude if magnitude else np.inf
     ok = relative <= bound
-    return Difference(largest, relative, ok, "" if ok else f"differs by {relative:.3g} of its largest magnitude, bound {bound:g}")
+    return Difference(
+        largest, relative, ok, "" if ok else f"differs by {relative:.3g} of its largest magnitude, bound {bound:g}"
+    )
 
 
 def seeded_inputs(specs: Mapping[str, TensorSpec], seed: int = 1) -> dict[str, Array]:

@@ -61,28 +61,16 @@ const Break kBreaks[] = {
     {"a new state that nothing makes", "G-3",
      [](Graph& g) { g.states[0].output = g.add_value("ghost", named(g, "h").type); }},
     {"value names", "G-4", [](Graph& g) { named(g, "y").name = "x"; }},
-    {"names of values that nobody mentions", "G-4",
-     [](Graph& g) {
-       g.values.push_back({"x", {}, nullptr});
-     }},
+    {"names of values that nobody mentions", "G-4", [](Graph& g) { g.values.push_back({"x", {}, nullptr}); }},
     {"node names", "G-5", [](Graph& g) { g.nodes[1]->name = g.nodes[0]->name; }},
     {"an output name too few", "G-6", [](Graph& g) { g.output_names.pop_back(); }},
     {"an output name too many", "G-6", [](Graph& g) { g.output_names.push_back("z"); }},
     {"a constant's bytes", "G-7", [](Graph& g) { named(g, "w").type.shape = {3}; }},
     {"a constant's open size", "G-7", [](Graph& g) { named(g, "w").type.shape = {Dim()}; }},
-    {"a state's bytes", "G-8",
-     [](Graph& g) {
-       named(g, "h").type.shape = {1, 5}, named(g, "h2").type.shape = {1, 5};
-     }},
+    {"a state's bytes", "G-8", [](Graph& g) { named(g, "h").type.shape = {1, 5}, named(g, "h2").type.shape = {1, 5}; }},
     {"a state without contents", "G-8", [](Graph& g) { g.states[0].initial = nullptr; }},
-    {"a state of an open size", "G-8",
-     [](Graph& g) {
-       named(g, "h").type.shape = {1, Dim()};
-     }},
-    {"a new state of another size", "G-8",
-     [](Graph& g) {
-       named(g, "h2").type.shape = {2, 2};
-     }},
+    {"a state of an open size", "G-8", [](Graph& g) { named(g, "h").type.shape = {1, Dim()}; }},
+    {"a new state of another size", "G-8", [](Graph& g) { named(g, "h2").type.shape = {2, 2}; }},
     {"a new state of another rank", "G-8", [](Graph& g) { named(g, "h2").type.shape = {4}; }},
     {"a new state of another type", "G-8", [](Graph& g) { named(g, "h2").type.dtype = DType::kI32; }},
     {"state names", "G-9",
@@ -90,19 +78,13 @@ const Break kBreaks[] = {
        const ValueId id = g.add_value("h_too", named(g, "h").type);
        g.states.push_back({"h", id, g.states[0].output, g.states[0].initial});
      }},
-    {"a nested state", "G-9",
-     [](Graph& g) {
-       body(g).states.push_back({"s", 0, 0, nullptr});
-     }},
+    {"a nested state", "G-9", [](Graph& g) { body(g).states.push_back({"s", 0, 0, nullptr}); }},
     {"symbol names", "G-10", [](Graph& g) { g.symbols[1].name = g.symbols[0].name; }},
     {"a symbol without a name", "G-10", [](Graph& g) { g.symbols[1].name.clear(); }},
     {"a symbol's negative size", "G-10", [](Graph& g) { g.symbols[0].min = -1; }},
     {"a symbol's empty range", "G-10", [](Graph& g) { g.symbols[0].max = 0; }},
     {"a symbol's divisor", "G-10", [](Graph& g) { g.symbols[0].multiple_of = 0; }},
-    {"a symbol without a size", "G-10",
-     [](Graph& g) {
-       g.symbols[0] = {"batch", 5, 7, 4};
-     }},
+    {"a symbol without a size", "G-10", [](Graph& g) { g.symbols[0] = {"batch", 5, 7, 4}; }},
     {"nested symbols", "G-10", [](Graph& g) { body(g).symbols.push_back({"s"}); }},
     {"an element type", "G-11", [](Graph& g) { named(g, "y").type.dtype = static_cast<DType>(15); }},
     {"a negative size", "G-11", [](Graph& g) { named(g, "y").type.shape[0].size = -2; }},
@@ -113,14 +95,9 @@ const Break kBreaks[] = {
     {"a symbol and a bound", "G-11", [](Graph& g) { named(g, "x").type.shape[0].max = 4; }},
     {"a negative bound", "G-11", [](Graph& g) { named(g, "y").type.shape[1].max = -2; }},
     {"a nested symbol that is none", "G-11", [](Graph& g) { body(g).value(0).type.shape[0] = Dim::of_symbol(2); }},
-    {"too large", "G-12",
-     [](Graph& g) {
-       named(g, "y").type.shape = {int64_t{1} << 40, int64_t{1} << 30};
-     }},
+    {"too large", "G-12", [](Graph& g) { named(g, "y").type.shape = {int64_t{1} << 40, int64_t{1} << 30}; }},
     {"too large beside zero", "G-12",
-     [](Graph& g) {
-       named(g, "y").type.shape = {0, int64_t{1} << 40, int64_t{1} << 30};
-     }},
+     [](Graph& g) { named(g, "y").type.shape = {0, int64_t{1} << 40, int64_t{1} << 30}; }},
     {"quantised floats", "G-13", [](Graph& g) { named(g, "last").type.dtype = DType::kF32; }},
     {"an axis beyond the rank", "G-13", [](Graph& g) { requantize(g, "u8", [](auto& q) { q.axis = 2; }); }},
     {"an axis below -1", "G-13", [](Graph& g) { requantize(g, "last", [](auto& q) { q.axis = -2; }); }},

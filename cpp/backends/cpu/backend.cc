@@ -13,7 +13,8 @@ class CpuBackend final : public Backend {
     Cpu level;
     if (target.variant.empty()) return {};
     if (!cpu_level_from_name(target.variant, &level)) {
-      return str_cat("'", target.variant, "' is not an instruction set of this build (generic avx2 avx512 avx512_vnni)");
+      return str_cat("'", target.variant,
+                     "' is not an instruction set of this build (generic avx2 avx512 avx512_vnni)");
     }
     if (!cpu_runs(level)) return str_cat("this processor does not have ", target.variant);
     return {};

@@ -1,5 +1,5 @@
-// conv in float32: a matrix product of packed weights with columns gathered from the image ("im2col"), gathered block by
-// block into scratch; depthwise convolutions channel by channel. Types and window were checked by the shape rule.
+// conv in float32: a matrix product of packed weights with columns gathered from the image ("im2col"), gathered block
+// by block into scratch; depthwise convolutions channel by channel. Types and window were checked by the shape rule.
 #include <algorithm>
 #include <cstring>
 
@@ -36,7 +36,9 @@ bool depthwise(const NodeView& node) {
 /// Columns that one task gathers and multiplies: the gathered block (K x 64 floats) stays in the second-level cache.
 constexpr int64_t kBlockColumns = 64;
 
-int64_t panels_of(int64_t rows, int mr) { return (rows + mr - 1) / mr; }
+int64_t panels_of(int64_t rows, int mr) {
+  return (rows + mr - 1) / mr;
+}
 
 template <const F32Kernels& kernels>
 int64_t conv_packed_bytes(const NodeView& node) {
@@ -113,7 +115,9 @@ void gather_panel(const ConvShape& s, const float* x, int64_t first, int nr, flo
 }
 
 /// Few columns (deep layers) are gathered once, and tasks split rows too; many columns are gathered block by block.
-bool gathers_all(const ConvShape& s) { return s.columns <= 4 * kBlockColumns; }
+bool gathers_all(const ConvShape& s) {
+  return s.columns <= 4 * kBlockColumns;
+}
 
 int64_t conv_scratch_bytes(const NodeView& node, int threads) {
   const ConvShape s = shape_of(node);
@@ -135,8 +139,19 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
     for (int64_t g = 0; g < s.groups; ++g) {
       const float* x = in[0].data<float>() + (n * s.groups + g) * s.in_channels * s.window.in_size();
       float* y = out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns;
-      GemmF32 whole{packed + g * panels * panel_floats, panel_floats, 1, mr, nullptr, s.out_channels, 0, s.K, y, s.columns,
-                    in.size() > 2 && in[2].present() ? in[2].data<float>() + g * s.out_channels : nullptr, nullptr, map};
+      GemmF32 whole{packed + g * panels * panel_floats,
+                    panel_floats,
+                    1,
+                    mr,
+                    nullptr,
+                    s.out_channels,
+                    0,
+                    s.K,
+                    y,
+                    s.columns,
+                    in.size() > 2 && in[2].present() ? in[2].data<float>() + g * s.out_channels : nullptr,
+                    nullptr,
+                    map};
       if (gathers_all(s)) {
         const int64_t column_panels = (s.columns + nr - 1) / nr;
         context.parallel(column_panels, [&](int64_t p) { gather_panel(s, x, p * nr, nr, scratch + p * nr * s.K); });
@@ -172,7 +187,9 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   return {};
 }
 
-bool conv_takes(const NodeView& node) { return shape_of(node).K > 0; }
+bool conv_takes(const NodeView& node) {
+  return shape_of(node).K > 0;
+}
 
 template <const F32Kernels& kernels>
 constexpr CpuKernel make_conv() {
@@ -238,14 +255,16 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
       pad_plane(w, plane, in[0].data<float>() + i * w.in_size(), own);
       kernels.depthwise({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
                          in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
-                         out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2], w.stride[1],
-                         w.stride[2], w.dilation[1], w.dilation[2], map});
+                         out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
+                         w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
     }
   });
   return {};
 }
 
-bool depthwise_takes(const NodeView& node) { return depthwise(node) && node.input(0).elements() > 0 && conv_takes(node); }
+bool depthwise_takes(const NodeView& node) {
+  return depthwise(node) && node.input(0).elements() > 0 && conv_takes(node);
+}
 
 template <const F32Kernels& kernels>
 constexpr CpuKernel make_depthwise() {

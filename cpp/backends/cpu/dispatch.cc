@@ -29,7 +29,9 @@ bool takes(const CpuKernelLine& line, const NodeView& node) {
 }
 }  // namespace
 
-std::span<const CpuKernelLine> cpu_kernels() { return {kLines, kLineCount}; }
+std::span<const CpuKernelLine> cpu_kernels() {
+  return {kLines, kLineCount};
+}
 
 const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level) {
   if (!node.has_input(0)) return nullptr;

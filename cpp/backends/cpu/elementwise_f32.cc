@@ -1,5 +1,5 @@
-// Elementwise operators in float32: activations as maps over contiguous memory; add, sub, mul, div with broadcasting reduced to
-// runs in which each operand is contiguous or one number.
+// Elementwise operators in float32: activations as maps over contiguous memory; add, sub, mul, div with broadcasting
+// reduced to runs in which each operand is contiguous or one number.
 #include <algorithm>
 
 #include "backends/cpu/f32_levels.h"
@@ -16,7 +16,8 @@ MapF32 map_of_op(const NodeView& node) {
   if (op == "leaky_relu") return {MapKind::kLeakyRelu, static_cast<float>(node.attr_float("alpha")), 0};
   if (op == "hard_swish") return {MapKind::kHardSwish, 0, 0};
   if (op == "hard_sigmoid") {
-    return {MapKind::kHardSigmoid, static_cast<float>(node.attr_float("alpha")), static_cast<float>(node.attr_float("beta"))};
+    return {MapKind::kHardSigmoid, static_cast<float>(node.attr_float("alpha")),
+            static_cast<float>(node.attr_float("beta"))};
   }
   if (op == "sigmoid") return {MapKind::kSigmoid, 0, 0};
   if (op == "silu") return {MapKind::kSilu, 0, 0};
@@ -95,7 +96,10 @@ bool loops_of(const Shape& a, const Shape& b, const Shape& y, Loops* loops) {
 }
 
 BinaryKind binary_kind(const std::string& op) {
-  return op == "add" ? BinaryKind::kAdd : op == "sub" ? BinaryKind::kSub : op == "mul" ? BinaryKind::kMul : BinaryKind::kDiv;
+  return op == "add"   ? BinaryKind::kAdd
+         : op == "sub" ? BinaryKind::kSub
+         : op == "mul" ? BinaryKind::kMul
+                       : BinaryKind::kDiv;
 }
 
 template <const F32Kernels& kernels>
@@ -110,7 +114,7 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
   const int64_t run = l.rank ? l.size[0] : 1;
   const int a_step = l.rank && l.a_step[0], b_step = l.rank && l.b_step[0];
   const int64_t runs = out[0].elements() / std::max<int64_t>(run, 1);
-  const int64_t pieces = (run + kChunk - 1) / kChunk;                        // a long run is split,
+  const int64_t pieces = (run + kChunk - 1) / kChunk;                                 // a long run is split,
   const int64_t together = std::max<int64_t>(1, kChunk / std::max<int64_t>(run, 1));  // short ones are taken together
   const int64_t groups = (runs + together - 1) / together;
   context.parallel(groups * pieces, [&](int64_t t) {

@@ -57,7 +57,8 @@ class CpuExecutable final : public Executable {
       size_t n = 0;
       for (const Operand& o : call.inputs) new (&views[n++]) TensorView(view(o, context.workspace, inputs, outputs));
       for (const Operand& o : call.outputs) new (&views[n++]) TensorView(view(o, context.workspace, inputs, outputs));
-      const std::span<const TensorView> in(views, call.inputs.size()), out(views + call.inputs.size(), call.outputs.size());
+      const std::span<const TensorView> in(views, call.inputs.size()),
+          out(views + call.inputs.size(), call.outputs.size());
       // Reference code may look at contents through the NodeView too, so it gets those of every input.
       auto* contents = reinterpret_cast<const void**>(views + n);
       for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
@@ -96,11 +97,16 @@ class CpuExecutable final : public Executable {
   static TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorView> inputs,
                          std::span<const TensorView> outputs) {
     switch (o.place.kind) {
-      case Place::Kind::kNone: return {};
-      case Place::Kind::kInput: return {o.type, inputs[static_cast<size_t>(o.place.index)].bytes};
-      case Place::Kind::kOutput: return {o.type, outputs[static_cast<size_t>(o.place.index)].bytes};
-      case Place::Kind::kConstant: return {o.type, const_cast<std::byte*>(o.place.data)};  // kernels only read inputs
-      case Place::Kind::kWorkspace: return {o.type, workspace + o.place.offset};
+      case Place::Kind::kNone:
+        return {};
+      case Place::Kind::kInput:
+        return {o.type, inputs[static_cast<size_t>(o.place.index)].bytes};
+      case Place::Kind::kOutput:
+        return {o.type, outputs[static_cast<size_t>(o.place.index)].bytes};
+      case Place::Kind::kConstant:
+        return {o.type, const_cast<std::byte*>(o.place.data)};  // kernels only read inputs
+      case Place::Kind::kWorkspace:
+        return {o.type, workspace + o.place.offset};
     }
     return {};
   }
@@ -153,8 +159,9 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     if (output_of[id] < 0 && made_at[id] >= 0) output_of[id] = static_cast<int32_t>(i);
   }
 
-  // Sharing: output 0 takes over input i's bytes if nobody needs that input's old contents later. Only workspace values are
-  // taken over; an output of the segment keeps its own memory, except that a view's input may be moved into it (below).
+  // Sharing: output 0 takes over input i's bytes if nobody needs that input's old contents later. Only workspace values
+  // are taken over; an output of the segment keeps its own memory, except that a view's input may be moved into it
+  // (below).
   std::vector<int32_t> root_last = last_use;
   for (int32_t k = 0; k < call_count; ++k) {
     const Node& node = *graph.nodes[segment.nodes[k]];
@@ -165,7 +172,9 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
       const bool view = op->view && i == 0;
       if (x == kNoValue || !(view || (op->in_place >> i & 1))) continue;
       if (made_at[x] < 0 || output_of[x] >= 0 || output_of[root[x]] >= 0 || output_of[y] >= 0) continue;
-      if (types[x].bytes() != types[y].bytes() || (!view && !(types[x].dtype == types[y].dtype && types[x].shape == types[y].shape))) continue;
+      if (types[x].bytes() != types[y].bytes() ||
+          (!view && !(types[x].dtype == types[y].dtype && types[x].shape == types[y].shape)))
+        continue;
       if (!view) {
         // Overwritten: no other reader of these bytes after this call, and no second mention in this call.
         if (root_last[root[x]] > k || std::count(node.inputs.begin(), node.inputs.end(), x) > 1) continue;

@@ -1,5 +1,6 @@
-// The float32 inner loops that are compiled once per instruction set: matrix tiles, depthwise planes, elementwise maps. Plain
-// pointers and sizes only, so that no inline function of a header is compiled with flags that another processor cannot run.
+// The float32 inner loops that are compiled once per instruction set: matrix tiles, depthwise planes, elementwise maps.
+// Plain pointers and sizes only, so that no inline function of a header is compiled with flags that another processor
+// cannot run.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,18 @@ namespace pinnace {
 
 /// Same numbers as ActivationKind; checked where the tables are used.
 enum class MapKind : int32_t {
-  kNone, kRelu, kClip, kLeakyRelu, kHardSwish, kHardSigmoid, kSigmoid, kSilu, kTanh, kGelu, kGeluTanh, kExp
+  kNone,
+  kRelu,
+  kClip,
+  kLeakyRelu,
+  kHardSwish,
+  kHardSigmoid,
+  kSigmoid,
+  kSilu,
+  kTanh,
+  kGelu,
+  kGeluTanh,
+  kExp
 };
 
 /// A map and its parameters: kClip [a, b], kLeakyRelu a, kHardSigmoid a * x + b.
@@ -20,8 +32,8 @@ struct MapF32 {
 
 /// c[m, n] = map(sum over k of a(m, k) * b(k, n) + row_bias[m] + column_bias[n]).
 /// a(m, k) = a[(m / mr) * a_panel + (m % mr) * a_row + k * a_k]. b is packed in panels of nr columns: b(k, n) =
-/// b[(n / nr) * K * nr + k * nr + n % nr]; the last panel is filled up with zeros. c is row-major with row stride c_row. Sums run
-/// over ascending k, whatever M and N are: splitting M or N changes no bit. bias pointers may be null.
+/// b[(n / nr) * K * nr + k * nr + n % nr]; the last panel is filled up with zeros. c is row-major with row stride
+/// c_row. Sums run over ascending k, whatever M and N are: splitting M or N changes no bit. bias pointers may be null.
 struct GemmF32 {
   const float* a;
   ptrdiff_t a_panel, a_row, a_k;
@@ -34,9 +46,9 @@ struct GemmF32 {
   MapF32 map;
 };
 
-/// One channel of a depthwise convolution. x holds the zero-padded input plane, its columns sorted by their remainder modulo
-/// stride_x: column i of padded row r is x[(i % stride_x) * phase + r * row + i / stride_x]. Rows may be read up to 16
-/// floats beyond the last column used (allocate them). y is [out_h, out_w] dense.
+/// One channel of a depthwise convolution. x holds the zero-padded input plane, its columns sorted by their remainder
+/// modulo stride_x: column i of padded row r is x[(i % stride_x) * phase + r * row + i / stride_x]. Rows may be read up
+/// to 16 floats beyond the last column used (allocate them). y is [out_h, out_w] dense.
 struct DepthwiseF32 {
   const float* x;
   ptrdiff_t phase, row;
@@ -49,8 +61,8 @@ struct DepthwiseF32 {
 
 enum class BinaryKind : int32_t { kAdd, kSub, kMul, kDiv };
 
-/// The loops of one instruction set. Accuracy of the maps: exp 3e-7 relative; sigmoid, tanh, gelu 4e-7 absolute (relative for
-/// |x| >= 0.5), silu and gelu times |x|.
+/// The loops of one instruction set. Accuracy of the maps: exp 3e-7 relative; sigmoid, tanh, gelu 4e-7 absolute
+/// (relative for |x| >= 0.5), silu and gelu times |x|.
 struct F32Kernels {
   int mr, nr;  ///< rows and columns of a tile
   void (*gemm)(const GemmF32&);

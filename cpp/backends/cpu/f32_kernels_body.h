@@ -1,5 +1,6 @@
-// Body of f32_kernels_<level>.cc, compiled once per instruction set: PINNACE_LEVEL names the set, PINNACE_LANES is the number of
-// floats in a register, PINNACE_ROWS the rows of a tile. GCC's vector types; no inline function of another header.
+// Body of f32_kernels_<level>.cc, compiled once per instruction set: PINNACE_LEVEL names the set, PINNACE_LANES is the
+// number of floats in a register, PINNACE_ROWS the rows of a tile. GCC's vector types; no inline function of another
+// header.
 
 #include "backends/cpu/f32_kernels.h"
 
@@ -19,16 +20,28 @@ inline V load(const float* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-inline void store(float* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
-inline V splat(float x) { return V{} + x; }
-inline V select(I mask, V yes, V no) { return (V)(((I)yes & mask) | ((I)no & ~mask)); }
+inline void store(float* p, V v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+inline V splat(float x) {
+  return V{} + x;
+}
+inline V select(I mask, V yes, V no) {
+  return (V)(((I)yes & mask) | ((I)no & ~mask));
+}
 // NaN in x is kept: comparisons with NaN are false.
-inline V at_least(V x, V low) { return select(x < low, low, x); }
-inline V at_most(V x, V high) { return select(x > high, high, x); }
-inline V absolute(V x) { return (V)((I)x & 0x7fffffff); }
+inline V at_least(V x, V low) {
+  return select(x < low, low, x);
+}
+inline V at_most(V x, V high) {
+  return select(x > high, high, x);
+}
+inline V absolute(V x) {
+  return (V)((I)x & 0x7fffffff);
+}
 
-// exp by 2^n * p(r), |r| <= ln(2) / 2, p of degree 6 (Taylor): relative error below 3e-7. Beyond the range of normal floats: 0
-// and infinity. NaN stays NaN.
+// exp by 2^n * p(r), |r| <= ln(2) / 2, p of degree 6 (Taylor): relative error below 3e-7. Beyond the range of normal
+// floats: 0 and infinity. NaN stays NaN.
 inline V exponential(V x) {
   const V clamped = at_least(at_most(x, splat(88.72284f)), splat(-87.336544f));
   const V shifted = clamped * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum's low bits are the rounded quotient
@@ -48,7 +61,9 @@ inline V exponential(V x) {
   return select(x == x, y, x);
 }
 
-inline V sigmoid(V x) { return 1.0f / (1.0f + exponential(-x)); }
+inline V sigmoid(V x) {
+  return 1.0f / (1.0f + exponential(-x));
+}
 // 1 - 2 / (1 + exp(2x)) loses digits near 0, where the series is exact enough: |x| < 0.25, error of the next term 2e-9.
 inline V tangent(V x) {
   const V far = 1.0f - 2.0f / (1.0f + exponential(2.0f * x));
@@ -67,18 +82,30 @@ inline V error_function(V x) {
 
 inline V apply(const MapF32& m, V x) {
   switch (m.kind) {
-    case MapKind::kNone: return x;
-    case MapKind::kRelu: return select(x <= 0.0f, V{}, x);
-    case MapKind::kClip: return at_most(at_least(x, splat(m.a)), splat(m.b));
-    case MapKind::kLeakyRelu: return select(x < 0.0f, x * m.a, x);
-    case MapKind::kHardSwish: return x * at_most(at_least(x * (1.0f / 6) + 0.5f, V{}), splat(1.0f));
-    case MapKind::kHardSigmoid: return at_most(at_least(x * m.a + m.b, V{}), splat(1.0f));
-    case MapKind::kSigmoid: return sigmoid(x);
-    case MapKind::kSilu: return x * sigmoid(x);
-    case MapKind::kTanh: return tangent(x);
-    case MapKind::kGelu: return 0.5f * x * (1.0f + error_function(x * 0.70710678f));
-    case MapKind::kGeluTanh: return 0.5f * x * (1.0f + tangent(0.79788456f * (x + 0.044715f * x * x * x)));
-    case MapKind::kExp: return exponential(x);
+    case MapKind::kNone:
+      return x;
+    case MapKind::kRelu:
+      return select(x <= 0.0f, V{}, x);
+    case MapKind::kClip:
+      return at_most(at_least(x, splat(m.a)), splat(m.b));
+    case MapKind::kLeakyRelu:
+      return select(x < 0.0f, x * m.a, x);
+    case MapKind::kHardSwish:
+      return x * at_most(at_least(x * (1.0f / 6) + 0.5f, V{}), splat(1.0f));
+    case MapKind::kHardSigmoid:
+      return at_most(at_least(x * m.a + m.b, V{}), splat(1.0f));
+    case MapKind::kSigmoid:
+      return sigmoid(x);
+    case MapKind::kSilu:
+      return x * sigmoid(x);
+    case MapKind::kTanh:
+      return tangent(x);
+    case MapKind::kGelu:
+      return 0.5f * x * (1.0f + error_function(x * 0.70710678f));
+    case MapKind::kGeluTanh:
+      return 0.5f * x * (1.0f + tangent(0.79788456f * (x + 0.044715f * x * x * x)));
+    case MapKind::kExp:
+      return exponential(x);
   }
   return x;
 }
@@ -207,10 +234,14 @@ void binary_loop(const float* a, int a_step, const float* b, int b_step, float* 
 
 void binary_f32(BinaryKind kind, const float* a, int a_step, const float* b, int b_step, float* y, int64_t count) {
   switch (kind) {
-    case BinaryKind::kAdd: return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p + q; });
-    case BinaryKind::kSub: return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p - q; });
-    case BinaryKind::kMul: return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p * q; });
-    case BinaryKind::kDiv: return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p / q; });
+    case BinaryKind::kAdd:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p + q; });
+    case BinaryKind::kSub:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p - q; });
+    case BinaryKind::kMul:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p * q; });
+    case BinaryKind::kDiv:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p / q; });
   }
 }
 
@@ -258,8 +289,8 @@ void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const
 #define PINNACE_NAME_(level) f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kRows,      PINNACE_LEVEL::kColumns,   PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
-    PINNACE_LEVEL::map_f32,    PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32, PINNACE_LEVEL::normalize_f32,
+    PINNACE_LEVEL::kRows,   PINNACE_LEVEL::kColumns,   PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
+    PINNACE_LEVEL::map_f32, PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32, PINNACE_LEVEL::normalize_f32,
 };
 
 }  // namespace pinnace

@@ -1,5 +1,5 @@
-// From a node's attributes to the float32 loops: fused activations as maps, and how kernels of one operator are defined for
-// every instruction set.
+// From a node's attributes to the float32 loops: fused activations as maps, and how kernels of one operator are defined
+// for every instruction set.
 #pragma once
 
 #include "backends/cpu/f32_kernels.h"
@@ -26,20 +26,22 @@ inline MapF32 fused_map(const NodeView& node) {
 /// b[K, N] (row-major with row stride `row`, or its transpose) into panels of nr columns as GemmF32 wants them.
 void pack_columns(const float* b, int64_t K, int64_t N, ptrdiff_t k_step, ptrdiff_t n_step, int nr, float* packed);
 /// Floats that pack_columns writes.
-constexpr int64_t packed_columns(int64_t K, int64_t N, int nr) { return (N + nr - 1) / nr * nr * K; }
+constexpr int64_t packed_columns(int64_t K, int64_t N, int nr) {
+  return (N + nr - 1) / nr * nr * K;
+}
 
 }  // namespace pinnace
 
 // Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from a template over the table of loops:
 // PINNACE_F32_LEVELS(conv_f32, make_conv) with template <const F32Kernels& K> constexpr CpuKernel make_conv().
 #if defined(__x86_64__)
-#define PINNACE_F32_LEVELS(name, make)                                  \
-  extern const CpuKernel name##_generic, name##_avx2, name##_avx512;    \
-  const CpuKernel name##_generic = make<f32_kernels_generic>();         \
-  const CpuKernel name##_avx2 = make<f32_kernels_avx2>();               \
+#define PINNACE_F32_LEVELS(name, make)                               \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
+  const CpuKernel name##_generic = make<f32_kernels_generic>();      \
+  const CpuKernel name##_avx2 = make<f32_kernels_avx2>();            \
   const CpuKernel name##_avx512 = make<f32_kernels_avx512>();
 #else
-#define PINNACE_F32_LEVELS(name, make)      \
-  extern const CpuKernel name##_generic;    \
+#define PINNACE_F32_LEVELS(name, make)   \
+  extern const CpuKernel name##_generic; \
   const CpuKernel name##_generic = make<f32_kernels_generic>();
 #endif

@@ -1,5 +1,5 @@
-// What a CPU kernel is. kernels.inc lists them, best first; a node takes the first line that fits it, else its operator's
-// reference code.
+// What a CPU kernel is. kernels.inc lists them, best first; a node takes the first line that fits it, else its
+// operator's reference code.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@ namespace pinnace {
 
 /// A kernel's surroundings during one call.
 struct KernelContext {
-  std::byte* scratch = nullptr;    ///< as many bytes as scratch_bytes() asked for, aligned
+  std::byte* scratch = nullptr;       ///< as many bytes as scratch_bytes() asked for, aligned
   const std::byte* packed = nullptr;  ///< what pack() made; null for kernels without
   ThreadPool* pool = nullptr;
   int threads = 1;
-  /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results are the
-  /// same for every thread count.
+  /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results
+  /// are the same for every thread count.
   template <class F>
   void parallel(int64_t tasks, F&& f) const {
     pool->run(tasks, threads, f);
@@ -54,8 +54,8 @@ std::span<const CpuKernelLine> cpu_kernels();
 /// The first line for the node on a processor of `level`, or null: reference code.
 const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level);
 
-/// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line does not
-/// take the node or the processor does not run it.
+/// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
+/// does not take the node or the processor does not run it.
 Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads);
 

@@ -56,7 +56,8 @@ Product mat_mul_product(const NodeView& node) {
     const size_t own = s.size() >= 2 ? s.size() - 2 : 0;
     return d + own < rank ? int64_t{1} : s[d + own - rank].size;
   };
-  for (size_t d = 0; d < rank; ++d) p.batches *= std::max(size(a, d), size(b, d)) ? std::max(size(a, d), size(b, d)) : 0;
+  for (size_t d = 0; d < rank; ++d)
+    p.batches *= std::max(size(a, d), size(b, d)) ? std::max(size(a, d), size(b, d)) : 0;
   for (int64_t i = 0; i < p.batches; ++i) {
     int64_t left = i, a_index = 0, b_index = 0, a_step = 1, b_step = 1;
     for (size_t d = rank; d-- > 0;) {
@@ -108,8 +109,8 @@ int64_t scratch_bytes(const NodeView& node, int threads) {
 }
 
 template <const F32Kernels& kernels>
-void multiply(const Product& p, const KernelContext& context, const float* a, const float* b, const float* bias, float* y,
-              const MapF32& map) {
+void multiply(const Product& p, const KernelContext& context, const float* a, const float* b, const float* bias,
+              float* y, const MapF32& map) {
   const int nr = kernels.nr, mr = kernels.mr;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const int64_t packed = packed_columns(p.K, p.N, nr);

@@ -1,4 +1,5 @@
-// Operators that work on rows or planes in float32: softmax, layer normalisation, pooling, mean over trailing dimensions.
+// Operators that work on rows or planes in float32: softmax, layer normalisation, pooling, mean over trailing
+// dimensions.
 #include <algorithm>
 
 #include "backends/cpu/f32_levels.h"
@@ -15,7 +16,9 @@ int64_t product(const Shape& shape, int first, int last) {
 }
 
 /// Rows that one task takes, so that it has about 16,384 elements.
-int64_t rows_per_task(int64_t columns) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)); }
+int64_t rows_per_task(int64_t columns) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns));
+}
 
 // -------------------------------------------------------------------------------------------------------- softmax
 
@@ -82,7 +85,8 @@ Result<Window> pool_window(const NodeView& node) {
 }
 
 bool max_pool_takes(const NodeView& node) {
-  return node.output_count() == 1 && node.input(0).rank() <= 4 && node.input(0).elements() > 0 && pool_window(node).ok();
+  return node.output_count() == 1 && node.input(0).rank() <= 4 && node.input(0).elements() > 0 &&
+         pool_window(node).ok();
 }
 
 Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
@@ -114,7 +118,9 @@ Status max_pool_run(const NodeView& node, const KernelContext& context, std::spa
   return {};
 }
 
-bool global_pool_takes(const NodeView& node) { return node.input(0).elements() > 0 && node.input(0).rank() >= 3; }
+bool global_pool_takes(const NodeView& node) {
+  return node.input(0).elements() > 0 && node.input(0).rank() >= 3;
+}
 
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {

@@ -16,8 +16,8 @@ namespace pinnace {
 struct LoadOptions {
   /// Passes that are not run, by name; "all" for none at all. Unknown names are kInvalidArgument.
   std::vector<std::string> disabled_passes;
-  /// Runs the model on seeded inputs before and after each pass and fails with kVerification naming the pass that changed
-  /// the result beyond its stated bound.
+  /// Runs the model on seeded inputs before and after each pass and fails with kVerification naming the pass that
+  /// changed the result beyond its stated bound.
   bool check_passes = false;
   /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
   std::vector<Symbol> symbols;
@@ -80,8 +80,8 @@ class Model {
   /// For every node and target whether it can run there. Needs no device.
   Result<std::vector<CheckRow>> check(std::span<const std::string> targets) const;
 
-  /// Compiles, writes, and reads the written bytes back: the Program is what a file would give. It has not been compared
-  /// with the source model; pinnace.Model.build in Python does that.
+  /// Compiles, writes, and reads the written bytes back: the Program is what a file would give. It has not been
+  /// compared with the source model; pinnace.Model.build in Python does that.
   Result<Program> build(const BuildOptions& options = {}) const;
 
   struct Data;

@@ -1,8 +1,8 @@
 /* pinnace for applications. In C: the functions pnc_*, declared here, stable. In C++: <pinnace/program.h> and
  * <pinnace/session.h>, which this header includes.
  *
- * C: every function that can fail returns a pnc_status; pnc_error() then has the sentence, for the calling thread. Objects
- * are freed by their pnc_*_close; closing NULL does nothing. */
+ * C: every function that can fail returns a pnc_status; pnc_error() then has the sentence, for the calling thread.
+ * Objects are freed by their pnc_*_close; closing NULL does nothing. */
 #ifndef PINNACE_PINNACE_H
 #define PINNACE_PINNACE_H
 
@@ -107,8 +107,8 @@ PNC_API pnc_status pnc_program_output(const pnc_program* program, int32_t index,
 /* options may be NULL: the defaults. *session is NULL on failure. */
 PNC_API pnc_status pnc_session_create(const pnc_program* program, const pnc_options* options, pnc_session** session);
 PNC_API void pnc_session_close(pnc_session* session);
-/* Runs once. inputs and outputs in the program's order; outputs NULL (count 0): all are owned by the session. One thread at a
- * time. See pinnace::Session::run. */
+/* Runs once. inputs and outputs in the program's order; outputs NULL (count 0): all are owned by the session. One
+ * thread at a time. See pinnace::Session::run. */
 PNC_API pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                                    const pnc_tensor* outputs, int32_t output_count);
 /* Output `index` of the last run: its type, and its bytes, which are valid until the next run. */

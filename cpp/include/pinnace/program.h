@@ -19,13 +19,14 @@ struct ProgramData;  // program/program_data.h
 /// How much of a file is checked before its first use. kStructure skips only the hash of the weights' bytes.
 enum class Verify : uint8_t { kFull, kStructure };
 
-/// One node of the portable graph, for reports. Nested graphs follow their node; `path` tells them apart ("loop1.body").
+/// One node of the portable graph, for reports. Nested graphs follow their node; `path` tells them apart
+/// ("loop1.body").
 struct NodeInfo {
   std::string name;
   std::string op;
-  std::string path;    ///< names of the enclosing nodes and branches, empty at the top
-  std::string source;  ///< "net.py:41", may be empty
-  std::string module;  ///< "layers.3.conv1", may be empty
+  std::string path;                 ///< names of the enclosing nodes and branches, empty at the top
+  std::string source;               ///< "net.py:41", may be empty
+  std::string module;               ///< "layers.3.conv1", may be empty
   std::vector<std::string> inputs;  ///< value names, empty string for a left-out input
   std::vector<std::string> outputs;
   std::vector<TensorType> output_types;

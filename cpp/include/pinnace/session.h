@@ -19,8 +19,8 @@ class Backend;  // backends/backend.h
 
 /// How a program is to be run.
 struct Options {
-  /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the named
-  /// back ends do not take go to the CPU if `fallback`, each with a reason in placement().
+  /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the
+  /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement().
   std::string target = "auto";
   /// Threads that one run may use, this one included. 0: as many as the process may use processors.
   int threads = 0;
@@ -28,7 +28,8 @@ struct Options {
   std::string precision = "fp32";
   /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked.
   bool fallback = true;
-  /// Names of inner values that are to be readable after a run as additional outputs, in this order, after the program's.
+  /// Names of inner values that are to be readable after a run as additional outputs, in this order, after the
+  /// program's.
   std::vector<std::string> keep;
   /// How many sets of input shapes keep their plan and memory; the least recently used one goes first.
   int plan_cache = 8;
@@ -41,9 +42,9 @@ struct Options {
 struct Placement {
   std::string node;
   std::string op;
-  std::string source;   ///< "net.py:41", may be empty
-  std::string backend;  ///< "cpu", "runtime" for control flow, "none" for nodes computed ahead
-  std::string kernel;   ///< what runs it there: "conv_f32_generic", "reference", …
+  std::string source;            ///< "net.py:41", may be empty
+  std::string backend;           ///< "cpu", "runtime" for control flow, "none" for nodes computed ahead
+  std::string kernel;            ///< what runs it there: "conv_f32_generic", "reference", …
   std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
   int64_t bytes_copied = 0;      ///< across borders of segments, into this node
 };
@@ -118,15 +119,16 @@ class Session {
 
   /// Runs the program once and waits for it.
   ///
-  /// inputs   one per inputs(), in order; dtype and shape satisfy inputs()[i] and the symbols; dense row-major; borrowed
+  /// inputs   one per inputs(), in order; dtype and shape satisfy inputs()[i] and the symbols; dense row-major;
+  /// borrowed
   ///          until return.
   /// outputs  one per outputs(), or empty: written in full, may not overlap inputs or each other. A Tensor with null
   ///          memory (or an empty list) leaves the bytes with the session, see output(). Memory given must hold the
   ///          upper bound of the type.
   ///
-  /// kInvalidArgument: a type or a declared range is violated, the sentence names input, dimension, value and rule; outputs
-  /// and state untouched. kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and
-  /// state is unchanged. A shape that is cached allocates nothing.
+  /// kInvalidArgument: a type or a declared range is violated, the sentence names input, dimension, value and rule;
+  /// outputs and state untouched. kDeviceLost: make a new Session. After a failure inside an operator outputs are
+  /// unspecified and state is unchanged. A shape that is cached allocates nothing.
   Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
   /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done.
   Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});

@@ -24,7 +24,7 @@ enum class Code : uint8_t {
   kCancelled = 6,        ///< outputs are unspecified; the Session is usable
   kConversion = 7,       ///< the source model cannot be imported as a whole; nodes() lists every reason
   kFile = 8,             ///< a file could not be opened, read or written; the text has the path and the system's reason
-  kVerification = 9,     ///< the converted model does not match its source or itself; the text names the first difference
+  kVerification = 9,  ///< the converted model does not match its source or itself; the text names the first difference
 };
 
 /// The name of a code as it is spelt in C++ without the k: "InvalidArgument".
@@ -43,7 +43,8 @@ struct NodeProblem {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : failure_(std::make_shared<Failure>(Failure{code, std::move(message), -1, {}, {}})) {}
+  Status(Code code, std::string message)
+      : failure_(std::make_shared<Failure>(Failure{code, std::move(message), -1, {}, {}})) {}
 
   bool ok() const { return failure_ == nullptr; }
   Code code() const { return failure_ ? failure_->code : Code::kOk; }

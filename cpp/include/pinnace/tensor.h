@@ -42,7 +42,8 @@ std::optional<DType> dtype_from_name(std::string_view name);
 /// Bits of one element: 4 for i4 and u4, else a multiple of 8.
 int dtype_bits(DType dtype);
 
-/// A named dimension that is fixed by each run's inputs. Every size must satisfy min <= size <= max and size % multiple_of
+/// A named dimension that is fixed by each run's inputs. Every size must satisfy min <= size <= max and size %
+/// multiple_of
 /// == 0. max is kUnbounded where there is none.
 struct Symbol {
   static constexpr int64_t kUnbounded = INT64_MAX;
@@ -79,8 +80,9 @@ struct Dim {
 
 using Shape = std::vector<Dim>;
 
-/// real = (q - zero_point) * scale. One pair for the tensor (axis < 0), one per index of `axis`, or, where block > 0, one
-/// per block of `block` consecutive elements along `axis` (scales then have the tensor's shape with that axis divided).
+/// real = (q - zero_point) * scale. One pair for the tensor (axis < 0), one per index of `axis`, or, where block > 0,
+/// one per block of `block` consecutive elements along `axis` (scales then have the tensor's shape with that axis
+/// divided).
 struct Quantization {
   std::vector<float> scales;
   std::vector<int32_t> zero_points;  ///< as many as scales
@@ -107,11 +109,12 @@ struct TensorType {
   bool operator==(const TensorType& other) const;
 };
 
-/// "f32[2,3,?]"; symbols are printed by name where the list is given, else as s0, s1. Quantised: "i8[4]{scale 0.5, zero 3}".
+/// "f32[2,3,?]"; symbols are printed by name where the list is given, else as s0, s1. Quantised: "i8[4]{scale 0.5, zero
+/// 3}".
 std::string to_string(const TensorType& type, std::span<const Symbol> symbols = {});
 
-/// Where the bytes of a Tensor are. Borrowed: pinnace never frees it. Kinds other than kHost answer kUnsupported until a
-/// back end that takes them is built in.
+/// Where the bytes of a Tensor are. Borrowed: pinnace never frees it. Kinds other than kHost answer kUnsupported until
+/// a back end that takes them is built in.
 struct Memory {
   enum class Kind : uint8_t { kHost = 0, kFileDescriptor = 1, kAHardwareBuffer = 2, kVkBuffer = 3, kMTLBuffer = 4 };
   Kind kind = Kind::kHost;
