@@ -1,6 +1,7 @@
 """The main job on real input: train, convert, save, reload, run everywhere, compare. Run by `make demo`.
 
-First a small CNN on scikit-learn's handwritten digits: trained here, converted, and the whole test split run from Python, from
+First a small CNN on scikit-learn's handwritten digits: trained here, converted, and the whole test split run from
+Python, from
 a C++ and a C program built against the installed library, and by pinnace-run. Then MobileNetV2 on two photographs.
 """
 
@@ -174,7 +175,7 @@ def mobilenet_demo(folder: Path) -> bool:
         times = timings(path, feeds[0])
         progress.update(task, advance=1)
     console.print(
-        f"{len(module.state_dict())} tensors of PyTorch became {len(program.nodes)} nodes, {path.stat().st_size:,} bytes"
+        f"{len(module.state_dict())} tensors of PyTorch: now {len(program.nodes)} nodes, {path.stat().st_size:,} bytes"
     )
     table = Table("value", "operator", "source", "difference", title="the ten layers that differ most, and the output")
     worst = sorted((r for r in result.rows if not r.output), key=lambda r: -r.targets["cpu"].relative)[:10]

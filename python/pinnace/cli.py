@@ -1,6 +1,7 @@
 """The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
 
-Exit status 0: all is well; 1: a negative answer (does not match, cannot convert); 2: wrong use. Data on stdout, messages on stderr.
+Exit status 0: all is well; 1: a negative answer (does not match, cannot convert); 2: wrong use. Data on stdout,
+messages on stderr.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ def _run(options: argparse.Namespace) -> int:
     session = Session(program, options.target or "auto", options.threads)
     outputs = session.run(_feed(program, options.input))
     if options.output:
-        np.savez(options.output, **outputs)
+        np.savez(options.output, allow_pickle=False, **outputs)
         return 0
     for name, array in outputs.items():
         print(

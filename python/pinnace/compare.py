@@ -19,7 +19,10 @@ from pinnace.verify import BOUNDS, Difference, difference, layer_differences
 
 @dataclass
 class Row:
-    """One value: an inner one of the program that the source has too, or an output. One Difference per target, the worst input."""
+    """One value: an inner one of the program that the source has too, or an output.
+
+    One Difference per target, the worst input.
+    """
 
     value: str
     node: str
@@ -53,7 +56,7 @@ class Comparison:
         return max((r.targets[target].relative for r in self.rows if r.output and target in r.targets), default=0.0)
 
     def table(self, limit: int | None = None) -> str:
-        """Plain text: one line per row, one column per target; `limit` keeps the rows with the largest differences and outputs."""
+        """Plain text: one line per row, one column per target; `limit` keeps the largest ones and the outputs."""
         rows = self.rows
         if limit is not None and len(rows) > limit:
             inner = sorted((r for r in rows if not r.output), key=_size, reverse=True)[: max(0, limit)]
@@ -128,7 +131,8 @@ def compare(
     inputs     list of dicts name -> array.
     tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
 
-    A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are listed in
+    A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
+    listed in
     `unavailable` otherwise. InvalidArgument: no inputs.
     """
     if not isinstance(program, Program):

@@ -125,12 +125,14 @@ class Model:
         examples: Sequence[Mapping[str, Any]] = (),
         metadata: Mapping[str, str] | None = None,
     ) -> Program:
-        """Compiles, writes, reads back, and holds the result against the source model on every target that can run here.
+        """Compiles, writes, reads back, and holds the result against the source model on every target that can run
+        here.
 
         examples  inputs to verify on; else those of load(), else seeded ones. Integer inputs need an example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
 
-        VerificationError names the first layer that differs. Unsupported: quantize is given (this build converts models that
+        VerificationError names the first layer that differs. Unsupported: quantize is given (this build converts
+        models that
         are quantised already; it does not quantise).
         """
         if quantize is not None:
@@ -160,14 +162,16 @@ def load(
     """Imports a model and optimises its graph.
 
     source           nn.Module (exported here), torch.export.ExportedProgram, or the path of a .pt2, .onnx or .pnc file.
-    example_inputs   for a module: its positional arguments; else arrays for the model's inputs in order, or by name. They are
+    example_inputs   for a module: its positional arguments; else arrays for the model's inputs in order, or by name.
+                     They are
                      what build() verifies on.
     dynamic_shapes   for a module, as torch.export takes them, with pn.Dim for dimensions that vary.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each.
     model_name       which model of an archive with several.
 
-    FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and rule.
+    FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
+    rule.
     """
     kwargs = dict(example_kwargs or {})
     options = (

@@ -11,7 +11,10 @@ from pinnace.types import TensorSpec, specs_from
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """One node of the portable graph. `path` names the enclosing control flow, `source` the line of the user's model."""
+    """One node of the portable graph.
+
+    `path` names the enclosing control flow, `source` the line of the user's model.
+    """
 
     name: str
     op: str

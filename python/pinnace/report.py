@@ -19,13 +19,15 @@ th, td { text-align: left; padding: 2px 10px; border-bottom: 1px solid #ddd; whi
 tr.output { font-weight: 600; }
 </style></head><body>
 <h1>{{ "Equal within bounds" if c.ok else "Values differ" }}</h1>
-<p>Reference: {{ c.reference }}. A bar's length is the logarithm of the difference relative to the value's largest magnitude:
-nothing at 1e-9, full at 1.</p>
+<p>Reference: {{ c.reference }}. A bar's length is the logarithm of the difference relative to the value's largest
+magnitude: nothing at 1e-9, full at 1.</p>
 {% for target, why in c.unavailable.items() %}<p class="bad">{{ target }} was not run: {{ why }}</p>{% endfor %}
-<table><thead><tr><th>value</th><th>op</th><th>source</th>{% for t in c.targets %}<th>{{ t }}</th>{% endfor %}</tr></thead><tbody>
+<table><thead><tr><th>value</th><th>op</th><th>source</th>
+{% for t in c.targets %}<th>{{ t }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in c.rows %}<tr{% if row.output %} class="output"{% endif %}><td>{{ row.value }}</td><td>{{ row.op }}</td>
 <td>{{ row.source }}</td>{% for t in c.targets %}{% set d = row.targets.get(t) %}
-<td{% if d and not d.ok %} class="bad" title="{{ d.why }}"{% endif %}>{% if d %}<span class="bar" style="width: {{ width(d) }}px"></span>
+<td{% if d and not d.ok %} class="bad" title="{{ d.why }}"{% endif %}>{% if d %}
+<span class="bar" style="width: {{ width(d) }}px"></span>
 {{ "%.2e"|format(d.relative) }}{% endif %}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></body></html>
 """

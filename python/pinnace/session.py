@@ -100,7 +100,8 @@ class Future:
 
 
 class Session:
-    """A program made ready for a target, with memory and state of its own. One thread at a time; sessions share weights.
+    """A program made ready for a target, with memory and state of its own. One thread at a time; sessions share
+    weights.
 
     program    a Program or the path of a .pnc file.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list.
@@ -109,7 +110,8 @@ class Session:
     fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked.
     keep       names of inner values to return as further outputs.
 
-    Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open raises.
+    Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open
+    raises.
     """
 
     def __init__(
@@ -146,9 +148,11 @@ class Session:
         return dict(self._outputs)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes); outputs likewise.
+        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes); outputs
+        likewise.
 
-        Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument names input, dimension, value
+        Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument names input, dimension,
+        value
         and rule; nothing was changed then.
         """
         return dict(zip(self._output_names, self._core.run(self._bind(inputs)), strict=True))

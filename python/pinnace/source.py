@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Runs the source model. Inputs and outputs are in the order of the imported model's."""
 
-    description: str
+    @property
+    def description(self) -> str:
+        """What runs it: "torch 2.13"."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order, flattened as the importer flattens them."""

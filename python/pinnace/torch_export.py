@@ -1,4 +1,7 @@
-"""From live PyTorch modules and exported programs to the archive that the importer reads. Imports torch only when asked to."""
+"""From live PyTorch modules and exported programs to the archive that the importer reads.
+
+Imports torch only when asked to.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ def decompose(
         packet = getattr(getattr(torch.ops, parts[0], None), parts[1], None)
         if packet is not None:
             unknown.add(packet)
-    chosen = {op: f for op, f in table.items() if getattr(op, "overloadpacket", op) in unknown}
+    chosen = {op: f for op, f in dict(table).items() if getattr(op, "overloadpacket", op) in unknown}
     if not chosen:
         return None
     return program.run_decompositions(chosen)

@@ -88,7 +88,8 @@ def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, 
 
     name       what the source model calls it: "mylib.scale" for torch.ops.mylib.scale, "com.example.Scale" for ONNX.
     shape      (inputs as (dtype, shape) with None for unknown sizes, attributes as text) -> (dtype, shape) per output.
-    reference  (arrays, attributes) -> one array per output, of exactly those types. Called from any thread with the GIL.
+    reference  (arrays, attributes) -> one array per output, of exactly those types. Called from any thread with the
+               GIL.
 
     InvalidArgument: the name is taken.
     """

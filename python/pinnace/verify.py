@@ -20,7 +20,7 @@ BOUNDS = {"float32": 1e-4, "float64": 1e-4, "float16": 5e-3, "bfloat16": 4e-2}
 
 @dataclass(frozen=True)
 class Difference:
-    """How far `got` is from `want`: absolute, and relative to want's largest magnitude; `ok` by the bound of the type."""
+    """How far a value is from the wanted one: absolute, and relative to the latter's largest magnitude."""
 
     largest: float
     relative: float
@@ -51,14 +51,17 @@ def difference(got: Array, want: Array, bounds: Mapping[str, float] = BOUNDS) ->
 
 
 def seeded_inputs(specs: Mapping[str, TensorSpec], seed: int = 1) -> dict[str, Array]:
-    """Normal values for float inputs; small sizes that satisfy each Dim. InvalidArgument: an integer input has no example."""
+    """Normal values for float inputs; small sizes that satisfy each Dim.
+
+    InvalidArgument: an integer input has no example.
+    """
     random = np.random.default_rng(seed)
     inputs: dict[str, Array] = {}
     for spec in specs.values():
         shape = [_size_of(d) for d in spec.shape]
         if spec.dtype.kind in "iu":
             raise _core.InvalidArgument(
-                f"input {spec}: values of integers cannot be guessed; give example_inputs to load() or examples to build()"
+                f"input {spec}: integers cannot be guessed; give example_inputs to load() or examples to build()"
             )
         if spec.dtype.kind == "b":
             inputs[spec.name] = random.integers(0, 2, shape).astype(bool)
@@ -79,7 +82,10 @@ def _size_of(dim: int | Dim | None) -> int:
 def verify_program(
     program: Program, source: Source | None, examples: Sequence[Mapping[str, Any]], targets: Sequence[str]
 ) -> Program:
-    """The program with its verification recorded. VerificationError names output, error and the first layer that differs."""
+    """The program with its verification recorded.
+
+    VerificationError names output, error and the first layer that differs.
+    """
     if source is None:
         return Program(program._core.with_metadata("verified", "no: the model has no source to run"))
     arrays = [[np.asarray(as_array(e[name])) for name in program.inputs] for e in examples]
