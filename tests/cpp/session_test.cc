@@ -1,0 +1,238 @@
+// Sessions: results, symbols, state, control flow, sizes that depend on data, misuse, cancelling, memory.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <pinnace/model.h>
+
+#include "base/thread_pool.h"
+#include "program/writer.h"
+
+namespace pinnace {
+namespace {
+
+Program program_of(const std::string& text) {
+  LoadOptions options;
+  options.disabled_passes = {"all"};
+  auto model = Model::parse(text, options);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  auto program = model->build();
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return *program;
+}
+
+template <class T>
+Tensor tensor(DType dtype, std::vector<int64_t> shape, std::vector<T>& values) {
+  Tensor t;
+  t.type.dtype = dtype;
+  for (int64_t n : shape) t.type.shape.push_back(Dim(n));
+  t.memory.host = values.data();
+  t.memory.bytes = values.size() * sizeof(T);
+  return t;
+}
+
+std::vector<float> floats(const Tensor& t) {
+  const auto* data = static_cast<const float*>(t.memory.host);
+  return {data, data + t.type.elements()};
+}
+
+constexpr char kSymbolic[] = R"(graph "g" {
+  symbol n 2..8 multiple 2
+  input %x : f32[n,3]
+  %y : f32[n,3] = relu(%x)
+  output "y" %y
+})";
+
+TEST(Session, ChecksSymbolsOnEveryRunAndNamesThem) {
+  auto session = Session::create(program_of(kSymbolic));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x(30, -1.0f);
+  x[0] = 2;
+  EXPECT_TRUE(session->run(std::vector{tensor(DType::kF32, {4, 3}, x)}).ok());
+  EXPECT_EQ(floats(session->output(0))[0], 2);
+  EXPECT_EQ(session->output_type(0).shape, (Shape{4, 3}));
+  const auto refused = [&](std::vector<int64_t> shape, const std::string& part) {
+    const Status status = session->run(std::vector{tensor(DType::kF32, shape, x)});
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  refused({3, 3}, "dimension 0 is 3, 'n' must be a multiple of 2");
+  refused({10, 3}, "dimension 0 is 10, 'n' must be in [2, 8]");
+  refused({4, 2}, "dimension 1 is 2, must be 3");
+  refused({4}, "has rank 1");
+}
+
+TEST(Session, KeepsStateAndCommitsItOnlyAfterSuccess) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[2]
+    input %at : i64[1]
+    state "sum" %s : f32[2] next %t = {1,1}
+    %t : f32[2] = add(%s, %x)
+    %y : f32[1] = gather(%t, %at) {axis=0}
+    output "y" %y
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = {1, 2};
+  std::vector<int64_t> good = {1}, bad = {7};
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {2}, x), tensor(DType::kI64, {1}, good)}).ok());
+    EXPECT_EQ(floats(session->output(0))[0], 1 + 2 * i);
+  }
+  EXPECT_FALSE(session->run(std::vector{tensor(DType::kF32, {2}, x), tensor(DType::kI64, {1}, bad)}).ok());
+  EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{4, 7}));
+  session->reset_state();
+  EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{1, 1}));
+}
+
+TEST(Session, RunsLoopsWithCarriedAndScannedValues) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %trips : i64[]
+    input %x : f32[2]
+    %last : f32[2], %all : f32[?,2] = loop(%trips, none, %x, %x) {carried=1, body=graph "body" {
+      input %i : i64[]
+      input %c : bool[]
+      input %a : f32[2]
+      input %b : f32[2]
+      %sum : f32[2] = add(%a, %b)
+      output "c" %c
+      output "sum" %sum
+      output "each" %sum
+    }}
+    output "last" %last
+    output "all" %all
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = {1, 10};
+  for (int64_t trips : {3, 0, 1, 40}) {
+    std::vector<int64_t> count = {trips};
+    const Status status = session->run(std::vector{tensor(DType::kI64, {}, count), tensor(DType::kF32, {2}, x)});
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(floats(session->output(0))[1], 10.0f * static_cast<float>(trips + 1));
+    EXPECT_EQ(session->output_type(1).shape, (Shape{trips, 2}));
+    if (trips)
+      EXPECT_EQ(floats(session->output(1))[static_cast<size_t>(2 * trips - 1)], 10.0f * static_cast<float>(trips + 1));
+  }
+}
+
+TEST(Session, SizesThatDependOnData) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[4]
+    %at : i64[1,?<=4] = non_zero(%x)
+    %t : i64[?<=4,1] = transpose(%at)
+    %picked : f32[?<=4] = gather_nd(%x, %t)
+    %y : f32[?<=4] = add(%picked, %picked)
+    output "y" %y
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = {0, 3, 0, 5};
+  ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {4}, x)}).ok());
+  EXPECT_EQ(floats(session->output(0)), (std::vector<float>{6, 10}));
+  x = {1, 2, 3, 4};
+  ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {4}, x)}).ok());
+  EXPECT_EQ(floats(session->output(0)), (std::vector<float>{2, 4, 6, 8}));
+  x = {0, 0, 0, 0};
+  ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {4}, x)}).ok());
+  EXPECT_EQ(session->output_type(0).shape, (Shape{0}));
+}
+
+TEST(Session, RefusesASecondCallerAndCancelsBetweenOperators) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %trips : i64[]
+    input %x : f32[1000]
+    %last : f32[1000] = loop(%trips, none, %x) {carried=1, body=graph "body" {
+      input %i : i64[]
+      input %c : bool[]
+      input %a : f32[1000]
+      %b : f32[1000] = sigmoid(%a)
+      output "c" %c
+      output "b" %b
+    }}
+    output "last" %last
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<int64_t> forever = {INT64_MAX}, once = {1};
+  std::vector<float> x(1000, 1.0f);
+  const std::vector inputs = {tensor(DType::kI64, {}, forever), tensor(DType::kF32, {1000}, x)};
+  auto run = session->submit(inputs);
+  ASSERT_TRUE(run.ok());
+  EXPECT_NE(session->run(inputs).message().find("another thread"), std::string::npos);
+  EXPECT_FALSE(run->done());
+  const auto start = std::chrono::steady_clock::now();
+  run->cancel();
+  EXPECT_EQ(run->wait().code(), Code::kCancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));  // 50 on a machine of its own
+  EXPECT_TRUE(session->run(std::vector{tensor(DType::kI64, {}, once), tensor(DType::kF32, {1000}, x)}).ok());
+}
+
+constexpr char kConvolution[] = R"(graph "g" {
+  input %x : f32[1,8,20,20]
+  input %w : f32[16,8,3,3]
+  %a : f32[1,8,20,20] = relu(%x)
+  %b : f32[1,8,20,20] = add(%a, %a)
+  %y : f32[1,8,20,20] = sigmoid(%b)
+  output "y" %y
+})";
+
+TEST(Session, WritesIntoTheCallersMemoryAndRefusesOverlap) {
+  auto session = Session::create(program_of(kSymbolic));
+  ASSERT_TRUE(session.ok());
+  std::vector<float> x(12, 1.0f), y(12, 0.0f);
+  const std::vector in = {tensor(DType::kF32, {4, 3}, x)};
+  ASSERT_TRUE(session->run(in, std::vector{tensor(DType::kF32, {4, 3}, y)}).ok());
+  EXPECT_EQ(y, x);
+  EXPECT_NE(session->run(in, in).message().find("overlaps"), std::string::npos);
+  Tensor small = tensor(DType::kF32, {4, 3}, y);
+  small.memory.bytes = 40;
+  EXPECT_NE(session->run(in, std::vector{small}).message().find("40 bytes"), std::string::npos);
+}
+
+TEST(Session, ResultsDoNotDependOnThreadsAndWorkersRun) {
+  const Program program = program_of(R"(graph "g" {
+    input %x : f32[4,64,28,28]
+    %y : f32[4,64,28,28] = sigmoid(%x)
+    %z : f32[4,64,28,28] = softmax(%y) {axis=-1}
+    output "z" %z
+  })");
+  std::vector<float> x(4 * 64 * 28 * 28);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i % 101) - 50) / 7;
+  const std::vector in = {tensor(DType::kF32, {4, 64, 28, 28}, x)};
+  std::vector<float> first;
+  for (int threads : {1, 2, 3, 7}) {
+    auto session = Session::create(program, {.threads = threads});
+    ASSERT_TRUE(session.ok());
+    const int64_t before = ThreadPool::shared().tasks_run_by_workers();
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(session->run(in).ok());
+    if (threads > 1) EXPECT_GT(ThreadPool::shared().tasks_run_by_workers(), before);
+    if (first.empty()) first = floats(session->output(0));
+    EXPECT_EQ(std::memcmp(first.data(), session->output(0).memory.host, first.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(Session, StrictModeAndUnknownTargetsAreRefusedByName) {
+  const Program program = program_of(kConvolution);
+  EXPECT_NE(Session::create(program, {.target = "vulkan"}).status().message().find("'vulkan' is not known"),
+            std::string::npos);
+  EXPECT_NE(Session::create(program, {.target = "cpu:mmx"}).status().message().find("mmx"), std::string::npos);
+  EXPECT_EQ(Session::create(program, {.precision = "fp16", .fallback = false}).status().code(), Code::kUnsupported);
+  EXPECT_EQ(Session::create(program, {.precision = "fp17"}).status().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(Session::create(program, {.target = "cpu", .fallback = false}).ok());
+}
+
+TEST(Session, KeepsInnerValuesAndSharesPreparedPrograms) {
+  const Program program = program_of(kConvolution);
+  auto session = Session::create(program, {.keep = {"b"}});
+  ASSERT_TRUE(session.ok());
+  std::vector<float> x(8 * 400, 1.5f), w(16 * 72, 0.0f);
+  ASSERT_TRUE(
+      session->run(std::vector{tensor(DType::kF32, {1, 8, 20, 20}, x), tensor(DType::kF32, {16, 8, 3, 3}, w)}).ok());
+  EXPECT_EQ(floats(session->output(1))[5], 3.0f);
+  EXPECT_EQ(Session::create(program, {.keep = {"nowhere"}}).status().code(), Code::kInvalidArgument);
+  auto a = Prepared::create(program), b = Prepared::create(program);
+  EXPECT_EQ(a->get(), b->get());
+}
+
+}  // namespace
+}  // namespace pinnace
