@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,16 +122,22 @@ def open_torch_archive(path: str) -> TorchSource:
 
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "model.pt2"
+        no_inputs = io.BytesIO()
+        torch.save(((), {}), no_inputs)
         with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w", zipfile.ZIP_STORED) as stripped:
             for entry in archive.infolist():
                 kind = entry.filename.split("/", 1)[-1]
-                if kind.startswith("data/sample_inputs/") or "/custom_obj_" in kind or "/opaque_obj_" in kind:
+                if "/custom_obj_" in kind or "/opaque_obj_" in kind:
+                    continue
+                if kind.startswith("data/sample_inputs/"):  # torch insists on one
+                    stripped.writestr(entry.filename, no_inputs.getvalue())
                     continue
                 stripped.writestr(entry.filename, archive.read(entry))
         try:
             program = torch.export.load(str(copy))
         except Exception as error:
             raise _core.FileError(f"{path}: torch cannot load it without its pickles: {error}") from error
+    program._example_inputs = None  # the empty ones would be bound to the module's signature
     return TorchSource(program, f"torch {torch.__version__}")
 
 

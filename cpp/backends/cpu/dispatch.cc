@@ -51,8 +51,8 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   }
   const CpuKernel& kernel = *line.kernel;
   Buffer packed, scratch;
-  if (kernel.packed_bytes) {
-    PINNACE_ASSIGN(packed, Buffer::allocate(static_cast<size_t>(kernel.packed_bytes(node)), line.name));
+  if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(node) : 0; bytes > 0) {
+    PINNACE_ASSIGN(packed, Buffer::allocate(static_cast<size_t>(bytes), line.name));
     PINNACE_TRY(kernel.pack(node, packed.data()));
   }
   if (kernel.scratch_bytes) {

@@ -47,8 +47,14 @@ Status map_run(const NodeView& node, const KernelContext& context, std::span<con
   return {};
 }
 
+/// Bounds must be constants, and not NaN, which makes every result NaN.
 bool clip_takes(const NodeView& node) {
-  return (!node.has_input(1) || node.input_data(1)) && (!node.has_input(2) || node.input_data(2));
+  for (int i : {1, 2}) {
+    if (!node.has_input(i)) continue;
+    const auto bound = node.input_floats(i);
+    if (!bound || bound->size() != 1 || (*bound)[0] != (*bound)[0]) return false;
+  }
+  return true;
 }
 
 template <const F32Kernels& kernels>

@@ -1,0 +1,298 @@
+"""
+The C++ core of pinnace.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import typing
+
+import numpy
+from pinnace import (
+    Cancelled,
+    ConversionError,
+    CorruptFile,
+    DeviceLost,
+    Error,
+    FileError,
+    InvalidArgument,
+    OutOfMemory,
+    Unsupported,
+    VerificationError,
+)
+
+__all__: list[str] = [
+    "Cancelled",
+    "ConversionError",
+    "CorruptFile",
+    "CustomOp",
+    "DeviceLost",
+    "Error",
+    "FileError",
+    "InvalidArgument",
+    "Model",
+    "NodeProblem",
+    "OutOfMemory",
+    "PendingRun",
+    "Program",
+    "Session",
+    "Unsupported",
+    "VerificationError",
+    "devices",
+    "diff",
+    "import_model_text",
+    "import_onnx_text",
+    "operators",
+    "passes",
+    "run_graph_text",
+    "run_model_reference",
+    "run_onnx_reference",
+]
+
+class NodeProblem:
+    """
+    One node that could not be imported, compiled or placed.
+    """
+    def __repr__(self) -> str: ...
+    @property
+    def node(self) -> str:
+        """
+        name in the source model
+        """
+    @property
+    def op(self) -> str:
+        """
+        operator as the source spells it
+        """
+    @property
+    def rule(self) -> str:
+        """
+        the rule that refuses it
+        """
+    @property
+    def source(self) -> str:
+        """
+        'file.py:41', may be empty
+        """
+    @property
+    def value(self) -> str:
+        """
+        the offending value, may be empty
+        """
+
+class CustomOp:
+    """
+    An operator of the application. See pinnace.custom_op.
+    """
+    def __init__(
+        self,
+        name: str,
+        shape: collections.abc.Callable,
+        reference: collections.abc.Callable,
+        outputs: typing.SupportsInt | typing.SupportsIndex = 1,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def outputs(self) -> int: ...
+
+class Program:
+    """
+    What a .pnc file holds: immutable, shared, verified. See pinnace.Program.
+    """
+    @staticmethod
+    def from_bytes(bytes: bytes, verify_hashes: bool = True) -> Program:
+        """
+        As open, from bytes, which are copied.
+        """
+    @staticmethod
+    def open(path: str, verify_hashes: bool = True) -> Program:
+        """
+        Maps and verifies a .pnc file. FileError, CorruptFile, Unsupported.
+        """
+    def bytes(self) -> bytes:
+        """
+        The file's bytes.
+        """
+    def save(self, path: str) -> None:
+        """
+        Writes the file atomically. FileError.
+        """
+    def text(self, max_constant_bytes: typing.SupportsInt | typing.SupportsIndex = 64) -> str:
+        """
+        The graph's text form.
+        """
+    def with_metadata(self, key: str, value: str) -> Program:
+        """
+        A program with one metadata entry more, or changed.
+        """
+    @property
+    def inputs(self) -> list: ...
+    @property
+    def metadata(self) -> dict: ...
+    @property
+    def nodes(self) -> list: ...
+    @property
+    def outputs(self) -> list: ...
+    @property
+    def states(self) -> list: ...
+    @property
+    def symbols(self) -> list: ...
+
+class Session:
+    """
+    A program made ready for a target. See pinnace.Session.
+    """
+    def __init__(
+        self,
+        program: Program,
+        target: str = "auto",
+        threads: typing.SupportsInt | typing.SupportsIndex = 0,
+        precision: str = "fp32",
+        fallback: bool = True,
+        keep: collections.abc.Sequence[str] = [],
+        plan_cache: typing.SupportsInt | typing.SupportsIndex = 8,
+        ops: collections.abc.Sequence[CustomOp] = [],
+    ) -> None: ...
+    def profile(self, inputs: collections.abc.Sequence) -> tuple:
+        """
+        (outputs, list of timed nodes).
+        """
+    def reset_state(self) -> None: ...
+    def run(self, inputs: collections.abc.Sequence) -> list:
+        """
+        Arrays in order in, list of new arrays out. The GIL is released.
+        """
+    def set_state(self, index: typing.SupportsInt | typing.SupportsIndex, value: typing.Any) -> None: ...
+    def state(
+        self, index: typing.SupportsInt | typing.SupportsIndex
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        A copy of a state's contents.
+        """
+    @property
+    def inputs(self) -> list: ...
+    @property
+    def outputs(self) -> list: ...
+    @property
+    def placement(self) -> list: ...
+    @property
+    def plan(self) -> dict: ...
+    @property
+    def symbols(self) -> list: ...
+
+class PendingRun:
+    """
+    A run on a thread of its own. See pinnace.Future.
+    """
+    def __init__(self, session: typing.Any, inputs: collections.abc.Sequence) -> None: ...
+    def cancel(self) -> None: ...
+    def done(self) -> bool: ...
+    def result(self) -> list: ...
+
+class Model:
+    """
+    An imported and optimised graph. See pinnace.Model.
+    """
+    @staticmethod
+    def load(
+        path: str,
+        disabled_passes: collections.abc.Sequence[str] = [],
+        check_passes: bool = False,
+        symbols: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex | None,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ] = [],
+        model_name: str = "",
+        ops: collections.abc.Sequence[CustomOp] = [],
+    ) -> Model:
+        """
+        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.
+        """
+    @staticmethod
+    def parse(
+        text: str,
+        disabled_passes: collections.abc.Sequence[str] = [],
+        check_passes: bool = False,
+        ops: collections.abc.Sequence[CustomOp] = [],
+    ) -> Model:
+        """
+        From the text form of a graph.
+        """
+    def build(
+        self,
+        targets: collections.abc.Sequence[str],
+        keep: collections.abc.Sequence[str] = [],
+        metadata: collections.abc.Mapping[str, str] = {},
+    ) -> Program: ...
+    def check(self, targets: collections.abc.Sequence[str]) -> list:
+        """
+        One dict per node and target.
+        """
+    def text(self, max_constant_bytes: typing.SupportsInt | typing.SupportsIndex = 64) -> str: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def inputs(self) -> list: ...
+    @property
+    def nodes(self) -> list: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def outputs(self) -> list: ...
+    @property
+    def pass_reports(self) -> list: ...
+    @property
+    def symbols(self) -> list: ...
+
+def devices() -> list:
+    """
+    Targets of this build, whether each can run here, and what or why not.
+    """
+
+def diff(a: Program, b: Program, include_metadata: bool = True) -> list[str]:
+    """
+    Differences between two programs, one line each.
+    """
+
+def import_model_text(path: str) -> str:
+    """
+    Imports a .pt2 or ONNX model and gives its graph's text form. For tests.
+    """
+
+def import_onnx_text(path: str) -> str:
+    """
+    Imports an ONNX model and gives its graph's text form. For tests.
+    """
+
+def operators() -> list:
+    """
+    Every operator of this build, in alphabetical order, as a dict: name, version, inputs, attributes, min_outputs, max_outputs (-1: any number), control_flow.
+    """
+
+def passes() -> list[tuple[str, str]]:
+    """
+    (name, summary) of every pass, in the order in which they run.
+    """
+
+def run_graph_text(text: str, inputs: collections.abc.Sequence) -> list:
+    """
+    Runs a graph given in its text form by reference code.
+
+    inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and documentation.
+    InvalidArgument: the text does not parse, or types do not fit.
+    """
+
+def run_model_reference(path: str, steps: collections.abc.Sequence) -> list:
+    """
+    Imports a .pt2 or ONNX model and runs it by reference code once per step, a list of arrays in the order of its inputs; states are kept from step to step. Returns one list of arrays per step. For tests.
+    """
+
+def run_onnx_reference(path: str, inputs: collections.abc.Sequence) -> list:
+    """
+    Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
+    """
