@@ -13,9 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import pinnace
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+from pinnace import _core
 
 # Our names of element types, as numpy dtypes and as ONNX's numbers.
 DTYPES: dict[str, np.dtype] = {
@@ -91,7 +91,7 @@ def ours(
     text = ", ".join(f"{name}={attribute_text(value)}" for name, value in (attributes or {}).items())
     lines.append(f"  {results} = {op}({', '.join(names)})" + (f" {{{text}}}" if text else ""))
     lines += [f'  output "y{i}" %y{i}' for i in range(outputs)] + ["}"]
-    given_back: list[np.ndarray] = pinnace.run_graph_text("\n".join(lines), [a for a in inputs if a is not None])
+    given_back: list[np.ndarray] = _core.run_graph_text("\n".join(lines), [a for a in inputs if a is not None])
     return given_back
 
 

@@ -1,4 +1,4 @@
-"""The Python package as users type it: load, check, build, save, run, compare, custom operators, errors, the command line."""
+"""The Python package as users type it: load, build, save, run, compare, custom operators, errors, the command line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinnace as pn
 import pytest
 import torch
-from torch import nn
-
-import pinnace as pn
 from pinnace import cli
+from torch import nn
 
 
 class Small(nn.Module):
@@ -28,7 +27,7 @@ class Small(nn.Module):
         self.norm = nn.BatchNorm2d(8)
         self.head = nn.Linear(8, 5)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> Any:
         y = nn.functional.hardswish(self.norm(self.conv(x)))
         return self.head(y.mean((2, 3)))
 
@@ -114,7 +113,7 @@ def test_verification_names_the_first_difference(module: nn.Module, x: torch.Ten
 def test_bad_inputs_are_named(program: pn.Program) -> None:
     session = pn.Session(program)
     good = np.zeros((2, 3, 8, 8), np.float32)
-    for feed, part in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "missing 'x'"),
         ({"x": good, "y": good}, "unknown 'y'"),
         ({"x": good.astype(np.float64)}, "must be f32"),
@@ -122,7 +121,8 @@ def test_bad_inputs_are_named(program: pn.Program) -> None:
         ({"x": np.zeros((9, 3, 8, 8), np.float32)}, "dimension 0 is 9"),
         ({"x": good[0]}, "rank 3"),
         ({"x": np.zeros((2, 3, 8, 8), object)}, "object"),
-    ]:
+    ]
+    for feed, part in cases:
         with pytest.raises(pn.InvalidArgument, match=part):
             session.run(feed)
 
@@ -133,7 +133,13 @@ def test_unusual_arrays_give_the_same_result(program: pn.Program) -> None:
     (want,) = session.run({"x": base}).values()
     read_only = base.copy()
     read_only.flags.writeable = False
-    for array in (np.asfortranarray(base), base.astype(">f4"), np.repeat(base, 2, 3)[..., ::2], read_only, base.tolist()):
+    for array in (
+        np.asfortranarray(base),
+        base.astype(">f4"),
+        np.repeat(base, 2, 3)[..., ::2],
+        read_only,
+        base.tolist(),
+    ):
         value = np.asarray(array, np.float32) if isinstance(array, list) else array
         (got,) = session.run({"x": value}).values()
         np.testing.assert_array_equal(got, want)
@@ -201,7 +207,7 @@ def test_state_of_a_buffer() -> None:
 
 def test_every_unknown_operator_is_reported_at_once() -> None:
     class Odd(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: torch.Tensor) -> Any:
             return torch.special.bessel_j0(x) + torch.special.bessel_j1(x)
 
     with pytest.raises(pn.ConversionError) as caught:
@@ -265,7 +271,9 @@ def test_command_line(
 @pytest.mark.parametrize("order", ["torch,onnx,pinnace", "pinnace,torch,onnx", "onnx,pinnace,torch"])
 def test_imports_in_every_order(order: str) -> None:
     code = f"import {order}; pinnace.passes(); torch.ones(1); onnx.ModelProto()"
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
 
 
 def test_custom_operator() -> None:
