@@ -1,6 +1,6 @@
 // cancel_transposes: a transpose of a transpose becomes one transpose of the value before, or nothing where the two
-// undo each other. The first one stays only if somebody else reads it. A transpose that moves only dimensions of size 1 becomes a reshape,
-// which moves no bytes and merges with others. No arithmetic changes.
+// undo each other. The first one stays only if somebody else reads it. A transpose that moves only dimensions of size 1
+// becomes a reshape, which moves no bytes and merges with others. No arithmetic changes.
 #include <numeric>
 
 #include "passes/rewrite.h"
@@ -42,9 +42,8 @@ Result<bool> as_reshape(Rewrite& rewrite, Node& node) {
     sizes.push_back(d.known() ? static_cast<double>(d.size) : -1);
   }
   if (unknown > 1 || sizes.empty()) return false;
-  PINNACE_ASSIGN(const ValueId shape,
-                 rewrite.add_constant(rewrite.graph().value(node.outputs[0]).name + ".shape", DType::kI64,
-                                      {static_cast<int64_t>(sizes.size())}, sizes));
+  PINNACE_ASSIGN(const ValueId shape, rewrite.add_constant(rewrite.graph().value(node.outputs[0]).name + ".shape",
+                                                           DType::kI64, {static_cast<int64_t>(sizes.size())}, sizes));
   const SourceLocation source = node.source;
   rewrite.replace(node, "reshape", {node.inputs[0], shape}, {}, source);
   return true;
