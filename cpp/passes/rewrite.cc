@@ -145,6 +145,12 @@ Result<ValueId> Rewrite::add_constant(std::string name, DType dtype, Shape shape
   return id;
 }
 
+ValueId Rewrite::add_constant_like(std::string name, TensorType type, ConstantPtr bytes) {
+  const ValueId id = graph_.add_constant(std::move(name), std::move(type), std::move(bytes));
+  grow();
+  return id;
+}
+
 int Rewrite::finish() {
   if (!dead_.empty()) {
     std::vector<bool> dead(graph_.nodes.size());

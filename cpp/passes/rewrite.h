@@ -16,6 +16,7 @@ class Rewrite {
   Rewrite(Graph& graph, const PassContext& context);
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
   /// The nodes at the start, in order. Those that alive() denies must be skipped.
   const std::vector<Node*>& nodes() const { return nodes_; }
@@ -56,6 +57,9 @@ class Rewrite {
                         TensorType type, std::string name);
   /// A new constant; elements are converted to the float type `dtype`, or to i32 or i64.
   Result<ValueId> add_constant(std::string name, DType dtype, Shape shape, std::span<const double> elements);
+
+  /// A new constant of those bytes.
+  ValueId add_constant_like(std::string name, TensorType type, ConstantPtr bytes);
 
   /// Removes the dead nodes and returns the number of rewrites.
   int finish();

@@ -1,0 +1,292 @@
+// fold_quantization: dequantize_linear -> operator -> quantize_linear becomes the operator on quantised types, for
+// products, add, sub, mul, activations, pools, concat and operators that only move elements. relu or clip between a
+// product or add and quantize_linear goes along. Plain and quantised integers meet in casts that keep the bytes;
+// between two folded operators none remains. A product's bias, dequantised or a constant, is rounded to int32 at scale
+// s_x * s_w. Conditions: scales and zero points are constants, f32, per tensor (weights also per channel), without
+// blocks; results i8 or u8; inner values are read nowhere else and leave nowhere; the operator's own rules accept the
+// types. Bound: the float result and the exact one may round to neighbouring integers, so one step of each folded
+// result's scale.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "ops/op.h"
+#include "passes/rewrite.h"
+
+namespace pinnace {
+namespace {
+
+constexpr std::string_view kProducts[] = {"conv", "conv_transpose", "gemm", "mat_mul"};
+constexpr std::string_view kOthers[] = {"add",
+                                        "sub",
+                                        "mul",
+                                        "relu",
+                                        "clip",
+                                        "leaky_relu",
+                                        "sigmoid",
+                                        "tanh",
+                                        "hard_swish",
+                                        "hard_sigmoid",
+                                        "silu",
+                                        "gelu",
+                                        "reshape",
+                                        "flatten",
+                                        "squeeze",
+                                        "unsqueeze",
+                                        "transpose",
+                                        "concat",
+                                        "max_pool",
+                                        "average_pool",
+                                        "adaptive_average_pool",
+                                        "global_average_pool",
+                                        "global_max_pool"};
+
+template <size_t N>
+bool is_one_of(const std::string_view (&list)[N], std::string_view op) {
+  return std::find(std::begin(list), std::end(list), op) != std::end(list);
+}
+
+/// A constant's numbers, or the product of two constants, which is how importers state the scale of a bias.
+std::optional<std::vector<double>> known_numbers(const Rewrite& rewrite, ValueId id) {
+  if (auto found = rewrite.numbers(id)) return found;
+  Node* mul = rewrite.producer(id, "mul");
+  if (!mul) return std::nullopt;
+  auto a = rewrite.numbers(mul->inputs[0]), b = rewrite.numbers(mul->inputs[1]);
+  if (!a || !b || a->empty() || b->empty()) return std::nullopt;
+  if (a->size() < b->size()) std::swap(a, b);
+  if (b->size() != 1 && b->size() != a->size()) return std::nullopt;
+  for (size_t i = 0; i < a->size(); ++i) (*a)[i] *= (*b)[b->size() > 1 ? i : 0];
+  return a;
+}
+
+/// What the scale and zero point of a quantize_linear or dequantize_linear say about integers of that rank.
+std::shared_ptr<const Quantization> quantization_of(const Rewrite& rewrite, const Node& node, int rank) {
+  if (int_or(node, "block_size", 0) != 0 || rewrite.type(node.inputs[1]).dtype != DType::kF32) return nullptr;
+  const std::string_view precision = string_or(node, "precision", "");
+  if (!precision.empty() && precision != "f32") return nullptr;
+  const auto scales = rewrite.numbers(node.inputs[1]);
+  if (!scales || scales->empty()) return nullptr;
+  auto found = std::make_shared<Quantization>();
+  for (double s : *scales) {
+    if (!(s > 0) || !std::isfinite(s)) return nullptr;
+    found->scales.push_back(static_cast<float>(s));
+  }
+  found->zero_points.assign(scales->size(), 0);
+  if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
+    const Value& zero = rewrite.graph().value(node.inputs[2]);
+    if (!zero.constant || zero.constant->bytes() != scales->size()) return nullptr;
+    for (size_t i = 0; i < scales->size(); ++i) {
+      found->zero_points[i] = zero.type.dtype == DType::kI8
+                                  ? reinterpret_cast<const int8_t*>(zero.constant->data())[i]
+                                  : reinterpret_cast<const uint8_t*>(zero.constant->data())[i];
+    }
+  }
+  if (scales->size() > 1) {
+    const int64_t axis = int_or(node, "axis", 1);
+    found->axis = static_cast<int32_t>(axis < 0 ? axis + rank : axis);
+  }
+  return found;
+}
+
+bool is_byte(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kU8;
+}
+
+/// An input of the folded operator before it is made.
+struct Operand {
+  ValueId id = kNoValue;       ///< as it is, unless dequantize is set
+  Node* dequantize = nullptr;  ///< makes the float value; the operand is its input, with `type`
+  Node* transpose = nullptr;   ///< stands between dequantize and the operator
+  TensorType type;             ///< as the operator sees it
+};
+
+bool quantized_operand(const Rewrite& rewrite, ValueId id, Operand& operand) {
+  Node* node = rewrite.producer(id);
+  if (node && node->op == "transpose") {
+    operand.transpose = node;
+    node = rewrite.producer(node->inputs[0]);
+  }
+  if (!node || node->op != "dequantize_linear") return false;
+  const TensorType& from = rewrite.type(node->inputs[0]);
+  if (!is_byte(from.dtype) || from.quantized() || rewrite.type(node->outputs[0]).dtype != DType::kF32) return false;
+  // Only weights are transposed here: then constants stay constants.
+  if (operand.transpose && (!rewrite.graph().value(node->inputs[0]).constant ||
+                            ints_or_empty(*operand.transpose, "perm").size() != from.shape.size())) {
+    return false;
+  }
+  operand.dequantize = node;
+  auto quantization = quantization_of(rewrite, *node, from.rank());
+  if (!quantization) return false;
+  operand.type = {from.dtype, from.shape, std::move(quantization)};
+  if (!operand.transpose) return true;
+  const auto perm = ints_or_empty(*operand.transpose, "perm");
+  auto moved = std::make_shared<Quantization>(*operand.type.quantization);
+  for (size_t i = 0; i < perm.size(); ++i) {
+    operand.type.shape[i] = from.shape[static_cast<size_t>(perm[i])];
+    if (operand.type.quantization->axis == perm[i]) moved->axis = static_cast<int32_t>(i);
+  }
+  operand.type.quantization = std::move(moved);
+  return true;
+}
+
+/// The operand as a value: a constant with the type, what a folded operator made, or a cast that keeps the bytes.
+ValueId make_value(Rewrite& rewrite, const Operand& operand, Node& before) {
+  if (!operand.dequantize) return operand.id;
+  Graph& graph = rewrite.graph();
+  const ValueId from = operand.dequantize->inputs[0];
+  TensorType type{rewrite.type(from).dtype, rewrite.type(from).shape,
+                  quantization_of(rewrite, *operand.dequantize, rewrite.type(from).rank())};
+  const std::string name = graph.value(from).name + ".quantized";
+  Node* maker = rewrite.producer(from, "cast");
+  ValueId id = kNoValue;
+  if (graph.value(from).constant) {
+    id = rewrite.add_constant_like(name, std::move(type), graph.value(from).constant);
+  } else if (maker && rewrite.type(maker->inputs[0]) == type) {
+    id = maker->inputs[0];
+  } else {
+    const std::string to(dtype_name(type.dtype));
+    id = rewrite.insert_before(before, "cast", {from}, {{"to", to}}, std::move(type), name);
+  }
+  if (!operand.transpose) return id;
+  return rewrite.insert_before(before, "transpose", {id}, operand.transpose->attrs, operand.type, name + ".transposed");
+}
+
+/// The bias of a product at scale s_x * s_w, or nothing where it is unknown or does not fit.
+std::optional<std::vector<double>> bias_of(const Rewrite& rewrite, ValueId id, const Quantization& x,
+                                           const Quantization& w) {
+  std::optional<std::vector<double>> numbers = rewrite.numbers(id);
+  if (Node* node = rewrite.producer(id); !numbers && node && node->op == "dequantize_linear") {
+    numbers = rewrite.numbers(node->inputs[0]);
+    const auto scales = known_numbers(rewrite, node->inputs[1]);
+    if (!numbers || !scales || int_or(*node, "block_size", 0) != 0) return std::nullopt;
+    if (scales->size() != 1 && scales->size() != numbers->size()) return std::nullopt;
+    if (node->inputs.size() > 2 && !rewrite.is_scalar(node->inputs[2], 0)) return std::nullopt;
+    for (size_t i = 0; i < numbers->size(); ++i) (*numbers)[i] *= (*scales)[scales->size() > 1 ? i : 0];
+  }
+  if (!numbers || (w.scales.size() > 1 && w.scales.size() != numbers->size())) return std::nullopt;
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    const double scale = static_cast<double>(x.scales[0]) * static_cast<double>(w.scales[w.scales.size() > 1 ? i : 0]);
+    (*numbers)[i] = std::nearbyint((*numbers)[i] / scale);
+    if (!(std::fabs((*numbers)[i]) < 0x1p31)) return std::nullopt;
+  }
+  return numbers;
+}
+
+/// relu or clip with constant limits as a fused activation of `node`; false for other nodes.
+bool set_clamp(const Rewrite& rewrite, const Node& clamp, Node& node) {
+  if (clamp.op == "relu") {
+    node.set_attr("activation", std::string("relu"));
+    return true;
+  }
+  if (clamp.op != "clip") return false;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<double> limits = {-kInfinity, kInfinity};
+  for (size_t i = 1; i < clamp.inputs.size(); ++i) {
+    if (clamp.inputs[i] == kNoValue) continue;
+    const auto number = rewrite.scalar(clamp.inputs[i]);
+    if (!number || std::isnan(*number)) return false;
+    limits[i - 1] = *number;
+  }
+  node.set_attr("activation", std::string("clip"));
+  node.set_attr("activation_params", limits);
+  return true;
+}
+
+/// The operator's own rules on the node that would be made: is its result `y`?
+bool accepted(const Rewrite& rewrite, const Node& node, const OpDef& op, const std::vector<Operand>& operands,
+              const TensorType& y) {
+  std::vector<const TensorType*> types;
+  std::vector<const void*> data;
+  for (const Operand& operand : operands) {
+    types.push_back(operand.id == kNoValue ? nullptr : &operand.type);
+    const bool constant = operand.id != kNoValue && rewrite.graph().value(operand.id).constant;
+    data.push_back(constant ? rewrite.graph().value(operand.id).constant->data() : nullptr);
+  }
+  const TensorType* declared[] = {&y};
+  const auto result = infer_node(NodeView(node, op, types, data, declared));
+  return result.ok() && result->size() == 1 && (*result)[0] == y;
+}
+
+Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
+  const TensorType plain = rewrite.type(last.outputs[0]);
+  if (!is_byte(plain.dtype)) return false;
+  const TensorType y{plain.dtype, plain.shape, quantization_of(rewrite, last, plain.rank())};
+  if (!y.quantization || !rewrite.inner(last.inputs[0])) return false;
+  Node* main = rewrite.producer(last.inputs[0]);
+  Node* clamp = nullptr;
+  if (main && (main->op == "relu" || main->op == "clip") && rewrite.inner(main->inputs[0])) {
+    Node* before = rewrite.producer(main->inputs[0]);
+    if (before && (is_one_of(kProducts, before->op) || before->op == "add")) clamp = std::exchange(main, before);
+  }
+  if (!main || main->outputs.size() != 1) return false;
+  const bool product = is_one_of(kProducts, main->op);
+  const OpDef* op = context.ops.find(main->op);
+  if ((!product && !is_one_of(kOthers, main->op)) || !op) return false;
+  Node trial;
+  trial.op = main->op;
+  trial.name = main->name;
+  trial.attrs = main->attrs;
+  trial.source = main->source;
+  trial.outputs = {kNoValue};
+  if (clamp && (main->attr("activation") || !set_clamp(rewrite, *clamp, trial))) return false;
+  std::vector<Operand> operands;
+  std::optional<std::vector<double>> bias;
+  for (size_t i = 0; i < main->inputs.size(); ++i) {
+    Operand operand{.id = main->inputs[i]};
+    if (operand.id == kNoValue) {
+      trial.inputs.push_back(kNoValue);
+      operands.push_back(std::move(operand));
+      continue;
+    }
+    if (product && i == 2) {
+      if (!operands[0].type.quantized() || !operands[1].type.quantized()) return false;
+      bias = bias_of(rewrite, operand.id, *operands[0].type.quantization, *operands[1].type.quantization);
+      if (!bias) return false;
+      operand.type = {DType::kI32, rewrite.type(operand.id).shape, nullptr};
+    } else if (is_float_type(rewrite.type(operand.id).dtype) && !(main->op == "clip" && i > 0)) {
+      if (!quantized_operand(rewrite, operand.id, operand)) return false;
+    } else {
+      operand.type = rewrite.type(operand.id);
+    }
+    trial.inputs.push_back(operand.id);
+    operands.push_back(std::move(operand));
+  }
+  if (!accepted(rewrite, trial, *op, operands, y)) return false;
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (bias && i == 2) {
+      PINNACE_ASSIGN(const ValueId id, rewrite.add_constant(rewrite.graph().value(last.outputs[0]).name + ".bias",
+                                                            DType::kI32, operands[i].type.shape, *bias));
+      inputs.push_back(id);
+    } else {
+      inputs.push_back(make_value(rewrite, operands[i], last));
+    }
+  }
+  const std::string name = rewrite.graph().value(last.outputs[0]).name + ".quantized";
+  const ValueId result = rewrite.insert_before(last, main->op, std::move(inputs), trial.attrs, y, name);
+  Node* made = rewrite.producer(result);
+  made->source = main->source;
+  const SourceLocation source = last.source;
+  rewrite.replace(last, "cast", {result}, {{"to", std::string(dtype_name(plain.dtype))}}, source);
+  if (clamp) rewrite.remove(*clamp);
+  rewrite.remove(*main);
+  std::swap(made->name, main->name);  // the source's name goes to the node that stays
+  return true;
+}
+
+Result<int> run(Graph& graph, const PassContext& context) {
+  Rewrite rewrite(graph, context);
+  for (Node* node : rewrite.nodes()) {
+    if (rewrite.alive(node) && node->op == "quantize_linear") PINNACE_TRY(fold(rewrite, *node, context).status());
+  }
+  return rewrite.finish();
+}
+
+}  // namespace
+
+extern const PassDef fold_quantization_pass;
+const PassDef fold_quantization_pass{"fold_quantization", "computes between dequantize and quantize on quantised types",
+                                     0.1, run};
+
+}  // namespace pinnace
