@@ -185,3 +185,40 @@ def test_other_files_are_refused(kind: str, tmp_path: Path) -> None:
     with pytest.raises(_core.Error) as caught:
         _core.import_model_text(str(path))
     assert str(path) in str(caught.value)
+
+
+def test_open_dimensions_have_names_ranges_and_can_be_fixed(tmp_path: Path) -> None:
+    class Two(nn.Module):
+        def forward(self, a: Tensor, b: Tensor) -> Tensor:
+            return a.sum(1) + b.reshape(2, -1).sum(0)
+
+    half = torch.export.Dim("half", min=2, max=50)
+    program = torch.export.export(
+        Two(), (torch.randn(4, 3), torch.randn(8)), dynamic_shapes={"a": {0: half}, "b": {0: 2 * half}}
+    )
+    path = tmp_path / "m.pt2"
+    torch.export.save(program, path)
+    model = _core.Model.load(str(path))
+    symbols = {s["name"]: (s["min"], s["max"], s["multiple_of"]) for s in model.symbols}
+    base = next(name for name in symbols if "*" not in name)
+    assert symbols == {base: (2, 50, 1), f"2*{base}": (4, 100, 2)}
+    fixed = _core.Model.load(str(path), symbols=[(base, 5, 5, 1)])
+    assert "input %a : f32[5,3]" in fixed.text()
+    assert "input %b : f32[10]" in fixed.text()
+    with pytest.raises(_core.InvalidArgument, match="called 'nosuch'"):
+        _core.Model.load(str(path), symbols=[("nosuch", 5, 5, 1)])
+
+
+def test_one_of_several_models_is_named(tmp_path: Path) -> None:
+    from torch.export.pt2_archive._package import package_pt2
+
+    programs = {
+        name: torch.export.export(nn.Linear(3, n), (torch.randn(1, 3),)) for name, n in (("enc", 4), ("dec", 5))
+    }
+    path = str(tmp_path / "m.pt2")
+    package_pt2(path, exported_programs=programs)
+    with pytest.raises(_core.InvalidArgument, match="dec, enc"):
+        _core.Model.load(path)
+    assert "f32[1,5]" in _core.Model.load(path, model_name="dec").text()
+    with pytest.raises(_core.InvalidArgument, match="no model 'other'"):
+        _core.Model.load(path, model_name="other")
