@@ -100,12 +100,26 @@ def stub() -> str:
             [*ruff, "check", "--quiet", "--fix", "--unsafe-fixes", "--exit-zero", str(path)], cwd=ROOT, check=True
         )
         subprocess.run([*ruff, "format", "--quiet", "--line-length", "120", str(path)], cwd=ROOT, check=True)
-        return "".join(_with_arguments(line) for line in path.read_text().splitlines(keepends=True))
+        return "".join(_with_arguments(line) for line in _with_errors(path.read_text()).splitlines(keepends=True))
+
+
+def _with_errors(text: str) -> str:
+    """The exception classes spelt out: they say that they live in `pinnace`, where the generator imports them from."""
+    imports = re.search(r"^from pinnace import \(?([\w\s,]+?)\)?$", text, re.M)
+    if not imports:
+        raise SystemExit("the stub no longer imports the exception classes")
+    names = sorted(set(re.findall(r"\w+", imports[1])) - {"Error"})
+    base = "class Error(Exception):\n    offset: int | None\n    rule: str\n    nodes: list[NodeProblem]\n"
+    classes = "\n".join([base, *(f"class {name}(Error): ...\n" for name in names)])
+    text = text.replace(imports[0], "")
+    return re.sub(
+        r"(^__all__.*?^\]\n|^__all__[^\n]*\]\n)", lambda m: f"{m[0]}\n{classes}\n", text, count=1, flags=re.M | re.S
+    )
 
 
 def _with_arguments(line: str) -> str:
     """A stub's line whose generic types have arguments, which mypy --strict demands."""
-    if not line.lstrip().startswith("def "):
+    if not re.match(r"\s+(def |\w+: )|def |\s*\) ->", line):
         return line
     for bare, full in ARGUMENTS.items():
         line = re.sub(rf"(?<![\w.]){bare}\b(?!\[)", full, line)

@@ -8,8 +8,7 @@ import collections.abc
 import typing
 
 import numpy
-from pinnace import (
-    Cancelled,
+
     ConversionError,
     CorruptFile,
     DeviceLost,
@@ -49,6 +48,14 @@ __all__: list[str] = [
     "run_onnx_reference",
 ]
 
+class Error(Exception):
+    offset: int | None
+    rule: str
+    nodes: list[NodeProblem]
+
+class Cancelled(Error): ...
+
+
 class NodeProblem:
     """
     One node that could not be imported, compiled or placed.
@@ -87,8 +94,8 @@ class CustomOp:
     def __init__(
         self,
         name: str,
-        shape: collections.abc.Callable,
-        reference: collections.abc.Callable,
+        shape: collections.abc.Callable[..., typing.Any],
+        reference: collections.abc.Callable[..., typing.Any],
         outputs: typing.SupportsInt | typing.SupportsIndex = 1,
     ) -> None: ...
     @property
@@ -283,7 +290,7 @@ def run_graph_text(text: str, inputs: collections.abc.Sequence[typing.Any]) -> l
     """
     Runs a graph given in its text form by reference code.
 
-    inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and documentation.
+    inputs: arrays in the order of the graph's inputs. Returns a list[typing.Any] of arrays. Slow: for tests and documentation.
     InvalidArgument: the text does not parse, or types do not fit.
     """
 
