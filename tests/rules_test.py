@@ -64,7 +64,7 @@ FORBIDDEN_PRINTING = (
 LINE_LIMIT = 800
 LINE_LIMITED = {".cc", ".h", ".py", ".sh", ".cmake", ".comp", ".glsl", ".metal"}
 BINARY_LIMIT_BYTES = 100_000
-VAGUE_NAME = re.compile(r"(?:^|_)(?:utils?|helpers?|common|misc)(?:_|$)")
+VAGUE_NAME = re.compile(r"(?:^|_)(?:utils?|helpers?|common(?!_subexpressions)|misc)(?:_|$)")
 SNAKE_CASE = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 # ---- reading a tree -------------------------------------------------------------------------------------------------

@@ -9,17 +9,6 @@ import typing
 
 import numpy
 
-    ConversionError,
-    CorruptFile,
-    DeviceLost,
-    Error,
-    FileError,
-    InvalidArgument,
-    OutOfMemory,
-    Unsupported,
-    VerificationError,
-)
-
 __all__: list[str] = [
     "Cancelled",
     "ConversionError",
@@ -54,7 +43,14 @@ class Error(Exception):
     nodes: list[NodeProblem]
 
 class Cancelled(Error): ...
-
+class ConversionError(Error): ...
+class CorruptFile(Error): ...
+class DeviceLost(Error): ...
+class FileError(Error): ...
+class InvalidArgument(Error): ...
+class OutOfMemory(Error): ...
+class Unsupported(Error): ...
+class VerificationError(Error): ...
 
 class NodeProblem:
     """
@@ -290,7 +286,7 @@ def run_graph_text(text: str, inputs: collections.abc.Sequence[typing.Any]) -> l
     """
     Runs a graph given in its text form by reference code.
 
-    inputs: arrays in the order of the graph's inputs. Returns a list[typing.Any] of arrays. Slow: for tests and documentation.
+    inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and documentation.
     InvalidArgument: the text does not parse, or types do not fit.
     """
 
