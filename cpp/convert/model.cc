@@ -13,6 +13,7 @@
 #include "program/node_info.h"
 #include "program/program_data.h"
 #include "program/writer.h"
+#include "runtime/prepared_data.h"
 
 namespace pinnace {
 namespace {
@@ -61,6 +62,7 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->notes = std::move(imported.notes);
   data->format = std::move(format);
   data->custom = std::move(custom);
+  data->ops = options.ops;
   PINNACE_TRY(verify(data->graph));
   PINNACE_TRY(update_types(data->graph, data->custom->table()));
   const PassContext context{data->custom->table(), {}};
@@ -73,6 +75,22 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->inputs = specs(data->graph, data->graph.inputs, nullptr);
   data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
   return Model(std::move(data));
+}
+
+/// The program with what its back ends pack for the declared shapes.
+Result<Program> with_payloads(const Program& program, const BuildOptions& build, const std::string& targets,
+                              const Model::Data& model) {
+  Options options;
+  options.target = targets;
+  options.backends = build.backends;
+  options.ops = model.ops;
+  PINNACE_ASSIGN(const std::shared_ptr<const Prepared> prepared, Prepared::create(program, options));
+  std::vector<Payload> payloads;
+  for (const PackedConstants::Entry& e : prepared->data().packed.storable()) {
+    payloads.push_back({e.target, e.key, e.bytes});
+  }
+  PINNACE_ASSIGN(Buffer bytes, write_program(program.data().graph, program.data().metadata, payloads));
+  return Program::from_bytes({bytes.data(), bytes.size()});
 }
 
 }  // namespace
@@ -164,8 +182,10 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
 
 Result<Program> Model::build(const BuildOptions& options) const {
   std::string targets;
+  bool storing = false;
   for (const std::string& target : options.targets) {
-    PINNACE_TRY(find_target(target).status());
+    PINNACE_ASSIGN(TargetChoice choice, find_target(target, "fp32", options.backends));
+    storing |= choice.backend->stores_payloads();
     targets += str_cat(targets.empty() ? "" : ",", target);
   }
   if (options.targets.empty()) return invalid("build needs at least one target");
@@ -174,7 +194,9 @@ Result<Program> Model::build(const BuildOptions& options) const {
   metadata.emplace_back("source.format", data_->format);
   metadata.emplace_back("targets", targets);
   PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
-  return Program::from_bytes({bytes.data(), bytes.size()});
+  PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
+  if (!storing) return program;
+  return with_payloads(program, options, targets, *data_);
 }
 
 }  // namespace pinnace

@@ -34,6 +34,8 @@ struct BuildOptions {
   std::vector<std::string> keep;
   /// Facts to record in the file.
   std::vector<std::pair<std::string, std::string>> metadata;
+  /// An application's back ends, by which `targets` may be named too.
+  std::vector<const Backend*> backends;
 };
 
 /// One node for one target: whether it can run there.
