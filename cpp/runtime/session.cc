@@ -59,7 +59,7 @@ class Use {
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
                           std::vector<NodeTiming>* timings) {
   for (;;) {
-    const Status status = attempt(in, out, cancel, timings);
+    Status status = attempt(in, out, cancel, timings);
     if (status.code() != Code::kDeviceLost || !prepared->options().fallback) return status;
     // State was not committed, so the same run can be made again without that device.
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> rest, prepared->without(status));

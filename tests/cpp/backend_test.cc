@@ -59,7 +59,7 @@ std::vector<float> ramp(size_t count) {
   return values;
 }
 
-Tensor tensor(std::vector<int64_t> shape, std::vector<float>& values) {
+Tensor tensor(const std::vector<int64_t>& shape, std::vector<float>& values) {
   Tensor t;
   for (int64_t n : shape) t.type.shape.push_back(Dim(n));
   t.memory.host = values.data();

@@ -25,7 +25,7 @@ Program program_of(const std::string& text) {
 }
 
 template <class T>
-Tensor tensor(DType dtype, std::vector<int64_t> shape, std::vector<T>& values) {
+Tensor tensor(DType dtype, const std::vector<int64_t>& shape, std::vector<T>& values) {
   Tensor t;
   t.type.dtype = dtype;
   for (int64_t n : shape) t.type.shape.push_back(Dim(n));
@@ -54,7 +54,7 @@ TEST(Session, ChecksSymbolsOnEveryRunAndNamesThem) {
   EXPECT_TRUE(session->run(std::vector{tensor(DType::kF32, {4, 3}, x)}).ok());
   EXPECT_EQ(floats(session->output(0))[0], 2);
   EXPECT_EQ(session->output_type(0).shape, (Shape{4, 3}));
-  const auto refused = [&](std::vector<int64_t> shape, const std::string& part) {
+  const auto refused = [&](const std::vector<int64_t>& shape, const std::string& part) {
     const Status status = session->run(std::vector{tensor(DType::kF32, shape, x)});
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();

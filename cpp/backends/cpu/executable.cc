@@ -65,8 +65,8 @@ class CpuExecutable final : public Executable {
       const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
                           call.declared);
       if (call.line) {
-        const KernelContext kernel{context.workspace + call.scratch_offset, call.packed,
-                                   context.pool, std::min(context.threads, call.scratch_threads)};
+        const KernelContext kernel{context.workspace + call.scratch_offset, call.packed, context.pool,
+                                   std::min(context.threads, call.scratch_threads)};
         PINNACE_TRY(call.line->kernel->run(node, kernel, in, out));
       } else {
         PINNACE_TRY(call.op->reference(node, in, out));
@@ -80,7 +80,7 @@ class CpuExecutable final : public Executable {
     for (const Copy& c : copies_) {
       const TensorView from = view(c.from, context.workspace, inputs, outputs);
       const TensorView& to = outputs[static_cast<size_t>(c.output)];
-      if (from.bytes != to.bytes && to.type->bytes()) {
+      if (from.bytes && from.bytes != to.bytes && to.type->bytes()) {
         std::memcpy(to.bytes, from.bytes, static_cast<size_t>(to.type->bytes()));
       }
     }
