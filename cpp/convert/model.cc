@@ -35,6 +35,7 @@ Result<std::string> format_of(const std::string& path) {
 std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids,
                               const std::vector<std::string>* names) {
   std::vector<TensorSpec> all;
+  all.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     all.push_back({names ? (*names)[i] : graph.value(ids[i]).name, graph.value(ids[i]).type});
   }
@@ -61,8 +62,8 @@ Status name_dims(Graph& graph, std::span<const DimName> names) {
     const Value& input = graph.value(graph.inputs[wanted.input]);
     const Shape& shape = input.type.shape;
     if (wanted.dim >= shape.size()) {
-      return invalid("name '", wanted.name, "': input '", input.name, "' has no dimension ", wanted.dim, ", its rank is ",
-                     shape.size());
+      return invalid("name '", wanted.name, "': input '", input.name, "' has no dimension ", wanted.dim,
+                     ", its rank is ", shape.size());
     }
     if (shape[wanted.dim].symbol < 0) continue;
     Symbol& symbol = graph.symbols[static_cast<size_t>(shape[wanted.dim].symbol)];

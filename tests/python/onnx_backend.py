@@ -1,6 +1,7 @@
-"""The onnx package's own backend tests, run twice: by the importer and reference code alone, and as a user runs a model.
+"""The onnx package's own backend tests, run twice: by importer and reference code alone, and as a user runs a model.
 
-The second way is load (with every pass), build, a session on the CPU. Both must give the expected values. Cases run in worker processes: a crash ends the worker and is recorded against the case; a new worker goes on.
+The second way is load (with every pass), build, and a session on the CPU. Both must give the expected values. Cases run
+in worker processes: a crash ends the worker and is recorded against the case; a new worker goes on.
 As a program it runs cases and prints counts: `python onnx_backend.py [--kind node] [--match test_conv] [--verbose]`.
 """
 
@@ -140,7 +141,7 @@ def _same(expected: Any, actual: Any, rtol: float, atol: float) -> str:
 
 
 def _run(program: Any, arrays: list[Any]) -> list[Any]:
-    """Outputs in order of a session on the CPU."""
+    """Outputs in order, of a new session on the CPU: what an earlier data set left behind must not help."""
     import pinnace as pn
 
     session = pn.Session(program, target="cpu")
@@ -161,7 +162,6 @@ def run_case(kind: str, name: str) -> Outcome:
             path = pathlib.Path(folder) / "model.onnx"
             onnx.save(model, path)
         try:
-            # A session of its own per data set: what one left behind must not help the next.
             program = pn.load(path).build(verify=False)
             for inputs, outputs in data_sets:
                 arrays = [_array(value) for value in inputs]
