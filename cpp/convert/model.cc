@@ -36,6 +36,7 @@ Result<std::string> format_of(const std::string& path) {
 std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids,
                               const std::vector<std::string>* names) {
   std::vector<TensorSpec> all;
+  all.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     all.push_back({names ? (*names)[i] : graph.value(ids[i]).name, graph.value(ids[i]).type});
   }
@@ -54,6 +55,30 @@ Status check_pass_names(const std::vector<std::string>& names) {
   return {};
 }
 
+Status name_dims(Graph& graph, std::span<const DimName> names) {
+  for (const DimName& wanted : names) {
+    if (wanted.input >= graph.inputs.size()) {
+      return invalid("name '", wanted.name, "': there is no input ", wanted.input, " of ", graph.inputs.size());
+    }
+    const Value& input = graph.value(graph.inputs[wanted.input]);
+    const Shape& shape = input.type.shape;
+    if (wanted.dim >= shape.size()) {
+      return invalid("name '", wanted.name, "': input '", input.name, "' has no dimension ", wanted.dim,
+                     ", its rank is ", shape.size());
+    }
+    if (shape[wanted.dim].symbol < 0) continue;
+    Symbol& symbol = graph.symbols[static_cast<size_t>(shape[wanted.dim].symbol)];
+    for (const Symbol& other : graph.symbols) {
+      if (&other != &symbol && other.name == wanted.name) {
+        return invalid("name '", wanted.name, "' for dimension ", wanted.dim, " of input '", input.name,
+                       "' is that of another dimension");
+      }
+    }
+    symbol.name = wanted.name;
+  }
+  return {};
+}
+
 /// From an imported graph to a Model.
 Result<Model> finish(Imported imported, std::string format, const LoadOptions& options,
                      std::shared_ptr<const CustomOps> custom) {
@@ -63,6 +88,7 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->format = std::move(format);
   data->custom = std::move(custom);
   data->ops = options.ops;
+  PINNACE_TRY(name_dims(data->graph, options.dim_names));
   PINNACE_TRY(verify(data->graph));
   PINNACE_TRY(update_types(data->graph, data->custom->table()));
   const PassContext context{data->custom->table(), {}};

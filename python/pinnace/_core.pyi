@@ -218,9 +218,12 @@ class Model:
         ] = [],
         model_name: str = "",
         ops: collections.abc.Sequence[CustomOp] = [],
+        dim_names: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, str]
+        ] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.
+        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name).
         """
     @staticmethod
     def parse(

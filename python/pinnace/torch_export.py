@@ -77,6 +77,45 @@ def _torch_dims(dynamic_shapes: Any) -> Any:
     return None if dynamic_shapes is None else convert(dynamic_shapes)
 
 
+def dim_names(
+    module: torch.nn.Module,
+    example_inputs: Sequence[Any],
+    example_kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> list[tuple[int, int, str]]:
+    """(tensor input, dimension, name) for every Dim: a saved program has torch's own names, such as s77, only."""
+    import inspect
+
+    import torch
+    from torch.utils import _pytree
+
+    # The call's tensors, each replaced by its place among them, in the arguments that the shapes are given for.
+    leaves, spec = _pytree.tree_flatten((tuple(example_inputs), dict(example_kwargs)))
+    places = iter(range(len(leaves)))
+    numbered = [next(places) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
+    args, kwargs = _pytree.tree_unflatten(numbered, spec)
+    bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    names: list[tuple[int, int, str]] = []
+
+    def walk(value: Any, shapes: Any) -> None:
+        if isinstance(shapes, Mapping):
+            items = list(shapes.items())
+        elif isinstance(shapes, (list, tuple)):
+            items = list(enumerate(shapes))
+        else:
+            return
+        if isinstance(value, int):
+            for dim, size in items:
+                if isinstance(size, (Dim, torch.export.Dim)):
+                    names.append((value, int(dim), size.name if isinstance(size, Dim) else size.__name__))
+        elif isinstance(value, (Mapping, list, tuple)):
+            for key, inner in items:
+                walk(value[key], inner)
+
+    walk(bound if isinstance(dynamic_shapes, Mapping) else list(bound.values()), dynamic_shapes)
+    return names
+
+
 def decompose(
     program: torch.export.ExportedProgram, error: _core.ConversionError
 ) -> torch.export.ExportedProgram | None:
