@@ -112,8 +112,9 @@ TEST(Session, RunsLoopsWithCarriedAndScannedValues) {
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(floats(session->output(0))[1], 10.0f * static_cast<float>(trips + 1));
     EXPECT_EQ(session->output_type(1).shape, (Shape{trips, 2}));
-    if (trips)
+    if (trips) {
       EXPECT_EQ(floats(session->output(1))[static_cast<size_t>(2 * trips - 1)], 10.0f * static_cast<float>(trips + 1));
+    }
   }
 }
 
@@ -205,7 +206,9 @@ TEST(Session, ResultsDoNotDependOnThreadsAndWorkersRun) {
     ASSERT_TRUE(session.ok());
     const int64_t before = ThreadPool::shared().tasks_run_by_workers();
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(session->run(in).ok());
-    if (threads > 1) EXPECT_GT(ThreadPool::shared().tasks_run_by_workers(), before);
+    if (threads > 1) {
+      EXPECT_GT(ThreadPool::shared().tasks_run_by_workers(), before);
+    }
     if (first.empty()) first = floats(session->output(0));
     EXPECT_EQ(std::memcmp(first.data(), session->output(0).memory.host, first.size() * sizeof(float)), 0);
   }

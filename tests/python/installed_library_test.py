@@ -161,15 +161,19 @@ def test_examples(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -
             assert not done.stdout
 
 
-def test_headers_stand_alone(prefix: Path) -> None:
+def test_headers_stand_alone(prefix: Path, tmp_path: Path) -> None:
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
     include = prefix / "include"
     headers = sorted((include / "pinnace").iterdir())
     assert {h.name for h in headers} == {h.name for h in (ROOT / "cpp/include/pinnace").iterdir()}
     for header in headers:
-        call("g++", "-std=c++20", "-x", "c++", *warnings, "-I", include, header)
+        unit = tmp_path / "unit.cc"
+        unit.write_text(f"#include <pinnace/{header.name}>\n#include <pinnace/{header.name}>\n")
+        call("g++", "-std=c++20", *warnings, "-I", include, unit)
+    unit = tmp_path / "unit.c"
+    unit.write_text("#include <pinnace/pinnace.h>\n#include <pinnace/pinnace.h>\n")
     for standard in ("c11", "c17"):
-        call("gcc", f"-std={standard}", "-x", "c", *warnings, "-I", include, include / "pinnace/pinnace.h")
+        call("gcc", f"-std={standard}", *warnings, "-I", include, unit)
 
 
 def exported(library: Path) -> list[str]:

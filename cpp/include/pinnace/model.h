@@ -15,25 +15,25 @@ namespace pinnace {
 
 struct LoadOptions {
   /// Passes that are not run, by name; "all" for none at all. Unknown names are kInvalidArgument.
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes = {};
   /// Runs the model on seeded inputs before and after each pass and fails with kVerification naming the pass that
   /// changed the result beyond its stated bound.
   bool check_passes = false;
   /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
-  std::vector<Symbol> symbols;
+  std::vector<Symbol> symbols = {};
   /// Name of the model inside an archive that holds several; empty: the only one.
-  std::string model_name;
+  std::string model_name = {};
   /// An application's operators, by the source's names for them; kept alive by the caller as long as the model.
-  std::vector<const CustomOp*> ops;
+  std::vector<const CustomOp*> ops = {};
 };
 
 struct BuildOptions {
   /// Targets to compile for; payloads are stored for those that have one.
   std::vector<std::string> targets = {"cpu"};
   /// Inner values to keep readable: passes do not remove them.
-  std::vector<std::string> keep;
+  std::vector<std::string> keep = {};
   /// Facts to record in the file.
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 /// One node for one target: whether it can run there.
