@@ -18,7 +18,7 @@ namespace pinnace {
 class Backend;        // backends/backend.h
 struct TargetChoice;  // compile/targets.h
 
-/// How a program is to be run.
+/// How a program is to be run. Every member has a default, so that `{.threads = 2}` compiles without a warning.
 struct Options {
   /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the
   /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement().
@@ -32,12 +32,12 @@ struct Options {
   bool fallback = true;
   /// Names of inner values that are to be readable after a run as additional outputs, in this order, after the
   /// program's.
-  std::vector<std::string> keep;
+  std::vector<std::string> keep = {};
   /// How many sets of input shapes keep their plan and memory; the least recently used one goes first.
   int plan_cache = 8;
   /// An application's own operators and back ends; kept alive by the caller as long as any session.
-  std::vector<const CustomOp*> ops;
-  std::vector<const Backend*> backends;
+  std::vector<const CustomOp*> ops = {};
+  std::vector<const Backend*> backends = {};
 };
 
 /// Where one node runs, and why not elsewhere.
