@@ -10,12 +10,14 @@
 //   G-7    a constant has a concrete type and as many bytes
 //   G-8    a state has a concrete type, initial contents of as many bytes, and a new value of a type that fits
 //   G-9    names of states are unique; only the outermost graph has states
-//   G-10   a symbol has a unique name and a range that holds a multiple of its divisor; only the outermost graph has
-//   symbols G-11   a dimension is a size, a symbol of the outermost graph, or unknown with or without a bound G-12 the
-//   bytes of a type can be counted in 63 bits G-13   quantisation: an integer type, scales and zero points as many as
-//   axis and block say, each in range G-14   attributes are sorted by name, none twice G-15   a graph attribute holds a
-//   graph; graphs are nested at most 200 deep and never in themselves G-16   a node has an operator and a version of at
-//   least 1
+//   G-10   a symbol has a unique name and a range that holds a multiple of its divisor; only the outermost graph has any
+//   G-11   a dimension is a size, a symbol of the outermost graph, or unknown with or without a bound
+//   G-12   the bytes of a type can be counted in 63 bits
+//   G-13   quantisation: an integer type, scales and zero points as many as axis and block say, each in range
+//   G-14   attributes are sorted by name, none twice
+//   G-15   a graph attribute holds a graph; graphs are nested at most 200 deep and never in themselves
+//   G-16   a node has an operator and a version of at least 1
+//   G-17   every name and every text is UTF-8
 //
 // Nested graphs are visited by an explicit stack, so that depth costs no stack of the process.
 #include <algorithm>
@@ -24,6 +26,7 @@
 #include <unordered_set>
 
 #include "base/status.h"
+#include "base/utf8.h"
 #include "graph/graph.h"
 
 namespace pinnace {
@@ -154,6 +157,32 @@ Status verify_attrs(const Graph& graph, const Node& node) {
   return {};
 }
 
+/// Places are by number: the names are what is in doubt.
+Status verify_texts(const Graph& graph) {
+  const auto check = [&](std::string_view text, const auto&... place) {
+    return is_utf8(text) ? Status() : broken("G-17", graph, place..., ": '", text, "' is not UTF-8");
+  };
+  PINNACE_TRY(check(graph.name, "its own name"));
+  for (size_t i = 0; i < graph.symbols.size(); ++i) PINNACE_TRY(check(graph.symbols[i].name, "symbol ", i));
+  for (size_t i = 0; i < graph.values.size(); ++i) PINNACE_TRY(check(graph.values[i].name, "value ", i));
+  for (size_t i = 0; i < graph.states.size(); ++i) PINNACE_TRY(check(graph.states[i].name, "state ", i));
+  for (size_t i = 0; i < graph.output_names.size(); ++i) PINNACE_TRY(check(graph.output_names[i], "output ", i));
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = *graph.nodes[i];
+    for (std::string_view text : {std::string_view(node.name), std::string_view(node.op),
+                                  std::string_view(node.source.file), std::string_view(node.source.module)}) {
+      PINNACE_TRY(check(text, "node ", i));
+    }
+    for (const auto& [name, attr] : node.attrs) {
+      PINNACE_TRY(check(name, "an attribute of node ", i));
+      if (const auto* text = std::get_if<std::string>(&attr)) PINNACE_TRY(check(*text, "attribute '", name, "'"));
+      const auto* list = std::get_if<std::vector<std::string>>(&attr);
+      for (size_t k = 0; list && k < list->size(); ++k) PINNACE_TRY(check((*list)[k], "attribute '", name, "'"));
+    }
+  }
+  return {};
+}
+
 /// True if a new value of type `next` can take the place of a state of the concrete type `now`.
 bool fits(const TensorType& now, const TensorType& next) {
   if (now.dtype != next.dtype || now.rank() != next.rank()) return false;
@@ -179,7 +208,8 @@ class Verifier {
       if (graph_.values[i].constant) PINNACE_TRY(make(static_cast<ValueId>(i), "constant"));
     }
     PINNACE_TRY(nodes());
-    return ends();
+    PINNACE_TRY(ends());
+    return verify_texts(graph_);
   }
 
  private:

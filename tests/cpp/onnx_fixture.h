@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "cpp/scratch_folder.h"
 #include "import/import.h"
 #include "onnx_model.pb.h"
 
@@ -18,7 +19,7 @@ class OnnxTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() / str_cat("pinnace_onnx_", ::getpid(), "_", test->name());
+    folder_ = scratch_folder() / str_cat("pinnace_onnx_", ::getpid(), "_", test->name());
     std::filesystem::create_directories(folder_ / "model");
     model_.set_ir_version(8);
     model_.add_opset_import()->set_version(17);

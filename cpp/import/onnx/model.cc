@@ -262,7 +262,8 @@ Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, co
   PINNACE_TRY(import_outputs(scope, model.graph()));
   if (!import.problems.empty()) return summary(import);
   builder.graph.compact();
-  PINNACE_TRY(verify(builder.graph));
+  const Status verified = verify(builder.graph);
+  if (!verified.ok()) return Status(Code::kCorruptFile, verified.message()).with_rule(verified.rule());
   return Imported{std::move(builder.graph), std::move(import.notes)};
 }
 }  // namespace

@@ -1,6 +1,7 @@
 // Where a node comes from in the user's code: torch.onnx leaves a Python traceback and module names with each node.
 #include <charconv>
 
+#include "base/utf8.h"
 #include "import/onnx/importer.h"
 
 namespace pinnace::onnx {
@@ -60,6 +61,9 @@ SourceLocation source_of(const proto::NodeProto& node) {
     if (entry.key() == "pkg.torch.onnx.name_scopes") source.module = module_in(entry.value());
   }
   if (source.file.empty() && !from_traceback(node.doc_string(), source)) from_call_stack(node.doc_string(), source);
+  // A comment in another encoding is no reason to refuse a model.
+  if (!is_utf8(source.file)) source.file.clear(), source.line = 0;
+  if (!is_utf8(source.module)) source.module.clear();
   return source;
 }
 

@@ -38,6 +38,16 @@ bool safe_name(std::string_view name) {
   return true;
 }
 
+/// Each entry has a header of its own before its bytes. The directory's copy is what is read; that both say the same is
+/// what tells a name that was damaged from one that was chosen.
+Status check_local_headers(const std::string& path) {
+  int code = 0;
+  zip_t* zip = zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code);
+  if (zip) return zip_discard(zip), Status();
+  if (code == ZIP_ER_MEMORY) return out_of_memory(path, ": directory of the archive");
+  return corrupt(path, "Z-10", "the directory and the entries' own headers do not agree");
+}
+
 }  // namespace
 
 struct Archive::Handle {
@@ -122,6 +132,7 @@ Result<Archive> Archive::open(const std::string& path) {
   for (const auto& [name, index] : all) {
     if (name.starts_with(archive.root_)) archive.entries_.emplace(name.substr(archive.root_.size()), index);
   }
+  PINNACE_TRY(check_local_headers(path));
   PINNACE_ASSIGN(const Buffer format, archive.read("archive_format"));
   const std::string_view text(reinterpret_cast<const char*>(format.data()), format.size());
   if (text != "pt2") return corrupt(path, "Z-7", str_cat("archive format '", text.substr(0, 16), "', expected 'pt2'"));

@@ -1,0 +1,116 @@
+// fork, a shared page that says how far the child came, and limits of the system.
+#include "cpp/guarded.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <string_view>
+
+#include "base/text.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+// Memory that the system would not give is a null pointer here too, and not the end of the process.
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1:max_allocation_size_mb=1024";
+}
+#endif
+
+namespace pinnace::testing {
+namespace {
+
+// A case that neither ends nor uses the processor, or uses it for ever.
+constexpr unsigned kHangSeconds = 30;
+constexpr int64_t kSlack = int64_t{256} << 20;
+
+/// What the child writes and the parent reads, also after a crash.
+struct Report {
+  size_t at, accepted;
+  int64_t peak;
+  double slowest;
+  char failure[3000];
+};
+
+double processor_seconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+int64_t peak_resident() {
+  rusage used;
+  ::getrusage(RUSAGE_SELF, &used);
+  return int64_t{used.ru_maxrss} * 1024;
+}
+
+void fail(Report& report, std::string_view text) {
+  const size_t length = std::min(text.size(), sizeof report.failure - 1);
+  std::memcpy(report.failure, text.data(), length);
+  report.failure[length] = 0;
+}
+
+void run_child(size_t cases, const Allowance& allowance, Report& report,
+               const std::function<std::string(size_t, const std::function<void()>&)>& body) {
+  ::malloc_trim(0);
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  int64_t size = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  if (!kSanitized) {  // whose shadow takes terabytes of address space
+    const auto limit = static_cast<rlim_t>(size * page + allowance.memory.value_or(0) + kSlack);
+    const rlimit both{limit, limit};
+    ::setrlimit(RLIMIT_AS, &both);
+  }
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  for (report.at = 0; report.at < cases; ++report.at) {
+    ::alarm(kHangSeconds);
+    const double start = processor_seconds();
+    const std::string wrong = body(report.at, [&] { ++report.accepted; });
+    const double seconds = processor_seconds() - start;
+    report.slowest = std::max(report.slowest, seconds);
+    if (!kSanitized) report.peak = peak_resident() - resident * page;
+    if (!wrong.empty()) return fail(report, wrong);
+    if (seconds > allowance.seconds) {
+      return fail(report, str_cat("takes ", seconds, " s, more than ", allowance.seconds));
+    }
+    if (allowance.memory && report.peak > *allowance.memory) {
+      return fail(report, str_cat("takes ", report.peak, " bytes, more than ", *allowance.memory));
+    }
+  }
+}
+
+}  // namespace
+
+Observed run_guarded(size_t cases, const Allowance& allowance,
+                     const std::function<std::string(size_t, const std::function<void()>&)>& body) {
+  void* shared = ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return {.failure = "no shared memory"};
+  auto& report = *new (shared) Report{};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    run_child(cases, allowance, report, body);
+    ::_exit(0);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) fail(report, "no child process");
+  if (WIFSIGNALED(status)) {
+    const bool hung = WTERMSIG(status) == SIGALRM;
+    fail(report, hung ? str_cat("does not end within ", kHangSeconds, " s")
+                      : str_cat("ends the process by signal ", WTERMSIG(status)));
+  } else if (WEXITSTATUS(status) != 0) {
+    fail(report, str_cat("ends the process with status ", WEXITSTATUS(status)));
+  }
+  Observed seen{{}, report.accepted, report.peak, report.slowest};
+  if (report.failure[0]) seen.failure = str_cat("case ", report.at, ": ", report.failure);
+  ::munmap(shared, sizeof(Report));
+  return seen;
+}
+
+}  // namespace pinnace::testing
