@@ -12,16 +12,18 @@ namespace pinnace::bindings {
 namespace {
 
 using SymbolTuple = std::tuple<std::string, int64_t, std::optional<int64_t>, int64_t>;
+using DimNameTuple = std::tuple<size_t, size_t, std::string>;
 
 LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool check_passes,
                          const std::vector<SymbolTuple>& symbols, const std::string& model_name,
-                         const std::vector<const CustomOp*>& ops) {
+                         const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names) {
   LoadOptions options;
   options.disabled_passes = disabled_passes;
   options.check_passes = check_passes;
   for (const auto& [name, min, max, multiple_of] : symbols) {
     options.symbols.push_back({name, min, max.value_or(Symbol::kUnbounded), multiple_of});
   }
+  for (const auto& [input, dim, name] : dim_names) options.dim_names.push_back({input, dim, name});
   options.model_name = model_name;
   options.ops = ops;
   return options;
@@ -29,8 +31,8 @@ LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool c
 
 Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
            const std::vector<SymbolTuple>& symbols, const std::string& model_name,
-           const std::vector<const CustomOp*>& ops) {
-  const LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops);
+           const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names) {
+  const LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
   const auto go = [&] {
     py::gil_scoped_release release;
     return Model::load(path, options);
@@ -40,7 +42,7 @@ Model load(const std::string& path, const std::vector<std::string>& disabled_pas
 
 Model parse(const std::string& text, const std::vector<std::string>& disabled_passes, bool check_passes,
             const std::vector<const CustomOp*>& ops) {
-  const LoadOptions options = load_options(disabled_passes, check_passes, {}, "", ops);
+  const LoadOptions options = load_options(disabled_passes, check_passes, {}, "", ops, {});
   const auto go = [&] {
     py::gil_scoped_release release;
     return Model::parse(text, options);
@@ -95,8 +97,10 @@ void add_model(py::module_& module) {
   py::class_<Model>(module, "Model", "An imported and optimised graph. See pinnace.Model.")
       .def_static("load", load, py::arg("path"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("symbols") = std::vector<SymbolTuple>{},
-                  py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 6>(),
-                  "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.")
+                  py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{},
+                  py::arg("dim_names") = std::vector<DimNameTuple>{}, py::keep_alive<0, 6>(),
+                  "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. "
+                  "dim_names: (input, dimension, its new name).")
       .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{},
                   py::keep_alive<0, 4>(), "From the text form of a graph.")

@@ -45,6 +45,14 @@ py::list state_dicts(const Program& program) {
   return all;
 }
 
+py::list payload_dicts(const Program& program) {
+  py::list all;
+  for (const PayloadInfo& p : program.payloads()) {
+    all.append(py::dict(py::arg("target") = p.target, py::arg("key") = p.key, py::arg("bytes") = p.bytes));
+  }
+  return all;
+}
+
 void save(const Program& program, const std::string& path) {
   const auto write = [&] {
     py::gil_scoped_release release;
@@ -67,6 +75,10 @@ void add_program(py::module_& module) {
       .def_property_readonly("states", state_dicts)
       .def_property_readonly("nodes", [](const Program& p) { return node_dicts(p.nodes(), p.symbols()); })
       .def_property_readonly("metadata", metadata_dict)
+      .def_property_readonly("payloads", payload_dicts)
+      .def(
+          "without_payloads", [](const Program& p) { return check(p.without_payloads()); },
+          "The same program without what back ends stored in it.")
       .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
       .def("bytes", bytes_of, "The file's bytes.")
       .def(

@@ -10,5 +10,6 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/pinnace-config.cmake.i
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/pinnace-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/pinnace-config.cmake ${PROJECT_BINARY_DIR}/pinnace-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pinnace)
+file(RELATIVE_PATH PINNACE_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/pinnace.pc.in ${PROJECT_BINARY_DIR}/pinnace.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pinnace.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -39,6 +39,11 @@ function(pinnace_library target)
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC Threads::Threads)
   target_link_options(${target} PRIVATE -Wl,-z,max-page-size=16384)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  endif()
 endfunction()
 
 # Header from a FlatBuffers schema, when the schema is there. The object API is what the writer and the tests use.

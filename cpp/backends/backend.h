@@ -3,13 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -35,29 +36,59 @@ struct Verdict {
   std::string kernel;   ///< what will run it, where that is known before compiling
 };
 
-/// Constants in a back end's own layout, made once and shared by every executable of a Prepared. Thread-safe.
+/// Constants in a back end's own layout, made once and shared by every executable of a Prepared, which keeps them
+/// alive. Those with a target can be stored in the file and are then taken from there. Thread-safe.
 class PackedConstants {
  public:
-  /// The buffer stored under `key`, made by `make` the first time.
-  template <class F>
-  Result<std::shared_ptr<const Buffer>> get(const std::string& key, F&& make) {
+  struct Entry {
+    std::string target;  ///< "cpu:avx2"; empty: never stored
+    std::string key;     ///< unique for the target; Segment::key_prefix and the node's name belong in it
+    std::span<const std::byte> bytes;
+  };
+
+  /// The `bytes` bytes under target and key, aligned to 64: as the file has them, if they are that many and
+  /// `valid(data)` finds them to be what this back end writes, else as `make()`, a Result<Buffer>, gives them.
+  template <class Valid, class Make>
+  Result<const std::byte*> get(const std::string& target, const std::string& key, size_t bytes, Valid&& valid,
+                               Make&& make) {
     std::lock_guard lock(mutex_);
-    if (auto found = buffers_.find(key); found != buffers_.end()) return found->second;
+    const auto name = std::make_pair(target, key);
+    if (auto found = entries_.find(name);
+        found != entries_.end() && found->second.size() == bytes && valid(found->second.data())) {
+      return found->second.data();
+    }
     PINNACE_ASSIGN(Buffer made, make());
-    auto shared = std::make_shared<const Buffer>(std::move(made));
-    buffers_.emplace(key, shared);
-    bytes_ += shared->size();
-    return shared;
+    assert(made.size() >= bytes);
+    buffers_.push_back(std::move(made));
+    made_bytes_ += buffers_.back().size();
+    entries_.insert_or_assign(name, std::span<const std::byte>(buffers_.back().data(), bytes));
+    return buffers_.back().data();
   }
-  size_t bytes() const {
+  /// A payload of the file; its bytes outlive this.
+  void add_stored(const Entry& entry) {
     std::lock_guard lock(mutex_);
-    return bytes_;
+    entries_.insert_or_assign(std::make_pair(entry.target, entry.key), entry.bytes);
+  }
+  /// What a file can store, made or read, in order of target and key.
+  std::vector<Entry> storable() const {
+    std::lock_guard lock(mutex_);
+    std::vector<Entry> all;
+    for (const auto& [name, bytes] : entries_) {
+      if (!name.first.empty()) all.push_back({name.first, name.second, bytes});
+    }
+    return all;
+  }
+  /// Memory taken beside the file's.
+  size_t made_bytes() const {
+    std::lock_guard lock(mutex_);
+    return made_bytes_;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Buffer>> buffers_;
-  size_t bytes_ = 0;
+  std::map<std::pair<std::string, std::string>, std::span<const std::byte>> entries_;  // by target and key
+  std::vector<Buffer> buffers_;
+  size_t made_bytes_ = 0;
 };
 
 /// Nodes to be compiled together, with everything known about their values. All types are concrete.
@@ -113,7 +144,10 @@ class Backend {
   virtual std::string description() const = 0;
   /// Answers without a device. The node's types are concrete.
   virtual Verdict supports(const NodeView& node, const TargetSpec& target) const = 0;
+  /// kDeviceLost: the device is gone or fails its self-check; the runtime then plans again without this back end.
   virtual Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const = 0;
+  /// Whether compile() leaves constants in Segment::packed that are worth keeping in a file.
+  virtual bool stores_payloads() const { return false; }
 };
 
 /// The back ends built in, in the order of backends.inc; the CPU is the last and takes every node.

@@ -82,7 +82,9 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
         for (size_t t = 0; t < request.targets.size() && chosen < 0; ++t) {
           const TargetChoice& choice = request.targets[t];
           Verdict verdict;
-          if (dynamic && choice.backend != &cpu_backend()) {
+          if (!choice.lost.empty()) {
+            verdict = {false, "P-2", str_cat("its device was lost (", choice.lost, ")"), "", "", ""};
+          } else if (dynamic && choice.backend != &cpu_backend()) {
             verdict = {false, "P-1", "its sizes depend on data, which only the CPU back end takes", "", "", ""};
           } else if (!dynamic) {
             verdict = choice.backend->supports(view, choice.spec);

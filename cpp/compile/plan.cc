@@ -16,6 +16,11 @@ int64_t bound_bytes(const TensorType& type) {
   return bound.bytes();
 }
 
+Status name_lost(Status status, const Backend& backend) {
+  if (status.code() == Code::kDeviceLost) status.with_rule(std::string(backend.name()));
+  return status;
+}
+
 namespace {
 
 /// Cuts the order into steps: runs of one target become segments, control flow and dynamic nodes stand alone.
@@ -110,7 +115,9 @@ Result<Plan> make_plan(const PlanRequest& request) {
     if (step.kind != Step::Kind::kSegment) continue;
     const Segment segment{graph,        plan.inference, step.nodes,     step.inputs,
                           step.outputs, request.ops,    request.packed, request.key_prefix};
-    PINNACE_ASSIGN(step.executable, step.target->backend->compile(segment, step.target->spec));
+    auto compiled = step.target->backend->compile(segment, step.target->spec);
+    if (!compiled) return name_lost(compiled.status(), *step.target->backend);
+    step.executable = std::move(*compiled);
     for (size_t i = 0; i < step.nodes.size(); ++i) {
       plan.placement[step.nodes[i]].kernel = step.executable->kernel(i);
     }

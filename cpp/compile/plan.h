@@ -62,8 +62,11 @@ struct PlanRequest {
 };
 
 /// kUnsupported: an operator that is not in this build, or, without fallback, the list of nodes that would run
-/// elsewhere.
+/// elsewhere. kDeviceLost: see name_lost.
 Result<Plan> make_plan(const PlanRequest& request);
+
+/// A kDeviceLost with the name of the back end it came from as its rule; any other status as it is.
+Status name_lost(Status status, const Backend& backend);
 
 /// Upper bound of a type's bytes from sizes and Dim::max; Dim::kUnknown where there is none.
 int64_t bound_bytes(const TensorType& type);

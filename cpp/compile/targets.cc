@@ -39,7 +39,7 @@ Result<TargetChoice> find_target(std::string_view item, std::string_view precisi
                   colon == std::string_view::npos ? "" : std::string(item.substr(colon + 1)), std::string(precision)};
   std::string names = "auto";
   for (const Backend* b : known_backends(extra)) {
-    if (b->name() == spec.backend) return TargetChoice{b, std::move(spec)};
+    if (b->name() == spec.backend) return TargetChoice{b, std::move(spec), ""};
     names += str_cat(", ", b->name());
   }
   return invalid("target '", item, "' is not known; this build has ", names);
@@ -54,7 +54,7 @@ Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::stri
   if (text == "auto") {
     for (const Backend* b : known_backends(extra)) {
       TargetSpec spec{std::string(b->name()), "", std::string(precision)};
-      if (b->unavailable(spec).empty()) choices.push_back({b, std::move(spec)});
+      if (b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});
     }
     return choices;
   }

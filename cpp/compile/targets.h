@@ -11,6 +11,7 @@ namespace pinnace {
 struct TargetChoice {
   const Backend* backend;
   TargetSpec spec;
+  std::string lost;  ///< how its device was lost: it gets no more nodes; empty: in use
 };
 
 /// "auto", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are found first.

@@ -13,6 +13,7 @@
 #include "program/node_info.h"
 #include "program/program_data.h"
 #include "program/writer.h"
+#include "runtime/prepared_data.h"
 
 namespace pinnace {
 namespace {
@@ -35,6 +36,7 @@ Result<std::string> format_of(const std::string& path) {
 std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids,
                               const std::vector<std::string>* names) {
   std::vector<TensorSpec> all;
+  all.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     all.push_back({names ? (*names)[i] : graph.value(ids[i]).name, graph.value(ids[i]).type});
   }
@@ -53,6 +55,30 @@ Status check_pass_names(const std::vector<std::string>& names) {
   return {};
 }
 
+Status name_dims(Graph& graph, std::span<const DimName> names) {
+  for (const DimName& wanted : names) {
+    if (wanted.input >= graph.inputs.size()) {
+      return invalid("name '", wanted.name, "': there is no input ", wanted.input, " of ", graph.inputs.size());
+    }
+    const Value& input = graph.value(graph.inputs[wanted.input]);
+    const Shape& shape = input.type.shape;
+    if (wanted.dim >= shape.size()) {
+      return invalid("name '", wanted.name, "': input '", input.name, "' has no dimension ", wanted.dim,
+                     ", its rank is ", shape.size());
+    }
+    if (shape[wanted.dim].symbol < 0) continue;
+    Symbol& symbol = graph.symbols[static_cast<size_t>(shape[wanted.dim].symbol)];
+    for (const Symbol& other : graph.symbols) {
+      if (&other != &symbol && other.name == wanted.name) {
+        return invalid("name '", wanted.name, "' for dimension ", wanted.dim, " of input '", input.name,
+                       "' is that of another dimension");
+      }
+    }
+    symbol.name = wanted.name;
+  }
+  return {};
+}
+
 /// From an imported graph to a Model.
 Result<Model> finish(Imported imported, std::string format, const LoadOptions& options,
                      std::shared_ptr<const CustomOps> custom) {
@@ -61,6 +87,8 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->notes = std::move(imported.notes);
   data->format = std::move(format);
   data->custom = std::move(custom);
+  data->ops = options.ops;
+  PINNACE_TRY(name_dims(data->graph, options.dim_names));
   PINNACE_TRY(verify(data->graph));
   PINNACE_TRY(update_types(data->graph, data->custom->table()));
   const PassContext context{data->custom->table(), {}};
@@ -73,6 +101,22 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->inputs = specs(data->graph, data->graph.inputs, nullptr);
   data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
   return Model(std::move(data));
+}
+
+/// The program with what its back ends pack for the declared shapes.
+Result<Program> with_payloads(const Program& program, const BuildOptions& build, const std::string& targets,
+                              const Model::Data& model) {
+  Options options;
+  options.target = targets;
+  options.backends = build.backends;
+  options.ops = model.ops;
+  PINNACE_ASSIGN(const std::shared_ptr<const Prepared> prepared, Prepared::create(program, options));
+  std::vector<Payload> payloads;
+  for (const PackedConstants::Entry& e : prepared->data().packed.storable()) {
+    payloads.push_back({e.target, e.key, e.bytes});
+  }
+  PINNACE_ASSIGN(Buffer bytes, write_program(program.data().graph, program.data().metadata, payloads));
+  return Program::from_bytes({bytes.data(), bytes.size()});
 }
 
 }  // namespace
@@ -164,8 +208,10 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
 
 Result<Program> Model::build(const BuildOptions& options) const {
   std::string targets;
+  bool storing = false;
   for (const std::string& target : options.targets) {
-    PINNACE_TRY(find_target(target).status());
+    PINNACE_ASSIGN(TargetChoice choice, find_target(target, "fp32", options.backends));
+    storing |= choice.backend->stores_payloads();
     targets += str_cat(targets.empty() ? "" : ",", target);
   }
   if (options.targets.empty()) return invalid("build needs at least one target");
@@ -174,7 +220,9 @@ Result<Program> Model::build(const BuildOptions& options) const {
   metadata.emplace_back("source.format", data_->format);
   metadata.emplace_back("targets", targets);
   PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
-  return Program::from_bytes({bytes.data(), bytes.size()});
+  PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
+  if (!storing) return program;
+  return with_payloads(program, options, targets, *data_);
 }
 
 }  // namespace pinnace

@@ -15,6 +15,7 @@ struct Model::Data {
   std::vector<std::string> notes;
   std::vector<PassReport> reports;
   std::shared_ptr<const CustomOps> custom;
+  std::vector<const CustomOp*> ops;  ///< what `custom` was made of
 };
 
 }  // namespace pinnace

@@ -53,6 +53,11 @@ std::vector<NodeInfo> Program::nodes() const {
 std::span<const std::pair<std::string, std::string>> Program::metadata() const {
   return data_->metadata;
 }
+std::vector<PayloadInfo> Program::payloads() const {
+  std::vector<PayloadInfo> all;
+  for (const Payload& p : data_->payloads) all.push_back({p.target, p.key, static_cast<int64_t>(p.bytes.size())});
+  return all;
+}
 std::string Program::text(size_t max_constant_bytes) const {
   return print(data_->graph, max_constant_bytes);
 }
@@ -65,6 +70,11 @@ Result<Program> Program::with_metadata(const std::string& key, const std::string
   metadata.emplace_back(key, value);
   PINNACE_ASSIGN(Buffer bytes, write_with_metadata(*data_, std::move(metadata)));
   return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
+}
+
+Result<Program> Program::without_payloads() const {
+  PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, data_->metadata, {}));
+  return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were just made
 }
 
 Status Program::save(const std::string& path) const {

@@ -166,7 +166,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       for (size_t i = 0; i < step.outputs.size(); ++i) state.outputs[i] = instance.views[step.outputs[i]];
       RunContext own = context;
       own.workspace = instance.memory.data() + step.workspace_offset;
-      PINNACE_TRY(step.executable->run(own, state.inputs, state.outputs));
+      PINNACE_TRY(name_lost(step.executable->run(own, state.inputs, state.outputs), *step.target->backend));
     } else if (step.kind == Step::Kind::kDynamic) {
       PINNACE_TRY(run_dynamic(instance, s, context, set));
     } else {
@@ -257,12 +257,14 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
       inference.types[alone.outputs[i]] = instance.actual[node.outputs[i]];
     const Segment segment{state.alone, inference,      {0},        segment_inputs, alone.outputs,
                           *setup_.ops, *setup_.packed, key_prefix_};
-    PINNACE_ASSIGN(state.executable, step.target->backend->compile(segment, step.target->spec));
+    auto compiled = step.target->backend->compile(segment, step.target->spec);
+    if (!compiled) return name_lost(compiled.status(), *step.target->backend);
+    state.executable = std::move(*compiled);
     state.compiled_for = std::move(key);
   }
   RunContext own = context;
   PINNACE_ASSIGN(own.workspace, state.workspace.reserve(state.executable->workspace_bytes()));
-  return state.executable->run(own, inputs, state.outputs);
+  return name_lost(state.executable->run(own, inputs, state.outputs), *step.target->backend);
 }
 
 }  // namespace pinnace

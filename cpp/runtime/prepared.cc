@@ -24,12 +24,25 @@ Registry& registry() {
   return *all;
 }
 
-std::string key_of(const Options& o) {
+std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   std::string key = str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache);
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
+  for (const TargetChoice& t : targets) key += t.lost.empty() ? "|+" : "|-";
   return key;
+}
+
+/// Takes the back end that a kDeviceLost names out of use; false if there is none such.
+bool mark_lost(std::vector<TargetChoice>& targets, const Status& status) {
+  if (status.code() != Code::kDeviceLost) return false;
+  bool found = false;
+  for (TargetChoice& t : targets) {
+    if (!t.lost.empty() || t.backend->name() != status.rule()) continue;
+    t.lost = status.message().empty() ? "no reason given" : status.message();
+    found = true;
+  }
+  return found;
 }
 
 /// A size for each symbol that satisfies its rule and is at least `wanted` if the range allows.
@@ -91,8 +104,29 @@ Prepared::~Prepared() = default;
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options) {
   if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
   if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
+  PINNACE_ASSIGN(std::vector<TargetChoice> targets, parse_targets(options.target, options.precision, options.backends));
+  const bool has_cpu =
+      std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
+  if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+  for (;;) {
+    auto prepared = create(program, options, targets);
+    if (prepared || !options.fallback || !mark_lost(targets, prepared.status())) return prepared;
+  }
+}
+
+Result<std::shared_ptr<const Prepared>> Prepared::without(const Status& lost) const {
+  std::vector<TargetChoice> targets = data_->targets;
+  if (!mark_lost(targets, lost)) return lost;
+  for (;;) {
+    auto prepared = create(data_->program, data_->options, targets);
+    if (prepared || !mark_lost(targets, prepared.status())) return prepared;
+  }
+}
+
+Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options,
+                                                         const std::vector<TargetChoice>& targets) {
   Registry& all = registry();
-  const std::string key = key_of(options);
+  const std::string key = key_of(options, targets);
   {
     std::lock_guard lock(all.mutex);
     std::erase_if(all.entries, [](const auto& e) { return e.prepared.expired(); });
@@ -105,10 +139,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   prepared->data_ = std::make_unique<Data>(program, options);
   Data& data = *prepared->data_;
   PINNACE_ASSIGN(data.custom, CustomOps::create(options.ops));
-  PINNACE_ASSIGN(data.targets, parse_targets(options.target, options.precision, options.backends));
-  const bool has_cpu = std::any_of(data.targets.begin(), data.targets.end(),
-                                   [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
-  if (!has_cpu) data.targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}});
+  data.targets = targets;
   data.threads = options.threads ? options.threads : available_processors();
   data.setup = {data.targets, options.fallback, &data.custom->table(),
                 &data.packed, &data.plans,      static_cast<size_t>(options.plan_cache)};

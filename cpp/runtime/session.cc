@@ -13,13 +13,14 @@
 namespace pinnace {
 
 struct Session::Data {
-  explicit Data(std::shared_ptr<const Prepared> p)
-      : prepared(std::move(p)),
-        runner(prepared->data().graph(), prepared->data().outputs, prepared->data().state_outputs,
-               prepared->data().setup, "", 1) {}
+  explicit Data(std::shared_ptr<const Prepared> p) : prepared(std::move(p)), runner(runner_of(*prepared)) {}
+  static std::unique_ptr<GraphRunner> runner_of(const Prepared& p) {
+    return std::make_unique<GraphRunner>(p.data().graph(), p.data().outputs, p.data().state_outputs, p.data().setup, "",
+                                         1);
+  }
 
   std::shared_ptr<const Prepared> prepared;
-  GraphRunner runner;
+  std::unique_ptr<GraphRunner> runner;  ///< of `prepared`
   std::vector<int64_t> symbol_sizes;
   std::vector<TensorView> inputs, outputs, states;
   std::vector<Buffer> state_bytes;
@@ -29,6 +30,9 @@ struct Session::Data {
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
              std::vector<NodeTiming>* timings);
+  /// run() for the back ends that are left.
+  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+                 std::vector<NodeTiming>* timings);
 };
 
 namespace {
@@ -54,12 +58,26 @@ class Use {
 
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
                           std::vector<NodeTiming>* timings) {
+  for (;;) {
+    Status status = attempt(in, out, cancel, timings);
+    if (status.code() != Code::kDeviceLost || !prepared->options().fallback) return status;
+    // State was not committed, so the same run can be made again without that device.
+    PINNACE_ASSIGN(std::shared_ptr<const Prepared> rest, prepared->without(status));
+    if (timings) timings->clear();
+    runner.reset();
+    prepared = std::move(rest);
+    runner = runner_of(*prepared);
+  }
+}
+
+Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+                              std::vector<NodeTiming>* timings) {
   const Prepared::Data& shared = prepared->data();
   const Program& program = shared.program;
   PINNACE_TRY(bind_inputs(program.inputs(), program.symbols(), in, symbol_sizes, inputs));
   PINNACE_TRY(bind_outputs(shared.output_specs, in, out, symbol_sizes, outputs));
   last = nullptr;
-  PINNACE_ASSIGN(Instance * instance, runner.prepare(inputs));
+  PINNACE_ASSIGN(Instance * instance, runner->prepare(inputs));
   for (size_t i = 0; i < out.size(); ++i) {  // room for the upper bound is demanded before anything runs
     if (!outputs[i].bytes) continue;
     const int64_t bound = bound_bytes(instance->plan->inference.types[shared.outputs[i]]);
@@ -80,7 +98,7 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
     }
   }
   PINNACE_TRY(
-      runner.run(*instance, inputs, states, std::span<const TensorView>(outputs.data(), out.size()), context, 0));
+      runner->run(*instance, inputs, states, std::span<const TensorView>(outputs.data(), out.size()), context, 0));
   // Everything succeeded: state moves on.
   for (size_t i = 0; i < states.size(); ++i) {
     const TensorView& next = instance->views[shared.state_outputs[i]];
@@ -180,7 +198,7 @@ std::vector<Placement> Session::placement() const {
 
 PlanInfo Session::plan() const {
   PlanInfo info;
-  info.constant_bytes = static_cast<int64_t>(data_->prepared->data().packed.bytes());
+  info.constant_bytes = static_cast<int64_t>(data_->prepared->data().packed.made_bytes());
   if (!data_->last) return info;
   const Plan& plan = *data_->last->plan;
   info.peak_bytes = static_cast<int64_t>(GraphRunner::instance_bytes(*data_->last));

@@ -129,6 +129,10 @@ class Program:
         """
         A program with one metadata entry more, or changed.
         """
+    def without_payloads(self) -> Program:
+        """
+        The same program without what back ends stored in it.
+        """
     @property
     def inputs(self) -> list[typing.Any]: ...
     @property
@@ -137,6 +141,8 @@ class Program:
     def nodes(self) -> list[typing.Any]: ...
     @property
     def outputs(self) -> list[typing.Any]: ...
+    @property
+    def payloads(self) -> list[typing.Any]: ...
     @property
     def states(self) -> list[typing.Any]: ...
     @property
@@ -212,9 +218,12 @@ class Model:
         ] = [],
         model_name: str = "",
         ops: collections.abc.Sequence[CustomOp] = [],
+        dim_names: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, str]
+        ] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.
+        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name).
         """
     @staticmethod
     def parse(

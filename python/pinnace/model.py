@@ -14,7 +14,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.program import NodeInfo, Program
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
-from pinnace.torch_export import decompose, export_module, is_exported, is_module
+from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 from pinnace.verify import seeded_inputs, verify_program
 
@@ -183,16 +183,18 @@ def load(
     )
     if is_module(source) or is_exported(source):
         name = type(source).__name__
+        names: list[tuple[int, int, str]] = []
         if is_module(source):
             args = () if isinstance(example_inputs, Mapping) else tuple(example_inputs)
             kwargs.update(example_inputs if isinstance(example_inputs, Mapping) else {})
             if not args and not kwargs:
                 raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
             program = export_module(source, args, kwargs, dynamic_shapes)
+            names = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
         else:
             program = source
-        core, notes = _import_exported(program, options)
+        core, notes = _import_exported(program, (*options, names))
         runner: Source | None = TorchSource(program, "torch")
     else:
         path = fspath(source)

@@ -26,6 +26,15 @@ class NodeInfo:
     output_types: list[str]
 
 
+@dataclass(frozen=True)
+class Payload:
+    """Bytes that a back end keeps in a file: packed weights, a compiled model."""
+
+    target: str
+    key: str
+    bytes: int
+
+
 class Program:
     """A converted model: immutable, verified, shared by any number of sessions."""
 
@@ -75,6 +84,15 @@ class Program:
     def metadata(self) -> dict[str, str]:
         """Facts recorded at conversion: producer, source, what was verified and how closely."""
         return dict(self._core.metadata)
+
+    @property
+    def payloads(self) -> list[Payload]:
+        """What back ends stored in the file, by target and key."""
+        return [Payload(**row) for row in self._core.payloads]
+
+    def without_payloads(self) -> Program:
+        """The same program without them: smaller, slower to prepare, the same results."""
+        return Program(self._core.without_payloads())
 
     def text(self, max_constant_bytes: int = 64) -> str:
         """The graph's text form; longer constants appear as a hash."""

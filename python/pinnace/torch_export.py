@@ -37,14 +37,15 @@ def export_module(
     """torch.export.export in eval mode; ConversionError with torch's own words where it cannot."""
     import torch
 
+    args, kwargs = widened(module, example_inputs, example_kwargs, dynamic_shapes)
     training = module.training
     module.eval()
     try:
         with torch.no_grad():
             return torch.export.export(
                 module,
-                tuple(example_inputs),
-                dict(example_kwargs),
+                args,
+                kwargs,
                 dynamic_shapes=_torch_dims(dynamic_shapes),
                 strict=False,
             )
@@ -75,6 +76,82 @@ def _torch_dims(dynamic_shapes: Any) -> Any:
         return value
 
     return None if dynamic_shapes is None else convert(dynamic_shapes)
+
+
+def dim_names(
+    module: torch.nn.Module,
+    example_inputs: Sequence[Any],
+    example_kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> list[tuple[int, int, str]]:
+    """(tensor input, dimension, name) for every Dim: a saved program has torch's own names, such as s77, only."""
+    rows = _dynamic_dims(module, example_inputs, example_kwargs, dynamic_shapes)
+    return [(place, dim, size.name if isinstance(size, Dim) else size.__name__) for place, dim, size in rows]
+
+
+def widened(
+    module: torch.nn.Module,
+    example_inputs: Sequence[Any],
+    example_kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The example with dimensions of size 1 repeated where a Dim allows more: torch.export takes size 1 for fixed."""
+    import torch
+    from torch.utils import _pytree
+
+    leaves, spec = _pytree.tree_flatten((tuple(example_inputs), dict(example_kwargs)))
+    tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    for place, dim, size in _dynamic_dims(module, example_inputs, example_kwargs, dynamic_shapes):
+        leaf = leaves[tensors[place]]
+        if not isinstance(size, Dim) or dim >= leaf.dim() or leaf.shape[dim] != 1:
+            continue
+        wanted = -(-max(size.min, 2) // size.multiple_of) * size.multiple_of
+        if size.max is None or wanted <= size.max:
+            leaves[tensors[place]] = leaf.repeat_interleave(wanted, dim)
+    args, kwargs = _pytree.tree_unflatten(leaves, spec)
+    return args, kwargs
+
+
+def _dynamic_dims(
+    module: torch.nn.Module, example_inputs: Sequence[Any], example_kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> list[tuple[int, int, Any]]:
+    """(place among the call's tensors, dimension, pn.Dim or torch's Dim) for every open dimension."""
+    import inspect
+
+    import torch
+    from torch.utils import _pytree
+
+    # The call's tensors, each replaced by its place among them, in the arguments that the shapes are given for.
+    leaves, spec = _pytree.tree_flatten((tuple(example_inputs), dict(example_kwargs)))
+    places = iter(range(len(leaves)))
+    numbered = [next(places) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
+    args, kwargs = _pytree.tree_unflatten(numbered, spec)
+    try:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise _core.InvalidArgument(f"the example does not fit {type(module).__name__}.forward: {error}") from error
+    found: list[tuple[int, int, Any]] = []
+
+    def walk(value: Any, shapes: Any) -> None:
+        if isinstance(shapes, Mapping):
+            items = list(shapes.items())
+        elif isinstance(shapes, (list, tuple)):
+            items = list(enumerate(shapes))
+        else:
+            return
+        if isinstance(value, int):
+            found.extend((value, int(dim), size) for dim, size in items if isinstance(size, (Dim, torch.export.Dim)))
+        elif isinstance(value, Mapping):
+            for key, inner in items:
+                if key in value:
+                    walk(value[key], inner)
+        elif isinstance(value, (list, tuple)):
+            for key, inner in items:
+                if isinstance(key, int) and key < len(value):
+                    walk(value[key], inner)
+
+    walk(bound if isinstance(dynamic_shapes, Mapping) else list(bound.values()), dynamic_shapes)
+    return found
 
 
 def decompose(

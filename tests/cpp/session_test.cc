@@ -25,7 +25,7 @@ Program program_of(const std::string& text) {
 }
 
 template <class T>
-Tensor tensor(DType dtype, std::vector<int64_t> shape, std::vector<T>& values) {
+Tensor tensor(DType dtype, const std::vector<int64_t>& shape, std::vector<T>& values) {
   Tensor t;
   t.type.dtype = dtype;
   for (int64_t n : shape) t.type.shape.push_back(Dim(n));
@@ -54,7 +54,7 @@ TEST(Session, ChecksSymbolsOnEveryRunAndNamesThem) {
   EXPECT_TRUE(session->run(std::vector{tensor(DType::kF32, {4, 3}, x)}).ok());
   EXPECT_EQ(floats(session->output(0))[0], 2);
   EXPECT_EQ(session->output_type(0).shape, (Shape{4, 3}));
-  const auto refused = [&](std::vector<int64_t> shape, const std::string& part) {
+  const auto refused = [&](const std::vector<int64_t>& shape, const std::string& part) {
     const Status status = session->run(std::vector{tensor(DType::kF32, shape, x)});
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
@@ -112,8 +112,9 @@ TEST(Session, RunsLoopsWithCarriedAndScannedValues) {
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(floats(session->output(0))[1], 10.0f * static_cast<float>(trips + 1));
     EXPECT_EQ(session->output_type(1).shape, (Shape{trips, 2}));
-    if (trips)
+    if (trips) {
       EXPECT_EQ(floats(session->output(1))[static_cast<size_t>(2 * trips - 1)], 10.0f * static_cast<float>(trips + 1));
+    }
   }
 }
 
@@ -205,7 +206,9 @@ TEST(Session, ResultsDoNotDependOnThreadsAndWorkersRun) {
     ASSERT_TRUE(session.ok());
     const int64_t before = ThreadPool::shared().tasks_run_by_workers();
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(session->run(in).ok());
-    if (threads > 1) EXPECT_GT(ThreadPool::shared().tasks_run_by_workers(), before);
+    if (threads > 1) {
+      EXPECT_GT(ThreadPool::shared().tasks_run_by_workers(), before);
+    }
     if (first.empty()) first = floats(session->output(0));
     EXPECT_EQ(std::memcmp(first.data(), session->output(0).memory.host, first.size() * sizeof(float)), 0);
   }

@@ -1,6 +1,7 @@
-"""The onnx package's own backend tests, run through pinnace's importer and reference code.
+"""The onnx package's own backend tests, run twice: by importer and reference code alone, and as a user runs a model.
 
-Cases run in worker processes: a crash ends the worker and is recorded against the case; a new worker goes on.
+The second way is load (with every pass), build, and a session on the CPU. Both must give the expected values. Cases run
+in worker processes: a crash ends the worker and is recorded against the case; a new worker goes on.
 As a program it runs cases and prints counts: `python onnx_backend.py [--kind node] [--match test_conv] [--verbose]`.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import collections
 import contextlib
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -138,6 +140,14 @@ def _same(expected: Any, actual: Any, rtol: float, atol: float) -> str:
     return ""
 
 
+def _run(program: Any, arrays: list[Any]) -> list[Any]:
+    """Outputs in order, of a new session on the CPU: what an earlier data set left behind must not help."""
+    import pinnace as pn
+
+    session = pn.Session(program, target="cpu")
+    return list(session.run(dict(zip(session.inputs, arrays, strict=True))).values())
+
+
 def run_case(kind: str, name: str) -> Outcome:
     """One case, in this process."""
     import onnx
@@ -152,19 +162,19 @@ def run_case(kind: str, name: str) -> Outcome:
             path = pathlib.Path(folder) / "model.onnx"
             onnx.save(model, path)
         try:
-            _core.import_onnx_text(str(path))
+            program = pn.load(path).build(verify=False)
             for inputs, outputs in data_sets:
                 arrays = [_array(value) for value in inputs]
                 expected = [_array(value) for value in outputs]
                 if any(array is None for array in arrays + expected):
                     return Outcome(kind, name, "refused", first, "the case's data are not all tensors of numbers")
-                actual = _core.run_onnx_reference(str(path), arrays)
-                for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
-                    difference = _same(e, a, case.rtol, case.atol)
+                ways = {"reference": _core.run_onnx_reference(str(path), arrays), "session": _run(program, arrays)}
+                for (way, actual), i in itertools.product(ways.items(), range(len(expected))):
+                    difference = _same(expected[i], actual[i], case.rtol, case.atol)
                     if name in KNOWN_DIFFERENCES:
                         difference = "" if difference else "is listed as a known difference, and is none"
                     if difference:
-                        return Outcome(kind, name, "fail", first, f"output {i}: {difference}")
+                        return Outcome(kind, name, "fail", first, f"{way}: output {i}: {difference}")
         except (pn.ConversionError, pn.Unsupported) as error:
             nodes = list(error.nodes)
             # A refusal has to say what it refuses: the operator is its proof.

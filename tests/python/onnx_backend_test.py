@@ -12,7 +12,7 @@ import onnx_backend
 import pytest
 from slices import rotating_slice
 
-# All cases take 50 seconds on two cores; the "real" networks alone 20.
+# All cases take 60 seconds on two cores; the "real" networks alone 20.
 SHARES = {"node": 0.25, "simple": 1.0, "pytorch-operator": 1.0, "pytorch-converted": 0.5, "real": 0.3}
 
 

@@ -33,7 +33,7 @@ struct Call {
   std::vector<const TensorType*> types;     ///< of inputs, for NodeView
   std::vector<const TensorType*> declared;  ///< of outputs
   std::vector<const void*> constants;       ///< known contents of inputs
-  std::shared_ptr<const Buffer> packed;
+  const std::byte* packed = nullptr;
   size_t scratch_offset = 0;
   int scratch_threads = 1;
   bool nothing_to_do = false;  ///< a view whose bytes are in place already
@@ -65,8 +65,8 @@ class CpuExecutable final : public Executable {
       const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
                           call.declared);
       if (call.line) {
-        const KernelContext kernel{context.workspace + call.scratch_offset, call.packed ? call.packed->data() : nullptr,
-                                   context.pool, std::min(context.threads, call.scratch_threads)};
+        const KernelContext kernel{context.workspace + call.scratch_offset, call.packed, context.pool,
+                                   std::min(context.threads, call.scratch_threads)};
         PINNACE_TRY(call.line->kernel->run(node, kernel, in, out));
       } else {
         PINNACE_TRY(call.op->reference(node, in, out));
@@ -80,7 +80,7 @@ class CpuExecutable final : public Executable {
     for (const Copy& c : copies_) {
       const TensorView from = view(c.from, context.workspace, inputs, outputs);
       const TensorView& to = outputs[static_cast<size_t>(c.output)];
-      if (from.bytes != to.bytes && to.type->bytes()) {
+      if (from.bytes && from.bytes != to.bytes && to.type->bytes()) {
         std::memcpy(to.bytes, from.bytes, static_cast<size_t>(to.type->bytes()));
       }
     }
@@ -222,11 +222,14 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
       const CpuKernel& kernel = *call.line->kernel;
       if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
         const std::string key = str_cat(segment.key_prefix, node.name, "/", call.line->name, "/", bytes);
-        PINNACE_ASSIGN(call.packed, segment.packed.get(key, [&]() -> Result<Buffer> {
+        // Not stored in files: packing is a copy, and a file would hold the weights twice.
+        const auto made_here = [](const std::byte*) { return true; };
+        const auto pack = [&]() -> Result<Buffer> {
           PINNACE_ASSIGN(Buffer packed, Buffer::allocate(static_cast<size_t>(bytes), "packed weights"));
           PINNACE_TRY(kernel.pack(view, packed.data()));
           return packed;
-        }));
+        };
+        PINNACE_ASSIGN(call.packed, segment.packed.get("", key, static_cast<size_t>(bytes), made_here, pack));
       }
       if (kernel.scratch_bytes) {
         call.scratch_threads = std::min(kMaxThreads, available_processors());

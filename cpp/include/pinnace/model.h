@@ -13,27 +13,40 @@
 #pragma GCC visibility push(default)
 namespace pinnace {
 
+/// A name for the open dimension `dim` of input `input`, both counted from 0.
+struct DimName {
+  size_t input = 0;
+  size_t dim = 0;
+  std::string name;
+};
+
 struct LoadOptions {
   /// Passes that are not run, by name; "all" for none at all. Unknown names are kInvalidArgument.
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes = {};
   /// Runs the model on seeded inputs before and after each pass and fails with kVerification naming the pass that
   /// changed the result beyond its stated bound.
   bool check_passes = false;
   /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
-  std::vector<Symbol> symbols;
+  std::vector<Symbol> symbols = {};
+  /// Names to give open dimensions instead of the source's (an exported program has s77 where its author wrote
+  /// "batch"); they stand in types and messages from then on. A dimension of fixed size needs none and is passed over;
+  /// one that is not there, or a name of another dimension, is kInvalidArgument.
+  std::vector<DimName> dim_names = {};
   /// Name of the model inside an archive that holds several; empty: the only one.
-  std::string model_name;
+  std::string model_name = {};
   /// An application's operators, by the source's names for them; kept alive by the caller as long as the model.
-  std::vector<const CustomOp*> ops;
+  std::vector<const CustomOp*> ops = {};
 };
 
 struct BuildOptions {
   /// Targets to compile for; payloads are stored for those that have one.
   std::vector<std::string> targets = {"cpu"};
   /// Inner values to keep readable: passes do not remove them.
-  std::vector<std::string> keep;
+  std::vector<std::string> keep = {};
   /// Facts to record in the file.
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+  /// An application's back ends, by which `targets` may be named too.
+  std::vector<const Backend*> backends = {};
 };
 
 /// One node for one target: whether it can run there.

@@ -32,6 +32,13 @@ struct NodeInfo {
   std::vector<TensorType> output_types;
 };
 
+/// What a back end stored in a file: packed weights, a compiled model.
+struct PayloadInfo {
+  std::string target;  ///< "cpu:avx2"
+  std::string key;
+  int64_t bytes = 0;
+};
+
 /// A value that a session keeps between runs.
 struct StateSpec {
   std::string name;
@@ -60,12 +67,16 @@ class Program {
   std::vector<NodeInfo> nodes() const;
   /// Facts recorded at conversion, sorted by key: "producer", "source", "verified.cpu", … Values are one line of text.
   std::span<const std::pair<std::string, std::string>> metadata() const;
+  std::vector<PayloadInfo> payloads() const;
   /// The graph's text form. Constants over max_constant_bytes are printed as a hash.
   std::string text(size_t max_constant_bytes = 64) const;
   /// The file's bytes. Saving and loading them again gives the same bytes.
   std::span<const std::byte> bytes() const;
   /// A program with one more, or a changed, metadata entry.
   Result<Program> with_metadata(const std::string& key, const std::string& value) const;
+
+  /// The same program without what back ends stored in it: smaller, slower to prepare, the same results.
+  Result<Program> without_payloads() const;
 
   /// Writes the file atomically: to a temporary file beside it, flushed, then renamed. Whatever fails, a file that was
   /// there before stays whole. kFile with the system's reason.

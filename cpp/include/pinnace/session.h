@@ -15,9 +15,10 @@
 #pragma GCC visibility push(default)
 namespace pinnace {
 
-class Backend;  // backends/backend.h
+class Backend;        // backends/backend.h
+struct TargetChoice;  // compile/targets.h
 
-/// How a program is to be run.
+/// How a program is to be run. Every member has a default, so that `{.threads = 2}` compiles without a warning.
 struct Options {
   /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the
   /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement().
@@ -26,16 +27,17 @@ struct Options {
   int threads = 0;
   /// "fp32", "fp16" or "bf16": arithmetic of float32 nodes.
   std::string precision = "fp32";
-  /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked.
+  /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked; and kDeviceLost rather
+  /// than go on without a device that was lost.
   bool fallback = true;
   /// Names of inner values that are to be readable after a run as additional outputs, in this order, after the
   /// program's.
-  std::vector<std::string> keep;
+  std::vector<std::string> keep = {};
   /// How many sets of input shapes keep their plan and memory; the least recently used one goes first.
   int plan_cache = 8;
   /// An application's own operators and back ends; kept alive by the caller as long as any session.
-  std::vector<const CustomOp*> ops;
-  std::vector<const Backend*> backends;
+  std::vector<const CustomOp*> ops = {};
+  std::vector<const Backend*> backends = {};
 };
 
 /// Where one node runs, and why not elsewhere.
@@ -77,9 +79,13 @@ class Prepared {
 
   struct Data;
   const Data& data() const { return *data_; }
+  /// The same without the back end that `lost`, a kDeviceLost, names; `lost` itself if that cannot be.
+  Result<std::shared_ptr<const Prepared>> without(const Status& lost) const;
 
  private:
   Prepared();
+  static Result<std::shared_ptr<const Prepared>> create(const Program& program, const Options& options,
+                                                        const std::vector<TargetChoice>& targets);
   std::unique_ptr<Data> data_;
 };
 
@@ -127,7 +133,8 @@ class Session {
   ///          upper bound of the type.
   ///
   /// kInvalidArgument: a type or a declared range is violated, the sentence names input, dimension, value and rule;
-  /// outputs and state untouched. kDeviceLost: make a new Session. After a failure inside an operator outputs are
+  /// outputs and state untouched. A device that is lost is planned around where Options::fallback allows, and
+  /// placement() says so; else kDeviceLost: make a new Session. After a failure inside an operator outputs are
   /// unspecified and state is unchanged. A shape that is cached allocates nothing.
   Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
   /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done.

@@ -20,7 +20,7 @@ enum class Code : uint8_t {
   kUnsupported = 2,      ///< legal, but not in this build or on this device; the text names the rule
   kCorruptFile = 3,      ///< bytes break the format; offset() and rule() say where and which
   kOutOfMemory = 4,      ///< nothing was changed
-  kDeviceLost = 5,       ///< make a new Session
+  kDeviceLost = 5,       ///< the device is gone, rule() names its back end; make a new Session
   kCancelled = 6,        ///< outputs are unspecified; the Session is usable
   kConversion = 7,       ///< the source model cannot be imported as a whole; nodes() lists every reason
   kFile = 8,             ///< a file could not be opened, read or written; the text has the path and the system's reason

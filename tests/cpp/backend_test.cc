@@ -1,0 +1,471 @@
+// What lies above back ends, proved by a fake one: who runs what and why, borders and their bytes, workspace, strict
+// mode, payloads, and going on when a device is lost.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include <pinnace/model.h>
+
+#include "fakes/backend.h"
+#include "program/program_data.h"
+#include "program/writer.h"
+
+namespace pinnace {
+namespace {
+
+using fakes::FakeBackend;
+
+constexpr char kNet[] = R"(graph "net" {
+  symbol n 1..4
+  input %x : f32[n,2,6,6]
+  const %w1 : f32[3,2,3,3] = {0.5,-1,2,0,1,0.25,-0.5,1,1,2,1,0,-1,-2,1,1,0.5,0.5,1,1,1,0,0,0,-1,-1,-1,0,1,0,1,-4,1,0,1,0,2,0,-2,1,0,-1,0.5,0,0.5,1,2,3,3,2,1,0,0,1}
+  const %b1 : f32[3] = {0.5,-0.25,1}
+  const %w2 : f32[3,3,1,1] = {1,0.5,0,-1,1,2,0,0,1}
+  %c1 : f32[n,3,6,6] = conv(%x, %w1, %b1) {pads=[1,1,1,1]}
+  %r1 : f32[n,3,6,6] = relu(%c1)
+  %s : f32[n,3,6,6] = sigmoid(%r1)
+  %c2 : f32[n,3,6,6] = conv(%s, %w2)
+  %a : f32[n,3,6,6] = add(%c2, %r1) {activation="relu"}
+  output "y" %a
+})";
+
+Model model_of(const std::string& text) {
+  LoadOptions options;
+  options.disabled_passes = {"all"};
+  auto model = Model::parse(text, options);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return *model;
+}
+
+Program program_of(const std::string& text) {
+  auto program = model_of(text).build();
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return *program;
+}
+
+Options on(const Backend& backend, const std::string& target = "fake") {
+  Options options;
+  options.target = target;
+  options.threads = 1;
+  options.backends = {&backend};
+  return options;
+}
+
+/// Something different in every element.
+std::vector<float> ramp(size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = std::sin(0.37f * static_cast<float>(i) + 0.1f);
+  return values;
+}
+
+Tensor tensor(const std::vector<int64_t>& shape, std::vector<float>& values) {
+  Tensor t;
+  for (int64_t n : shape) t.type.shape.push_back(Dim(n));
+  t.memory.host = values.data();
+  t.memory.bytes = values.size() * sizeof(float);
+  return t;
+}
+
+std::vector<float> output(const Session& session, int i = 0) {
+  const Tensor t = session.output(i);
+  const auto* data = static_cast<const float*>(t.memory.host);
+  return {data, data + t.type.elements()};
+}
+
+/// The outputs of kNet for a batch of n.
+Result<std::vector<float>> run_net(Session& session, int64_t n) {
+  std::vector<float> x = ramp(static_cast<size_t>(n) * 72);
+  PINNACE_TRY(session.run(std::vector{tensor({n, 2, 6, 6}, x)}));
+  return output(session);
+}
+
+std::vector<float> cpu_result(const Program& program, int64_t n) {
+  auto session = Session::create(program, {.target = "cpu", .threads = 1});
+  EXPECT_TRUE(session.ok());
+  auto y = run_net(*session, n);
+  EXPECT_TRUE(y.ok()) << y.status().message();
+  return *y;
+}
+
+void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5f) << "element " << i;
+}
+
+const Placement& row(const std::vector<Placement>& rows, const std::string& op, int nth = 0) {
+  for (const Placement& r : rows) {
+    if (r.op == op && nth-- == 0) return r;
+  }
+  static const Placement none;
+  ADD_FAILURE() << "no " << op;
+  return none;
+}
+
+TEST(Backend, TakesWhatItSupportsAndTheRestGoesToTheCpuWithAReason) {
+  const FakeBackend fake;
+  const Program program = program_of(kNet);
+  auto session = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (int64_t n : {1, 3}) {
+    const auto y = run_net(*session, n);
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    expect_near(*y, cpu_result(program, n));
+  }
+  EXPECT_EQ(fake.nodes_run, 8);  // four nodes, two runs
+  const auto rows = session->placement();
+  ASSERT_EQ(rows.size(), 5u);
+  for (const char* op : {"conv", "relu", "add"}) {
+    EXPECT_EQ(row(rows, op).backend, "fake");
+    EXPECT_EQ(row(rows, op).kernel, "fake_loops");
+    EXPECT_TRUE(row(rows, op).why.empty());
+  }
+  const Placement& sigmoid = row(rows, "sigmoid");
+  EXPECT_EQ(sigmoid.backend, "cpu");
+  ASSERT_EQ(sigmoid.why.size(), 1u);
+  EXPECT_EQ(sigmoid.why[0], "fake does not take sigmoid 'sigmoid_0': it has conv, add and relu only (rule K-1)");
+}
+
+TEST(Backend, ReportsTheBytesThatCrossABorder) {
+  const FakeBackend fake;
+  auto session = Session::create(program_of(kNet), on(fake));
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(run_net(*session, 2).ok());
+  const auto rows = session->placement();
+  const int64_t value = 2 * 3 * 6 * 6 * 4;
+  EXPECT_EQ(row(rows, "sigmoid").bytes_copied, value);
+  EXPECT_EQ(row(rows, "conv", 1).bytes_copied, value);
+  for (const auto& [op, nth] : {std::pair{"conv", 0}, {"relu", 0}, {"add", 0}}) {
+    EXPECT_EQ(row(rows, op, nth).bytes_copied, 0) << op;  // r1 was made by the same back end
+  }
+  EXPECT_EQ(session->plan().segments, 3);
+}
+
+TEST(Backend, NodesOfOneTargetRunTogether) {
+  // In the order of the text each second node would change the back end; the branches are independent.
+  const FakeBackend fake;
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[1,2,4,4]
+    %a1 : f32[1,2,4,4] = relu(%x)
+    %b1 : f32[1,2,4,4] = sigmoid(%x)
+    %a2 : f32[1,2,4,4] = add(%a1, %x)
+    %b2 : f32[1,2,4,4] = tanh(%b1)
+    %a3 : f32[1,2,4,4] = relu(%a2)
+    %b3 : f32[1,2,4,4] = sigmoid(%b2)
+    %y : f32[1,2,4,4] = add(%a3, %b3)
+    output "y" %y
+  })"),
+                                 on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = ramp(32);
+  ASSERT_TRUE(session->run(std::vector{tensor({1, 2, 4, 4}, x)}).ok());
+  EXPECT_EQ(session->plan().segments, 3);
+  EXPECT_EQ(fake.runs, 2);
+  const auto sigmoid = [](float v) { return 1 / (1 + std::exp(-v)); };
+  const auto y = output(*session);
+  for (size_t i = 0; i < y.size(); ++i) {
+    EXPECT_NEAR(y[i], std::max(std::max(x[i], 0.0f) + x[i], 0.0f) + sigmoid(std::tanh(sigmoid(x[i]))), 1e-5f);
+  }
+}
+
+TEST(Backend, LimitsAreNamedWithRuleAndValue) {
+  FakeBackend fake;
+  fake.max_channels = 2;
+  auto session = Session::create(program_of(kNet), on(fake));
+  ASSERT_TRUE(session.ok());
+  for (const Placement& r : session->placement()) {
+    EXPECT_EQ(r.backend, "cpu");
+    ASSERT_EQ(r.why.size(), 1u);
+  }
+  EXPECT_EQ(row(session->placement(), "conv").why[0],
+            "fake does not take conv 'conv_0': it has room for 2 channels, is 3 (rule K-2)");
+  ASSERT_TRUE(run_net(*session, 1).ok());
+  EXPECT_EQ(fake.runs, 0);
+}
+
+TEST(Backend, WorkspaceIsPartOfThePlan) {
+  const FakeBackend fake;
+  const Program program = program_of(kNet);
+  auto plain = Session::create(program, {.target = "cpu", .threads = 1});
+  auto session = Session::create(program, on(fake));
+  ASSERT_TRUE(plain.ok() && session.ok());
+  ASSERT_TRUE(run_net(*plain, 4).ok() && run_net(*session, 4).ok());
+  // The largest segment holds s, c2, r1 and a in its own layout, besides what lies between segments.
+  const int64_t value = 4 * 3 * 36 * 4;
+  EXPECT_GE(session->plan().peak_bytes, 4 * value);
+  EXPECT_GT(session->plan().peak_bytes, plain->plan().peak_bytes);
+}
+
+TEST(Backend, StrictModeRefusesInsteadOfFallingBack) {
+  const FakeBackend fake;
+  Options options = on(fake);
+  options.fallback = false;
+  const auto refused = Session::create(program_of(kNet), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kUnsupported);
+  ASSERT_EQ(refused.status().nodes().size(), 1u);
+  EXPECT_EQ(refused.status().nodes()[0].op, "sigmoid");
+  EXPECT_NE(refused.status().message().find("1 of 5 nodes cannot run on fake"), std::string::npos)
+      << refused.status().message();
+  // What it takes as a whole runs.
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[1,2,4,4]
+    %y : f32[1,2,4,4] = relu(%x)
+    output "y" %y
+  })"),
+                                 options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = ramp(32);
+  EXPECT_TRUE(session->run(std::vector{tensor({1, 2, 4, 4}, x)}).ok());
+  EXPECT_EQ(fake.runs, 1);
+}
+
+TEST(Backend, PreferenceIsTheOrderOfTargets) {
+  FakeBackend small("small");
+  small.max_channels = 2;
+  const FakeBackend large("large");
+  Options options = on(small, "small,large");
+  options.backends = {&small, &large};
+  auto session = Session::create(program_of(kNet), options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(row(session->placement(), "conv").backend, "large");
+  EXPECT_EQ(row(session->placement(), "conv").why.size(), 1u);
+  EXPECT_EQ(row(session->placement(), "sigmoid").why.size(), 2u);
+  // cpu before fake: nothing is left for fake.
+  auto cpu_first = Session::create(program_of(kNet), on(large, "cpu,large"));
+  ASSERT_TRUE(cpu_first.ok());
+  EXPECT_EQ(row(cpu_first->placement(), "conv").backend, "cpu");
+}
+
+TEST(Backend, AnUnavailableTargetIsRefusedByNameAndLeftOutOfAuto) {
+  FakeBackend fake;
+  fake.missing = "no fake device in this machine";
+  const auto refused = Session::create(program_of(kNet), on(fake));
+  EXPECT_EQ(refused.status().code(), Code::kUnsupported);
+  EXPECT_EQ(refused.status().message(), "target 'fake' cannot run here: no fake device in this machine");
+  auto session = Session::create(program_of(kNet), on(fake, "auto"));
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(row(session->placement(), "conv").backend, "cpu");
+  fake.missing.clear();
+  auto found = Session::create(program_of(kNet), on(fake, "auto"));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(row(found->placement(), "conv").backend, "fake");
+}
+
+TEST(Backend, SizesThatDependOnDataStayWithTheCpu) {
+  const FakeBackend fake;
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[1,2,2,2]
+    %where : i64[4,?] = non_zero(%x)
+    %at : i64[?,4] = transpose(%where) {perm=[1,0]}
+    %hits : f32[?] = gather_nd(%x, %at)
+    const %shape : i64[4] = {1,1,1,-1}
+    %block : f32[1,1,1,?] = reshape(%hits, %shape)
+    %y : f32[1,1,1,?] = relu(%block)
+    output "y" %y
+  })"),
+                                 on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = {0, 1, 0, -2, 0, 0, 3, 0};
+  ASSERT_TRUE(session->run(std::vector{tensor({1, 2, 2, 2}, x)}).ok());
+  EXPECT_EQ(output(*session), (std::vector<float>{1, 0, 3}));
+  EXPECT_EQ(row(session->placement(), "relu").backend, "cpu");
+  EXPECT_NE(row(session->placement(), "relu").why[0].find("(rule P-1)"), std::string::npos);
+}
+
+// ---- payloads -------------------------------------------------------------------------------------------------------
+
+Program built_for_fake(const FakeBackend& fake) {
+  BuildOptions build;
+  build.targets = {"fake", "cpu"};
+  build.backends = {&fake};
+  auto program = model_of(kNet).build(build);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return *program;
+}
+
+TEST(Payload, IsStoredAtBuildAndUsedInsteadOfPacking) {
+  const FakeBackend fake;
+  const Program program = built_for_fake(fake);
+  EXPECT_EQ(fake.packed, 2);
+  const auto payloads = program.payloads();
+  ASSERT_EQ(payloads.size(), 2u);
+  EXPECT_EQ(payloads[0].target, "fake");
+  EXPECT_EQ(payloads[0].key, "conv_0");
+  EXPECT_EQ(payloads[0].bytes, 64 + 3 * 2 * 9 * 4);
+
+  const FakeBackend fresh;
+  auto session = Session::create(program, on(fresh));
+  ASSERT_TRUE(session.ok());
+  const auto y = run_net(*session, 2);
+  ASSERT_TRUE(y.ok());
+  EXPECT_EQ(fresh.packed, 0);
+  EXPECT_EQ(session->plan().constant_bytes, 0);
+
+  // Without it: the same bits, packed again.
+  auto bare = program.without_payloads();
+  ASSERT_TRUE(bare.ok()) << bare.status().message();
+  EXPECT_TRUE(bare->payloads().empty());
+  EXPECT_LT(bare->bytes().size(), program.bytes().size());
+  auto slower = Session::create(*bare, on(fresh));
+  ASSERT_TRUE(slower.ok());
+  EXPECT_EQ(*run_net(*slower, 2), *y);
+  EXPECT_EQ(fresh.packed, 2);
+  EXPECT_TRUE(diff(program, *bare, false).empty());
+  EXPECT_EQ(diff(program, *bare).size(), 2u);
+}
+
+TEST(Payload, ThatTheBackEndDidNotWriteIsPackedAnew) {
+  const FakeBackend fake;
+  const Program program = built_for_fake(fake);
+  std::vector<Payload> payloads = program.data().payloads;
+  std::vector<std::byte> foreign(payloads[0].bytes.size(), std::byte{1});
+  std::vector<std::byte> too_short(payloads[1].bytes.begin(), payloads[1].bytes.end() - 4);
+  payloads[0].bytes = foreign;
+  payloads[1].bytes = too_short;
+  auto bytes = write_program(program.data().graph, program.data().metadata, payloads);
+  ASSERT_TRUE(bytes.ok());
+  auto changed = Program::from_bytes({bytes->data(), bytes->size()});
+  ASSERT_TRUE(changed.ok()) << changed.status().message();
+  const FakeBackend fresh;
+  auto session = Session::create(*changed, on(fresh));
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(fresh.packed, 2);
+  expect_near(*run_net(*session, 2), cpu_result(program, 2));
+}
+
+TEST(Payload, SessionsOfOneProgramPackOnce) {
+  const FakeBackend fake;
+  const Program program = program_of(kNet);
+  std::vector<Session> sessions;
+  for (int i = 0; i < 16; ++i) {
+    auto session = Session::create(program, on(fake));
+    ASSERT_TRUE(session.ok());
+    ASSERT_TRUE(run_net(*session, 1 + i % 3).ok());
+    sessions.push_back(std::move(*session));
+  }
+  EXPECT_EQ(fake.packed, 2);
+}
+
+// ---- loss of the device ---------------------------------------------------------------------------------------------
+
+TEST(DeviceLost, TheRunIsMadeAgainElsewhereAndThePlacementSaysSo) {
+  FakeBackend fake;
+  const Program program = program_of(kNet);
+  auto session = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(run_net(*session, 2).ok());
+  EXPECT_EQ(row(session->placement(), "conv").backend, "fake");
+  fake.lost_from_run = fake.runs + 2;  // the next run's second segment
+  const auto y = run_net(*session, 2);
+  ASSERT_TRUE(y.ok()) << y.status().message();
+  EXPECT_EQ(*y, cpu_result(program, 2));
+  const auto rows = session->placement();
+  for (const Placement& r : rows) EXPECT_EQ(r.backend, "cpu");
+  EXPECT_EQ(row(rows, "conv").why[0],
+            "fake does not take conv 'conv_0': its device was lost (the fake device went away) (rule P-2)");
+  const int runs = fake.runs;
+  ASSERT_TRUE(run_net(*session, 3).ok());
+  EXPECT_EQ(fake.runs, runs);  // it is not asked again by this session
+  // A new session tries the device again.
+  fake.lost_from_run = 0;
+  auto again = Session::create(program, on(fake));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(row(again->placement(), "conv").backend, "fake");
+}
+
+TEST(DeviceLost, WithoutFallbackItIsAnError) {
+  FakeBackend fake;
+  fake.lost_from_run = 1;
+  Options options = on(fake);
+  options.fallback = false;
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[1,2,4,4]
+    %y : f32[1,2,4,4] = relu(%x)
+    output "y" %y
+  })"),
+                                 options);
+  ASSERT_TRUE(session.ok());
+  std::vector<float> x = ramp(32);
+  const Status status = session->run(std::vector{tensor({1, 2, 4, 4}, x)});
+  EXPECT_EQ(status.code(), Code::kDeviceLost);
+  EXPECT_EQ(status.rule(), "fake");
+}
+
+TEST(DeviceLost, AFailedSelfCheckMovesTheNodesWhenTheSessionIsMade) {
+  FakeBackend fake;
+  fake.fails_self_check = true;
+  const Program program = program_of(kNet);
+  auto session = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(row(session->placement(), "conv").backend, "cpu");
+  EXPECT_EQ(row(session->placement(), "conv").why[0],
+            "fake does not take conv 'conv_0': its device was lost (the self-check gave 3 instead of 4) (rule P-2)");
+  EXPECT_EQ(*run_net(*session, 2), cpu_result(program, 2));
+  Options strict = on(fake);
+  strict.fallback = false;
+  EXPECT_EQ(Session::create(program_of(R"(graph "g" {
+    input %x : f32[1,2,4,4]
+    %y : f32[1,2,4,4] = relu(%x)
+    output "y" %y
+  })"),
+                            strict)
+                .status()
+                .code(),
+            Code::kDeviceLost);
+}
+
+TEST(DeviceLost, StateAndLoopsGoOnAsIfNothingHadHappened) {
+  constexpr char kLoop[] = R"(graph "g" {
+    input %x : f32[1,2,2,2]
+    state "sum" %s : f32[1,2,2,2] next %t = {0,0,0,0,0,0,0,0}
+    const %trips : i64[] = {3}
+    %l : f32[1,2,2,2] = loop(%trips, none, %x) {body=graph "body" {
+      input %i : i64[]
+      input %c : bool[]
+      input %v : f32[1,2,2,2]
+      %v2 : f32[1,2,2,2] = add(%v, %v)
+      output "c" %c
+      output "v" %v2
+    }, carried=1}
+    %t : f32[1,2,2,2] = add(%s, %l)
+    output "y" %t
+  })";
+  FakeBackend fake;
+  const Program program = program_of(kLoop);
+  auto session = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = ramp(8);
+  for (int run = 1; run <= 4; ++run) {
+    if (run == 3) fake.lost_from_run = fake.runs + 2;  // inside the loop
+    ASSERT_TRUE(session->run(std::vector{tensor({1, 2, 2, 2}, x)}).ok());
+    const auto y = output(*session);
+    for (size_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(y[i], 8 * static_cast<float>(run) * x[i]);
+    if (run == 2) {
+      EXPECT_EQ(fake.nodes_run, 8);
+    }
+  }
+  EXPECT_EQ(fake.nodes_run, 9);
+}
+
+TEST(DeviceLost, OutputsGivenByTheCallerAreWrittenByTheSecondAttempt) {
+  FakeBackend fake;
+  const Program program = program_of(kNet);
+  auto session = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok());
+  fake.lost_from_run = 2;
+  std::vector<float> x = ramp(144), y(216, -1.0f);
+  ASSERT_TRUE(session->run(std::vector{tensor({2, 2, 6, 6}, x)}, std::vector{tensor({2, 3, 6, 6}, y)}).ok());
+  EXPECT_EQ(y, cpu_result(program, 2));
+}
+
+TEST(Backend, CheckAnswersWithoutADevice) {
+  // The application's back ends are named in BuildOptions and Options; check() asks those built in.
+  const std::vector<std::string> targets = {"cpu"};
+  const auto rows = model_of(kNet).check(targets);
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ(rows->size(), 5u);
+}
+
+}  // namespace
+}  // namespace pinnace

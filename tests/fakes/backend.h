@@ -1,0 +1,39 @@
+// A back end that exists for tests of what lies above back ends: partition, borders, payloads, workspace, strict mode,
+// loss of the device. It computes in plain loops, in a layout of its own.
+#pragma once
+
+#include <atomic>
+
+#include "backends/backend.h"
+
+namespace pinnace::fakes {
+
+/// Takes float32 conv (2-D, one group, constant weights), add (equal shapes) and relu of rank 4, each with at most
+/// max_channels channels (rule K-2). Values inside a segment are [N, H, W, C]; weights are packed [taps, C, M] and
+/// stored as payloads of target "fake".
+class FakeBackend final : public Backend {
+ public:
+  explicit FakeBackend(std::string name = "fake") : name_(std::move(name)) {}
+
+  int64_t max_channels = 16;
+  /// Fails the run with this number (1 is the first) and all after it as a lost device does; 0: never.
+  std::atomic<int> lost_from_run{0};
+  /// Fails compilation, as a failed self-check does.
+  std::atomic<bool> fails_self_check{false};
+  std::string missing;  ///< a reason for unavailable()
+
+  /// What happened so far.
+  mutable std::atomic<int> compiled{0}, runs{0}, nodes_run{0}, packed{0};
+
+  std::string_view name() const override { return name_; }
+  std::string unavailable(const TargetSpec&) const override { return missing; }
+  std::string description() const override { return "a back end for tests"; }
+  Verdict supports(const NodeView& node, const TargetSpec& target) const override;
+  Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override;
+  bool stores_payloads() const override { return true; }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace pinnace::fakes

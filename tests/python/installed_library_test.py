@@ -1,0 +1,204 @@
+"""The installed library as applications meet it: programs outside the tree, through CMake and through pkg-config, with
+the shared and the static library; headers that stand alone; and nothing exported or needed that is not ours.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from torch import nn
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/release"
+
+pytestmark = pytest.mark.skipif(
+    not list(BUILD.glob("libpinnace_runtime.so*")), reason="build/release has no libraries: make build"
+)
+
+
+def call(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    """Standard output of a command that has to succeed."""
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `cmake --install` leaves, moved afterwards: nothing in it may know where it was installed to."""
+    folder = tmp_path_factory.mktemp("installed")
+    call("cmake", "--install", BUILD, "--prefix", folder / "first")
+    (folder / "first").rename(folder / "moved")
+    return folder / "moved"
+
+
+class Net(nn.Module):
+    """The shape of the digits example: [N, 1, 8, 8] -> [N, 10]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.head = nn.Linear(256, 10)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.conv(image * 0.01)).flatten(1))
+
+
+@pytest.fixture(scope="module")
+def net() -> nn.Module:
+    return Net().eval()
+
+
+@pytest.fixture(scope="module")
+def archive(net: nn.Module, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("net") / "net.pt2"
+    batch = torch.export.Dim("batch", min=1, max=64)
+    exported = torch.export.export(net, (torch.zeros(2, 1, 8, 8),), dynamic_shapes={"image": {0: batch}})
+    torch.export.save(exported, str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(archive: Path) -> Path:
+    path = archive.with_suffix(".pnc")
+    pn.load(archive).build().save(path)
+    return path
+
+
+def expected(net: nn.Module, images: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        result: np.ndarray = net(torch.from_numpy(images)).numpy()
+    return result
+
+
+def check_consumer(net: nn.Module, output: str) -> None:
+    """The last 20 numbers printed are the network's on 0, 1, 2, ..."""
+    numbers = np.array([float(word) for word in output.split()[-20:]], np.float32).reshape(2, 10)
+    want = expected(net, np.arange(128, dtype=np.float32).reshape(2, 1, 8, 8))
+    np.testing.assert_allclose(numbers, want, atol=1e-5 * np.abs(want).max())
+
+
+def needed(library: Path) -> set[str]:
+    return set(re.findall(r"NEEDED.*\[(\S+?)\.so", call("readelf", "-d", library)))
+
+
+def test_cmake_package(prefix: Path, net: nn.Module, archive: Path, program: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(ROOT / "tests/installed", tmp_path / "source")
+    call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    call("cmake", "--build", tmp_path / "build", "--parallel", "2")
+    for language in ("cpp", "c"):
+        for kind in ("runtime", "runtime_static"):
+            executable = tmp_path / "build" / f"consumer_{language}_{kind}"
+            check_consumer(net, call(executable, program))
+            assert ("libpinnace_runtime" in needed(executable)) == (kind == "runtime")
+    call(tmp_path / "build/converter", archive, tmp_path / "converted.pnc")
+    assert pn.diff(pn.Program.open(tmp_path / "converted.pnc"), pn.Program.open(program), include_metadata=False) == []
+    check_consumer(net, call(tmp_path / "build/consumer_c_runtime", tmp_path / "converted.pnc"))
+
+
+def test_cmake_project_in_c_alone(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(only_c LANGUAGES C)\nfind_package(pinnace REQUIRED)\n"
+        "add_executable(consumer consumer.c)\ntarget_link_libraries(consumer PRIVATE pinnace::runtime)\n"
+        "add_executable(fixed consumer.c)\ntarget_link_libraries(fixed PRIVATE pinnace::runtime_static)\n"
+    )
+    shutil.copy(ROOT / "tests/installed/consumer.c", tmp_path)
+    call("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    call("cmake", "--build", tmp_path / "build")
+    check_consumer(net, call(tmp_path / "build/consumer", program))
+    check_consumer(net, call(tmp_path / "build/fixed", program))
+
+
+def test_pkg_config(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -> None:
+    (folder,) = prefix.rglob("pkgconfig")
+    libraries = folder.parent
+    for language, compiler in (("cc", ["g++", "-std=c++20"]), ("c", ["gcc", "-std=c11"])):
+        source = ROOT / f"tests/installed/consumer.{language}"
+        for static in (False, True):
+            options = ["--static"] if static else []
+            flags = call("pkg-config", *options, "--cflags", "--libs", "pinnace", PKG_CONFIG_PATH=str(folder)).split()
+            if static:  # what applications write to take one library of several by its archive
+                flags = [f.replace("-lpinnace_runtime", "-l:libpinnace_runtime.a") for f in flags]
+            executable = tmp_path / f"{language}_{static}"
+            call(*compiler, source, "-o", executable, *flags)
+            check_consumer(net, call(executable, program, LD_LIBRARY_PATH="" if static else str(libraries)))
+    version = call("pkg-config", "--modversion", "pinnace", PKG_CONFIG_PATH=str(folder)).strip()
+    assert version == pn.__version__
+
+
+def test_examples(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(ROOT / "examples/native", tmp_path / "source")
+    call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    call("cmake", "--build", tmp_path / "build", "--parallel", "2")
+    images = np.random.default_rng(0).random((5, 1, 8, 8), np.float32)
+    images.tofile(tmp_path / "images.bin")
+    for name in ("digits_cpp", "digits_c"):
+        call(tmp_path / "build" / name, program, tmp_path / "images.bin", tmp_path / "logits.bin")
+        logits = np.fromfile(tmp_path / "logits.bin", np.float32).reshape(5, 10)
+        np.testing.assert_allclose(logits, expected(net, images), atol=1e-5)
+        for wrong in ([], [tmp_path / "nowhere.pnc", tmp_path / "images.bin", tmp_path / "logits.bin"]):
+            command = [str(tmp_path / "build" / name), *map(str, wrong)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == (1 if wrong else 2)
+            assert done.stderr
+            assert not done.stdout
+
+
+def test_headers_stand_alone(prefix: Path, tmp_path: Path) -> None:
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+    include = prefix / "include"
+    headers = sorted((include / "pinnace").iterdir())
+    assert {h.name for h in headers} == {h.name for h in (ROOT / "cpp/include/pinnace").iterdir()}
+    for header in headers:
+        unit = tmp_path / "unit.cc"
+        unit.write_text(f"#include <pinnace/{header.name}>\n#include <pinnace/{header.name}>\n")
+        call("g++", "-std=c++20", *warnings, "-I", include, unit)
+    unit = tmp_path / "unit.c"
+    unit.write_text("#include <pinnace/pinnace.h>\n#include <pinnace/pinnace.h>\n")
+    for standard in ("c11", "c17"):
+        call("gcc", f"-std={standard}", *warnings, "-I", include, unit)
+
+
+def exported(library: Path) -> list[str]:
+    lines = call("nm", "-D", "--defined-only", "-C", library).splitlines()
+    return [line.split(maxsplit=2)[2] for line in lines]
+
+
+@pytest.mark.parametrize("name", ["libpinnace_runtime.so", "libpinnace.so"])
+def test_exports_are_ours(prefix: Path, name: str) -> None:
+    (library,) = prefix.rglob(name)
+    symbols = exported(library)
+    foreign = [s for s in symbols if not re.match(r"pnc_|pinnace::", s)]
+    assert foreign == []
+    declared = set(re.findall(r"\b(pnc_\w+)\(", (prefix / "include/pinnace/pinnace.h").read_text()))
+    assert declared == {s for s in symbols if s.startswith("pnc_")}
+    assert any(s.startswith("pinnace::Session::run(") for s in symbols)
+    assert not [s for s in symbols if "onnx_proto" in s]
+
+
+def test_device_library_needs_the_c_and_cpp_runtimes_alone(prefix: Path) -> None:
+    (library,) = prefix.rglob("libpinnace_runtime.so")
+    assert needed(library) <= {"libstdc++", "libm", "libgcc_s", "libc", "libpthread", "ld-linux-x86-64"}
+    tool = prefix / "bin/pinnace-run"
+    assert needed(tool) <= {"libstdc++", "libm", "libgcc_s", "libc", "libpthread", "ld-linux-x86-64"}
+    # The archive, which no linker has checked yet, asks for nothing of theirs either.
+    (static,) = prefix.rglob("libpinnace_runtime.a")
+    wanted = call("nm", "--undefined-only", "-C", static)
+    assert not re.search(r"google::protobuf|simdjson|\bzip_", wanted)
