@@ -18,6 +18,7 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 // Memory that the system would not give is a null pointer here too, and not the end of the process.
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
