@@ -128,7 +128,8 @@ class Model:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
         here.
 
-        examples  inputs to verify on; else those of load(), else seeded ones. Integer inputs need an example.
+        examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
+                  example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
 
         VerificationError names the first layer that differs. Unsupported: quantize is given (this build converts
@@ -144,7 +145,7 @@ class Model:
         program = Program(self._core.build(targets, [], facts))
         if not verify:
             return Program(program._core.with_metadata("verified", "no: verify=False"))
-        inputs = [dict(e) for e in examples] or self._examples or [seeded_inputs(program.inputs)]
+        inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
         return verify_program(program, self._source, inputs, targets)
 
 
@@ -279,6 +280,8 @@ def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
 def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Array]]:
     from pinnace.session import as_array
 
+    if not example_inputs:
+        return []
     names = list(model.inputs)
     if isinstance(example_inputs, Mapping):
         unknown = [n for n in example_inputs if n not in names]
@@ -286,8 +289,6 @@ def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, A
             raise _core.InvalidArgument(f"example_inputs: unknown {unknown}; the model takes {names}")
         example = dict(example_inputs)
     else:
-        if not example_inputs:
-            return []
         if len(example_inputs) != len(names):
             raise _core.InvalidArgument(f"example_inputs has {len(example_inputs)} arrays, the model takes {names}")
         example = dict(zip(names, example_inputs, strict=True))

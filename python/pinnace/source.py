@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,19 +48,15 @@ class TorchSource:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order; tensors only."""
-        import copy
-
         import torch
 
-        module = copy.deepcopy(self.program).module()
-        with torch.no_grad():
+        with _named(self.description), torch.no_grad():
+            module = _copied(self.program).module()
             args, kwargs = self._arguments(inputs)
             return [_to_numpy(t) for t in _tensors(module(*args, **kwargs))]
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Values of the exported graph's nodes by name."""
-        import copy
-
         import torch
         from torch.utils import _pytree
 
@@ -71,7 +69,7 @@ class TorchSource:
                     found[n.name] = _to_numpy(result).copy()  # later nodes may write into it
                 return result
 
-        program = copy.deepcopy(self.program)
+        program = _copied(self.program)
         args, kwargs = self._arguments(inputs)
         flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]
         lifted = []
@@ -79,7 +77,7 @@ class TorchSource:
         user = iter(flat)
         for spec in program.graph_signature.input_specs:
             lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
-        with torch.no_grad():
+        with _named(self.description), torch.no_grad():
             Recorder(program.graph_module).run(*lifted)
         return found
 
@@ -102,6 +100,27 @@ class TorchSource:
             return tuple(flat), {}
         args, kwargs = _pytree.tree_unflatten(flat, in_spec)
         return args, kwargs
+
+
+@contextlib.contextmanager
+def _named(description: str) -> Iterator[None]:
+    """Turns what another package raises when it runs a source, for which there is no list, into InvalidArgument."""
+    try:
+        yield
+    except _core.Error:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip()
+        raise _core.InvalidArgument(f"the source cannot be run on these inputs: {description}: {text}") from error
+
+
+def _copied(program: Any) -> Any:
+    """A deep copy. What torch warns of while it copies its own classes is nothing that a user could change."""
+    import copy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return copy.deepcopy(program)
 
 
 def _tensors(output: Any) -> Iterator[Any]:
@@ -169,8 +188,12 @@ class OnnxSource:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order."""
         if self._session is None:
-            self._session, self._names = self._open(self.path)
-        return self._call(self._session, self._names, inputs)
+            try:
+                self._session, self._names = self._open(self.path)
+            except Exception as error:
+                raise _core.FileError(f"{self.path}: {self.description} cannot load it: {error}") from error
+        with _named(self.description):
+            return self._call(self._session, self._names, inputs)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values by ONNX's names: the model with those values as outputs is run once."""
@@ -231,7 +254,8 @@ class ProgramSource:
 
         made = [o for n in self._session.program.nodes if not n.path for o in n.outputs if o in names]
         session = Session(self._session.program, target="cpu", keep=made)
-        results = list(session.run(dict(zip(session.inputs, inputs, strict=True))).values())
+        # Not by name: an inner value may be called what an output is called.
+        results = session._core.run(session._bind(dict(zip(session.inputs, inputs, strict=True))))
         return dict(zip(made, results[len(self._session.program.outputs) :], strict=True))
 
 

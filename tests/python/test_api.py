@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -266,14 +264,6 @@ def test_command_line(
     with pytest.raises(SystemExit) as caught:
         cli.main(["nonsense"])
     assert caught.value.code == 2
-
-
-@pytest.mark.parametrize("order", ["torch,onnx,pinnace", "pinnace,torch,onnx", "onnx,pinnace,torch"])
-def test_imports_in_every_order(order: str) -> None:
-    code = f"import {order}; pinnace.passes(); torch.ones(1); onnx.ModelProto()"
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
 
 
 def test_custom_operator() -> None:
