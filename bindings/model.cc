@@ -29,8 +29,10 @@ LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool c
 
 Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
            const std::vector<SymbolTuple>& symbols, const std::string& model_name,
-           const std::vector<const CustomOp*>& ops) {
-  const LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops);
+           const std::vector<const CustomOp*>& ops,
+           const std::vector<std::pair<std::string, std::string>>& symbol_names) {
+  LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops);
+  options.symbol_names = symbol_names;
   const auto go = [&] {
     py::gil_scoped_release release;
     return Model::load(path, options);
@@ -95,8 +97,10 @@ void add_model(py::module_& module) {
   py::class_<Model>(module, "Model", "An imported and optimised graph. See pinnace.Model.")
       .def_static("load", load, py::arg("path"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("symbols") = std::vector<SymbolTuple>{},
-                  py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 6>(),
-                  "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.")
+                  py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{},
+                  py::arg("symbol_names") = std::vector<std::pair<std::string, std::string>>{}, py::keep_alive<0, 6>(),
+                  "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension; "
+                  "symbol_names: (the source's name, another) for those that are to be called otherwise.")
       .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{},
                   py::keep_alive<0, 4>(), "From the text form of a graph.")

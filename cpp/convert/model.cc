@@ -53,11 +53,30 @@ Status check_pass_names(const std::vector<std::string>& names) {
   return {};
 }
 
+Status rename_symbols(Graph& graph, const std::vector<std::pair<std::string, std::string>>& names) {
+  for (Symbol& symbol : graph.symbols) {
+    for (const auto& [from, to] : names) {
+      if (symbol.name != from) continue;
+      symbol.name = to;
+      break;
+    }
+  }
+  for (size_t i = 0; i < graph.symbols.size(); ++i) {
+    for (size_t j = 0; j < i && !names.empty(); ++j) {
+      if (graph.symbols[i].name == graph.symbols[j].name) {
+        return invalid("two open dimensions would be called '", graph.symbols[i].name, "'");
+      }
+    }
+  }
+  return {};
+}
+
 /// From an imported graph to a Model.
 Result<Model> finish(Imported imported, std::string format, const LoadOptions& options,
                      std::shared_ptr<const CustomOps> custom) {
   auto data = std::make_shared<Model::Data>();
   data->graph = std::move(imported.graph);
+  PINNACE_TRY(rename_symbols(data->graph, options.symbol_names));
   data->notes = std::move(imported.notes);
   data->format = std::move(format);
   data->custom = std::move(custom);

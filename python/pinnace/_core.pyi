@@ -212,9 +212,10 @@ class Model:
         ] = [],
         model_name: str = "",
         ops: collections.abc.Sequence[CustomOp] = [],
+        symbol_names: collections.abc.Sequence[tuple[str, str]] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension.
+        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension; symbol_names: (the source's name, another) for those that are to be called otherwise.
         """
     @staticmethod
     def parse(

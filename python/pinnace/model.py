@@ -14,7 +14,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.program import NodeInfo, Program
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
-from pinnace.torch_export import decompose, export_module, is_exported, is_module
+from pinnace.torch_export import decompose, export_module, is_exported, is_module, symbol_names
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 from pinnace.verify import seeded_inputs, verify_program
 
@@ -152,7 +152,7 @@ class Model:
 def load(
     source: Any,
     example_inputs: Sequence[Any] | Mapping[str, Any] = (),
-    dynamic_shapes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     example_kwargs: Mapping[str, Any] | None = None,
     symbols: Sequence[Dim] = (),
@@ -175,7 +175,7 @@ def load(
     rule.
     """
     kwargs = dict(example_kwargs or {})
-    options = (
+    options: tuple[Any, ...] = (
         list(disabled_passes),
         check_passes,
         [(d.name, d.min, d.max, d.multiple_of) for d in symbols],
@@ -191,10 +191,11 @@ def load(
                 raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
             program = export_module(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
+            options = (*options, symbol_names(program, dynamic_shapes))
         else:
             program = source
         core, notes = _import_exported(program, options)
-        runner: Source | None = TorchSource(program, "torch")
+        runner: Source | None = TorchSource(program)
     else:
         path = fspath(source)
         name = Path(path).name
@@ -238,7 +239,7 @@ def _import_path(path: str, options: tuple[Any, ...]) -> tuple[_core.Model, list
             raise
         program = open_torch_archive(path).program
         core, notes = _import_exported(program, options)
-        return core, notes, TorchSource(program, "torch")
+        return core, notes, TorchSource(program)
     if core.format == "pnc":
         return core, [], ProgramSource(path)
     if core.format == "onnx":

@@ -32,7 +32,7 @@ def export_module(
     module: torch.nn.Module,
     example_inputs: Sequence[Any],
     example_kwargs: Mapping[str, Any],
-    dynamic_shapes: Mapping[str, Any] | None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None,
 ) -> torch.export.ExportedProgram:
     """torch.export.export in eval mode; ConversionError with torch's own words where it cannot."""
     import torch
@@ -75,6 +75,32 @@ def _torch_dims(dynamic_shapes: Any) -> Any:
         return value
 
     return None if dynamic_shapes is None else convert(dynamic_shapes)
+
+
+def symbol_names(program: torch.export.ExportedProgram, dynamic_shapes: Any) -> list[tuple[str, str]]:
+    """(torch's name, the user's) of each dimension that `dynamic_shapes` names: torch calls them s77 and the like.
+
+    Read off inputs that are tensors themselves, by name or by position; dimensions that torch derived from others
+    (multiples) keep its names.
+    """
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    inputs = [nodes[n] for n in program.graph_signature.user_inputs if isinstance(n, str) and n in nodes]
+    if isinstance(dynamic_shapes, Mapping):
+        pairs = [(nodes[key], dims) for key, dims in dynamic_shapes.items() if key in nodes]
+    elif isinstance(dynamic_shapes, (list, tuple)) and len(dynamic_shapes) == len(inputs):
+        pairs = list(zip(inputs, dynamic_shapes, strict=True))
+    else:
+        return []
+    names: dict[str, str] = {}
+    for node, dims in pairs:
+        shape = getattr(node.meta.get("val"), "shape", ())
+        listed = dims.items() if isinstance(dims, Mapping) else enumerate(dims or ())
+        for index, dim in listed:
+            expression = getattr(getattr(shape[index], "node", None), "expr", None) if index < len(shape) else None
+            name = dim.name if isinstance(dim, Dim) else getattr(dim, "__name__", None)
+            if name and getattr(expression, "is_Symbol", False):
+                names.setdefault(str(expression), name)
+    return list(names.items()) if len(set(names.values())) == len(names) else []
 
 
 def decompose(

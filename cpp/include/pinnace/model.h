@@ -21,6 +21,9 @@ struct LoadOptions {
   bool check_passes = false;
   /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
   std::vector<Symbol> symbols = {};
+  /// Other names for such dimensions, as (the source's, the wanted one): exporters invent names of their own. A name
+  /// that the source does not have is passed over. kInvalidArgument: two dimensions would have one name.
+  std::vector<std::pair<std::string, std::string>> symbol_names = {};
   /// Name of the model inside an archive that holds several; empty: the only one.
   std::string model_name = {};
   /// An application's operators, by the source's names for them; kept alive by the caller as long as the model.
