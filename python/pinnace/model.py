@@ -15,7 +15,7 @@ from pinnace import _core
 from pinnace.program import NodeInfo, Program
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module
-from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
+from pinnace.types import Array, Dim, TensorSpec, custom_ops, signature, specs_from
 from pinnace.verify import seeded_inputs, verify_program
 
 
@@ -79,6 +79,10 @@ class Model:
         self._examples = examples
         self._name = name
         self._notes: list[str] = []
+
+    def __repr__(self) -> str:
+        """Name, number of nodes, inputs and outputs."""
+        return f"<pinnace.Model {self._name}: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:
@@ -152,7 +156,7 @@ class Model:
 def load(
     source: Any,
     example_inputs: Sequence[Any] | Mapping[str, Any] = (),
-    dynamic_shapes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     example_kwargs: Mapping[str, Any] | None = None,
     symbols: Sequence[Dim] = (),
@@ -196,7 +200,7 @@ def load(
         else:
             program = source
         core, notes = _import_exported(program, (*options, names))
-        runner: Source | None = TorchSource(program, "torch")
+        runner: Source | None = TorchSource(program)
     else:
         path = fspath(source)
         name = Path(path).name
@@ -240,7 +244,7 @@ def _import_path(path: str, options: tuple[Any, ...]) -> tuple[_core.Model, list
             raise
         program = open_torch_archive(path).program
         core, notes = _import_exported(program, options)
-        return core, notes, TorchSource(program, "torch")
+        return core, notes, TorchSource(program)
     if core.format == "pnc":
         return core, [], ProgramSource(path)
     if core.format == "onnx":

@@ -41,10 +41,12 @@ class Source(Protocol):
 class TorchSource:
     """An ExportedProgram, run by torch in eval mode without gradients."""
 
-    def __init__(self, program: torch.export.ExportedProgram, description: str) -> None:
+    def __init__(self, program: torch.export.ExportedProgram) -> None:
         """Keeps the program; every run works on a copy of what it mutates."""
+        import torch
+
         self.program = program
-        self.description = description
+        self.description = f"torch {torch.__version__}"
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order; tensors only."""
@@ -157,7 +159,7 @@ def open_torch_archive(path: str) -> TorchSource:
         except Exception as error:
             raise _core.FileError(f"{path}: torch cannot load it without its pickles: {error}") from error
     program._example_inputs = None  # the empty ones would be bound to the module's signature
-    return TorchSource(program, f"torch {torch.__version__}")
+    return TorchSource(program)
 
 
 # ---------------------------------------------------------------------------------------------------------------- ONNX
@@ -267,12 +269,12 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     if isinstance(reference, Program):
         return ProgramSource(reference)
     if is_exported(reference):
-        return TorchSource(reference, "torch")
+        return TorchSource(reference)
     if is_module(reference):
         import torch
 
         example = {k: v if isinstance(v, torch.Tensor) else torch.from_numpy(np.array(v)) for k, v in inputs.items()}
-        return TorchSource(export_module(reference, (), example, None), "torch")
+        return TorchSource(export_module(reference, (), example, None))
     path = str(reference)
     if path.endswith(".pnc"):
         return ProgramSource(path)

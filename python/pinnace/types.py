@@ -76,6 +76,12 @@ def specs_from(
     return specs
 
 
+def signature(inputs: Mapping[str, TensorSpec], outputs: Mapping[str, TensorSpec]) -> str:
+    """`x: float32[batch,3,224,224] -> y: float32[batch,1000]`, for printing."""
+    sides = (", ".join(map(str, specs.values())) or "()" for specs in (inputs, outputs))
+    return " -> ".join(sides)
+
+
 def json_text(value: Any, indent: int | None = None) -> str:
     """JSON that every reader takes: it has no numbers for NaN and infinities, which become "nan", "inf", "-inf"."""
 

@@ -185,8 +185,8 @@ TEST_F(OnnxCorruption, EveryTruncationIsAnErrorOrAModelThatRuns) {
 
 TEST_F(OnnxCorruption, EveryFlippedBitIsAnErrorOrAModelThatVerifies) {
   const Allowance allowance{.memory = 16 * static_cast<int64_t>(good_.size()) + (64 << 20)};
-  const Observed seen = run_guarded(
-      kFlips, allowance, [&](size_t i, const Accept& accept) { return judge(flipped(i), accept); });
+  const Observed seen =
+      run_guarded(kFlips, allowance, [&](size_t i, const Accept& accept) { return judge(flipped(i), accept); });
   EXPECT_EQ(seen.failure, "") << "seed " << test_seed();
   EXPECT_GT(seen.accepted, kFlips / 20) << "weights and names may be anything";
   EXPECT_LT(seen.accepted, kFlips * 19 / 20);
@@ -196,8 +196,8 @@ TEST_F(OnnxCorruption, EveryFlippedBitIsAnErrorOrAModelThatVerifies) {
 }
 
 TEST_F(OnnxCorruption, WhatIsAcceptedRuns) {
-  const Observed seen = run_guarded(
-      kFlips, {}, [&](size_t i, const Accept& accept) { return judge_running(flipped(i), accept); });
+  const Observed seen =
+      run_guarded(kFlips, {}, [&](size_t i, const Accept& accept) { return judge_running(flipped(i), accept); });
   EXPECT_EQ(seen.failure, "") << "seed " << test_seed();
   EXPECT_GT(seen.accepted, kFlips / 20);
   RecordProperty("runs", static_cast<int>(seen.accepted));

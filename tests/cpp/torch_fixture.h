@@ -73,7 +73,8 @@ inline std::string zip_of(const std::vector<Entry>& entries) {
 inline constexpr const char* kTensor =
     R"({"dtype":7,"sizes":[{"as_int":2}],"strides":[{"as_int":1}],"storage_offset":{"as_int":0},"layout":7})";
 
-inline std::string program_of(const std::string& nodes, const std::string& more_tensors = "", const std::string& major = "8") {
+inline std::string program_of(const std::string& nodes, const std::string& more_tensors = "",
+                              const std::string& major = "8") {
   const std::string tensor = kTensor;
   return R"({"graph_module":{"graph":{"inputs":[{"as_tensor":{"name":"p_w"}},{"as_tensor":{"name":"x"}}],"outputs":[{"as_tensor":{"name":"y"}}],"nodes":[)" +
          nodes + R"(],"tensor_values":{"p_w":)" + tensor + R"(,"x":)" + tensor + R"(,"y":)" + tensor + more_tensors +
