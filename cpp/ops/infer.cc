@@ -46,11 +46,12 @@ std::vector<KnownInt> partly_known(const NodeView& node) {
     for (int i = 0; i < node.input_count(); ++i) {
       const auto part = node.input_known(i);
       if (!part) {
-        if (!node.input(i).concrete()) return {};
+        if (!node.input(i).concrete() || node.input(i).elements() > kKnownElements) return {};
         all.resize(all.size() + static_cast<size_t>(node.input(i).elements()));
       } else {
         all.insert(all.end(), part->begin(), part->end());
       }
+      if (all.size() > kKnownElements) return {};
     }
     return all;
   }
@@ -121,12 +122,14 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
   NodeView view(node, *op, types, data, declared, known);
   view.set_ops(&ops);
   PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node(view));
-  int64_t elements = 0;
+  int64_t elements = 0, bytes = 0;
   for (const TensorType& type : outputs) {
     all_known &= type.concrete();
     elements = std::max(elements, type.elements());
+    bytes += std::max<int64_t>(0, type.bytes());
   }
-  if (all_known && elements <= kKnownElements) {
+  if (all_known && elements <= kKnownElements && state.computed_bytes + bytes <= kComputedBytes) {
+    state.computed_bytes += bytes;
     std::vector<TensorView> in, out;
     std::vector<Buffer> buffers;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -141,8 +144,10 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     PINNACE_TRY(op->reference(view, in, out));
     for (size_t i = 0; i < outputs.size(); ++i) state.data[node.outputs[i]] = Constant::of(std::move(buffers[i]));
   } else if (outputs.size() == 1 && outputs[0].rank() <= 1 &&
-             (outputs[0].dtype == DType::kI64 || outputs[0].dtype == DType::kI32)) {
+             (outputs[0].dtype == DType::kI64 || outputs[0].dtype == DType::kI32) &&
+             state.computed_bytes <= kComputedBytes) {
     std::vector<KnownInt> known = partly_known(view);
+    state.computed_bytes += static_cast<int64_t>(known.size() * sizeof(KnownInt));
     PINNACE_ASSIGN(state.data[node.outputs[0]], known_contents(outputs[0], known));
     state.known[node.outputs[0]] = std::move(known);
   }

@@ -22,6 +22,9 @@ class OpTable {
 
 /// Values of at most this many elements are computed ahead where all inputs of their node are known.
 inline constexpr int64_t kKnownElements = 4096;
+/// What is computed ahead in one graph. Sizes and their arithmetic take some bytes a node; beyond this a graph was made
+/// to take memory, and its values wait until it runs.
+inline constexpr int64_t kComputedBytes = 4 << 20;
 
 /// What inference found; indexed by ValueId.
 struct Inference {
@@ -32,6 +35,7 @@ struct Inference {
   std::vector<std::vector<KnownInt>> known;
   /// True for nodes all of whose outputs have data: they need not run.
   std::vector<bool> computed;
+  int64_t computed_bytes = 0;  ///< of what was computed ahead so far
 };
 
 /// Infers the whole graph. input_types are in the order of Graph::inputs and replace the declared ones (sizes may be

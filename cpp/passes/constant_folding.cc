@@ -31,9 +31,10 @@ Result<bool> fold(Graph& graph, const Node& node, const PassContext& context) {
     declared.push_back(&graph.value(id).type);
     out_bytes += std::max<int64_t>(0, graph.value(id).type.bytes());
   }
-  if (out_bytes > kGrowth * in_bytes + kFreeBytes) return false;
+  if (out_bytes > kGrowth * in_bytes + kFreeBytes || out_bytes > context.constant_budget) return false;
   PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_reference(node, *op, inputs, declared, context.ops));
   for (size_t i = 0; i < outputs.size(); ++i) {
+    context.constant_budget -= static_cast<int64_t>(outputs[i].bytes.size());
     Value& v = graph.value(node.outputs[i]);
     v.type = std::move(outputs[i].type);
     v.constant = Constant::of(std::move(outputs[i].bytes));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <unordered_set>
 
 #include "passes/compare_runs.h"
 
@@ -42,6 +43,23 @@ Result<int> run_nested(const PassDef& pass, Graph& graph, const PassContext& con
   return changes + own;
 }
 
+/// A weight that is cast, scaled and transposed is made anew a few times before it is what stays.
+constexpr int64_t kConstantGrowth = 6, kFreeConstantBytes = 8 << 20;
+
+/// Bytes of all constants; one that several values share counts once.
+int64_t constant_bytes(const Graph& graph, std::unordered_set<const Constant*>& seen) {
+  int64_t bytes = 0;
+  for (const Value& v : graph.values) {
+    if (v.constant && seen.insert(v.constant.get()).second) bytes += static_cast<int64_t>(v.constant->bytes());
+  }
+  for (const auto& node : graph.nodes) {
+    for (const auto& [name, attr] : node->attrs) {
+      if (const auto* body = std::get_if<GraphPtr>(&attr)) bytes += constant_bytes(**body, seen);
+    }
+  }
+  return bytes;
+}
+
 /// The loop over the list ends when a round changes nothing; rewrites that undo each other would not end by themselves.
 constexpr int kRounds = 4;
 
@@ -54,6 +72,8 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
                        [&](const std::string& d) { return d == name || d == "all"; });
   };
   for (const PassDef* pass : all_passes()) results.push_back({pass, 0, 0, 0});
+  std::unordered_set<const Constant*> seen;
+  context.constant_budget = kConstantGrowth * constant_bytes(graph, seen) + kFreeConstantBytes;
   CompareRuns compare(context.ops, options.seed);
   if (options.check) PINNACE_TRY(compare.start(graph));
   for (int round = 0; round < kRounds; ++round) {

@@ -14,6 +14,9 @@ namespace pinnace {
 struct PassContext {
   OpTable ops;
   std::vector<std::string> keep;  ///< names of values that must survive with their meaning
+  /// Bytes of new constants that passes may still make of old ones. run_passes sets it from the graph's constants, so
+  /// that nodes that double a constant cannot do so without end.
+  mutable int64_t constant_budget = INT64_MAX;
   bool keeps(const Graph& graph, ValueId id) const;
 };
 

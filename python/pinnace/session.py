@@ -198,7 +198,7 @@ class Session:
             parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
             takes = ", ".join(str(spec) for spec in self._inputs.values()) or "no inputs"
             raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
-        return [as_array(inputs[name]) for name in self._inputs]
+        return [_input_array(name, inputs[name]) for name in self._inputs]
 
 
 class State:
@@ -245,6 +245,13 @@ def as_array(value: Any) -> Any:
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     return np.asarray(value)
+
+
+def _input_array(name: str, value: Any) -> Any:
+    try:
+        return as_array(value)
+    except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise
+        raise _core.InvalidArgument(f"input {name!r} is not an array: {error}") from error
 
 
 def devices() -> list[dict[str, Any]]:

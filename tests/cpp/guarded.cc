@@ -58,7 +58,6 @@ void fail(Report& report, std::string_view text) {
 
 void run_child(size_t cases, const Allowance& allowance, Report& report,
                const std::function<std::string(size_t, const std::function<void()>&)>& body) {
-  ::malloc_trim(0);
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   int64_t size = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> size >> resident;
@@ -93,6 +92,7 @@ Observed run_guarded(size_t cases, const Allowance& allowance,
   void* shared = ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return {.failure = "no shared memory"};
   auto& report = *new (shared) Report{};
+  ::malloc_trim(0);  // in the parent: the child's peak begins with what is resident at the fork
   const pid_t child = ::fork();
   if (child == 0) {
     run_child(cases, allowance, report, body);

@@ -10,7 +10,9 @@ namespace pinnace::torch_import {
 struct Entry {
   std::string name, bytes;
   uint16_t method = 0;
-  uint32_t stated_size = UINT32_MAX;  // UINT32_MAX: the true one
+  uint32_t stated_size = UINT32_MAX;  ///< UINT32_MAX: the true one
+  std::string own_name;               ///< in the header before its bytes; empty: `name`, as it should be
+  int place_of = -1;                  ///< the directory says that it lies where entry number place_of does
 };
 
 inline uint32_t crc_of(const std::string& bytes) {
@@ -29,28 +31,31 @@ void put(std::string& to, T value) {
 
 inline std::string zip_of(const std::vector<Entry>& entries) {
   std::string file, directory;
+  std::vector<uint32_t> offsets;
   for (const Entry& e : entries) {
-    const auto offset = static_cast<uint32_t>(file.size());
+    offsets.push_back(static_cast<uint32_t>(file.size()));
+    const uint32_t offset = e.place_of < 0 ? offsets.back() : offsets[static_cast<size_t>(e.place_of)];
+    const std::string& own_name = e.own_name.empty() ? e.name : e.own_name;
     const auto size = static_cast<uint32_t>(e.bytes.size());
     const uint32_t stated = e.stated_size == UINT32_MAX ? size : e.stated_size;
-    const auto fields = [&](std::string& to) {
+    const auto fields = [&](std::string& to, const std::string& name) {
       put<uint16_t>(to, 0);  // flags
       put<uint16_t>(to, e.method);
       put<uint32_t>(to, 0x210000);  // 1980
       put<uint32_t>(to, crc_of(e.bytes));
       put<uint32_t>(to, stated);
       put<uint32_t>(to, stated);
-      put<uint16_t>(to, static_cast<uint16_t>(e.name.size()));
+      put<uint16_t>(to, static_cast<uint16_t>(name.size()));
       put<uint16_t>(to, 0);
     };
     put<uint32_t>(file, 0x04034b50);
     put<uint16_t>(file, 20);
-    fields(file);
-    file += e.name + e.bytes;
+    fields(file, own_name);
+    file += own_name + e.bytes;
     put<uint32_t>(directory, 0x02014b50);
     put<uint16_t>(directory, 20);
     put<uint16_t>(directory, 20);
-    fields(directory);
+    fields(directory, e.name);
     put<uint16_t>(directory, 0);
     put<uint16_t>(directory, 0);
     put<uint16_t>(directory, 0);

@@ -170,28 +170,28 @@ Status inline_call(Scope& scope, const proto::FunctionProto& function, const Sou
 Status map_custom(SourceNode& node, const OpDef& op) {
   Attrs attrs;
   using A = proto::AttributeProto;
-  for (const A* a : node.attributes()) {
+  for (const auto& [own_name, a] : node.attributes()) {
     switch (a->type()) {
       case A::INT:
-        attrs.emplace_back(a->name(), a->i());
+        attrs.emplace_back(std::string(own_name), a->i());
         break;
       case A::FLOAT:
-        attrs.emplace_back(a->name(), static_cast<double>(a->f()));
+        attrs.emplace_back(std::string(own_name), static_cast<double>(a->f()));
         break;
       case A::STRING:
-        attrs.emplace_back(a->name(), a->s());
+        attrs.emplace_back(std::string(own_name), a->s());
         break;
       case A::INTS:
-        attrs.emplace_back(a->name(), std::vector<int64_t>(a->ints().begin(), a->ints().end()));
+        attrs.emplace_back(std::string(own_name), std::vector<int64_t>(a->ints().begin(), a->ints().end()));
         break;
       case A::FLOATS:
-        attrs.emplace_back(a->name(), std::vector<double>(a->floats().begin(), a->floats().end()));
+        attrs.emplace_back(std::string(own_name), std::vector<double>(a->floats().begin(), a->floats().end()));
         break;
       case A::STRINGS:
-        attrs.emplace_back(a->name(), std::vector<std::string>(a->strings().begin(), a->strings().end()));
+        attrs.emplace_back(std::string(own_name), std::vector<std::string>(a->strings().begin(), a->strings().end()));
         break;
       default:
-        return refuse("attributes of an application's operator are numbers and strings", a->name());
+        return refuse("attributes of an application's operator are numbers and strings", std::string(own_name));
     }
   }
   return node.finish(op.name, node.inputs(), std::move(attrs));

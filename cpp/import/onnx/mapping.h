@@ -55,8 +55,8 @@ class SourceNode {
   Result<std::vector<int64_t>> ints_attr(std::string_view name) const;
   Result<std::vector<double>> floats_attr(std::string_view name) const;
   Result<const proto::GraphProto*> graph_attr(std::string_view name) const;
-  /// All attributes, references resolved.
-  std::vector<const proto::AttributeProto*> attributes() const;
+  /// All attributes, references resolved, by the names that the node itself gives them.
+  std::vector<std::pair<std::string_view, const proto::AttributeProto*>> attributes() const;
 
   // Constants.
   Result<ValueId> constant_ints(std::span<const int64_t> values);
@@ -80,6 +80,8 @@ class SourceNode {
   Result<const OpDef*> find(std::string_view op) const;
 
  private:
+  /// What an attribute of the node stands for: itself, or what the function's call binds it to, null if nothing.
+  const proto::AttributeProto* resolve(const proto::AttributeProto& a) const;
   Result<Node*> add(const OpDef& op, std::string name, std::vector<ValueId> inputs, Attrs attrs,
                     std::vector<ValueId> outputs);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_set>
 
 #include "import/onnx/mapping.h"
 #include "import/onnx/wire_cost.h"
@@ -118,9 +119,8 @@ class Symbols {
     for (const Symbol& o : overrides_) {
       if (o.name == name && o.min == o.max) return used(o), Dim(o.min);
     }
-    for (size_t i = 0; i < graph_.symbols.size(); ++i) {
-      if (graph_.symbols[i].name == name) return Dim::of_symbol(static_cast<int32_t>(i));
-    }
+    const auto [at, fresh] = indices_.emplace(name, static_cast<int32_t>(graph_.symbols.size()));
+    if (!fresh) return Dim::of_symbol(at->second);
     Symbol symbol{name};
     for (const Symbol& o : overrides_) {
       if (o.name == name) symbol = o, used(o);
@@ -147,6 +147,7 @@ class Symbols {
   Graph& graph_;
   std::span<const Symbol> overrides_;
   std::vector<std::string> used_;
+  std::unordered_map<std::string, int32_t> indices_;
 };
 
 /// The type of a graph input.
@@ -182,11 +183,11 @@ Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbo
 Status import_inputs(Scope& scope, const proto::GraphProto& graph, Symbols& symbols) {
   Import& import = scope.builder.import;
   int defaults = 0;
+  std::unordered_set<std::string_view> initialised;
+  for (const auto& t : graph.initializer()) initialised.insert(t.name());
   for (const auto& input : graph.input()) {
     if (scope.names.contains(input.name())) {
-      const bool initialised = std::any_of(graph.initializer().begin(), graph.initializer().end(),
-                                           [&](const auto& t) { return t.name() == input.name(); });
-      if (!initialised) return corrupt("O-21", "input '", input.name(), "' is defined twice");
+      if (!initialised.contains(input.name())) return corrupt("O-21", "input '", input.name(), "' is defined twice");
       ++defaults;
       continue;
     }

@@ -140,8 +140,8 @@ Status map_roi_align(SourceNode& node) {
 Status map_constant(SourceNode& node) {
   const auto attributes = node.attributes();
   if (attributes.size() != 1) return refuse("a constant has one attribute", str_cat(attributes.size()));
-  const auto& a = *attributes[0];
-  const std::string& kind = node.proto().attribute(0).name();
+  const auto& [kind, value] = attributes[0];
+  const auto& a = *value;
   const std::string name =
       node.proto().output_size() ? node.scope().frame.prefix + node.proto().output(0) : node.name();
   ValueId id = kNoValue;
@@ -162,7 +162,7 @@ Status map_constant(SourceNode& node) {
     PINNACE_TRY(
         make(DType::kF32, {int64_t{a.floats_size()}}, std::vector<float>(a.floats().begin(), a.floats().end())));
   } else {
-    return refuse("constants are dense tensors of numbers", kind);
+    return refuse("constants are dense tensors of numbers", std::string(kind));
   }
   return node.set_output(0, id);
 }

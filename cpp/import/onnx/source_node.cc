@@ -96,20 +96,23 @@ int SourceNode::output_count() const {
 
 // ------------------------------------------------------------------------------------------------------ attributes
 
+const A* SourceNode::resolve(const A& a) const {
+  if (!a.has_ref_attr_name() || a.ref_attr_name().empty()) return &a;
+  const auto at = scope_.frame.attributes.find(a.ref_attr_name());
+  return at == scope_.frame.attributes.end() ? nullptr : at->second;
+}
+
 const A* SourceNode::attr(std::string_view name) const {
   for (const A& a : proto_.attribute()) {
-    if (a.name() != name) continue;
-    if (!a.has_ref_attr_name() || a.ref_attr_name().empty()) return &a;
-    const auto at = scope_.frame.attributes.find(a.ref_attr_name());
-    return at == scope_.frame.attributes.end() ? nullptr : at->second;
+    if (a.name() == name) return resolve(a);
   }
   return nullptr;
 }
 
-std::vector<const A*> SourceNode::attributes() const {
-  std::vector<const A*> all;
+std::vector<std::pair<std::string_view, const A*>> SourceNode::attributes() const {
+  std::vector<std::pair<std::string_view, const A*>> all;
   for (const A& a : proto_.attribute()) {
-    if (const A* resolved = attr(a.name())) all.push_back(resolved);
+    if (const A* resolved = resolve(a)) all.emplace_back(a.name(), resolved);
   }
   return all;
 }
@@ -175,12 +178,7 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
       {"layout", false, 0},          {"ceil_mode", false, 0},     {"select_last_index", false, 0},
       {"softmax_precision", true, 0}};
   Attrs attrs;
-  for (const A* a : node.attributes()) {
-    // A reference is resolved to the caller's attribute, which may have another name: the node's own counts.
-    std::string_view source_name = a->name();
-    for (const A& own : node.proto().attribute()) {
-      if (node.attr(own.name()) == a) source_name = own.name();
-    }
+  for (const auto& [source_name, a] : node.attributes()) {
     if (std::find(skip.begin(), skip.end(), source_name) != skip.end()) continue;
     const std::string name = snake_case(source_name);
     const AttrDef* def =

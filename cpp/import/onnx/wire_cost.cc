@@ -78,8 +78,8 @@ int64_t object_bytes(Kind kind) {
         return sizeof(proto::AttributeProto);
       case kTensor:
         return sizeof(proto::TensorProto);
-      case kValueInfo:
-        return sizeof(proto::ValueInfoProto);
+      case kValueInfo:  // and what becomes of an input or output: names and types in the graph and in its lists
+        return sizeof(proto::ValueInfoProto) + 160;
       case kType:
         return sizeof(proto::TypeProto);
       case kTensorType:

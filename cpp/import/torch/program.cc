@@ -17,10 +17,34 @@ using simdjson::dom::object;
 constexpr int kMaxGraphDepth = 32;  // nested graphs: each level is a cond or a loop in the source
 constexpr int64_t kSchemaMajor = 8;
 
+// What the structs made of a text of n bytes may take, so that the importer as a whole keeps to 16 times the file: the
+// document itself takes up to 14. Of what torch writes they take less than once.
+constexpr size_t kStructFactor = 2, kFreeStructBytes = 32 << 20;
+
 /// Walks the DOM and remembers where it is for error sentences.
 class Reader {
  public:
-  explicit Reader(std::string what) : what_(std::move(what)) {}
+  Reader(std::string what, size_t length)
+      : what_(std::move(what)), budget_(kStructFactor * length + kFreeStructBytes) {}
+
+  /// Counts memory before it is taken.
+  Status charge(size_t bytes) const {
+    if (bytes > budget_) {
+      Status status(Code::kCorruptFile,
+                    str_cat(what_, ": its lists would take more memory than a file of its size may"));
+      status.with_rule("T-3");
+      return status;
+    }
+    budget_ -= bytes;
+    return {};
+  }
+  /// Makes room for all items of a list at once, counted.
+  template <class T>
+  Status reserve(std::vector<T>& list, const array& items) const {
+    PINNACE_TRY(charge(items.size() * sizeof(T)));
+    list.reserve(items.size());
+    return {};
+  }
 
   template <class... Parts>
   Status error(const Parts&... parts) const {
@@ -103,6 +127,7 @@ class Reader {
     std::vector<SizeDef> list;
     PINNACE_ASSIGN(const element e, field(o, key, "tensor"));
     PINNACE_ASSIGN(const array items, as_array(e, key));
+    PINNACE_TRY(reserve(list, items));
     for (element item : items) {
       PINNACE_ASSIGN(SizeDef s, size(item));
       list.push_back(std::move(s));
@@ -242,6 +267,7 @@ class Reader {
       Argument a;
       a.kind = list.kind;
       PINNACE_ASSIGN(const array items, as_array(value, key));
+      PINNACE_TRY(reserve(a.items, items));
       for (element item : items) {
         auto one = list.item.empty() ? argument(item, depth) : scalar(list.item, item, depth);
         if (!one) return one.status();
@@ -258,6 +284,7 @@ class Reader {
   Status arguments(object o, std::string_view key, std::vector<Argument>& list, int depth) const {
     PINNACE_ASSIGN(const element e, field(o, key, "graph"));
     PINNACE_ASSIGN(const array items, as_array(e, key));
+    PINNACE_TRY(reserve(list, items));
     for (element item : items) {
       PINNACE_ASSIGN(Argument a, argument(item, depth));
       list.push_back(std::move(a));
@@ -274,6 +301,7 @@ class Reader {
     }
     PINNACE_ASSIGN(const element inputs, field(o, "inputs", "node"));
     PINNACE_ASSIGN(const array list, as_array(inputs, "inputs"));
+    PINNACE_TRY(reserve(n.inputs, list));
     for (element item : list) {
       PINNACE_ASSIGN(const object input, as_object(item, "node input"));
       NamedArgument named;
@@ -302,6 +330,7 @@ class Reader {
     PINNACE_TRY(arguments(o, "outputs", g.outputs, depth));
     PINNACE_ASSIGN(const element nodes, field(o, "nodes", "graph"));
     PINNACE_ASSIGN(const array list, as_array(nodes, "nodes"));
+    PINNACE_TRY(reserve(g.nodes, list));
     for (element item : list) {
       PINNACE_ASSIGN(NodeDef n, node(item, depth));
       g.nodes.push_back(std::move(n));
@@ -309,12 +338,14 @@ class Reader {
     PINNACE_ASSIGN(const element values, field(o, "tensor_values", "graph"));
     PINNACE_ASSIGN(const object tensors, as_object(values, "tensor_values"));
     for (auto [name, value] : tensors) {
+      PINNACE_TRY(charge(sizeof(TensorMeta) + kMapEntryBytes + name.size()));
       PINNACE_ASSIGN(TensorMeta meta, tensor_meta(value));
       g.tensors.emplace(std::string(name), std::move(meta));
     }
     if (const auto ints = maybe(o, "sym_int_values")) {
       PINNACE_ASSIGN(const object all, as_object(*ints, "sym_int_values"));
       for (auto [name, value] : all) {
+        PINNACE_TRY(charge(sizeof(SizeDef) + kMapEntryBytes + name.size()));
         PINNACE_ASSIGN(SizeDef s, size(value));
         g.sym_ints.emplace(std::string(name), std::move(s));
       }
@@ -520,6 +551,7 @@ class Reader {
     PINNACE_ASSIGN(const object all, as_object(config, "config"));
     Payloads result;
     for (auto [name, value] : all) {
+      PINNACE_TRY(charge(sizeof(PayloadDef) + kMapEntryBytes + name.size()));
       PINNACE_ASSIGN(const object body, as_object(value, name));
       PayloadDef p;
       PINNACE_ASSIGN(p.path_name, string_field(body, "path_name", name));
@@ -536,7 +568,10 @@ class Reader {
   }
 
  private:
+  static constexpr size_t kMapEntryBytes = 80;  // a node of a tree, the string of its key, malloc's own
+
   std::string what_;
+  mutable size_t budget_;
 };
 
 /// Parses the text; `parser` owns the document.
@@ -621,14 +656,14 @@ const Argument* NodeDef::input(std::string_view wanted) const {
 }
 
 Result<ProgramDef> parse_program(const Buffer& json, size_t length, const std::string& what) {
-  const Reader reader(what);
+  const Reader reader(what, length);
   simdjson::dom::parser parser;
   PINNACE_ASSIGN(const element root, parse_json(parser, json, length, reader));
   return reader.program(root);
 }
 
 Result<Payloads> parse_payloads(const Buffer& json, size_t length, const std::string& what) {
-  const Reader reader(what);
+  const Reader reader(what, length);
   simdjson::dom::parser parser;
   PINNACE_ASSIGN(const element root, parse_json(parser, json, length, reader));
   return reader.payloads(root);

@@ -1,0 +1,385 @@
+"""What users get wrong: arrays that do not fit, options that do not exist, files that are not models, full disks.
+
+Everything is an error of pinnace's own that names the place; nothing ends the process, and no file that was there is
+lost.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from pinnace import _core
+from slices import rotating_slice
+
+TEXT = """graph "g" {
+  symbol n 0..8
+  input %x : f32[n,3]
+  input %k : i64[n]
+  %y : f32[n,3] = add(%x, %x)
+  %z : i64[n] = add(%k, %k)
+  output "y" %y
+  output "z" %z
+}"""
+
+
+def program_of(text: str) -> pn.Program:
+    return pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"], [], {}))
+
+
+@pytest.fixture(scope="module")
+def program() -> pn.Program:
+    return program_of(TEXT)
+
+
+@pytest.fixture
+def session(program: pn.Program) -> pn.Session:
+    return pn.Session(program, threads=1)
+
+
+def good() -> dict[str, Any]:
+    return {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "k": np.array([7, -1])}
+
+
+# ---- arrays ---------------------------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[str, dict[Any, Any], str]] = [
+    ("nothing", {}, "missing 'x', 'k'"),
+    ("one missing", {"x": good()["x"]}, "missing 'k'"),
+    ("one too many", {**good(), "w": np.zeros(1)}, "unknown 'w'"),
+    ("a key that is no string", {**good(), 5: np.zeros(1)}, "unknown 5"),
+    ("None", {**good(), "k": None}, "'k'"),
+    ("a string", {**good(), "k": "seven"}, "'k'"),
+    ("strings", {**good(), "k": np.array(["a", "b"])}, "'k'"),
+    ("objects", {**good(), "k": np.array([object(), None])}, "'k' has element type object"),
+    ("a tensor that numpy cannot see", {**good(), "x": torch.zeros(2, 3).to_sparse()}, "'x'"),
+    ("a ragged list", {**good(), "k": [[1], [2, 3]]}, "'k'"),
+    ("complex numbers", {**good(), "x": np.zeros((2, 3), np.complex64)}, "'x' has element type complex64"),
+    ("dates", {**good(), "k": np.array(["2020-01-01"] * 2, "M8[D]")}, "'k'"),
+    ("records", {**good(), "k": np.zeros(2, [("a", "i8")])}, "'k'"),
+    ("another width", {**good(), "k": np.array([1, 2], np.int32)}, "'k'.* i32, must be i64"),
+    ("double", {**good(), "x": np.zeros((2, 3))}, "'x'.* f64, must be f32"),
+    ("big-endian of another type", {**good(), "x": np.zeros((2, 3), ">f8")}, "'x'.* must be f32"),
+    ("a wrong size", {**good(), "x": np.zeros((2, 4), np.float32)}, "'x'.* dimension 1 is 4, must be 3"),
+    ("sizes that differ", {**good(), "k": np.array([1, 2, 3])}, "dimension 0 is 3"),
+    ("beyond the range", {"x": np.zeros((9, 3), np.float32), "k": np.zeros(9, np.int64)}, "dimension 0 is 9"),
+    ("rank 0", {**good(), "x": np.float32(1)}, "'x'.* rank 0"),
+    ("rank 64", {**good(), "x": np.zeros((1,) * 32 + (2, 3), np.float32)[(0,) * 31]}, "'x'.* rank 3"),
+    (
+        "a virtual array of terabytes",
+        {**good(), "x": np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 40, 3), (0, 0))},
+        "'x' is not an array|bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("feed", "says"), [c[1:] for c in REFUSED], ids=[c[0] for c in REFUSED])
+def test_arrays_that_do_not_fit_are_named(session: pn.Session, feed: dict[Any, Any], says: str) -> None:
+    def wait(inputs: dict[Any, Any]) -> Any:
+        return session.run_async(inputs).result()
+
+    for run in (session.run, wait, session.profile):
+        with pytest.raises((pn.InvalidArgument, pn.OutOfMemory), match=says):
+            run(feed)
+    # Nothing was changed, and nothing is held.
+    np.testing.assert_array_equal(session.run(good())["z"], [14, -2])
+
+
+def test_unusual_arrays_are_read_as_what_they_are(session: pn.Session) -> None:
+    base = good()
+    want = session.run(base)
+    shifted = np.frombuffer(b"\0" + base["x"].tobytes(), np.float32, 6, 1).reshape(2, 3)  # at an odd address
+    read_only = base["x"].copy()
+    read_only.flags.writeable = False
+    wide = np.zeros((4, 9), np.float32)
+    wide[::2, ::3] = base["x"]
+    variants = [
+        np.asfortranarray(base["x"]),
+        base["x"][::-1][::-1],
+        wide[::2, ::3],
+        base["x"].astype(">f4"),
+        np.asfortranarray(base["x"].astype(">f4")),
+        shifted,
+        read_only,
+        np.ma.masked_array(base["x"]),
+        np.asmatrix(base["x"]),
+    ]
+    for x in variants:
+        for k in (base["k"], base["k"].astype(">i8"), np.repeat(base["k"], 3)[::3]):
+            got = session.run({"x": x, "k": k})
+            np.testing.assert_array_equal(got["y"], want["y"])
+            np.testing.assert_array_equal(got["z"], want["z"])
+    assert not read_only.flags.writeable
+    np.testing.assert_array_equal(read_only, base["x"])
+
+
+def test_arrays_without_elements(session: pn.Session) -> None:
+    for x in (np.zeros((0, 3), np.float32), np.zeros((5, 3), ">f4")[5:], np.asfortranarray(np.zeros((0, 3), "f4"))):
+        got = session.run({"x": x, "k": np.zeros(0, np.int64)})
+        assert got["y"].shape == (0, 3)
+        assert got["z"].shape == (0,)
+
+
+def test_results_outlive_their_session(program: pn.Program) -> None:
+    session = pn.Session(program)
+    y = session.run_async(good()).result()["y"]
+    del session
+    np.testing.assert_array_equal(y, 2 * good()["x"])
+    pn.Session(program).run_async(good())  # nobody waits for this one: it waits for itself
+
+
+def test_a_failed_run_leaves_inputs_and_results_alone(session: pn.Session) -> None:
+    first = session.run(good())
+    copy = first["y"].copy()
+    with pytest.raises(pn.InvalidArgument):
+        session.run({**good(), "x": np.zeros((2, 2), np.float32)})
+    session.run({**good(), "x": good()["x"] * 100})
+    np.testing.assert_array_equal(first["y"], copy)
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"target": "abacus"}, "abacus"),
+        ({"target": ""}, "''"),
+        ({"target": "cpu:z80"}, "z80"),
+        ({"target": ["cpu", "abacus"]}, "abacus"),
+        ({"threads": -1}, "threads is -1"),
+        ({"precision": "fp17"}, "fp17"),
+        ({"plan_cache": 0}, "plan_cache is 0"),
+        ({"keep": ["nothing"]}, "'nothing'"),
+    ],
+)
+def test_options_that_do_not_exist_are_named(program: pn.Program, options: dict[str, Any], says: str) -> None:
+    with pytest.raises((pn.InvalidArgument, pn.Unsupported), match=says):
+        pn.Session(program, **options)
+
+
+@pytest.mark.parametrize("options", [{"threads": "two"}, {"threads": 2**70}, {"target": 5}, {"keep": [5]}])
+def test_options_of_another_type_are_type_errors(program: pn.Program, options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        pn.Session(program, **options)
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def openers() -> list[Callable[[Any], Any]]:
+    return [pn.load, pn.Program.open, pn.Session]
+
+
+@pytest.mark.parametrize("open_it", openers(), ids=["load", "open", "session"])
+def test_files_that_are_not_models(open_it: Callable[[Any], Any], tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_text("This is a text of some length, and no model at all.\n" * 20)
+    (tmp_path / "short").write_bytes(b"PN")
+    (tmp_path / "zip").write_bytes(b"PK\3\4" + bytes(100))
+    (tmp_path / "loop").symlink_to("loop")
+    for name, kind in {
+        "absent": pn.FileError,
+        "": pn.FileError,
+        "loop": pn.FileError,
+        "text/below": pn.FileError,
+        "n" * 300: pn.FileError,
+        "empty": pn.CorruptFile,
+        "text": pn.CorruptFile,
+        "short": pn.CorruptFile,
+        "zip": pn.CorruptFile,
+    }.items():
+        for path in (tmp_path / name, str(tmp_path / name)):
+            with pytest.raises(kind) as caught:
+                open_it(path)
+            assert (tmp_path / name).name in str(caught.value)
+    with pytest.raises((pn.FileError, pn.CorruptFile)):
+        open_it("/dev/null")
+    with pytest.raises((ValueError, pn.FileError)):
+        open_it(str(tmp_path / "a\0b"))
+    with pytest.raises(TypeError):
+        open_it(5)
+
+
+@pytest.fixture(scope="module")
+def archive() -> bytes:
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
+    written = io.BytesIO()
+    torch.export.save(torch.export.export(net, (torch.ones(2, 3),)), written)
+    return written.getvalue()
+
+
+def test_damage_to_what_torch_writes(archive: bytes, seed: int, tmp_path: Path) -> None:
+    """An error, or the same model: much of an archive is not read, checksums cover what is."""
+    path = tmp_path / "damaged.pt2"
+
+    def load(data: bytes) -> str | None:
+        path.write_bytes(data)
+        try:
+            return _core.Model.load(str(path)).text(1 << 30)
+        except (pn.CorruptFile, pn.Unsupported, pn.ConversionError) as error:
+            return None if path.name in str(error) else f"does not name the file: {error}"
+
+    want = load(archive)
+    assert want is not None
+    refused = 0
+    for i in rotating_slice(range(2000), 0.3, "flips"):
+        at = random.Random(f"{seed}/{i}").randrange(8 * len(archive))
+        data = bytearray(archive)
+        data[at // 8] ^= 1 << at % 8
+        got = load(bytes(data))
+        assert got in (None, want), f"seed {seed}, flip {i}"
+        refused += got is None
+    assert refused > 150
+    for length in rotating_slice(range(len(archive)), 0.05, "lengths"):
+        assert load(archive[:length]) is None, length
+
+
+@pytest.mark.parametrize("open_it", openers(), ids=["load", "open", "session"])
+def test_files_that_may_not_be_read(open_it: Callable[[Any], Any], program: pn.Program, tmp_path: Path) -> None:
+    path = tmp_path / "secret.pnc"
+    program.save(path)
+    path.chmod(0)
+    child = os.fork()
+    if child == 0:
+        if os.geteuid() == 0:  # who may read everything
+            os.setuid(65534)
+        try:
+            open_it(path)
+        except pn.FileError as error:
+            os._exit(0 if "secret.pnc" in str(error) and os.strerror(13) in str(error) else 2)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_files_of_strange_names(program: pn.Program, tmp_path: Path) -> None:
+    for name in ("größe 模型.pnc", "a b\nc.pnc", "-v", "n" * 255):
+        for path in (tmp_path / name, str(tmp_path / name)):
+            program.save(path)
+            assert pn.Program.open(path).to_bytes() == program.to_bytes()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_places_where_nothing_can_be_written(program: pn.Program, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in ("absent/p.pnc", "file/p.pnc", ".", "n" * 256):
+        with pytest.raises(pn.FileError):
+            program.save(tmp_path / path)
+    with pytest.raises(pn.FileError):
+        program.save("")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+# ---- saving on a full disk, and being killed ------------------------------------------------------------------------
+
+SAVER = """
+import os, resource, sys
+import pinnace as pn
+program = pn.Program.open(sys.argv[1])
+print("ready", flush=True)
+if sys.argv[3] == "limited":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    try:
+        program.save(sys.argv[2])
+    except pn.FileError as error:
+        print(error)
+        sys.exit(3)
+while True:
+    program.save(sys.argv[2])
+"""
+
+
+def large_program(path: Path) -> bytes:
+    values = ",".join("1" for _ in range(300_000))
+    program = program_of(
+        f'graph "large" {{ input %x : f32[300000] const %w : f32[300000] = {{{values}}}'
+        ' %y : f32[300000] = add(%x, %w) output "y" %y }'
+    )
+    program.save(path)
+    return program.to_bytes()
+
+
+def start_saver(source: Path, target: Path, how: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SAVER, str(source), str(target), how]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def test_a_full_disk_leaves_the_old_file_whole(program: pn.Program, tmp_path: Path) -> None:
+    source, target = tmp_path / "large.pnc", tmp_path / "target.pnc"
+    large_program(source)
+    program.save(target)
+    # The system's limit of a file's size stands in for a full disk; Python ignores its signal.
+    with start_saver(source, target, "limited") as child:
+        said, _ = child.communicate(timeout=60)
+    assert child.returncode == 3, said
+    assert "target.pnc" in said
+    assert os.strerror(27) in said  # EFBIG
+    assert target.read_bytes() == program.to_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["large.pnc", "target.pnc"]
+    if Path("/dev/full").exists():
+        with pytest.raises(pn.FileError, match="not a regular file"):
+            program.save("/dev/full")
+
+
+def test_being_killed_leaves_a_whole_file(program: pn.Program, tmp_path: Path) -> None:
+    source, target = tmp_path / "large.pnc", tmp_path / "target.pnc"
+    whole = {large_program(source), program.to_bytes()}
+    unfinished = 0
+    for i in range(12):
+        program.save(target)
+        with start_saver(source, target, "endless") as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            time.sleep(0.002 * i)
+            child.send_signal(signal.SIGKILL)
+            child.wait(timeout=60)
+        assert target.read_bytes() in whole
+        pn.Program.open(target)
+        left = [p for p in tmp_path.iterdir() if p not in (source, target)]
+        unfinished += len(left)
+        for path in left:  # a killed process cannot clean up; nobody takes its file for the model
+            assert path.name.startswith(".target.pnc.")
+            path.unlink()
+    assert unfinished, "no kill came in the middle of a save"
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_needs_more_than_there_is_says_so(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+import numpy as np
+import pinnace as pn
+from pinnace import _core
+text = sys.argv[1]
+session = pn.Session(pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"], [], {})), threads=1)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+try:
+    session.run({"n": np.array([1 << 32])})
+except pn.OutOfMemory as error:
+    assert "4294967296" in str(error) or "bytes" in str(error), error
+    print(session.run({"n": np.array([4])})["y"].sum())
+"""
+    text = """graph "g" { input %n : i64[1] %y : f32[?] = constant_of_shape(%n) output "y" %y }"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", code, text], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "0.0\n"
