@@ -1,6 +1,6 @@
 """torch, onnx and pinnace in one process, imported in every order: each brings protobuf or its generated classes along.
 
-PINNACE_IMPORT_FROM names a folder whose pinnace is meant, not the tree's; scripts/wheel.sh has the wheel's tested.
+PINNACE_IMPORT_FROM names a folder whose pinnace is meant instead of the tree's: scripts/wheel.sh tests the wheel so.
 """
 
 from __future__ import annotations
