@@ -236,7 +236,7 @@ TEST(Program, WriterRefusesWhatTheReaderWould) {
   g.values[1].name = "\xc3(";
   auto refused = write_program(g, {}, {});
   EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(refused.status().rule(), "F-20");
+  EXPECT_EQ(refused.status().rule(), "G-17");
   Graph h = sample_graph();
   for (Value& v : h.values) {
     if (v.name == "flags") v.constant = *Constant::copy_of("\1\2\1", 3);
