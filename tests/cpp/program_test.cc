@@ -57,7 +57,7 @@ Graph attribute_graph() {
   node->set_attr("an_int", int64_t(INT64_MIN));
   node->set_attr("a_float", -0.0);
   node->set_attr("a_nan", std::nan(""));
-  node->set_attr("a_string", std::string("caf\xc3\xa9 \"quoted\"\n\0end", 20));
+  node->set_attr("a_string", std::string("caf\xc3\xa9 \"quoted\"\n\0end", 19));
   node->set_attr("ints", std::vector<int64_t>{});
   node->set_attr("floats", std::vector<double>{1e300, -0.0, INFINITY});
   node->set_attr("strings", std::vector<std::string>{"", "x"});
