@@ -124,7 +124,7 @@ TEST(Program, KeepsEveryKindOfAttributeAndNesting) {
   EXPECT_TRUE(std::signbit(std::get<double>(*node.attr("a_float"))));
   EXPECT_TRUE(std::isnan(std::get<double>(*node.attr("a_nan"))));
   EXPECT_EQ(std::get<int64_t>(*node.attr("an_int")), INT64_MIN);
-  EXPECT_EQ(std::get<std::string>(*node.attr("a_string")).size(), 20u);
+  EXPECT_EQ(std::get<std::string>(*node.attr("a_string")).size(), 19u);
   EXPECT_EQ(node.inputs[1], kNoValue);
   const auto nodes = program.nodes();
   ASSERT_EQ(nodes.size(), 5u);
