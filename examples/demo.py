@@ -1,8 +1,8 @@
 """The main job on real input: train, convert, save, reload, run everywhere, compare. Run by `make demo`.
 
 First a small CNN on scikit-learn's handwritten digits: trained here, converted, and the whole test split run from
-Python, from
-a C++ and a C program built against the installed library, and by pinnace-run. Then MobileNetV2 on two photographs.
+Python, from a C++ and a C program built against the installed library, and by pinnace-run. Then MobileNetV2 on two
+photographs.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def digits() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
 def train(x: torch.Tensor, y: torch.Tensor) -> DigitsNet:
     """A few seconds of Adam."""
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # for layers this small, more threads wait for each other
     net = DigitsNet()
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     with Progress(console=console, transient=True) as progress:

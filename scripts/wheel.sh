@@ -19,14 +19,27 @@ numpy=$(grep -E '^numpy==' requirements.txt)
 build/wheel-trial/bin/python -m pip --disable-pip-version-check install -qq --no-input "$numpy" "$wheel"
 # From a folder that has no pinnace of its own, and with no path that leads to the tree.
 (cd build/wheel-trial && env -u PYTHONPATH bin/python - <<'PY'
-import pathlib, sys
+import pathlib, subprocess, sys
+import numpy
 import pinnace
 from pinnace import _core
 place = pathlib.Path(_core.__file__)
 assert pathlib.Path(sys.prefix) in place.parents, f"imported from {place}"
-print("wheel:", pinnace.__version__, "imports with numpy alone")
+graph = 'graph "g" {\n  input %x : f32[2]\n  %y : f32[2] = relu(%x)\n  output "y" %y\n}'
+pinnace.Program(_core.Model.parse(graph, [], False, []).build(["cpu"])).save("relu.pnc")
+(y,) = pinnace.Session("relu.pnc").run({"x": numpy.array([-1, 2], numpy.float32)}).values()
+assert list(y) == [0, 2], y
+# A library of Debian's would do here and be missing elsewhere.
+foreign = [line.split()[-1] for line in open("/proc/self/maps") if "protobuf" in line or "libzip" in line or "simdjson" in line]
+assert foreign and all("pinnace.libs" in path for path in foreign), foreign
+subprocess.run([pathlib.Path(sys.prefix) / "bin/pinnace", "inspect", "relu.pnc"], check=True, stdout=subprocess.DEVNULL)
+print("wheel:", pinnace.__version__, "imports, runs and brings its libraries, with numpy alone")
 PY
 )
+# Beside torch and onnx, which .venv has, in every order.
+site=$(build/wheel-trial/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+PINNACE_IMPORT_FROM=$site "$python" -m pytest -q -p no:cacheprovider tests/python/import_orders_test.py
 rm -rf build/wheel-trial
+rm -f dist/pinnace-*.whl
 cp "$wheel" dist/
 echo "wheel: dist/$(basename "$wheel"), $(du -h "$wheel" | cut -f1)"

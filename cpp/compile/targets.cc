@@ -42,6 +42,10 @@ Result<TargetChoice> find_target(std::string_view item, std::string_view precisi
     if (b->name() == spec.backend) return TargetChoice{b, std::move(spec), ""};
     names += str_cat(", ", b->name());
   }
+  // Names that pinnace gives a meaning, whether or not the back end is built in: asking for them is no mistake.
+  for (const std::string_view name : {"vulkan", "metal", "softmetal", "nnapi"}) {
+    if (name == spec.backend) return unsupported("target '", item, "' is not in this build, which has ", names);
+  }
   return invalid("target '", item, "' is not known; this build has ", names);
 }
 

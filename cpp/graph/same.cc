@@ -13,7 +13,7 @@ constexpr int kMaxNesting = 200;  // print writes nothing of what is nested deep
 
 template <class T>
 bool same_float(T a, T b) {
-  return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0;
+  return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0;  // NOLINT: by bits, 0 and -0 differ
 }
 template <class T>
 bool same_floats(const std::vector<T>& a, const std::vector<T>& b) {

@@ -3,10 +3,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <random>
 
 #include <pinnace/pinnace.h>
@@ -56,20 +59,45 @@ bool concrete_inputs(const Program& program, const Arguments& arguments, std::ve
   std::vector<int64_t> sizes;
   for (const pinnace::Symbol& s : program.symbols()) {
     sizes.push_back((std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of);
-    for (const std::string& pair : arguments.sizes) {
-      std::string name, value;
-      if (!split(pair, &name, &value)) {
-        *error = "--size " + pair + ": must be NAME=NUMBER";
-        return false;
-      }
-      if (name == s.name) sizes.back() = std::atoll(value.c_str());
+  }
+  for (const std::string& pair : arguments.sizes) {
+    std::string name, value;
+    int64_t size = -1;
+    if (split(pair, &name, &value)) {
+      const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), size);
+      if (code != std::errc() || end != value.data() + value.size()) size = -1;
     }
+    if (size < 0) {
+      *error = "--size " + pair + ": must be NAME=NUMBER";
+      return false;
+    }
+    size_t i = 0;
+    while (i < sizes.size() && program.symbols()[i].name != name) ++i;
+    if (i == sizes.size()) {
+      *error = "the program has no open dimension '" + name + "'";
+      return false;
+    }
+    const pinnace::Symbol& s = program.symbols()[i];
+    if (size < s.min || size > s.max || size % s.multiple_of != 0) {
+      *error = "--size " + pair + ": must be in " + std::to_string(s.min) + ".." +
+               (s.max == pinnace::Symbol::kUnbounded ? "" : std::to_string(s.max)) + " and a multiple of " +
+               std::to_string(s.multiple_of);
+      return false;
+    }
+    sizes[i] = size;
   }
   for (const pinnace::TensorSpec& spec : program.inputs()) {
     Tensor tensor;
     tensor.type = {spec.type.dtype, spec.type.shape, nullptr};
     for (pinnace::Dim& d : tensor.type.shape) {
       if (!d.known()) d = d.symbol >= 0 ? sizes[static_cast<size_t>(d.symbol)] : 1;
+    }
+    // Sizes come from the command line: their product may be beyond what an integer holds.
+    double elements = 1;
+    for (const pinnace::Dim& d : tensor.type.shape) elements *= static_cast<double>(d.size);
+    if (elements > 1e15) {
+      *error = "input '" + spec.name + "' of " + to_string(tensor.type) + " is beyond any memory";
+      return false;
     }
     tensor.memory.bytes = static_cast<size_t>(tensor.type.bytes());
     tensors->push_back(std::move(tensor));
@@ -175,6 +203,18 @@ int run(const Arguments& arguments) {
   return 0;
 }
 
+/// -1 if there is something to run, else what CLI11 says: 0 after --help and --version, its own code after wrong use.
+int parse(CLI::App& app, int argc, char** argv) {
+  CLI11_PARSE(app, argc, argv);
+  return -1;
+}
+
+/// Sizes from the command line may ask for more memory than there is; the containers here have no other way to say so.
+void out_of_memory() {
+  std::fprintf(stderr, "pinnace-run: out of memory\n");
+  std::_Exit(1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -182,12 +222,15 @@ int main(int argc, char** argv) {
   Arguments arguments;
   app.add_option("program", arguments.program, "the .pnc file")->required();
   app.add_option("--target", arguments.target, "auto, cpu, cpu:avx2, ...");
-  app.add_option("--threads", arguments.threads, "most threads of one run; 0: all processors");
+  app.add_option("--threads", arguments.threads, "most threads of one run; 0: all processors")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--input", arguments.inputs, "NAME=FILE, raw bytes of one run or of several in a row");
   app.add_option("--output", arguments.outputs, "NAME=FILE for the raw bytes of an output, run after run");
   app.add_option("--size", arguments.sizes, "NAME=NUMBER for an open dimension");
-  app.add_option("--bench", arguments.runs, "time so many runs");
+  app.add_option("--bench", arguments.runs, "time so many runs")->check(CLI::PositiveNumber);
   app.add_flag("--placement", arguments.placement, "print where each node runs");
-  CLI11_PARSE(app, argc, argv);
-  return run(arguments);
+  app.set_version_flag("--version", std::string("pinnace-run ") + pnc_version());
+  std::set_new_handler(out_of_memory);
+  const int parsed = parse(app, argc, argv);
+  return parsed < 0 ? run(arguments) : parsed == 0 ? 0 : 2;
 }

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pinnace import _core
+from pinnace import __version__, _core
 from pinnace.compare import compare
 from pinnace.model import load
 from pinnace.program import Program, diff
 from pinnace.session import Session, devices
-from pinnace.types import Array, Dim
+from pinnace.types import Array, Dim, TensorSpec, json_text
 from pinnace.verify import seeded_inputs
 
 
@@ -30,9 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
         return status
-    except BrokenPipeError:
+    except BrokenPipeError:  # `pinnace inspect net.pnc | head`: what is left to write has no reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        return 130
     except (_core.InvalidArgument, _core.FileError) as error:
         print(f"pinnace: {error}", file=sys.stderr)
         return 2
@@ -43,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pinnace", description="Convert, run and compare models.")
+    parser.add_argument("--version", action="version", version=f"pinnace {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
 
     def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -84,8 +92,9 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", _run, "run a .pnc file once")
     run.add_argument("program")
-    run.add_argument("--threads", type=int, default=0)
+    run.add_argument("--threads", type=_whole(0), default=0, help="most threads of the run; 0: all processors")
     run.add_argument("--output", metavar="FILE.npz", help="where to write the outputs; else a summary is printed")
+    run.add_argument("--json", action="store_true", help="all values of the outputs as JSON")
     target(run)
     inputs(run)
 
@@ -99,8 +108,8 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = command("bench", _bench, "time a .pnc file")
     bench.add_argument("program")
-    bench.add_argument("--threads", default="1", help="list, such as 1,2")
-    bench.add_argument("--runs", type=int, default=50)
+    bench.add_argument("--threads", type=_whole_list, default=[1], metavar="N,N,…", help="default: 1")
+    bench.add_argument("--runs", type=_whole(1), default=50)
     bench.add_argument("--json", action="store_true")
     target(bench)
     inputs(bench)
@@ -112,7 +121,23 @@ def _parser() -> argparse.ArgumentParser:
     differ = command("diff", _diff, "what differs between two .pnc files; status 1 if anything does")
     differ.add_argument("a")
     differ.add_argument("b")
+    differ.add_argument("--json", action="store_true", help="the differences as a list of sentences")
     return parser
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    """A type for argparse: whole numbers from `least` on."""
+
+    def whole_number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return whole_number
+
+
+def _whole_list(text: str) -> list[int]:
+    return [_whole(0)(part) for part in text.split(",")]
 
 
 def _load_inputs(pairs: Sequence[str]) -> dict[str, Array]:
@@ -122,16 +147,25 @@ def _load_inputs(pairs: Sequence[str]) -> dict[str, Array]:
         if not equals:
             raise _core.InvalidArgument(f"--input {pair!r}: must be NAME=FILE.npy")
         try:
-            arrays[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
             raise _core.FileError(f"--input {name}: {path}: {error}") from error
+        if not isinstance(array, np.ndarray):
+            raise _core.InvalidArgument(f"--input {name}: {path} is an archive of arrays; must be one .npy file")
+        arrays[name] = array
     return arrays
 
 
+def _check_writable(path: str) -> None:
+    """FileError now rather than after minutes of work."""
+    if not Path(path).absolute().parent.is_dir():
+        raise _core.FileError(f"cannot write {path!r}: its folder does not exist")
+    if Path(path).is_dir():
+        raise _core.FileError(f"cannot write {path!r}: it is a folder")
+
+
 def _feed(program: Program, pairs: Sequence[str]) -> dict[str, Array]:
-    given = _load_inputs(pairs)
-    rest = {name: spec for name, spec in program.inputs.items() if name not in given}
-    return {**seeded_inputs(rest), **given}
+    return seeded_inputs(program.inputs, _load_inputs(pairs))
 
 
 def _dims(texts: Sequence[str]) -> list[Dim]:
@@ -147,6 +181,7 @@ def _dims(texts: Sequence[str]) -> list[Dim]:
 
 
 def _convert(options: argparse.Namespace) -> int:
+    _check_writable(options.output)
     model = load(
         options.model, _load_inputs(options.input), symbols=_dims(options.dim), disabled_passes=options.disable_pass
     )
@@ -158,6 +193,7 @@ def _convert(options: argparse.Namespace) -> int:
         "output": options.output,
         "bytes": len(program.to_bytes()),
         "nodes": len(program.nodes),
+        "notes": model.notes,
         **program.metadata,
     }
     if options.json:
@@ -170,15 +206,22 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
+def _spec_facts(spec: TensorSpec) -> dict[str, Any]:
+    """Sizes are numbers, {"name", "min", "max", "multiple_of"} where each run fixes them, null where data decide."""
+    shape = [vars(d) if isinstance(d, Dim) else d for d in spec.shape]
+    quantization = vars(spec.quantization) if spec.quantization else None
+    return {"name": spec.name, "dtype": str(spec.dtype), "shape": shape, "quantization": quantization}
+
+
 def _inspect(options: argparse.Namespace) -> int:
     program = Program.open(options.program)
     if options.text:
         print(program.text())
     elif options.json:
         rows = {
-            "inputs": [str(s) for s in program.inputs.values()],
-            "outputs": [str(s) for s in program.outputs.values()],
-            "states": [str(s) for s in program.states.values()],
+            "inputs": [_spec_facts(s) for s in program.inputs.values()],
+            "outputs": [_spec_facts(s) for s in program.outputs.values()],
+            "states": [_spec_facts(s) for s in program.states.values()],
             "metadata": program.metadata,
             "nodes": [vars(n) for n in program.nodes],
         }
@@ -207,16 +250,29 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.output:
+        _check_writable(options.output)
     program = Program.open(options.program)
     session = Session(program, options.target or "auto", options.threads)
     outputs = session.run(_feed(program, options.input))
     if options.output:
-        np.savez(options.output, allow_pickle=False, **outputs)
-        return 0
-    for name, array in outputs.items():
-        print(
-            f"{name}: {array.dtype}{list(array.shape)} {np.array2string(array.ravel()[:8], precision=6, separator=' ')}"
-        )
+        try:
+            # np.savez takes the arrays as keyword arguments, and some names of outputs are arguments of its own.
+            with zipfile.ZipFile(options.output, "w") as archive:
+                for name, array in outputs.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, array, allow_pickle=False)
+        except OSError as error:
+            raise _core.FileError(f"cannot write {options.output!r}: {error}") from error
+    if options.json:
+        rows = {
+            name: {"dtype": str(a.dtype), "shape": list(a.shape), "values": a.tolist()} for name, a in outputs.items()
+        }
+        print(json_text(rows))
+    elif not options.output:
+        for name, array in outputs.items():
+            values = np.array2string(array.ravel()[:8], precision=6, separator=" ", max_line_width=10_000)
+            print(f"{name}: {array.dtype}{list(array.shape)} {values}{' …' if array.size > 8 else ''}")
     return 0
 
 
@@ -224,7 +280,10 @@ def _compare(options: argparse.Namespace) -> int:
     program = Program.open(options.program)
     result = compare(program, options.reference, [_feed(program, options.input)], targets=options.target or ["cpu"])
     if options.html:
-        result.to_html(options.html)
+        try:
+            result.to_html(options.html)
+        except OSError as error:
+            raise _core.FileError(f"cannot write {options.html!r}: {error}") from error
     print(result.to_json() if options.json else result)
     return 0 if result.ok else 1
 
@@ -234,13 +293,13 @@ def _bench(options: argparse.Namespace) -> int:
     feed = _feed(program, options.input)
     rows = []
     for target in options.target or ["cpu"]:
-        for threads in (int(t) for t in options.threads.split(",")):
+        for threads in options.threads:
             start = time.perf_counter()
             session = Session(program, target, threads)
             session.run(feed)
             first = time.perf_counter() - start
             times = []
-            for _ in range(max(1, options.runs)):
+            for _ in range(options.runs):
                 start = time.perf_counter()
                 session.run(feed)
                 times.append((time.perf_counter() - start) * 1e3)
@@ -258,7 +317,7 @@ def _bench(options: argparse.Namespace) -> int:
                 }
             )
     if options.json:
-        print(json.dumps(rows))
+        print(json_text(rows))
     else:
         for r in rows:
             print(
@@ -272,7 +331,7 @@ def _bench(options: argparse.Namespace) -> int:
 def _devices(options: argparse.Namespace) -> int:
     rows = devices()
     if options.json:
-        print(json.dumps(rows))
+        print(json_text(rows))
     else:
         for row in rows:
             print(f"{row['target']}: {'' if row['available'] else 'not available: '}{row['description']}")
@@ -281,7 +340,10 @@ def _devices(options: argparse.Namespace) -> int:
 
 def _diff(options: argparse.Namespace) -> int:
     lines = diff(Program.open(options.a), Program.open(options.b))
-    print("\n".join(lines) if lines else "no difference")
+    if options.json:
+        print(json.dumps(lines))
+    else:
+        print("\n".join(lines) if lines else "no difference")
     return 1 if lines else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
@@ -14,6 +13,7 @@ from pinnace import _core
 from pinnace.program import Program
 from pinnace.session import Session, as_array
 from pinnace.source import source_of
+from pinnace.types import json_text
 from pinnace.verify import BOUNDS, Difference, difference, layer_differences
 
 
@@ -72,8 +72,8 @@ class Comparison:
         )
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Everything as JSON; written to `path` if given."""
-        text = json.dumps(
+        """Everything as JSON, infinities as "inf"; written to `path` if given."""
+        text = json_text(
             {
                 "ok": self.ok,
                 "reference": self.reference,
@@ -133,7 +133,7 @@ def compare(
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
     listed in
-    `unavailable` otherwise. InvalidArgument: no inputs.
+    `unavailable` otherwise. InvalidArgument: no inputs, or the reference cannot be run on them.
     """
     if not isinstance(program, Program):
         program = Program.open(program)
@@ -151,12 +151,18 @@ def compare(
             unavailable[target] = str(error)
             continue
         for feed in inputs:
+            session._bind(feed)  # names what is missing or unknown
             arrays = [np.asarray(as_array(feed[name])) for name in program.inputs]
+            session.reset_state()
+            outputs, wanted = session.run(feed), source.run(arrays)
+            if len(outputs) != len(wanted):
+                raise _core.InvalidArgument(
+                    f"the program has {len(outputs)} outputs, the reference gave {len(wanted)}: not the same model"
+                )
             for node, name, d in layer_differences(program, source, arrays, target, bounds):
                 row = rows.setdefault((name, False), Row(name, node.name, node.op, node.source, False))
                 _keep_worst(row, target, d)
-            session.reset_state()
-            for (name, got), want in zip(session.run(feed).items(), source.run(arrays), strict=True):
+            for (name, got), want in zip(outputs.items(), wanted, strict=True):
                 row = rows.setdefault((name, True), Row(name, "", "output", "", True))
                 _keep_worst(row, target, difference(got, want, bounds))
     if len(unavailable) == len(targets):

@@ -15,7 +15,7 @@ from pinnace import _core
 from pinnace.program import NodeInfo, Program
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module
-from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
+from pinnace.types import Array, Dim, TensorSpec, custom_ops, signature, specs_from
 from pinnace.verify import seeded_inputs, verify_program
 
 
@@ -80,6 +80,10 @@ class Model:
         self._name = name
         self._notes: list[str] = []
 
+    def __repr__(self) -> str:
+        """Name, number of nodes, inputs and outputs."""
+        return f"<pinnace.Model {self._name}: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
+
     @property
     def inputs(self) -> dict[str, TensorSpec]:
         """Inputs by name, in order."""
@@ -128,7 +132,8 @@ class Model:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
         here.
 
-        examples  inputs to verify on; else those of load(), else seeded ones. Integer inputs need an example.
+        examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
+                  example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
 
         VerificationError names the first layer that differs. Unsupported: quantize is given (this build converts
@@ -144,14 +149,14 @@ class Model:
         program = Program(self._core.build(targets, [], facts))
         if not verify:
             return Program(program._core.with_metadata("verified", "no: verify=False"))
-        inputs = [dict(e) for e in examples] or self._examples or [seeded_inputs(program.inputs)]
+        inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
         return verify_program(program, self._source, inputs, targets)
 
 
 def load(
     source: Any,
     example_inputs: Sequence[Any] | Mapping[str, Any] = (),
-    dynamic_shapes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     example_kwargs: Mapping[str, Any] | None = None,
     symbols: Sequence[Dim] = (),
@@ -195,7 +200,7 @@ def load(
         else:
             program = source
         core, notes = _import_exported(program, (*options, names))
-        runner: Source | None = TorchSource(program, "torch")
+        runner: Source | None = TorchSource(program)
     else:
         path = fspath(source)
         name = Path(path).name
@@ -239,7 +244,7 @@ def _import_path(path: str, options: tuple[Any, ...]) -> tuple[_core.Model, list
             raise
         program = open_torch_archive(path).program
         core, notes = _import_exported(program, options)
-        return core, notes, TorchSource(program, "torch")
+        return core, notes, TorchSource(program)
     if core.format == "pnc":
         return core, [], ProgramSource(path)
     if core.format == "onnx":
@@ -279,6 +284,8 @@ def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
 def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Array]]:
     from pinnace.session import as_array
 
+    if not example_inputs:
+        return []
     names = list(model.inputs)
     if isinstance(example_inputs, Mapping):
         unknown = [n for n in example_inputs if n not in names]
@@ -286,8 +293,6 @@ def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, A
             raise _core.InvalidArgument(f"example_inputs: unknown {unknown}; the model takes {names}")
         example = dict(example_inputs)
     else:
-        if not example_inputs:
-            return []
         if len(example_inputs) != len(names):
             raise _core.InvalidArgument(f"example_inputs has {len(example_inputs)} arrays, the model takes {names}")
         example = dict(zip(names, example_inputs, strict=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 
 from pinnace import _core
-from pinnace.types import TensorSpec, specs_from
+from pinnace.types import TensorSpec, signature, specs_from
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Program:
     def __init__(self, core: _core.Program) -> None:
         """Made by open, from_bytes and Model.build."""
         self._core = core
+
+    def __repr__(self) -> str:
+        """Number of nodes, inputs and outputs."""
+        return f"<pinnace.Program: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, verify_hashes: bool = True) -> Program:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pinnace.compare import Comparison
+from typing import Any
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>pinnace: comparison</title>
@@ -33,8 +30,8 @@ magnitude: nothing at 1e-9, full at 1.</p>
 """
 
 
-def comparison_page(comparison: Comparison) -> str:
-    """One self-contained page."""
+def comparison_page(comparison: Any) -> str:
+    """One self-contained page of a pinnace.Comparison."""
     import jinja2
 
     def width(d: object) -> int:

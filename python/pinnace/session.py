@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -12,7 +13,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.program import Program
-from pinnace.types import Array, TensorSpec, custom_ops, specs_from
+from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,12 @@ class Session:
         self._outputs = specs_from(self._core.outputs, self._core.symbols)
         self._output_names = [spec["name"] for spec in self._core.outputs]
 
+    def __repr__(self) -> str:
+        """Where how many nodes run, inputs and outputs."""
+        counts = Counter(row["backend"] for row in self._core.placement)
+        where = ", ".join(f"{count} on {backend}" for backend, count in counts.most_common())
+        return f"<pinnace.Session: nodes {where}; {signature(self._inputs, self._outputs)}>"
+
     @property
     def inputs(self) -> dict[str, TensorSpec]:
         """Inputs by name, in order."""
@@ -148,12 +155,10 @@ class Session:
         return dict(self._outputs)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes); outputs
-        likewise.
+        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes).
 
-        Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument names input, dimension,
-        value
-        and rule; nothing was changed then.
+        Returns name -> array. Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument
+        names input, dimension, value and rule; nothing was changed then.
         """
         return dict(zip(self._output_names, self._core.run(self._bind(inputs)), strict=True))
 

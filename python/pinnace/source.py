@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,26 +41,24 @@ class Source(Protocol):
 class TorchSource:
     """An ExportedProgram, run by torch in eval mode without gradients."""
 
-    def __init__(self, program: torch.export.ExportedProgram, description: str) -> None:
+    def __init__(self, program: torch.export.ExportedProgram) -> None:
         """Keeps the program; every run works on a copy of what it mutates."""
+        import torch
+
         self.program = program
-        self.description = description
+        self.description = f"torch {torch.__version__}"
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order; tensors only."""
-        import copy
-
         import torch
 
-        module = copy.deepcopy(self.program).module()
-        with torch.no_grad():
+        with _named(self.description), torch.no_grad():
+            module = _copied(self.program).module()
             args, kwargs = self._arguments(inputs)
             return [_to_numpy(t) for t in _tensors(module(*args, **kwargs))]
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Values of the exported graph's nodes by name."""
-        import copy
-
         import torch
         from torch.utils import _pytree
 
@@ -71,7 +71,7 @@ class TorchSource:
                     found[n.name] = _to_numpy(result).copy()  # later nodes may write into it
                 return result
 
-        program = copy.deepcopy(self.program)
+        program = _copied(self.program)
         args, kwargs = self._arguments(inputs)
         flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]
         lifted = []
@@ -79,7 +79,7 @@ class TorchSource:
         user = iter(flat)
         for spec in program.graph_signature.input_specs:
             lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
-        with torch.no_grad():
+        with _named(self.description), torch.no_grad():
             Recorder(program.graph_module).run(*lifted)
         return found
 
@@ -102,6 +102,27 @@ class TorchSource:
             return tuple(flat), {}
         args, kwargs = _pytree.tree_unflatten(flat, in_spec)
         return args, kwargs
+
+
+@contextlib.contextmanager
+def _named(description: str) -> Iterator[None]:
+    """Turns what another package raises when it runs a source, for which there is no list, into InvalidArgument."""
+    try:
+        yield
+    except _core.Error:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip()
+        raise _core.InvalidArgument(f"the source cannot be run on these inputs: {description}: {text}") from error
+
+
+def _copied(program: Any) -> Any:
+    """A deep copy. What torch warns of while it copies its own classes is nothing that a user could change."""
+    import copy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return copy.deepcopy(program)
 
 
 def _tensors(output: Any) -> Iterator[Any]:
@@ -138,7 +159,7 @@ def open_torch_archive(path: str) -> TorchSource:
         except Exception as error:
             raise _core.FileError(f"{path}: torch cannot load it without its pickles: {error}") from error
     program._example_inputs = None  # the empty ones would be bound to the module's signature
-    return TorchSource(program, f"torch {torch.__version__}")
+    return TorchSource(program)
 
 
 # ---------------------------------------------------------------------------------------------------------------- ONNX
@@ -169,8 +190,12 @@ class OnnxSource:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order."""
         if self._session is None:
-            self._session, self._names = self._open(self.path)
-        return self._call(self._session, self._names, inputs)
+            try:
+                self._session, self._names = self._open(self.path)
+            except Exception as error:
+                raise _core.FileError(f"{self.path}: {self.description} cannot load it: {error}") from error
+        with _named(self.description):
+            return self._call(self._session, self._names, inputs)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values by ONNX's names: the model with those values as outputs is run once."""
@@ -231,7 +256,8 @@ class ProgramSource:
 
         made = [o for n in self._session.program.nodes if not n.path for o in n.outputs if o in names]
         session = Session(self._session.program, target="cpu", keep=made)
-        results = list(session.run(dict(zip(session.inputs, inputs, strict=True))).values())
+        # Not by name: an inner value may be called what an output is called.
+        results = session._core.run(session._bind(dict(zip(session.inputs, inputs, strict=True))))
         return dict(zip(made, results[len(self._session.program.outputs) :], strict=True))
 
 
@@ -243,12 +269,12 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     if isinstance(reference, Program):
         return ProgramSource(reference)
     if is_exported(reference):
-        return TorchSource(reference, "torch")
+        return TorchSource(reference)
     if is_module(reference):
         import torch
 
         example = {k: v if isinstance(v, torch.Tensor) else torch.from_numpy(np.array(v)) for k, v in inputs.items()}
-        return TorchSource(export_module(reference, (), example, None), "torch")
+        return TorchSource(export_module(reference, (), example, None))
     path = str(reference)
     if path.endswith(".pnc"):
         return ProgramSource(path)

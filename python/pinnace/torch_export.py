@@ -32,7 +32,7 @@ def export_module(
     module: torch.nn.Module,
     example_inputs: Sequence[Any],
     example_kwargs: Mapping[str, Any],
-    dynamic_shapes: Mapping[str, Any] | None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None,
 ) -> torch.export.ExportedProgram:
     """torch.export.export in eval mode; ConversionError with torch's own words where it cannot."""
     import torch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +74,27 @@ def specs_from(
         quantization = q and Quantization(tuple(q["scales"]), tuple(q["zero_points"]), q["axis"], q["block"])
         specs[spec["name"]] = TensorSpec(spec["name"], spec["dtype"], shape, quantization)
     return specs
+
+
+def signature(inputs: Mapping[str, TensorSpec], outputs: Mapping[str, TensorSpec]) -> str:
+    """`x: float32[batch,3,224,224] -> y: float32[batch,1000]`, for printing."""
+    sides = (", ".join(map(str, specs.values())) or "()" for specs in (inputs, outputs))
+    return " -> ".join(sides)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON that every reader takes: it has no numbers for NaN and infinities, which become "nan", "inf", "-inf"."""
+
+    def finite(item: Any) -> Any:
+        if isinstance(item, float) and not math.isfinite(item):
+            return str(item)
+        if isinstance(item, dict):
+            return {key: finite(part) for key, part in item.items()}
+        if isinstance(item, list):
+            return [finite(part) for part in item]
+        return item
+
+    return json.dumps(finite(value), indent=indent, allow_nan=False)
 
 
 # Operators live as long as the process: prepared programs, which sessions share, refer to them.

@@ -216,8 +216,12 @@ TEST(Session, ResultsDoNotDependOnThreadsAndWorkersRun) {
 
 TEST(Session, StrictModeAndUnknownTargetsAreRefusedByName) {
   const Program program = program_of(kConvolution);
-  EXPECT_NE(Session::create(program, {.target = "vulkan"}).status().message().find("'vulkan' is not known"),
-            std::string::npos);
+  const Status unknown = Session::create(program, {.target = "tpu"}).status();
+  EXPECT_EQ(unknown.code(), Code::kInvalidArgument);
+  EXPECT_NE(unknown.message().find("'tpu' is not known"), std::string::npos);
+  const Status absent = Session::create(program, {.target = "vulkan:1"}).status();
+  EXPECT_EQ(absent.code(), Code::kUnsupported);
+  EXPECT_NE(absent.message().find("'vulkan:1' is not in this build"), std::string::npos);
   EXPECT_NE(Session::create(program, {.target = "cpu:mmx"}).status().message().find("mmx"), std::string::npos);
   EXPECT_EQ(Session::create(program, {.precision = "fp16", .fallback = false}).status().code(), Code::kUnsupported);
   EXPECT_EQ(Session::create(program, {.precision = "fp17"}).status().code(), Code::kInvalidArgument);

@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
   pnc_program* program = NULL;
   pnc_session* session = NULL;
   if (argc != 2 || strlen(pnc_version()) == 0) return 2;
-  if (pnc_program_open("/nowhere.pnc", &program) != PNC_FILE || program || !strstr(pnc_error(), "/nowhere.pnc")) return 3;
+  if (pnc_program_open("/nowhere.pnc", &program) != PNC_FILE || program || !strstr(pnc_error(), "/nowhere.pnc"))
+    return 3;
   if (pnc_program_open(NULL, &program) != PNC_INVALID_ARGUMENT) return 4;
   if (pnc_program_open(argv[1], &program) != PNC_OK) return fail();
 

@@ -1,7 +1,7 @@
 """Whole networks through the whole product: every model of the zoo from PyTorch and from ONNX to a session's outputs.
 
 Each is built with its sizes fixed and with a batch of 1 to 8, verified as it is built, and held against the module on
-inputs that the conversion has not seen. Everything takes 7 minutes on two cores; the slice of a normal run a sixth.
+inputs that the conversion has not seen. Everything takes 7 minutes on two cores; the slice of a normal run a twelfth.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ SMALL: dict[str, dict[str, int]] = {
 }
 # A transformer of 86 million weights, whose position embedding fixes 224 x 224: 8 images take 10 seconds.
 BATCHES = {"vit_b_16": (1, 3, 8) if all_mode() else (1, 3)}
+
+# The exporter writes attention's reshapes with products of sizes, which have no name of their own: what the output's
+# batch is, is then known only when the model runs.
+COMPUTED_SIZES = {("vit_b_16", "onnx")}
 
 CASES = [(name, source) for name in zoo.MODELS for source in ("torch", "onnx")]
 Load = Callable[[Path, nn.Module, zoo.Inputs, bool], pn.Model]
@@ -116,7 +120,8 @@ def test_model(name: str, source: str, dynamic: bool, folder: Path) -> None:
             check_outputs(name, session, module, inputs, seed)
         return
     assert {spec.shape[0] for spec in session.inputs.values()} == {BATCH}
-    assert BATCH in next(iter(session.outputs.values())).shape
+    for spec in session.outputs.values():
+        assert BATCH in spec.shape or (name, source) in COMPUTED_SIZES
     for batch in BATCHES.get(name, (1, 3, 8)):
         check_outputs(name, session, module, resized(inputs, batch), batch)
     first = next(iter(inputs))

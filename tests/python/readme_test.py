@@ -1,0 +1,53 @@
+"""README's first screen is true: its Python runs as it stands, its C++ compiles, and the commands it names exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_python_runs(tmp_path: Path) -> None:
+    (code,) = blocks("python")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nprint(sorted(out), out['linear'].shape)"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "cpu: 4 of 4 nodes" in done.stdout or "cpu: 3 of 3 nodes" in done.stdout
+    assert "['linear'] (4, 10)" in done.stdout
+    assert (tmp_path / "net.pnc").stat().st_size > 576 * 10 * 4
+
+
+def test_cpp_compiles(tmp_path: Path) -> None:
+    (code,) = blocks("cpp")
+    includes = "".join(line + "\n" for line in code.splitlines() if line.startswith("#"))
+    body = "\n".join(line for line in code.splitlines() if not line.startswith("#"))
+    source = tmp_path / "readme.cc"
+    before = "int main() {\n  std::vector<pinnace::Tensor> inputs, outputs;\n"
+    source.write_text(f"{includes}{before}{body}\n  return status.ok() ? 0 : 1;\n}}\n")
+    include = ["-I", str(ROOT / "cpp/include")]
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *include, str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_commands_and_files_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z-]+)\b", README))
+    assert {"demo", "test"} <= named <= targets
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert link.startswith("http") or (ROOT / link).exists(), link

@@ -1,0 +1,169 @@
+"""Sessions beside other threads and processes: two callers, the GIL, fork, cancelling.
+
+A network is used whose run takes tens of milliseconds in several operators, so that a run can be met while it goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from torch import nn
+
+Feed = dict[str, np.ndarray[Any, Any]]
+
+
+@pytest.fixture(scope="module")
+def program() -> pn.Program:
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(16, 16, 3, padding=1) for _ in range(40)]
+    net = nn.Sequential(*layers).eval()
+    model = pn.load(net, example_inputs=(torch.zeros(1, 16, 64, 64),))
+    return model.build(verify=False)
+
+
+@pytest.fixture(scope="module")
+def feed() -> Feed:
+    return {"input": np.random.default_rng(0).standard_normal((1, 16, 64, 64)).astype(np.float32)}
+
+
+@pytest.fixture(scope="module")
+def want(program: pn.Program, feed: Feed) -> np.ndarray[Any, Any]:
+    (y,) = pn.Session(program, threads=1).run(feed).values()
+    return y
+
+
+def test_second_caller_is_refused_or_served(program: pn.Program, feed: Feed, want: np.ndarray[Any, Any]) -> None:
+    session = pn.Session(program, threads=2)
+    right = refused = 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal right, refused
+        for _ in range(5):
+            try:
+                (y,) = session.run(feed).values()
+            except pn.InvalidArgument:
+                with lock:
+                    refused += 1
+                time.sleep(0.005)
+            else:
+                assert np.array_equal(y, want)
+                with lock:
+                    right += 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert right + refused == 20  # no thread ended by an exception of another kind
+    assert right >= 1
+    (y,) = session.run(feed).values()
+    np.testing.assert_array_equal(y, want)
+
+
+def test_outputs_outlive_the_next_run_and_the_session(program: pn.Program, feed: Feed) -> None:
+    session = pn.Session(program, threads=1)
+    (first,) = session.run(feed).values()
+    kept = first.copy()
+    session.run({"input": feed["input"] * 2})
+    np.testing.assert_array_equal(first, kept)
+    del session
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_run_lets_other_threads_go_on(program: pn.Program, feed: Feed) -> None:
+    session = pn.Session(program, threads=1)
+    session.run(feed)
+    start = time.perf_counter()
+    session.run(feed)
+    took = time.perf_counter() - start
+    marks: list[float] = []
+    stop = threading.Event()
+
+    def tick() -> None:
+        while not stop.wait(0.0005):
+            marks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.perf_counter()
+    while time.perf_counter() - start < max(0.2, 5 * took):
+        session.run(feed)
+    end = time.perf_counter()
+    stop.set()
+    thread.join(10)
+    # Were the GIL held, the other thread would get a turn between two runs only: twice a run at the most.
+    inside = [m for m in marks if start < m < end]
+    assert len(inside) > 4 * (end - start) / took, f"{len(inside)} in {end - start:.3f} s, a run takes {took:.4f} s"
+
+
+def test_fork_after_use(program: pn.Program, feed: Feed, want: np.ndarray[Any, Any]) -> None:
+    session = pn.Session(program, threads=2)
+    session.run(feed)
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = b"n"
+        try:
+            (old,) = session.run(feed).values()
+            (new,) = pn.Session(program, threads=2).run(feed).values()
+            answer = b"y" if np.array_equal(old, want) and np.array_equal(new, want) else b"n"
+        finally:
+            os.write(theirs, answer)
+            os._exit(0)
+    os.close(theirs)
+    ready, _, _ = select.select([ours], [], [], 60)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert ready, "the child hangs"
+    assert os.read(ours, 1) == b"y"
+    os.close(ours)
+    (y,) = session.run(feed).values()
+    np.testing.assert_array_equal(y, want)
+
+
+def test_cancel(program: pn.Program, feed: Feed, want: np.ndarray[Any, Any]) -> None:
+    session = pn.Session(program, threads=1)
+    session.run(feed)
+    longest = max(e.duration_ns for e in session.profile(feed).events) / 1e9
+    waits = []
+    for _ in range(20):
+        future = session.run_async(feed)
+        start = time.perf_counter()
+        future.cancel()
+        try:
+            future.result()
+        except pn.Cancelled:
+            waits.append(time.perf_counter() - start)
+        (y,) = session.run(feed).values()  # the session is usable, and its results are as before
+        assert np.array_equal(y, want)
+    assert waits, "no run of 20 was cancelled"
+    # 50 ms or one operator; the best of several, for a machine that is busy with something else.
+    assert min(waits) < max(0.05, 4 * longest)
+
+
+def test_busy_while_a_run_is_under_way(program: pn.Program, feed: Feed, want: np.ndarray[Any, Any]) -> None:
+    session = pn.Session(program, threads=1)
+    session.run(feed)
+    refused = 0
+    for _ in range(20):
+        future = session.run_async(feed)
+        try:
+            session.run(feed)
+        except pn.InvalidArgument:
+            refused += 1
+        (y,) = future.result().values()
+        assert future.done()
+        assert np.array_equal(y, want)
+    assert refused, "no second caller met the run"
