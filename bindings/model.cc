@@ -68,9 +68,11 @@ py::list check_rows(const Model& model, const std::vector<std::string>& targets)
   return rows;
 }
 
-Program build(const Model& model, const std::vector<std::string>& targets, const std::vector<std::string>& keep,
+Program build(const Model& model, const std::vector<std::string>& targets,
               const std::map<std::string, std::string>& metadata) {
-  const BuildOptions options{targets, keep, {metadata.begin(), metadata.end()}};
+  BuildOptions options;
+  options.targets = targets;
+  options.metadata.assign(metadata.begin(), metadata.end());
   const auto go = [&] {
     py::gil_scoped_release release;
     return model.build(options);
@@ -114,8 +116,7 @@ void add_model(py::module_& module) {
       .def_property_readonly("format", [](const Model& m) { return m.format(); })
       .def("text", &Model::text, py::arg("max_constant_bytes") = 64)
       .def("check", check_rows, py::arg("targets"), "One dict per node and target.")
-      .def("build", build, py::arg("targets"), py::arg("keep") = std::vector<std::string>{},
-           py::arg("metadata") = std::map<std::string, std::string>{});
+      .def("build", build, py::arg("targets"), py::arg("metadata") = std::map<std::string, std::string>{});
   module.def("passes", &passes, "(name, summary) of every pass, in the order in which they run.");
 }
 

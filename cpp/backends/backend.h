@@ -138,6 +138,10 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
+  /// Empty if TargetSpec::variant has a meaning in this build, else why not; whether it can run here is another matter.
+  virtual std::string unknown_variant(const TargetSpec& target) const {
+    return target.variant.empty() ? std::string() : str_cat("'", target.variant, "': ", name(), " has no variants");
+  }
   /// Empty if it can run here, else why not: "no Vulkan loader (libvulkan.so.1)".
   virtual std::string unavailable(const TargetSpec& target) const = 0;
   /// One line about the device, for `devices`.

@@ -4,11 +4,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+
+#include "base/text.h"
 
 namespace pinnace {
 namespace {
 constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni"};
 constexpr int kLevels = 4;
+// What users call the baseline, and what the other architecture has.
+#if defined(__x86_64__)
+constexpr std::string_view kBaseline = "sse2", kHere = "x86-64", kKnown = "sse2 avx2 avx512 avx512_vnni";
+constexpr std::string_view kElsewhere[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"};
+#else
+constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon";
+constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni"};
+#endif
 
 Cpu choose() {
   Cpu best = Cpu::generic;
@@ -28,13 +39,25 @@ std::string_view cpu_level_name(Cpu level) {
 
 bool cpu_level_from_name(std::string_view name, Cpu* level) {
   for (int i = 0; i < kLevels; ++i) {
-    // sse2 and neon are what users call the baselines.
-    if (kNames[i] == name || (i == 0 && (name == "sse2" || name == "neon"))) {
+    if (kNames[i] == name || (i == 0 && name == kBaseline)) {
       *level = static_cast<Cpu>(i);
       return true;
     }
   }
   return false;
+}
+
+std::string cpu_level_problem(std::string_view name) {
+  if (Cpu level; cpu_level_from_name(name, &level)) return {};
+  const bool elsewhere = std::find(std::begin(kElsewhere), std::end(kElsewhere), name) != std::end(kElsewhere);
+  return str_cat("'", name, "' is ", elsewhere ? "not an instruction set of " : "no instruction set known here; ",
+                 elsewhere ? str_cat(kHere, ", which this build is for; it has ") : "this build has ", kKnown);
+}
+
+std::string cpu_isa_problem() {
+  const char* forced = std::getenv("PINNACE_CPU_ISA");
+  const std::string problem = forced ? cpu_level_problem(forced) : std::string();
+  return problem.empty() ? problem : str_cat("PINNACE_CPU_ISA: ", problem);
 }
 
 bool cpu_runs(Cpu level) {

@@ -16,8 +16,13 @@ enum class Cpu : uint8_t {
 
 /// "avx2"
 std::string_view cpu_level_name(Cpu level);
-/// The inverse; false if the name is unknown.
+/// The inverse, with "sse2" or "neon" for the baseline of this architecture; false if the name is no level of this
+/// build.
 bool cpu_level_from_name(std::string_view name, Cpu* level);
+/// Why that is so, one sentence with the names that are known; empty if it is a level.
+std::string cpu_level_problem(std::string_view name);
+/// The same for what the environment variable PINNACE_CPU_ISA says; empty if it is not set.
+std::string cpu_isa_problem();
 /// True if this processor (and operating system) runs code of that level.
 bool cpu_runs(Cpu level);
 /// The best level that cpu_runs, or the one named by PINNACE_CPU_ISA if that is lower. Read once.

@@ -35,11 +35,17 @@ std::string_view trim(std::string_view text) {
 Result<TargetChoice> find_target(std::string_view item, std::string_view precision,
                                  std::span<const Backend* const> extra) {
   const size_t colon = item.find(':');
+  if (colon + 1 == item.size()) return invalid("target '", item, "': there is nothing after the colon");
   TargetSpec spec{std::string(item.substr(0, colon)),
                   colon == std::string_view::npos ? "" : std::string(item.substr(colon + 1)), std::string(precision)};
   std::string names = "auto";
   for (const Backend* b : known_backends(extra)) {
-    if (b->name() == spec.backend) return TargetChoice{b, std::move(spec), ""};
+    if (b->name() == spec.backend) {
+      if (const std::string problem = b->unknown_variant(spec); !problem.empty()) {
+        return invalid("target '", item, "': ", problem);
+      }
+      return TargetChoice{b, std::move(spec), ""};
+    }
     names += str_cat(", ", b->name());
   }
   // Names that pinnace gives a meaning, whether or not the back end is built in: asking for them is no mistake.

@@ -105,6 +105,10 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
   if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
   PINNACE_ASSIGN(std::vector<TargetChoice> targets, parse_targets(options.target, options.precision, options.backends));
+  // The CPU is in every plan, as the last resort if not by wish.
+  if (const std::string reason = cpu_backend().unavailable(TargetSpec{"cpu", "", "fp32"}); !reason.empty()) {
+    return unsupported("the CPU back end cannot run: ", reason);
+  }
   const bool has_cpu =
       std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
   if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});

@@ -236,10 +236,7 @@ class Model:
         From the text form of a graph.
         """
     def build(
-        self,
-        targets: collections.abc.Sequence[str],
-        keep: collections.abc.Sequence[str] = [],
-        metadata: collections.abc.Mapping[str, str] = {},
+        self, targets: collections.abc.Sequence[str], metadata: collections.abc.Mapping[str, str] = {}
     ) -> Program: ...
     def check(self, targets: collections.abc.Sequence[str]) -> list[typing.Any]:
         """

@@ -146,7 +146,7 @@ class Model:
             )
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
-        program = Program(self._core.build(targets, [], facts))
+        program = Program(self._core.build(targets, facts))
         if not verify:
             return Program(program._core.with_metadata("verified", "no: verify=False"))
         inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]

@@ -252,6 +252,30 @@ TEST(Backend, AnUnavailableTargetIsRefusedByNameAndLeftOutOfAuto) {
   EXPECT_EQ(row(found->placement(), "conv").backend, "fake");
 }
 
+TEST(Backend, VariantsOfTargetsAreKnownOrRefused) {
+  const Program program = program_of(kNet);
+  const auto refusal = [&](const std::string& target) {
+    const Status status = Session::create(program, {.target = target}).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << target;
+    const auto checked = model_of(kNet).check(std::vector{target});
+    EXPECT_EQ(checked.status().message(), status.message());
+    return status.message();
+  };
+  EXPECT_NE(refusal("cpu:mmx").find("target 'cpu:mmx': 'mmx' is no instruction set known here"), std::string::npos);
+  EXPECT_NE(refusal("cpu:").find("target 'cpu:': "), std::string::npos);
+#if defined(__x86_64__)
+  EXPECT_EQ(refusal("cpu:neon"),
+            "target 'cpu:neon': 'neon' is not an instruction set of x86-64, which this build is for; it has sse2 avx2 "
+            "avx512 avx512_vnni");
+  auto baseline = Session::create(program, {.target = "cpu:sse2", .threads = 1});
+  ASSERT_TRUE(baseline.ok()) << baseline.status().message();
+  EXPECT_EQ(row(baseline->placement(), "conv").kernel, "conv_f32_generic");
+#endif
+  const FakeBackend fake;
+  EXPECT_EQ(Session::create(program, on(fake, "fake:big")).status().message(),
+            "target 'fake:big': 'big': fake has no variants");
+}
+
 TEST(Backend, SizesThatDependOnDataStayWithTheCpu) {
   const FakeBackend fake;
   auto session = Session::create(program_of(R"(graph "g" {

@@ -36,7 +36,7 @@ TEXT = """graph "g" {
 
 
 def program_of(text: str) -> pn.Program:
-    return pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"], [], {}))
+    return pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"], {}))
 
 
 @pytest.fixture(scope="module")
@@ -368,7 +368,7 @@ import numpy as np
 import pinnace as pn
 from pinnace import _core
 text = sys.argv[1]
-session = pn.Session(pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"], [], {})), threads=1)
+session = pn.Session(pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"], {})), threads=1)
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 try:
     session.run({"n": np.array([1 << 32])})
@@ -383,3 +383,20 @@ except pn.OutOfMemory as error:
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "0.0\n"
+
+
+def test_an_instruction_set_that_the_environment_names_wrongly_is_refused(tmp_path: Path) -> None:
+    code = """
+import numpy as np, pinnace as pn, sys
+try:
+    pn.Session(sys.argv[1])
+except pn.Unsupported as error:
+    print(error)
+"""
+    path = tmp_path / "net.pnc"
+    program_of(TEXT).save(path)
+    environment = dict(os.environ, PINNACE_CPU_ISA="avx9")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "PINNACE_CPU_ISA: 'avx9' is no instruction set known here" in done.stdout

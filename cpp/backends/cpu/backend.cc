@@ -9,13 +9,14 @@ class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
 
+  std::string unknown_variant(const TargetSpec& target) const override {
+    return target.variant.empty() ? std::string() : cpu_level_problem(target.variant);
+  }
+
   std::string unavailable(const TargetSpec& target) const override {
+    if (std::string problem = cpu_isa_problem(); !problem.empty()) return problem;
     Cpu level;
-    if (target.variant.empty()) return {};
-    if (!cpu_level_from_name(target.variant, &level)) {
-      return str_cat("'", target.variant,
-                     "' is not an instruction set of this build (generic avx2 avx512 avx512_vnni)");
-    }
+    if (target.variant.empty() || !cpu_level_from_name(target.variant, &level)) return unknown_variant(target);
     if (!cpu_runs(level)) return str_cat("this processor does not have ", target.variant);
     return {};
   }

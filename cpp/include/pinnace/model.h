@@ -41,8 +41,6 @@ struct LoadOptions {
 struct BuildOptions {
   /// Targets to compile for; payloads are stored for those that have one.
   std::vector<std::string> targets = {"cpu"};
-  /// Inner values to keep readable: passes do not remove them.
-  std::vector<std::string> keep = {};
   /// Facts to record in the file.
   std::vector<std::pair<std::string, std::string>> metadata = {};
   /// An application's back ends, by which `targets` may be named too.
