@@ -223,6 +223,7 @@ def _inspect(options: argparse.Namespace) -> int:
             "outputs": [_spec_facts(s) for s in program.outputs.values()],
             "states": [_spec_facts(s) for s in program.states.values()],
             "metadata": program.metadata,
+            "payloads": [vars(p) for p in program.payloads],
             "nodes": [vars(n) for n in program.nodes],
         }
         print(json.dumps(rows, indent=1))
@@ -232,6 +233,8 @@ def _inspect(options: argparse.Namespace) -> int:
                 print(f"{kind:8}{spec}")
         for key, value in program.metadata.items():
             print(f"{key}: {value}")
+        for payload in program.payloads:
+            print(f"payload {payload.key} for {payload.target}: {payload.bytes:,} bytes")
         for node in program.nodes:
             place = f"  {node.source}" if node.source else ""
             print(
