@@ -5,7 +5,18 @@ namespace pinnace {
 namespace {
 constexpr int64_t kLimit = int64_t{1} << 31;  // products of two such numbers stay within int64
 
+/// Operators without an attribute behave as if it were left out.
+bool takes(const NodeView& node, std::string_view name) {
+  const auto& attrs = node.op().attrs;
+  return std::any_of(attrs.begin(), attrs.end(), [&](const AttrDef& def) { return def.name == name; });
+}
+
+std::string_view auto_pad_of(const NodeView& node) {
+  return takes(node, "auto_pad") ? node.attr_string("auto_pad") : std::string_view("notset");
+}
+
 Status read_list(const NodeView& node, std::string_view name, size_t count, int64_t least, int64_t* to) {
+  if (!takes(node, name)) return {};
   const auto list = node.attr_ints(name);
   if (list.empty()) return {};
   if (list.size() != count) return node.error(name, " ", list_text(list), " must have ", count, " entries");
@@ -38,7 +49,7 @@ Result<Window> window_attributes(const NodeView& node, std::span<const Dim> kern
   PINNACE_TRY(read_list(node, "dilations", count, 1, w.dilation.data() + lead));
   std::array<int64_t, 6> pads{};
   PINNACE_TRY(read_list(node, "pads", 2 * count, 0, pads.data()));
-  const std::string_view auto_pad = node.attr_string("auto_pad");
+  const std::string_view auto_pad = auto_pad_of(node);
   if (auto_pad != "notset" && auto_pad != "valid" && !is_same(auto_pad)) {
     return node.error("auto_pad '", auto_pad, "' is not one of notset, same_upper, same_lower, valid");
   }
@@ -54,7 +65,7 @@ Result<Window> window_attributes(const NodeView& node, std::span<const Dim> kern
 
 Result<Window> window_of(const NodeView& node, const Shape& x, std::span<const Dim> kernel, bool ceil_mode) {
   PINNACE_ASSIGN(Window w, window_attributes(node, kernel));
-  const std::string_view auto_pad = node.attr_string("auto_pad");
+  const std::string_view auto_pad = auto_pad_of(node);
   for (int d = 3 - w.rank; d < 3; ++d) {
     const int64_t in = x[static_cast<size_t>(2 + d - (3 - w.rank))].size, stride = w.stride[d];
     w.in[d] = in;
@@ -96,7 +107,7 @@ Result<Shape> kernel_shape_of(const NodeView& node, const TensorType& x) {
 Dim window_dim(const Window& w, const NodeView& node, const Shape& x, int spatial) {
   const int d = spatial + 3 - w.rank;
   if (w.out[d] >= 0) return w.out[d];
-  const bool same = is_same(node.attr_string("auto_pad"));
+  const bool same = is_same(auto_pad_of(node));
   const bool keeps =
       w.stride[d] == 1 && (same || (w.kernel[d] >= 0 && w.before[d] + w.after[d] == (w.kernel[d] - 1) * w.dilation[d]));
   return keeps ? x[static_cast<size_t>(2 + spatial)] : Dim();

@@ -33,7 +33,7 @@ struct Window {
 };
 
 /// Attributes that window_of reads; auto_pad is "notset", "same_upper", "same_lower" or "valid". strides and dilations
-/// default to 1, pads (all begins, then all ends) to 0.
+/// default to 1, pads (all begins, then all ends) to 0. An operator may lack any of them.
 inline constexpr AttrDef kAutoPadAttr = string_attr("auto_pad", "notset");
 inline constexpr AttrDef kPadsAttr = ints_attr("pads"), kStridesAttr = ints_attr("strides");
 inline constexpr AttrDef kDilationsAttr = ints_attr("dilations");

@@ -114,7 +114,8 @@ def onnx_node(
 ) -> list[np.ndarray]:
     """The results of one node of ONNX's newest opset."""
     types = tuple("" if a is None else dtype_name(a) for a in inputs)
-    evaluator = _evaluator(op, types, tuple((attributes or {}).items()), outputs)
+    hashable = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in (attributes or {}).items())
+    evaluator = _evaluator(op, types, hashable, outputs)
     with np.errstate(all="ignore"):
         results = evaluator.run(None, {f"x{i}": a for i, a in enumerate(inputs) if a is not None})
     return [np.asarray(result) for result in results]

@@ -77,15 +77,34 @@ Status map_softmax(SourceNode& node) {
   return node.finish("reshape", {y, sizes}, {{"allowzero", int64_t{1}}});
 }
 
-/// x * sigmoid(alpha * x), which is silu where alpha is 1.
+/// x * sigmoid(alpha * x), which is silu where alpha is 1: the operator and the inputs of the node that makes it.
+static Result<std::pair<std::string, std::vector<ValueId>>> swish(SourceNode& node, ValueId x) {
+  PINNACE_ASSIGN(const double alpha, node.float_attr("alpha", 1));
+  if (alpha == 1) return std::pair<std::string, std::vector<ValueId>>("silu", {x});
+  PINNACE_ASSIGN(const ValueId factor, node.constant_scalar(node.type(x).dtype, alpha));
+  PINNACE_ASSIGN(const ValueId scaled, node.emit("mul", {x, factor}));
+  PINNACE_ASSIGN(const ValueId gate, node.emit("sigmoid", {scaled}));
+  return std::pair<std::string, std::vector<ValueId>>("mul", {x, gate});
+}
+
 Status map_swish(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(1));
-  PINNACE_ASSIGN(const double alpha, node.float_attr("alpha", 1));
-  if (alpha == 1) return node.finish("silu", {node.in(0)});
-  PINNACE_ASSIGN(const ValueId factor, node.constant_scalar(node.in_type(0).dtype, alpha));
-  PINNACE_ASSIGN(const ValueId scaled, node.emit("mul", {node.in(0), factor}));
-  PINNACE_ASSIGN(const ValueId gate, node.emit("sigmoid", {scaled}));
-  return node.finish("mul", {node.in(0), gate});
+  PINNACE_ASSIGN(auto form, swish(node, node.in(0)));
+  return node.finish(form.first, std::move(form.second));
+}
+
+/// swish(a) * b; a product of fast operators needs no operator of its own.
+Status map_swiglu(SourceNode& node) {
+  PINNACE_TRY(node.need_inputs(2));
+  const TensorType &a = node.in_type(0), &b = node.in_type(1);
+  bool same = a.rank() == b.rank();
+  for (size_t d = 0; same && d < a.shape.size(); ++d) {
+    same = !a.shape[d].known() || !b.shape[d].known() || a.shape[d].size == b.shape[d].size;
+  }
+  if (!same) return refuse("both inputs must have one shape", str_cat(to_string(a), " and ", to_string(b)));
+  PINNACE_ASSIGN(auto form, swish(node, node.in(0)));
+  PINNACE_ASSIGN(const ValueId gate, node.emit(form.first, std::move(form.second)));
+  return node.finish("mul", {gate, node.in(1)});
 }
 
 /// Before opset 18 (sums: 13) the axes are an attribute.

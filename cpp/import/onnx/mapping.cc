@@ -36,6 +36,7 @@ MapFn find_mapping(std::string_view op_type) {
 std::string snake_case(std::string_view name) {
   if (name == "IsNaN") return "is_nan";
   if (name == "PRelu") return "prelu";
+  if (name == "Col2Im") return "col2im";
   std::string snake;
   for (size_t i = 0; i < name.size(); ++i) {
     // A word starts at a capital after a small letter, and at the last of several capitals before a small one.

@@ -75,6 +75,17 @@ Status map_dft(SourceNode& node) {
   return map_as(node, "dft", {node.in(0), node.in(1), input}, {}, {"axis"});
 }
 
+/// The loss of log_softmax over the classes, as ONNX defines it; the logarithms are its second output.
+Status map_softmax_cross_entropy_loss(SourceNode& node) {
+  PINNACE_TRY(node.need_inputs(2));
+  PINNACE_ASSIGN(const OpDef* def, node.find("negative_log_likelihood_loss"));
+  PINNACE_ASSIGN(Attrs attrs, convert_attributes(node, *def));
+  PINNACE_ASSIGN(const ValueId log_prob, node.emit("log_softmax", {node.in(0)}, {{"axis", int64_t{1}}}));
+  PINNACE_ASSIGN(const ValueId loss, node.emit(def->name, {log_prob, node.in(1), node.in(2)}, std::move(attrs)));
+  PINNACE_TRY(node.set_output(0, loss));
+  return node.set_output(1, log_prob);
+}
+
 /// rnn, gru, lstm. Lengths that are all the full length say nothing and are left as they are.
 Status map_recurrent(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(3));
