@@ -81,7 +81,7 @@ Status name_dims(Graph& graph, std::span<const DimName> names) {
 
 /// One for each input of the graph, nothing where none is given.
 Result<std::vector<std::optional<Tensor>>> match_examples(const Graph& graph,
-                                           const std::vector<std::pair<std::string, Tensor>>& given) {
+                                                          const std::vector<std::pair<std::string, Tensor>>& given) {
   std::vector<std::optional<Tensor>> matched(graph.inputs.size());
   for (size_t i = 0; i < given.size(); ++i) {
     const auto& [name, tensor] = given[i];

@@ -61,10 +61,11 @@ std::vector<int64_t> CompareRuns::symbol_sizes(const Graph& graph) const {
     sizes.push_back((std::clamp<int64_t>(2, s.min, s.max) + s.multiple_of - 1) / s.multiple_of * s.multiple_of);
   }
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    if (!given(i)) continue;
+    const Tensor* example = given(i);
+    if (!example) continue;
     const Shape& shape = graph.value(graph.inputs[i]).type.shape;
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d].symbol >= 0) sizes[static_cast<size_t>(shape[d].symbol)] = given(i)->type.shape[d].size;
+      if (shape[d].symbol >= 0) sizes[static_cast<size_t>(shape[d].symbol)] = example->type.shape[d].size;
     }
   }
   return sizes;
@@ -75,7 +76,8 @@ Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
   const std::vector<int64_t> sizes = symbol_sizes(graph);
   std::vector<TensorType> types;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    TensorType type = given(i) ? given(i)->type : graph.value(graph.inputs[i]).type;
+    const Tensor* example = given(i);
+    TensorType type = example ? example->type : graph.value(graph.inputs[i]).type;
     for (Dim& d : type.shape) {
       if (!d.known()) d = d.symbol >= 0 ? sizes[static_cast<size_t>(d.symbol)] : 2;
     }
@@ -87,8 +89,8 @@ Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
     const TensorType& type = types[i];
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "an input"));
     views.push_back({&type, bytes.data()});
-    if (given(i)) {
-      std::copy_n(static_cast<const std::byte*>(given(i)->memory.host), type.bytes(), bytes.data());
+    if (const Tensor* example = given(i)) {
+      std::copy_n(static_cast<const std::byte*>(example->memory.host), type.bytes(), bytes.data());
     } else {
       fill(views.back(), random);
     }
@@ -108,8 +110,9 @@ Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
 Status CompareRuns::start(const Graph& graph) {
   auto outputs = run(graph);
   if (!outputs) {
-    return Status(Code::kVerification, str_cat("the model refuses ", examples_.empty() ? "seeded inputs" : "these inputs",
-                                               ", so passes cannot be checked: ", outputs.status().message()));
+    return Status(Code::kVerification,
+                  str_cat("the model refuses ", examples_.empty() ? "seeded inputs" : "these inputs",
+                          ", so passes cannot be checked: ", outputs.status().message()));
   }
   before_ = std::move(*outputs);
   return {};

@@ -14,7 +14,8 @@ import numpy as np
 import onnx
 import pinnace as pn
 from pinnace.verify import BOUNDS, difference
-from random_graphs import CONTROL, MAKERS, RandomModel, random_models
+from random_models import CONTROL, RandomModel, random_models
+from random_nodes import MAKERS
 from slices import all_mode, test_seed
 
 GRAPHS = 600 if all_mode() else 60

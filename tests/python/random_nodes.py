@@ -1,194 +1,17 @@
-"""Random ONNX graphs, a node at a time, each evaluated by ONNX's reference evaluator as it is added.
+"""What a random graph can be made of: each function draws inputs and attributes and adds a node or a few.
 
-Shapes and values are known while a graph grows, so that each choice is one that the operator allows: no division by
-nearly nothing, no index out of range. Two evaluators round differently; a value therefore carries how many binary digits
-it has after the point (`digits`), None once rounding may have touched it. What jumps (floor, comparisons, arg max,
-conditions) is fed only with values that are exact.
+It raises Impossible where no value that there is fits. What ONNX's evaluator has wrong is left out, with its reason.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import onnx
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
-
-T = TypeVar("T")
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-
-OPSET = 21
-MOST_ELEMENTS = 2048
-# Significant binary digits that sums and products may need before one counts as rounded.
-DIGITS = {"float64": 50, "float32": 23, "float16": 10}
-LARGEST = {"float64": 1e4, "float32": 1e4, "float16": 64.0}
-FLOATS = ("float32", "float32", "float32", "float64", "float16")
-INTEGERS = ("int64", "int64", "int32", "int8", "uint8")
-
-
-class Impossible(Exception):
-    """This choice does not fit the values there are; another is tried."""
-
-
-@dataclass(frozen=True)
-class Value:
-    name: str
-    array: np.ndarray
-    digits: int | None = 0  # after the binary point, as far as every element is exact
-
-    @property
-    def dtype(self) -> str:
-        return str(self.array.dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    @property
-    def rank(self) -> int:
-        return self.array.ndim
-
-    @property
-    def is_float(self) -> bool:
-        return self.array.dtype.kind == "f"
-
-    @property
-    def largest(self) -> float:
-        return float(np.abs(self.array.astype(np.float64)).max(initial=0.0))
-
-
-@dataclass
-class Graph:
-    """A graph, or a nested one that sees the values of those around it."""
-
-    draw: Draw
-    names: itertools.count[int]
-    outer: Graph | None = None
-    values: list[Value] = field(default_factory=list)
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-
-    def pick(self, choices: Sequence[T]) -> T:
-        if not choices:
-            raise Impossible
-        return self.draw(st.sampled_from(choices))
-
-    def number(self, low: int, high: int) -> int:
-        if low > high:
-            raise Impossible
-        return self.draw(st.integers(low, high))
-
-    def flag(self) -> bool:
-        return self.draw(st.booleans())
-
-    def visible(self) -> list[Value]:
-        return (self.outer.visible() if self.outer else []) + self.values
-
-    def value(self, wanted: Callable[[Value], bool] = lambda v: True) -> Value:
-        """One of the visible values, the latest most simply."""
-        return self.pick([v for v in reversed(self.visible()) if wanted(v)])
-
-    def floats(self, wanted: Callable[[Value], bool] = lambda v: True) -> Value:
-        return self.value(lambda v: v.is_float and wanted(v))
-
-    def exact(self, wanted: Callable[[Value], bool] = lambda v: True) -> Value:
-        return self.value(lambda v: v.digits is not None and wanted(v))
-
-    def constant(self, array: Any, dtype: str | None = None, digits: int = 0) -> Value:
-        """A node of its own: constants reach the importer the way exporters write them."""
-        array = np.asarray(array, dtype)
-        name = f"c{next(self.names)}"
-        self.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array, name)))
-        value = Value(name, array, digits)
-        self.values.append(value)
-        return value
-
-    def ints(self, *numbers: int) -> Value:
-        return self.constant(list(numbers), "int64")
-
-    def emit(
-        self, op: str, inputs: Sequence[Value | None], outputs: int = 1, digits: int | None = 0, **attrs: Any
-    ) -> list[Value]:
-        """Adds a node and evaluates it. `digits` are its results'; None where it rounds."""
-        names = [f"v{next(self.names)}" for _ in range(outputs)]
-        attrs = {key: value for key, value in attrs.items() if value is not None}
-        node = helper.make_node(op, [v.name if v else "" for v in inputs], names, **attrs)
-        results = evaluate(node, self.visible())
-        for result in results:
-            if not isinstance(result, np.ndarray) or result.size > MOST_ELEMENTS or result.ndim > 6:
-                raise Impossible
-            if result.dtype.kind == "f":
-                limit = LARGEST[str(result.dtype)]
-                if not np.isfinite(result).all() or np.abs(result).max(initial=0) > limit:
-                    raise Impossible
-        self.nodes.append(node)
-        made = []
-        for name, array in zip(names, results, strict=True):
-            kept = digits
-            if array.dtype.kind != "f":
-                kept = None if digits is None else 0
-            elif kept is not None and not fits(np.abs(array).max(initial=0), kept, str(array.dtype)):
-                kept = None
-            made.append(Value(name, array, kept))
-        self.values += made
-        return made
-
-
-def fits(largest: float, digits: int, dtype: str) -> bool:
-    return float(largest) * 2.0**digits < 2.0 ** DIGITS[dtype]
-
-
-def evaluate(node: onnx.NodeProto, values: Sequence[Value]) -> list[np.ndarray]:
-    """The node's outputs. Nested graphs may use any of the values."""
-    used = {name for name in node.input if name} | captured(node)
-    known = {v.name: v for v in values if v.name in used}
-    graph = helper.make_graph(
-        [node],
-        "one",
-        [tensor_info(v.name, v.array) for v in known.values()],
-        [onnx.ValueInfoProto(name=name) for name in node.output],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-    with np.errstate(all="ignore"):
-        try:
-            results = ReferenceEvaluator(model).run(None, {name: v.array for name, v in known.items()})
-        except (ValueError, IndexError, RuntimeError, TypeError, AssertionError, ZeroDivisionError) as error:
-            raise Impossible from error
-    return [np.asarray(r) for r in results]
-
-
-def captured(node: onnx.NodeProto) -> set[str]:
-    """Names that nested graphs use."""
-    names: set[str] = set()
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            names |= set(inner.input) | captured(inner)
-        names |= {output.name for output in attribute.g.output}
-    return names
-
-
-def tensor_info(name: str, array: np.ndarray, shape: Sequence[int | str] | None = None) -> onnx.ValueInfoProto:
-    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-    return helper.make_tensor_value_info(name, kind, array.shape if shape is None else shape)
-
-
-def sum_digits(*values: Value) -> int | None:
-    return None if any(v.digits is None for v in values) else max(v.digits or 0 for v in values)
-
-
-def product_digits(count: int, a: Value, b: Value) -> int | None:
-    """Of sums of `count` products."""
-    if a.digits is None or b.digits is None:
-        return None
-    digits = a.digits + b.digits
-    return digits if not a.is_float or fits(count * a.largest * b.largest, digits, a.dtype) else None
-
-
-# ---- what can be added: each function draws its inputs and attributes and emits, or raises Impossible ----
+from random_graph import LARGEST, MOST_ELEMENTS, Graph, Impossible, Value, fits, product_digits, sum_digits
 
 
 def smooth(g: Graph) -> None:
@@ -456,9 +279,9 @@ def reduce(g: Graph) -> None:
     axes = [i for i in range(x.rank) if g.flag()]
     keepdims = g.number(0, 1)
     digits: int | None = None
-    if op in ("Max", "Min"):
-        digits = x.digits
-    elif op in ("Sum", "L1") and x.digits is not None and fits(x.array.size * x.largest, x.digits, x.dtype):
+    if op in ("Max", "Min") or (
+        op in ("Sum", "L1") and x.digits is not None and fits(x.array.size * x.largest, x.digits, x.dtype)
+    ):
         digits = x.digits
     g.emit(f"Reduce{op}", [x, g.ints(*axes) if axes else None], digits=digits, keepdims=keepdims)
 
@@ -598,95 +421,6 @@ def about_shape(g: Graph) -> None:
         g.emit(op, [x])
 
 
-# ---- control flow ----
-
-
-def grow(g: Graph, count: int, makers: Sequence[Callable[[Graph], None]]) -> None:
-    """`count` choices, each of which may add a few nodes. What turns out impossible leaves nothing."""
-    for _ in range(count):
-        start = g.number(0, len(makers) - 1)
-        for i in range(len(makers)):
-            values, nodes = len(g.values), len(g.nodes)
-            try:
-                makers[(start + i) % len(makers)](g)
-            except Impossible:
-                del g.values[values:], g.nodes[nodes:]
-            else:
-                break
-
-
-def condition_of(g: Graph) -> Value:
-    """A bool of one element that depends on values."""
-    x = g.exact(lambda v: v.is_float and v.array.size > 0)
-    total = g.emit("ReduceMax", [x], digits=x.digits, keepdims=0)[0]
-    return g.emit("Greater", [total, g.constant(g.pick([0.0, 1.0, 50.0]), x.dtype)])[0]
-
-
-def as_float(g: Graph, x: Value) -> Value:
-    """Branches must agree on a type."""
-    if x.dtype == "float32":
-        return g.emit("Identity", [x], digits=x.digits)[0]
-    if x.largest > 1e4:
-        raise Impossible
-    return g.emit("Cast", [x], digits=x.digits, to=TensorProto.FLOAT)[0]
-
-
-def branch(g: Graph) -> tuple[onnx.GraphProto, Value]:
-    inner = Graph(g.draw, g.names, g)
-    grow(inner, g.number(1, 3), MAKERS if depth(g) else MAKERS + CONTROL)
-    result = as_float(inner, inner.value())
-    output = helper.make_tensor_value_info(result.name, TensorProto.FLOAT, None)
-    return helper.make_graph(inner.nodes, f"g{next(g.names)}", [], [output]), result
-
-
-def depth(g: Graph) -> int:
-    return 0 if g.outer is None else 1 + depth(g.outer)
-
-
-def if_(g: Graph) -> None:
-    condition = condition_of(g)
-    (then_graph, a), (else_graph, b) = branch(g), branch(g)
-    if a.rank != b.rank:
-        raise Impossible  # a value has one rank with us; such a model is refused
-    g.emit("If", [condition], digits=sum_digits(a, b), then_branch=then_graph, else_branch=else_graph)
-
-
-def loop(g: Graph) -> None:
-    """Carries one tensor, whose first dimension may grow; collects one more; ends early where a condition says so."""
-    x = g.floats(lambda v: 0 < v.rank <= 3 and v.array.size <= 64 and v.largest < 8)
-    grows = g.flag()
-    trips = g.constant(g.number(0, 4), "int64")
-    inner = Graph(g.draw, g.names, g)
-    step, go = Value(f"i{next(g.names)}", np.array(0)), Value(f"b{next(g.names)}", np.array(True))
-    carried = Value(f"x{next(g.names)}", x.array, None)
-    inner.values += [step, carried]
-    grow(inner, g.number(0, 2), ELEMENTWISE)
-    same = inner.value(lambda v: v.shape == x.shape and v.dtype == x.dtype)
-    after = inner.emit("Tanh", [same], digits=None)[0]
-    if grows:
-        after = inner.emit("Concat", [carried, after], digits=None, axis=0)[0]
-    # One dimension: the evaluator stacks the results of the turns rightly for these only.
-    kept = inner.emit("Reshape", [inner.emit("ReduceSum", [after], digits=None)[0], inner.ints(-1)], digits=None)[0]
-    last = inner.constant(g.number(0, 4), "int64")
-    more = inner.emit("Less", [step, last])[0]
-    kind = helper.np_dtype_to_tensor_dtype(x.array.dtype)
-    body = helper.make_graph(
-        inner.nodes,
-        f"g{next(g.names)}",
-        [
-            helper.make_tensor_value_info(step.name, TensorProto.INT64, []),
-            helper.make_tensor_value_info(go.name, TensorProto.BOOL, []),
-            helper.make_tensor_value_info(carried.name, kind, None),
-        ],
-        [
-            helper.make_tensor_value_info(more.name, TensorProto.BOOL, []),
-            helper.make_tensor_value_info(after.name, kind, None),
-            helper.make_tensor_value_info(kept.name, kind, [1]),
-        ],
-    )
-    g.emit("Loop", [trips, g.constant(True, "bool"), x], outputs=2, digits=None, body=body)
-
-
 ELEMENTWISE: list[Callable[[Graph], None]] = [smooth, piecewise, binary, where]
 MAKERS: list[Callable[[Graph], None]] = [
     *ELEMENTWISE,
@@ -720,53 +454,3 @@ MAKERS: list[Callable[[Graph], None]] = [
     data_dependent,
     about_shape,
 ]
-CONTROL: list[Callable[[Graph], None]] = [if_, loop]
-
-
-@dataclass(frozen=True)
-class RandomModel:
-    model: onnx.ModelProto
-    inputs: dict[str, np.ndarray]
-    expected: dict[str, np.ndarray]
-    exact: frozenset[str]  # outputs that must be equal
-    symbols: dict[str, int]  # dimensions left open, with their size here
-    scale: float  # the largest magnitude that a float has on the way
-
-    def __repr__(self) -> str:
-        return onnx.printer.to_text(self.model)
-
-
-@st.composite
-def random_models(draw: Draw) -> RandomModel:
-    g = Graph(draw, itertools.count())
-    infos, symbols = [], {}
-    for i in range(draw(st.integers(1, 3))):
-        dtype = draw(st.sampled_from(FLOATS if i == 0 else FLOATS + INTEGERS))
-        shape = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 6, 0] if i else [2, 1, 3, 4, 6]), max_size=4)))
-        random = np.random.default_rng(draw(st.integers(0, 999)))
-        floats = np.dtype(dtype).kind == "f"
-        low = 0 if dtype == "uint8" else -8
-        array = np.asarray(random.integers(low, 9, size=shape) / (4 if floats else 1)).astype(dtype)
-        declared: list[int | str] = list(shape)
-        for axis, size in enumerate(shape):
-            if size > 0 and draw(st.booleans()):
-                declared[axis] = f"n{size}"  # the same name has the same size
-                symbols[f"n{size}"] = size
-        value = Value(f"in{i}", array, 2 if floats else 0)
-        g.values.append(value)
-        infos.append(tensor_info(value.name, array, declared))
-    inputs = {v.name: v.array for v in g.values}
-    grow(g, draw(st.integers(2, 9)), MAKERS + CONTROL)
-    used = {name for node in g.nodes for name in set(node.input) | captured(node)}
-    outputs = [v for v in g.values if v.name not in inputs and v.name not in used]
-    if not outputs:
-        outputs = g.emit("Identity", [g.values[0]], digits=g.values[0].digits)
-    made = {name for node in g.nodes for name in node.output}
-    outputs = [v for v in outputs if v.name in made]
-    graph = helper.make_graph(g.nodes, "random", infos, [tensor_info(v.name, v.array, None) for v in outputs])
-    for info in graph.output:
-        info.type.tensor_type.ClearField("shape")
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-    exact = frozenset(v.name for v in outputs if v.digits is not None)
-    scale = max((v.largest for v in g.values if v.is_float), default=0.0)
-    return RandomModel(model, inputs, {v.name: v.array for v in outputs}, exact, symbols, scale)
