@@ -3,6 +3,7 @@
 
 #include <pinnace/model.h>
 
+#include "arrays.h"
 #include "errors.h"
 #include "types.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using SymbolTuple = std::tuple<std::string, int64_t, std::optional<int64_t>, int64_t>;
 using DimNameTuple = std::tuple<size_t, size_t, std::string>;
+using NamedArrays = std::vector<std::pair<std::string, py::object>>;
 
 LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool check_passes,
                          const std::vector<SymbolTuple>& symbols, const std::string& model_name,
@@ -31,8 +33,14 @@ LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool c
 
 Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
            const std::vector<SymbolTuple>& symbols, const std::string& model_name,
-           const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names) {
-  const LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
+           const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names,
+           const NamedArrays& examples) {
+  LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
+  std::vector<BorrowedArray> arrays;
+  for (const auto& [name, array] : examples) {
+    arrays.push_back(borrow_array(array, name.empty() ? "an example" : "example '" + name + "'"));
+    options.examples.emplace_back(name, arrays.back().tensor);
+  }
   const auto go = [&] {
     py::gil_scoped_release release;
     return Model::load(path, options);
@@ -100,9 +108,10 @@ void add_model(py::module_& module) {
       .def_static("load", load, py::arg("path"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("symbols") = std::vector<SymbolTuple>{},
                   py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{},
-                  py::arg("dim_names") = std::vector<DimNameTuple>{}, py::keep_alive<0, 6>(),
+                  py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
+                  py::keep_alive<0, 6>(),
                   "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. "
-                  "dim_names: (input, dimension, its new name).")
+                  "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array).")
       .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{},
                   py::keep_alive<0, 4>(), "From the text form of a graph.")

@@ -79,6 +79,41 @@ Status name_dims(Graph& graph, std::span<const DimName> names) {
   return {};
 }
 
+/// One for each input of the graph, nothing where none is given.
+Result<std::vector<std::optional<Tensor>>> match_examples(const Graph& graph,
+                                                          const std::vector<std::pair<std::string, Tensor>>& given) {
+  std::vector<std::optional<Tensor>> matched(graph.inputs.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto& [name, tensor] = given[i];
+    size_t at = i;
+    if (!name.empty()) {
+      at = 0;
+      while (at < graph.inputs.size() && graph.value(graph.inputs[at]).name != name) ++at;
+    }
+    const std::string label = name.empty() ? str_cat("example ", i) : str_cat("example '", name, "'");
+    if (at >= graph.inputs.size()) {
+      return invalid(label, ": there is no such input, the model takes ", graph.inputs.size());
+    }
+    const TensorType& type = graph.value(graph.inputs[at]).type;
+    bool fits = tensor.type.dtype == type.dtype && tensor.type.rank() == type.rank() && tensor.type.concrete();
+    for (size_t d = 0; fits && d < type.shape.size(); ++d) {
+      fits = !type.shape[d].known() || type.shape[d] == tensor.type.shape[d];
+    }
+    if (!fits) {
+      return invalid(label, " is ", to_string(tensor.type), ", the input takes ", to_string(type, graph.symbols));
+    }
+    if (tensor.memory.kind != Memory::Kind::kHost || !tensor.dim_order.empty() ||
+        (tensor.type.bytes() > 0 && !tensor.memory.host) ||
+        tensor.memory.bytes < static_cast<size_t>(tensor.type.bytes())) {
+      return invalid(label, ": its memory must be the host's, dense and of ", tensor.type.bytes(), " bytes");
+    }
+    matched[at] = tensor;
+    // The input's own type has the quantisation.
+    matched[at]->type.quantization = type.quantization;
+  }
+  return matched;
+}
+
 /// From an imported graph to a Model.
 Result<Model> finish(Imported imported, std::string format, const LoadOptions& options,
                      std::shared_ptr<const CustomOps> custom) {
@@ -92,8 +127,10 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   PINNACE_TRY(verify(data->graph));
   PINNACE_TRY(update_types(data->graph, data->custom->table()));
   const PassContext context{data->custom->table(), {}};
-  PINNACE_ASSIGN(std::vector<PassResult> results,
-                 run_passes(data->graph, context, {options.disabled_passes, options.check_passes, 1}));
+  PINNACE_ASSIGN(std::vector<std::optional<Tensor>> examples, match_examples(data->graph, options.examples));
+  PINNACE_ASSIGN(
+      std::vector<PassResult> results,
+      run_passes(data->graph, context, {options.disabled_passes, options.check_passes, 1, std::move(examples)}));
   for (const PassResult& r : results) {
     data->reports.push_back({std::string(r.pass->name), r.changes, r.milliseconds, r.largest_error});
   }

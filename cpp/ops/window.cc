@@ -110,7 +110,7 @@ Dim window_dim(const Window& w, const NodeView& node, const Shape& x, int spatia
   const bool same = is_same(auto_pad_of(node));
   const bool keeps =
       w.stride[d] == 1 && (same || (w.kernel[d] >= 0 && w.before[d] + w.after[d] == (w.kernel[d] - 1) * w.dilation[d]));
-  return keeps ? x[static_cast<size_t>(2 + spatial)] : Dim();
+  return keeps ? x[static_cast<size_t>(spatial) + 2] : Dim();
 }
 
 }  // namespace pinnace

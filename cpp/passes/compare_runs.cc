@@ -51,29 +51,50 @@ double distance(const ReferenceOutput& a, const ReferenceOutput& b) {
 
 }  // namespace
 
+const Tensor* CompareRuns::given(size_t input) const {
+  return input < examples_.size() && examples_[input] ? &*examples_[input] : nullptr;
+}
+
+std::vector<int64_t> CompareRuns::symbol_sizes(const Graph& graph) const {
+  std::vector<int64_t> sizes;
+  for (const Symbol& s : graph.symbols) {
+    sizes.push_back((std::clamp<int64_t>(2, s.min, s.max) + s.multiple_of - 1) / s.multiple_of * s.multiple_of);
+  }
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Tensor* example = given(i);
+    if (!example) continue;
+    const Shape& shape = graph.value(graph.inputs[i]).type.shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d].symbol >= 0) sizes[static_cast<size_t>(shape[d].symbol)] = example->type.shape[d].size;
+    }
+  }
+  return sizes;
+}
+
 Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
   std::mt19937_64 random(seed_);
+  const std::vector<int64_t> sizes = symbol_sizes(graph);
   std::vector<TensorType> types;
-  for (ValueId id : graph.inputs) {
-    TensorType type = graph.value(id).type;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Tensor* example = given(i);
+    TensorType type = example ? example->type : graph.value(graph.inputs[i]).type;
     for (Dim& d : type.shape) {
-      if (d.known()) continue;
-      int64_t size = 2;
-      if (d.symbol >= 0) {
-        const Symbol& s = graph.symbols[static_cast<size_t>(d.symbol)];
-        size = (std::clamp<int64_t>(2, s.min, s.max) + s.multiple_of - 1) / s.multiple_of * s.multiple_of;
-      }
-      d = size;
+      if (!d.known()) d = d.symbol >= 0 ? sizes[static_cast<size_t>(d.symbol)] : 2;
     }
     types.push_back(std::move(type));
   }
   std::vector<Buffer> buffers;
   std::vector<TensorView> views;
-  for (const TensorType& type : types) {
-    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a seeded input"));
+  for (size_t i = 0; i < types.size(); ++i) {
+    const TensorType& type = types[i];
+    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "an input"));
     views.push_back({&type, bytes.data()});
+    if (const Tensor* example = given(i)) {
+      std::copy_n(static_cast<const std::byte*>(example->memory.host), type.bytes(), bytes.data());
+    } else {
+      fill(views.back(), random);
+    }
     buffers.push_back(std::move(bytes));
-    fill(views.back(), random);
   }
   std::vector<ConstantPtr> states;
   for (const State& s : graph.states) states.push_back(s.initial);
@@ -89,8 +110,9 @@ Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
 Status CompareRuns::start(const Graph& graph) {
   auto outputs = run(graph);
   if (!outputs) {
-    return Status(Code::kVerification, str_cat("the model refuses seeded inputs, so passes cannot be checked: ",
-                                               outputs.status().message()));
+    return Status(Code::kVerification,
+                  str_cat("the model refuses ", examples_.empty() ? "seeded inputs" : "these inputs",
+                          ", so passes cannot be checked: ", outputs.status().message()));
   }
   before_ = std::move(*outputs);
   return {};

@@ -74,7 +74,7 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
   for (const PassDef* pass : all_passes()) results.push_back({pass, 0, 0, 0});
   std::unordered_set<const Constant*> seen;
   context.constant_budget = kConstantGrowth * constant_bytes(graph, seen) + kFreeConstantBytes;
-  CompareRuns compare(context.ops, options.seed);
+  CompareRuns compare(context.ops, options.seed, options.examples);
   if (options.check) PINNACE_TRY(compare.start(graph));
   for (int round = 0; round < kRounds; ++round) {
     int changed = 0;

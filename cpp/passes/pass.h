@@ -44,7 +44,8 @@ struct PassResult {
 struct PassOptions {
   std::vector<std::string> disabled;  ///< names; "all"
   bool check = false;                 ///< run the graph before and after each pass that changed something and compare
-  uint64_t seed = 1;                  ///< of the inputs for `check`
+  uint64_t seed = 1;                  ///< of the inputs for `check` that `examples` leaves out
+  std::vector<std::optional<Tensor>> examples = {};  ///< inputs for `check`, as many as the graph has, or none
 };
 
 /// Runs every pass that is not disabled, twice over the list or until nothing changes, and verifies the graph after

@@ -172,38 +172,42 @@ def load(
                      what build() verifies on.
     dynamic_shapes   for a module, as torch.export takes them, with pn.Dim for dimensions that vary.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
-    disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each.
+    disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
+                     example inputs, or on seeded ones.
     model_name       which model of an archive with several.
 
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
     rule.
     """
     kwargs = dict(example_kwargs or {})
-    options = (
-        list(disabled_passes),
-        check_passes,
-        [(d.name, d.min, d.max, d.multiple_of) for d in symbols],
-        model_name,
-        custom_ops(),
-    )
+    options = {
+        "disabled_passes": list(disabled_passes),
+        "check_passes": check_passes,
+        "symbols": [(d.name, d.min, d.max, d.multiple_of) for d in symbols],
+        "model_name": model_name,
+        "ops": custom_ops(),
+    }
     if is_module(source) or is_exported(source):
         name = type(source).__name__
-        names: list[tuple[int, int, str]] = []
         if is_module(source):
             args = () if isinstance(example_inputs, Mapping) else tuple(example_inputs)
             kwargs.update(example_inputs if isinstance(example_inputs, Mapping) else {})
             if not args and not kwargs:
                 raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
             program = export_module(source, args, kwargs, dynamic_shapes)
-            names = dim_names(source, args, kwargs, dynamic_shapes)
+            options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
         else:
             program = source
-        core, notes = _import_exported(program, (*options, names))
+        if check_passes:
+            options["examples"] = _example_list(example_inputs)
+        core, notes = _import_exported(program, options)
         runner: Source | None = TorchSource(program)
     else:
         path = fspath(source)
         name = Path(path).name
+        if check_passes:
+            options["examples"] = _example_list(example_inputs)
         core, notes, runner = _import_path(path, options)
     model = Model(core, runner, [], name)
     model._notes = notes
@@ -211,7 +215,7 @@ def load(
     return model
 
 
-def _import_exported(program: Any, options: tuple[Any, ...]) -> tuple[_core.Model, list[str]]:
+def _import_exported(program: Any, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:
     """Through a temporary archive: there is one way in. Operators that the importer lacks are decomposed, alone."""
     import torch
 
@@ -221,7 +225,7 @@ def _import_exported(program: Any, options: tuple[Any, ...]) -> tuple[_core.Mode
         for _ in range(8):  # a decomposition may bring operators that need one themselves
             torch.export.save(program, path)
             try:
-                return _core.Model.load(path, *options), notes
+                return _core.Model.load(path, **options), notes
             except _core.ConversionError as error:
                 simpler = decompose(program, error)
                 if simpler is None or str(simpler.graph) == str(program.graph):
@@ -231,9 +235,9 @@ def _import_exported(program: Any, options: tuple[Any, ...]) -> tuple[_core.Mode
     raise _core.ConversionError("torch's decompositions do not end")
 
 
-def _import_path(path: str, options: tuple[Any, ...]) -> tuple[_core.Model, list[str], Source | None]:
+def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str], Source | None]:
     try:
-        core = _core.Model.load(path, *options)
+        core = _core.Model.load(path, **options)
     except _core.ConversionError:
         with open(path, "rb") as file:
             if file.read(2) != b"PK":
@@ -279,6 +283,14 @@ def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     from torch.utils import _pytree
 
     return [leaf for leaf in _pytree.tree_flatten((tuple(args), dict(kwargs)))[0] if hasattr(leaf, "detach")]
+
+
+def _example_list(example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+    from pinnace.session import as_array
+
+    if isinstance(example_inputs, Mapping):
+        return [(name, as_array(value)) for name, value in example_inputs.items()]
+    return [("", as_array(value)) for value in example_inputs]
 
 
 def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Array]]:

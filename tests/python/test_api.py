@@ -266,6 +266,30 @@ def test_passes_can_be_switched_off_and_checked(module: nn.Module, x: torch.Tens
         pn.load(module, example_inputs=(x,), disabled_passes=["nothing"])
 
 
+def test_passes_are_checked_on_the_examples(tmp_path: Path) -> None:
+    """Seeded integers are 0 and 1; this model takes ids from 100 on."""
+
+    class Ids(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(64, 4)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return (self.embedding(ids - 100) * torch.ones(3, 1)).relu()
+
+    ids = torch.tensor([145, 100, 161])
+    with pytest.raises(pn.VerificationError, match="refuses seeded inputs"):
+        pn.load(torch.export.export(Ids(), (ids,)), check_passes=True)
+    assert pn.load(Ids(), (ids,), check_passes=True).passes
+    path = tmp_path / "ids.pt2"
+    torch.export.save(torch.export.export(Ids(), (ids,)), path)
+    assert pn.load(path, {"ids": ids}, check_passes=True).passes
+    with pytest.raises(pn.InvalidArgument, match=r"example 'ids' is f32\[3\], the input takes i64\[3\]"):
+        pn.load(path, {"ids": ids.float()}, check_passes=True)
+    with pytest.raises(pn.InvalidArgument, match=r"example 'id': there is no such input"):
+        pn.load(path, {"id": ids}, check_passes=True)
+
+
 def test_command_line(
     program: pn.Program, module: nn.Module, x: torch.Tensor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,9 +23,13 @@ struct DimName {
 struct LoadOptions {
   /// Passes that are not run, by name; "all" for none at all. Unknown names are kInvalidArgument.
   std::vector<std::string> disabled_passes = {};
-  /// Runs the model on seeded inputs before and after each pass and fails with kVerification naming the pass that
-  /// changed the result beyond its stated bound.
+  /// Runs the model on `examples`, else on seeded inputs, before and after each pass and fails with kVerification
+  /// naming the pass that changed the result beyond its stated bound.
   bool check_passes = false;
+  /// Inputs for check_passes: by name, or with empty names one for each input, in order. Dense; the memory is borrowed
+  /// during the call. Inputs that are not given are seeded, at the sizes that the given ones fix. Names that are not
+  /// there and types that do not fit the input are kInvalidArgument.
+  std::vector<std::pair<std::string, Tensor>> examples = {};
   /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
   std::vector<Symbol> symbols = {};
   /// Names to give open dimensions instead of the source's (an exported program has s77 where its author wrote
