@@ -110,9 +110,9 @@ Result<std::vector<ReferenceOutput>> CompareRuns::run(const Graph& graph) {
 Status CompareRuns::start(const Graph& graph) {
   auto outputs = run(graph);
   if (!outputs) {
-    return Status(Code::kVerification,
-                  str_cat("the model refuses ", examples_.empty() ? "seeded inputs" : "these inputs",
-                          ", so passes cannot be checked: ", outputs.status().message()));
+    const bool any = std::any_of(examples_.begin(), examples_.end(), [](const auto& e) { return e.has_value(); });
+    return Status(Code::kVerification, str_cat("the model refuses ", any ? "the examples" : "seeded inputs",
+                                               ", so passes cannot be checked: ", outputs.status().message()));
   }
   before_ = std::move(*outputs);
   return {};
