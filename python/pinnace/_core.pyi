@@ -221,9 +221,10 @@ class Model:
         dim_names: collections.abc.Sequence[
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, str]
         ] = [],
+        examples: collections.abc.Sequence[tuple[str, typing.Any]] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name).
+        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array).
         """
     @staticmethod
     def parse(

@@ -275,7 +275,8 @@ def test_passes_are_checked_on_the_examples(tmp_path: Path) -> None:
             self.embedding = nn.Embedding(64, 4)
 
         def forward(self, ids: torch.Tensor) -> torch.Tensor:
-            return (self.embedding(ids - 100) * torch.ones(3, 1)).relu()
+            rows: torch.Tensor = self.embedding(ids - 100)
+            return (rows * torch.ones(3, 1)).relu()
 
     ids = torch.tensor([145, 100, 161])
     with pytest.raises(pn.VerificationError, match="refuses seeded inputs"):
