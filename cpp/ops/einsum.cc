@@ -110,6 +110,7 @@ Result<Equation> parse_equation(const NodeView& node) {
 
 Result<TensorType> einsum_type(const NodeView& node) {
   if (node.input_count() == 0) return node.error("has no inputs");
+  PINNACE_TRY(refuse_quantized(node));
   PINNACE_ASSIGN(const Equation e, parse_equation(node));
   return TensorType{node.input(0).dtype, Shape(e.sizes.begin(), e.sizes.begin() + static_cast<ptrdiff_t>(e.out.size())),
                     nullptr};

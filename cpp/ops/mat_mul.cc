@@ -17,6 +17,7 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
   const Matrices s = matrices_of(a, b);
   const bool wrapping = !(kProductTypes >> static_cast<int>(a.dtype) & 1);
   if (wrapping) {
+    PINNACE_TRY(refuse_quantized(node));
     if (b.dtype != a.dtype) return node.error("b is ", to_string(b), ", must be ", dtype_name(a.dtype), " as a");
     if (node.has_input(2) && node.input(2).dtype != a.dtype) {
       return node.error("bias is ", to_string(node.input(2)), ", must be ", dtype_name(a.dtype), " as a");

@@ -10,6 +10,7 @@
 namespace pinnace {
 namespace {
 Result<TensorType> range_type(const NodeView& node) {
+  PINNACE_TRY(refuse_quantized(node));
   KnownInt known[3];
   for (int i = 0; i < 3; ++i) {
     PINNACE_ASSIGN(known[i], known_scalar(node, i));
