@@ -3,8 +3,8 @@
 //   size   [k + 2]  i64: N, C and the sizes of the image; C is not used
 //   grid   [N, size[2], ..., k]  as theta: place along the last dimension first
 //   align_corners  int, default 0: -1 and 1 are the outer edges of the image; 1: the centres of its outer elements
-// Places and sums in double, rounded once. With align_corners a dimension of size 1 is at 0. Source: ONNX AffineGrid,
-// opset 20.
+// Places and sums in double, rounded once. With align_corners a dimension of size 1 is at 0. NaN and infinities go
+// through products and sums as IEEE 754 has them. Source: ONNX AffineGrid, opset 20.
 #include "ops/lines.h"
 #include "ops/move.h"
 

@@ -5,7 +5,7 @@
 //   the inputs
 // Equal letters have equal sizes, or 1, which repeats; a letter twice in a term walks the diagonal. "..." stands for
 // leading dimensions that broadcast. Floats: products and sums in double, one rounding. Integers wrap. A sum of nothing
-// is 0. Source: ONNX Einsum, opset 28.
+// is 0. NaN and infinities go through products and sums as IEEE 754 has them. Source: ONNX Einsum, opset 28.
 #include <algorithm>
 #include <array>
 
