@@ -38,10 +38,6 @@ size_t MemoryWatch::overdrawn() const {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 }  // namespace pinnace::testing
-// Blocks of more than 1 GiB are refused: operator new(nothrow) gives null, and any other one is reported.
-extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
-  return "max_allocation_size_mb=1024:allocator_may_return_null=1";
-}
 #else
 /// Null only where `may_fail`.
 static void* counted(size_t bytes, size_t alignment, bool may_fail) {

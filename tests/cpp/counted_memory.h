@@ -1,6 +1,6 @@
 // What the test program takes from operator new: counted, its largest block noted, and refused beyond a limit where the
-// caller can bear it. Sanitizers have operators of their own; with them only the limit of tests/cpp/counted_memory.cc's
-// default options holds.
+// caller can bear it. Sanitizers have operators of their own; with them only the limit of cpp/guarded.cc's default
+// options holds.
 #pragma once
 
 #include <cstddef>
