@@ -49,7 +49,7 @@ Result<TensorType> affine_grid_type(const NodeView& node) {
 Status affine_grid_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView theta = in[0], grid = out[0];
   const bool align = node.attr_int("align_corners") != 0;
-  const int k = static_cast<int>(grid.dim(-1));
+  const int k = grid.dim(-1) == 3 ? 3 : 2;
   const auto place = [&](int64_t i, int64_t size) {
     if (!align) return static_cast<double>(2 * i + 1) / static_cast<double>(size) - 1;
     return size > 1 ? static_cast<double>(2 * i) / static_cast<double>(size - 1) - 1 : 0.0;

@@ -86,7 +86,7 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   Dim length = C.known() ? Dim(C.size / group) : Dim();
   TensorType y{x.dtype, {x.shape[0], M}, node.output_quantization(0)};
   for (int i = 0; i < window.rank; ++i) {
-    const Dim k = w.shape[static_cast<size_t>(2 + i)];
+    const Dim k = w.shape[static_cast<size_t>(i) + 2];
     length = length.known() && k.known() ? Dim(length.size * k.size) : Dim();
     const int64_t size = window.in[static_cast<size_t>(i + 3 - window.rank)];
     y.shape.push_back(size >= 0 ? Dim(size) : Dim());

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -152,7 +153,8 @@ struct Call {
       }
       const auto* at = reinterpret_cast<const T*>(out.bytes.data());
       for (size_t i = 0; i < want.size(); ++i) {
-        if (std::memcmp(at + i, &want[i], sizeof(T)) == 0) continue;
+        const auto* expected = reinterpret_cast<const std::byte*>(want.data() + i);
+        if (std::memcmp(out.bytes.data() + i * sizeof(T), expected, sizeof(T)) == 0) continue;
         ADD_FAILURE() << who << " " << text() << " gives " << +at[i] << " at " << i << ", by definition " << +want[i];
         return false;
       }
