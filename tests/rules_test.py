@@ -242,6 +242,17 @@ def rule_names(root: Path) -> Iterator[str]:
                 yield f'{path}: "{part}" does not say what it holds'
 
 
+def rule_special_values(root: Path) -> Iterator[str]:
+    """An operator that computes with floats says in its opening comment what becomes of NaN."""
+    for path in files(root):
+        if path.parent != Path("cpp/ops") or path.suffix != ".cc":
+            continue
+        opening, _, rest = (root / path).read_text().partition("#include")
+        schema = rest.partition("PINNACE_OP(")[2]
+        if re.search(r"\bk(?:Floats|Numbers|Reals|ProductTypes)\b", schema) and "NaN" not in opening:
+            yield f"{path}: computes with floats and does not say what becomes of NaN"
+
+
 Rule = Callable[[Path], Iterator[str]]
 RULES: dict[str, Rule] = {
     name.removeprefix("rule_"): rule for name, rule in list(globals().items()) if name.startswith("rule_")
@@ -301,6 +312,15 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
     ],
     "size": [({"cpp/base/a.cc": _CC * 801}, ["801 lines"])],
     "binaries": [({"tests/a.bin": "\0" * 100_001}, ["a binary of 100,001 bytes"])],
+    "special_values": [
+        (
+            {
+                "cpp/ops/ops.inc": "OP(a)\n",
+                "cpp/ops/a.cc": f'{_CC}#include "ops/op.h"\nPINNACE_OP(a){{.inputs = {{{{"x", kFloats}}}}}};\n',
+            },
+            ["cpp/ops/a.cc: computes with floats"],
+        )
+    ],
     "names": [
         ({"cpp/base/Tensor.h": _CC}, ["not snake_case"]),
         ({"cpp/base/string_util.h": _CC}, ['"string_util"']),
@@ -326,8 +346,9 @@ int f(char* p) {{ return snprintf(p, 1, "%d", 1) + fprintf(stderr, "x") + log.pr
     "cpp/backends/softmetal/a.cc": f'{_CC}#include "backends/gpu/a.h"\n#include "backends/backend.h"\n',
     "cpp/tools/run.cc": f'{_CC}int main() {{ printf("x"); }}\n',
     "cpp/ops/ops.inc": "// The list.\nOP(a)\nOP(b)\n",
-    "cpp/ops/a.cc": _CC,
-    "cpp/ops/b.cc": _CC,
+    "cpp/ops/a.cc": '// NaN stays.\n#include "ops/op.h"\nPINNACE_OP(a){.inputs = {{"x", kFloats}}};\n',
+    "cpp/ops/op.h": _CC,
+    "cpp/ops/b.cc": '// Bytes.\n#include "ops/op.h"\nPINNACE_OP(b){.inputs = {{"x", kAny}}};\n',
     "cpp/ops/shared.cc": f'{_CC}#include "ops/shared.h"\n',
     "cpp/ops/shared.h": _CC,
     "cpp/ops/public.cc": f"{_CC}#include <pinnace/public.h>\n",

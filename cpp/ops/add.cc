@@ -3,7 +3,8 @@
 //   activation, activation_params: see activation.h; floats any, quantised relu and clip
 //   z     the broadcast shape; quantised: declared scale and zero point
 // Integers wrap. Floats: sum and activation in double, rounded once. Quantised: float32(a) + float32(b), quantised,
-// then clamped to activation_range. Source: ONNX Add, opset 14; the activation is an addition.
+// then clamped to activation_range. NaN and infinities as IEEE 754 has them. Source: ONNX Add, opset 14; the activation
+// is an addition.
 #include <algorithm>
 
 #include "ops/activation.h"

@@ -3,8 +3,8 @@
 //   size   [k + 2]  i64: N, C and the sizes of the image; C is not used
 //   grid   [N, size[2], ..., k]  as theta: place along the last dimension first
 //   align_corners  int, default 0: -1 and 1 are the outer edges of the image; 1: the centres of its outer elements
-// Places and sums in double, rounded once. With align_corners a dimension of size 1 is at 0. Source: ONNX AffineGrid,
-// opset 20.
+// Places and sums in double, rounded once. With align_corners a dimension of size 1 is at 0. NaN and infinities go
+// through products and sums as IEEE 754 has them. Source: ONNX AffineGrid, opset 20.
 #include "ops/lines.h"
 #include "ops/move.h"
 
@@ -49,7 +49,7 @@ Result<TensorType> affine_grid_type(const NodeView& node) {
 Status affine_grid_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView theta = in[0], grid = out[0];
   const bool align = node.attr_int("align_corners") != 0;
-  const int k = static_cast<int>(grid.dim(-1));
+  const int k = grid.dim(-1) == 3 ? 3 : 2;
   const auto place = [&](int64_t i, int64_t size) {
     if (!align) return static_cast<double>(2 * i + 1) / static_cast<double>(size) - 1;
     return size > 1 ? static_cast<double>(2 * i) / static_cast<double>(size - 1) - 1 : 0.0;

@@ -2,7 +2,7 @@
 //   x  [...]  floats, or quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
 // -0 stays -0; infinities give +-pi/2. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
-// Source: ONNX Atan, opset 22.
+// NaN stays NaN. Source: ONNX Atan, opset 22.
 #include <cmath>
 
 #include "ops/quantized_map.h"

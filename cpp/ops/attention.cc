@@ -14,7 +14,8 @@
 //   qk_matmul_output_mode int, default 0: what output 3 is: scaled scores 0, after softcap 1, after bias 2,
 //   probabilities 3 y  as q with F for E                        present_key, present_value [B, Hk, S, E], [B, Hk, S,
 //   F], optional qk_matmul_output [B, Hq, Sq, S], optional, as q
-// In double throughout, outputs rounded once. A query that sees no key gives zeros. Source: ONNX Attention, opset 25.
+// In double throughout, outputs rounded once. A query that sees no key gives zeros. A NaN score makes its query's
+// result NaN. Source: ONNX Attention, opset 25.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -3,7 +3,7 @@
 //   alpha  float, default 1
 //   y  as x; quantised: declared scale and zero point
 // NaN stays NaN; -inf gives -alpha. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
-// Source: ONNX Celu, opset 28.
+// -0 stays -0. Source: ONNX Celu, opset 28.
 #include <cmath>
 
 #include "ops/quantized_map.h"

@@ -6,7 +6,7 @@
 //   y            [N, C, image_shape...]  as x
 //   strides, pads, dilations  see window.h; L is the number of places of a window of block_shape on the padded image
 // Elements that no block covers are 0; what falls on padding is dropped. Sums in double, rounded once; integers wrap.
-// Source: ONNX Col2Im, opset 18.
+// NaN and infinities go through products and sums as IEEE 754 has them. Source: ONNX Col2Im, opset 18.
 #include "ops/move.h"
 #include "ops/window.h"
 

@@ -5,12 +5,13 @@
 //   auto_pad, pads, strides, dilations: see window.h; group int, default 1; kernel_shape ints, must be w's if given
 //   activation, activation_params: see activation.h; floats any, quantised relu and clip
 //   y     [N, M, out...]               quantised: declared scale and zero point
-// Outside x is the real number 0 (quantised: the zero point). Floats: sums in double over ascending c and k, plus bias,
-// activation, one rounding. Quantised: int32 sum of (x - zero_x) (w - zero_w), plus bias modulo 2^32, then
-// q = clamp(round_half_even(float32(sum) * m) + zero_y), m = float32(s_x * s_w / s_y) with the quotient in double; relu
+// Outside x is the real number 0 (quantised: the zero point). Floats: sums in double over ascending c and k, plus
+// bias, activation, one rounding. Quantised: int32 sum of (x - zero_x) (w - zero_w), plus bias modulo 2^32, then q =
+// clamp(round_half_even(float32(sum) * m) + zero_y), m = float32(s_x * s_w / s_y) with the quotient in double; relu
 // and clip only narrow the clamp: relu to [zero_y, max], clip to [quantize(min), quantize(max)]. An empty x gives an
-// empty y, or an error where the window does not fit. Source: ONNX Conv, opset 22; quantised types and activation are
-// additions.
+// empty y, or an error where the window does not fit. NaN and infinities go through products and sums as IEEE 754
+// has them; whether an infinite weight makes NaN beside padding (0 times infinity) is left open. Source: ONNX Conv,
+// opset 22; quantised types and activation are additions.
 #include "ops/convolution.h"
 
 namespace pinnace {

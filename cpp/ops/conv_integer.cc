@@ -12,6 +12,7 @@ namespace pinnace {
 namespace {
 Result<TensorType> conv_integer_type(const NodeView& node) {
   Shape shape;
+  PINNACE_TRY(refuse_quantized(node));
   PINNACE_TRY(check_convolution(node, -1, shape).status());
   for (int i = 2; i < 4; ++i) {
     if (!node.has_input(i)) continue;

@@ -9,8 +9,9 @@
 //   activation, activation_params: see activation.h; floats any, quantised relu and clip
 //   y     [N, M, out...]  out = (in - 1) * stride + output_padding + dilation * (kernel - 1) + 1 - pads
 // Pads that follow from a wanted size: total = what the size lacks to the formula's without pads, at least 0;
-// same_upper puts the odd one at the end, everything else at the begin. Arithmetic as in conv. Source: ONNX
-// ConvTranspose, opset 22; quantised types and activation are additions.
+// same_upper puts the odd one at the end, everything else at the begin. Arithmetic as in conv. NaN and infinities go
+// through products and sums as IEEE 754 has them. Source: ONNX ConvTranspose, opset 22; quantised types and activation
+// are additions.
 #include "ops/product.h"
 #include "ops/window.h"
 
@@ -85,7 +86,7 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   Dim length = C.known() ? Dim(C.size / group) : Dim();
   TensorType y{x.dtype, {x.shape[0], M}, node.output_quantization(0)};
   for (int i = 0; i < window.rank; ++i) {
-    const Dim k = w.shape[static_cast<size_t>(2 + i)];
+    const Dim k = w.shape[static_cast<size_t>(i) + 2];
     length = length.known() && k.known() ? Dim(length.size * k.size) : Dim();
     const int64_t size = window.in[static_cast<size_t>(i + 3 - window.rank)];
     y.shape.push_back(size >= 0 ? Dim(size) : Dim());

@@ -2,7 +2,7 @@
 //   x  [...]  floats, or quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
 // Infinity for infinities and where it is too large. Computed in double, rounded once. Quantised: by table, see
-// quantized_map.h. Source: ONNX Cosh, opset 22.
+// quantized_map.h. NaN stays NaN; infinities give inf. Source: ONNX Cosh, opset 22.
 #include <cmath>
 
 #include "ops/quantized_map.h"

@@ -4,7 +4,8 @@
 //   exclusive  int, default 0; 1: y[k] leaves out x[k], so that the first one is 1
 //   reverse    int, default 0; 1: from the end
 //   y          as x
-// Floats are multiplied in double and each product is rounded once; integers wrap. Source: ONNX CumProd, opset 26.
+// Floats are multiplied in double and each product is rounded once; integers wrap. From a NaN on all products are NaN.
+// Source: ONNX CumProd, opset 26.
 #include "ops/move.h"
 
 namespace pinnace {

@@ -4,7 +4,8 @@
 //   exclusive  int, default 0; 1: y[k] leaves out x[k]
 //   reverse    int, default 0; 1: from the end
 //   y          as x
-// Floats are summed in double and each sum is rounded once; integers wrap. Source: ONNX CumSum, opset 14.
+// Floats are summed in double and each sum is rounded once; integers wrap. From a NaN on all sums are NaN. Source: ONNX
+// CumSum, opset 14.
 #include "ops/move.h"
 
 namespace pinnace {

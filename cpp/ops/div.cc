@@ -2,8 +2,8 @@
 //   a, b  [...]  numbers, the same type; or quantised i8 | u8
 //   z     the broadcast shape; quantised: declared scale and zero point
 // Integers: truncates toward zero; a divisor of 0 is an error; the smallest value / -1 wraps to itself. Floats: IEEE,
-// in double, rounded once. Quantised: float32(a) / float32(b), quantised; 0 / 0 gives the zero point. Source: ONNX Div,
-// opset 14.
+// in double, rounded once. Quantised: float32(a) / float32(b), quantised; 0 / 0 gives the zero point. NaN and
+// infinities as IEEE 754 has them, x / 0 among them. Source: ONNX Div, opset 14.
 #include "ops/quantized_map.h"
 
 namespace pinnace {

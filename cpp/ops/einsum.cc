@@ -5,7 +5,7 @@
 //   the inputs
 // Equal letters have equal sizes, or 1, which repeats; a letter twice in a term walks the diagonal. "..." stands for
 // leading dimensions that broadcast. Floats: products and sums in double, one rounding. Integers wrap. A sum of nothing
-// is 0. Source: ONNX Einsum, opset 28.
+// is 0. NaN and infinities go through products and sums as IEEE 754 has them. Source: ONNX Einsum, opset 28.
 #include <algorithm>
 #include <array>
 
@@ -110,6 +110,7 @@ Result<Equation> parse_equation(const NodeView& node) {
 
 Result<TensorType> einsum_type(const NodeView& node) {
   if (node.input_count() == 0) return node.error("has no inputs");
+  PINNACE_TRY(refuse_quantized(node));
   PINNACE_ASSIGN(const Equation e, parse_equation(node));
   return TensorType{node.input(0).dtype, Shape(e.sizes.begin(), e.sizes.begin() + static_cast<ptrdiff_t>(e.out.size())),
                     nullptr};

@@ -308,7 +308,7 @@ int32_t load_int(const TensorView& t, int64_t i);
 void store_int(const TensorView& t, int64_t i, int32_t value);
 /// float32(q - zero) * scale
 inline float dequantize(int32_t q, ScaleZero p) {
-  return static_cast<float>(q - p.zero) * p.scale;
+  return static_cast<float>(int64_t{q} - p.zero) * p.scale;  // 64 bits: 32-bit types may be quantised too
 }
 /// clamp(round_half_even(x / scale) + zero); NaN gives the zero point.
 int32_t quantize(float x, ScaleZero p, IntRange range);

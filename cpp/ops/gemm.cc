@@ -5,8 +5,9 @@
 //   float, default 1; trans_a, trans_b int, default 0 activation, activation_params: see activation.h; floats, and relu
 //   and clip on quantised types y  [M, N]  quantised: declared scale and zero point; alpha and beta must then be 1
 // Floats: sums in double over ascending k, one rounding. Quantised: int32 sum of (a - zero_a) (b - zero_b), plus c
-// modulo 2^32, then Requantize of product.h. Source: ONNX Gemm, opset 13, without its integer types; the activation is
-// an addition.
+// modulo 2^32, then Requantize of product.h. NaN and infinities go through products and sums as IEEE 754 has them,
+// those by an alpha or beta of 0 too. Source: ONNX Gemm, opset 13, without its integer types; the activation is an
+// addition.
 #include "ops/product.h"
 
 namespace pinnace {

@@ -4,7 +4,8 @@
 //   scale, bias  [C]          as x
 //   num_groups int, required, divides C; epsilon float, default 1e-5; stash_type string, default "f32": has no effect
 //   y            as x
-// In double, two passes, one rounding. Source: ONNX GroupNormalization, opset 21.
+// In double, two passes, one rounding. A NaN or an infinity makes its group NaN. Source: ONNX GroupNormalization,
+// opset 21.
 #include <cmath>
 
 #include "ops/lines.h"

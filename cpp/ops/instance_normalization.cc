@@ -4,7 +4,8 @@
 //   scale, b  [C]          as x
 //   epsilon float, default 1e-5
 //   y         as x
-// In double, two passes, one rounding. Source: ONNX InstanceNormalization, opset 22.
+// In double, two passes, one rounding. A NaN or an infinity makes its plane NaN. Source: ONNX InstanceNormalization,
+// opset 22.
 #include <cmath>
 
 #include "ops/lines.h"

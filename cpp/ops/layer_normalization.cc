@@ -8,7 +8,7 @@
 //   mean, inv_std_dev  optional: x's shape with 1 from axis on, element type stash_type; inv_std_dev is 1 /
 //   sqrt(variance + epsilon)
 // In double, two passes, one rounding; stash_type says only how the optional outputs are stored.
-// Source: ONNX LayerNormalization, opset 17.
+// A NaN or an infinity makes all it is normalised with NaN. Source: ONNX LayerNormalization, opset 17.
 #include <cmath>
 
 #include "ops/lines.h"

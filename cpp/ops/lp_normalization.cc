@@ -3,8 +3,8 @@
 //   x     [...]  floats; quantised i8 | u8 per tensor; rank 1 or more
 //   axis  int, default -1; p int, 1 or 2, default 2
 //   y     as x; quantised: declared scale and zero point
-// A norm of 0 gives 0. In double, one rounding. Quantised: dequantise, this, quantise. Source: ONNX LpNormalization,
-// opset 22.
+// A norm of 0 gives 0. In double, one rounding. Quantised: dequantise, this, quantise. A NaN makes its lane NaN; beside
+// an infinity, itself NaN, finite elements become 0. Source: ONNX LpNormalization, opset 22.
 #include <cmath>
 
 #include "ops/lines.h"

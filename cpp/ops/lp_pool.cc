@@ -4,7 +4,7 @@
 //   p int, default 2, at least 1
 //   y  [N, C, out...]      quantised: declared scale and zero point
 // What lies outside x counts as 0. Sums in double, one rounding. Quantised: dequantise, this, quantise.
-// Source: ONNX LpPool, opset 22.
+// A NaN makes every window NaN that holds it. Source: ONNX LpPool, opset 22.
 #include <cmath>
 
 #include "ops/pool.h"

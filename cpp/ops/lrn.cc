@@ -3,7 +3,7 @@
 //   x  [N, C, ...]  floats, rank 2 or more
 //   size int, required, 1 or more; alpha float, default 1e-4; beta float, default 0.75; bias float, default 1
 //   y  as x
-// In double, one rounding. Source: ONNX LRN, opset 13.
+// In double, one rounding. A NaN makes every element NaN whose channels hold it. Source: ONNX LRN, opset 13.
 #include <algorithm>
 #include <cmath>
 

@@ -12,8 +12,9 @@
 //   direction, hidden_size, layout: see recurrent.h; input_forget int, default 0 y              [T, D, B, H], or [B, T,
 //   D, H]; 0 beyond a sequence's length y_h, y_c       as initial_h: state after the last element; of a sequence of
 //   length 0 the initial state
-// State is kept in double, outputs rounded once. clip bounds the arguments of the gates' activations, not c'. Source:
-// ONNX LSTM, opset 22.
+// State is kept in double, outputs rounded once. clip bounds the arguments of the gates' activations, not c'. NaN and
+// infinities go through products and sums as IEEE 754 has them; a NaN in the state stays there. Source: ONNX LSTM,
+// opset 22.
 #include "ops/recurrent.h"
 
 namespace pinnace {

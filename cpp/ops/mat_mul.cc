@@ -6,7 +6,8 @@
 //   y     [..., M, N] without the dimension of an operand that is a vector; quantised: declared scale and zero point
 // Floats: sums in double over ascending k, plus bias, activation, one rounding. Integers wrap. Quantised: int32 sum of
 // (a - zero_a) (b - zero_b), plus bias modulo 2^32, then Requantize of product.h. K = 0 gives the activation of the
-// bias. Source: ONNX MatMul, opset 13; bias and activation are additions.
+// bias. NaN and infinities go through products and sums as IEEE 754 has them. Source: ONNX MatMul, opset 13; bias and
+// activation are additions.
 #include "ops/product.h"
 
 namespace pinnace {
@@ -17,6 +18,7 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
   const Matrices s = matrices_of(a, b);
   const bool wrapping = !(kProductTypes >> static_cast<int>(a.dtype) & 1);
   if (wrapping) {
+    PINNACE_TRY(refuse_quantized(node));
     if (b.dtype != a.dtype) return node.error("b is ", to_string(b), ", must be ", dtype_name(a.dtype), " as a");
     if (node.has_input(2) && node.input(2).dtype != a.dtype) {
       return node.error("bias is ", to_string(node.input(2)), ", must be ", dtype_name(a.dtype), " as a");

@@ -27,6 +27,7 @@ Status check_zero_point(const NodeView& node, int input, const TensorType& of, D
 }
 
 Result<TensorType> mat_mul_integer_type(const NodeView& node) {
+  PINNACE_TRY(refuse_quantized(node));
   const TensorType &a = node.input(0), &b = node.input(1);
   PINNACE_ASSIGN(Shape shape, product_shape(node, a, b));
   const Matrices s = matrices_of(a, b);

@@ -5,8 +5,8 @@
 //                 start, and the rest is 0
 //   y             [N, C, out...]  as x, out = (spatial - 1) * strides - pads + kernel_shape, or output_shape
 //   kernel_shape  ints, required; strides, pads  see window.h
-// Of two elements with one place the later one wins. A place outside the unpooled tensor is an error. Source: ONNX
-// MaxUnpool, opset 22.
+// Of two elements with one place the later one wins. A place outside the unpooled tensor is an error. NaN keeps its
+// bits. Source: ONNX MaxUnpool, opset 22.
 #include "ops/lines.h"
 #include "ops/move.h"
 #include "ops/window.h"

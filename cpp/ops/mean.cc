@@ -1,7 +1,8 @@
 // mean: y = the mean of all inputs, element by element, broadcast as numpy does.
 //   x...  one or more [...]  floats, the same type
 //   y     the broadcast shape
-// Summed in double from the first input to the last, rounded once. Source: ONNX Mean, opset 13.
+// Summed in double from the first input to the last, rounded once. NaN and infinities as IEEE 754 has them. Source:
+// ONNX Mean, opset 13.
 #include "ops/element.h"
 
 namespace pinnace {

@@ -2,7 +2,8 @@
 //   x     [...]  floats
 //   axes  ints; left out: [0, 2, 3], which is per channel of [N, C, H, W]
 //   y     as x
-// In double, two passes, one rounding. Source: ONNX MeanVarianceNormalization, opset 13.
+// In double, two passes, one rounding. A NaN or an infinity makes all it is normalised with NaN. Source: ONNX
+// MeanVarianceNormalization, opset 13.
 #include <algorithm>
 #include <cmath>
 

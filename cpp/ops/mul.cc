@@ -2,7 +2,7 @@
 //   a, b  [...]  numbers, the same type; or quantised i8 | u8
 //   z     the broadcast shape; quantised: declared scale and zero point
 // Integers wrap. Floats are multiplied in double and rounded once. Quantised: float32(a) * float32(b), quantised.
-// Source: ONNX Mul, opset 14.
+// NaN and infinities as IEEE 754 has them. Source: ONNX Mul, opset 14.
 #include "ops/quantized_map.h"
 
 namespace pinnace {

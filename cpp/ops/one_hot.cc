@@ -25,6 +25,7 @@ Result<TensorType> one_hot_type(const NodeView& node) {
     return node.error("depth ", (*real)[0], " is not a size");
   }
   if (real && real->size() == 1) d = static_cast<int64_t>((*real)[0]);
+  if (!depth.known && !real && node.input_data(1)) return node.error("depth does not fit i64");
   if (depth.known && depth.value < 0) return node.error("depth ", depth.value, " is negative");
   TensorType y{values.dtype, indices.shape, nullptr};
   y.shape.insert(y.shape.begin() + axis, d);

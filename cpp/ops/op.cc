@@ -68,6 +68,10 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
     if (!(def.types >> static_cast<int>(type.dtype) & 1)) {
       return fail("input ", i, " '", def.name, "' is ", to_string(type), ", takes ", types_text(def.types));
     }
+    if (type.quantized() && !(def.types & (kI8 | kU8))) {  // indices, biases: their scale would be lost silently
+      return fail("input ", i, " '", def.name, "' is quantised, ", to_string(type), "; takes plain ",
+                  types_text(def.types));
+    }
     if (const auto letter = static_cast<size_t>(def.type_letter)) {
       if (letter_used[letter] && letters[letter] != type.dtype) {
         return fail("input ", i, " '", def.name, "' is ", to_string(type), ", must be ", dtype_name(letters[letter]),
@@ -110,7 +114,11 @@ Result<std::vector<TensorType>> infer_node(const NodeView& node) {
   } else {
     PINNACE_TRY(node.op().types(node, outputs));
   }
-  for (const TensorType& type : outputs) {  // sizes are multiplied without checks from here on
+  for (const TensorType& type : outputs) {
+    if (type.quantized() && kFloats >> static_cast<int>(type.dtype) & 1) {
+      return node.error("its output is declared quantised, but is made of ", dtype_name(type.dtype));
+    }
+    // Sizes are multiplied without checks from here on.
     int64_t bits = dtype_bits(type.dtype);
     for (const Dim& d : type.shape) {
       const int64_t size = d.known() ? d.size : 1;
@@ -148,6 +156,16 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
         break;
       case DType::kI8:
         ints[k] = static_cast<const int8_t*>(data)[k];
+        break;
+      case DType::kU16:
+        ints[k] = static_cast<const uint16_t*>(data)[k];
+        break;
+      case DType::kU32:
+        ints[k] = static_cast<const uint32_t*>(data)[k];
+        break;
+      case DType::kU64:
+        if (static_cast<const uint64_t*>(data)[k] > INT64_MAX) return std::nullopt;
+        ints[k] = static_cast<int64_t>(static_cast<const uint64_t*>(data)[k]);
         break;
       case DType::kBool:
         ints[k] = static_cast<const uint8_t*>(data)[k] != 0;

@@ -156,7 +156,7 @@ class NodeView {
   const void* input_data(int i) const {
     return static_cast<size_t>(i) < data_.size() ? data_[static_cast<size_t>(i)] : nullptr;
   }
-  /// Contents of an i32 or i64 input as int64, if all are known.
+  /// Contents of an integer or bool input as int64, if all are known and fit.
   std::optional<std::vector<int64_t>> input_ints(int i) const;
   /// Contents of an f32, f16, bf16, f64 input as double, if known.
   std::optional<std::vector<double>> input_floats(int i) const;

@@ -3,8 +3,8 @@
 //   y  [...]  numbers, of any element type
 //   z  the broadcast shape, element type of x
 // Floats: C's pow in double, rounded once. Integers to integer powers are exact and wrap; a negative power gives 1 or
-// -1 for a base of 1 or -1, else 0. Integers to float powers: pow in double, converted as cast does. Source: ONNX Pow,
-// opset 15.
+// -1 for a base of 1 or -1, else 0. Integers to float powers: pow in double, converted as cast does. x ^ 0 and 1 ^ y
+// are 1, NaN included. Source: ONNX Pow, opset 15.
 #include <cmath>
 
 #include "ops/element.h"

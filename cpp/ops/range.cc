@@ -2,7 +2,8 @@
 //   start, limit, delta  [] or [1]  numbers, the same type; delta not 0
 //   y                    [max(ceil((limit - start) / delta), 0)]  as they are
 // Floats: the count and each element are computed in double and rounded once. The size depends on data; it is a
-// symbol's where range(0, symbol, 1) is asked for. Source: ONNX Range, opset 11.
+// symbol's where range(0, symbol, 1) is asked for. A count that is NaN or infinite is an error. Source: ONNX Range,
+// opset 11.
 #include <cmath>
 
 #include "ops/move.h"
@@ -10,6 +11,7 @@
 namespace pinnace {
 namespace {
 Result<TensorType> range_type(const NodeView& node) {
+  PINNACE_TRY(refuse_quantized(node));
   KnownInt known[3];
   for (int i = 0; i < 3; ++i) {
     PINNACE_ASSIGN(known[i], known_scalar(node, i));

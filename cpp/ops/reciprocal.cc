@@ -2,7 +2,7 @@
 //   x  [...]  floats, or quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
 // 0 and -0 give infinities of their sign. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
-// Source: ONNX Reciprocal, opset 13.
+// NaN stays NaN; infinities give zeros of their sign. Source: ONNX Reciprocal, opset 13.
 #include "ops/quantized_map.h"
 
 namespace pinnace {

@@ -3,7 +3,7 @@
 //   axes  [n]  i32 | i64, optional
 //   y     as x, the axes of size 1 or gone
 // Integers wrap. An empty row gives 0.
-// Attributes, axes and arithmetic: ops/reduce.h. Source: ONNX ReduceL1, opset 18.
+// Attributes, axes and arithmetic: ops/reduce.h. A NaN in a row gives NaN. Source: ONNX ReduceL1, opset 18.
 #include "ops/reduce.h"
 
 namespace pinnace {

@@ -3,7 +3,8 @@
 //   axes  [n]  i32 | i64, optional
 //   y     as x, the axes of size 1 or gone
 // Integers wrap. An empty row gives 1.
-// Attributes, axes and arithmetic: ops/reduce.h. Source: ONNX ReduceProd, opset 18.
+// Attributes, axes and arithmetic: ops/reduce.h. A NaN in a row gives NaN, and so does inf times 0. Source: ONNX
+// ReduceProd, opset 18.
 #include "ops/reduce.h"
 
 namespace pinnace {

@@ -3,7 +3,8 @@
 //   axes  [n]  i32 | i64, optional
 //   y     as x, the axes of size 1 or gone
 // Integers wrap. An empty row gives 0.
-// Attributes, axes and arithmetic: ops/reduce.h. Source: ONNX ReduceSum, opset 13.
+// Attributes, axes and arithmetic: ops/reduce.h. A NaN in a row gives NaN, and so does inf beside -inf. Source: ONNX
+// ReduceSum, opset 13.
 #include "ops/reduce.h"
 
 namespace pinnace {

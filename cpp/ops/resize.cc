@@ -16,7 +16,8 @@
 //   the
 //                                   smallest (largest) scale that sizes ask for, sizes round(size * scale), half up
 // Sums are in double over all axes and rounded once; integers round half to even and stop at their limits. Quantised:
-// dequantised, summed in double, rounded to float32, quantised; nearest copies. Source: ONNX Resize, opset 19.
+// dequantised, summed in double, rounded to float32, quantised; nearest copies. NaN and infinities spread to what is
+// made of them; a weight of 0 leaves them out. Source: ONNX Resize, opset 19.
 #include <algorithm>
 #include <cmath>
 

@@ -3,7 +3,8 @@
 //   scale  broadcasts to x, usually x's dimensions from axis on; floats, not necessarily x's type
 //   axis int, default -1; epsilon float, default 1e-5; stash_type string, default "f32": has no effect
 //   y      x's shape, scale's element type
-// In double, one rounding. Source: ONNX RMSNormalization, opset 23.
+// In double, one rounding. A NaN makes all it is normalised with NaN; beside an infinity, itself NaN, finite elements
+// become 0. Source: ONNX RMSNormalization, opset 23.
 #include <cmath>
 
 #include "ops/lines.h"

@@ -7,7 +7,8 @@
 //   activations strings f per direction, default tanh; activation_alpha, activation_beta, clip, direction, hidden_size,
 //   layout: see recurrent.h y              [T, D, B, H], or [B, T, D, H]; 0 beyond a sequence's length y_h as
 //   initial_h: state after the last element; of a sequence of length 0 the initial state
-// State is kept in double, outputs rounded once. Source: ONNX RNN, opset 22.
+// State is kept in double, outputs rounded once. NaN and infinities go through products and sums as IEEE 754 has them;
+// a NaN in the state stays there. Source: ONNX RNN, opset 22.
 #include "ops/recurrent.h"
 
 namespace pinnace {

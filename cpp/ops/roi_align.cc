@@ -12,8 +12,8 @@
 //   sampling_ratio  int, default 0: samples per bin and direction; 0: ceil(box size / output size)
 //   spatial_scale   float, default 1
 // Samples more than 1 beyond the edge are 0; nearer ones take the edge. Places are computed in float32 (f64: double),
-// sums in double. Boxes that are not finite and more than 65536 samples per bin and direction are errors. Source: ONNX
-// RoiAlign, opset 22.
+// sums in double. Boxes that are not finite and more than 65536 samples per bin and direction are errors. NaN and
+// infinities go through products and sums as IEEE 754 has them. Source: ONNX RoiAlign, opset 22.
 #include <algorithm>
 #include <cmath>
 

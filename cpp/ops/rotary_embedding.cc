@@ -5,7 +5,8 @@
 //   interleaved int, default 0: pairs are elements (i, i + R / 2) of a head; 1: (2 i, 2 i + 1)
 //   num_heads int, default 0, required for rank 3; rotary_embedding_dim int R, default 0, which is E; even
 //   y                     as x; elements of a head from R on are x's
-// In double, one rounding. Source: ONNX RotaryEmbedding, opset 23.
+// In double, one rounding. NaN and infinities go through products and sums as IEEE 754 has them. Source: ONNX
+// RotaryEmbedding, opset 23.
 #include "ops/lines.h"
 
 namespace pinnace {

@@ -3,7 +3,7 @@
 //   indices    [...]  i32 | i64 in [-n, n), n the size of data along axis; same rank, no larger than data beside the
 //   axis updates    the shape of indices, the type of data axis       int, default 0 reduction  string, default "none":
 //   the last update wins; "add", "mul", "max", "min": joined with what is there y          as data
-// An index outside is an error. Source: ONNX ScatterElements, opset 18.
+// An index outside is an error. Joined with NaN is NaN. Source: ONNX ScatterElements, opset 18.
 #include "ops/scatter.h"
 
 namespace pinnace {

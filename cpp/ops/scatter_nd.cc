@@ -4,7 +4,7 @@
 //   updates    [I..., dimensions of data after the first k]  as data
 //   reduction  string, default "none": the last update wins; "add", "mul", "max", "min": joined with what is there
 //   y          as data
-// An index outside is an error. Source: ONNX ScatterND, opset 18.
+// An index outside is an error. Joined with NaN is NaN. Source: ONNX ScatterND, opset 18.
 #include "ops/scatter.h"
 
 namespace pinnace {

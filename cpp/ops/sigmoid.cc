@@ -1,8 +1,8 @@
 // sigmoid: y = 1 / (1 + exp(-x)).
 //   x  [...]  floats, or quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
-// 0 for -inf, 1 for inf. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX
-// Sigmoid, opset 13.
+// 0 for -inf, 1 for inf. Computed in double, rounded once. Quantised: by table, see quantized_map.h. NaN stays NaN.
+// Source: ONNX Sigmoid, opset 13.
 #include <cmath>
 
 #include "ops/quantized_map.h"

@@ -2,7 +2,7 @@
 //   x  [...]  floats, or quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
 // 0 for -inf, inf for inf; no overflow between. Computed in double, rounded once. Quantised: by table, see
-// quantized_map.h. Source: ONNX Softplus, opset 22.
+// quantized_map.h. NaN stays NaN. Source: ONNX Softplus, opset 22.
 #include <cmath>
 
 #include "ops/quantized_map.h"

@@ -6,8 +6,8 @@
 //   axis  int, default -2; not the first
 //   mode  "linear" (default): update must end within past; "circular": what goes beyond the end goes on at the start
 //   y     as past
-// A place outside past is an error; in circular mode any place is taken modulo the axis. Source: ONNX TensorScatter,
-// opset 24.
+// A place outside past is an error; in circular mode any place is taken modulo the axis. NaN keeps its bits. Source:
+// ONNX TensorScatter, opset 24.
 #include "ops/move.h"
 
 namespace pinnace {

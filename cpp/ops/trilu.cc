@@ -3,7 +3,7 @@
 //   k      [] or [1]  i64, optional, default 0: the diagonal col = row + k bounds the triangle and belongs to it
 //   upper  int, default 1; 0: lower
 //   y      as x; quantised: zeros are the zero point
-// Source: ONNX Trilu, opset 14.
+// NaN keeps its bits. Source: ONNX Trilu, opset 14.
 #include "ops/move.h"
 
 namespace pinnace {

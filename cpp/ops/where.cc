@@ -3,7 +3,7 @@
 //   x, y       [...]  any type, the same; or quantised i8 | u8
 //   z          the broadcast shape of all three; quantised: declared scale and zero point
 // Elements are copied bit for bit. Quantised: dequantised and quantised again, exact where the parameters are equal.
-// Source: ONNX Where, opset 16.
+// NaN keeps its bits. Source: ONNX Where, opset 16.
 #include "ops/quantized_map.h"
 
 namespace pinnace {

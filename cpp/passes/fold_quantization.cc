@@ -161,7 +161,10 @@ std::optional<std::vector<double>> bias_of(const Rewrite& rewrite, ValueId id, c
     const auto scales = known_numbers(rewrite, node->inputs[1]);
     if (!numbers || !scales || int_or(*node, "block_size", 0) != 0) return std::nullopt;
     if (scales->size() != 1 && scales->size() != numbers->size()) return std::nullopt;
-    if (node->inputs.size() > 2 && !rewrite.is_scalar(node->inputs[2], 0)) return std::nullopt;
+    if (node->inputs.size() > 2 && node->inputs[2] != kNoValue) {  // one per tensor or per channel, all 0
+      const auto zeros = rewrite.numbers(node->inputs[2]);
+      if (!zeros || std::any_of(zeros->begin(), zeros->end(), [](double z) { return z != 0; })) return std::nullopt;
+    }
     for (size_t i = 0; i < numbers->size(); ++i) (*numbers)[i] *= (*scales)[scales->size() > 1 ? i : 0];
   }
   if (!numbers || (w.scales.size() > 1 && w.scales.size() != numbers->size())) return std::nullopt;

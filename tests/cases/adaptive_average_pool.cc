@@ -15,6 +15,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[1,1,4]{scale 0.5, zero 1}{1,3,5,6}", .attributes = "output_size=[2]", .expect = "i8[1,1,2]{scale 0.5, zero 1}{2,5}", .output_quantization = "scale 0.5, zero 1", .why = "4.5 steps become 4: half to even"},
     {.inputs = "f32[1,1,4]", .attributes = "output_size=[1,1]", .expect = "error must have 1 entries", .why = "rank"},
     {.inputs = "f32[1,1,4]", .attributes = "output_size=[-1]", .expect = "error is outside", .why = "negative"},
+    {.inputs = "f16[1,1,4]", .attributes = "output_size=[2]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
 };
 PINNACE_CASES(adaptive_average_pool, kCases)
 }  // namespace pinnace::testing

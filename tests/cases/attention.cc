@@ -24,6 +24,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,4,24];f32[1,4,24];f32[1,4,24]", .expect = "error rank 3 needs", .why = "heads"},
     {.inputs = "f32[1,1,4,8];f32[1,1,4,8];f32[1,1,4,8];f32[4,5]", .expect = "error does not broadcast", .why = "mask"},
     {.inputs = "f32[1,1,2,2];f32[1,1,2,2];f32[1,1,2,2];none;none;none;i64{3}", .expect = "error must be in [0, 2]", .why = "a length beyond the keys"},
+    {.inputs = "f32[1,1,1,2]{nan,1};f32[1,1,2,2]{1,1,1,1};f32[1,1,2,2]{1,1,1,1}", .expect = "f32[1,1,1,2]{nan,nan}", .why = "NaN in a query"},
 };
 PINNACE_CASES(attention, kCases)
 }  // namespace pinnace::testing

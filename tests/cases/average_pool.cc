@@ -23,6 +23,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[1,1,4]", .attributes = "kernel_shape=[2]", .expect = "error integers must be quantised", .why = "plain integers have no mean"},
     {.inputs = "i8[1,1,4]{scale 1, zero 0}", .attributes = "kernel_shape=[2]", .expect = "error declared quantisation", .why = "no scale for the result"},
     {.inputs = "f32[1,0,4]", .attributes = "kernel_shape=[2]", .expect = "f32[1,0,3]{}", .why = "no channels"},
+    {.inputs = "f16[1,1,4]", .attributes = "kernel_shape=[2]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
 };
 PINNACE_CASES(average_pool, kCases)
 }  // namespace pinnace::testing

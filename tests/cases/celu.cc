@@ -24,6 +24,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8{1}", .expect = "error without quantisation", .why = "plain integers have no such function"},
     {.inputs = "i8[2]{scale 0.5, zero 0}", .expect = "error must be declared quantised", .why = "no scale for the result"},
     {.inputs = "i32{1}", .expect = "error takes f32", .why = "element type"},
+    {.inputs = "f32[1]{-0}", .expect = "f32[1]{-0}", .why = "-0 stays"},
 };
 PINNACE_CASES(celu, kCases)
 }  // namespace pinnace::testing

@@ -59,6 +59,8 @@ constexpr Case kCases[] = {
     {.inputs = "i8[1,1,5,5];i8[1,1,3,3]", .expect = "error integers must be quantised", .why = "plain integers: conv_integer"},
     {.inputs = "u8[1,1,3]{scale 1, zero 0};i8[1,1,1]{scale 1, zero 0}", .attributes = "activation=\"tanh\"",
      .expect = "error quantised types take relu and clip", .output_quantization = "scale 1, zero 0", .why = "not a clamp"},
+    {.inputs = "f16[1,1,4];f16[1,1,1]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
+    {.inputs = "f32[1,1,3]{nan,1,inf};f32[1,1,2]{1,1}", .expect = "f32[1,1,2]{nan,inf}", .why = "NaN and infinity in x"},
 };
 PINNACE_CASES(conv, kCases)
 }  // namespace pinnace::testing

@@ -11,6 +11,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[1,2,9];i8[3,2,3]", .attributes = "auto_pad=\"same_upper\"", .expect = "type i32[1,3,9]", .why = "one dimension"},
     {.inputs = "u8[1,1,3,3];u8[1,1,2,2];i8 1", .expect = "error must be u8", .why = "zero point of another type"},
     {.inputs = "u8[1,1,3,3];u8[1,1,2,2];u8{1,2}", .expect = "error must have one element", .why = "x has one zero point"},
+    {.inputs = "u8[1,1,2]{scale 0.5, zero 3}{1,2};u8[1,1,1]{2}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
 };
 PINNACE_CASES(conv_integer, kCases)
 }  // namespace pinnace::testing

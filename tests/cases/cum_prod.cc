@@ -23,6 +23,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,1]{3,4};i64[]{1}", .attributes = "exclusive=1", .expect = "f32[2,1]{1,1}", .why = "size 1"},
     {.inputs = "f32[2];i64[]{1}", .expect = "error axis 1 is outside", .why = "axis"},
     {.inputs = "i8[2]{scale 1, zero 0};i64[]{0}", .expect = "error quantised", .why = "quantised"},
+    {.inputs = "f32[3]{2,nan,2};i64[]{0}", .expect = "f32[3]{2,nan,nan}", .why = "NaN from there on"},
 };
 PINNACE_CASES(cum_prod, kCases)
 }  // namespace pinnace::testing

@@ -20,6 +20,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[2,0];i64[]{0}", .expect = "f64[2,0]{}", .why = "empty"},
     {.inputs = "f32[2];i64[]{1}", .expect = "error axis 1 is outside", .why = "axis"},
     {.inputs = "i8[2]{scale 1, zero 0};i64[]{0}", .expect = "error quantised", .why = "quantised"},
+    {.inputs = "f32[3]{1,nan,2};i64[]{0}", .expect = "f32[3]{1,nan,nan}", .why = "NaN from there on"},
 };
 PINNACE_CASES(cum_sum, kCases)
 }  // namespace pinnace::testing

@@ -27,6 +27,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,3]", .attributes = "equation=\"ij->ii\"", .expect = "error a letter twice", .why = "repeated output"},
     {.inputs = "f32[2,3]", .attributes = "equation=\"ij,jk->ik\"", .expect = "error has 2 terms for 1", .why = "inputs"},
     {.inputs = "f32[2,3]", .attributes = "equation=\"i1->i\"", .expect = "error where a letter must be", .why = "digit"},
+    {.inputs = "i8[2,2]{scale 0.5, zero 3}{1,2,3,4};i8[2,2]{scale 0.5, zero 3}{1,2,3,4}", .attributes = "equation=\"ij,jk->ik\"", .expect = "error takes plain tensors only", .why = "scales would be lost"},
+    {.inputs = "f32[2]{0,1};f32[2]{inf,1}", .attributes = "equation=\"i,i->\"", .expect = "f32[]{nan}", .why = "0 times infinity"},
 };
 PINNACE_CASES(einsum, kCases)
 }  // namespace pinnace::testing

@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[0,2]", .expect = "f32[0,2]{}", .why = "empty"},
     {.inputs = "f32[2]", .expect = "error must be a matrix", .why = "rank"},
     {.inputs = "f32[2,2]", .attributes = "dtype=\"x\"", .expect = "error has no type", .why = "type"},
+    {.inputs = "i8[2,2]{scale 0.5, zero 3}{1,2,3,4}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
 };
 PINNACE_CASES(eye_like, kCases)
 }  // namespace pinnace::testing

@@ -31,6 +31,8 @@ constexpr Case kCases[] = {
      .output_quantization = "scale 1, zero 0", .why = "quantised factors"},
     {.inputs = "u8[1,40000]{scale 1, zero 0};u8[40000,1]{scale 1, zero 0}", .expect = "error could leave int32",
      .output_quantization = "scale 1, zero 0", .why = "40,000 products of 255 * 255"},
+    {.inputs = "i8[1,1]{scale 0.5, zero 0}{1};i8[1,1]{scale 0.5, zero 0}{1};i32[1]{scale 0.25, zero 0}{1}", .expect = "error takes plain", .output_quantization = "scale 1, zero 0", .why = "a scale here has no meaning"},
+    {.inputs = "f32[1,1]{nan};f32[1,1]{1}", .attributes = "alpha=0.0", .expect = "f32[1,1]{nan}", .why = "alpha 0 does not hide NaN"},
 };
 PINNACE_CASES(gemm, kCases)
 }  // namespace pinnace::testing

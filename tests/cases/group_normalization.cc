@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[2,4,16];f64[4];f64[4]", .attributes = "num_groups=2", .tolerance = {.rel = 1e-13f}, .why = "double"},
     {.inputs = "f32[0,4,3];f32[4];f32[4]", .attributes = "num_groups=2", .expect = "f32[0,4,3]{}", .why = "empty"},
     {.inputs = "f32[1,4,3];f32[4];f32[4]", .attributes = "num_groups=3", .expect = "error does not divide", .why = "groups"},
+    {.inputs = "f32[1,2,2]{inf,1,3,3};f32[2]{1,1};f32[2]{0,0}", .attributes = "num_groups=2", .expect = "f32[1,2,2]{nan,nan,0,0}", .why = "an infinity stays in its group"},
 };
 PINNACE_CASES(group_normalization, kCases)
 }  // namespace pinnace::testing

@@ -12,6 +12,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[2,3,16];f64[3];f64[3]", .tolerance = {.rel = 1e-13f}, .why = "double"},
     {.inputs = "f32[2,3,0];f32[3];f32[3]", .expect = "f32[2,3,0]{}", .why = "empty planes"},
     {.inputs = "f32[2];f32[2];f32[2]", .expect = "error must be [N, C, ...]", .why = "rank"},
+    {.inputs = "f32[1,2,2]{nan,1,3,3};f32[2]{1,1};f32[2]{0,0}", .expect = "f32[1,2,2]{nan,nan,0,0}", .why = "NaN stays in its plane"},
 };
 PINNACE_CASES(instance_normalization, kCases)
 }  // namespace pinnace::testing

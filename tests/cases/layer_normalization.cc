@@ -19,6 +19,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,0];f32[0]", .outputs = 2, .expect = "f32[2,0]{};f32[2,1]{nan,nan}", .why = "empty lanes"},
     {.inputs = "f32[2,3];f32[4]", .expect = "error does not broadcast", .why = "scale"},
     {.inputs = "f32[2,3];f32[3]", .attributes = "stash_type=\"i8\"", .expect = "error is not a float type", .why = "stash_type"},
+    {.inputs = "f32[2,2]{nan,1,inf,1};f32[2]{1,1}", .expect = "f32[2,2]{nan,nan,nan,nan}", .why = "NaN and infinity in a row"},
 };
 PINNACE_CASES(layer_normalization, kCases)
 }  // namespace pinnace::testing

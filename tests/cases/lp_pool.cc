@@ -11,6 +11,8 @@ constexpr Case kCases[] = {
     {.inputs = "f16[1,2,5,5]", .attributes = "kernel_shape=[2,2]", .tolerance = {.rel = 1e-3f}, .why = "half"},
     {.inputs = "i8[1,1,2]{scale 1, zero 0}{3,-4}", .attributes = "kernel_shape=[2]", .expect = "i8[1,1,1]{scale 0.5, zero 1}{11}", .output_quantization = "scale 0.5, zero 1", .why = "quantised"},
     {.inputs = "f32[1,1,3]", .attributes = "kernel_shape=[2], p=0", .expect = "error must be 1 or more", .why = "p"},
+    {.inputs = "f16[1,1,4]", .attributes = "kernel_shape=[2]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
+    {.inputs = "f32[1,1,3]{nan,1,0}", .attributes = "kernel_shape=[2]", .expect = "f32[1,1,2]{nan,1}", .why = "NaN in one window"},
 };
 PINNACE_CASES(lp_pool, kCases)
 }  // namespace pinnace::testing

@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[1,5,4]", .attributes = "size=3", .tolerance = {.rel = 1e-13f}, .why = "double"},
     {.inputs = "f32[1,0,4]", .attributes = "size=3", .expect = "f32[1,0,4]{}", .why = "no channels"},
     {.inputs = "f32[1,3,4]", .attributes = "size=0", .expect = "error must be 1 or more", .why = "size"},
+    {.inputs = "f32[1,2,1]{nan,1}", .attributes = "size=3", .expect = "f32[1,2,1]{nan,nan}", .why = "NaN in a neighbour"},
 };
 PINNACE_CASES(lrn, kCases)
 }  // namespace pinnace::testing

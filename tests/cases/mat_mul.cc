@@ -32,6 +32,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,2,3];f32[3,3,2]", .expect = "error do not broadcast", .why = "batches"},
     {.inputs = "f32[2,3];f32[3,4];f32[3]", .expect = "error one per column", .why = "bias"},
     {.inputs = "i32[2,3];i32[3,4]", .attributes = "activation=\"relu\"", .expect = "error plain integers take none", .why = "activation on integers"},
+    {.inputs = "i32[1,2]{scale 0.5, zero 3}{1,2};i32[2,1]{scale 0.5, zero 3}{2,3}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
+    {.inputs = "f32[1,2]{0,1};f32[2,1]{inf,1}", .expect = "f32[1,1]{nan}", .why = "0 times infinity"},
 };
 PINNACE_CASES(mat_mul, kCases)
 }  // namespace pinnace::testing

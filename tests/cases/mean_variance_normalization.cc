@@ -14,6 +14,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[0,3,2,2]", .expect = "f32[0,3,2,2]{}", .why = "empty"},
     {.inputs = "f32[2,3]", .expect = "error is outside rank 2", .why = "the default axes need rank 4"},
     {.inputs = "f32[2,3]", .attributes = "axes=[1,-1]", .expect = "error is named twice", .why = "twice the same"},
+    {.inputs = "f32[1,2,1,2]{nan,1,3,3}", .expect = "f32[1,2,1,2]{nan,nan,0,0}", .why = "NaN stays in its channel"},
 };
 PINNACE_CASES(mean_variance_normalization, kCases)
 }  // namespace pinnace::testing

@@ -23,6 +23,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[2]{scale 1, zero 0};f32[2]", .expect = "error takes plain tensors", .why = "quantised"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
     {.inputs = "bool{1};i32{1}", .expect = "error takes", .why = "element type"},
+    {.inputs = "f32[2]{nan,1};f32[2]{0,nan}", .expect = "f32[2]{1,1}", .why = "1 whatever the other is"},
 };
 PINNACE_CASES(pow, kCases)
 }  // namespace pinnace::testing

@@ -22,6 +22,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[]{0};f32[]{inf};f32[]{1}", .expect = "error no usable length", .why = "inf"},
     {.inputs = "i64[]{0};i64[]{9223372036854775807};i64[]{1}", .expect = "error larger than memory", .why = "overflow"},
     {.inputs = "i64{0,1};i64[]{5};i64[]{2}", .expect = "error must be one number", .why = "start"},
+    {.inputs = "i32[]{scale 0.5, zero 0}{1};i32[]{scale 0.5, zero 0}{4};i32[]{scale 0.5, zero 0}{1}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
+    {.inputs = "f32[]{nan};f32[]{3};f32[]{1}", .expect = "error", .why = "no count of NaN"},
 };
 PINNACE_CASES(range, kCases)
 }  // namespace pinnace::testing

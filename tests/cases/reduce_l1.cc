@@ -26,6 +26,7 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "i8{-128,-1}", .expect = "i8{-127}", .why = "|-128| is 128 in i64; the sum 129 wraps"},
     {.inputs = "f32[2]{-0,nan}", .expect = "f32[1]{nan}", .why = "NaN"},
+    {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
 };
 PINNACE_CASES(reduce_l1, kCases)
 }  // namespace pinnace::testing

@@ -25,6 +25,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];i64[1,1]{0}", .expect = "error must be a vector", .why = "axes"},
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "i32{3,4}", .expect = "i32{5}", .why = "integers"},
+    {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
 };
 PINNACE_CASES(reduce_l2, kCases)
 }  // namespace pinnace::testing

@@ -26,6 +26,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];i64[1,1]{0}", .expect = "error must be a vector", .why = "axes"},
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "i32{65536,65536}", .expect = "i32{0}", .why = "integers wrap"},
+    {.inputs = "f32[2]{inf,0}", .expect = "f32[1]{nan}", .why = "infinity times 0"},
 };
 PINNACE_CASES(reduce_prod, kCases)
 }  // namespace pinnace::testing

@@ -27,6 +27,7 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "f32[2]{3,4};i64[0]{}", .attributes = "noop_with_empty_axes=1", .expect = "f32[2]{9,16}",
      .why = "no axes: still squared"},
+    {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
 };
 PINNACE_CASES(reduce_sum_square, kCases)
 }  // namespace pinnace::testing

@@ -90,6 +90,7 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2];none;none;i64{4}", .attributes = "mode=\"linear\"", .expect = "error takes no bool",
      .why = "bool"},
     {.inputs = "f32[4];none;none;i64{4611686018427387904}", .expect = "error larger than memory", .why = "size"},
+    {.inputs = "f32[2]{nan,1};none;none;i64{4}", .attributes = "mode=\"linear\"", .expect = "f32[4]{nan,nan,nan,1}", .why = "a weight of 0 leaves NaN out"},
 };
 PINNACE_CASES(resize, kCases)
 }  // namespace pinnace::testing

@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[2,8];f64[1]", .tolerance = {.rel = 1e-13f}, .why = "double, one scale"},
     {.inputs = "f32[2,0];f32[0]", .expect = "f32[2,0]{}", .why = "empty"},
     {.inputs = "f32[2,3];f32[2]", .expect = "error does not broadcast", .why = "scale"},
+    {.inputs = "f32[2,2]{nan,1,inf,1};f32[2]{1,1}", .expect = "f32[2,2]{nan,nan,nan,0}", .why = "NaN and infinity in a row"},
 };
 PINNACE_CASES(rms_normalization, kCases)
 }  // namespace pinnace::testing

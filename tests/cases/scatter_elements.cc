@@ -35,6 +35,7 @@ constexpr Case kCases[] = {
      .why = "reduction"},
     {.inputs = "bool[2];i64{0};bool[1]", .attributes = "reduction=\"max\"", .expect = "error takes no bool",
      .why = "bool max"},
+    {.inputs = "f32[2]{1,nan};i64[2]{0,1};f32[2]{nan,5}", .attributes = "reduction=\"max\"", .expect = "f32[2]{nan,nan}", .why = "NaN joined by max"},
 };
 PINNACE_CASES(scatter_elements, kCases)
 }  // namespace pinnace::testing

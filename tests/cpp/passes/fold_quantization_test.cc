@@ -11,7 +11,7 @@ std::string with(std::string_view body, std::string_view input = "f32[1,2,3,3]")
   return str_cat("graph \"g\" { input %x : ", input, R"(
       const %s : f32[] = {0.05} const %t : f32[] = {0.0137} const %z : i8[] = {3}
       const %k : i8[2,2,1,1] = {1,-20,33,44} const %w : i8[2,2] = {10,-20,30,40} const %ws : f32[2] = {0.05,0.025} const %wz : i8[2] = {0,0}
-      const %b : i32[2] = {100,-200} const %bs : f32[2] = {0.0025,0.00125} const %fb : f32[2] = {0.3,-0.2}
+      const %b : i32[2] = {100,-200} const %bz : i32[2] = {0,0} const %b1 : i32[2] = {0,1} const %bs : f32[2] = {0.0025,0.00125} const %fb : f32[2] = {0.3,-0.2}
       const %low : f32[] = {0} const %high : f32[] = {2} const %flat : i64[2] = {1,-1}
       %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
       )",
@@ -23,12 +23,20 @@ constexpr const char* kMatrix = "%dw = dequantize_linear(%w, %ws, %wz) {axis=1} 
 constexpr const char* kEnd = " %o = quantize_linear(%r, %t, %z) %y = dequantize_linear(%o, %t, %z)";
 
 TEST(FoldQuantization, Conv) {
-  for (const char* text : {"%r = conv(%d, %dk)", "%db = dequantize_linear(%b, %bs) {axis=0} %r = conv(%d, %dk, %db)",
-                           "%r = conv(%d, %dk, %fb)", "%c = conv(%d, %dk) %r = relu(%c)",
-                           "%c = conv(%d, %dk) %r = clip(%c, %low, %high)"}) {
+  for (const char* text :
+       {"%r = conv(%d, %dk)", "%db = dequantize_linear(%b, %bs) {axis=0} %r = conv(%d, %dk, %db)",
+        "%db = dequantize_linear(%b, %bs, %bz) {axis=0} %r = conv(%d, %dk, %db)", "%r = conv(%d, %dk, %fb)",
+        "%c = conv(%d, %dk) %r = relu(%c)", "%c = conv(%d, %dk) %r = clip(%c, %low, %high)"}) {
     const auto r = apply_pass("fold_quantization", with(str_cat(kKernel, text, kEnd)));
     EXPECT_EQ(r.ops, "quantize_linear cast conv cast dequantize_linear") << text;
   }
+}
+
+TEST(FoldQuantization, BiasWithAZeroPoint) {
+  const auto r = apply_pass(
+      "fold_quantization",
+      with(str_cat(kKernel, "%db = dequantize_linear(%b, %bs, %b1) {axis=0} %r = conv(%d, %dk, %db)", kEnd)));
+  EXPECT_EQ(r.changes, 0);
 }
 
 TEST(FoldQuantization, Products) {

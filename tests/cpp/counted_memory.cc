@@ -1,0 +1,84 @@
+// The operators new and delete of the test program.
+#include "cpp/counted_memory.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+namespace pinnace::testing {
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<size_t> allocations_made{0}, largest_block{0}, overdrawn_block{0}, limit{0};
+
+void raise_to(std::atomic<size_t>& most, size_t bytes) {
+  size_t before = most.load(std::memory_order_relaxed);
+  while (bytes > before && !most.compare_exchange_weak(before, bytes)) {
+  }
+}
+}  // namespace
+
+MemoryWatch::MemoryWatch(size_t limit_bytes) {
+  allocations_made = largest_block = overdrawn_block = 0;
+  limit = limit_bytes;
+  counting = true;
+}
+MemoryWatch::~MemoryWatch() {
+  counting = false;
+}
+size_t MemoryWatch::allocations() const {
+  return allocations_made;
+}
+size_t MemoryWatch::largest() const {
+  return largest_block;
+}
+size_t MemoryWatch::overdrawn() const {
+  return overdrawn_block;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+}  // namespace pinnace::testing
+#else
+/// Null only where `may_fail`.
+static void* counted(size_t bytes, size_t alignment, bool may_fail) {
+  if (counting.load(std::memory_order_relaxed)) {
+    ++allocations_made;
+    if (bytes > limit && may_fail) return nullptr;
+    raise_to(largest_block, bytes);
+    if (bytes > limit) raise_to(overdrawn_block, bytes);
+  }
+  void* block = alignment ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                          : std::malloc(bytes ? bytes : 1);
+  if (!block && !may_fail) {
+    std::fprintf(stderr, "operator new: no %zu bytes for a container that cannot do without\n", bytes);
+    std::abort();
+  }
+  return block;
+}
+}  // namespace pinnace::testing
+
+void* operator new(size_t bytes) {
+  return pinnace::testing::counted(bytes, 0, false);
+}
+void* operator new[](size_t bytes) {
+  return pinnace::testing::counted(bytes, 0, false);
+}
+void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return pinnace::testing::counted(bytes, static_cast<size_t>(alignment), true);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+#endif

@@ -1,0 +1,146 @@
+// Sizes, indices and counts that come with the data, through a session: every case that has integer inputs is compiled
+// once and then run with hostile contents. A run ends soon, with a typed error or a result, within a limit of memory;
+// and the session still gives the first answer afterwards.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <pinnace/model.h>
+
+#include "base/status.h"
+#include "cases/run_case.h"
+#include "cpp/counted_memory.h"
+
+namespace pinnace::testing {
+
+void PrintTo(const CaseList& list, std::ostream* out);
+
+namespace {
+
+constexpr size_t kLimitBytes = 64 << 20;
+constexpr auto kPatience = std::chrono::milliseconds(300);
+
+std::vector<Tensor> tensors_of(const BuiltCase& built) {
+  std::vector<Tensor> all;
+  for (const CaseTensor& t : built.inputs) {
+    if (!t.present) continue;
+    Tensor tensor;
+    tensor.type = t.type;
+    tensor.memory.host = const_cast<std::byte*>(t.bytes->data());
+    tensor.memory.bytes = t.bytes->bytes();
+    all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+/// Runs; a loop that was told to run for ever is cancelled, and stops.
+Status run_for_a_while(Session& session, const std::vector<Tensor>& inputs) {
+  auto run = session.submit(inputs);
+  if (!run.ok()) return run.status();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!run->done() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  if (!run->done()) run->cancel();
+  return run->wait();
+}
+
+std::vector<std::vector<std::byte>> outputs_of(const Session& session) {
+  std::vector<std::vector<std::byte>> all;
+  for (size_t i = 0; i < session.outputs().size(); ++i) {
+    const Tensor t = session.output(static_cast<int>(i));
+    const auto* bytes = static_cast<const std::byte*>(t.memory.host);
+    all.emplace_back(bytes, bytes + t.type.bytes());
+  }
+  return all;
+}
+
+/// Runs with elements of input i replaced, all and then the first ones.
+template <class T>
+void try_values(Session& session, const std::vector<Tensor>& valid, size_t i, bool loops,
+                std::initializer_list<T> values) {
+  const size_t count = valid[i].memory.bytes / sizeof(T);
+  for (const T value : values) {
+    for (size_t at = 0; at <= std::min<size_t>(count, 3); ++at) {  // 0: all
+      std::vector<T> elements(count);
+      std::memcpy(elements.data(), valid[i].memory.host, valid[i].memory.bytes);
+      std::fill(elements.begin() + static_cast<ptrdiff_t>(at ? at - 1 : 0),
+                at ? elements.begin() + static_cast<ptrdiff_t>(at) : elements.end(), value);
+      std::vector<Tensor> inputs = valid;
+      inputs[i].memory.host = elements.data();
+      SCOPED_TRACE(str_cat("input ", i, at ? str_cat("[", at - 1, "]") : std::string(" all"), " = ", value));
+      const MemoryWatch watch(kLimitBytes);
+      const Status status = loops ? run_for_a_while(session, inputs) : session.run(inputs);
+      EXPECT_TRUE(status.ok() || status.code() == Code::kInvalidArgument || status.code() == Code::kUnsupported ||
+                  status.code() == Code::kOutOfMemory || (loops && status.code() == Code::kCancelled))
+          << code_name(status.code()) << ": " << status.message();
+      EXPECT_EQ(watch.overdrawn(), 0u) << "a container that cannot be refused took that many bytes";
+    }
+  }
+}
+
+void check_case(const BuiltCase& built) {
+  auto model = Model::parse(print(built.graph), {.disabled_passes = {"all"}});
+  if (!model.ok()) return;  // what contents alone decide, the rank of a result, has to be known here
+  const auto program = model->build();
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto session = Session::create(*program, {.threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const std::vector<Tensor> valid = tensors_of(built);
+  const Status first = session->run(valid);
+  ASSERT_TRUE(first.ok()) << first.message();
+  const auto want = outputs_of(*session);
+  const bool loops = built.op_name == "loop";
+  for (size_t i = 0; i < valid.size(); ++i) {
+    if (valid[i].memory.bytes == 0) continue;
+    if (valid[i].type.dtype == DType::kI64) {
+      try_values<int64_t>(*session, valid, i, loops,
+                          {0, -1, 1, 7, INT64_MIN, INT64_MAX, int64_t{1} << 31, 1000000000000, -1000000000000});
+    } else if (valid[i].type.dtype == DType::kI32) {
+      try_values<int32_t>(*session, valid, i, loops, {0, -1, 7, INT32_MIN, INT32_MAX});
+    }
+  }
+  const Status last = session->run(valid);
+  ASSERT_TRUE(last.ok()) << last.message();
+  EXPECT_EQ(outputs_of(*session), want) << "the session gives another answer after refused runs";
+}
+
+class HostileSession : public ::testing::TestWithParam<CaseList> {};
+
+TEST_P(HostileSession, Survives) {
+  const CaseList& list = GetParam();
+  for (size_t i = 0; i < list.cases.size(); ++i) {
+    const auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
+    if (!built.ok() || built->expect.error) continue;
+    const bool integers = std::any_of(built->inputs.begin(), built->inputs.end(), [](const CaseTensor& t) {
+      return t.present && kIndices >> static_cast<int>(t.type.dtype) & 1;
+    });
+    if (!integers) continue;
+    SCOPED_TRACE(str_cat(list.op, " case ", i, " (", list.cases[i].inputs, "; ", list.cases[i].attributes, "), seed ",
+                         test_seed()));
+    check_case(*built);
+  }
+}
+
+/// Cases that cannot be compiled without their contents stay the exception, or the test above tests nothing.
+TEST(HostileSessions, MostCasesCompileWithoutContents) {
+  int compiled = 0, refused = 0;
+  std::string refusals;
+  for (const CaseList& list : all_cases()) {
+    for (size_t i = 0; i < list.cases.size(); ++i) {
+      const auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
+      if (!built.ok() || built->expect.error) continue;
+      const auto model = Model::parse(print(built->graph), {.disabled_passes = {"all"}});
+      ++(model.ok() ? compiled : refused);
+      if (!model.ok()) refusals += model.status().message() + "\n";
+    }
+  }
+  EXPECT_LT(refused * 50, compiled) << refusals;
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, HostileSession, ::testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return std::string(info.param.op); });
+
+}  // namespace
+}  // namespace pinnace::testing
