@@ -118,6 +118,28 @@ const TensorMeta* Call::meta(size_t output) const {
   return nullptr;
 }
 
+bool Call::reads(size_t output) const {
+  size_t at = 0;
+  std::string name;
+  for (const Argument& a : node_.outputs) {
+    const size_t count = a.kind == ArgumentKind::kTensors ? a.items.size() : 1;
+    if (output >= at && output < at + count)
+      name = a.kind == ArgumentKind::kTensors ? a.items[output - at].text : a.text;
+    at += count;
+  }
+  const auto uses = [&](const Argument& a) {
+    return a.text == name ||
+           std::any_of(a.items.begin(), a.items.end(), [&](const Argument& i) { return i.text == name; });
+  };
+  if (name.empty()) return false;
+  for (const NodeDef& node : scope_.def->nodes) {
+    for (const NamedArgument& input : node.inputs) {
+      if (uses(input.value)) return true;
+    }
+  }
+  return std::any_of(scope_.def->outputs.begin(), scope_.def->outputs.end(), uses);
+}
+
 const TensorMeta* Call::meta_of(std::string_view name) const {
   const Argument* a = node_.input(name);
   if (!a || a->kind != ArgumentKind::kTensor) return nullptr;

@@ -97,6 +97,8 @@ class Call {
   const TensorMeta* meta_of(std::string_view argument) const;
   /// The element type that output i must have.
   DType out_dtype(size_t output = 0);
+  /// False if nothing in this graph uses output i.
+  bool reads(size_t output) const;
   int out_rank(size_t output = 0) const { return meta(output) ? static_cast<int>(meta(output)->sizes.size()) : 0; }
   std::optional<std::vector<int64_t>> known_ints(ValueId id) const;
 
@@ -177,6 +179,11 @@ class Call {
   Sharing sharing_ = Sharing::kNone;
 };
 
+/// What a formula of several steps on that type is computed in: PyTorch takes f32 for f16 and bf16 and rounds once.
+inline DType compute_type(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+}
+
 using MapFn = void (*)(Call& call);
 
 /// `target` is without "torch.ops." and overload: "aten.add", "_operator.mul". `parameter` lets one function serve
@@ -213,6 +220,13 @@ std::span<const Mapping> symbolic_mappings();
 std::span<const Mapping> quantized_mappings();
 std::span<const Mapping> control_flow_mappings();
 std::span<const Mapping> vision_mappings();
+std::span<const Mapping> special_mappings();
+std::span<const Mapping> combine_mappings();
+std::span<const Mapping> ordering_mappings();
+std::span<const Mapping> scatter_mappings();
+std::span<const Mapping> image_mappings();
+std::span<const Mapping> loss_mappings();
+std::span<const Mapping> linalg_mappings();
 
 /// The function for a target without overload, or null.
 const Mapping* find_mapping(std::string_view target);
