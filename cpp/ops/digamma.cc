@@ -21,7 +21,10 @@ double digamma_of(double x) {
     y = -kPi / std::tan(kPi * std::modf(x, &whole));
     x = 1 - x;
   }
-  for (; x < 10; ++x) y -= 1 / x;
+  while (x < 10) {
+    y -= 1 / x;
+    x += 1;
+  }
   const double z = 1 / (x * x);
   const double series =
       z *

@@ -216,7 +216,7 @@ std::vector<Scalar> broadcast(Call& c, ValueId a, ValueId b) {
   std::vector<Scalar> sizes = c.sizes_of(a);
   const int added = c.rank(a) - c.rank(b);
   for (int i = 0; i < c.rank(b); ++i) {
-    if (c.dim(b, i) != Dim(1)) sizes[static_cast<size_t>(i + added)] = c.size_of(b, i);
+    if (c.dim(b, i) != Dim(1)) sizes[static_cast<size_t>(i) + static_cast<size_t>(added)] = c.size_of(b, i);
   }
   return sizes;
 }

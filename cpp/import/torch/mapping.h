@@ -108,10 +108,10 @@ class Call {
   std::vector<ValueId> add_node(std::string_view op, std::vector<ValueId> inputs, int outputs,
                                 std::vector<std::pair<std::string, Attr>> attrs);
   /// A constant of one element; `shape` is [] or [1].
-  ValueId constant(double value, DType dtype, Shape shape = {});
-  ValueId constant_int(int64_t value, DType dtype = DType::kI64, Shape shape = {});
+  ValueId constant(double value, DType dtype, const Shape& shape = {});
+  ValueId constant_int(int64_t value, DType dtype = DType::kI64, const Shape& shape = {});
   ValueId constant_ints(const std::vector<int64_t>& values);
-  ValueId constant_floats(const std::vector<float>& values, Shape shape);
+  ValueId constant_floats(const std::vector<float>& values, const Shape& shape);
   ValueId cast(ValueId id, DType dtype);
   /// An operand as a tensor of that type; a number becomes a tensor without dimensions.
   ValueId as_tensor(const Operand& operand, DType dtype);
@@ -124,9 +124,9 @@ class Call {
   Scalar add_sizes(const Scalar& a, const Scalar& b);
   Scalar multiply_sizes(const Scalar& a, const Scalar& b);
   ValueId reshape(ValueId id, const std::vector<Scalar>& sizes);
-  ValueId reshape(ValueId id, std::vector<int64_t> sizes);
-  ValueId unsqueeze(ValueId id, std::vector<int64_t> axes);
-  ValueId squeeze(ValueId id, std::vector<int64_t> axes);
+  ValueId reshape(ValueId id, const std::vector<int64_t>& sizes);
+  ValueId unsqueeze(ValueId id, const std::vector<int64_t>& axes);
+  ValueId squeeze(ValueId id, const std::vector<int64_t>& axes);
   ValueId transpose(ValueId id, const std::vector<int64_t>& order);
   ValueId swap(ValueId id, int64_t a, int64_t b);
   ValueId slice(ValueId id, int64_t axis, const Scalar& start, const Scalar& end, int64_t step = 1);

@@ -399,7 +399,11 @@ std::vector<int64_t> positions(const std::vector<int64_t>& sizes, const std::vec
     int64_t place = start;
     for (size_t d = 0; d < sizes.size(); ++d) place += index[d] * strides[d];
     at.push_back(place);
-    for (size_t d = sizes.size(); d-- > 0 && ++index[d] == sizes[d];) index[d] = 0;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      ++index[d];
+      if (index[d] < sizes[d]) break;
+      index[d] = 0;
+    }
   }
   return at;
 }
