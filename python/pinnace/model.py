@@ -220,6 +220,7 @@ def _import_exported(program: Any, options: Mapping[str, Any]) -> tuple[_core.Mo
     import torch
 
     notes: list[str] = []
+    before: _core.ConversionError | None = None
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "model.pt2")
         for _ in range(8):  # a decomposition may bring operators that need one themselves
@@ -227,6 +228,9 @@ def _import_exported(program: Any, options: Mapping[str, Any]) -> tuple[_core.Mo
             try:
                 return _core.Model.load(path, **options), notes
             except _core.ConversionError as error:
+                if before is not None and not error.nodes:
+                    raise before from error  # the decomposition brought what no node can be blamed for
+                before = error
                 simpler = decompose(program, error)
                 if simpler is None or str(simpler.graph) == str(program.graph):
                     raise

@@ -53,7 +53,7 @@ void map_prelu(Call& c) {
   const ValueId x = c.tensor("self");
   ValueId slope = c.tensor("weight");
   // One slope per channel is [C] in PyTorch, [C, 1, 1, ...] in a product.
-  if (c.dim(slope, 0) == Dim(1)) {
+  if (c.rank(slope) == 0 || c.dim(slope, 0) == Dim(1)) {
     slope = c.reshape(slope, std::vector<int64_t>{1});
   } else if (c.rank(x) > 2) {
     std::vector<int64_t> axes;
@@ -82,21 +82,24 @@ void map_shrink(Call& c) {
 }
 
 void map_composed(Call& c) {
-  const ValueId x = c.tensor("self");
-  const DType dtype = c.out_dtype();
+  const DType result = c.out_dtype(), dtype = compute_type(result);
+  const ValueId x = c.cast(c.tensor("self"), dtype);
   const std::string_view form = c.parameter();
-  if (form == "tanhshrink") return c.output(c.add("sub", {x, c.add("tanh", {x})}));
-  if (form == "log_sigmoid") return c.output(c.add("neg", {c.add("softplus", {c.add("neg", {x})})}));
-  if (form == "square") return c.output(c.add("mul", {x, x}));
+  if (form == "tanhshrink") return c.output(c.cast(c.add("sub", {x, c.add("tanh", {x})}), result));
+  if (form == "log_sigmoid") return c.output(c.cast(c.add("neg", {c.add("softplus", {c.add("neg", {x})})}), result));
+  if (form == "square") return c.output(dtype == DType::kBool ? x : c.cast(c.add("mul", {x, x}), result));
   if (form == "threshold") {
     const double threshold = c.number("threshold", 0), value = c.number("value", 0);
-    return c.output(c.add("where", {c.add("greater", {x, c.constant(threshold, dtype)}), x, c.constant(value, dtype)}));
+    const ValueId above = c.add("greater", {x, c.constant(threshold, dtype)});
+    // A NaN is not below the threshold and stays.
+    const ValueId stays = (dtypes(dtype) & kFloats) ? c.add("or", {above, c.add("is_nan", {x})}) : above;
+    return c.output(c.cast(c.add("where", {stays, x, c.constant(value, dtype)}), result));
   }
   // logit: log(x / (1 - x)), x clamped to [eps, 1 - eps]
   const double eps = c.number("eps", -1);
   const ValueId one = c.constant(1, dtype);
   const ValueId p = eps < 0 ? x : c.add("clip", {x, c.constant(eps, dtype), c.constant(1 - eps, dtype)});
-  c.output(c.add("log", {c.add("div", {p, c.add("sub", {one, p})})}));
+  c.output(c.cast(c.add("log", {c.add("div", {p, c.add("sub", {one, p})})}), result));
 }
 
 void map_glu(Call& c) {
@@ -119,6 +122,20 @@ void map_softmax(Call& c) {
     return c.output(c.reshape(flat, std::vector<int64_t>{}));
   }
   c.output(c.add(c.parameter(), {in}, {{"axis", axis}}));
+}
+
+// Rows of nothing but -inf are 0, not NaN.
+void map_safe_softmax(Call& c) {
+  c.ignore({"dtype"});
+  const ValueId x = c.cast(c.tensor("self"), c.out_dtype());
+  const int64_t axis = c.axis("dim", c.rank(x));
+  const DType dtype = c.dtype_of(x);
+  if (c.rank(x) == 0)
+    return c.output(
+        c.add("where", {c.add("is_inf", {x}, {{"detect_positive", 0}}), c.constant(0, dtype), c.constant(1, dtype)}));
+  const ValueId most = c.add("reduce_max", {x, c.constant_ints({axis})});
+  const ValueId masked = c.add("is_inf", {most}, {{"detect_positive", 0}});
+  c.output(c.add("where", {masked, c.constant(0, dtype), c.add("softmax", {x}, {{"axis", axis}})}));
 }
 
 void map_dropout(Call& c) {
@@ -147,7 +164,7 @@ void map_rrelu(Call& c) {
 constexpr Mapping kMappings[] = {
     {"aten._log_softmax", map_softmax, "log_softmax"},
     {"aten._prelu_kernel", map_prelu, ""},
-    {"aten._safe_softmax", map_softmax, "softmax"},
+    {"aten._safe_softmax", map_safe_softmax, ""},
     {"aten._softmax", map_softmax, "softmax"},
     {"aten.alpha_dropout", map_dropout, ""},
     {"aten.celu", map_celu, ""},

@@ -199,6 +199,9 @@ void Builder::run_node(Scope& scope, const NodeDef& node) {
   };
   const Mapping* mapping = find_mapping(target.op);
   if (target.in_place && !mapping) mapping = find_mapping(target.op + "_");
+  // view_copy and the like are the view, without its memory.
+  const bool copies = !mapping && target.op.ends_with("_copy");
+  if (copies) mapping = find_mapping(std::string_view(target.op).substr(0, target.op.size() - 5));
   Call call(*this, scope, node, target.overload, mapping ? mapping->parameter : std::string_view());
   if (!mapping) {
     if (const OpDef* own = session.options.ops.find(target.op); own && own->context) {
@@ -212,6 +215,7 @@ void Builder::run_node(Scope& scope, const NodeDef& node) {
   }
   if (blocked) return miss(scope, node);
   mapping->map(call);
+  if (copies) call.shares(Sharing::kNone);
   if (call.ok()) call.check_all_used();
   if (call.ok() && !call.done()) call.fail("the mapping gave no output");
   const bool writes = target.in_place && !mapping->target.ends_with('_');
@@ -349,7 +353,14 @@ Status Builder::bind_outputs(Scope& scope) {
   const auto tensor = [&](const std::string& name) -> Result<ValueId> {
     const auto at = scope.tensors.find(name);
     if (at == scope.tensors.end()) return Status(Code::kCorruptFile, str_cat("output '", name, "' is made by no node"));
-    return read(at->second);
+    auto value = read(at->second);
+    const NodeDef* node = handle(at->second).node;
+    if (!value && session.fatal.ok() && node) {
+      NodeProblem problem{node->name, node->target, node->source.text(), value.status().message(), name};
+      if (problem.op.starts_with("torch.ops.")) problem.op.erase(0, sizeof("torch.ops.") - 1);
+      session.problems.push_back(std::move(problem));
+    }
+    return value;
   };
   std::set<std::string> names;
   for (const OutputSpec& out : program.outputs) {

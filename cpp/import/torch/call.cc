@@ -118,6 +118,28 @@ const TensorMeta* Call::meta(size_t output) const {
   return nullptr;
 }
 
+bool Call::reads(size_t output) const {
+  size_t at = 0;
+  std::string name;
+  for (const Argument& a : node_.outputs) {
+    const size_t count = a.kind == ArgumentKind::kTensors ? a.items.size() : 1;
+    if (output >= at && output < at + count)
+      name = a.kind == ArgumentKind::kTensors ? a.items[output - at].text : a.text;
+    at += count;
+  }
+  const auto uses = [&](const Argument& a) {
+    return a.text == name ||
+           std::any_of(a.items.begin(), a.items.end(), [&](const Argument& i) { return i.text == name; });
+  };
+  if (name.empty()) return false;
+  for (const NodeDef& node : scope_.def->nodes) {
+    for (const NamedArgument& input : node.inputs) {
+      if (uses(input.value)) return true;
+    }
+  }
+  return std::any_of(scope_.def->outputs.begin(), scope_.def->outputs.end(), uses);
+}
+
 const TensorMeta* Call::meta_of(std::string_view name) const {
   const Argument* a = node_.input(name);
   if (!a || a->kind != ArgumentKind::kTensor) return nullptr;
@@ -187,7 +209,7 @@ ValueId Call::add(std::string_view op, std::vector<ValueId> inputs, AttrList att
   return add_many(op, std::move(inputs), 1, attrs)[0];
 }
 
-ValueId Call::constant(double value, DType dtype, Shape shape) {
+ValueId Call::constant(double value, DType dtype, const Shape& shape) {
   if (!ok()) return kNoValue;
   const Element e = element_of(value, dtype);
   auto id = builder_.constant(dtype, shape, e.bytes, e.size, str_cat(node_.name, ".number"));
@@ -195,7 +217,7 @@ ValueId Call::constant(double value, DType dtype, Shape shape) {
   return id ? *id : kNoValue;
 }
 
-ValueId Call::constant_int(int64_t value, DType dtype, Shape shape) {
+ValueId Call::constant_int(int64_t value, DType dtype, const Shape& shape) {
   if (!ok()) return kNoValue;
   const Element e = element_of(value, dtype);
   auto id = builder_.constant(dtype, shape, e.bytes, e.size, str_cat(node_.name, ".number"));
@@ -211,7 +233,7 @@ ValueId Call::constant_ints(const std::vector<int64_t>& values) {
   return id ? *id : kNoValue;
 }
 
-ValueId Call::constant_floats(const std::vector<float>& values, Shape shape) {
+ValueId Call::constant_floats(const std::vector<float>& values, const Shape& shape) {
   if (!ok()) return kNoValue;
   auto id = builder_.constant(DType::kF32, shape, values.data(), values.size() * sizeof(float),
                               str_cat(node_.name, ".numbers"));
@@ -277,7 +299,7 @@ Scalar Call::multiply_sizes(const Scalar& a, const Scalar& b) {
   return Scalar::of_value(Scalar::Kind::kInt, add("mul", {size_value(a), size_value(b)}));
 }
 
-ValueId Call::reshape(ValueId id, std::vector<int64_t> sizes) {
+ValueId Call::reshape(ValueId id, const std::vector<int64_t>& sizes) {
   std::vector<Scalar> list;
   for (int64_t n : sizes) list.push_back(Scalar::of_int(n));
   return reshape(id, list);
@@ -326,11 +348,11 @@ ValueId Call::reshape(ValueId id, const std::vector<Scalar>& sizes) {
   return add("reshape", {id, size_values(form)}, {{"allowzero", zero ? 1 : 0}});
 }
 
-ValueId Call::unsqueeze(ValueId id, std::vector<int64_t> axes) {
+ValueId Call::unsqueeze(ValueId id, const std::vector<int64_t>& axes) {
   return axes.empty() ? id : add("unsqueeze", {id, constant_ints(axes)});
 }
 
-ValueId Call::squeeze(ValueId id, std::vector<int64_t> axes) {
+ValueId Call::squeeze(ValueId id, const std::vector<int64_t>& axes) {
   return axes.empty() ? id : add("squeeze", {id, constant_ints(axes)});
 }
 

@@ -71,13 +71,14 @@ void map_upsample(Call& c) {
     for (const char* name : {"scales", "scales_d", "scales_h", "scales_w"}) {
       if (c.given(name)) factors.push_back(c.number(name, 1));
     }
-    bool exact = true;  // both given: the factors place the samples; the sizes are their rounding
+    bool exact = true;  // both given: the factors place the samples, and the sizes must be their rounding
     for (size_t i = 0; i < wanted.size() && i < factors.size(); ++i) {
       const Dim d = c.dim(x, static_cast<int64_t>(i) + 2);
       exact = exact && (!d.known() || !wanted[i].known ||
                         static_cast<int64_t>(static_cast<double>(d.size) * factors[i]) == wanted[i].integer);
     }
-    if (!exact || factors.size() != wanted.size()) factors.clear();
+    if (!factors.empty() && (!exact || factors.size() != wanted.size()))
+      return c.fail("scales that do not give the sizes");
   }
   if (!c.ok()) return;
   if ((factors.empty() ? wanted.size() : factors.size()) != spatial)
@@ -103,7 +104,12 @@ void map_upsample(Call& c) {
   }
   std::vector<std::pair<std::string, Attr>> attrs = {{"coordinate_transformation_mode", coordinates}, {"mode", mode}};
   if (!nearest.empty()) attrs.emplace_back("nearest_mode", nearest);
-  if (form.ends_with("_aa")) attrs.emplace_back("antialias", int64_t{1});
+  if (form.ends_with("_aa") && align) return c.fail("antialias with align_corners");
+  if (form.ends_with("_aa")) {  // weights beyond the edge are left out, cubic ones are Pillow's
+    attrs.emplace_back("antialias", int64_t{1});
+    attrs.emplace_back("exclude_outside", int64_t{1});
+    if (form == "cubic_aa") attrs.emplace_back("cubic_coeff_a", -0.5);
+  }
   c.outputs(c.add_node("resize", {x, kNoValue, scales, sizes}, 1, std::move(attrs)));
 }
 

@@ -1,5 +1,5 @@
 // Tensors made from numbers: arange, full, zeros, eye and their relatives.
-#include <cmath>
+#include <algorithm>
 
 #include "import/torch/mapping.h"
 
@@ -43,7 +43,7 @@ void map_full(Call& c) {
     if (form.starts_with("new_")) c.ignore({"self"});
     sizes = c.sizes("size");
   }
-  if (form.find("strided") != std::string_view::npos) c.ignore({"stride"});
+  c.ignore({"stride", "physical_layout"});  // how memory is laid out has no meaning here
   Operand value;
   if (form.find("ones") != std::string_view::npos) value.scalar = Scalar::of_int(1);
   if (form.find("full") != std::string_view::npos) value = c.operand("fill_value");
@@ -65,22 +65,31 @@ void map_eye(Call& c) {
   c.output(c.cast(c.add("equal", {c.unsqueeze(rows, {1}), columns}), dtype));
 }
 
-// start + i * step up to the middle, end - (steps - 1 - i) * step after it, as PyTorch does
+// start + i * step up to the middle, end - (steps - 1 - i) * step after it, as PyTorch does; logspace: base to these.
+// Bounds that are tensors are computed with in f64.
 void map_linspace(Call& c) {
   c.ignore(kOptions);
   const DType dtype = c.out_dtype();
   const int64_t steps = c.integer("steps");
-  const double start = c.number("start", 0), end = c.number("end", 0);
-  if (steps < 0 || steps > (1 << 20) || dtype != DType::kF32)
-    return c.fail("linspace with this number of steps or type", str_cat(steps));
-  std::vector<float> values;
-  const auto first = static_cast<float>(start), last = static_cast<float>(end);
-  const float step = steps > 1 ? (last - first) / static_cast<float>(steps - 1) : 0;
-  for (int64_t i = 0; i < steps; ++i) {
-    values.push_back(i < steps / 2 || steps == 1 ? first + step * static_cast<float>(i)
-                                                 : last - step * static_cast<float>(steps - 1 - i));
-  }
-  c.output(c.constant_floats(values, {steps}));
+  const Operand start = c.operand("start"), end = c.operand("end");
+  const bool log = c.parameter() == "log";
+  const double base = log ? c.number("base", 10) : 0;
+  if (steps < 0 || steps > (1 << 20)) return c.fail("this number of steps", str_cat(steps));
+  const bool real = (dtypes(dtype) & kFloats) != 0;
+  const DType in = real && dtype != DType::kF64 && !log ? DType::kF32 : DType::kF64;
+  // The bounds are rounded to the result's type first, and so is the step between floats.
+  const ValueId low = c.cast(c.as_tensor(start, dtype), in), high = c.cast(c.as_tensor(end, dtype), in);
+  const ValueId numbers = c.cast(c.add("range", {c.constant_int(0), c.constant_int(steps), c.constant_int(1)}), in);
+  const ValueId left = c.cast(c.add("range", {c.constant_int(steps - 1), c.constant_int(-1), c.constant_int(-1)}), in);
+  ValueId step =
+      c.add("div", {c.add("sub", {high, low}), c.constant(static_cast<double>(std::max<int64_t>(steps - 1, 1)), in)});
+  if (real) step = c.cast(c.cast(step, dtype), in);
+  const ValueId rising = c.add("add", {low, c.add("mul", {numbers, step})});
+  const ValueId falling = c.add("sub", {high, c.add("mul", {left, step})});
+  const ValueId first = c.add("less", {numbers, c.constant(static_cast<double>(steps == 1 ? 1 : steps / 2), in)});
+  ValueId y = c.add("where", {first, rising, falling});
+  if (log) y = c.add("pow", {c.constant(base, in), y});
+  c.output(c.cast(y, dtype));
 }
 
 constexpr Mapping kMappings[] = {
@@ -93,6 +102,7 @@ constexpr Mapping kMappings[] = {
     {"aten.full", map_full, "full"},
     {"aten.full_like", map_full, "full_like"},
     {"aten.linspace", map_linspace, ""},
+    {"aten.logspace", map_linspace, "log"},
     {"aten.new_empty", map_full, "new_empty"},
     {"aten.new_empty_strided", map_full, "new_empty_strided"},
     {"aten.new_full", map_full, "new_full"},

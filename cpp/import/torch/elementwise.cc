@@ -17,8 +17,9 @@ bool is_float(DType dtype) {
 void map_binary(Call& c) {
   const DType dtype = c.out_dtype();
   const Operand a = c.operand("self"), b = c.operand("other");
-  if (dtype == DType::kBool && c.parameter() == "mul") {
-    return c.output(c.add("and", {c.as_tensor(a, dtype), c.as_tensor(b, dtype)}));
+  if (dtype == DType::kBool) {  // true * true, max(true, false)
+    const char* op = c.parameter() == "max" ? "or" : "and";
+    return c.output(c.add(op, {c.as_tensor(a, dtype), c.as_tensor(b, dtype)}));
   }
   c.output(c.add(c.parameter(), {c.as_tensor(a, dtype), c.as_tensor(b, dtype)}));
 }
@@ -30,17 +31,43 @@ void map_sum(Call& c) {
   const Scalar alpha = c.scalar("alpha", Scalar::of_int(1));
   if (c.parameter() == "rsub") std::swap(a, b);
   // rsub is other - alpha * self: after the swap alpha still belongs to the second operand.
-  ValueId left = c.as_tensor(a, dtype), right = c.as_tensor(b, dtype);
   if (dtype == DType::kBool) {
-    if (c.parameter() != "add" || !alpha.is(1)) return c.fail("subtraction of bools");
-    return c.output(c.add("or", {left, right}));
+    if (c.parameter() != "add") return c.fail("subtraction of bools");
+    const ValueId left = c.as_tensor(a, dtype), right = c.as_tensor(b, dtype);
+    return c.output(c.add("or", {left, alpha.known && alpha.number() != 0
+                                           ? right
+                                           : c.add("and", {right, c.as_tensor({kNoValue, alpha}, dtype)})}));
   }
-  if (!alpha.known || alpha.number() != 1) right = c.add("mul", {right, c.as_tensor({kNoValue, alpha}, dtype)});
-  c.output(c.add(c.parameter() == "add" ? "add" : "sub", {left, right}));
+  const bool scaled = !alpha.known || alpha.number() != 1;
+  const DType in = scaled ? compute_type(dtype) : dtype;
+  const ValueId left = c.as_tensor(a, in);
+  ValueId right = c.as_tensor(b, in);
+  if (scaled) right = c.add("mul", {right, c.as_tensor({kNoValue, alpha}, in)});
+  c.output(c.cast(c.add(c.parameter() == "add" ? "add" : "sub", {left, right}), dtype));
+}
+
+// PyTorch's (and Python's) steps: the quotient of what is left without the remainder, brought to the nearest integer.
+ValueId floor_divide_real(Call& c, ValueId a, ValueId b, DType dtype) {
+  const DType in = compute_type(dtype);
+  a = c.cast(a, in);
+  b = c.cast(b, in);
+  const ValueId zero = c.constant(0, in), one = c.constant(1, in);
+  const ValueId ratio = c.add("div", {a, b}), rest = c.add("mod", {a, b}, {{"fmod", 1}});
+  const ValueId differ = c.add("xor", {c.add("less", {rest, zero}), c.add("less", {b, zero})});
+  const ValueId inexact = c.add("not", {c.add("equal", {rest, zero})});
+  ValueId whole = c.add("div", {c.add("sub", {a, rest}), b});
+  whole = c.add("where", {c.add("and", {differ, inexact}), c.add("sub", {whole, one}), whole});
+  const ValueId floor = c.add("floor", {whole});
+  const ValueId up = c.add("greater", {c.add("sub", {whole, floor}), c.constant(0.5, in)});
+  ValueId y = c.add("where", {up, c.add("add", {floor, one}), floor});
+  // The sign of a zero is the ratio's; a division by zero is the ratio itself.
+  y = c.add("where", {c.add("equal", {whole, zero}), c.add("mul", {ratio, zero}), y});
+  y = c.add("where", {c.add("equal", {b, zero}), ratio, y});
+  return c.cast(y, dtype);
 }
 
 ValueId floor_divide(Call& c, ValueId a, ValueId b, DType dtype) {
-  if (is_float(dtype)) return c.add("floor", {c.add("div", {a, b})});
+  if (is_float(dtype)) return floor_divide_real(c, a, b, dtype);
   const ValueId quotient = c.add("div", {a, b});
   const DTypes unsigned_types = kU8 | kBool | dtypes(DType::kU16, DType::kU32, DType::kU64);
   if (dtypes(dtype) & unsigned_types) return quotient;
@@ -57,13 +84,13 @@ void map_divide(Call& c) {
   const std::string mode = c.parameter() == "floor" ? "floor" : c.string("rounding_mode");
   const ValueId a = c.as_tensor(c.operand("self"), dtype), b = c.as_tensor(c.operand("other"), dtype);
   if (mode == "floor") return c.output(floor_divide(c, a, b, dtype));
-  ValueId quotient = c.add("div", {a, b});
   if (mode == "trunc" && is_float(dtype)) {  // towards zero: floor of the magnitude with the sign put back
-    quotient = c.add("mul", {c.add("sign", {quotient}), c.add("floor", {c.add("abs", {quotient})})});
-  } else if (!mode.empty() && mode != "trunc") {
-    return c.fail("rounding_mode", mode);
+    const DType in = compute_type(dtype);
+    const ValueId ratio = c.add("div", {c.cast(a, in), c.cast(b, in)});
+    return c.output(c.cast(c.add("mul", {c.add("sign", {ratio}), c.add("floor", {c.add("abs", {ratio})})}), dtype));
   }
-  c.output(quotient);
+  if (!mode.empty() && mode != "trunc") return c.fail("rounding_mode", mode);
+  c.output(c.add("div", {a, b}));
 }
 
 void map_remainder(Call& c) {
@@ -119,16 +146,24 @@ void map_shift(Call& c) {
                  {{"direction", std::string(c.parameter())}}));
 }
 
-// One input, the result's type: integers become floats where PyTorch says so.
+// One input, the result's type: integers become floats where PyTorch says so. Of bools the sign is the bool itself.
 void map_unary(Call& c) {
+  if (c.out_dtype() == DType::kBool) return c.output(c.cast(c.tensor("self"), DType::kBool));
   c.output(c.add(c.parameter(), {c.cast(c.tensor("self"), c.out_dtype())}));
 }
 
 // Rounding leaves integers as they are.
 void map_rounding(Call& c) {
   const ValueId x = c.tensor("self");
-  if (c.integer("decimals", 0) != 0) return c.fail("rounding to decimals");
+  const int64_t decimals = c.integer("decimals", 0);
   if (!is_float(c.dtype_of(x))) return c.output(x);
+  if (decimals != 0) {
+    const DType in = compute_type(c.dtype_of(x));
+    const ValueId ten = c.constant(std::pow(10.0, static_cast<double>(std::abs(decimals))), in);
+    const char *there = decimals > 0 ? "mul" : "div", *back = decimals > 0 ? "div" : "mul";
+    const ValueId whole = c.add("round", {c.add(there, {c.cast(x, in), ten})});
+    return c.output(c.cast(c.add(back, {whole, ten}), c.dtype_of(x)));
+  }
   if (c.parameter() == "trunc" || c.parameter() == "frac") {
     const ValueId whole = c.add("mul", {c.add("sign", {x}), c.add("floor", {c.add("abs", {x})})});
     return c.output(c.parameter() == "trunc" ? whole : c.add("sub", {x, whole}));
@@ -151,18 +186,24 @@ void map_test(Call& c) {
 
 // log2(x) = ln(x) / ln 2 and the like: the parameter names the form.
 void map_log_exp(Call& c) {
-  const DType dtype = c.out_dtype();
-  const ValueId x = c.cast(c.tensor("self"), dtype);
+  const DType dtype = c.out_dtype(), in = compute_type(dtype);
+  const ValueId x = c.cast(c.tensor("self"), in), one = c.constant(1, in);
   const std::string_view form = c.parameter();
+  ValueId y;
   if (form == "log2" || form == "log10") {
-    return c.output(
-        c.add("mul", {c.add("log", {x}), c.constant(form == "log2" ? 1 / std::log(2.0) : 1 / std::log(10.0), dtype)}));
+    y = c.add("mul", {c.add("log", {x}), c.constant(form == "log2" ? 1 / std::log(2.0) : 1 / std::log(10.0), in)});
+  } else if (form == "log1p") {
+    y = c.add("log", {c.add("add", {x, one})});
+  } else if (form == "exp2") {
+    y = c.add("pow", {c.constant(2, in), x});
+  } else if (form == "expm1") {
+    y = c.add("sub", {c.add("exp", {x}), one});
+  } else if (form == "erfc") {
+    y = c.add("sub", {one, c.add("erf", {x})});
+  } else {
+    y = c.add("reciprocal", {c.add("sqrt", {x})});  // rsqrt
   }
-  if (form == "log1p") return c.output(c.add("log", {c.add("add", {x, c.constant(1, dtype)})}));
-  if (form == "exp2") return c.output(c.add("exp", {c.add("mul", {x, c.constant(std::log(2.0), dtype)})}));
-  if (form == "expm1") return c.output(c.add("sub", {c.add("exp", {x}), c.constant(1, dtype)}));
-  if (form == "erfc") return c.output(c.add("sub", {c.constant(1, dtype), c.add("erf", {x})}));
-  c.output(c.add("reciprocal", {c.add("sqrt", {x})}));  // rsqrt
+  c.output(c.cast(y, dtype));
 }
 
 void map_clamp(Call& c) {
@@ -178,8 +219,9 @@ void map_clamp(Call& c) {
   const bool scalars = (min == kNoValue || c.rank(min) == 0) && (max == kNoValue || c.rank(max) == 0);
   if (min == kNoValue && max == kNoValue) return c.fail("clamp without bounds");
   if (scalars && dtype != DType::kBool) return c.output(c.add("clip", {x, min, max}));
-  if (min != kNoValue) x = c.add("max", {x, min});
-  if (max != kNoValue) x = c.add("min", {x, max});
+  const bool truth = dtype == DType::kBool;
+  if (min != kNoValue) x = c.add(truth ? "or" : "max", {x, min});
+  if (max != kNoValue) x = c.add(truth ? "and" : "min", {x, max});
   c.output(x);
 }
 
@@ -206,32 +248,52 @@ void map_masked_fill(Call& c) {
 
 // self + value * tensor1 {*,/} tensor2
 void map_addc(Call& c) {
-  const DType dtype = c.out_dtype();
-  const ValueId self = c.cast(c.tensor("self"), dtype);
-  ValueId product = c.add(c.parameter(), {c.cast(c.tensor("tensor1"), dtype), c.cast(c.tensor("tensor2"), dtype)});
+  const DType dtype = c.out_dtype(), in = compute_type(dtype);
+  const ValueId self = c.cast(c.tensor("self"), in);
   const Scalar value = c.scalar("value", Scalar::of_int(1));
-  if (!value.known || value.number() != 1) product = c.add("mul", {product, c.as_tensor({kNoValue, value}, dtype)});
-  c.output(c.add("add", {self, product}));
+  ValueId factor = c.cast(c.tensor("tensor1"), in);
+  if (!value.known || value.number() != 1) factor = c.add("mul", {factor, c.as_tensor({kNoValue, value}, in)});
+  c.output(c.cast(c.add("add", {self, c.add(c.parameter(), {factor, c.cast(c.tensor("tensor2"), in)})}), dtype));
 }
 
+// From the end that is nearer, as PyTorch does: exact at weight 0 and 1.
 void map_lerp(Call& c) {
-  const DType dtype = c.out_dtype();
-  const ValueId a = c.cast(c.tensor("self"), dtype), b = c.cast(c.tensor("end"), dtype);
-  c.output(c.add("add", {a, c.add("mul", {c.as_tensor(c.operand("weight"), dtype), c.add("sub", {b, a})})}));
+  const DType dtype = c.out_dtype(), in = compute_type(dtype);
+  const ValueId a = c.cast(c.tensor("self"), in), b = c.cast(c.tensor("end"), in);
+  const Operand weight = c.operand("weight");
+  const ValueId w = c.as_tensor(weight, in), difference = c.add("sub", {b, a});
+  const auto from_start = [&] { return c.add("add", {a, c.add("mul", {w, difference})}); };
+  const auto from_end = [&] {
+    return c.add("sub", {b, c.add("mul", {difference, c.add("sub", {c.constant(1, in), w})})});
+  };
+  ValueId y;
+  if (!weight.is_tensor() && weight.scalar.known) {
+    y = std::fabs(weight.scalar.number()) < 0.5 ? from_start() : from_end();
+  } else {
+    const ValueId near = c.add("less", {c.add("abs", {w}), c.constant(0.5, in)});
+    y = c.add("where", {near, from_start(), from_end()});
+  }
+  c.output(c.cast(y, dtype));
 }
 
 void map_atan2(Call& c) {
-  const DType dtype = c.out_dtype();
-  const ValueId y = c.cast(c.tensor("self"), dtype), x = c.cast(c.tensor("other"), dtype);
-  const ValueId zero = c.constant(0, dtype), pi = c.constant(M_PI, dtype), half = c.constant(M_PI / 2, dtype);
-  const ValueId y_negative = c.add("less", {y, zero});
-  const ValueId x_negative = c.add("less", {x, zero});
-  const ValueId x_zero = c.add("equal", {x, zero}), y_zero = c.add("equal", {y, zero});
-  const ValueId base = c.add("atan", {c.add("div", {y, c.add("where", {x_zero, c.constant(1, dtype), x})})});
-  const ValueId turn = c.add("where", {y_negative, c.add("neg", {pi}), pi});
-  const ValueId turned = c.add("where", {x_negative, c.add("add", {base, turn}), base});
-  const ValueId upright = c.add("where", {y_zero, zero, c.add("where", {y_negative, c.add("neg", {half}), half})});
-  c.output(c.add("where", {x_zero, upright, turned}));
+  const DType dtype = c.out_dtype(), in = compute_type(dtype);
+  const ValueId y = c.cast(c.tensor("self"), in), x = c.cast(c.tensor("other"), in);
+  const ValueId zero = c.constant(0, in), one = c.constant(1, in), pi = c.constant(M_PI, in);
+  const auto negative = [&](ValueId v) {  // -0 included
+    const ValueId below = c.add("less", {c.add("reciprocal", {v}), zero});
+    return c.add("where", {c.add("equal", {v, zero}), below, c.add("less", {v, zero})});
+  };
+  const auto signed_by_y = [&](ValueId v) { return c.add("where", {negative(y), c.add("neg", {v}), v}); };
+  const ValueId x_negative = negative(x);
+  // Where both are 0 or both infinite the ratio is undefined, and the angle is that of (±1, ±1) or of the axis.
+  const ValueId both_infinite = c.add("and", {c.add("is_inf", {x}), c.add("is_inf", {y})});
+  const ValueId both_zero = c.add("and", {c.add("equal", {x, zero}), c.add("equal", {y, zero})});
+  ValueId ratio = c.add("abs", {c.add("div", {y, x})});
+  ratio = c.add("where", {both_infinite, one, ratio});
+  ratio = c.add("where", {both_zero, zero, ratio});
+  const ValueId angle = c.add("atan", {ratio});
+  c.output(c.cast(signed_by_y(c.add("where", {x_negative, c.add("sub", {pi, angle}), angle})), dtype));
 }
 
 void map_nan_to_num(Call& c) {
@@ -308,11 +370,13 @@ constexpr Mapping kMappings[] = {
     {"aten.copy", map_copy, ""},
     {"aten.cos", map_unary, "cos"},
     {"aten.cosh", map_unary, "cosh"},
+    {"aten.digamma", map_unary, "digamma"},
     {"aten.div", map_divide, ""},
     {"aten.divide", map_divide, ""},
     {"aten.eq", map_compare, "equal"},
     {"aten.erf", map_unary, "erf"},
     {"aten.erfc", map_log_exp, "erfc"},
+    {"aten.erfinv", map_unary, "erf_inv"},
     {"aten.exp", map_unary, "exp"},
     {"aten.exp2", map_log_exp, "exp2"},
     {"aten.expm1", map_log_exp, "expm1"},
@@ -334,6 +398,7 @@ constexpr Mapping kMappings[] = {
     {"aten.lerp", map_lerp, ""},
     {"aten.less", map_compare, "less"},
     {"aten.less_equal", map_compare, "less_or_equal"},
+    {"aten.lgamma", map_unary, "log_gamma"},
     {"aten.log", map_unary, "log"},
     {"aten.log10", map_log_exp, "log10"},
     {"aten.log1p", map_log_exp, "log1p"},

@@ -1,6 +1,6 @@
 // Reading and writing by index: gather, scatter, embedding, x[i, :, j], x[mask], x[i] = v.
 #include <algorithm>
-#include <array>
+#include <cmath>
 
 #include "import/torch/mapping.h"
 
@@ -18,6 +18,7 @@ void map_gather(Call& c) {
   c.ignore({"sparse_grad"});
   const int64_t axis = c.axis("dim", c.rank(x));
   if (c.rank(x) == 0) return c.output(c.rank(index) == 0 ? x : c.expand(x, c.sizes_of(index)));
+  if (c.type(index).elements() == 0) return c.output(c.full(c.sizes_of(index), c.constant_int(0, c.dtype_of(x))));
   c.output(c.add("gather_elements", {x, index64(c, index)}, {{"axis", axis}}));
 }
 
@@ -50,34 +51,6 @@ void map_embedding(Call& c) {
   c.output(c.add("gather", {weight, index64(c, indices)}));
 }
 
-void map_scatter(Call& c) {
-  const ValueId x = c.tensor("self"), index = index64(c, c.tensor("index"));
-  const int64_t axis = c.axis("dim", c.rank(x));
-  const std::string_view form = c.parameter();
-  const DType dtype = c.dtype_of(x);
-  std::string reduction = form == "add" ? "add" : "none";
-  if (c.given("reduce")) {
-    const std::string mode = c.string("reduce");
-    reduction = mode == "sum" || mode == "add"         ? "add"
-                : mode == "prod" || mode == "multiply" ? "mul"
-                : mode == "amax"                       ? "max"
-                : mode == "amin"                       ? "min"
-                                                       : "";
-    if (reduction.empty()) return c.fail("scatter with this reduction", mode);
-    if (!c.boolean("include_self", true)) return c.fail("scatter_reduce without the tensor itself");
-  }
-  ValueId updates;
-  if (c.given("value")) {
-    updates = c.expand(c.as_tensor(c.operand("value"), dtype), c.sizes_of(index));
-  } else {
-    updates = c.cast(c.tensor("src"), dtype);
-    for (int i = 0; i < c.rank(index); ++i) {  // src may be larger than index; what is beyond is not used
-      if (c.dim(updates, i) != c.dim(index, i)) updates = c.slice(updates, i, Scalar::of_int(0), c.size_of(index, i));
-    }
-  }
-  c.output(c.add("scatter_elements", {x, index, updates}, {{"axis", axis}, {"reduction", reduction}}));
-}
-
 /// Index tensors of x[...] with masks turned into index vectors; `axes[i]` is where indices[i] applies.
 struct Indices {
   std::vector<ValueId> tensors;
@@ -94,6 +67,7 @@ Indices read_indices(Call& c, ValueId x) {
       ++axis;
       continue;
     }
+    if (c.dtype_of(id) == DType::kU8) id = c.cast(id, DType::kBool);
     if (c.dtype_of(id) == DType::kBool) {
       const int rank = c.rank(id);
       if (rank == 0) {
@@ -107,10 +81,6 @@ Indices read_indices(Call& c, ValueId x) {
       }
       r.from_mask = true;
       continue;
-    }
-    if (c.dtype_of(id) == DType::kU8) {
-      c.fail("a u8 mask as index: make it bool");
-      return r;
     }
     r.tensors.push_back(c.cast(id, DType::kI64));
     r.axes.push_back(axis++);
@@ -170,6 +140,16 @@ void map_index(Call& c) {
   c.output(c.transpose(found, result_order(r, c.rank(index) - 1, rank)));
 }
 
+/// scatter_nd; bools that add up are true where any is.
+ValueId scatter_rows(Call& c, ValueId x, ValueId index, ValueId values, bool accumulate) {
+  if (!accumulate) return c.add("scatter_nd", {x, index, values});
+  const DType dtype = c.dtype_of(x);
+  if (dtype != DType::kBool) return c.add("scatter_nd", {x, index, values}, {{"reduction", "add"}});
+  const ValueId put =
+      c.add("scatter_nd", {c.cast(x, DType::kU8), index, c.cast(values, DType::kU8)}, {{"reduction", "max"}});
+  return c.cast(put, dtype);
+}
+
 void map_index_put(Call& c) {
   const ValueId x = c.tensor("self");
   ValueId values = c.cast(c.tensor("values"), c.dtype_of(x));
@@ -203,49 +183,71 @@ void map_index_put(Call& c) {
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   values = c.transpose(values, back);
   const ValueId moved = c.transpose(x, first);
-  const ValueId put = c.add("scatter_nd", {moved, index, values}, {{"reduction", accumulate ? "add" : "none"}});
+  const ValueId put = scatter_rows(c, moved, index, values, accumulate);
   Ints undo(first.size());
   for (size_t i = 0; i < first.size(); ++i) undo[static_cast<size_t>(first[i])] = static_cast<int64_t>(i);
   c.output(c.transpose(put, undo));
 }
 
-// index_copy, index_add, index_fill along one dimension
-void map_index_write(Call& c) {
-  const ValueId x = c.tensor("self");
-  ValueId index = index64(c, c.tensor("index"));
-  const int rank = c.rank(x);
-  const int64_t axis = c.axis("dim", rank);
-  if (!c.ok()) return;
-  if (rank == 0) return c.fail("index write into a tensor without dimensions");
-  if (c.rank(index) == 0) index = c.unsqueeze(index, {0});
-  const DType dtype = c.dtype_of(x);
-  std::vector<Scalar> sizes = c.sizes_of(x);
-  sizes[static_cast<size_t>(axis)] = c.size_of(index, 0);
-  ValueId source;
-  if (c.parameter() == "fill") {
-    source = c.full(sizes, c.as_tensor(c.operand("value"), dtype));
-  } else {
-    source = c.cast(c.tensor("source"), dtype);
-    if (c.rank(source) == rank - 1) source = c.unsqueeze(source, {axis});
-    const Scalar alpha = c.scalar("alpha", Scalar::of_int(1));
-    if (!alpha.is(1)) source = c.add("mul", {source, c.as_tensor({kNoValue, alpha}, dtype)});
-  }
-  const ValueId put = c.add("scatter_nd", {c.swap(x, 0, axis), c.unsqueeze(index, {1}), c.swap(source, 0, axis)},
-                            {{"reduction", c.parameter() == "add" ? "add" : "none"}});
-  c.output(c.swap(put, 0, axis));
-}
-
 void map_nonzero(Call& c) {
   const ValueId found = c.add("non_zero", {c.tensor("self")});  // [rank, n]
-  if (c.overload() == "static") return c.fail("nonzero_static");
-  if (c.parameter() == "argwhere" || !c.boolean("as_tuple", false)) return c.output(c.swap(found, 0, 1));
-  c.fail("nonzero as tuple");
+  if (c.parameter() == "tuple") {
+    std::vector<ValueId> rows;
+    for (int i = 0; i < std::max(c.rank(c.tensor("self")), 1); ++i)
+      rows.push_back(c.squeeze(c.slice(found, 0, Scalar::of_int(i), Scalar::of_int(i + 1)), {0}));
+    return c.outputs(std::move(rows));
+  }
+  c.output(c.swap(found, 0, 1));
+}
+
+// The first `size` places, and fill_value behind them where there are fewer
+void map_nonzero_static(Call& c) {
+  const ValueId x = c.tensor("self");
+  const Scalar size = c.scalar("size");
+  const int64_t fill = c.integer("fill_value", -1);
+  const ValueId found = c.swap(c.add("non_zero", {x}), 0, 1);
+  const ValueId filled = c.full({size, Scalar::of_int(c.rank(x))}, c.constant_int(fill));
+  c.output(c.slice(c.concat({found, filled}, 0), 0, Scalar::of_int(0), size));
+}
+
+/// Sizes of what two tensors broadcast to.
+std::vector<Scalar> broadcast(Call& c, ValueId a, ValueId b) {
+  if (c.rank(a) < c.rank(b)) std::swap(a, b);
+  std::vector<Scalar> sizes = c.sizes_of(a);
+  const int added = c.rank(a) - c.rank(b);
+  for (int i = 0; i < c.rank(b); ++i) {
+    if (c.dim(b, i) != Dim(1)) sizes[static_cast<size_t>(i) + static_cast<size_t>(added)] = c.size_of(b, i);
+  }
+  return sizes;
 }
 
 void map_masked_select(Call& c) {
-  const ValueId x = c.tensor("self"), mask = c.tensor("mask");
-  if (c.type(x).shape != c.type(mask).shape) return c.fail("masked_select with broadcasting", to_string(c.type(mask)));
+  ValueId x = c.tensor("self"), mask = c.tensor("mask");
+  if (c.type(x).shape != c.type(mask).shape) {
+    const std::vector<Scalar> sizes = broadcast(c, x, mask);
+    x = c.expand(x, sizes);
+    mask = c.expand(mask, sizes);
+  }
   c.output(c.add("compress", {c.reshape(x, Ints{-1}), c.reshape(mask, Ints{-1})}, {{"axis", 0}}));
+}
+
+// Where the mask holds, the next element of source: the number of places before says which.
+void map_masked_scatter(Call& c) {
+  ValueId x = c.tensor("self"), mask = c.tensor("mask");
+  const ValueId source = c.reshape(c.tensor("source"), Ints{-1});
+  const std::vector<Scalar> sizes = broadcast(c, x, mask);
+  x = c.expand(x, sizes);
+  mask = c.expand(mask, sizes);
+  if (c.dim(source, 0) == Dim(0)) return c.output(x);
+  const ValueId flat = c.cast(c.reshape(mask, Ints{-1}), DType::kI64);
+  const ValueId before = c.add("cum_sum", {flat, c.constant_int(0)}, {{"exclusive", 1}});
+  const ValueId limit = c.add("sub", {c.as_tensor({kNoValue, c.size_of(source, 0)}, DType::kI64), c.constant_int(1)});
+  const ValueId taken = c.add("gather", {source, c.add("min", {before, limit})});
+  c.output(c.add("where", {mask, c.reshape(taken, sizes), x}));
+}
+
+void map_take(Call& c) {
+  c.output(c.add("gather", {c.reshape(c.tensor("self"), Ints{-1}), c.cast(c.tensor("index"), DType::kI64)}));
 }
 
 void map_one_hot(Call& c) {
@@ -257,46 +259,67 @@ void map_one_hot(Call& c) {
   c.output(c.cast(hot, DType::kI64));
 }
 
-// How many sorted boundaries lie below (or at) each value
-void map_bucketize(Call& c) {
-  const bool search = c.parameter() == "search";
-  const ValueId bounds = c.tensor(search ? "sorted_sequence" : "boundaries");
-  const Operand values = c.operand("self");
-  bool right = c.boolean("right", false);
-  if (c.given("side")) right = c.string("side") == "right";
-  c.ignore({"out_int32"});
-  if (c.given("sorter") || c.rank(bounds) != 1)
-    return c.fail("boundaries of more than one dimension, or with a sorter");
-  const std::array<Operand, 2> both = {values, Operand{bounds, {}}};
-  const DType dtype = c.promote(both);
-  const ValueId v = c.as_tensor(values, dtype);
-  const ValueId wide = c.unsqueeze(v, {c.rank(v)});
-  const ValueId below = c.add(right ? "less_or_equal" : "less", {c.cast(bounds, dtype), wide});
-  const ValueId count = c.add("reduce_sum", {c.cast(below, DType::kI64), c.constant_ints({-1})}, {{"keepdims", 0}});
-  c.output(c.cast(count, c.out_dtype()));
+// Bags of rows of a table, each added up, averaged, or the largest of it. Indices are a vector; bag b starts at
+// offsets[b]. Only the first output is defined here, as in evaluation.
+void map_embedding_bag(Call& c) {
+  const ValueId table = c.tensor("weight");
+  const ValueId indices = c.cast(c.tensor("indices"), DType::kI64), offsets = c.cast(c.tensor("offsets"), DType::kI64);
+  const int64_t mode = c.integer("mode", 0), padding = c.integer("padding_idx", -1);
+  const bool past_end = c.boolean("include_last_offset", false);
+  const ValueId weights = c.optional_tensor("per_sample_weights");
+  c.ignore({"scale_grad_by_freq", "sparse"});
+  if (mode < 0 || mode > 2 || c.rank(indices) != 1) return c.fail("embedding_bag of this mode or rank", str_cat(mode));
+  const DType dtype = c.dtype_of(table), in = compute_type(dtype);
+  const Dim rows = c.dim(table, 0);
+  Scalar bags = c.size_of(offsets, 0);
+  if (past_end) bags = c.add_sizes(bags, Scalar::of_int(-1));
+  const ValueId numbers = c.add(
+      "range", {c.constant_int(0), c.as_tensor({kNoValue, c.size_of(indices, 0)}, DType::kI64), c.constant_int(1)});
+  const ValueId started = c.cast(c.add("less_or_equal", {offsets, c.unsqueeze(numbers, {1})}), DType::kI64);
+  const ValueId bag =
+      c.add("sub", {c.add("reduce_sum", {started, c.constant_ints({1})}, {{"keepdims", 0}}), c.constant_int(1)});
+  ValueId parts = c.add("gather", {c.cast(table, in), indices});
+  if (weights != kNoValue) parts = c.add("mul", {parts, c.unsqueeze(c.cast(weights, in), {1})});
+  ValueId counted = c.full({c.size_of(indices, 0)}, c.constant(1, in));
+  const ValueId none = c.constant(mode == 2 ? -INFINITY : 0, in);
+  // -1 is the last row for the operator of the API, and no row for those that it becomes.
+  const bool none_given = !c.given("padding_idx") || (c.parameter() == "inner" && padding == -1);
+  if (!none_given && padding < 0 && !rows.known()) return c.fail("a padding row of a table of symbolic size");
+  if (!none_given) {
+    const ValueId pad = c.add("equal", {indices, c.constant_int(padding < 0 ? padding + rows.size : padding)});
+    parts = c.add("where", {c.unsqueeze(pad, {1}), none, parts});
+    counted = c.add("where", {pad, c.constant(0, in), counted});
+  }
+  const std::vector<Scalar> sizes = {bags, c.size_of(table, 1)};
+  const ValueId places = c.unsqueeze(bag, {1});
+  const ValueId counts = c.unsqueeze(
+      c.add("scatter_nd", {c.full({bags}, c.constant(0, in)), places, counted}, {{"reduction", "add"}}), {1});
+  ValueId y = c.add("scatter_nd", {c.full(sizes, none), places, parts}, {{"reduction", mode == 2 ? "max" : "add"}});
+  if (mode == 1) y = c.add("div", {y, c.add("max", {counts, c.constant(1, in)})});
+  if (mode == 2) y = c.add("where", {c.add("equal", {counts, c.constant(0, in)}), c.constant(0, in), y});
+  c.outputs({c.cast(y, dtype), kNoValue, kNoValue, kNoValue});
 }
 
 constexpr Mapping kMappings[] = {
+    {"aten._embedding_bag", map_embedding_bag, "inner"},
+    {"aten._embedding_bag_forward_only", map_embedding_bag, "inner"},
     {"aten._index_put_impl", map_index_put, ""},
     {"aten._unsafe_index", map_index, ""},
     {"aten._unsafe_index_put", map_index_put, ""},
-    {"aten.argwhere", map_nonzero, "argwhere"},
-    {"aten.bucketize", map_bucketize, ""},
+    {"aten.argwhere", map_nonzero, ""},
     {"aten.embedding", map_embedding, ""},
+    {"aten.embedding_bag", map_embedding_bag, ""},
     {"aten.gather", map_gather, ""},
     {"aten.index", map_index, ""},
-    {"aten.index_add", map_index_write, "add"},
-    {"aten.index_copy", map_index_write, "copy"},
-    {"aten.index_fill", map_index_write, "fill"},
     {"aten.index_put", map_index_put, ""},
     {"aten.index_select", map_index_select, ""},
+    {"aten.masked_scatter", map_masked_scatter, ""},
     {"aten.masked_select", map_masked_select, ""},
     {"aten.nonzero", map_nonzero, ""},
+    {"aten.nonzero_numpy", map_nonzero, "tuple"},
+    {"aten.nonzero_static", map_nonzero_static, ""},
     {"aten.one_hot", map_one_hot, ""},
-    {"aten.scatter", map_scatter, ""},
-    {"aten.scatter_add", map_scatter, "add"},
-    {"aten.scatter_reduce", map_scatter, "reduce"},
-    {"aten.searchsorted", map_bucketize, "search"},
+    {"aten.take", map_take, ""},
     {"aten.take_along_dim", map_take_along_dim, ""},
 };
 static_assert(sorted(kMappings));

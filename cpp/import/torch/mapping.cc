@@ -8,11 +8,12 @@ namespace pinnace::torch_import {
 
 const Mapping* find_mapping(std::string_view target) {
   using Family = std::span<const Mapping> (*)();
-  static constexpr std::array<Family, 17> kFamilies = {
+  static constexpr std::array<Family, 24> kFamilies = {
       elementwise_mappings,   activation_mappings, creation_mappings,  movement_mappings,    view_mappings,
       indexing_mappings,      reduce_mappings,     matmul_mappings,    convolution_mappings, attention_mappings,
       normalization_mappings, pooling_mappings,    recurrent_mappings, symbolic_mappings,    quantized_mappings,
-      control_flow_mappings,  vision_mappings};
+      control_flow_mappings,  vision_mappings,     special_mappings,   combine_mappings,     ordering_mappings,
+      scatter_mappings,       image_mappings,      loss_mappings,      linalg_mappings};
   for (const Family family : kFamilies) {
     const std::span<const Mapping> rows = family();
     const auto at = std::lower_bound(rows.begin(), rows.end(), target,

@@ -97,6 +97,8 @@ class Call {
   const TensorMeta* meta_of(std::string_view argument) const;
   /// The element type that output i must have.
   DType out_dtype(size_t output = 0);
+  /// False if nothing in this graph uses output i.
+  bool reads(size_t output) const;
   int out_rank(size_t output = 0) const { return meta(output) ? static_cast<int>(meta(output)->sizes.size()) : 0; }
   std::optional<std::vector<int64_t>> known_ints(ValueId id) const;
 
@@ -106,10 +108,10 @@ class Call {
   std::vector<ValueId> add_node(std::string_view op, std::vector<ValueId> inputs, int outputs,
                                 std::vector<std::pair<std::string, Attr>> attrs);
   /// A constant of one element; `shape` is [] or [1].
-  ValueId constant(double value, DType dtype, Shape shape = {});
-  ValueId constant_int(int64_t value, DType dtype = DType::kI64, Shape shape = {});
+  ValueId constant(double value, DType dtype, const Shape& shape = {});
+  ValueId constant_int(int64_t value, DType dtype = DType::kI64, const Shape& shape = {});
   ValueId constant_ints(const std::vector<int64_t>& values);
-  ValueId constant_floats(const std::vector<float>& values, Shape shape);
+  ValueId constant_floats(const std::vector<float>& values, const Shape& shape);
   ValueId cast(ValueId id, DType dtype);
   /// An operand as a tensor of that type; a number becomes a tensor without dimensions.
   ValueId as_tensor(const Operand& operand, DType dtype);
@@ -122,9 +124,9 @@ class Call {
   Scalar add_sizes(const Scalar& a, const Scalar& b);
   Scalar multiply_sizes(const Scalar& a, const Scalar& b);
   ValueId reshape(ValueId id, const std::vector<Scalar>& sizes);
-  ValueId reshape(ValueId id, std::vector<int64_t> sizes);
-  ValueId unsqueeze(ValueId id, std::vector<int64_t> axes);
-  ValueId squeeze(ValueId id, std::vector<int64_t> axes);
+  ValueId reshape(ValueId id, const std::vector<int64_t>& sizes);
+  ValueId unsqueeze(ValueId id, const std::vector<int64_t>& axes);
+  ValueId squeeze(ValueId id, const std::vector<int64_t>& axes);
   ValueId transpose(ValueId id, const std::vector<int64_t>& order);
   ValueId swap(ValueId id, int64_t a, int64_t b);
   ValueId slice(ValueId id, int64_t axis, const Scalar& start, const Scalar& end, int64_t step = 1);
@@ -177,6 +179,11 @@ class Call {
   Sharing sharing_ = Sharing::kNone;
 };
 
+/// What a formula of several steps on that type is computed in: PyTorch takes f32 for f16 and bf16 and rounds once.
+inline DType compute_type(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+}
+
 using MapFn = void (*)(Call& call);
 
 /// `target` is without "torch.ops." and overload: "aten.add", "_operator.mul". `parameter` lets one function serve
@@ -213,6 +220,13 @@ std::span<const Mapping> symbolic_mappings();
 std::span<const Mapping> quantized_mappings();
 std::span<const Mapping> control_flow_mappings();
 std::span<const Mapping> vision_mappings();
+std::span<const Mapping> special_mappings();
+std::span<const Mapping> combine_mappings();
+std::span<const Mapping> ordering_mappings();
+std::span<const Mapping> scatter_mappings();
+std::span<const Mapping> image_mappings();
+std::span<const Mapping> loss_mappings();
+std::span<const Mapping> linalg_mappings();
 
 /// The function for a target without overload, or null.
 const Mapping* find_mapping(std::string_view target);

@@ -17,11 +17,14 @@ ValueId scaled(Call& c, ValueId x, const Scalar& by) {
 // x [..., in], weight [out, in], bias [out]
 void map_linear(Call& c) {
   const ValueId x = c.tensor("input"), weight = c.tensor("weight"), bias = c.optional_tensor("bias");
-  if (c.rank(x) == 2 && c.rank(weight) == 2) return c.output(c.add("gemm", {x, weight, bias}, {{"trans_b", 1}}));
+  const bool real = (dtypes(c.dtype_of(x)) & kFloats) != 0;
+  if (real && c.rank(x) == 2 && c.rank(weight) == 2)
+    return c.output(c.add("gemm", {x, weight, bias}, {{"trans_b", 1}}));
   if (c.rank(weight) == 1) {  // one output feature without a dimension
     const ValueId y = c.add("mat_mul", {x, weight});
     return c.output(bias == kNoValue ? y : c.add("add", {y, bias}));
   }
+  if (!real && bias != kNoValue) return c.output(c.add("add", {c.add("mat_mul", {x, c.swap(weight, 0, 1)}), bias}));
   c.output(c.add("mat_mul", {x, c.swap(weight, 0, 1), bias}));
 }
 
@@ -40,14 +43,16 @@ void map_addmm(Call& c) {
   if (left == "mat1" && real && alpha.known && beta.known) {
     return c.output(c.add("gemm", {a, b, self}, {{"alpha", alpha.number()}, {"beta", beta.number()}}));
   }
-  const ValueId product = scaled(c, c.add("mat_mul", {a, b}), alpha);
-  if (beta.known && beta.number() == 0) return c.output(product);
-  c.output(c.add("add", {scaled(c, self, beta), product}));
+  const DType dtype = c.out_dtype(), in = compute_type(dtype);
+  const ValueId product = scaled(c, c.add("mat_mul", {c.cast(a, in), c.cast(b, in)}), alpha);
+  if (beta.known && beta.number() == 0) return c.output(c.cast(product, dtype));
+  c.output(c.cast(c.add("add", {scaled(c, c.cast(self, in), beta), product}), dtype));
 }
 
 void map_outer(Call& c) {
   const ValueId a = c.tensor("self"), b = c.tensor("vec2");
-  c.output(c.add("mul", {c.unsqueeze(a, {1}), b}));
+  const DType dtype = c.out_dtype();
+  c.output(c.add(dtype == DType::kBool ? "and" : "mul", {c.unsqueeze(c.cast(a, dtype), {1}), c.cast(b, dtype)}));
 }
 
 /// An operand of an einsum: a letter per dimension.
@@ -219,6 +224,7 @@ constexpr Mapping kMappings[] = {
     {"aten.bmm", map_matmul, "mat2"},
     {"aten.dot", map_matmul, "tensor"},
     {"aten.einsum", map_einsum, ""},
+    {"aten.ger", map_outer, ""},
     {"aten.linalg_matmul", map_matmul, "other"},
     {"aten.linear", map_linear, ""},
     {"aten.matmul", map_matmul, "other"},

@@ -52,18 +52,35 @@ void map_repeat(Call& c) {
   c.output(c.add("tile", {x, c.size_values(repeats)}));
 }
 
-// repeat_interleave by a number: a new axis is expanded and folded
+// repeat_interleave by a number: a new axis is expanded and folded. By a tensor: element i of the result is of the part
+// whose end, counted in repeats, is the first one behind i.
 void map_repeat_interleave(Call& c) {
-  ValueId x = c.tensor("self");
-  const Argument* repeats = c.argument("repeats");
+  const Operand repeats = c.operand("repeats");
   c.ignore({"output_size"});
-  if (!repeats || (repeats->kind != ArgumentKind::kInt && repeats->kind != ArgumentKind::kSymInt))
-    return c.fail("repeat_interleave by a tensor");
-  const Scalar times = c.scalar("repeats");
+  const bool places = !c.given("self");
+  ValueId x = places ? repeats.tensor : c.tensor("self");
   if (!c.given("dim")) x = c.reshape(x, std::vector<int64_t>{-1});
   const int64_t axis = c.axis("dim", c.rank(x), 0);
   if (!c.ok()) return;
   std::vector<Scalar> sizes = c.sizes_of(x);
+  const bool single = repeats.is_tensor() && (c.rank(repeats.tensor) == 0 || c.dim(repeats.tensor, 0) == Dim(1));
+  if (c.rank(x) == 0) {
+    x = c.reshape(x, std::vector<int64_t>{1});
+    sizes = c.sizes_of(x);
+  }
+  if (repeats.is_tensor() && (places || !single)) {
+    const ValueId ends = c.add("cum_sum", {c.cast(repeats.tensor, DType::kI64), c.constant_int(0)});
+    const ValueId total = c.dim(ends, 0) == Dim(0) ? c.constant_int(0) : c.add("gather", {ends, c.constant_int(-1)});
+    const ValueId numbers = c.add("range", {c.constant_int(0), total, c.constant_int(1)});
+    const ValueId done = c.cast(c.add("less_or_equal", {ends, c.unsqueeze(numbers, {1})}), DType::kI64);
+    const ValueId index = c.add("reduce_sum", {done, c.constant_ints({1})}, {{"keepdims", 0}});
+    return c.output(places ? index : c.add("gather", {x, index}, {{"axis", axis}}));
+  }
+  Scalar times = repeats.scalar;
+  if (repeats.is_tensor()) {
+    const ValueId number = c.cast(c.reshape(repeats.tensor, std::vector<int64_t>{1}), DType::kI64);
+    times = Scalar::of_value(Scalar::Kind::kInt, number);
+  }
   std::vector<Scalar> wide(sizes.size(), Scalar::of_int(-1));
   wide.insert(wide.begin() + axis + 1, times);
   const ValueId repeated = c.expand(c.unsqueeze(x, {axis + 1}), wide);
@@ -144,27 +161,6 @@ void map_pad(Call& c) {
   if (name.empty()) return c.fail("padding mode", mode);
   c.output(c.add("pad", {x, c.size_values(pads), name == "constant" ? c.as_tensor(value, dtype) : kNoValue},
                  {{"mode", name}}));
-}
-
-void map_pixel_shuffle(Call& c) {
-  const ValueId x = c.tensor("self");
-  const int64_t r = c.integer("upscale_factor");
-  if (c.rank(x) != 4) return c.fail("pixel_shuffle of this rank", str_cat(c.rank(x)));
-  c.output(c.add("depth_to_space", {x}, {{"blocksize", r}, {"mode", "CRD"}}));
-}
-
-// [N, C, H*r, W*r] -> [N, C*r*r, H, W], the two offsets after the channel
-void map_pixel_unshuffle(Call& c) {
-  const ValueId x = c.tensor("self");
-  const int64_t r = c.integer("downscale_factor");
-  const Dim channels = c.dim(x, 1), height = c.dim(x, 2), width = c.dim(x, 3);
-  if (c.rank(x) != 4 || r < 1 || !channels.known() || !height.known() || !width.known())
-    return c.fail("pixel_unshuffle of a symbolic size");
-  const Scalar batch = c.size_of(x, 0);
-  const auto n = [](int64_t i) { return Scalar::of_int(i); };
-  ValueId y = c.reshape(x, {batch, n(channels.size), n(height.size / r), n(r), n(width.size / r), n(r)});
-  y = c.transpose(y, {0, 1, 3, 5, 2, 4});
-  c.output(c.reshape(y, {batch, n(channels.size * r * r), n(height.size / r), n(width.size / r)}));
 }
 
 void map_channel_shuffle(Call& c) {
@@ -275,8 +271,6 @@ constexpr Mapping kMappings[] = {
     {"aten.hstack", map_joined, "h"},
     {"aten.meshgrid", map_meshgrid, ""},
     {"aten.pad", map_pad, "pad"},
-    {"aten.pixel_shuffle", map_pixel_shuffle, ""},
-    {"aten.pixel_unshuffle", map_pixel_unshuffle, ""},
     {"aten.reflection_pad1d", map_pad, "reflect"},
     {"aten.reflection_pad2d", map_pad, "reflect"},
     {"aten.reflection_pad3d", map_pad, "reflect"},

@@ -25,6 +25,21 @@ ValueId normalize(Call& c, ValueId x, const std::vector<int64_t>& axes, double e
   return y;
 }
 
+/// What the native forms give beside the result: mean and 1 / standard deviation, with dimensions of 1.
+struct Statistics {
+  ValueId mean = kNoValue, inverse = kNoValue;
+};
+Statistics statistics(Call& c, ValueId x, const std::vector<int64_t>& axes, double eps) {
+  if (!c.reads(1) && !c.reads(2)) return {};
+  const DType in = compute_type(c.dtype_of(x));
+  x = c.cast(x, in);
+  const ValueId over = c.constant_ints(axes);
+  const ValueId mean = c.add("reduce_mean", {x, over}), centred = c.add("sub", {x, mean});
+  const ValueId variance = c.add("reduce_mean", {c.add("mul", {centred, centred}), over});
+  const ValueId deviation = c.add("sqrt", {c.add("add", {variance, c.constant(eps, in)})});
+  return {c.cast(mean, c.out_dtype(1)), c.cast(c.add("reciprocal", {deviation}), c.out_dtype(2))};
+}
+
 std::vector<int64_t> all_but_channel(int rank) {
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
@@ -46,10 +61,16 @@ void map_batch_norm(Call& c) {
   const double eps = c.number("eps", 1e-5);
   c.ignore({"momentum", "cudnn_enabled"});
   if (mean == kNoValue || var == kNoValue) {  // no running statistics: those of the batch, also in eval mode
-    return c.outputs({normalize(c, x, all_but_channel(c.rank(x)), eps, weight, bias), kNoValue, kNoValue, kNoValue});
+    const ValueId y = normalize(c, x, all_but_channel(c.rank(x)), eps, weight, bias);
+    if (!c.meta(1) || (!c.reads(1) && !c.reads(2))) return c.outputs({y, kNoValue, kNoValue, kNoValue});
+    const Statistics s = statistics(c, x, all_but_channel(c.rank(x)), eps);
+    const std::vector<int64_t> flat = {-1};
+    return c.outputs({y, c.reshape(s.mean, flat), c.reshape(s.inverse, flat), kNoValue});
   }
   if (training) return c.fail("batch_norm in training mode: export the model after model.eval()");
-  c.outputs({batch_norm(c, x, weight, bias, mean, var, eps), kNoValue, kNoValue, kNoValue});
+  // In evaluation the native forms give no statistics: vectors of nothing.
+  const ValueId none = c.meta(1) ? c.full({Scalar::of_int(0)}, c.constant(0, c.out_dtype(1))) : kNoValue;
+  c.outputs({batch_norm(c, x, weight, bias, mean, var, eps), none, none, none});
 }
 
 void map_instance_norm(Call& c) {
@@ -77,7 +98,12 @@ void map_layer_norm(Call& c) {
   c.ignore({"cudnn_enable"});
   if (weight == kNoValue) weight = c.full(shape, c.constant(1, c.dtype_of(x)));
   const auto axis = -static_cast<int64_t>(shape.size());
-  c.outputs({c.add("layer_normalization", {x, weight, bias}, {{"axis", axis}, {"epsilon", eps}}), kNoValue, kNoValue});
+  const ValueId y = c.add("layer_normalization", {x, weight, bias}, {{"axis", axis}, {"epsilon", eps}});
+  if (!c.meta(1)) return c.output(y);
+  std::vector<int64_t> over;
+  for (int64_t i = axis; i < 0; ++i) over.push_back(i + c.rank(x));
+  const Statistics s = statistics(c, x, over, eps);
+  c.outputs({y, s.mean, s.inverse});
 }
 
 void map_rms_norm(Call& c) {
@@ -106,7 +132,10 @@ void map_group_norm(Call& c) {
   const ValueId y = c.add("group_normalization",
                           {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
                           {{"num_groups", groups}, {"epsilon", eps}});
-  c.outputs({y, kNoValue, kNoValue});
+  if (!c.reads(1) && !c.reads(2)) return c.outputs({y, kNoValue, kNoValue});
+  const std::vector<Scalar> grouped = {c.size_of(x, 0), Scalar::of_int(groups), Scalar::of_int(-1)};
+  const Statistics s = statistics(c, c.reshape(x, grouped), {2}, eps);
+  c.outputs({y, c.squeeze(s.mean, {2}), c.squeeze(s.inverse, {2})});
 }
 
 // weight_norm: v * (g / |v|), the norm over every axis but dim

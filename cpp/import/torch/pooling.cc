@@ -48,13 +48,19 @@ void map_max_pool(Call& c) {
   Ints stride = c.ints("stride");
   stride = stride.empty() ? kernel : c.ints("stride", b.spatial, 1);
   const Ints padding = c.ints("padding", b.spatial, 0), dilation = c.ints("dilation", b.spatial, 1);
-  const ValueId y = c.add("max_pool", {b.x},
-                          {{"ceil_mode", c.boolean("ceil_mode", false)},
-                           {"dilations", unless_ones(dilation)},
-                           {"kernel_shape", kernel},
-                           {"pads", twice(padding)},
-                           {"strides", unless_ones(stride)}});
-  c.outputs({unbatched(c, y, b), kNoValue});
+  std::vector<std::pair<std::string, Attr>> attrs = {{"ceil_mode", int64_t{c.boolean("ceil_mode", false)}},
+                                                     {"dilations", unless_ones(dilation)},
+                                                     {"kernel_shape", kernel},
+                                                     {"pads", twice(padding)},
+                                                     {"strides", unless_ones(stride)}};
+  if (!c.meta(1)) return c.output(unbatched(c, c.add_node("max_pool", {b.x}, 1, attrs)[0], b));
+  // Ours count places through the whole tensor, PyTorch's through one plane.
+  const std::vector<ValueId> both = c.add_node("max_pool", {b.x}, c.reads(1) ? 2 : 1, std::move(attrs));
+  if (!c.reads(1)) return c.outputs({unbatched(c, both[0], b), kNoValue});
+  Scalar plane = Scalar::of_int(1);
+  for (size_t i = 0; i < b.spatial; ++i) plane = c.multiply_sizes(plane, c.size_of(b.x, static_cast<int64_t>(i) + 2));
+  const ValueId places = c.add("mod", {both[1], c.as_tensor({kNoValue, plane}, DType::kI64)});
+  c.outputs({unbatched(c, both[0], b), unbatched(c, places, b)});
 }
 
 void map_avg_pool(Call& c) {
@@ -100,31 +106,12 @@ void map_adaptive_avg_pool(Call& c) {
 }
 
 // To one cell, or into equal cells: any other division has no pool that does it.
-void map_adaptive_max_pool(Call& c) {
-  const Batched b = batched(c);
-  const Ints size = c.ints("output_size", b.spatial, 1);
-  if (!c.ok()) return;
-  if (unless_ones(size).empty()) return c.outputs({unbatched(c, c.add("global_max_pool", {b.x}), b), kNoValue});
-  Ints kernel;
-  for (size_t i = 0; i < b.spatial; ++i) {
-    const Dim d = c.dim(b.x, static_cast<int64_t>(i) + 2);
-    if (!d.known() || size[i] < 1 || d.size % size[i])
-      return c.fail("adaptive max pool into unequal cells", to_string(c.type(b.x)));
-    kernel.push_back(d.size / size[i]);
-  }
-  const ValueId y = c.add("max_pool", {b.x}, {{"kernel_shape", kernel}, {"strides", unless_ones(kernel)}});
-  c.outputs({unbatched(c, y, b), kNoValue});
-}
-
 constexpr Mapping kMappings[] = {
     {"aten._adaptive_avg_pool2d", map_adaptive_avg_pool, "2"},
     {"aten._adaptive_avg_pool3d", map_adaptive_avg_pool, "3"},
     {"aten.adaptive_avg_pool1d", map_adaptive_avg_pool, "1"},
     {"aten.adaptive_avg_pool2d", map_adaptive_avg_pool, "2"},
     {"aten.adaptive_avg_pool3d", map_adaptive_avg_pool, "3"},
-    {"aten.adaptive_max_pool1d", map_adaptive_max_pool, "1"},
-    {"aten.adaptive_max_pool2d", map_adaptive_max_pool, "2"},
-    {"aten.adaptive_max_pool3d", map_adaptive_max_pool, "3"},
     {"aten.avg_pool1d", map_avg_pool, "1"},
     {"aten.avg_pool2d", map_avg_pool, "2"},
     {"aten.avg_pool3d", map_avg_pool, "3"},

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/torch/mapping.h"
+#include "import/torch/formula.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -58,6 +58,86 @@ Parameters parameters(Call& c, DType quantised) {
   return p;
 }
 
+/// Parameters [C] of an axis as [C, 1, ...], or [] as they are (axis -1).
+ValueId along(Call& c, ValueId parameter, int64_t axis, int rank) {
+  std::vector<int64_t> behind;
+  for (int64_t i = axis + 1; axis >= 0 && i < rank; ++i) behind.push_back(i - axis);
+  return c.unsqueeze(parameter, behind);
+}
+
+// clamp(round(x * (1 / scale)) + zero, low, high), step by step in f32
+void map_quantize_rows(Call& c, ValueId x, const Parameters& p, int64_t axis, double low, double high) {
+  const Formula f(c, DType::kF32);
+  const int rank = c.rank(x);
+  const ValueId inverse = f("div", 1.0, along(c, p.scale, axis, rank));
+  ValueId y = f("round", f("mul", x, inverse));
+  if (p.zero != kNoValue) y = f("add", y, c.cast(along(c, p.zero, axis, rank), DType::kF32));
+  c.output(c.cast(f("min", f("max", y, low), high), c.out_dtype()));
+}
+
+/// The same for rows that each have parameters: the last axis (per token), or groups of it (per channel group). Here
+/// the zero point is added before rounding.
+void map_quantize_groups(Call& c) {
+  const Formula f(c, DType::kF32);
+  const ValueId whole = c.cast(c.tensor("input"), DType::kF32);
+  ValueId x = whole, scale = c.cast(c.tensor("scales"), DType::kF32),
+          zero = c.cast(c.tensor("zero_points"), DType::kF32);
+  c.ignore({"dtype"});
+  const double low = c.number("quant_min", -128), high = c.number("quant_max", 127);
+  if (c.parameter() == "group") {
+    const int64_t size = c.integer("group_size", 128);
+    const Dim width = c.dim(x, -1);
+    x = c.reshape(x, std::vector<int64_t>{-1, width.known() && width.size < size ? width.size : size});
+    scale = c.reshape(scale, std::vector<int64_t>{-1, 1});
+    zero = c.reshape(zero, std::vector<int64_t>{-1, 1});
+  }
+  ValueId y = f("round", f("add", f("mul", x, f("div", 1.0, scale)), zero));
+  y = c.cast(f("min", f("max", y, low), high), c.out_dtype());
+  c.output(c.parameter() == "group" ? c.reshape(y, c.sizes_of(whole)) : y);
+}
+
+void map_dequantize_groups(Call& c) {
+  const Formula f(c, DType::kF32);
+  const ValueId whole = c.tensor("input");
+  ValueId x = c.cast(whole, DType::kF32), scale = c.cast(c.tensor("scales"), DType::kF32);
+  ValueId zero = c.given("zero_points") ? c.cast(c.tensor("zero_points"), DType::kF32) : c.constant(0, DType::kF32);
+  c.ignore({"dtype", "quant_min", "quant_max", "output_dtype"});
+  const bool groups = c.parameter() == "group";
+  if (groups) {
+    const int64_t size = c.integer("group_size", 128);
+    const Dim width = c.dim(whole, -1);
+    x = c.reshape(x, std::vector<int64_t>{-1, width.known() && width.size < size ? width.size : size});
+    scale = c.reshape(scale, std::vector<int64_t>{-1, 1});
+    if (c.rank(zero) > 0) zero = c.reshape(zero, std::vector<int64_t>{-1, 1});
+  }
+  const ValueId y = c.cast(f("mul", f("sub", x, zero), scale), c.out_dtype());
+  c.output(groups ? c.reshape(y, c.sizes_of(whole)) : y);
+}
+
+// choose_qparams_per_token: symmetric, zero point 0; the asymmetric form holds the values and zero
+void map_choose_rows(Call& c) {
+  const DType given = c.dtype_of(c.tensor("input"));
+  const Formula f(c, given == DType::kF64 ? DType::kF64 : DType::kF32);
+  const ValueId x = c.cast(c.tensor("input"), f.dtype()), over = c.constant_ints({-1});
+  c.ignore({"dtype"});
+  const auto give = [&](ValueId scale, ValueId zero) {
+    c.outputs({c.cast(scale, c.out_dtype(0)), c.cast(zero, c.out_dtype(1))});
+  };
+  if (c.parameter() == "symmetric") {
+    const ValueId reach = c.add("reduce_max", {f("abs", x), over});
+    return give(f("div", f("max", reach, 1e-5), 127.0),
+                c.expand(c.reshape(f.number(0), std::vector<int64_t>{1}), c.sizes_of(reach)));
+  }
+  const ValueId least = f("min", c.add("reduce_min", {x, over}), 0.0);
+  const ValueId most = f("max", c.add("reduce_max", {x, over}), 0.0);
+  const ValueId scale = f("max", f("div", f("sub", most, least), 255.0), 1.1920928955078125e-07);
+  const ValueId low = f("div", least, scale), high = f("div", most, scale);
+  const ValueId from_low = f("sub", -128.0, low), from_high = f("sub", 127.0, high);
+  const ValueId error = f("add", f("add", low, -128.0), f("add", high, 127.0));
+  const ValueId zero = f("where", f("greater", error, 0.0), from_low, from_high);
+  give(scale, f("round", f("min", f("max", zero, -128.0), 127.0)));
+}
+
 void map_quantize(Call& c) {
   ValueId x = c.cast(c.tensor("input"), DType::kF32);
   const DType dtype = c.out_dtype();
@@ -70,8 +150,9 @@ void map_quantize(Call& c) {
   const bool channels = c.given("axis");
   if (channels) axis = c.axis("axis", c.rank(x));
   if (low != range->low || high != range->high) {
-    // A narrower range: what would fall outside is limited before, at values that are exactly representable steps.
-    if (!p.known) return c.fail("a narrow quantised range with scales that are not numbers", str_cat(low, "..", high));
+    // A narrower range: what would fall outside is limited before, at values that are exactly representable steps. With
+    // scales that are not numbers it is limited after rounding, as PyTorch's own formula has it.
+    if (!p.known) return map_quantize_rows(c, x, p, channels ? axis : -1, low, high);
     const double lowest = (low - p.zero_number) * p.scale_number, highest = (high - p.zero_number) * p.scale_number;
     x = c.add("clip", {x, c.constant(lowest, DType::kF32), c.constant(highest, DType::kF32)});
   }
@@ -127,11 +208,17 @@ void map_choose(Call& c) {
 
 constexpr Mapping kMappings[] = {
     {"quantized_decomposed.choose_qparams", map_choose, ""},
+    {"quantized_decomposed.choose_qparams_per_token", map_choose_rows, "symmetric"},
+    {"quantized_decomposed.choose_qparams_per_token_asymmetric", map_choose_rows, ""},
     {"quantized_decomposed.choose_qparams_symmetric", map_choose, "symmetric"},
     {"quantized_decomposed.dequantize_per_channel", map_dequantize, ""},
+    {"quantized_decomposed.dequantize_per_channel_group", map_dequantize_groups, "group"},
     {"quantized_decomposed.dequantize_per_tensor", map_dequantize, ""},
+    {"quantized_decomposed.dequantize_per_token", map_dequantize_groups, ""},
     {"quantized_decomposed.quantize_per_channel", map_quantize, ""},
+    {"quantized_decomposed.quantize_per_channel_group", map_quantize_groups, "group"},
     {"quantized_decomposed.quantize_per_tensor", map_quantize, ""},
+    {"quantized_decomposed.quantize_per_token", map_quantize_groups, ""},
 };
 static_assert(sorted(kMappings));
 

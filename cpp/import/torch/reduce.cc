@@ -1,4 +1,4 @@
-// Reductions, cumulative operators, and everything that orders elements.
+// Reductions and cumulative operators.
 #include <cmath>
 
 #include "import/torch/mapping.h"
@@ -59,7 +59,8 @@ ValueId count_of(Call& c, ValueId x, const Ints& axes) {
 
 // var, std and with the mean: sum of squares around the mean over max(0, n - correction)
 void map_variance(Call& c) {
-  const ValueId x = c.tensor("self");
+  const DType result = c.out_dtype();
+  const ValueId x = c.cast(c.tensor("self"), compute_type(result));
   const Ints axes = reduced_axes(c, x);
   const bool keep = c.boolean("keepdim", false);
   double correction = c.boolean("unbiased", true) ? 1 : 0;
@@ -72,29 +73,34 @@ void map_variance(Call& c) {
       c.add("max", {c.add("sub", {count_of(c, x, axes), c.constant(correction, dtype)}), c.constant(0, dtype)});
   ValueId y = c.add("div", {squares, freedom});
   if (c.parameter().starts_with("std")) y = c.add("sqrt", {y});
+  y = c.cast(y, result);
   if (!c.parameter().ends_with("mean")) return c.output(y);
-  c.outputs({y, keep ? mean : c.squeeze(mean, axes)});
+  c.outputs({y, c.cast(keep ? mean : c.squeeze(mean, axes), result)});
+}
+
+ValueId norm(Call& c, ValueId x, double ord, const Ints& axes, bool keep) {
+  const DType dtype = c.dtype_of(x);
+  if (c.rank(x) > 0 && ord == 2) return reduce(c, "reduce_l2", x, axes, keep);
+  if (c.rank(x) > 0 && ord == 1) return reduce(c, "reduce_l1", x, axes, keep);
+  x = c.add("abs", {x});
+  if (std::isinf(ord)) return reduce(c, ord > 0 ? "reduce_max" : "reduce_min", x, axes, keep);
+  if (ord == 0) {
+    const ValueId absent = c.add("equal", {x, c.constant(0, dtype)});
+    return reduce(c, "reduce_sum", c.cast(c.add("not", {absent}), dtype), axes, keep);
+  }
+  const ValueId sum = reduce(c, "reduce_sum", c.add("pow", {x, c.constant(ord, dtype)}), axes, keep);
+  return c.add("pow", {sum, c.constant(1 / ord, dtype)});
 }
 
 void map_vector_norm(Call& c) {
   const bool plain = c.parameter() == "norm";
-  ValueId x = c.cast(c.tensor("self"), c.out_dtype());
+  const DType result = c.out_dtype(), dtype = compute_type(result);
+  ValueId x = c.cast(c.tensor("self"), dtype);
   c.ignore({"dtype"});
   const double ord = c.number(plain ? "p" : "ord", 2);
   const Ints axes = reduced_axes(c, x);
   const bool keep = c.boolean("keepdim", false);
-  if (c.rank(x) == 0) return c.output(c.add("abs", {x}));
-  if (ord == 2) return c.output(reduce(c, "reduce_l2", x, axes, keep));
-  if (ord == 1) return c.output(reduce(c, "reduce_l1", x, axes, keep));
-  const DType dtype = c.dtype_of(x);
-  x = c.add("abs", {x});
-  if (std::isinf(ord)) return c.output(reduce(c, ord > 0 ? "reduce_max" : "reduce_min", x, axes, keep));
-  if (ord == 0) {
-    const ValueId present = c.cast(c.add("greater", {x, c.constant(0, dtype)}), dtype);
-    return c.output(reduce(c, "reduce_sum", present, axes, keep));
-  }
-  const ValueId sum = reduce(c, "reduce_sum", c.add("pow", {x, c.constant(ord, dtype)}), axes, keep);
-  c.output(c.add("pow", {sum, c.constant(1 / ord, dtype)}));
+  c.output(c.cast(norm(c, x, ord, axes, keep), result));
 }
 
 void map_count_nonzero(Call& c) {
@@ -146,10 +152,28 @@ void map_extreme(Call& c) {
 }
 
 void map_aminmax(Call& c) {
-  const ValueId x = c.tensor("self");
+  const DType dtype = c.out_dtype();
+  const ValueId x = c.cast(c.tensor("self"), dtype == DType::kBool ? DType::kU8 : dtype);
   const Ints axes = reduced_axes(c, x);
   const bool keep = c.boolean("keepdim", false);
-  c.outputs({reduce(c, "reduce_min", x, axes, keep), reduce(c, "reduce_max", x, axes, keep)});
+  c.outputs(
+      {c.cast(reduce(c, "reduce_min", x, axes, keep), dtype), c.cast(reduce(c, "reduce_max", x, axes, keep), dtype)});
+}
+
+// nansum, nanmean: NaN counts as nothing
+void map_without_nan(Call& c) {
+  const DType result = c.out_dtype(), dtype = compute_type(result);
+  ValueId x = c.tensor("self");
+  c.ignore({"dtype"});
+  const Ints axes = reduced_axes(c, x);
+  const bool keep = c.boolean("keepdim", false), real = is_float(c.dtype_of(x));
+  const ValueId nan = real ? c.add("is_nan", {x}) : kNoValue;
+  x = c.cast(x, dtype);
+  if (real) x = c.add("where", {nan, c.constant(0, dtype), x});
+  const ValueId sum = reduce(c, "reduce_sum", x, axes, keep);
+  if (c.parameter() == "sum") return c.output(c.cast(sum, result));
+  const ValueId count = reduce(c, "reduce_sum", c.cast(c.add("not", {nan}), dtype), axes, keep);
+  c.output(c.cast(c.add("div", {sum, count}), result));
 }
 
 void map_logsumexp(Call& c) {
@@ -169,51 +193,14 @@ void map_cumulative(Call& c) {
   c.output(c.add(c.parameter(), {x, c.constant_int(axis)}));
 }
 
-void map_top_k(Call& c) {
-  const ValueId x = c.tensor("self");
-  const Scalar k = c.scalar("k");
-  const int64_t axis = c.axis("dim", c.rank(x), -1);
-  const bool largest = c.boolean("largest", true);
-  c.ignore({"sorted"});
-  if (c.rank(x) == 0) return c.outputs({x, c.constant_int(0)});
-  c.outputs(c.add_many("top_k", {x, c.size_value(k)}, 2, {{"axis", axis}, {"largest", largest}}));
-}
-
-// A whole sort is top_k of all elements; ties keep their order, as a stable sort does.
-void map_sort(Call& c) {
-  const ValueId x = c.tensor("self");
-  const int64_t axis = c.axis("dim", c.rank(x), -1);
-  const bool descending = c.boolean("descending", false);
-  c.ignore({"stable"});
-  if (c.rank(x) == 0) return c.outputs({x, c.constant_int(0)});
-  const std::vector<ValueId> both =
-      c.add_many("top_k", {x, c.size_value(c.size_of(x, axis))}, 2, {{"axis", axis}, {"largest", descending}});
-  if (c.parameter() == "arg") return c.output(both[1]);
-  c.outputs(both);
-}
-
-void map_diff(Call& c) {
-  ValueId x = c.tensor("self");
-  const int64_t times = c.integer("n", 1), axis = c.axis("dim", c.rank(x), -1);
-  const ValueId before = c.optional_tensor("prepend"), after = c.optional_tensor("append");
-  if (times < 0 || times > 64) return c.fail("diff of this order", str_cat(times));
-  std::vector<ValueId> parts = {x};
-  if (before != kNoValue) parts.insert(parts.begin(), before);
-  if (after != kNoValue) parts.push_back(after);
-  x = c.concat(std::move(parts), axis);
-  const bool truth = c.dtype_of(x) == DType::kBool;
-  for (int64_t i = 0; i < times; ++i) {
-    const ValueId high = c.slice(x, axis, Scalar::of_int(1), Scalar::of_int(INT64_MAX));
-    const ValueId low = c.slice(x, axis, Scalar::of_int(0), Scalar::of_int(-1));
-    x = c.add(truth ? "xor" : "sub", {high, low});
-  }
-  c.output(x);
-}
-
 void map_cosine_similarity(Call& c) {
-  const ValueId a = c.tensor("x1"), b = c.tensor("x2");
+  ValueId a = c.tensor("x1"), b = c.tensor("x2");
+  if (c.rank(a) == 0 && c.rank(b) == 0) {
+    a = c.reshape(a, Ints{1});
+    b = c.reshape(b, Ints{1});
+  }
   const int rank = c.out_rank() + 1;
-  const int64_t axis = c.axis("dim", rank, 1);
+  const int64_t axis = rank == 1 && c.type(a).rank() == 1 ? 0 : c.axis("dim", rank, 1);
   const double eps = c.number("eps", 1e-8);
   const DType dtype = c.dtype_of(a);
   const ValueId floor = c.constant(eps, dtype);
@@ -231,24 +218,22 @@ constexpr Mapping kMappings[] = {
     {"aten.any", map_any_all, "any"},
     {"aten.argmax", map_arg, "arg_max"},
     {"aten.argmin", map_arg, "arg_min"},
-    {"aten.argsort", map_sort, "arg"},
     {"aten.cosine_similarity", map_cosine_similarity, ""},
     {"aten.count_nonzero", map_count_nonzero, ""},
     {"aten.cumprod", map_cumulative, "cum_prod"},
     {"aten.cumsum", map_cumulative, "cum_sum"},
-    {"aten.diff", map_diff, ""},
     {"aten.linalg_vector_norm", map_vector_norm, ""},
     {"aten.logsumexp", map_logsumexp, ""},
     {"aten.max", map_extreme, "max"},
     {"aten.mean", map_reduce, "reduce_mean"},
     {"aten.min", map_extreme, "min"},
+    {"aten.nanmean", map_without_nan, "mean"},
+    {"aten.nansum", map_without_nan, "sum"},
     {"aten.norm", map_vector_norm, "norm"},
     {"aten.prod", map_reduce, "reduce_prod"},
-    {"aten.sort", map_sort, ""},
     {"aten.std", map_variance, "std"},
     {"aten.std_mean", map_variance, "std_mean"},
     {"aten.sum", map_reduce, "reduce_sum"},
-    {"aten.topk", map_top_k, ""},
     {"aten.var", map_variance, "var"},
     {"aten.var_mean", map_variance, "var_mean"},
 };

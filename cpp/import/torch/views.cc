@@ -1,6 +1,7 @@
 // Operators whose result shows the same memory as their input: reshaping, permuting, selecting. What a write into such
 // a result does to the input is written beside them.
 #include <algorithm>
+#include <map>
 
 #include "import/torch/mapping.h"
 
@@ -241,8 +242,8 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
     if (chunks < 1) c.fail("chunks", str_cat(chunks));
     step = chunks < 1 ? 0 : (size.size + chunks - 1) / chunks;
   }
-  if (form == "tensor_split") {
-    if (c.given("indices")) {
+  if (form == "h" || form == "v" || form == "d") {
+    if (c.given("indices") || !c.given("sections")) {
       int64_t last = 0;
       for (int64_t at : c.ints("indices")) {
         at = std::clamp(at < 0 ? at + size.size : at, last, size.size);
@@ -253,6 +254,37 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
       return parts;
     }
     const int64_t sections = c.integer("sections");
+    if (sections < 1 || sections > 65536 || size.size % sections) c.fail("sections", str_cat(sections));
+    if (c.ok()) parts.assign(static_cast<size_t>(sections), size.size / sections);
+    return parts;
+  }
+  if (form == "tensor_split") {
+    std::optional<std::vector<int64_t>> places;
+    std::optional<int64_t> count;
+    if (c.given("indices")) places = c.ints("indices");
+    if (c.given("tensor_indices_or_sections")) {
+      const ValueId listed = c.tensor("tensor_indices_or_sections");
+      places = c.known_ints(listed);
+      if (!places) {
+        c.fail("tensor_split at places that are not known at export");
+        return parts;
+      }
+      if (c.rank(listed) == 0) {
+        count = (*places)[0];
+        places.reset();
+      }
+    }
+    if (places) {
+      int64_t last = 0;
+      for (int64_t at : *places) {
+        at = std::clamp(at < 0 ? at + size.size : at, last, size.size);
+        parts.push_back(at - last);
+        last = at;
+      }
+      parts.push_back(size.size - last);
+      return parts;
+    }
+    const int64_t sections = count ? *count : c.integer("sections");
     if (sections < 1 || sections > 65536) {
       c.fail("sections", str_cat(sections));
       return parts;
@@ -271,7 +303,9 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
 
 void map_split(Call& c) {
   const ValueId x = c.tensor("self");
-  const int64_t axis = c.axis("dim", c.rank(x), 0);
+  const std::string_view form = c.parameter();
+  const int64_t usual = form == "d" ? 2 : form == "h" && c.rank(x) > 1 ? 1 : 0;
+  const int64_t axis = c.axis("dim", c.rank(x), usual);
   const std::vector<int64_t> parts = split_sizes(c, x, axis);
   if (!c.ok()) return;
   c.shares(Sharing::kView);
@@ -293,9 +327,11 @@ void map_unbind(Call& c) {
 }
 
 void map_diagonal(Call& c) {
-  const ValueId x = c.tensor("self");
+  const bool last = c.given("A");  // linalg's: of the last two
+  const ValueId x = c.tensor(last ? "A" : "self");
   const int rank = c.rank(x);
-  const int64_t a = c.axis("dim1", rank, 0), b = c.axis("dim2", rank, 1), offset = c.integer("offset", 0);
+  const int64_t a = c.axis("dim1", rank, last ? -2 : 0), b = c.axis("dim2", rank, last ? -1 : 1),
+                offset = c.integer("offset", 0);
   const Dim rows = c.dim(x, a), columns = c.dim(x, b);
   if (rank < 2 || a == b || !rows.known() || !columns.known())
     return c.fail("diagonal of symbolic or equal dimensions");
@@ -321,7 +357,12 @@ void map_diagonal(Call& c) {
 
 // unfold(dim, size, step): windows of a dimension as a new last one
 void map_unfold(Call& c) {
-  const ValueId x = c.tensor("self");
+  ValueId x = c.tensor("self");
+  if (c.rank(x) == 0) {  // one window of its one element
+    c.ignore({"dimension", "step"});
+    c.shares(Sharing::kView);
+    return c.output(c.integer("size") == 1 ? c.reshape(x, std::vector<int64_t>{1}) : c.full({kStart}, x));
+  }
   const int64_t axis = c.axis("dimension", c.rank(x)), size = c.integer("size"), step = c.integer("step");
   const Dim length = c.dim(x, axis);
   if (!length.known() || step < 1 || size < 0 || size > length.size)
@@ -344,28 +385,63 @@ void map_unfold(Call& c) {
   c.output(c.transpose(windowed, order));
 }
 
-// as_strided where it only restates dense memory, or a part at its start
+/// Where each element of a tensor with these strides lies, counted from its first one; empty if that is not known or
+/// there are more than 2^22.
+std::vector<int64_t> positions(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, int64_t start) {
+  int64_t count = 1;
+  for (int64_t size : sizes) {
+    if (size < 0 || (size > 0 && count > (1 << 22) / size)) return {};
+    count *= size;
+  }
+  std::vector<int64_t> at, index(sizes.size(), 0);
+  at.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t place = start;
+    for (size_t d = 0; d < sizes.size(); ++d) place += index[d] * strides[d];
+    at.push_back(place);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      ++index[d];
+      if (index[d] < sizes[d]) break;
+      index[d] = 0;
+    }
+  }
+  return at;
+}
+
+// as_strided: a picture of the memory behind a tensor. Every place is looked up among those of the tensor's elements.
 void map_as_strided(Call& c) {
   const ValueId x = c.tensor("self");
-  const std::vector<Scalar> sizes = c.sizes("size");
-  const std::vector<int64_t> strides = c.ints("stride");
-  const int64_t offset = c.integer("storage_offset", 0);
+  const std::vector<int64_t> sizes = c.ints("size"), strides = c.ints("stride");
+  const TensorMeta* meta = c.meta_of("self");
   if (!c.ok()) return;
-  const auto dense = contiguous(c.meta_of("self"));
-  int64_t expected = 1, elements = 1;
-  bool rows = sizes.size() == strides.size();
-  for (size_t i = sizes.size(); rows && i-- > 0;) {
-    rows = sizes[i].known && (sizes[i].integer == 1 || strides[i] == expected);
-    expected *= sizes[i].integer;
+  std::vector<int64_t> own_sizes, own_strides;
+  bool known = meta && sizes.size() == strides.size();
+  for (size_t i = 0; known && i < meta->sizes.size(); ++i) {
+    known = meta->sizes[i].expression.empty() && meta->strides[i].expression.empty();
+    own_sizes.push_back(meta->sizes[i].value);
+    own_strides.push_back(meta->strides[i].value);
   }
-  elements = expected;
-  const int64_t all = c.type(x).elements();
-  if (!dense || !*dense || !rows || all < 0 || offset < 0 || offset > all - elements)
-    return c.fail("as_strided that is not a dense part of a dense tensor");
+  if (!known) return c.fail("as_strided of a symbolic size");
+  const int64_t first = meta->storage_offset;
+  const std::vector<int64_t> own = positions(own_sizes, own_strides, first);
+  std::vector<int64_t> wanted = positions(sizes, strides, c.integer("storage_offset", first));
+  std::map<int64_t, int64_t> element;
+  for (size_t i = 0; i < own.size(); ++i) element.emplace(own[i], static_cast<int64_t>(i));
+  for (int64_t& place : wanted) {
+    const auto at = element.find(place);
+    if (at == element.end()) return c.fail("as_strided of memory that is not the tensor's", str_cat(place));
+    place = at->second;
+  }
+  std::vector<Scalar> shape;
+  for (int64_t size : sizes) shape.push_back(Scalar::of_int(size));
   c.shares(Sharing::kView);
-  ValueId flat = c.reshape(x, std::vector<int64_t>{all});
-  flat = c.slice(flat, 0, Scalar::of_int(offset), Scalar::of_int(offset + elements));
-  c.output(c.reshape(flat, sizes));
+  bool rows = true;
+  for (size_t i = 0; i < wanted.size(); ++i) rows = rows && wanted[i] == static_cast<int64_t>(i);
+  if (wanted.empty()) return c.output(c.full(shape, c.constant_int(0, c.dtype_of(x))));
+  const ValueId flat = c.reshape(x, std::vector<int64_t>{-1});
+  if (rows)
+    return c.output(c.reshape(c.slice(flat, 0, kStart, Scalar::of_int(static_cast<int64_t>(wanted.size()))), shape));
+  c.output(c.reshape(c.add("gather", {flat, c.constant_ints(wanted)}), shape));
 }
 
 void map_same(Call& c) {
@@ -389,13 +465,27 @@ void map_clone(Call& c) {
   c.output(c.tensor("self"));
 }
 
+ValueId put_by_places(Call& c, std::string_view view, ValueId base, ValueId written, size_t output);
+
+// The tensor with a view of it replaced: diagonal_scatter, as_strided_scatter
+void map_view_scatter(Call& c) {
+  const ValueId x = c.tensor("self"), source = c.cast(c.tensor("src"), c.dtype_of(x));
+  if (c.type(source).elements() == 0) {
+    c.ignore({"size", "stride", "storage_offset", "offset", "dim1", "dim2"});
+    return c.output(x);
+  }
+  const ValueId y = put_by_places(c, c.parameter(), x, source, 0);
+  c.ignore({"size", "stride", "storage_offset", "offset", "dim1", "dim2"});
+  c.output(y);
+}
+
 constexpr Mapping kMappings[] = {
     {"aten._reshape_alias", map_view, ""},
     {"aten._unsafe_view", map_view, ""},
     {"aten.adjoint", map_transpose, "mT"},
     {"aten.alias", map_same, ""},
-    {"aten.alias_copy", map_same, ""},
     {"aten.as_strided", map_as_strided, ""},
+    {"aten.as_strided_scatter", map_view_scatter, "aten.as_strided"},
     {"aten.broadcast_to", map_expand, ""},
     {"aten.chunk", map_split, "chunk"},
     {"aten.clone", map_clone, ""},
@@ -403,51 +493,48 @@ constexpr Mapping kMappings[] = {
     {"aten.detach", map_same, ""},
     {"aten.detach_", map_same, ""},
     {"aten.diagonal", map_diagonal, ""},
+    {"aten.diagonal_scatter", map_view_scatter, "aten.diagonal"},
+    {"aten.dsplit", map_split, "d"},
     {"aten.expand", map_expand, ""},
     {"aten.expand_as", map_expand, "as"},
-    {"aten.expand_copy", map_expand, ""},
     {"aten.flatten", map_flatten, ""},
+    {"aten.hsplit", map_split, "h"},
     {"aten.lift", map_same, ""},
     {"aten.lift_fresh", map_same, ""},
     {"aten.lift_fresh_copy", map_clone, ""},
+    {"aten.linalg_diagonal", map_diagonal, ""},
+    {"aten.mH", map_transpose, "mT"},
     {"aten.mT", map_transpose, "mT"},
     {"aten.matrix_H", map_transpose, "mT"},
     {"aten.movedim", map_movedim, ""},
     {"aten.narrow", map_narrow, ""},
     {"aten.numpy_T", map_transpose, "T"},
     {"aten.permute", map_permute, ""},
-    {"aten.permute_copy", map_permute, ""},
     {"aten.positive", map_same, ""},
+    {"aten.ravel", map_flatten, ""},
     {"aten.requires_grad_", map_same, ""},
     {"aten.reshape", map_view, "reshape"},
     {"aten.reshape_as", map_view_as, ""},
     {"aten.select", map_select, ""},
-    {"aten.select_copy", map_select, ""},
     {"aten.slice", map_slice, ""},
-    {"aten.slice_copy", map_slice, ""},
     {"aten.split", map_split, "split"},
-    {"aten.split_copy", map_split, "split"},
     {"aten.split_with_sizes", map_split, "sizes"},
-    {"aten.split_with_sizes_copy", map_split, "sizes"},
     {"aten.squeeze", map_squeeze, ""},
-    {"aten.squeeze_copy", map_squeeze, ""},
     {"aten.swapaxes", map_transpose, "axes"},
     {"aten.swapdims", map_transpose, ""},
     {"aten.t", map_transpose, "t"},
-    {"aten.t_copy", map_transpose, "t"},
     {"aten.tensor_split", map_split, "tensor_split"},
     {"aten.transpose", map_transpose, ""},
-    {"aten.transpose_copy", map_transpose, ""},
     {"aten.unbind", map_unbind, ""},
-    {"aten.unbind_copy", map_unbind, ""},
     {"aten.unflatten", map_unflatten, ""},
     {"aten.unfold", map_unfold, ""},
+    {"aten.unsafe_chunk", map_split, "chunk"},
     {"aten.unsafe_split", map_split, "split"},
+    {"aten.unsafe_split_with_sizes", map_split, ""},
     {"aten.unsqueeze", map_unsqueeze, ""},
-    {"aten.unsqueeze_copy", map_unsqueeze, ""},
     {"aten.view", map_view, ""},
     {"aten.view_as", map_view_as, ""},
-    {"aten.view_copy", map_view, ""},
+    {"aten.vsplit", map_split, "v"},
 };
 static_assert(sorted(kMappings));
 
@@ -482,6 +569,38 @@ bool settle(const Dim& size, Scalar& start, Scalar& end) {
   if (!one(start) || !one(end)) return false;
   if (start.known && end.known && end.integer < start.integer) end = start;
   return true;
+}
+
+/// `base` with what `view`, a target of the tables, shows of it replaced by `written`: the same view of the elements'
+/// numbers says where each written element goes.
+ValueId put_by_places(Call& c, std::string_view view, ValueId base, ValueId written, size_t output) {
+  const int64_t count = c.type(base).elements();
+  const Argument* self = nullptr;
+  for (const NamedArgument& a : c.node().inputs) {
+    if (a.value.kind == ArgumentKind::kTensor && !self) self = &a.value;
+  }
+  const Mapping* mapping = find_mapping(view);
+  if (count < 0 || !self || !mapping) {
+    c.fail("this view cannot be written through", std::string(view));
+    return base;
+  }
+  const ValueId numbers = c.add("range", {c.constant_int(0), c.constant_int(count), c.constant_int(1)});
+  Handle h;
+  h.value = c.reshape(numbers, c.sizes_of(base));
+  if (!c.ok()) return base;
+  const int before = c.handle_of(self->text);
+  c.scope().tensors[self->text] = c.builder().add_handle(h);
+  Call call(c.builder(), c.scope(), c.node(), {}, mapping->parameter);
+  mapping->map(call);
+  c.scope().tensors[self->text] = before;
+  if (!call.ok() || output >= call.given_outputs().size()) {
+    c.fail("this view cannot be written through", call.rule());
+    return base;
+  }
+  const std::vector<int64_t> flat = {-1};
+  const ValueId at = c.reshape(call.given_outputs()[output], flat);
+  const ValueId y = c.add("scatter_elements", {c.reshape(base, flat), at, c.reshape(written, flat)});
+  return c.reshape(y, c.sizes_of(base));
 }
 
 }  // namespace
@@ -556,7 +675,9 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
     return c.output(
         replace_range(c, base, written, axis, Scalar::of_int(start), Scalar::of_int(start + sizes[output])));
   }
-  c.fail("this view cannot be written through", std::string(op));
+  std::string_view view = c.node().target;
+  view.remove_prefix(std::min(view.size(), sizeof("torch.ops.") - 1));
+  c.output(put_by_places(c, view.substr(0, view.rfind('.')), base, written, output));
 }
 
 }  // namespace pinnace::torch_import

@@ -1,0 +1,262 @@
+// Linear algebra beyond products: determinants, inverses, distances between rows, cross products.
+#include <cmath>
+
+#include "import/torch/formula.h"
+
+namespace pinnace::torch_import {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+void map_det(Call& c) {
+  const std::string_view form = c.parameter();
+  const ValueId x = c.tensor(c.given("A") ? "A" : "self");
+  const DType dtype = c.dtype_of(x);
+  if (form == "det") return c.outputs({c.add("det", {x}), kNoValue, kNoValue});
+  const Formula f(c, DType::kF64);  // the determinant itself may overflow f32 where its logarithm does not
+  const ValueId det = c.add("det", {c.cast(x, DType::kF64)});
+  if (form == "log") return c.output(c.cast(f("log", det), dtype));
+  c.outputs({c.cast(f("sign", det), dtype), c.cast(f("log", f("abs", det)), dtype), kNoValue, kNoValue});
+}
+
+/// (sum |x|^p)^(1/p) over the last axis.
+ValueId norm_last(Call& c, ValueId x, double p, bool keep) {
+  const Formula f(c, c.dtype_of(x));
+  const ValueId over = c.constant_ints({-1});
+  const auto reduce = [&](const char* op, ValueId v) { return c.add(op, {v, over}, {{"keepdims", keep}}); };
+  if (p == 2) return reduce("reduce_l2", x);
+  if (p == 1) return reduce("reduce_l1", x);
+  x = f("abs", x);
+  if (std::isinf(p)) return reduce(p > 0 ? "reduce_max" : "reduce_min", x);
+  if (p == 0) return reduce("reduce_sum", c.cast(f.differs(x, 0), f.dtype()));
+  return f("pow", reduce("reduce_sum", f("pow", x, p)), 1 / p);
+}
+
+// Distances between all rows of x1 [..., P, M] and x2 [..., R, M]: by differences, which lose no digits
+void map_cdist(Call& c) {
+  const ValueId a = c.tensor("x1"), b = c.tensor("x2");
+  const double p = c.number("p", 2);
+  c.ignore({"compute_mode"});
+  const int rank = c.rank(a);
+  if (c.dim(a, -1) == Dim(0)) {
+    std::vector<Scalar> sizes = c.sizes_of(a);
+    sizes.back() = c.size_of(b, -2);
+    return c.output(c.full(sizes, c.constant(0, c.dtype_of(a))));
+  }
+  c.output(norm_last(c, c.add("sub", {c.unsqueeze(a, {rank - 1}), c.unsqueeze(b, {c.rank(b) - 2})}), p, false));
+}
+
+void map_pdist(Call& c) {
+  const ValueId x = c.tensor("self");
+  const double p = c.number("p", 2);
+  const Dim rows = c.dim(x, 0);
+  if (!rows.known() || rows.size > 4096) return c.fail("pdist of this many rows", to_string(c.type(x)));
+  Ints first, second;
+  for (int64_t i = 0; i < rows.size; ++i) {
+    for (int64_t k = i + 1; k < rows.size; ++k) {
+      first.push_back(i);
+      second.push_back(k);
+    }
+  }
+  if (c.dim(x, 1) == Dim(0) || first.empty())
+    return c.output(c.full({Scalar::of_int(static_cast<int64_t>(first.size()))}, c.constant(0, c.dtype_of(x))));
+  const ValueId a = c.add("gather", {x, c.constant_ints(first)}), b = c.add("gather", {x, c.constant_ints(second)});
+  c.output(norm_last(c, c.add("sub", {a, b}), p, false));
+}
+
+void map_pairwise_distance(Call& c) {
+  const DType dtype = c.out_dtype();
+  const Formula f(c, compute_type(dtype));
+  const ValueId difference = f("add", f("sub", f.argument("x1"), f.argument("x2")), c.number("eps", 1e-6));
+  f.output(norm_last(c, difference, c.number("p", 2), c.boolean("keepdim", false)));
+}
+
+void map_dist(Call& c) {
+  const Formula f(c, compute_type(c.out_dtype()));
+  const ValueId difference = f("sub", f.argument("self"), f.argument("other"));
+  f.output(norm_last(c, c.reshape(difference, Ints{-1}), c.number("p", 2), false));
+}
+
+void map_cross(Call& c) {
+  const DType dtype = c.out_dtype();
+  ValueId a = c.cast(c.tensor("self"), dtype), b = c.cast(c.tensor("other"), dtype);
+  const int rank = c.out_rank();
+  int64_t axis = -1;
+  if (c.given("dim")) {
+    axis = c.axis("dim", rank);
+  } else if (c.parameter() == "linalg") {
+    axis = rank - 1;
+  } else {  // the first one of size 3
+    for (int i = rank; i-- > 0;) {
+      if (c.dim(a, i) == Dim(3)) axis = i;
+    }
+  }
+  if (axis < 0) return c.fail("cross without a dimension of 3");
+  const int64_t from_end = axis - rank;
+  const auto turned = [&](ValueId x, const Ints& order) {
+    return c.add("gather", {x, c.constant_ints(order)}, {{"axis", from_end}});
+  };
+  const Formula f(c, dtype);
+  c.output(f("sub", f("mul", turned(a, {1, 2, 0}), turned(b, {2, 0, 1})),
+             f("mul", turned(a, {2, 0, 1}), turned(b, {1, 2, 0}))));
+}
+
+void map_vecdot(Call& c) {
+  const DType dtype = c.out_dtype();
+  ValueId a = c.cast(c.tensor("x"), dtype), b = c.cast(c.tensor("y"), dtype);
+  const int64_t axis = c.axis("dim", c.out_rank() + 1, -1) - c.out_rank() - 1;
+  c.output(c.add("reduce_sum", {c.add("mul", {a, b}), c.constant_ints({axis})}, {{"keepdims", 0}}));
+}
+
+// beta * self + alpha * the sum of all products
+void map_addbmm(Call& c) {
+  const DType dtype = c.out_dtype();
+  const Formula f(c, compute_type(dtype));
+  const ValueId a = f.argument("batch1"), b = f.argument("batch2");
+  const Scalar beta = c.scalar("beta", Scalar::of_int(1)), alpha = c.scalar("alpha", Scalar::of_int(1));
+  ValueId y = c.add("reduce_sum", {f("mat_mul", a, b), c.constant_ints({0})}, {{"keepdims", 0}});
+  if (!alpha.is(1)) y = f("mul", y, c.as_tensor({kNoValue, alpha}, f.dtype()));
+  if (beta.known && beta.number() == 0) return f.output(y);
+  ValueId self = f.argument("self");
+  if (!beta.is(1)) self = f("mul", self, c.as_tensor({kNoValue, beta}, f.dtype()));
+  f.output(f("add", self, y));
+}
+
+void map_trace(Call& c) {
+  const ValueId x = c.cast(c.tensor("self"), c.out_dtype());
+  const Dim rows = c.dim(x, 0), columns = c.dim(x, 1);
+  if (!rows.known() || !columns.known()) return c.fail("trace of a symbolic size");
+  Ints at;
+  for (int64_t i = 0; i < std::min(rows.size, columns.size); ++i) at.push_back(i * columns.size + i);
+  const ValueId diagonal = c.add("gather", {c.reshape(x, Ints{-1}), c.constant_ints(at)});
+  c.output(c.add("reduce_sum", {diagonal, c.constant_ints({0})}, {{"keepdims", 0}}));
+}
+
+// Slices along dim with a norm above maxnorm are scaled down to it.
+void map_renorm(Call& c) {
+  const DType dtype = c.out_dtype();
+  const Formula f(c, compute_type(dtype));
+  const ValueId x = f.argument("self");
+  const int64_t axis = c.axis("dim", c.rank(x));
+  const double p = c.number("p", 2), limit = c.number("maxnorm", 1);
+  const Scalar rows = c.size_of(x, axis);
+  const ValueId moved = c.swap(x, 0, axis);
+  const ValueId norm = norm_last(c, c.reshape(moved, {rows, Scalar::of_int(-1)}), p, true);
+  const ValueId factor = f("where", f("greater", norm, limit), f("div", limit, f("add", norm, 1e-7)), 1.0);
+  Ints shape(static_cast<size_t>(c.rank(x)), 1);
+  shape[0] = -1;
+  f.output(f("mul", x, c.swap(c.reshape(factor, shape), 0, axis)));
+}
+
+/// The identity as wide as x, [..., n, n].
+ValueId identity_like(Call& c, ValueId x) {
+  const Dim size = c.dim(x, -1);
+  if (!size.known() || size.size > 4096) {
+    c.fail("an inverse of symbolic size");
+    return x;
+  }
+  const ValueId numbers = c.add("range", {c.constant_int(0), c.constant_int(size.size), c.constant_int(1)});
+  const ValueId eye = c.cast(c.add("equal", {c.unsqueeze(numbers, {1}), numbers}), c.dtype_of(x));
+  return c.expand(eye, c.sizes_of(x));
+}
+
+ValueId no_errors(Call& c, ValueId x) {  // `info` of the _ex forms: here a failure is an error of the run
+  std::vector<Scalar> sizes = c.sizes_of(x);
+  sizes.resize(sizes.size() < 2 ? 0 : sizes.size() - 2);
+  return c.full(sizes, c.constant_int(0, DType::kI32));
+}
+
+void map_inverse(Call& c) {
+  const ValueId x = c.tensor(c.given("A") ? "A" : "self");
+  c.ignore({"check_errors"});
+  const ValueId y = c.add("solve", {x, identity_like(c, x)});
+  if (c.parameter() == "ex") return c.outputs({y, no_errors(c, x)});
+  c.output(y);
+}
+
+// A x = b, or x A = b; b may be vectors; the batches of both broadcast
+void map_solve(Call& c) {
+  ValueId a = c.tensor(c.given("A") ? "A" : "self"), b = c.tensor("B");
+  c.ignore({"check_errors", "upper"});
+  const bool left = c.boolean("left", true), triangular = c.parameter() == "triangular";
+  const bool vectors =
+      !triangular && (c.rank(b) == 1 || (c.rank(b) == c.rank(a) - 1 &&
+                                         c.type(b).shape == Shape(c.type(a).shape.begin(), c.type(a).shape.end() - 1)));
+  if (triangular) {
+    const bool upper = c.boolean("upper", false), unit = c.boolean("unitriangular", false);
+    a = c.add("trilu", {a, c.constant_int(unit ? (upper ? 1 : -1) : 0)}, {{"upper", upper}});
+    if (unit) a = c.add("add", {a, identity_like(c, a)});
+  }
+  if (vectors) b = c.unsqueeze(b, {c.rank(b)});
+  if (!left) {
+    a = c.swap(a, -2, -1);
+    b = c.swap(b, -2, -1);
+  }
+  ValueId x = c.add("solve", {a, b});
+  if (!left) x = c.swap(x, -2, -1);
+  if (vectors) x = c.squeeze(x, {c.rank(x) - 1});
+  if (c.parameter() == "ex") return c.outputs({x, no_errors(c, a)});
+  c.output(x);
+}
+
+void map_cholesky(Call& c) {
+  const ValueId x = c.tensor("self");
+  const bool upper = c.boolean("upper", false);
+  c.ignore({"check_errors"});
+  const ValueId y = c.add("cholesky", {upper ? c.swap(x, -2, -1) : x});
+  const ValueId turned = upper ? c.swap(y, -2, -1) : y;
+  if (c.parameter() == "ex") return c.outputs({turned, no_errors(c, x)});
+  c.output(turned);
+}
+
+// cholesky_inverse(l), cholesky_solve(b, l): of the matrix l transposed(l), or transposed(u) u
+void map_cholesky_solve(Call& c) {
+  const bool inverse = c.parameter() == "inverse", upper = c.boolean("upper", false);
+  const ValueId given = c.tensor(inverse ? "self" : "input2");
+  const ValueId factor = c.add("trilu", {given}, {{"upper", upper}});
+  const ValueId turned = c.swap(factor, -2, -1);
+  const ValueId a = upper ? c.add("mat_mul", {turned, factor}) : c.add("mat_mul", {factor, turned});
+  c.output(c.add("solve", {a, inverse ? identity_like(c, a) : c.tensor("self")}));
+}
+
+constexpr Mapping kMappings[] = {
+    {"aten._cdist_forward", map_cdist, ""},
+    {"aten._linalg_det", map_det, "det"},
+    {"aten._linalg_slogdet", map_det, "sign"},
+    {"aten._pdist_forward", map_pdist, ""},
+    {"aten.addbmm", map_addbmm, ""},
+    {"aten.cdist", map_cdist, ""},
+    {"aten.cholesky", map_cholesky, ""},
+    {"aten.cholesky_inverse", map_cholesky_solve, "inverse"},
+    {"aten.cholesky_solve", map_cholesky_solve, ""},
+    {"aten.cross", map_cross, ""},
+    {"aten.det", map_det, "det"},
+    {"aten.dist", map_dist, ""},
+    {"aten.inverse", map_inverse, ""},
+    {"aten.linalg_cholesky", map_cholesky, ""},
+    {"aten.linalg_cholesky_ex", map_cholesky, "ex"},
+    {"aten.linalg_cross", map_cross, "linalg"},
+    {"aten.linalg_det", map_det, "det"},
+    {"aten.linalg_inv", map_inverse, ""},
+    {"aten.linalg_inv_ex", map_inverse, "ex"},
+    {"aten.linalg_slogdet", map_det, "sign"},
+    {"aten.linalg_solve", map_solve, ""},
+    {"aten.linalg_solve_ex", map_solve, "ex"},
+    {"aten.linalg_solve_triangular", map_solve, "triangular"},
+    {"aten.linalg_vecdot", map_vecdot, ""},
+    {"aten.logdet", map_det, "log"},
+    {"aten.pairwise_distance", map_pairwise_distance, ""},
+    {"aten.pdist", map_pdist, ""},
+    {"aten.renorm", map_renorm, ""},
+    {"aten.slogdet", map_det, "sign"},
+    {"aten.trace", map_trace, ""},
+};
+static_assert(sorted(kMappings));
+
+}  // namespace
+
+std::span<const Mapping> linalg_mappings() {
+  return kMappings;
+}
+
+}  // namespace pinnace::torch_import

@@ -1,0 +1,66 @@
+"""Operators that the importer does not know: decomposed by torch, alone, and reported; or refused, all in one error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from torch import Tensor, nn
+
+
+class Unmapped(nn.Module):
+    """aten.trapezoid has no mapping and a decomposition; hardswish has both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(5, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.hardswish(self.fc(x)) * torch.trapezoid(x)[:, None]
+
+
+def test_only_the_unknown_operator_is_decomposed_and_reported() -> None:
+    torch.manual_seed(0)
+    module, x = Unmapped().eval(), torch.randn(7, 5)
+    model = pn.load(module, (x,))
+    assert model.notes == ["decomposed by torch: aten.trapezoid.dx"]
+    ops = [node.op for node in model.nodes]
+    assert "hard_swish" in ops or any(node.op == "gemm" for node in model.nodes), ops
+    # Taken apart with everything else, hardswish would be five nodes; it is one, or inside the product before it.
+    assert not {"clip", "hard_sigmoid"} & set(ops), ops
+    session = pn.Session(model.build(), target="cpu")
+    with torch.no_grad():
+        want = module(x)
+    got = next(iter(session.run({"x": x.numpy()}).values()))
+    torch.testing.assert_close(torch.from_numpy(np.array(got)), want)
+
+
+def test_a_saved_archive_is_decomposed_too(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(Unmapped().eval(), (torch.randn(7, 5),)), path)
+    assert pn.load(str(path)).notes == ["decomposed by torch: aten.trapezoid.dx"]
+
+
+class Beyond(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        q = torch.linalg.qr(x)[0]  # the first one without a decomposition
+        values = torch.linalg.svdvals(x)  # the second one, after a decomposition
+        return torch.trapezoid(x) @ q + values + torch.special.bessel_j0(x)  # the third one
+
+
+def test_what_cannot_be_decomposed_is_refused_in_one_error() -> None:
+    with pytest.raises(pn.ConversionError) as caught:
+        pn.load(Beyond(), (torch.randn(4, 4),))
+    found = {problem.op: problem for problem in caught.value.nodes}
+    assert set(found) == {"aten.linalg_qr.default", "aten._linalg_svd.default", "aten.special_bessel_j0.default"}
+    lines = Path(__file__).read_text().splitlines()
+    for op, text in (("linalg_qr", "the first one"), ("_linalg_svd", "the second one"), ("bessel_j0", "the third one")):
+        problem = next(p for name, p in found.items() if op in name)
+        line = next(i for i, content in enumerate(lines, 1) if text in content)
+        assert problem.source == f"{__file__}:{line}"
+        assert problem.rule == "operator not mapped"
+        assert f"aten.{'special_' if 'bessel' in op else ''}{op}" in str(caught.value)

@@ -1,0 +1,207 @@
+"""quantized_decomposed operators, static and dynamic, and whole PT2E models: integers bit for bit with PyTorch where a
+value is not on the edge between two, and never more than one unit away."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+import torch.ao.quantization.fx._decomposed  # declares torch.ops.quantized_decomposed
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+QD: Any = torch.ops.quantized_decomposed
+
+
+class Of(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Tensor) -> Any:
+        return self.function(*args)
+
+
+def results(module: nn.Module, inputs: tuple[Tensor, ...], folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """(ours, PyTorch's)."""
+    with torch.no_grad():
+        program = torch.export.export(module, inputs)
+        wanted = [np.array(t) for t in torch.utils._pytree.tree_leaves(program.module()(*inputs))]
+    torch.export.save(program, folder / "m.pt2")
+    session = pn.Session(pn.load(str(folder / "m.pt2")).build(verify=False), target="cpu")
+    given = dict(zip(session.inputs, (i.numpy() for i in inputs), strict=True))
+    return [np.array(a) for a in session.run(given).values()], wanted
+
+
+def assert_units(got: np.ndarray, want: np.ndarray, differing: float = 0.0) -> None:
+    """Integers: at most one apart, and at most that share of them."""
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    distance = np.abs(got.astype(np.int64) - want.astype(np.int64))
+    assert distance.max(initial=0) <= 1
+    assert (distance > 0).mean() <= differing
+
+
+def seeded(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(3))
+
+
+# PyTorch multiplies by 1 / scale, ONNX divides: only values on the edge between two integers could tell them apart.
+INT8, UINT8 = (-128, 127, torch.int8), (0, 255, torch.uint8)
+INTEGER_CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "per tensor": (lambda x: QD.quantize_per_tensor(x, 0.05, 3, *INT8), (seeded(4, 33),)),
+    "per tensor, narrow": (lambda x: QD.quantize_per_tensor(x, 0.007, 0, -127, 127, torch.int8), (seeded(4, 33),)),
+    "per tensor, unsigned": (lambda x: QD.quantize_per_tensor(x, 0.02, 100, *UINT8), (seeded(4, 33),)),
+    "per tensor, 16 bits": (lambda x: QD.quantize_per_tensor(x, 1e-4, 0, -32768, 32767, torch.int16), (seeded(9),)),
+    "per tensor, tensors": (
+        lambda x, s, z: QD.quantize_per_tensor.tensor(x, s, z, *INT8),
+        (seeded(4, 33), torch.tensor(0.05), torch.tensor(-2)),
+    ),
+    "per channel": (
+        lambda x, s, z: QD.quantize_per_channel(x, s, z, 1, *INT8),
+        (seeded(2, 4, 5), torch.rand(4) + 0.01, torch.tensor([0, 3, -7, 1])),
+    ),
+    "per channel, narrow": (
+        lambda x, s, z: QD.quantize_per_channel(x, s, z, 0, -127, 127, torch.int8),
+        (seeded(4, 5) * 100, torch.rand(4) + 0.01, torch.zeros(4, dtype=torch.int64)),
+    ),
+    "per token": (
+        lambda x, s, z: QD.quantize_per_token(x, s, z, *INT8),
+        (seeded(3, 4, 9), torch.rand(3, 4, 1) + 0.01, torch.randint(-5, 5, (3, 4, 1))),
+    ),
+    "per group": (
+        lambda x, s, z: QD.quantize_per_channel_group(x, s, z, -8, 7, torch.int8, 4),
+        (seeded(3, 8), torch.rand(3, 2) + 0.1, torch.zeros(3, 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INTEGER_CASES)
+def test_quantize(name: str, tmp_path: Path) -> None:
+    function, inputs = INTEGER_CASES[name]
+    ours, theirs = results(Of(function), inputs, tmp_path)
+    assert_units(ours[0], theirs[0])
+
+
+Q = torch.randint(-128, 128, (3, 8), generator=torch.Generator().manual_seed(5)).to(torch.int8)
+REAL_CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "per tensor": (lambda q: QD.dequantize_per_tensor(q, 0.05, 3, *INT8), (Q,)),
+    "per channel": (
+        lambda q, s, z: QD.dequantize_per_channel(q, s, z, 0, *INT8),
+        (Q, torch.rand(3) + 0.1, torch.tensor([0, 5, -3])),
+    ),
+    "per channel, no zero points": (
+        lambda q, s: QD.dequantize_per_channel(q, s, None, 1, *INT8),
+        (Q, torch.rand(8) + 0.1),
+    ),
+    "per token": (
+        lambda q, s, z: QD.dequantize_per_token(q, s, z, *INT8, torch.float32),
+        (Q, torch.rand(3, 1) + 0.1, torch.randint(-5, 5, (3, 1))),
+    ),
+    "per group": (
+        lambda q, s, z: QD.dequantize_per_channel_group(q, s, z, -8, 7, torch.int8, 4, torch.float32),
+        (Q, torch.rand(3, 2) + 0.1, torch.zeros(3, 2)),
+    ),
+    "choose, per tensor": (lambda x: QD.choose_qparams.tensor(x, -128, 127, 1e-7, torch.int8), (seeded(3, 8),)),
+    "choose, symmetric": (lambda x: QD.choose_qparams_symmetric.tensor(x, -127, 127, 1e-7, torch.int8), (seeded(9),)),
+    "choose, per token": (lambda x: QD.choose_qparams_per_token(x, torch.int8), (seeded(3, 8),)),
+    "choose, per token, asymmetric": (
+        lambda x: QD.choose_qparams_per_token_asymmetric(x, torch.int8),
+        (seeded(3, 8) + 1,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REAL_CASES)
+def test_dequantize_and_choose(name: str, tmp_path: Path) -> None:
+    function, inputs = REAL_CASES[name]
+    ours, theirs = results(Of(function), inputs, tmp_path)
+    for got, want in zip(ours, theirs, strict=True):
+        assert got.shape == want.shape
+        # PyTorch's own results are f32 where the archive declares f64.
+        torch.testing.assert_close(
+            torch.from_numpy(got.astype(want.dtype)), torch.from_numpy(want), rtol=1e-6, atol=1e-7
+        )
+
+
+def pt2e(module: nn.Module, x: Tensor, dynamic: bool) -> nn.Module:
+    """The flow of torchao with the XNNPACK quantizer: int8, weights per channel."""
+    flow: Any = pytest.importorskip("torchao.quantization.pt2e.quantize_pt2e", reason="torchao is not installed")
+    xnnpack: Any = pytest.importorskip("torchao.testing.pt2e._xnnpack_quantizer")
+    config = xnnpack.get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
+    prepared = flow.prepare_pt2e(
+        torch.export.export(module, (x,)).module(), xnnpack.XNNPACKQuantizer().set_global(config)
+    )
+    with torch.no_grad():
+        prepared(x)
+        converted: nn.Module = flow.convert_pt2e(prepared)
+    return converted
+
+
+class Held(torch.fx.Interpreter):
+    """PyTorch's own run of a graph, where each quantised tensor is held against ours and then replaced by it: so every
+    layer is judged on its own, on equal inputs."""
+
+    def __init__(self, graph: torch.fx.GraphModule, ours: dict[str, np.ndarray]) -> None:
+        super().__init__(graph)
+        self.ours = ours
+        self.differing: dict[str, float] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        if n.name not in self.ours:
+            return result
+        got = self.ours[n.name]
+        # The mean of four integers is on an edge one time in eight; sums of products rarely are.
+        pooled = "pool" in str(n.args[0])
+        assert_units(got, result.numpy(), differing=0.15 if pooled else 0.01)
+        self.differing[n.name] = float((got != result.numpy()).mean())
+        return torch.from_numpy(got)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+def test_pt2e_models(name: str, tmp_path: Path) -> None:
+    import torchvision_ops  # noqa: F401  # before torchvision: it declares what its missing C extension would
+
+    torchvision = pytest.importorskip("torchvision")
+    torch.manual_seed(0)
+    module = getattr(torchvision.models, name)(weights=None, num_classes=16)
+    module.train()
+    with torch.no_grad():  # statistics under which activations do not vanish
+        for _ in range(3):
+            module(torch.randn(4, 3, 64, 64))
+    x = seeded(2, 3, 64, 64)
+    quantized = pt2e(module.eval(), x, False)
+    whole, _ = results(quantized, (x,), tmp_path)
+    # The same with every quantised tensor as an output: PyTorch computes on dequantised floats, in which a value on an
+    # edge may round the other way; we are defined to the bit, whatever is fused.
+    graph: Any = torch.export.export(quantized, (x,)).module()
+    nodes = [
+        n for n in graph.graph.nodes if "quantize_per_tensor" in str(n.target) and "dequantize" not in str(n.target)
+    ]
+    output = next(n for n in graph.graph.nodes if n.op == "output")
+    last = torch.utils._pytree.tree_leaves(output.args)[0]
+    output.args = ((last, *nodes),)
+    graph.graph._codegen = torch.fx.graph.CodeGen()
+    graph.recompile()
+    exposed, _ = results(Of(lambda x: graph(x)), (x,), tmp_path)
+    assert len(nodes) > 30
+    np.testing.assert_array_equal(exposed[0], whole[0])
+    held = Held(graph, dict(zip((n.name for n in nodes), exposed[1:], strict=True)))
+    with torch.no_grad():
+        held.run(x)
+    assert held.differing.keys() == {n.name for n in nodes}
+    assert np.mean(list(held.differing.values())) < 5e-3
+
+
+def test_dynamically_quantized_linear(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8)).eval()
+    x = seeded(5, 16)
+    ours, theirs = results(pt2e(module, x, True), (x,), tmp_path)
+    torch.testing.assert_close(torch.from_numpy(ours[0]), torch.from_numpy(theirs[0]), rtol=1e-2, atol=1e-2)
