@@ -91,7 +91,15 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   }
   context.layouts = layouts.data();
   const std::span<const TensorView> all(operands);
-  PINNACE_TRY(kernel.run(node, context, all.first(inputs.size()), all.subspan(inputs.size())));
+  // As in a run, contents of every input are at hand, constant or not.
+  std::vector<const TensorType*> types;
+  std::vector<const void*> contents;
+  for (const TensorView& view : all.first(inputs.size())) {
+    types.push_back(view.type);
+    contents.push_back(view.bytes);
+  }
+  const NodeView running(node.node(), node.op(), types, contents);
+  PINNACE_TRY(kernel.run(running, context, all.first(inputs.size()), all.subspan(inputs.size())));
   const Image y = image_of(operands[inputs.size()], layouts[inputs.size()]);
   to_dense(context, y, outputs[0].data<float>());
   return {};

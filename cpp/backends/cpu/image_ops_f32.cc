@@ -56,10 +56,10 @@ constexpr CpuKernel make_map() {
 /// How an operand meets the output: element by element, one pixel for all of an image, or one number.
 enum class Meets : uint8_t { kNot, kWhole, kPixel, kNumber };
 
-Meets meets(const NodeView& node, int i, const Shape& y) {
-  const TensorType& x = node.input(i);
-  if (x.elements() == 1 && node.input_data(i)) return Meets::kNumber;
-  if (x.shape == y) return is_image(node, i) && !node.input_data(i) ? Meets::kWhole : Meets::kNot;
+/// Constants stay dense: one number, or one for each channel. Others are images.
+Meets meets(const TensorType& x, const Shape& y, bool constant) {
+  if (constant && x.elements() == 1) return Meets::kNumber;
+  if (!constant && x.shape == y) return x.elements() > 0 ? Meets::kWhole : Meets::kNot;
   const size_t spatial = y.size() - 2;
   if (x.shape.size() < spatial + 1 || x.shape.size() > y.size()) return Meets::kNot;
   for (size_t d = 0; d < spatial; ++d) {
@@ -67,7 +67,7 @@ Meets meets(const NodeView& node, int i, const Shape& y) {
   }
   if (x.shape[x.shape.size() - 1 - spatial] != y[1]) return Meets::kNot;
   const bool batch = x.shape.size() == y.size();
-  if (node.input_data(i)) return !batch || x.shape[0] == Dim(1) ? Meets::kPixel : Meets::kNot;
+  if (constant) return !batch || x.shape[0] == Dim(1) ? Meets::kPixel : Meets::kNot;
   return batch && (x.shape[0] == y[0] || x.shape[0] == Dim(1)) ? Meets::kPixel : Meets::kNot;
 }
 
@@ -75,7 +75,7 @@ bool binary_takes(const NodeView& node) {
   if (!node.has_input(1)) return false;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || (y->size() != 3 && y->size() != 4)) return false;
-  const Meets a = meets(node, 0, *y), b = meets(node, 1, *y);
+  const Meets a = meets(node.input(0), *y, node.input_data(0)), b = meets(node.input(1), *y, node.input_data(1));
   return a != Meets::kNot && b != Meets::kNot && (a == Meets::kWhole || b == Meets::kWhole);
 }
 
@@ -99,7 +99,8 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
   const Image y = image_of(out[0], context.layouts[in.size()]);
   const Shape& shape = out[0].type->shape;
-  const Meets how[2] = {meets(node, 0, shape), meets(node, 1, shape)};
+  const Meets how[2] = {meets(*in[0].type, shape, !context.layouts[0].image),
+                        meets(*in[1].type, shape, !context.layouts[1].image)};
   const Operand a = operand(in[0], context.layouts[0], how[0]), b = operand(in[1], context.layouts[1], how[1]);
   const bool number = how[0] == Meets::kNumber || how[1] == Meets::kNumber;
   // Pixels are padded to whole registers, which are faster; what is computed there is of no value.
