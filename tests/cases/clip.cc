@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9];f32[]{-0.5};f32[]{0.75}", .why = "an image"},
     {.inputs = "f32[5]{-2,0,3,nan,inf};f32 -1;f32 1", .expect = "f32[5]{-1,0,1,nan,1}",
      .why = "both limits; NaN stays"},
     {.inputs = "f32[3]{-2,0,3};f32 -1", .expect = "f32[3]{-1,0,3}", .why = "lower limit only"},

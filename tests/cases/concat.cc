@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,9,4,3];f32[2,16,4,3];f32[2,3,4,3]", .attributes = "axis=1", .why = "channels of images"},
     {.inputs = "f32[2,1]{1,2};f32[2,2]{3,4,5,6}", .attributes = "axis=1", .expect = "f32[2,3]{1,3,4,2,5,6}",
      .why = "columns"},
     {.inputs = "f32[1,2]{1,2};f32[2,2]{3,4,5,6}", .attributes = "axis=0", .expect = "f32[3,2]{1,2,3,4,5,6}",

@@ -6,6 +6,16 @@ constexpr Tolerance kF32{.rel = 2e-6f};   // sums of up to 2,000 products in f32
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,24,9,17];f32[24,1,3,3];f32[24]", .attributes = "group=24, pads=[1,1,1,1], activation=\"hard_swish\"", .tolerance = kF32, .why = "depthwise 3x3"},
+    {.inputs = "f32[1,20,15,16];f32[20,1,3,3];f32[20]", .attributes = "group=20, strides=[2,2], pads=[1,1,1,1], activation=\"clip\", activation_params=[0.,6.]", .tolerance = kF32, .why = "depthwise 3x3, stride 2"},
+    {.inputs = "f32[1,16,8,8];f32[16,1,5,5]", .attributes = "group=16, pads=[2,2,2,2]", .tolerance = kF32, .why = "depthwise 5x5"},
+    {.inputs = "f32[1,16,17,18];f32[16,1,5,5];f32[16]", .attributes = "group=16, strides=[2,2], pads=[2,2,2,2], activation=\"relu\"", .tolerance = kF32, .why = "depthwise 5x5, stride 2"},
+    {.inputs = "f32[1,9,9,15];f32[9,1,7,7]", .attributes = "group=9, pads=[3,3,3,3]", .tolerance = kF32, .why = "depthwise 7x7"},
+    {.inputs = "f32[1,8,12,12];f32[8,1,3,3]", .attributes = "group=8, pads=[2,2,2,2], dilations=[2,2]", .tolerance = kF32, .why = "depthwise, dilated"},
+    {.inputs = "f32[2,40,7,7];f32[72,40,1,1];f32[72]", .attributes = "activation=\"silu\"", .tolerance = kF32, .why = "pointwise of two images, panels of two widths"},
+    {.inputs = "f32[1,17,6,5];f32[33,17,3,3];f32[33]", .attributes = "pads=[1,1,1,1], strides=[2,1]", .tolerance = kF32, .why = "channels that fill no register"},
+    {.inputs = "f32[1,48,1,1];f32[19,48,1,1];f32[19]", .attributes = "activation=\"relu\"", .tolerance = kF32, .why = "one pixel"},
+    {.inputs = "f32[1,12,1,1];f32[10,12,3,3]", .attributes = "pads=[1,1,1,1]", .tolerance = kF32, .why = "one pixel and its border"},
     {.inputs = "f32[1,1,3,3]{1,2,3,4,5,6,7,8,9};f32[1,1,2,2]{1,0,0,1}", .expect = "f32[1,1,2,2]{6,8,12,14}", .why = "correlation, no flip"},
     {.inputs = "f32[1,1,2,2]{1,2,3,4};f32[1,1,3,3]{1,1,1,1,1,1,1,1,1};f32{10}", .attributes = "pads=[1,1,1,1]",
      .expect = "f32[1,1,2,2]{20,20,20,20}", .why = "padding adds nothing; bias"},

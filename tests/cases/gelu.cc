@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9]", .why = "an image"},
     {.inputs = "f32[7]{0,1,-1,-9,100,inf,nan}",
      .expect = "f32[7]{0,0.8413447,-0.15865526,-1.0157271e-18,100,inf,nan}", .tolerance = {.rel = 1e-6f},
      .why = "the left tail keeps its digits"},

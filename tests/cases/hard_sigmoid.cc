@@ -6,6 +6,7 @@ constexpr Tolerance kF32{.rel = 1e-6f};   // a few units of the last place of f3
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9]", .why = "an image"},
     {.inputs = "f32[10]{-3,-2.5,-1,0,1,2.5,3,inf,-inf,nan}", .expect = "f32[10]{0,0,0.3,0.5,0.7,1,1,1,0,nan}", .tolerance = kF32,
      .why = "both branches, infinities, NaN"},
     {.inputs = "f32[10]{-3,-2.5,-1,0,1,2.5,3,inf,-inf,nan}", .attributes = "alpha=0.25, beta=0.75", .expect = "f32[10]{0,0.125,0.5,0.75,1,1,1,1,0,nan}",

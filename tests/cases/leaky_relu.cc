@@ -6,6 +6,7 @@ constexpr Tolerance kF32{.rel = 1e-6f};   // a few units of the last place of f3
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9]", .why = "an image"},
     {.inputs = "f32[6]{-2,0,2,inf,-inf,nan}", .expect = "f32[6]{-0.02,0,2,inf,-inf,nan}", .tolerance = kF32,
      .why = "both branches, infinities, NaN"},
     {.inputs = "f32[6]{-2,0,2,inf,-inf,nan}", .attributes = "alpha=0.5", .expect = "f32[6]{-1,0,2,inf,-inf,nan}",

@@ -3,6 +3,9 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,20,5,6];f32[2,20,5,6]", .why = "two images"},
+    {.inputs = "f32[2,19,3,9];f32[2,19,1,1]", .why = "one for each image and channel"},
+    {.inputs = "f32[2,9,4,3];f32[1]", .why = "an image and a number"},
     {.inputs = "f32[2,3];f32[3]", .why = "row broadcast"},
     {.inputs = "f32[2,1,4];f32[3,1]", .why = "both broadcast"},
     {.inputs = "f32[2,3,4,5];f32[3,1,1]", .why = "per channel"},

@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9]", .why = "an image"},
     {.inputs = "f32[5]{-1,0,2,nan,inf}", .expect = "f32[5]{0,0,2,nan,inf}", .why = "NaN passes through"},
     {.inputs = "f32[1]{-0}", .expect = "f32[1]{0}", .why = "-0 becomes 0"},
     {.inputs = "f16[3,4]", .why = "half"},

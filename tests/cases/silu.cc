@@ -6,6 +6,7 @@ constexpr Tolerance kF32{.rel = 1e-6f};   // a few units of the last place of f3
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9]", .why = "an image"},
     {.inputs = "f32[7]{0,1,-1,-200,100,inf,nan}", .expect = "f32[7]{0,0.7310586,-0.26894143,0,100,inf,nan}", .tolerance = kF32,
      .why = "both tails, infinity, NaN"},
     {.inputs = "f32[2,3,37] x3", .tolerance = kF32, .why = "more than a vector, with a rest"},

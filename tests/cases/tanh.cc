@@ -6,6 +6,7 @@ constexpr Tolerance kF32{.rel = 1e-6f};   // a few units of the last place of f3
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,4,9]", .why = "an image"},
     {.inputs = "f32[7]{0,1,-1,20,inf,-inf,nan}", .expect = "f32[7]{0,0.7615942,-0.7615942,1,1,-1,nan}", .tolerance = kF32,
      .why = "saturation, infinities, NaN"},
     {.inputs = "f32{-0}", .expect = "f32{-0}", .why = "-0 stays"},

@@ -269,7 +269,7 @@ TEST(Backend, VariantsOfTargetsAreKnownOrRefused) {
             "avx512 avx512_vnni");
   auto baseline = Session::create(program, {.target = "cpu:sse2", .threads = 1});
   ASSERT_TRUE(baseline.ok()) << baseline.status().message();
-  EXPECT_EQ(row(baseline->placement(), "conv").kernel, "conv_f32_generic");
+  EXPECT_EQ(row(baseline->placement(), "conv").kernel, "conv_image_f32_generic");
 #endif
   const FakeBackend fake;
   EXPECT_EQ(Session::create(program, on(fake, "fake:big")).status().message(),

@@ -1,4 +1,6 @@
 // Which kernel runs a node.
+#include <cstring>
+
 #include "backends/cpu/kernel.h"
 
 namespace pinnace {
@@ -33,9 +35,10 @@ std::span<const CpuKernelLine> cpu_kernels() {
   return {kLines, kLineCount};
 }
 
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level) {
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image) {
   if (!node.has_input(0)) return nullptr;
   for (const CpuKernelLine& line : cpu_kernels()) {
+    if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
     if (line.op == node.node().op && line.dtype == node.input(0).dtype && line.needs <= level && takes(line, node)) {
       return &line;
     }
@@ -58,8 +61,48 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   if (kernel.scratch_bytes) {
     PINNACE_ASSIGN(scratch, Buffer::allocate(static_cast<size_t>(kernel.scratch_bytes(node, threads)), line.name));
   }
-  const KernelContext context{scratch.data(), packed.data(), &ThreadPool::shared(), threads};
-  return kernel.run(node, context, inputs, outputs);
+  KernelContext context{scratch.data(), packed.data(), &ThreadPool::shared(), threads, nullptr};
+  if (kernel.layouts == Layouts::kDense) return kernel.run(node, context, inputs, outputs);
+
+  // Operands are brought into the layout that the line works on. What is of no value there is poisoned.
+  std::vector<TensorView> operands(inputs.begin(), inputs.end());
+  operands.insert(operands.end(), outputs.begin(), outputs.end());
+  std::vector<Layout> layouts(operands.size());
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const bool output = i == inputs.size();
+    const bool image = output || (i < inputs.size() && (kernel.images >> i & 1) && operands[i].present() &&
+                                  !(kernel.layouts == Layouts::kFollows && node.input_data(static_cast<int>(i))));
+    if (!image) continue;
+    const TensorType& type = *operands[i].type;
+    const ImageSizes size = image_sizes(type);
+    layouts[i] = {true, image_pitch(size.c, size.h * size.w), {}};
+    if (i == 0 && kernel.border) layouts[i].border = kernel.border(node);
+    if (output) layouts[i].border = {1, 2, 3, 1};  // whatever the reader of the result asks for
+    const auto bytes = static_cast<size_t>(layout_bytes(type, layouts[i]));
+    PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(bytes, line.name));
+    std::memset(buffer.data(), 0xff, bytes);  // NaN
+    const TensorView dense = operands[i];
+    operands[i].bytes = buffer.data();
+    buffers.push_back(std::move(buffer));
+    const Image at = image_of(operands[i], layouts[i]);
+    clear_border(at, layouts[i].border);
+    if (!output) to_image(context, dense.data<float>(), at);
+  }
+  context.layouts = layouts.data();
+  const std::span<const TensorView> all(operands);
+  // As in a run, contents of every input are at hand, constant or not.
+  std::vector<const TensorType*> types;
+  std::vector<const void*> contents;
+  for (const TensorView& view : all.first(inputs.size())) {
+    types.push_back(view.type);
+    contents.push_back(view.bytes);
+  }
+  const NodeView running(node.node(), node.op(), types, contents);
+  PINNACE_TRY(kernel.run(running, context, all.first(inputs.size()), all.subspan(inputs.size())));
+  const Image y = image_of(operands[inputs.size()], layouts[inputs.size()]);
+  to_dense(context, y, outputs[0].data<float>());
+  return {};
 }
 
 }  // namespace pinnace

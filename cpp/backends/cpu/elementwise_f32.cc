@@ -2,13 +2,9 @@
 // reduced to runs in which each operand is contiguous or one number.
 #include <algorithm>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/elementwise_f32.h"
 
 namespace pinnace {
-namespace {
-
-/// Elements that one task takes: small tensors stay on one thread.
-constexpr int64_t kChunk = 16384;
 
 MapF32 map_of_op(const NodeView& node) {
   const std::string& op = node.node().op;
@@ -25,7 +21,7 @@ MapF32 map_of_op(const NodeView& node) {
   if (op == "exp") return {MapKind::kExp, 0, 0};
   if (op == "gelu") return {node.attr_string("approximate") == "tanh" ? MapKind::kGeluTanh : MapKind::kGelu, 0, 0};
   if (op == "clip") {
-    // takes_clip() made sure that the bounds are constants.
+    // clip_bounds_known() made sure that the bounds are constants.
     const auto low = node.has_input(1) ? node.input_floats(1) : std::nullopt;
     const auto high = node.has_input(2) ? node.input_floats(2) : std::nullopt;
     return {MapKind::kClip, low ? static_cast<float>((*low)[0]) : -__builtin_inff(),
@@ -33,6 +29,27 @@ MapF32 map_of_op(const NodeView& node) {
   }
   return {};
 }
+
+bool clip_bounds_known(const NodeView& node) {
+  for (int i : {1, 2}) {
+    if (!node.has_input(i)) continue;
+    const auto bound = node.input_floats(i);
+    if (!bound || bound->size() != 1 || (*bound)[0] != (*bound)[0]) return false;
+  }
+  return true;
+}
+
+BinaryKind binary_kind(const std::string& op) {
+  return op == "add"   ? BinaryKind::kAdd
+         : op == "sub" ? BinaryKind::kSub
+         : op == "mul" ? BinaryKind::kMul
+                       : BinaryKind::kDiv;
+}
+
+namespace {
+
+/// Elements that one task takes: small tensors stay on one thread.
+constexpr int64_t kChunk = 16384;
 
 template <const F32Kernels& kernels>
 Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
@@ -47,23 +64,13 @@ Status map_run(const NodeView& node, const KernelContext& context, std::span<con
   return {};
 }
 
-/// Bounds must be constants, and not NaN, which makes every result NaN.
-bool clip_takes(const NodeView& node) {
-  for (int i : {1, 2}) {
-    if (!node.has_input(i)) continue;
-    const auto bound = node.input_floats(i);
-    if (!bound || bound->size() != 1 || (*bound)[0] != (*bound)[0]) return false;
-  }
-  return true;
-}
-
 template <const F32Kernels& kernels>
 constexpr CpuKernel make_map() {
   return {.run = map_run<kernels>};
 }
 template <const F32Kernels& kernels>
 constexpr CpuKernel make_clip() {
-  return {.takes = clip_takes, .run = map_run<kernels>};
+  return {.takes = clip_bounds_known, .run = map_run<kernels>};
 }
 
 // --------------------------------------------------------------------------------------------------------- binary
@@ -99,13 +106,6 @@ bool loops_of(const Shape& a, const Shape& b, const Shape& y, Loops* loops) {
     loops->b_step[loops->rank++] = bs;
   }
   return true;
-}
-
-BinaryKind binary_kind(const std::string& op) {
-  return op == "add"   ? BinaryKind::kAdd
-         : op == "sub" ? BinaryKind::kSub
-         : op == "mul" ? BinaryKind::kMul
-                       : BinaryKind::kDiv;
 }
 
 template <const F32Kernels& kernels>

@@ -1,11 +1,12 @@
-// A compiled CPU segment: a list of calls in order. Inner values live in the workspace at offsets planned from their
-// lifetimes; views and in-place operators share the bytes of their input.
+// A compiled CPU segment: a list of calls in order, as lower_cpu() made them. Inner values live in the workspace at
+// offsets planned from their lifetimes; views and in-place operators share the bytes of their input.
 #include "backends/cpu/executable.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/lower.h"
 #include "base/offset_plan.h"
 
 namespace pinnace {
@@ -24,11 +25,14 @@ struct Operand {
   Place place;
 };
 
-/// One node, ready to run.
+/// One step, ready to run.
 struct Call {
-  const Node* node;
+  LoweredNode::Kind kind;
+  const Node* node;    ///< null for a change of layout
+  const Node* source;  ///< what it is timed as; null at the end of a segment
   const OpDef* op;
   const CpuKernelLine* line;  ///< null: reference code
+  std::vector<Layout> layouts;  ///< of inputs, then outputs
   std::vector<Operand> inputs, outputs;
   std::vector<const TensorType*> types;     ///< of inputs, for NodeView
   std::vector<const TensorType*> declared;  ///< of outputs
@@ -43,7 +47,8 @@ class CpuExecutable final : public Executable {
  public:
   size_t workspace_bytes() const override { return workspace_bytes_; }
   std::string_view kernel(size_t i) const override {
-    return calls_[i].nothing_to_do ? std::string_view("view") : calls_[i].line ? calls_[i].line->name : "reference";
+    const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
+    return call.nothing_to_do ? std::string_view("view") : name_of(call);
   }
 
   Status run(const RunContext& context, std::span<const TensorView> inputs,
@@ -59,21 +64,25 @@ class CpuExecutable final : public Executable {
       for (const Operand& o : call.outputs) new (&views[n++]) TensorView(view(o, context.workspace, inputs, outputs));
       const std::span<const TensorView> in(views, call.inputs.size()),
           out(views + call.inputs.size(), call.outputs.size());
-      // Reference code may look at contents through the NodeView too, so it gets those of every input.
-      auto* contents = reinterpret_cast<const void**>(views + n);
-      for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
-      const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
-                          call.declared);
-      if (call.line) {
-        const KernelContext kernel{context.workspace + call.scratch_offset, call.packed, context.pool,
-                                   std::min(context.threads, call.scratch_threads)};
-        PINNACE_TRY(call.line->kernel->run(node, kernel, in, out));
-      } else {
-        PINNACE_TRY(call.op->reference(node, in, out));
+      if (const Layout& layout = call.layouts.back(); !layout.border.none()) {
+        clear_border(image_of(out.back(), layout), layout.border);
       }
-      if (context.timings) {
-        context.timings->push_back(
-            {call.node, "cpu", call.line ? call.line->name : "reference", start, std::chrono::steady_clock::now()});
+      const KernelContext kernel{context.workspace + call.scratch_offset, call.packed, context.pool,
+                                 std::min(context.threads, call.scratch_threads), call.layouts.data()};
+      if (call.kind == LoweredNode::Kind::kToImage) {
+        to_image(kernel, in[0].data<float>(), image_of(out[0], call.layouts[1]));
+      } else if (call.kind == LoweredNode::Kind::kToDense) {
+        to_dense(kernel, image_of(in[0], call.layouts[0]), out[0].data<float>());
+      } else {
+        // Reference code may look at contents through the NodeView too, so it gets those of every input.
+        auto* contents = reinterpret_cast<const void**>(views + n);
+        for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
+        const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
+                            call.declared);
+        PINNACE_TRY(call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out));
+      }
+      if (context.timings && call.source) {
+        context.timings->push_back({call.source, "cpu", name_of(call), start, std::chrono::steady_clock::now()});
       }
     }
     // Outputs whose bytes ended up elsewhere: inputs or constants passed through, the same value twice.
@@ -94,6 +103,18 @@ class CpuExecutable final : public Executable {
     int32_t output;
   };
 
+  static std::string_view name_of(const Call& call) {
+    switch (call.kind) {
+      case LoweredNode::Kind::kToImage:
+        return "to channels last";
+      case LoweredNode::Kind::kToDense:
+        return "to dense";
+      case LoweredNode::Kind::kOperator:
+        break;
+    }
+    return call.line ? call.line->name : "reference";
+  }
+
   static TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorView> inputs,
                          std::span<const TensorView> outputs) {
     switch (o.place.kind) {
@@ -111,7 +132,7 @@ class CpuExecutable final : public Executable {
     return {};
   }
 
-  std::vector<TensorType> types_;  // of every value that the calls mention; Operands point here
+  Lowered lowered_;  // Operands point to its types
   std::vector<Call> calls_;
   std::vector<Copy> copies_;
   std::vector<ConstantPtr> constants_;  // keeps computed contents alive
@@ -126,26 +147,27 @@ constexpr int kMaxThreads = 64;
 
 Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu level) {
   auto executable = std::make_unique<CpuExecutable>();
+  executable->lowered_ = lower_cpu(segment, level);
   const Graph& graph = segment.graph;
-  const size_t values = graph.values.size();
-  executable->types_ = segment.inference.types;
-  const std::vector<TensorType>& types = executable->types_;
+  const Lowered& lowered = executable->lowered_;
+  const std::vector<TensorType>& types = lowered.types;
+  const size_t values = types.size();
 
   // Storage: values that share bytes (views, in-place) belong to one root.
   std::vector<ValueId> root(values);
   for (size_t i = 0; i < values; ++i) root[i] = static_cast<ValueId>(i);
   std::vector<Place> places(values);
   std::vector<int32_t> last_use(values, -1), made_at(values, -1);
-  const auto call_count = static_cast<int32_t>(segment.nodes.size());
+  const auto call_count = static_cast<int32_t>(lowered.nodes.size());
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     places[segment.inputs[i]] = {Place::Kind::kInput, static_cast<int32_t>(i), 0, nullptr};
   }
   for (int32_t k = 0; k < call_count; ++k) {
-    const Node& node = *graph.nodes[segment.nodes[k]];
+    const LoweredNode& node = lowered.nodes[k];
     for (ValueId id : node.inputs) {
       if (id == kNoValue) continue;
       last_use[id] = k;
-      if (const ConstantPtr& data = segment.inference.data[id]; data && places[id].kind == Place::Kind::kNone) {
+      if (const ConstantPtr& data = lowered.data[id]; data && places[id].kind == Place::Kind::kNone) {
         places[id] = {Place::Kind::kConstant, 0, 0, data->data()};
         executable->constants_.push_back(data);
       }
@@ -153,8 +175,8 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     for (ValueId id : node.outputs) made_at[id] = k;
   }
   std::vector<int32_t> output_of(values, -1);
-  for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    const ValueId id = segment.outputs[i];
+  for (size_t i = 0; i < lowered.outputs.size(); ++i) {
+    const ValueId id = lowered.outputs[i];
     last_use[id] = call_count;
     if (output_of[id] < 0 && made_at[id] >= 0) output_of[id] = static_cast<int32_t>(i);
   }
@@ -164,17 +186,17 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
   // (below).
   std::vector<int32_t> root_last = last_use;
   for (int32_t k = 0; k < call_count; ++k) {
-    const Node& node = *graph.nodes[segment.nodes[k]];
-    const OpDef* op = segment.ops.find(node.op);
+    const LoweredNode& node = lowered.nodes[k];
+    if (!node.op) continue;
     const ValueId y = node.outputs[0];
     for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
       const ValueId x = node.inputs[i];
-      const bool view = op->view && i == 0;
-      if (x == kNoValue || !(view || (op->in_place >> i & 1))) continue;
+      const bool view = node.op->view && i == 0;
+      if (x == kNoValue || !(view || (node.op->in_place >> i & 1))) continue;
       if (made_at[x] < 0 || output_of[x] >= 0 || output_of[root[x]] >= 0 || output_of[y] >= 0) continue;
-      if (types[x].bytes() != types[y].bytes() ||
-          (!view && !(types[x].dtype == types[y].dtype && types[x].shape == types[y].shape)))
-        continue;
+      const bool same = types[x].dtype == types[y].dtype && types[x].shape == types[y].shape &&
+                        lowered.layouts[x] == lowered.layouts[y];
+      if (view ? types[x].bytes() != types[y].bytes() : !same) continue;
       if (!view) {
         // Overwritten: no other reader of these bytes after this call, and no second mention in this call.
         if (root_last[root[x]] > k || std::count(node.inputs.begin(), node.inputs.end(), x) > 1) continue;
@@ -192,36 +214,42 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
   std::vector<Lifetime> lifetimes;
   std::vector<int32_t> lifetime_of(values, -1);
   for (int32_t k = 0; k < call_count; ++k) {
-    for (ValueId id : graph.nodes[segment.nodes[k]]->outputs) {
+    for (ValueId id : lowered.nodes[k].outputs) {
       if (output_of[id] >= 0) {
         places[id] = {Place::Kind::kOutput, output_of[id], 0, nullptr};
       } else if (root[id] == id) {
         lifetime_of[id] = static_cast<int32_t>(lifetimes.size());
-        lifetimes.push_back({static_cast<size_t>(types[id].bytes()), k, std::max(root_last[id], k)});
+        lifetimes.push_back(
+            {static_cast<size_t>(layout_bytes(types[id], lowered.layouts[id])), k, std::max(root_last[id], k)});
       }
     }
   }
   size_t most_views = 0;
   std::vector<int32_t> scratch_of(static_cast<size_t>(call_count), -1);
   for (int32_t k = 0; k < call_count; ++k) {
-    const Node& node = *graph.nodes[segment.nodes[k]];
-    Call call;
-    call.node = &node;
-    call.op = segment.ops.find(node.op);
+    const LoweredNode& node = lowered.nodes[k];
+    Call call{};
+    call.kind = node.kind;
+    call.node = node.node;
+    call.source = node.source;
+    call.op = node.op;
+    call.line = node.line;
     for (ValueId id : node.inputs) {
       call.types.push_back(id == kNoValue ? nullptr : &types[id]);
-      const ConstantPtr data = id == kNoValue ? nullptr : segment.inference.data[id];
-      call.constants.push_back(data ? data->data() : nullptr);
+      call.constants.push_back(id == kNoValue || !lowered.data[id] ? nullptr : lowered.data[id]->data());
+      call.layouts.push_back(id == kNoValue ? Layout{} : lowered.layouts[id]);
     }
-    for (ValueId id : node.outputs) call.declared.push_back(&graph.value(id).type);
+    for (ValueId id : node.outputs) {
+      call.declared.push_back(static_cast<size_t>(id) < graph.values.size() ? &graph.value(id).type : nullptr);
+      call.layouts.push_back(lowered.layouts[id]);
+    }
     most_views = std::max(most_views, node.inputs.size() + node.outputs.size());
-    const NodeView view(node, *call.op, call.types, call.constants, call.declared);
-    call.line = choose_kernel(view, level);
     call.scratch_threads = kMaxThreads;
     if (call.line) {
+      const NodeView view(*node.node, *call.op, call.types, call.constants, call.declared);
       const CpuKernel& kernel = *call.line->kernel;
       if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
-        const std::string key = str_cat(segment.key_prefix, node.name, "/", call.line->name, "/", bytes);
+        const std::string key = str_cat(segment.key_prefix, node.node->name, "/", call.line->name, "/", bytes);
         // Not stored in files: packing is a copy, and a file would hold the weights twice.
         const auto made_here = [](const std::byte*) { return true; };
         const auto pack = [&]() -> Result<Buffer> {
@@ -249,29 +277,30 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
   executable->views_offset_ = plan.offsets[views_lifetime];
 
   for (int32_t k = 0; k < call_count; ++k) {
-    for (ValueId id : graph.nodes[segment.nodes[k]]->outputs) {
+    for (ValueId id : lowered.nodes[k].outputs) {
       if (output_of[id] < 0) {
         places[id] = {Place::Kind::kWorkspace, 0, plan.offsets[lifetime_of[root[id]]], nullptr};
       }
     }
   }
   for (int32_t k = 0; k < call_count; ++k) {
+    const LoweredNode& node = lowered.nodes[k];
     Call& call = executable->calls_[k];
     if (scratch_of[k] >= 0) call.scratch_offset = plan.offsets[scratch_of[k]];
-    for (ValueId id : call.node->inputs) {
+    for (ValueId id : node.inputs) {
       call.inputs.push_back(id == kNoValue ? Operand{} : Operand{&types[id], places[id]});
     }
-    for (ValueId id : call.node->outputs) call.outputs.push_back({&types[id], places[id]});
-    call.nothing_to_do = call.op->view && output_of[call.node->outputs[0]] < 0 && call.node->inputs[0] != kNoValue &&
-                         root[call.node->outputs[0]] == root[call.node->inputs[0]];
+    for (ValueId id : node.outputs) call.outputs.push_back({&types[id], places[id]});
+    call.nothing_to_do = node.op && node.op->view && output_of[node.outputs[0]] < 0 && node.inputs[0] != kNoValue &&
+                         root[node.outputs[0]] == root[node.inputs[0]];
   }
-  for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    const ValueId id = segment.outputs[i];
+  for (size_t i = 0; i < lowered.outputs.size(); ++i) {
+    const ValueId id = lowered.outputs[i];
     if (output_of[id] == static_cast<int32_t>(i)) continue;
     Place place = places[id];
-    if (place.kind == Place::Kind::kNone && segment.inference.data[id]) {
-      place = {Place::Kind::kConstant, 0, 0, segment.inference.data[id]->data()};
-      executable->constants_.push_back(segment.inference.data[id]);
+    if (place.kind == Place::Kind::kNone && lowered.data[id]) {
+      place = {Place::Kind::kConstant, 0, 0, lowered.data[id]->data()};
+      executable->constants_.push_back(lowered.data[id]);
     }
     executable->copies_.push_back({{&types[id], place}, static_cast<int32_t>(i)});
   }

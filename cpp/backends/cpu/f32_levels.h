@@ -3,6 +3,8 @@
 #pragma once
 
 #include "backends/cpu/f32_kernels.h"
+#include "backends/cpu/gemm_f32_tiles.h"
+#include "backends/cpu/image_f32.h"
 #include "backends/cpu/kernel.h"
 #include "ops/activation.h"
 
@@ -30,6 +32,18 @@ constexpr int64_t packed_columns(int64_t K, int64_t N, int nr) {
   return (N + nr - 1) / nr * nr * K;
 }
 
+/// The loops of one instruction set.
+struct F32Level {
+  const GemmTilesF32* gemm;
+  const ImageF32Kernels* image;
+  const F32Kernels* loops;
+};
+inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic};
+#if defined(__x86_64__)
+inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2};
+inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512};
+#endif
+
 }  // namespace pinnace
 
 // Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from a template over the table of loops:
@@ -44,4 +58,17 @@ constexpr int64_t packed_columns(int64_t K, int64_t N, int nr) {
 #define PINNACE_F32_LEVELS(name, make)   \
   extern const CpuKernel name##_generic; \
   const CpuKernel name##_generic = make<f32_kernels_generic>();
+#endif
+
+// The same with template <const F32Level& level> constexpr CpuKernel make().
+#if defined(__x86_64__)
+#define PINNACE_F32_IMAGE_LEVELS(name, make)                         \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
+  const CpuKernel name##_generic = make<f32_generic>();              \
+  const CpuKernel name##_avx2 = make<f32_avx2>();                    \
+  const CpuKernel name##_avx512 = make<f32_avx512>();
+#else
+#define PINNACE_F32_IMAGE_LEVELS(name, make) \
+  extern const CpuKernel name##_generic;     \
+  const CpuKernel name##_generic = make<f32_generic>();
 #endif

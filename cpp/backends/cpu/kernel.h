@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/backend.h"
+#include "backends/cpu/layout.h"
 #include "base/cpu_features.h"
 
 namespace pinnace {
@@ -16,12 +17,21 @@ struct KernelContext {
   const std::byte* packed = nullptr;  ///< what pack() made; null for kernels without
   ThreadPool* pool = nullptr;
   int threads = 1;
+  /// Of the inputs, then the outputs; null: all are dense.
+  const Layout* layouts = nullptr;
   /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results
   /// are the same for every thread count.
   template <class F>
   void parallel(int64_t tasks, F&& f) const {
     pool->run(tasks, threads, f);
   }
+};
+
+/// Which layouts a kernel works on.
+enum class Layouts : uint8_t {
+  kDense,    ///< every operand is dense
+  kImage,    ///< images, to which dense operands are brought
+  kFollows,  ///< images, chosen only where an operand is an image already
 };
 
 /// One way to run one operator for one element type (of its first input) on processors that meet `needs`.
@@ -35,6 +45,12 @@ struct CpuKernel {
   Status (*pack)(const NodeView& node, std::byte* packed) = nullptr;
   /// Bits of the inputs that must be constants for this kernel.
   uint32_t packs = 0;
+  Layouts layouts = Layouts::kDense;
+  /// Bits of the inputs that are images, with kImage and kFollows; the others and constants are dense. Output 0 is an
+  /// image.
+  uint32_t images = 0;
+  /// The zeros that must stand around image input 0; null: none.
+  Border (*border)(const NodeView& node) = nullptr;
   /// Bytes of scratch for up to `threads` threads; null: none.
   int64_t (*scratch_bytes)(const NodeView& node, int threads) = nullptr;
   Status (*run)(const NodeView& node, const KernelContext& context, std::span<const TensorView> inputs,
@@ -51,8 +67,9 @@ struct CpuKernelLine {
 };
 std::span<const CpuKernelLine> cpu_kernels();
 
-/// The first line for the node on a processor of `level`, or null: reference code.
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level);
+/// The first line for the node on a processor of `level`, or null: reference code. has_image: an operand that the line
+/// would take as an image is one already.
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image = 0);
 
 /// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
 /// does not take the node or the processor does not run it.

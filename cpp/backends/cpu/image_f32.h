@@ -1,0 +1,44 @@
+// The float32 loops over images (channels last), compiled once per instruction set. Plain pointers and sizes only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/f32_kernels.h"
+
+namespace pinnace {
+
+/// One row of outputs of a depthwise convolution, all channels.
+///   x        the first tap's first pixel; columns of an output stand stride_x pixels apart
+///   weights  [channels / lanes][1 + kernel_h * kernel_w][lanes], the first register is the bias
+struct DepthwiseRowF32 {
+  const float* x;
+  ptrdiff_t pitch;    ///< between pixels of x
+  ptrdiff_t tap_row;  ///< between kernel rows: dilation_y rows of x
+  const float* weights;
+  float* y;
+  ptrdiff_t y_pitch;
+  int64_t channels;  ///< rounded up to whole registers of `lanes`
+  int64_t out_w;
+  int32_t kernel_h, kernel_w, stride_x, dilation_x;
+  MapF32 map;
+};
+
+struct ImageF32Kernels {
+  int32_t lanes;  ///< of depthwise weights: 8 or 4; channels of a pixel are padded to 8
+  void (*depthwise_row)(const DepthwiseRowF32&);
+  /// y[p, c] = a[p, c] op b[p, c]; steps from pixel to pixel in elements, 0 repeats a pixel. y may be a or b.
+  void (*binary)(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, ptrdiff_t b_step, float* y,
+                 ptrdiff_t y_step, int64_t pixels, int64_t channels);
+  /// y[c] = max(y[c], x[c]); NaN stays.
+  void (*maximum)(const float* x, float* y, int64_t channels);
+  /// sums[c] += x[p, c] over pixels.
+  void (*sum)(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums);
+};
+
+extern const ImageF32Kernels image_f32_kernels_generic;
+#if defined(__x86_64__)
+extern const ImageF32Kernels image_f32_kernels_avx2, image_f32_kernels_avx512;
+#endif
+
+}  // namespace pinnace

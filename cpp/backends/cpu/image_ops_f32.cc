@@ -1,0 +1,240 @@
+// Elementwise operators, pooling and concatenation in float32 over images (channels last). Chosen where an operand is an
+// image already; otherwise the dense kernels are as fast.
+#include <cstring>
+
+#include "backends/cpu/elementwise_f32.h"
+#include "backends/cpu/f32_levels.h"
+#include "ops/lines.h"
+#include "ops/window.h"
+
+namespace pinnace {
+namespace {
+
+/// Rows of pixels that one task takes, so that it has about 16,384 elements.
+int64_t rows_per_task(const Image& y) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, y.size.w * y.pitch));
+}
+
+/// f(image n, row) for every row of y.
+template <class F>
+void for_rows(const KernelContext& context, const Image& y, F f) {
+  const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) f(u / y.size.h, u % y.size.h);
+  });
+}
+
+bool is_image(const NodeView& node, int i) {
+  return has_image_sizes(node.input(i)) && node.input(i).elements() > 0;
+}
+
+// -------------------------------------------------------------------------------------------------------- elementwise
+
+template <const F32Level& level>
+Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+               std::span<const TensorView> out) {
+  const MapF32 map = map_of_op(node);
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  for_rows(context, y, [&](int64_t n, int64_t row) {
+    const float* from = x.at + n * x.step + row * x.row;
+    float* to = y.at + n * y.step + row * y.row;
+    if (x.pitch == y.pitch) return level.loops->map(map, from, to, y.size.w * y.pitch);
+    for (int64_t i = 0; i < y.size.w; ++i) level.loops->map(map, from + i * x.pitch, to + i * y.pitch, y.size.c);
+  });
+  return {};
+}
+
+bool map_takes(const NodeView& node) {
+  return is_image(node, 0) && (node.node().op != "clip" || clip_bounds_known(node));
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_map() {
+  return {.takes = map_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = map_run<level>};
+}
+
+/// How an operand meets the output: element by element, one pixel for all of an image, or one number.
+enum class Meets : uint8_t { kNot, kWhole, kPixel, kNumber };
+
+/// Constants stay dense: one number, or one for each channel. Others are images.
+Meets meets(const TensorType& x, const Shape& y, bool constant) {
+  if (constant && x.elements() == 1) return Meets::kNumber;
+  if (!constant && x.shape == y) return x.elements() > 0 ? Meets::kWhole : Meets::kNot;
+  const size_t spatial = y.size() - 2;
+  if (x.shape.size() < spatial + 1 || x.shape.size() > y.size()) return Meets::kNot;
+  for (size_t d = 0; d < spatial; ++d) {
+    if (x.shape[x.shape.size() - 1 - d] != Dim(1)) return Meets::kNot;
+  }
+  if (x.shape[x.shape.size() - 1 - spatial] != y[1]) return Meets::kNot;
+  const bool batch = x.shape.size() == y.size();
+  if (constant) return !batch || x.shape[0] == Dim(1) ? Meets::kPixel : Meets::kNot;
+  return batch && (x.shape[0] == y[0] || x.shape[0] == Dim(1)) ? Meets::kPixel : Meets::kNot;
+}
+
+bool binary_takes(const NodeView& node) {
+  if (!node.has_input(1)) return false;
+  const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
+  if (!y || (y->size() != 3 && y->size() != 4)) return false;
+  const Meets a = meets(node.input(0), *y, node.input_data(0)), b = meets(node.input(1), *y, node.input_data(1));
+  return a != Meets::kNot && b != Meets::kNot && (a == Meets::kWhole || b == Meets::kWhole);
+}
+
+/// Where an operand's elements for a row of pixels begin, and how far from pixel to pixel.
+struct Operand {
+  const float* at;
+  ptrdiff_t pixel, row, step;
+  int64_t readable;  ///< channels that may be read
+};
+Operand operand(const TensorView& view, const Layout& layout, Meets how) {
+  if (!layout.image) return {view.data<float>(), 0, 0, 0, view.elements()};
+  const Image i = image_of(view, layout);
+  if (how == Meets::kWhole) return {i.at, i.pitch, i.row, i.step, i.pitch};
+  return {i.at, 0, 0, i.size.n == 1 ? 0 : i.step, i.pitch};
+}
+
+template <const F32Level& level>
+Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                  std::span<const TensorView> out) {
+  const BinaryKind kind = binary_kind(node.node().op);
+  const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
+  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const Shape& shape = out[0].type->shape;
+  const Meets how[2] = {meets(*in[0].type, shape, !context.layouts[0].image),
+                        meets(*in[1].type, shape, !context.layouts[1].image)};
+  const Operand a = operand(in[0], context.layouts[0], how[0]), b = operand(in[1], context.layouts[1], how[1]);
+  const bool number = how[0] == Meets::kNumber || how[1] == Meets::kNumber;
+  // Pixels are padded to whole registers, which are faster; what is computed there is of no value.
+  const int64_t channels = number ? y.pitch : std::min({y.pitch, a.readable, b.readable});
+  for_rows(context, y, [&](int64_t n, int64_t row) {
+    const float *from_a = a.at + n * a.step + row * a.row, *from_b = b.at + n * b.step + row * b.row;
+    float* to = y.at + n * y.step + row * y.row;
+    if (number) {
+      level.loops->binary(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to, y.size.w * y.pitch);
+    } else {
+      level.image->binary(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
+    }
+    if (map.kind != MapKind::kNone) level.loops->map(map, to, to, y.size.w * y.pitch);
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_binary() {
+  return {.takes = binary_takes, .layouts = Layouts::kFollows, .images = 0b11, .run = binary_run<level>};
+}
+
+// -------------------------------------------------------------------------------------------------------- pooling
+
+Result<Window> pool_window(const NodeView& node) {
+  PINNACE_ASSIGN(Shape kernel, kernel_shape_of(node, node.input(0)));
+  return window_of(node, node.input(0).shape, kernel, node.attr_int("ceil_mode") != 0);
+}
+
+bool max_pool_takes(const NodeView& node) {
+  if (node.output_count() != 1 || !is_image(node, 0)) return false;
+  const auto window = pool_window(node);
+  return window.ok() && window->out_size() > 0;
+}
+
+template <const F32Level& level>
+Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  PINNACE_ASSIGN(const Window w, pool_window(node));
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const int64_t channels = std::min(x.pitch, y.pitch);
+  for_rows(context, y, [&](int64_t n, int64_t oy) {
+    float* to = y.at + n * y.step + oy * y.row;
+    std::fill_n(to, y.size.w * y.pitch, -__builtin_inff());
+    for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
+      const int64_t iy = oy * w.stride[1] + ky * w.dilation[1] - w.before[1];
+      if (iy < 0 || iy >= w.in[1]) continue;
+      for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+        const auto columns = w.span(2, kx);
+        const float* line = x.at + n * x.step + iy * x.row + columns.offset * x.pitch;
+        for (int64_t ox = columns.first; ox < columns.last; ++ox) {
+          level.image->maximum(line + ox * w.stride[2] * x.pitch, to + ox * y.pitch, channels);
+        }
+      }
+    }
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_max_pool() {
+  return {.takes = max_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = max_pool_run<level>};
+}
+
+bool global_pool_takes(const NodeView& node) {
+  return is_image(node, 0);
+}
+
+template <const F32Level& level>
+Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                               std::span<const TensorView> out) {
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  constexpr int64_t kChannels = 64;
+  const int64_t blocks = (x.size.c + kChannels - 1) / kChannels;
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
+  context.parallel(x.size.n * blocks, [&](int64_t t) {
+    const int64_t n = t / blocks, first = t % blocks * kChannels, count = std::min(kChannels, x.size.c - first);
+    float total[kChannels] = {};
+    for (int64_t row = 0; row < x.size.h; ++row) {  // row by row: short sums lose fewer digits
+      float sums[kChannels] = {};
+      level.image->sum(x.at + n * x.step + row * x.row + first, x.pitch, x.size.w, count, sums);
+      for (int64_t c = 0; c < count; ++c) total[c] += sums[c];
+    }
+    for (int64_t c = 0; c < count; ++c) y.at[n * y.step + first + c] = total[c] * scale;
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_global_average_pool() {
+  return {.takes = global_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .run = global_average_pool_run<level>};
+}
+
+// -------------------------------------------------------------------------------------------------- concatenation
+
+/// Along channels: the parts of each pixel side by side.
+bool concat_takes(const NodeView& node) {
+  if (node.input_count() > 32) return false;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (!is_image(node, i) || node.input_data(i)) return false;
+  }
+  const auto axis = node.axis(node.attr_int("axis"), node.input(0).rank());
+  return axis.ok() && *axis == 1;
+}
+
+Status concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                  std::span<const TensorView> out) {
+  const Image y = image_of(out[0], context.layouts[in.size()]);
+  for_rows(context, y, [&](int64_t n, int64_t row) {
+    float* to = y.at + n * y.step + row * y.row;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const Image x = image_of(in[i], context.layouts[i]);
+      const float* from = x.at + n * x.step + row * x.row;
+      for (int64_t p = 0; p < y.size.w; ++p) {
+        std::memcpy(to + p * y.pitch, from + p * x.pitch, sizeof(float) * static_cast<size_t>(x.size.c));
+      }
+      to += x.size.c;
+    }
+  });
+  return {};
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(map_image_f32, make_map)
+PINNACE_F32_IMAGE_LEVELS(binary_image_f32, make_binary)
+PINNACE_F32_IMAGE_LEVELS(max_pool_image_f32, make_max_pool)
+PINNACE_F32_IMAGE_LEVELS(global_average_pool_image_f32, make_global_average_pool)
+
+extern const CpuKernel concat_image_f32_generic;
+const CpuKernel concat_image_f32_generic = {
+    .takes = concat_takes, .layouts = Layouts::kFollows, .images = ~0u, .run = concat_run};
+
+}  // namespace pinnace

@@ -1,0 +1,230 @@
+// One walk over the segment in order. An image is what a kernel with Layouts::kImage or kFollows leaves; whoever wants
+// the value dense, or wants a dense one as an image, gets a step that changes it, made once for all that want it.
+#include "backends/cpu/lower.h"
+
+#include <algorithm>
+
+namespace pinnace {
+namespace {
+
+/// One pixel is the same bytes either way.
+bool one_pixel(const TensorType& type) {
+  if (!has_image_sizes(type)) return false;
+  const ImageSizes s = image_sizes(type);
+  return s.h * s.w == 1;
+}
+
+Layout image_layout(const TensorType& type) {
+  const ImageSizes s = image_sizes(type);
+  return {true, image_pitch(s.c, s.h * s.w), {}};
+}
+
+class Lowering {
+ public:
+  Lowering(const Segment& segment, Cpu level) : segment_(segment), graph_(segment.graph), level_(level) {
+    out_.types = segment.inference.types;
+    out_.data = segment.inference.data;
+    for (const TensorType& type : out_.types) {
+      // Values that the segment never sees may have no concrete type.
+      out_.layouts.push_back(type.concrete() && one_pixel(type) ? image_layout(type) : Layout{});
+    }
+    other_.assign(out_.types.size(), kNoValue);
+    out_.node_of.assign(segment.nodes.size(), -1);
+  }
+
+  Lowered run() {
+    find_sums();
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      if (summed_by_[k] >= 0) continue;  // the convolution does it
+      place(k);
+    }
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      if (summed_by_[k] >= 0) out_.node_of[k] = out_.node_of[static_cast<size_t>(summed_by_[k])];
+    }
+    for (ValueId id : segment_.outputs) out_.outputs.push_back(dense(id, nullptr));
+    return std::move(out_);
+  }
+
+ private:
+  const Node& node(size_t k) const { return *graph_.nodes[static_cast<size_t>(segment_.nodes[k])]; }
+
+  /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
+  /// that nobody else reads, the other is there before the convolution runs.
+  void find_sums() {
+    summed_by_.assign(segment_.nodes.size(), -1);
+    sum_of_.assign(segment_.nodes.size(), -1);
+    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
+      }
+      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
+    }
+    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
+    const std::vector<TensorType>& types = segment_.inference.types;
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& add = node(k);
+      if (add.op != "add" || add.inputs[0] == add.inputs[1]) continue;
+      const TensorType& y = types[static_cast<size_t>(add.outputs[0])];
+      int32_t best = -1;
+      ValueId other = kNoValue;
+      for (int i : {0, 1}) {
+        const auto x = static_cast<size_t>(add.inputs[static_cast<size_t>(i)]);
+        const auto r = static_cast<size_t>(add.inputs[static_cast<size_t>(1 - i)]);
+        const int32_t at = made_at[x];
+        if (at < 0 || uses[x] != 1 || node(static_cast<size_t>(at)).op != "conv" || sum_of_[static_cast<size_t>(at)] >= 0) {
+          continue;
+        }
+        const Attr* activation = node(static_cast<size_t>(at)).attr("activation");
+        if (activation && !std::get<std::string>(*activation).empty()) continue;
+        if (types[x].shape != y.shape || types[r].shape != y.shape) continue;
+        if (segment_.inference.data[r] || made_at[r] >= at || at <= best) continue;
+        best = at;
+        other = add.inputs[static_cast<size_t>(1 - i)];
+      }
+      if (best < 0) continue;
+      Node copy = node(static_cast<size_t>(best));
+      copy.inputs.resize(4, kNoValue);
+      copy.inputs[3] = other;
+      copy.outputs = add.outputs;
+      for (const char* name : {"activation", "activation_params"}) {
+        copy.remove_attr(name);
+        if (const Attr* attr = add.attr(name)) copy.set_attr(name, *attr);
+      }
+      const CpuKernelLine* line = choose(copy, 0);
+      if (!line || !(line->kernel->images >> 3 & 1)) continue;
+      out_.copies.push_back(std::move(copy));
+      sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
+      summed_by_[k] = best;
+    }
+  }
+
+  const CpuKernelLine* choose(const Node& node, uint32_t has_image) const {
+    const OpDef* op = segment_.ops.find(node.op);
+    std::vector<const TensorType*> types;
+    std::vector<const void*> data;
+    std::vector<const TensorType*> declared;
+    for (ValueId id : node.inputs) {
+      const auto i = static_cast<size_t>(id);
+      types.push_back(id == kNoValue ? nullptr : &segment_.inference.types[i]);
+      data.push_back(id == kNoValue || !segment_.inference.data[i] ? nullptr : segment_.inference.data[i]->data());
+    }
+    for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
+    return choose_kernel(NodeView(node, *op, types, data, declared), level_, has_image);
+  }
+
+  void place(size_t k) {
+    const int32_t sum = sum_of_[k];
+    const Node& from = sum >= 0 ? out_.copies[static_cast<size_t>(sum)] : node(k);
+    uint32_t has_image = 0;
+    for (size_t i = 0; i < from.inputs.size() && i < 32; ++i) {
+      const ValueId id = from.inputs[i];
+      if (id != kNoValue && image_exists(id)) has_image |= 1u << i;
+    }
+    LoweredNode step;
+    step.node = &from;
+    step.source = &node(k);
+    step.op = segment_.ops.find(from.op);
+    step.line = choose(from, has_image);
+    const Layouts layouts = step.line ? step.line->kernel->layouts : Layouts::kDense;
+    for (size_t i = 0; i < from.inputs.size(); ++i) {
+      const ValueId id = from.inputs[i];
+      if (id == kNoValue) {
+        step.inputs.push_back(kNoValue);
+        continue;
+      }
+      const bool wants = layouts != Layouts::kDense && i < 32 && (step.line->kernel->images >> i & 1);
+      if (!wants || (layouts == Layouts::kFollows && out_.data[static_cast<size_t>(id)])) {
+        step.inputs.push_back(dense(id, step.source));
+        continue;
+      }
+      Border border;
+      if (i == 0 && step.line->kernel->border) border = border_of(step, from);
+      step.inputs.push_back(image(id, border, step.source));
+    }
+    step.outputs.assign(from.outputs.begin(), from.outputs.end());
+    if (layouts != Layouts::kDense) {
+      const auto y = static_cast<size_t>(step.outputs[0]);
+      out_.layouts[y] = image_layout(out_.types[y]);
+    }
+    out_.node_of[k] = static_cast<int32_t>(out_.nodes.size());
+    out_.nodes.push_back(std::move(step));
+  }
+
+  Border border_of(const LoweredNode& step, const Node& from) const {
+    std::vector<const TensorType*> types;
+    for (ValueId id : from.inputs) types.push_back(id == kNoValue ? nullptr : &out_.types[static_cast<size_t>(id)]);
+    return step.line->kernel->border(NodeView(from, *step.op, types));
+  }
+
+  /// True if the value is kept as an image that differs from the dense bytes.
+  bool image_exists(ValueId id) const {
+    const auto i = static_cast<size_t>(id);
+    if (one_pixel(out_.types[i])) return false;
+    return out_.layouts[i].image || other_[i] != kNoValue;
+  }
+
+  ValueId add_value(ValueId of, const Layout& layout) {
+    out_.types.push_back(TensorType(out_.types[static_cast<size_t>(of)]));
+    out_.data.push_back(nullptr);
+    out_.layouts.push_back(layout);
+    other_.push_back(kNoValue);
+    return static_cast<ValueId>(out_.types.size() - 1);
+  }
+
+  void change(LoweredNode::Kind kind, ValueId from, ValueId to, const Node* source) {
+    LoweredNode step;
+    step.kind = kind;
+    step.source = source;
+    step.inputs = {from};
+    step.outputs = {to};
+    out_.nodes.push_back(std::move(step));
+  }
+
+  ValueId dense(ValueId id, const Node* source) {
+    const auto i = static_cast<size_t>(id);
+    if (!out_.layouts[i].image || one_pixel(out_.types[i])) return id;
+    if (other_[i] == kNoValue) {
+      const ValueId made = add_value(id, {});
+      other_[i] = made;
+      change(LoweredNode::Kind::kToDense, id, made, source);
+    }
+    return other_[i];
+  }
+
+  ValueId image(ValueId id, const Border& border, const Node* source) {
+    const auto i = static_cast<size_t>(id);
+    ValueId found = id;
+    if (one_pixel(out_.types[i])) {
+      if (border.none()) return id;
+      // The dense bytes have no border: an image of its own.
+      found = add_value(id, image_layout(out_.types[i]));
+      change(LoweredNode::Kind::kToImage, id, found, source);
+    } else if (!out_.layouts[i].image) {
+      if (other_[i] == kNoValue) {
+        const ValueId made = add_value(id, image_layout(out_.types[i]));
+        other_[i] = made;
+        change(LoweredNode::Kind::kToImage, id, made, source);
+      }
+      found = other_[i];
+    }
+    out_.layouts[static_cast<size_t>(found)].border.widen(border);
+    return found;
+  }
+
+  const Segment& segment_;
+  const Graph& graph_;
+  Cpu level_;
+  Lowered out_;
+  std::vector<ValueId> other_;      // the value in the other layout, where there is one
+  std::vector<int32_t> summed_by_;  // of an addition: the node of the convolution that does it
+  std::vector<int32_t> sum_of_;     // of a convolution: its copy that adds
+};
+
+}  // namespace
+
+Lowered lower_cpu(const Segment& segment, Cpu level) {
+  return Lowering(segment, level).run();
+}
+
+}  // namespace pinnace

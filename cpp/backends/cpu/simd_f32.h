@@ -1,0 +1,198 @@
+// Registers of floats for the kernels of one instruction set: PINNACE_LEVEL names the set, PINNACE_LANES the floats in
+// its widest register. Included only by bodies that are compiled once per set; everything lives in the set's namespace.
+// Arithmetic is the compiler's on vector types, which fuses multiply and add where the set has it; minimum, maximum and
+// the maps are here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/f32_kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+
+// Vector types by their number of lanes (GCC takes no template parameter as vector_size), and the larger and the smaller
+// of two, the second where one is NaN: as x86's instructions have it.
+template <int LANES>
+struct VectorOf;
+template <>
+struct VectorOf<4> {
+  using T = float __attribute__((vector_size(16)));
+  using I = int32_t __attribute__((vector_size(16)));
+};
+inline VectorOf<4>::T larger(VectorOf<4>::T a, VectorOf<4>::T b) {
+#if defined(__x86_64__)
+  return _mm_max_ps(a, b);
+#else
+  using I = VectorOf<4>::I;
+  const I first = a > b;
+  return (VectorOf<4>::T)(((I)a & first) | ((I)b & ~first));
+#endif
+}
+inline VectorOf<4>::T smaller(VectorOf<4>::T a, VectorOf<4>::T b) {
+#if defined(__x86_64__)
+  return _mm_min_ps(a, b);
+#else
+  return -larger(-a, -b);
+#endif
+}
+#if PINNACE_LANES >= 8
+template <>
+struct VectorOf<8> {
+  using T = float __attribute__((vector_size(32)));
+  using I = int32_t __attribute__((vector_size(32)));
+};
+inline VectorOf<8>::T larger(VectorOf<8>::T a, VectorOf<8>::T b) {
+  return _mm256_max_ps(a, b);
+}
+inline VectorOf<8>::T smaller(VectorOf<8>::T a, VectorOf<8>::T b) {
+  return _mm256_min_ps(a, b);
+}
+#endif
+#if PINNACE_LANES >= 16
+template <>
+struct VectorOf<16> {
+  using T = float __attribute__((vector_size(64)));
+  using I = int32_t __attribute__((vector_size(64)));
+};
+inline VectorOf<16>::T larger(VectorOf<16>::T a, VectorOf<16>::T b) {
+  return _mm512_max_ps(a, b);
+}
+inline VectorOf<16>::T smaller(VectorOf<16>::T a, VectorOf<16>::T b) {
+  return _mm512_min_ps(a, b);
+}
+#endif
+
+template <int LANES>
+struct Floats {
+  using T = typename VectorOf<LANES>::T;
+  using I = typename VectorOf<LANES>::I;
+  static constexpr int kLanes = LANES;
+
+  static inline T load(const float* p) {
+    T v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static inline void store(float* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
+  static inline T all(float x) { return T{} + x; }
+  static inline T add(T a, T b) { return a + b; }
+  static inline T multiply_add(T a, T b, T c) { return a * b + c; }
+  static inline T select(I mask, T yes, T no) { return (T)(((I)yes & mask) | ((I)no & ~mask)); }
+  // NaN in x is kept.
+  static inline T at_least(T x, T low) { return larger(low, x); }
+  static inline T at_most(T x, T high) { return smaller(high, x); }
+  static inline T absolute(T x) { return (T)((I)x & 0x7fffffff); }
+
+  // exp by 2^n * p(r), |r| <= ln(2) / 2, p of degree 6 (Taylor): relative error below 3e-7. Beyond the range of normal
+  // floats: 0 and infinity. NaN stays NaN.
+  static inline T exponential(T x) {
+    const T clamped = at_least(at_most(x, all(88.72284f)), all(-87.336544f));
+    const T shifted = clamped * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum's low bits are the rounded quotient
+    const T n = shifted - 12582912.0f;
+    const T r = clamped - n * 0.693359375f - n * -2.12194440e-4f;
+    T p = all(1.0f / 720);
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    const I bits = ((I)shifted - 0x4b400000) << 23;
+    T y = (T)((I)p + bits);
+    y = select(x < -87.336544f, T{}, y);
+    y = select(x > 88.72284f, all(__builtin_inff()), y);
+    return select(x == x, y, x);
+  }
+  static inline T sigmoid(T x) { return 1.0f / (1.0f + exponential(-x)); }
+  // 1 - 2 / (1 + exp(2x)) loses digits near 0, where the series is exact enough: |x| < 0.25, error of the next term
+  // 2e-9.
+  static inline T tangent(T x) {
+    const T far = 1.0f - 2.0f / (1.0f + exponential(2.0f * x));
+    const T s = x * x;
+    const T near = x + x * s * (-1.0f / 3 + s * (2.0f / 15 + s * (-17.0f / 315 + s * (62.0f / 2835))));
+    return select(absolute(x) < 0.25f, near, far);
+  }
+  // erf by Abramowitz and Stegun 7.1.26: absolute error 1.5e-7.
+  static inline T error_function(T x) {
+    const T a = absolute(x);
+    const T t = 1.0f / (1.0f + 0.3275911f * a);
+    const T p = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    const T y = 1.0f - p * exponential(-a * a);
+    return select(x == x, (T)((I)y | ((I)x & (int32_t)0x80000000)), x);
+  }
+
+  static inline T map(const MapF32& m, T x) {
+    switch (m.kind) {
+      case MapKind::kNone:
+        return x;
+      case MapKind::kRelu:
+        return select(x <= 0.0f, T{}, x);
+      case MapKind::kClip:
+        return at_most(at_least(x, all(m.a)), all(m.b));
+      case MapKind::kLeakyRelu:
+        return select(x < 0.0f, x * m.a, x);
+      case MapKind::kHardSwish:
+        return x * at_most(at_least(x * (1.0f / 6) + 0.5f, T{}), all(1.0f));
+      case MapKind::kHardSigmoid:
+        return at_most(at_least(x * m.a + m.b, T{}), all(1.0f));
+      case MapKind::kSigmoid:
+        return sigmoid(x);
+      case MapKind::kSilu:
+        return x * sigmoid(x);
+      case MapKind::kTanh:
+        return tangent(x);
+      case MapKind::kGelu:
+        return 0.5f * x * (1.0f + error_function(x * 0.70710678f));
+      case MapKind::kGeluTanh:
+        return 0.5f * x * (1.0f + tangent(0.79788456f * (x + 0.044715f * x * x * x)));
+      case MapKind::kExp:
+        return exponential(x);
+    }
+    return x;
+  }
+};
+
+/// c = map(c), a block of rows of `columns` floats. Out of line: the maps are long, and inlined into every tile they would
+/// be most of the library; what a tile just stored is in the nearest cache.
+template <class V, class F>
+inline void each(float* c, ptrdiff_t row, int64_t rows, int64_t columns, F f) {
+  for (int64_t i = 0; i < rows; ++i, c += row) {
+    int64_t j = 0;
+    for (; j + V::kLanes <= columns; j += V::kLanes) V::store(c + j, f(V::load(c + j)));
+    if (j == columns) continue;
+    float part[V::kLanes] = {};
+    __builtin_memcpy(part, c + j, sizeof(float) * static_cast<size_t>(columns - j));
+    V::store(part, f(V::load(part)));
+    __builtin_memcpy(c + j, part, sizeof(float) * static_cast<size_t>(columns - j));
+  }
+}
+template <class V>
+__attribute__((noinline)) void map_block(const MapF32& map, float* c, ptrdiff_t row, int64_t rows, int64_t columns) {
+  using T = typename V::T;
+  switch (map.kind) {  // a loop of its own for what networks have in every layer
+    case MapKind::kHardSwish:
+      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
+    case MapKind::kSilu:
+      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
+    case MapKind::kGelu:
+      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kGelu, 0, 0}, x); });
+    default:
+      return each<V>(c, row, rows, columns, [&](T x) { return V::map(map, x); });
+  }
+}
+
+using Wide = Floats<PINNACE_LANES>;
+#if PINNACE_LANES > 4
+using Half = Floats<PINNACE_LANES / 2>;
+#endif
+
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
