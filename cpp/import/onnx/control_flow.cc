@@ -1,5 +1,6 @@
 // If and Loop: nested graphs become self-contained, what they read from outside becomes their inputs.
 #include <algorithm>
+#include <optional>
 
 #include "import/onnx/nested.h"
 
@@ -17,6 +18,62 @@ Status inline_branch(SourceNode& node, const proto::GraphProto& branch) {
   for (int i = 0; i < node.output_count(); ++i) PINNACE_TRY(node.set_output(i, outputs[static_cast<size_t>(i)]));
   return {};
 }
+
+/// The node that makes `id`, or null.
+const Node* maker(const Graph& graph, ValueId id) {
+  for (const auto& node : graph.nodes) {
+    if (std::find(node->outputs.begin(), node->outputs.end(), id) != node->outputs.end()) return node.get();
+  }
+  return nullptr;
+}
+
+/// The one integer that `id` is known to hold.
+std::optional<int64_t> known_int(const GraphBuilder& b, ValueId id) {
+  const TensorType& t = b.type(id);
+  if (!b.data(id) || t.dtype != DType::kI64 || t.elements() != 1) return std::nullopt;
+  return *reinterpret_cast<const int64_t*>(b.data(id)->data());
+}
+
+/// The dimension of x whose size `condition` compares with 1: equal(gather(shape(x), d), 1).
+std::optional<int64_t> dimension_compared_with_one(const GraphBuilder& b, ValueId condition, ValueId x) {
+  const Node* equal = maker(b.graph, condition);
+  if (!equal || equal->op != "equal" || known_int(b, equal->inputs[1]) != 1) return std::nullopt;
+  const Node* gather = maker(b.graph, equal->inputs[0]);
+  if (!gather || gather->op != "gather") return std::nullopt;
+  const Node* shape = maker(b.graph, gather->inputs[0]);
+  if (!shape || shape->op != "shape" || shape->inputs[0] != x || !shape->attrs.empty()) return std::nullopt;
+  const auto place = known_int(b, gather->inputs[1]);
+  if (!place) return std::nullopt;
+  return *place < 0 ? *place + b.type(x).rank() : *place;
+}
+
+/// What torch.onnx writes for squeeze(d) of an open size: If the size is 1, the squeezed value, else the value itself.
+/// The rank of all that follows would depend on the size. It becomes the squeeze, which refuses other sizes when it
+/// runs. False if the node is something else.
+Result<bool> squeeze_where_one(SourceNode& node, ValueId condition, const proto::GraphProto& then_graph,
+                               const proto::GraphProto& else_graph) {
+  const auto& nodes = then_graph.node();
+  if (then_graph.output_size() != 1 || else_graph.output_size() != 1 || else_graph.node_size() != 1) return false;
+  if (nodes.empty() || nodes.size() > 2 || then_graph.initializer_size() || else_graph.initializer_size()) return false;
+  const proto::NodeProto &squeeze = nodes[nodes.size() - 1], &identity = else_graph.node(0);
+  if (squeeze.op_type() != "Squeeze" || identity.op_type() != "Identity" || !squeeze.input_size()) return false;
+  if (nodes.size() == 2 && nodes[0].op_type() != "Constant") return false;
+  if (identity.input_size() != 1 || squeeze.input(0) != identity.input(0)) return false;
+  GraphBuilder& b = node.scope().builder;
+  PINNACE_ASSIGN(const ValueId x, node.scope().find(identity.input(0), node.label()));
+  if (x < 0) return false;
+  const auto dimension = dimension_compared_with_one(b, condition, x);
+  if (!dimension) return false;
+  PINNACE_TRY(inline_branch(node, then_graph));
+  const Node& made = *b.graph.nodes.back();
+  const auto axis = made.op == "squeeze" && made.inputs.size() == 2 ? known_int(b, made.inputs[1]) : std::nullopt;
+  if (!axis || (*axis < 0 ? *axis + b.type(x).rank() : *axis) != *dimension) {
+    return refuse("the branch squeezes another dimension than the one that is 1", str_cat(*dimension));
+  }
+  b.import.notes.push_back(str_cat(node.label(), " squeezes dimension ", *dimension,
+                                   " where its size is 1: other sizes ", "are an error when the model runs."));
+  return true;
+}
 }  // namespace
 
 Status map_if(SourceNode& node) {
@@ -28,6 +85,8 @@ Status map_if(SourceNode& node) {
   if (const ConstantPtr& known = node.scope().builder.data(condition)) {
     return inline_branch(node, known->data()[0] != std::byte{0} ? *then_graph : *else_graph);
   }
+  PINNACE_ASSIGN(const bool squeezed, squeeze_where_one(node, node.in(0), *then_graph, *else_graph));
+  if (squeezed) return {};
   const auto nothing = [](GraphBuilder&, Scope&) { return Status(); };
   PINNACE_ASSIGN(auto then_body, import_body(node.scope(), *then_graph, nothing));
   PINNACE_ASSIGN(auto else_body, import_body(node.scope(), *else_graph, nothing));
