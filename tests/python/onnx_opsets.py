@@ -41,7 +41,7 @@ OUT_OF_SCOPE = {
         ],
         "sequences and optional values",
     ),
-    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"), "text"),
+    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), "text"),
     "ImageDecoder": "image files",
 }
 
@@ -859,6 +859,22 @@ _TABLE: dict[str, Recipe] = {
     ],
     "SwiGLU": lambda r, v: [Sample([r.f(2, 3), r.f(2, 3)])],
     "TensorScatter": lambda r, v: [Sample([r.f(2, 3, 6, 4), r.f(2, 3, 2, 4), ints(0, 3)])],
+    "TfIdfVectorizer": lambda r, v: [
+        Sample(
+            [r.i(0, 6, 3, 9)],
+            {
+                "mode": mode,
+                "min_gram_length": 1,
+                "max_gram_length": 2,
+                "max_skip_count": 2,
+                "ngram_counts": [0, 3],
+                "ngram_indexes": [0, 1, 2, 4, 3],
+                "pool_int64s": [0, 1, 2, 3, 1, 2, 2],
+                "weights": [0.5, 1.0, 1.5, 2.0, 2.5],
+            },
+        )
+        for mode in ("TF", "IDF", "TFIDF")
+    ],
     "Tile": lambda r, v: [Sample([r.f(2, 3), ints(2, 1)], constants=(1,))],
     "TopK": _top_k,
     "Transpose": lambda r, v: [Sample([r.f(2, 3, 4)]), Sample([r.f(2, 3, 4)], {"perm": [1, 2, 0]})],
