@@ -17,11 +17,31 @@ struct DTypeRow {
   bool in_numpy;
 };
 constexpr DTypeRow kDTypes[] = {
-    {DType::kF32, "float32", true}, {DType::kF16, "float16", true}, {DType::kBF16, "bfloat16", false},
-    {DType::kF64, "float64", true}, {DType::kI8, "int8", true},     {DType::kU8, "uint8", true},
-    {DType::kI16, "int16", true},   {DType::kU16, "uint16", true},  {DType::kI32, "int32", true},
-    {DType::kU32, "uint32", true},  {DType::kI64, "int64", true},   {DType::kU64, "uint64", true},
-    {DType::kBool, "bool", true},   {DType::kI4, "int4", false},    {DType::kU4, "uint4", false},
+    {DType::kF32, "float32", true},
+    {DType::kF16, "float16", true},
+    {DType::kBF16, "bfloat16", false},
+    {DType::kF64, "float64", true},
+    {DType::kI8, "int8", true},
+    {DType::kU8, "uint8", true},
+    {DType::kI16, "int16", true},
+    {DType::kU16, "uint16", true},
+    {DType::kI32, "int32", true},
+    {DType::kU32, "uint32", true},
+    {DType::kI64, "int64", true},
+    {DType::kU64, "uint64", true},
+    {DType::kBool, "bool", true},
+    {DType::kI4, "int4", false},
+    {DType::kU4, "uint4", false},
+    {DType::kF8E4M3FN, "float8_e4m3fn", false},
+    {DType::kF8E4M3FNUZ, "float8_e4m3fnuz", false},
+    {DType::kF8E5M2, "float8_e5m2", false},
+    {DType::kF8E5M2FNUZ, "float8_e5m2fnuz", false},
+    {DType::kF8E8M0, "float8_e8m0fnu", false},
+    {DType::kF6E2M3, "float6_e2m3fn", false},
+    {DType::kF6E3M2, "float6_e3m2fn", false},
+    {DType::kF4E2M1, "float4_e2m1fn", false},
+    {DType::kI2, "int2", false},
+    {DType::kU2, "uint2", false},
 };
 
 std::optional<DType> dtype_of(const py::dtype& dtype) {
@@ -72,9 +92,12 @@ BorrowedArray borrow_array(const py::handle& object, const std::string& what) {
   tensor.memory.bytes = static_cast<size_t>(borrowed.array.nbytes());
   if (packed(*dtype)) {
     const auto* elements = static_cast<const uint8_t*>(borrowed.array.data());
-    borrowed.packed.resize((tensor.memory.bytes + 1) / 2);
+    const auto bits = static_cast<size_t>(dtype_bits(*dtype));
+    borrowed.packed.resize((tensor.memory.bytes * bits + 7) / 8);
     for (size_t i = 0; i < tensor.memory.bytes; ++i) {
-      borrowed.packed[i / 2] |= static_cast<std::byte>((elements[i] & 15) << (i % 2 * 4));
+      const unsigned element = (elements[i] & ((1u << bits) - 1)) << (i * bits % 8);  // 6 bits may lie in two bytes
+      borrowed.packed[i * bits / 8] |= static_cast<std::byte>(element & 255);
+      if (element > 255) borrowed.packed[i * bits / 8 + 1] |= static_cast<std::byte>(element >> 8);
     }
     tensor.memory.host = borrowed.packed.data();
     tensor.memory.bytes = borrowed.packed.size();
@@ -92,9 +115,14 @@ py::array array_of(const TensorType& type, std::span<const std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     return array;
   }
+  const auto bits = static_cast<size_t>(dtype_bits(type.dtype));
+  const bool is_signed = type.dtype == DType::kI4 || type.dtype == DType::kI2;
   for (size_t i = 0; i < count; ++i) {
-    const int nibble = (static_cast<int>(bytes[i / 2]) >> (i % 2 * 4)) & 15;
-    to[i] = static_cast<uint8_t>(type.dtype == DType::kI4 && nibble >= 8 ? nibble - 16 : nibble);
+    const size_t at = i * bits / 8, shift = i * bits % 8;
+    unsigned window = static_cast<unsigned>(bytes[at]);
+    if (shift + bits > 8) window |= static_cast<unsigned>(bytes[at + 1]) << 8;
+    const unsigned element = window >> shift & ((1u << bits) - 1), sign = 1u << (bits - 1);
+    to[i] = static_cast<uint8_t>(is_signed ? (element ^ sign) - sign : element);
   }
   return array;
 }

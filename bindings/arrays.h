@@ -11,12 +11,12 @@
 
 namespace pinnace::bindings {
 
-/// numpy's type for an element type. bf16, i4 and u4 are those of the ml_dtypes package; Unsupported where it is
-/// missing.
+/// numpy's type for an element type. bf16, floats of 8 bits and fewer and integers of 4 and 2 bits are those of the
+/// ml_dtypes package; Unsupported where it is missing.
 pybind11::dtype numpy_dtype(DType dtype);
 
-/// An array as a dense tensor. The Tensor's memory is borrowed from `array`, or from `packed` for 4-bit types, which
-/// numpy keeps one to a byte.
+/// An array as a dense tensor. The Tensor's memory is borrowed from `array`, or from `packed` for types of fewer than
+/// 8 bits, which numpy keeps one to a byte.
 struct BorrowedArray {
   pybind11::array array;
   std::vector<std::byte> packed;

@@ -10,8 +10,10 @@ struct DTypeRow {
   int bits;
 };
 constexpr DTypeRow kDTypes[kDTypeCount] = {
-    {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64}, {"i8", 8},   {"u8", 8}, {"i16", 16}, {"u16", 16},
-    {"i32", 32}, {"u32", 32}, {"i64", 64},  {"u64", 64}, {"bool", 8}, {"i4", 4}, {"u4", 4},
+    {"f32", 32},   {"f16", 16},     {"bf16", 16},      {"f64", 64},   {"i8", 8},         {"u8", 8},     {"i16", 16},
+    {"u16", 16},   {"i32", 32},     {"u32", 32},       {"i64", 64},   {"u64", 64},       {"bool", 8},   {"i4", 4},
+    {"u4", 4},     {"f8e4m3fn", 8}, {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8}, {"f8e8m0", 8}, {"f6e2m3", 6},
+    {"f6e3m2", 6}, {"f4e2m1", 4},   {"i2", 2},         {"u2", 2},
 };
 }  // namespace
 
@@ -50,7 +52,7 @@ int64_t TensorType::bytes() const {
   const int64_t count = elements();
   if (count < 0) return Dim::kUnknown;
   const int bits = dtype_bits(dtype);
-  return bits >= 8 ? count * (bits / 8) : (count + 1) / 2;
+  return bits >= 8 ? count * (bits / 8) : (count * bits + 7) / 8;
 }
 
 bool TensorType::operator==(const TensorType& other) const {

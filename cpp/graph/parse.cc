@@ -1,13 +1,17 @@
 // The parser of the text form (docs/text_form.md): recursive descent with one token of look-ahead. Recursion is as deep
 // as graphs are nested, at most kMaxNesting. Memory grows with the length of the text and never with a number in it:
 // the elements that a shape promises are counted against the text that is left before room is made for them.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/half.h"
+#include "base/packed.h"
+#include "base/small_float.h"
 #include "graph/graph.h"
 #include "graph/lexer.h"
 
@@ -229,12 +233,26 @@ class Parser {
     }
     return {};
   }
-  Status element_nibbles(std::byte* to, int64_t count, int64_t min, int64_t max) {
+  Status element_packed_ints(std::byte* to, int bits, int64_t count, int64_t min, int64_t max) {
     for (int64_t i = 0; i < count; ++i) {
       if (i) PINNACE_TRY(expect(","));
       PINNACE_ASSIGN(const int64_t value, integer<int64_t>("an element", min, max));
-      const auto nibble = static_cast<std::byte>(value & 15);
-      to[i / 2] = i % 2 ? to[i / 2] | nibble << 4 : nibble;
+      store_packed(to, bits, i, count, static_cast<uint8_t>(value));
+    }
+    return {};
+  }
+  Status element_small_floats(DType dtype, std::byte* to, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (i) PINNACE_TRY(expect(","));
+      PINNACE_ASSIGN(const double number, floating<double>("an element"));
+      const uint8_t code = small_from_double(dtype, number, false, RoundMode::kNearest);
+      // What the type lacks has become NaN, infinity or the largest number; rounding changes less than by half.
+      const double stored = small_to_float(dtype, code);
+      const bool lost = std::isnan(number) ? !std::isnan(stored)
+                                           : std::isnan(stored) || (std::isinf(stored) && !std::isinf(number)) ||
+                                                 std::fabs(number) > std::max(1.5 * std::fabs(stored), 1.0);
+      if (lost) return fail("element ", number, " is out of range");
+      store_packed(to, dtype_bits(dtype), i, count, code);
     }
     return {};
   }
@@ -267,9 +285,22 @@ class Parser {
       case DType::kBool:
         return element_bools(to, count);
       case DType::kI4:
-        return element_nibbles(to, count, -8, 7);
+        return element_packed_ints(to, 4, count, -8, 7);
       case DType::kU4:
-        return element_nibbles(to, count, 0, 15);
+        return element_packed_ints(to, 4, count, 0, 15);
+      case DType::kI2:
+        return element_packed_ints(to, 2, count, -2, 1);
+      case DType::kU2:
+        return element_packed_ints(to, 2, count, 0, 3);
+      case DType::kF8E4M3FN:
+      case DType::kF8E4M3FNUZ:
+      case DType::kF8E5M2:
+      case DType::kF8E5M2FNUZ:
+      case DType::kF8E8M0:
+      case DType::kF6E2M3:
+      case DType::kF6E3M2:
+      case DType::kF4E2M1:
+        return element_small_floats(dtype, to, count);
     }
     return {};
   }
@@ -294,6 +325,7 @@ class Parser {
     PINNACE_TRY(expect("{"));
     const int bits = dtype_bits(type.dtype);
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>((count * bits + 7) / 8), "a constant"));
+    if (bits < 8 && bytes.size()) std::memset(bytes.data(), 0, bytes.size());
     PINNACE_TRY(elements(type.dtype, bytes.data(), count));
     if (!take_mark("}")) return fail("expected '}' after ", count, " elements of ", to_string(type));
     return Constant::of(std::move(bytes));

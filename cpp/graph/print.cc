@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "base/packed.h"
+#include "base/small_float.h"
 #include "graph/graph.h"
 #include "graph/lexer.h"
 
@@ -311,12 +313,25 @@ class Printer {
       case DType::kU64:
         append_text(out_, load<uint64_t>(data, i));
         break;
+      case DType::kI2:
       case DType::kI4:
+      case DType::kU2:
       case DType::kU4: {
-        const int nibble = (load<uint8_t>(data, i / 2) >> (i % 2 * 4)) & 15;
-        append_text(out_, dtype == DType::kI4 && nibble >= 8 ? nibble - 16 : nibble);
+        const int bits = dtype_bits(dtype), code = load_packed(data, bits, static_cast<int64_t>(i));
+        const bool negative = (dtype == DType::kI2 || dtype == DType::kI4) && code >> (bits - 1);
+        append_text(out_, negative ? code - (1 << bits) : code);
         break;
       }
+      case DType::kF8E4M3FN:
+      case DType::kF8E4M3FNUZ:
+      case DType::kF8E5M2:
+      case DType::kF8E5M2FNUZ:
+      case DType::kF8E8M0:
+      case DType::kF6E2M3:
+      case DType::kF6E3M2:
+      case DType::kF4E2M1:
+        append_float(out_, small_to_float(dtype, load_packed(data, dtype_bits(dtype), static_cast<int64_t>(i))));
+        break;
     }
   }
   void elements(const TensorType& t, const Constant& constant) {

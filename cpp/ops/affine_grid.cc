@@ -58,7 +58,7 @@ Status affine_grid_reference(const NodeView& node, std::span<const TensorView> i
   if (grid.elements() == 0) return {};  // one of its sizes may still be huge
   int64_t at = 0;
   for (int64_t n = 0; n < grid.dim(0); ++n) {
-    double map[12];
+    double map[12] = {};
     load_line(theta, n * k * (k + 1), 1, k * (k + 1), map);
     for (int64_t z = 0; z < depth; ++z) {
       for (int64_t y = 0; y < height; ++y) {

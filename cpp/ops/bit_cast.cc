@@ -31,7 +31,7 @@ Status bit_cast_reference(const NodeView&, std::span<const TensorView> in, std::
 
 PINNACE_OP(bit_cast){
     .name = "bit_cast",
-    .inputs = {{"x", kAny | kI4 | kU4}},
+    .inputs = {{"x", kEvery}},
     .attrs = {required_attr("to", AttrKind::kString)},
     .type = bit_cast_type,
     .reference = bit_cast_reference,

@@ -8,9 +8,6 @@
 
 namespace pinnace {
 
-/// Every element type, the packed ones too: what control flow passes through.
-inline constexpr DTypes kEvery = kAny | kI4 | kU4;
-
 /// Infers `body` with these types in place of its declared ones; data[i], if not null, are the contents of input i.
 /// `what` names it in errors: "then_branch". The number and element types of inputs must be the body's.
 Result<Inference> infer_body(const NodeView& node, std::string_view what, const Graph& body,

@@ -1,50 +1,69 @@
 // cast: y = x in another element type.
 //   x   [...]  any type
-//   to  string, required: name of the element type of y, "f32", "i64", "bool", "u4", ...
+//   to  string, required: name of the element type of y, "f32", "i64", "bool", "u4", "f8e4m3fn", ...
+//   saturate    int, default 1: what is too large for a float of 8 bits becomes its largest number; 0: infinity, or NaN
+//               where the type has none
+//   round_mode  string "up" (default), "down", "nearest" (ties up): how f8e8m0, which has powers of two, is rounded
 //   y   the shape of x, element type `to`
 // Float to float and integer to float round once, half to even; what is too large becomes infinity. Float to integer
 // truncates; NaN and what is out of range give what x86-64, numpy and PyTorch give, see convert() in element.h. Integer
 // to narrower integer keeps the low bits. To bool: false for 0 and -0, true for all else, NaN too. Quantised tensors
-// count as their stored integers, as NNAPI's CAST has it. ONNX's saturate and round_mode concern types that we do not
-// have. Source: ONNX Cast, opset 28.
+// count as their stored integers, as NNAPI's CAST has it. Floats of 8 bits and fewer are rounded once, see
+// base/small_float.h for what has no place in them. Source: ONNX Cast, opset 28.
 #include "ops/cast_elements.h"
+#include "ops/move.h"
 
 namespace pinnace {
 
 Result<TensorType> cast_type_to(const NodeView& node, DType to) {
   const auto declared = node.output_quantization(0);
-  if (declared && dtypes(to) & (kFloats | kBool)) {
+  if (declared && dtypes(to) & (kFloats | kSmallFloats | kBool)) {
     return node.error("the output is declared quantised, but is ", dtype_name(to));
   }
   return TensorType{to, node.input(0).shape, declared};
 }
 
-Status cast_elements(const TensorView& x, const TensorView& y) {
-  constexpr DTypes kPacked = kI4 | kU4;
+Result<CastRule> cast_rule(const NodeView& node) {
+  CastRule rule{node.attr_int("saturate") != 0, RoundMode::kUp};
+  const std::string_view mode = node.attr_string("round_mode");
+  if (!round_mode_of(mode, &rule.mode)) return node.error("round_mode is '", mode, "', must be up, down or nearest");
+  return rule;
+}
+
+namespace {
+/// y[i] = get(i), whose type decides which conversion it is.
+template <class Get>
+Status cast_from(Get get, const TensorView& y, const CastRule& rule) {
   const int64_t count = y.elements();
-  if (dtypes(x.dtype()) & kPacked) {
-    if (dtypes(y.dtype()) & kPacked) {
-      for (int64_t i = 0; i < count; ++i) store_int(y, i, load_int(x, i));
-      return {};
-    }
-    return visit(y.dtype(), [&](auto zero) {
-      using R = decltype(zero);
-      for (int64_t i = 0; i < count; ++i) y.data<R>()[i] = convert<R>(load_int(x, i));
-      return Status();
-    });
+  if (dtypes(y.dtype()) & kPackedInts) {
+    for (int64_t i = 0; i < count; ++i) store_int(y, i, convert<int8_t>(get(i)));
+    return {};
   }
-  return visit(x.dtype(), [&](auto zero_x) {
-    using T = decltype(zero_x);
-    const T* from = x.data<T>();
-    if (dtypes(y.dtype()) & kPacked) {
-      for (int64_t i = 0; i < count; ++i) store_int(y, i, convert<int8_t>(from[i]));
-      return Status();
+  if (is_small_float(y.dtype())) {
+    for (int64_t i = 0; i < count; ++i) {
+      store_small(y, i, small_from_double(y.dtype(), static_cast<double>(widen(get(i))), rule.saturate, rule.mode));
     }
-    return visit(y.dtype(), [&](auto zero_y) {
-      using R = decltype(zero_y);
-      for (int64_t i = 0; i < count; ++i) y.data<R>()[i] = convert<R>(from[i]);
-      return Status();
-    });
+    return {};
+  }
+  return visit(y.dtype(), [&](auto zero) {
+    using R = decltype(zero);
+    for (int64_t i = 0; i < count; ++i) y.data<R>()[i] = convert<R>(get(i));
+    return Status();
+  });
+}
+}  // namespace
+
+Status cast_elements(const TensorView& x, const TensorView& y, const CastRule& rule) {
+  if (x.dtype() == y.dtype()) {
+    copy_run(y.bytes, x.bytes, x.type->bytes(), 1);
+    return {};
+  }
+  if (dtypes(x.dtype()) & kPackedInts) return cast_from([&](int64_t i) { return load_int(x, i); }, y, rule);
+  if (is_small_float(x.dtype())) return cast_from([&](int64_t i) { return load_small(x, i); }, y, rule);
+  return visit(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = x.data<T>();
+    return cast_from([from](int64_t i) { return from[i]; }, y, rule);
   });
 }
 
@@ -52,18 +71,20 @@ namespace {
 Result<TensorType> cast_type(const NodeView& node) {
   const auto to = dtype_from_name(node.attr_string("to"));
   if (!to) return node.error("to is '", node.attr_string("to"), "', which is no element type");
+  PINNACE_TRY(cast_rule(node).status());
   return cast_type_to(node, *to);
 }
 
-Status cast_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return cast_elements(in[0], out[0]);
+Status cast_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  PINNACE_ASSIGN(const CastRule rule, cast_rule(node));
+  return cast_elements(in[0], out[0], rule);
 }
 }  // namespace
 
 PINNACE_OP(cast){
     .name = "cast",
-    .inputs = {{"x", kAny | kI4 | kU4}},
-    .attrs = {required_attr("to", AttrKind::kString)},
+    .inputs = {{"x", kEvery}},
+    .attrs = {required_attr("to", AttrKind::kString), int_attr("saturate", 1), string_attr("round_mode", "up")},
     .type = cast_type,
     .reference = cast_reference,
     .in_place = 1,

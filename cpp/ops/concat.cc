@@ -69,7 +69,7 @@ Status concat_reference(const NodeView& node, std::span<const TensorView> in, st
 
 PINNACE_OP(concat){
     .name = "concat",
-    .inputs = {{"x", kAny, 'T'}, {"more", kAny, 'T', Arity::kVariadic}},
+    .inputs = {{"x", kBytewise, 'T'}, {"more", kBytewise, 'T', Arity::kVariadic}},
     .attrs = {required_attr("axis", AttrKind::kInt)},
     .type = concat_type,
     .reference = concat_reference,

@@ -62,6 +62,10 @@ BroadcastRows::BroadcastRows(const Shape& out, std::span<const TensorView> opera
 
 IntRange int_range(DType dtype) {
   switch (dtype) {
+    case DType::kI2:
+      return {-2, 1};
+    case DType::kU2:
+      return {0, 3};
     case DType::kI4:
       return {-8, 7};
     case DType::kU4:
@@ -80,12 +84,15 @@ IntRange int_range(DType dtype) {
 }
 
 int32_t load_int(const TensorView& t, int64_t i) {
-  const auto nibble = [&] { return t.data<uint8_t>()[i / 2] >> (i % 2 * 4) & 15; };
   switch (t.dtype()) {
+    case DType::kI2:
+      return (load_packed(t.bytes, 2, i) ^ 2) - 2;  // sign-extends
     case DType::kI4:
-      return (nibble() ^ 8) - 8;  // sign-extends
+      return (load_packed(t.bytes, 4, i) ^ 8) - 8;
+    case DType::kU2:
+      return load_packed(t.bytes, 2, i);
     case DType::kU4:
-      return nibble();
+      return load_packed(t.bytes, 4, i);
     case DType::kI8:
       return t.data<int8_t>()[i];
     case DType::kU8:
@@ -101,16 +108,12 @@ int32_t load_int(const TensorView& t, int64_t i) {
 
 void store_int(const TensorView& t, int64_t i, int32_t value) {
   switch (t.dtype()) {
+    case DType::kI2:
+    case DType::kU2:
     case DType::kI4:
-    case DType::kU4: {
-      uint8_t& byte = t.data<uint8_t>()[i / 2];
-      if (i % 2) {
-        byte = static_cast<uint8_t>((byte & 15) | (value & 15) << 4);
-      } else {
-        byte = static_cast<uint8_t>((i + 1 < t.elements() ? byte & 0xf0 : 0) | (value & 15));
-      }
+    case DType::kU4:
+      store_packed(t.bytes, dtype_bits(t.dtype()), i, t.elements(), static_cast<uint8_t>(value));
       break;
-    }
     case DType::kI8:
       t.data<int8_t>()[i] = static_cast<int8_t>(value);
       break;
@@ -127,6 +130,14 @@ void store_int(const TensorView& t, int64_t i, int32_t value) {
       t.data<int32_t>()[i] = value;
       break;
   }
+}
+
+float load_small(const TensorView& t, int64_t i) {
+  return small_to_float(t.dtype(), load_packed(t.bytes, dtype_bits(t.dtype()), i));
+}
+
+void store_small(const TensorView& t, int64_t i, uint8_t code) {
+  store_packed(t.bytes, dtype_bits(t.dtype()), i, t.elements(), code);
 }
 
 int32_t quantize(float x, ScaleZero p, IntRange range) {

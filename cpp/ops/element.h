@@ -3,13 +3,15 @@
 
 #include <type_traits>
 
+#include "base/packed.h"
+#include "base/small_float.h"
 #include "ops/op.h"
 
 namespace pinnace {
 
 /// Calls f with a value-initialised element of the C++ type of `dtype` and returns what it returns:
 /// visit(t.dtype(), [&](auto zero) { using T = decltype(zero); … }). Half and BFloat16 stand for f16 and bf16, bool for
-/// bool. The caller's `types` say which can occur; i4 and u4 cannot.
+/// bool. The caller's `types` say which can occur; types that are only stored cannot.
 template <class F>
 auto visit(DType dtype, F&& f) {
   switch (dtype) {
@@ -297,15 +299,18 @@ struct ScaleZero {
 inline ScaleZero scale_zero(const TensorType& type) {
   return {type.quantization->scales[0], type.quantization->zero_points[0]};
 }
-/// Smallest and largest value of an integer type of at most 32 bits (4-bit types included).
+/// Smallest and largest value of an integer type of at most 32 bits (packed types included).
 struct IntRange {
   int32_t min, max;
 };
 IntRange int_range(DType dtype);
-/// The stored integer of a tensor of i8, u8, i16, u16, i32, i4, u4. Storing into 4-bit types keeps the neighbour, and
-/// clears the unused half of the last byte.
+/// The stored integer of a tensor of i8, u8, i16, u16, i32, i4, u4, i2, u2. Storing into packed types keeps the
+/// neighbours, and clears the unused rest of the last byte.
 int32_t load_int(const TensorView& t, int64_t i);
 void store_int(const TensorView& t, int64_t i, int32_t value);
+/// The same for floats of 8 bits and fewer; small_from_double() makes the code.
+float load_small(const TensorView& t, int64_t i);
+void store_small(const TensorView& t, int64_t i, uint8_t code);
 /// float32(q - zero) * scale
 inline float dequantize(int32_t q, ScaleZero p) {
   return static_cast<float>(int64_t{q} - p.zero) * p.scale;  // 64 bits: 32-bit types may be quantised too

@@ -39,7 +39,7 @@ Status expand_reference(const NodeView&, std::span<const TensorView> in, std::sp
 
 PINNACE_OP(expand){
     .name = "expand",
-    .inputs = {{"x", kAny}, {"shape", kI64}},
+    .inputs = {{"x", kBytewise}, {"shape", kI64}},
     .type = expand_type,
     .reference = expand_reference,
 };

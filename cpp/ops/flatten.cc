@@ -19,14 +19,14 @@ Result<TensorType> flatten_type(const NodeView& node) {
 }
 
 Status flatten_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  copy_run(out[0].bytes, in[0].bytes, in[0].elements(), element_bytes(in[0].dtype()));
+  copy_run(out[0].bytes, in[0].bytes, in[0].type->bytes(), 1);
   return {};
 }
 }  // namespace
 
 PINNACE_OP(flatten){
     .name = "flatten",
-    .inputs = {{"x", kAny}},
+    .inputs = {{"x", kEvery}},
     .attrs = {int_attr("axis", 1)},
     .type = flatten_type,
     .reference = flatten_reference,

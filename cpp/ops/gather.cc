@@ -38,7 +38,7 @@ Status gather_reference(const NodeView& node, std::span<const TensorView> in, st
 
 PINNACE_OP(gather){
     .name = "gather",
-    .inputs = {{"x", kAny}, {"indices", kIndices}},
+    .inputs = {{"x", kBytewise}, {"indices", kIndices}},
     .attrs = {int_attr("axis", 0)},
     .type = gather_type,
     .reference = gather_reference,

@@ -26,7 +26,7 @@ Status identity_reference(const NodeView&, std::span<const TensorView> in, std::
 
 PINNACE_OP(identity){
     .name = "identity",
-    .inputs = {{"x", kAny | kI4 | kU4}},
+    .inputs = {{"x", kEvery}},
     .type = identity_type,
     .reference = identity_reference,
     .in_place = 1,

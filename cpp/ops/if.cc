@@ -3,8 +3,8 @@
 //   captured  ...  any types: what the branches read; both get all of them, in order
 //   then_branch, else_branch graphs, required: inputs are exactly the captured values; outputs are the node's
 //   outputs   as the taken branch's; both branches have the same number, element types and quantisation
-// Sizes in which the branches differ are unknown until it runs; ranks may differ only where cond is known.
-// Source: ONNX If, opset 25, with captured values made explicit.
+// Sizes in which the branches differ are unknown until it runs; ranks may differ only where cond is known. Sizes that
+// one branch refuses are an error only when it is taken. Source: ONNX If, opset 25, with captured values made explicit.
 #include "ops/bodies.h"
 
 namespace pinnace {
@@ -21,14 +21,24 @@ Status if_types(const NodeView& node, std::span<TensorType> out) {
   }
   const void* known = node.input_data(0);
   bool first = true;
+  Status failed;
   for (const std::string_view branch : {"then_branch", "else_branch"}) {
     const Graph& graph = node.attr_graph(branch);
     if (graph.outputs.size() != out.size())
       return node.error(branch, " has ", graph.outputs.size(), " outputs, the node ", out.size());
     if (known && (*static_cast<const uint8_t*>(known) != 0) != (branch == "then_branch")) continue;
-    PINNACE_ASSIGN(const Inference found, infer_body(node, branch, graph, types, data));
+    const Result<Inference> found = infer_body(node, branch, graph, types, data);
+    if (!found.ok()) {
+      // Sizes may fit the other branch alone, as where a model has a branch per sampling rate. That this one fits none
+      // at all is an error now, that it is taken with these sizes is one when it runs.
+      if (known || !failed.ok() || !infer(graph, {}, {}, node.ops() ? *node.ops() : OpTable()).ok()) {
+        return failed.ok() ? found.status() : failed;
+      }
+      failed = found.status();
+      continue;
+    }
     for (size_t i = 0; i < out.size(); ++i) {
-      const TensorType& type = found.types[static_cast<size_t>(graph.outputs[i])];
+      const TensorType& type = found->types[static_cast<size_t>(graph.outputs[i])];
       if (first) {
         out[i] = type;
       } else {

@@ -12,6 +12,11 @@ bool differ(Dim a, Dim b) {
 }
 }  // namespace
 
+double load_scale(const TensorView& scale, int64_t k) {
+  if (is_small_float(scale.dtype())) return static_cast<double>(load_small(scale, k));
+  return visit_float(scale.dtype(), [&](auto zero) { return widen(scale.data<decltype(zero)>()[k]); });
+}
+
 Status check_scale(const NodeView& node) {
   const TensorType &x = node.input(0), &scale = node.input(1);
   const int64_t block = node.attr_int("block_size");

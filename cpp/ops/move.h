@@ -11,7 +11,7 @@ namespace pinnace {
 
 // ------------------------------------------------------------------------------------------------------- elements
 
-/// Bytes of one element. The packed 4-bit types do not occur: kAny excludes them.
+/// Bytes of one element. Types of fewer than 8 bits do not occur: kBytewise excludes them.
 inline size_t element_bytes(DType dtype) {
   return static_cast<size_t>(dtype_bits(dtype)) / 8;
 }

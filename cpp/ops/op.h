@@ -30,7 +30,13 @@ inline constexpr DTypes kI64 = dtypes(DType::kI64), kI4 = dtypes(DType::kI4), kU
 inline constexpr DTypes kFloats = kF32 | kF16 | kBF16 | kF64;
 inline constexpr DTypes kInts = kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16, DType::kU32, DType::kU64);
 inline constexpr DTypes kNumbers = kFloats | kInts;
-inline constexpr DTypes kAny = kNumbers | kBool;  ///< all but the packed 4-bit types
+inline constexpr DTypes kAny = kNumbers | kBool;  ///< all but those that are only stored
+inline constexpr DTypes kPackedInts = kI4 | kU4 | dtypes(DType::kI2, DType::kU2);
+inline constexpr DTypes kFloats8 =
+    dtypes(DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ, DType::kF8E8M0);
+inline constexpr DTypes kSmallFloats = kFloats8 | dtypes(DType::kF6E2M3, DType::kF6E3M2, DType::kF4E2M1);
+inline constexpr DTypes kBytewise = kAny | kFloats8;  ///< whole bytes: what elements can be moved one by one
+inline constexpr DTypes kEvery = kAny | kPackedInts | kSmallFloats;
 inline constexpr DTypes kIndices = kI32 | kI64;
 
 /// A short list with constant storage, so that an OpDef is one constant object.

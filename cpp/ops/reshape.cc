@@ -88,7 +88,7 @@ Status reshape_reference(const NodeView&, std::span<const TensorView> in, std::s
 
 PINNACE_OP(reshape){
     .name = "reshape",
-    .inputs = {{"x", kAny}, {"shape", kI64}},
+    .inputs = {{"x", kEvery}, {"shape", kI64}},
     .attrs = {int_attr("allowzero", 0)},
     .type = reshape_type,
     .reference = reshape_reference,

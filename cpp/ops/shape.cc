@@ -33,7 +33,7 @@ Status shape_reference(const NodeView& node, std::span<const TensorView> in, std
 
 PINNACE_OP(shape){
     .name = "shape",
-    .inputs = {{"x", kAny}},
+    .inputs = {{"x", kEvery}},
     .attrs = {int_attr("start", 0), int_attr("end", kToTheEnd)},
     .type = shape_type,
     .reference = shape_reference,

@@ -18,7 +18,7 @@ Status size_reference(const NodeView&, std::span<const TensorView> in, std::span
 
 PINNACE_OP(size){
     .name = "size",
-    .inputs = {{"x", kAny}},
+    .inputs = {{"x", kEvery}},
     .type = size_type,
     .reference = size_reference,
 };

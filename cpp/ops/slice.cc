@@ -139,7 +139,7 @@ Status slice_reference(const NodeView& node, std::span<const TensorView> in, std
 
 PINNACE_OP(slice){
     .name = "slice",
-    .inputs = {{"x", kAny},
+    .inputs = {{"x", kBytewise},
                {"starts", kIndices, 'I'},
                {"ends", kIndices, 'I'},
                {"axes", kIndices, 'I', Arity::kOptional},

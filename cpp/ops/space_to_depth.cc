@@ -1,8 +1,10 @@
-// space_to_depth: blocks of pixels become blocks of channels; the inverse of depth_to_space with mode DCR.
+// space_to_depth: blocks of pixels become blocks of channels; the inverse of depth_to_space of the same mode.
 //   x          [N, C, H, W]  any type; H and W divisible by b = blocksize
 //   blocksize  int, required
-//   y          [N, b * b * C, H / b, W / b]  as x; channel = (row in block, column in block, channel of x)
-// Source: ONNX SpaceToDepth, opset 13.
+//   mode       string, default "DCR": channel of y = (row in block, column in block, channel of x); "CRD": (channel of
+//              x, row, column), which is PyTorch's pixel_unshuffle
+//   y          [N, b * b * C, H / b, W / b]  as x
+// Source: ONNX SpaceToDepth, opset 28.
 #include "ops/move.h"
 
 namespace pinnace {
@@ -10,6 +12,8 @@ namespace {
 Result<TensorType> space_to_depth_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   const int64_t b = node.attr_int("blocksize");
+  const std::string_view mode = node.attr_string("mode");
+  if (mode != "DCR" && mode != "CRD") return node.error("mode is '", mode, "', must be DCR or CRD");
   if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", to_string(x));
   if (b < 1 || b > INT32_MAX) return node.error("blocksize ", b, " is not a positive 32-bit number");
   TensorType y{x.dtype, {x.shape[0], dim_mul(x.shape[1], b * b), x.shape[2], x.shape[3]}, nullptr};
@@ -27,8 +31,9 @@ Status space_to_depth_reference(const NodeView& node, std::span<const TensorView
   const TensorView x = in[0], y = out[0];
   const int64_t b = node.attr_int("blocksize");
   const Shape split = {x.dim(0), x.dim(1), y.dim(2), b, y.dim(3), b};
-  const int perm[] = {0, 3, 5, 1, 2, 4};
-  copy_transposed(split, perm, x.bytes, y.bytes, element_bytes(x.dtype()));
+  const int perm_dcr[] = {0, 3, 5, 1, 2, 4}, perm_crd[] = {0, 1, 3, 5, 2, 4};
+  copy_transposed(split, node.attr_string("mode") == "DCR" ? perm_dcr : perm_crd, x.bytes, y.bytes,
+                  element_bytes(x.dtype()));
   return {};
 }
 }  // namespace
@@ -36,7 +41,7 @@ Status space_to_depth_reference(const NodeView& node, std::span<const TensorView
 PINNACE_OP(space_to_depth){
     .name = "space_to_depth",
     .inputs = {{"x", kAny}},
-    .attrs = {required_attr("blocksize", AttrKind::kInt)},
+    .attrs = {required_attr("blocksize", AttrKind::kInt), string_attr("mode", "DCR")},
     .type = space_to_depth_type,
     .reference = space_to_depth_reference,
 };

@@ -74,7 +74,7 @@ Status split_reference(const NodeView& node, std::span<const TensorView> in, std
 
 PINNACE_OP(split){
     .name = "split",
-    .inputs = {{"x", kAny}, {"split", kI64, 0, Arity::kOptional}},
+    .inputs = {{"x", kBytewise}, {"split", kI64, 0, Arity::kOptional}},
     .attrs = {int_attr("axis", 0), int_attr("num_outputs", 0)},
     .max_outputs = -1,
     .types = split_types,

@@ -37,14 +37,14 @@ Result<TensorType> squeeze_type(const NodeView& node) {
 }
 
 Status squeeze_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  copy_run(out[0].bytes, in[0].bytes, in[0].elements(), element_bytes(in[0].dtype()));
+  copy_run(out[0].bytes, in[0].bytes, in[0].type->bytes(), 1);
   return {};
 }
 }  // namespace
 
 PINNACE_OP(squeeze){
     .name = "squeeze",
-    .inputs = {{"x", kAny}, {"axes", kI64, 0, Arity::kOptional}},
+    .inputs = {{"x", kEvery}, {"axes", kI64, 0, Arity::kOptional}},
     .type = squeeze_type,
     .reference = squeeze_reference,
     .view = true,

@@ -47,7 +47,7 @@ Status transpose_reference(const NodeView& node, std::span<const TensorView> in,
 
 PINNACE_OP(transpose){
     .name = "transpose",
-    .inputs = {{"x", kAny}},
+    .inputs = {{"x", kBytewise}},
     .attrs = {ints_attr("perm")},
     .type = transpose_type,
     .reference = transpose_reference,

@@ -25,14 +25,14 @@ Result<TensorType> unsqueeze_type(const NodeView& node) {
 }
 
 Status unsqueeze_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  copy_run(out[0].bytes, in[0].bytes, in[0].elements(), element_bytes(in[0].dtype()));
+  copy_run(out[0].bytes, in[0].bytes, in[0].type->bytes(), 1);
   return {};
 }
 }  // namespace
 
 PINNACE_OP(unsqueeze){
     .name = "unsqueeze",
-    .inputs = {{"x", kAny}, {"axes", kI64}},
+    .inputs = {{"x", kEvery}, {"axes", kI64}},
     .type = unsqueeze_type,
     .reference = unsqueeze_reference,
     .view = true,

@@ -1,7 +1,7 @@
 // merge_reshapes: reshape, flatten, squeeze or unsqueeze of the result of another of them becomes one reshape of the
 // value before. No arithmetic changes. Conditions: the shape is known but for one dimension, or the second is a reshape
-// whose shape input names every dimension (no 0 that copies one from its input); no quantisation along an axis, whose
-// place reshape would not know.
+// whose shape input names every dimension (no 0 that copies one from its input); no squeeze of an open size, which
+// refuses all but 1; no quantisation along an axis, whose place reshape would not know.
 #include <algorithm>
 
 #include "passes/rewrite.h"
@@ -14,6 +14,17 @@ bool reshapes(const Node& node) {
     if (node.op == op) return node.outputs.size() == 1;
   }
   return false;
+}
+
+/// True for a squeeze of a dimension whose size is open: it refuses other sizes than 1, which a reshape would not.
+bool checks_sizes(const Rewrite& rewrite, const Node& node) {
+  if (node.op != "squeeze") return false;
+  const Shape& shape = rewrite.type(node.inputs[0]).shape;
+  const auto axes = node.inputs.size() > 1 ? rewrite.numbers(node.inputs[1]) : std::nullopt;
+  if (!axes) return !rewrite.type(node.inputs[0]).concrete();
+  return std::any_of(axes->begin(), axes->end(), [&](double axis) {
+    return !shape[static_cast<size_t>(axis < 0 ? axis + static_cast<double>(shape.size()) : axis)].known();
+  });
 }
 
 /// The shape input of the merged node, or kNoValue.
@@ -41,7 +52,7 @@ Result<int> run(Graph& graph, const PassContext& context) {
     if (!rewrite.alive(node) || !reshapes(*node)) continue;
     const ValueId between = node->inputs[0];
     Node* first = rewrite.producer(between);
-    if (!first || !reshapes(*first)) continue;
+    if (!first || !reshapes(*first) || checks_sizes(rewrite, *first) || checks_sizes(rewrite, *node)) continue;
     const auto& quantization = rewrite.type(between).quantization;
     if (quantization && quantization->axis >= 0) continue;
     PINNACE_ASSIGN(const ValueId shape, target(rewrite, *node));

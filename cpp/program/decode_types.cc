@@ -158,8 +158,8 @@ Status RootLists::check_quantization(const TensorType& type, const void* place, 
   const auto fail = [&](const auto&... parts) {
     return file_.corrupt(file_.offset_of(place), "F-30", label, " ", parts...);
   };
-  if (type.dtype <= DType::kF64 || type.dtype == DType::kBool) {
-    return fail("is quantised and of type ", dtype_name(type.dtype), "; only integers are");
+  if (type.dtype <= DType::kF64 || type.dtype == DType::kBool || type.dtype > DType::kU4) {
+    return fail("is quantised and of type ", dtype_name(type.dtype), "; only integers are, of 4 bits or more");
   }
   if (q.axis < 0) return {};
   if (q.axis >= type.rank()) return fail("has scales along axis ", q.axis, " and rank ", type.rank());

@@ -28,6 +28,7 @@ namespace {
 
 static_assert(static_cast<int>(pinnace::Code::kVerification) == PNC_VERIFICATION);
 static_assert(static_cast<int>(DType::kU4) == PNC_U4);
+static_assert(static_cast<int>(DType::kU2) == PNC_U2);
 
 std::string& last_error() {
   static thread_local std::string text;

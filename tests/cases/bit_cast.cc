@@ -13,6 +13,8 @@ constexpr Case kCases[] = {
     {.inputs = "i8[3]{-1,0,127}", .attributes = "to=\"u8\"", .expect = "u8[3]{255,0,127}", .why = "8 bits"},
     {.inputs = "bool[2]{0,1}", .attributes = "to=\"u8\"", .expect = "u8[2]{0,1}", .why = "from bool"},
     {.inputs = "i4[3]{-1,7,-8}", .attributes = "to=\"u4\"", .expect = "u4[3]{15,7,8}", .why = "packed"},
+    {.inputs = "u8[2]{56,126}", .attributes = "to=\"f8e4m3fn\"", .expect = "f8e4m3fn[2]{1,448}", .why = "8-bit float"},
+    {.inputs = "f4e2m1[3]{0.5,-6,1}", .attributes = "to=\"u4\"", .expect = "u4[3]{1,15,2}", .why = "4-bit float"},
     {.inputs = "u32[]{0}", .attributes = "to=\"f32\"", .expect = "f32[]{0}", .why = "scalar"},
     {.inputs = "f32[0,2]", .attributes = "to=\"i32\"", .expect = "i32[0,2]{}", .why = "empty"},
     {.inputs = "f32[2]", .attributes = "to=\"i64\"", .expect = "error has 64 bits", .why = "another width"},

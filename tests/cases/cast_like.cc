@@ -11,6 +11,10 @@ constexpr Case kCases[] = {
     {.inputs = "bf16[2,3];f32[2,3]", .why = "wider"},
     {.inputs = "f32[0,3];i8[1]", .expect = "i8[0,3]{}", .why = "empty"},
     {.inputs = "u8[];bf16[]", .why = "scalar"},
+    {.inputs = "f32[2]{1e9,1.1};f8e5m2[1]{0}", .attributes = "saturate=0", .expect = "f8e5m2[2]{inf,1}",
+     .why = "saturate"},
+    {.inputs = "f32[2]{3,1};f8e8m0[1]{1}", .attributes = "round_mode=\"down\"", .expect = "f8e8m0[2]{2,1}",
+     .why = "round_mode"},
 };
 PINNACE_CASES(cast_like, kCases)
 }  // namespace pinnace::testing

@@ -26,6 +26,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];f32[2,2]", .attributes = "axis=0", .expect = "error rank differs", .why = "ranks"},
     {.inputs = "f32[2];f16[2]", .attributes = "axis=0", .expect = "error must be f32", .why = "types"},
     {.inputs = "f32[];f32[]", .attributes = "axis=0", .expect = "error outside rank 0", .why = "scalars"},
+    {.inputs = "f8e5m2[1]{1};f8e5m2[2]{2,nan}", .attributes = "axis=0", .expect = "f8e5m2[3]{1,2,nan}", .why = "8-bit float"},
 };
 PINNACE_CASES(concat, kCases)
 }  // namespace pinnace::testing

@@ -11,6 +11,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[2,2]{scale 0.5, zero 3}", .expect = "type i8[2,2]{scale 0.5, zero 3}", .why = "quantised"},
     {.inputs = "f16[0,3]", .expect = "f16[0,3]{}", .why = "empty"},
     {.inputs = "f32[2]", .attributes = "axis=2", .expect = "error outside", .why = "axis"},
+    {.inputs = "f6e2m3[1,3]{1,2,3}", .expect = "f6e2m3[1,3]{1,2,3}", .why = "packed"},
 };
 PINNACE_CASES(flatten, kCases)
 }  // namespace pinnace::testing

@@ -19,6 +19,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[];i64{0}", .expect = "error outside rank 0", .why = "scalar"},
     {.inputs = "f32[3];f32{0}", .expect = "error takes i32 i64", .why = "index type"},
     {.inputs = "f32[3]{1,2,3};i32[1]{scale 0.5, zero 0}{1}", .expect = "error takes plain", .why = "a scale here has no meaning"},
+    {.inputs = "f8e8m0[3]{1,2,4};i64{2,0}", .expect = "f8e8m0[2]{4,1}", .why = "8-bit float"},
 };
 PINNACE_CASES(gather, kCases)
 }  // namespace pinnace::testing

@@ -17,6 +17,7 @@ constexpr Case kCases[] = {
      .why = "quantisation is kept"},
     {.inputs = "i8[2]{scale 0.5, zero 3}", .expect = "error another quantisation",
      .output_quantization = "scale 0.25, zero 3", .why = "it does not requantise"},
+    {.inputs = "i2[5]{1,-1,0,-2,1}", .expect = "i2[5]{1,-1,0,-2,1}", .why = "two bits"},
 };
 PINNACE_CASES(identity, kCases)
 }  // namespace pinnace::testing

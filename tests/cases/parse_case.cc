@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "base/status.h"
+#include "ops/element.h"
 
 namespace pinnace::testing {
 namespace {
@@ -144,9 +145,14 @@ Result<ConstantPtr> fill(const TensorType& type, Draw draw) {
       case DType::kBool:
         put(static_cast<uint8_t>(x != 0));
         break;
+      case DType::kI2:
+      case DType::kU2:
       case DType::kI4:
       case DType::kU4:
-        *at |= static_cast<std::byte>((static_cast<int>(x) & 15) << (i % 2 * 4));
+        store_int({&type, buffer.data()}, i, static_cast<int>(x));
+        break;
+      default:
+        store_small({&type, buffer.data()}, i, small_from_double(type.dtype, x));
         break;
     }
   }
@@ -154,7 +160,7 @@ Result<ConstantPtr> fill(const TensorType& type, Draw draw) {
 }
 
 bool is_floating(DType dtype) {
-  return kFloats >> static_cast<int>(dtype) & 1;
+  return (kFloats | kSmallFloats) >> static_cast<int>(dtype) & 1;
 }
 
 /// Range of integers without one of their own.
@@ -164,6 +170,10 @@ std::pair<int64_t, int64_t> default_range(DType dtype) {
       return {-128, 127};
     case DType::kU8:
       return {0, 255};
+    case DType::kI2:
+      return {-2, 1};
+    case DType::kU2:
+      return {0, 3};
     case DType::kI4:
       return {-8, 7};
     case DType::kU4:
@@ -255,13 +265,14 @@ double as_double(const TensorView& t, int64_t i) {
     case DType::kBool:
     case DType::kU8:
       return get(uint8_t{});
+    case DType::kI2:
+    case DType::kU2:
     case DType::kI4:
-    case DType::kU4: {
-      const int nibble = (get(uint8_t{}) >> (i % 2 * 4)) & 15;
-      return t.dtype() == DType::kI4 && nibble >= 8 ? nibble - 16 : nibble;
-    }
+    case DType::kU4:
+      return load_int(t, i);
+    default:
+      return static_cast<double>(load_small(t, i));
   }
-  return 0;
 }
 
 bool type_fits(const TensorType& want, const TensorType& got) {

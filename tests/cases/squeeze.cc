@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,1];i64{0}", .expect = "error does not have size 1", .why = "size"},
     {.inputs = "f32[1];i64{1}", .expect = "error outside rank", .why = "axis"},
     {.inputs = "f32[1,1];i64{0,-2}", .expect = "error named twice", .why = "twice"},
+    {.inputs = "i4[1,3]{1,2,3}", .expect = "i4[3]{1,2,3}", .why = "packed"},
 };
 PINNACE_CASES(squeeze, kCases)
 }  // namespace pinnace::testing

@@ -17,6 +17,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,3]", .attributes = "perm=[0,0]", .expect = "error named twice", .why = "twice"},
     {.inputs = "f32[2,3]", .attributes = "perm=[0]", .expect = "error must have 2", .why = "length"},
     {.inputs = "f32[2,3]", .attributes = "perm=[0,2]", .expect = "error outside rank", .why = "axis"},
+    {.inputs = "f8e4m3fn[2,3]{1,2,3,4,5,6}", .expect = "f8e4m3fn[3,2]{1,4,2,5,3,6}", .why = "8-bit float"},
 };
 PINNACE_CASES(transpose, kCases)
 }  // namespace pinnace::testing

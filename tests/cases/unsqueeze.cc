@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[3];i64{2}", .expect = "error outside rank", .why = "axis"},
     {.inputs = "f32[3];i64{0,0}", .expect = "error named twice", .why = "twice"},
     {.inputs = "f32[3];i64[1,1]{0}", .expect = "error must be a vector", .why = "axes"},
+    {.inputs = "u2[3]{1,2,3};i64{0}", .expect = "u2[1,3]{1,2,3}", .why = "packed"},
 };
 PINNACE_CASES(unsqueeze, kCases)
 }  // namespace pinnace::testing

@@ -27,6 +27,10 @@ inline constexpr const char kEverythingText[] = R"(graph "main \"quoted\" \\ \x0
   const %flags : bool[3] = {1,0,1}
   const %i4 : i4[3]{scales [1,2,3], zeros [0,-8,7], axis 0, block 1} = {-8,7,-1}
   const %u4 : u4[2,2] = {0,15,3,8}
+  const %i2 : i2[5] = {-2,-1,0,1,-2}
+  const %f8 : f8e5m2[4] = {57344,-inf,nan,1.5258789e-05}
+  const %f6 : f6e2m3[3] = {7.5,-0.125,1}
+  const %f4 : f4e2m1[3] = {6,-0.5,1.5}
   const %empty : f32[0,3] = {}
   %y : f32[2,?], %_z.1 : i64[2,?<=8] = top_k@11 "node name" (%x, %w, none) {alpha=1.0, axis=-1, beta=-0.5, big=1e+30, body=graph "b" {
     input %in : f32[batch]

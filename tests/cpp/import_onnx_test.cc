@@ -78,7 +78,9 @@ TEST_F(OnnxTest, VersionsAreChecked) {
   model_.mutable_opset_import(0)->set_version(999);
   refused(Code::kUnsupported, "opset 999 is newer");
   model_.mutable_opset_import(0)->set_version(3);
-  refused(Code::kUnsupported, "opset 3 is older");
+  refused(Code::kConversion, "its form of opset 3 is older than 6");
+  model_.mutable_opset_import(0)->set_version(0);
+  refused(Code::kCorruptFile, "opset 0");
   model_.clear_opset_import();
   refused(Code::kCorruptFile, "no opset");
   model_.set_ir_version(99);

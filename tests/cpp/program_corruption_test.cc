@@ -162,7 +162,7 @@ std::vector<Damage> all_damage() {
   all.push_back(in_model("F-21", "a string of an attribute", [](auto& m) {
     add_attr(node(m, "shaped"), 0, format::AttrKind::Strings).strings = {0, 4000};
   }));
-  all.push_back(in_model("F-22", "has element type 15", [](auto& m) { value(m, "a").dtype = 15; }));
+  all.push_back(in_model("F-22", "has element type 25", [](auto& m) { value(m, "a").dtype = 25; }));
   all.push_back(in_model("F-23", "has 1 bounds for 2 dimensions", [](auto& m) { value(m, "a").shape_max = {-1}; }));
   all.push_back(in_model("F-23", "has bound -2 on dimension 0", [](auto& m) { value(m, "y").shape_max[0] = -2; }));
   all.push_back(in_model("F-23", "has bound 5 on dimension 1", [](auto& m) { value(m, "y").shape_max[1] = 5; }));

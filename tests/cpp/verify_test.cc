@@ -86,7 +86,7 @@ const Break kBreaks[] = {
     {"a symbol's divisor", "G-10", [](Graph& g) { g.symbols[0].multiple_of = 0; }},
     {"a symbol without a size", "G-10", [](Graph& g) { g.symbols[0] = {"batch", 5, 7, 4}; }},
     {"nested symbols", "G-10", [](Graph& g) { body(g).symbols.push_back({"s"}); }},
-    {"an element type", "G-11", [](Graph& g) { named(g, "y").type.dtype = static_cast<DType>(15); }},
+    {"an element type", "G-11", [](Graph& g) { named(g, "y").type.dtype = static_cast<DType>(kDTypeCount); }},
     {"a negative size", "G-11", [](Graph& g) { named(g, "y").type.shape[0].size = -2; }},
     {"a symbol that is none", "G-11", [](Graph& g) { named(g, "y").type.shape[0] = Dim::of_symbol(2); }},
     {"a negative symbol", "G-11", [](Graph& g) { named(g, "y").type.shape[0].symbol = -2; }},

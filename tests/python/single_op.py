@@ -34,6 +34,16 @@ DTYPES: dict[str, np.dtype] = {
     "bool": np.dtype(np.bool_),
     "i4": np.dtype(ml_dtypes.int4),
     "u4": np.dtype(ml_dtypes.uint4),
+    "i2": np.dtype(ml_dtypes.int2),
+    "u2": np.dtype(ml_dtypes.uint2),
+    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "f6e2m3": np.dtype(ml_dtypes.float6_e2m3fn),
+    "f6e3m2": np.dtype(ml_dtypes.float6_e3m2fn),
+    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
 }
 ONNX_TYPES: dict[str, int] = {
     "f32": TensorProto.FLOAT,
@@ -51,6 +61,16 @@ ONNX_TYPES: dict[str, int] = {
     "bool": TensorProto.BOOL,
     "i4": TensorProto.INT4,
     "u4": TensorProto.UINT4,
+    "i2": TensorProto.INT2,
+    "u2": TensorProto.UINT2,
+    "f8e4m3fn": TensorProto.FLOAT8E4M3FN,
+    "f8e4m3fnuz": TensorProto.FLOAT8E4M3FNUZ,
+    "f8e5m2": TensorProto.FLOAT8E5M2,
+    "f8e5m2fnuz": TensorProto.FLOAT8E5M2FNUZ,
+    "f8e8m0": TensorProto.FLOAT8E8M0,
+    "f6e2m3": TensorProto.FLOAT6E2M3,
+    "f6e3m2": TensorProto.FLOAT6E3M2,
+    "f4e2m1": TensorProto.FLOAT4E2M1,
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 

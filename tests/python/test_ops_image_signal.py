@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from single_op import DTYPES, onnx_node, ours
+from single_op import DTYPES, ONNX_TYPES, onnx_node, ours
 
 # Of the largest magnitude: the evaluator rounds float32 after every step, ours once.
 TOLERANCE = {"f32": 3e-5, "f64": 1e-12, "f16": 4e-3, "bf16": 3e-2}
@@ -162,3 +162,66 @@ def test_bit_cast(dtype: str, to: str) -> None:
     got = ours("bit_cast", [x], {"to": to}, output_type=f"{to}[]")[0]
     assert got.dtype == DTYPES[to]
     np.testing.assert_array_equal(got.view(np.uint8), x.view(np.uint8))
+
+
+@pytest.mark.parametrize("op", ["BlackmanWindow", "HammingWindow", "HannWindow"])
+@pytest.mark.parametrize("periodic", [0, 1])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_signal_window(op: str, periodic: int, dtype: str) -> None:
+    name = op.removesuffix("Window").lower() + "_window"
+    for size in (2, 7, 16, 400):
+        inputs = [np.array(size, INT64)]
+        attrs = {"periodic": periodic, "output_datatype": dtype}
+        got = ours(name, inputs, attrs, output_type=f"{dtype}[]")[0]
+        close(got, onnx_node(op, inputs, {**attrs, "output_datatype": ONNX_TYPES[dtype]})[0], dtype)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 16, 30, 97, 128, 210])
+@pytest.mark.parametrize("attrs", [{}, {"inverse": 1}, {"onesided": 1}, {"inverse": 1, "onesided": 1}])
+def test_dft(size: int, attrs: dict[str, int]) -> None:
+    rng = np.random.default_rng(size)
+    parts = 1 if attrs == {"onesided": 1} else 2
+    half = size // 2 + 1 if attrs == {"inverse": 1, "onesided": 1} else size
+    for axis, shape in ((1, (2, half, 3, parts)), (-2, (3, half, parts))):
+        for length in (size, size + 3, max(size - 2, 1)):
+            inputs = [normal(rng, shape, "f64"), np.array(length, INT64), np.array(axis, INT64)]
+            close(ours("dft", inputs, attrs)[0], onnx_node("DFT", inputs, attrs)[0], "f64")
+
+
+@pytest.mark.parametrize("length", [5, 8, 12])
+@pytest.mark.parametrize(("onesided", "parts"), [(1, 1), (0, 1), (0, 2)])
+def test_stft(length: int, onesided: int, parts: int) -> None:
+    rng = np.random.default_rng(length)
+    signal, window = normal(rng, (2, 40, parts), "f64"), normal(rng, (length,), "f64")
+    got = ours("stft", [signal, np.array(3, INT64), window, np.array(length, INT64)], {"onesided": onesided})[0]
+    # numpy, frame by frame: the evaluator knows windows of real signals only.
+    values = signal[..., 0] + (1j * signal[..., 1] if parts == 2 else 0)
+    frames = [np.fft.fft(values[:, i : i + length] * window) for i in range(0, 40 - length + 1, 3)]
+    want = np.stack(frames, axis=1)[..., : length // 2 + 1 if onesided else length]
+    close(got, np.stack([want.real, want.imag], axis=-1), "f64")
+
+
+@pytest.mark.parametrize(
+    ("bands", "length", "rate", "edges"), [(8, 64, 16000, (0, 8000)), (20, 400, 16000, (20, 7600))]
+)
+def test_mel_weight_matrix(bands: int, length: int, rate: int, edges: tuple[float, float]) -> None:
+    inputs = [np.array(n, INT64) for n in (bands, length, rate)] + [np.array(e, np.float32) for e in edges]
+    close(ours("mel_weight_matrix", inputs)[0], onnx_node("MelWeightMatrix", inputs)[0], "f32")
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("heads", [(2, 2), (4, 2), (3, 1)])
+@pytest.mark.parametrize("past", [False, True])
+def test_linear_attention(rule: str, heads: tuple[int, int], past: bool) -> None:
+    rng = np.random.default_rng(sum(heads))
+    q, kv = heads
+    inputs: list[np.ndarray | None] = [normal(rng, (2, 5, q * 4)), normal(rng, (2, 5, kv * 4)) / 2]
+    inputs += [normal(rng, (2, 5, kv * 3)), normal(rng, (2, kv, 4, 3)) if past else None]
+    if rule.startswith("gated"):
+        inputs.append(-np.abs(normal(rng, (2, 5, kv * (4 if past else 1)))))
+    if rule.endswith("delta"):
+        inputs += [None] * (5 - len(inputs)) + [rng.random((2, 5, 1 if past else kv)).astype(np.float32)]
+    attrs = {"q_num_heads": q, "kv_num_heads": kv, "update_rule": rule}
+    want = onnx_node("LinearAttention", inputs, attrs, outputs=2)
+    for got, expected in zip(ours("linear_attention", inputs, attrs, outputs=2), want, strict=True):
+        close(got, expected, "f32")

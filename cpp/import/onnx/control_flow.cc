@@ -1,47 +1,11 @@
-// If, Loop and Scan: nested graphs become self-contained, what they read from outside becomes their inputs.
+// If and Loop: nested graphs become self-contained, what they read from outside becomes their inputs.
 #include <algorithm>
+#include <optional>
 
-#include "import/onnx/mapping.h"
+#include "import/onnx/nested.h"
 
 namespace pinnace::onnx {
 namespace {
-/// What could not be imported inside has been recorded: the node itself is no further problem.
-Status recorded() {
-  return Status(Code::kConversion, "a nested graph cannot be imported");
-}
-
-Attr graph_of(GraphBuilder& body) {
-  body.graph.compact();
-  return std::make_shared<Graph>(std::move(body.graph));
-}
-
-/// Imports a loop's body, whose outputs after the first, the condition, are the carried values. Where a carried value
-/// leaves the body with another size than it entered, that size becomes unknown and the body is imported again.
-using BindCarried = std::function<Status(GraphBuilder&, Scope&, std::span<const TensorType> carried)>;
-Result<std::unique_ptr<GraphBuilder>> import_loop_body(SourceNode& node, const proto::GraphProto& body,
-                                                       std::vector<TensorType> types, const BindCarried& bind) {
-  for (;;) {
-    PINNACE_ASSIGN(auto builder,
-                   import_body(node.scope(), body, [&](GraphBuilder& b, Scope& s) { return bind(b, s, types); }));
-    if (!builder) return recorded();
-    bool widened = false;
-    for (size_t i = 0; i < types.size(); ++i) {
-      const TensorType& after = builder->type(builder->graph.outputs[1 + i]);
-      if (after.dtype != types[i].dtype || after.rank() != types[i].rank()) {
-        return refuse(
-            str_cat("carried value ", i, " must keep its element type and rank, enters as ", to_string(types[i])),
-            to_string(after));
-      }
-      for (size_t d = 0; d < after.shape.size(); ++d) {
-        if (after.shape[d] == types[i].shape[d] || types[i].shape[d] == Dim()) continue;
-        types[i].shape[d] = Dim();
-        widened = true;
-      }
-    }
-    if (!widened) return builder;
-  }
-}
-
 Status check_scalar(const SourceNode& node, ValueId id, DType dtype, const char* what) {
   if (id == kNoValue || (node.type(id).dtype == dtype && node.type(id).rank() == 0)) return {};
   return refuse(str_cat(what, " must be a scalar of type ", dtype_name(dtype)), to_string(node.type(id)));
@@ -49,15 +13,66 @@ Status check_scalar(const SourceNode& node, ValueId id, DType dtype, const char*
 
 /// The branch that is always taken, in place of the node.
 Status inline_branch(SourceNode& node, const proto::GraphProto& branch) {
-  Scope inner{node.scope().builder, node.scope().frame, &node.scope(), {}};
-  PINNACE_TRY(import_initializers(inner, branch));
-  PINNACE_TRY(import_nodes(inner, branch.node()));
   if (branch.output_size() < node.output_count()) return refuse("the branch has too few outputs");
-  for (int i = 0; i < node.output_count(); ++i) {
-    PINNACE_ASSIGN(const ValueId id, inner.find(branch.output(i).name(), node.label()));
-    PINNACE_TRY(node.set_output(i, id));
-  }
+  PINNACE_ASSIGN(const std::vector<ValueId> outputs, inline_graph(node, branch, {}, node.scope().frame.prefix));
+  for (int i = 0; i < node.output_count(); ++i) PINNACE_TRY(node.set_output(i, outputs[static_cast<size_t>(i)]));
   return {};
+}
+
+/// The node that makes `id`, or null.
+const Node* maker(const Graph& graph, ValueId id) {
+  for (const auto& node : graph.nodes) {
+    if (std::find(node->outputs.begin(), node->outputs.end(), id) != node->outputs.end()) return node.get();
+  }
+  return nullptr;
+}
+
+/// The one integer that `id` is known to hold.
+std::optional<int64_t> known_int(const GraphBuilder& b, ValueId id) {
+  const TensorType& t = b.type(id);
+  if (!b.data(id) || t.dtype != DType::kI64 || t.elements() != 1) return std::nullopt;
+  return *reinterpret_cast<const int64_t*>(b.data(id)->data());
+}
+
+/// The dimension of x whose size `condition` compares with 1: equal(gather(shape(x), d), 1).
+std::optional<int64_t> dimension_compared_with_one(const GraphBuilder& b, ValueId condition, ValueId x) {
+  const Node* equal = maker(b.graph, condition);
+  if (!equal || equal->op != "equal" || known_int(b, equal->inputs[1]) != 1) return std::nullopt;
+  const Node* gather = maker(b.graph, equal->inputs[0]);
+  if (!gather || gather->op != "gather") return std::nullopt;
+  const Node* shape = maker(b.graph, gather->inputs[0]);
+  if (!shape || shape->op != "shape" || shape->inputs[0] != x || !shape->attrs.empty()) return std::nullopt;
+  const auto place = known_int(b, gather->inputs[1]);
+  if (!place) return std::nullopt;
+  return *place < 0 ? *place + b.type(x).rank() : *place;
+}
+
+/// What torch.onnx writes for squeeze(d) of an open size: If the size is 1, the squeezed value, else the value itself.
+/// The rank of all that follows would depend on the size. It becomes the squeeze, which refuses other sizes when it
+/// runs. False if the node is something else.
+Result<bool> squeeze_where_one(SourceNode& node, ValueId condition, const proto::GraphProto& then_graph,
+                               const proto::GraphProto& else_graph) {
+  const auto& nodes = then_graph.node();
+  if (then_graph.output_size() != 1 || else_graph.output_size() != 1 || else_graph.node_size() != 1) return false;
+  if (nodes.empty() || nodes.size() > 2 || then_graph.initializer_size() || else_graph.initializer_size()) return false;
+  const proto::NodeProto &squeeze = nodes[nodes.size() - 1], &identity = else_graph.node(0);
+  if (squeeze.op_type() != "Squeeze" || identity.op_type() != "Identity" || !squeeze.input_size()) return false;
+  if (nodes.size() == 2 && nodes[0].op_type() != "Constant") return false;
+  if (identity.input_size() != 1 || squeeze.input(0) != identity.input(0)) return false;
+  GraphBuilder& b = node.scope().builder;
+  PINNACE_ASSIGN(const ValueId x, node.scope().find(identity.input(0), node.label()));
+  if (x < 0) return false;
+  const auto dimension = dimension_compared_with_one(b, condition, x);
+  if (!dimension) return false;
+  PINNACE_TRY(inline_branch(node, then_graph));
+  const Node& made = *b.graph.nodes.back();
+  const auto axis = made.op == "squeeze" && made.inputs.size() == 2 ? known_int(b, made.inputs[1]) : std::nullopt;
+  if (!axis || (*axis < 0 ? *axis + b.type(x).rank() : *axis) != *dimension) {
+    return refuse("the branch squeezes another dimension than the one that is 1", str_cat(*dimension));
+  }
+  b.import.notes.push_back(str_cat(node.label(), " squeezes dimension ", *dimension,
+                                   " where its size is 1: other sizes ", "are an error when the model runs."));
+  return true;
 }
 }  // namespace
 
@@ -70,6 +85,8 @@ Status map_if(SourceNode& node) {
   if (const ConstantPtr& known = node.scope().builder.data(condition)) {
     return inline_branch(node, known->data()[0] != std::byte{0} ? *then_graph : *else_graph);
   }
+  PINNACE_ASSIGN(const bool squeezed, squeeze_where_one(node, node.in(0), *then_graph, *else_graph));
+  if (squeezed) return {};
   const auto nothing = [](GraphBuilder&, Scope&) { return Status(); };
   PINNACE_ASSIGN(auto then_body, import_body(node.scope(), *then_graph, nothing));
   PINNACE_ASSIGN(auto else_body, import_body(node.scope(), *else_graph, nothing));
@@ -146,110 +163,6 @@ Status map_loop(SourceNode& node) {
   for (const auto& [outside, inside] : builder->captures) inputs.push_back(outside);
   return node.finish("loop", std::move(inputs), {{"carried", int64_t{carried}}, {"body", graph_of(*builder)}},
                      body->output_size() - 1);
-}
-
-namespace {
-/// What a Scan says beside its body.
-struct ScanForm {
-  int scans = 0, states = 0;  // inputs
-  std::vector<int64_t> in_axes, in_reverse, out_axes, out_reverse;
-};
-
-Result<ScanForm> scan_form(SourceNode& node, const proto::GraphProto& body) {
-  ScanForm form;
-  if (node.opset() < 9) return refuse("scan over a batch (opset 8) is not supported", str_cat(node.opset()));
-  PINNACE_ASSIGN(const int64_t scans, node.int_attr("num_scan_inputs", 0));
-  if (scans < 1 || scans > node.input_count() || body.input_size() != node.input_count()) {
-    return refuse("num_scan_inputs must be at least 1 and the body have the node's inputs", str_cat(scans));
-  }
-  PINNACE_TRY(node.need_inputs(node.input_count()));
-  form.scans = static_cast<int>(scans);
-  form.states = node.input_count() - form.scans;
-  const int outs = body.output_size() - form.states;
-  if (outs < 0 || node.output_count() > body.output_size())
-    return refuse("the body has too few outputs", str_cat(body.output_size()));
-  PINNACE_ASSIGN(form.in_axes, node.ints_attr("scan_input_axes"));
-  PINNACE_ASSIGN(form.in_reverse, node.ints_attr("scan_input_directions"));
-  PINNACE_ASSIGN(form.out_axes, node.ints_attr("scan_output_axes"));
-  PINNACE_ASSIGN(form.out_reverse, node.ints_attr("scan_output_directions"));
-  for (auto* list : {&form.in_axes, &form.in_reverse}) list->resize(static_cast<size_t>(form.scans), 0);
-  for (auto* list : {&form.out_axes, &form.out_reverse}) list->resize(static_cast<size_t>(outs), 0);
-  for (int i = 0; i < form.scans; ++i) {
-    int64_t& axis = form.in_axes[static_cast<size_t>(i)];
-    const int rank = node.in_type(form.states + i).rank();
-    if (axis < -rank || axis >= rank)
-      return refuse(str_cat("scan_input_axes must be within rank ", rank), str_cat(axis));
-    if (axis < 0) axis += rank;
-  }
-  return form;
-}
-}  // namespace
-
-/// A loop over the scanned dimension: each pass gathers one slice of every scanned input.
-Status map_scan(SourceNode& node) {
-  PINNACE_ASSIGN(const proto::GraphProto* body, node.graph_attr("body"));
-  PINNACE_ASSIGN(const ScanForm form, scan_form(node, *body));
-  PINNACE_ASSIGN(const ValueId sizes, node.emit("shape", {node.in(form.states)}));
-  PINNACE_ASSIGN(const ValueId axis, node.constant_int(form.in_axes[0]));
-  PINNACE_ASSIGN(const ValueId trips, node.emit("gather", {sizes, axis}));
-  PINNACE_ASSIGN(const ValueId one, node.constant_int(1));
-  PINNACE_ASSIGN(const ValueId last, node.emit("sub", {trips, one}));
-  std::vector<ValueId> inputs = {trips, kNoValue};
-  std::vector<TensorType> types;
-  for (int i = 0; i < form.states; ++i) {
-    inputs.push_back(node.in(i));
-    types.push_back(node.in_type(i));
-  }
-  GraphBuilder& outside = node.scope().builder;
-  const auto bind = [&](GraphBuilder& b, Scope& s, std::span<const TensorType> now) -> Status {
-    const ValueId trip = b.add_input("trip", {DType::kI64, {}, nullptr});
-    const ValueId condition = b.add_input("condition", {DType::kBool, {}, nullptr});
-    b.graph.add_output("condition", condition);
-    for (int i = 0; i < form.states; ++i) {
-      const std::string& name = body->input(i).name();
-      PINNACE_TRY(s.define(name, b.add_input(name, now[static_cast<size_t>(i)])));
-    }
-    SourceNode item(s, node.proto(), str_cat(node.name(), "/item"), node.opset(), {});
-    for (int i = 0; i < form.scans; ++i) {
-      const std::string& name = body->input(form.states + i).name();
-      const auto k = static_cast<size_t>(i);
-      ValueId at = trip;
-      if (form.in_reverse[k]) {
-        PINNACE_ASSIGN(at, item.emit("sub", {b.capture(outside, last, "last"), trip}));
-      }
-      const ValueId all = b.capture(outside, node.in(form.states + i), name + "/all");
-      PINNACE_ASSIGN(const ValueId slice, item.emit("gather", {all, at}, {{"axis", form.in_axes[k]}}));
-      PINNACE_TRY(s.define(name, slice));
-    }
-    return {};
-  };
-  PINNACE_ASSIGN(auto builder, import_loop_body(node, *body, std::move(types), bind));
-  for (const auto& [from, inside] : builder->captures) inputs.push_back(from);
-  PINNACE_ASSIGN(
-      std::vector<ValueId> results,
-      node.emit_many("loop", std::move(inputs), {{"carried", int64_t{form.states}}, {"body", graph_of(*builder)}},
-                     body->output_size()));
-  for (int i = 0; i < node.output_count(); ++i) {
-    ValueId result = results[static_cast<size_t>(i)];
-    if (const int k = i - form.states; k >= 0 && form.out_reverse[static_cast<size_t>(k)]) {
-      PINNACE_ASSIGN(const ValueId from, node.constant_ints(std::vector<int64_t>{-1}));
-      PINNACE_ASSIGN(const ValueId to, node.constant_ints(std::vector<int64_t>{INT64_MIN}));
-      PINNACE_ASSIGN(const ValueId zero, node.constant_ints(std::vector<int64_t>{0}));
-      PINNACE_ASSIGN(result, node.emit("slice", {result, from, to, zero, from}));
-    }
-    if (const int k = i - form.states; k >= 0 && form.out_axes[static_cast<size_t>(k)] != 0) {
-      const int rank = node.type(result).rank();
-      int64_t to = form.out_axes[static_cast<size_t>(k)];
-      if (to < -rank || to >= rank) return refuse(str_cat("scan_output_axes must be within rank ", rank), str_cat(to));
-      if (to < 0) to += rank;
-      std::vector<int64_t> perm;  // dimension 0 goes to place `to`
-      for (int64_t d = 1; d < rank; ++d) perm.push_back(d);
-      perm.insert(perm.begin() + to, 0);
-      PINNACE_ASSIGN(result, node.emit("transpose", {result}, {{"perm", std::move(perm)}}));
-    }
-    PINNACE_TRY(node.set_output(i, result));
-  }
-  return {};
 }
 
 }  // namespace pinnace::onnx

@@ -203,6 +203,9 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
   const auto function = import.functions.find(function_key(proto.domain(), proto.op_type(), proto.overload()));
   if (function != import.functions.end()) return checked_only ? Status() : inline_call(scope, *function->second, node);
   const std::string domain = canonical_domain(proto.domain());
+  if (domain == "ai.onnx.preview" && proto.op_type() == "FlexAttention") {
+    return checked_only ? Status() : map_flex_attention(node);
+  }
   if (!domain.empty()) {
     const OpDef* op = import.options.ops.find(str_cat(domain, ".", proto.op_type()));
     if (!op) return refuse("domain has no operators in this build", domain);
@@ -210,6 +213,11 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
   }
   const MapFn map = find_mapping(proto.op_type());
   if (!map) return refuse("operator is not one of ONNX", proto.op_type());
+  if (node.opset() < kOldestOpset && !unchanged_since(proto.op_type(), node.opset())) {
+    return refuse(
+        str_cat("its form of opset ", node.opset(), " is older than ", kOldestOpset, ", the oldest that is read"),
+        proto.op_type());
+  }
   if (!checked_only) return map(node);
   // The node reads what could not be imported, so nothing is known of its inputs; whether there is such an operator is.
   if (map == map_generic) return node.find(snake_case(proto.op_type())).status();

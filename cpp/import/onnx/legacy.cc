@@ -1,4 +1,8 @@
 // Opset 6, the last before numpy's broadcasting: binary operators name the axis at which the second shape is aligned.
+// Of older opsets only those operators are read that did not change until then.
+#include <algorithm>
+#include <iterator>
+
 #include "import/onnx/mapping.h"
 
 namespace pinnace::onnx {
@@ -12,7 +16,29 @@ Result<ValueId> append_dimensions(SourceNode& node, ValueId id, int count) {
   PINNACE_ASSIGN(const ValueId list, node.constant_ints(axes));
   return node.emit("unsqueeze", {id, list});
 }
+
+// Operators whose form of opset 6 is that of opset 1.
+constexpr std::string_view kUnchanged =
+    " "
+    "And ArgMax ArgMin AveragePool Constant Conv ConvTranspose DepthToSpace Equal Flatten Gather "
+    "GlobalAveragePool GlobalMaxPool Greater Hardmax Identity If LRN LSTM Less LogSoftmax Loop "
+    "LpNormalization MatMul MaxPool MaxRoiPool Not Or Pow RNN ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Shape Size Slice "
+    "Softmax Softplus Softsign SpaceToDepth Squeeze TopK Transpose Unsqueeze Xor ";
+struct Changed {
+  std::string_view op_type;
+  int64_t opset;
+};
+// Those whose form of opset 6 came after 1.
+constexpr Changed kChanged[] = {{"Concat", 4}, {"GRU", 3},     {"GlobalLpPool", 2}, {"LpPool", 2},
+                                {"Pad", 2},    {"Reshape", 5}, {"Split", 2}};
 }  // namespace
+
+bool unchanged_since(std::string_view op_type, int64_t opset) {
+  if (kUnchanged.find(str_cat(" ", op_type, " ")) != std::string_view::npos) return true;
+  return std::any_of(std::begin(kChanged), std::end(kChanged),
+                     [&](const Changed& c) { return c.op_type == op_type && c.opset <= opset; });
+}
 
 /// Opset 6: `broadcast` 1 lays b's dimensions over a's from `axis` on, or over the last ones.
 Status map_binary(SourceNode& node) {

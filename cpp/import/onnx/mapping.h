@@ -93,6 +93,14 @@ class SourceNode {
   int made_ = 0;  ///< nodes emitted so far, for their names
 };
 
+/// The oldest opset whose every operator is read.
+inline constexpr int64_t kOldestOpset = 6;
+/// True if the operator's form of `opset`, an older one, is that of opset 6.
+bool unchanged_since(std::string_view op_type, int64_t opset);
+
+/// FlexAttention of domain ai.onnx.preview.
+Status map_flex_attention(SourceNode& node);
+
 using MapFn = Status (*)(SourceNode& node);
 /// The function for an operator of the standard domain, or null.
 MapFn find_mapping(std::string_view op_type);

@@ -15,8 +15,8 @@
 namespace pinnace {
 namespace onnx {
 namespace {
-// Newest and oldest forms of operators that the mappings know.
-constexpr int64_t kNewestOpset = 28, kOldestOpset = 6;
+// Newest forms of operators that the mappings know.
+constexpr int64_t kNewestOpset = 28;
 constexpr int64_t kNewestIr = 14;
 // protobuf's own limit.
 constexpr int64_t kMaxFileBytes = INT32_MAX;
@@ -105,8 +105,7 @@ Result<Opsets> versions_of(const proto::ModelProto& model) {
   if (opset > kNewestOpset) {
     return unsupported("opset ", opset, " is newer than ", kNewestOpset, ", the newest that this build knows");
   }
-  if (opset < kOldestOpset)
-    return unsupported("opset ", opset, " is older than ", kOldestOpset, ", the oldest that is read");
+  if (opset < 1) return corrupt("O-3", "opset ", opset);
   return opsets;
 }
 

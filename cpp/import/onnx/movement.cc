@@ -15,6 +15,14 @@ Result<std::vector<ValueId>> with_ints_input(SourceNode& node, std::string_view 
   return inputs;
 }
 
+/// Axes as a vector: ONNX's own definitions of operators give some as a scalar.
+Status axes_as_vector(SourceNode& node, std::vector<ValueId>& inputs) {
+  if (inputs.size() < 2 || inputs[1] == kNoValue || node.type(inputs[1]).rank() != 0) return {};
+  PINNACE_ASSIGN(const ValueId one, node.constant_ints(std::vector<int64_t>{1}));
+  PINNACE_ASSIGN(inputs[1], node.emit("reshape", {inputs[1], one}));
+  return {};
+}
+
 /// An input that newer opsets leave out and older ones gave as an empty tensor.
 ValueId unless_empty(SourceNode& node, int i) {
   return node.has(i) && node.in_type(i).elements() == 0 ? kNoValue : node.in(i);
@@ -25,12 +33,14 @@ ValueId unless_empty(SourceNode& node, int i) {
 Status map_squeeze(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(1));
   PINNACE_ASSIGN(std::vector<ValueId> inputs, with_ints_input(node, "axes", 1));
+  PINNACE_TRY(axes_as_vector(node, inputs));
   return map_as(node, "squeeze", std::move(inputs), {}, {"axes"});
 }
 
 Status map_unsqueeze(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(1));
   PINNACE_ASSIGN(std::vector<ValueId> inputs, with_ints_input(node, "axes", 1));
+  PINNACE_TRY(axes_as_vector(node, inputs));
   return map_as(node, "unsqueeze", std::move(inputs), {}, {"axes"});
 }
 
@@ -82,13 +92,6 @@ Status map_top_k(SourceNode& node) {
   PINNACE_ASSIGN(const int64_t k, node.int_attr("k", -1));
   PINNACE_ASSIGN(const ValueId input, node.constant_ints(std::vector<int64_t>{k}));
   return map_as(node, "top_k", {node.in(0), input}, {}, {"k"});
-}
-
-/// Opset 28 names the order of the channels; ours is the one that there was before.
-Status map_space_to_depth(SourceNode& node) {
-  PINNACE_ASSIGN(const std::string mode, node.string_attr("mode", "DCR"));
-  if (mode != "DCR") return refuse("mode must be DCR", mode);
-  return map_as(node, "space_to_depth", node.inputs(), {}, {"mode"});
 }
 
 Status map_scatter(SourceNode& node) {

@@ -86,6 +86,46 @@ Status map_softmax_cross_entropy_loss(SourceNode& node) {
   return node.set_output(1, log_prob);
 }
 
+/// A depthwise conv over the input with the last k - 1 elements of the past, or zeros, before it; they are where the
+/// next call's past begins.
+Status map_causal_conv_with_state(SourceNode& node) {
+  PINNACE_TRY(node.need_inputs(2));
+  PINNACE_ASSIGN(const std::string activation, node.string_attr("activation", "none"));
+  if (activation != "none" && activation != "silu" && activation != "swish") {
+    return refuse("activation must be none, silu or swish", activation);
+  }
+  const TensorType &x = node.in_type(0), &weight = node.in_type(1);
+  if (x.rank() != 3 || weight.rank() != 3) {
+    return refuse("input and weight must have rank 3", str_cat(to_string(x), " and ", to_string(weight)));
+  }
+  const Dim channels = weight.shape[0], kernel = weight.shape[2];
+  if (!channels.known() || !kernel.known() || kernel.size < 1 || weight.shape[1] != Dim(1)) {
+    return refuse("weight must be [channels, 1, k] of known sizes", to_string(weight));
+  }
+  const int64_t before = kernel.size - 1;
+  ValueId all = kNoValue;
+  if (node.has(3)) {
+    const TensorType& past = node.in_type(3);
+    if (past.rank() != 3 || (past.shape[2].known() && past.shape[2].size != before)) {
+      return refuse(str_cat("past_state must have ", before, " elements per channel"), to_string(past));
+    }
+    PINNACE_ASSIGN(all, node.emit("concat", {node.in(3), node.in(0)}, {{"axis", int64_t{2}}}));
+  } else {
+    PINNACE_ASSIGN(const ValueId pads, node.constant_ints(std::vector<int64_t>{0, 0, before, 0, 0, 0}));
+    PINNACE_ASSIGN(all, node.emit("pad", {node.in(0), pads}));
+  }
+  Attrs attrs = {{"group", channels.size}};
+  if (activation != "none") attrs.emplace_back("activation", std::string("silu"));
+  PINNACE_ASSIGN(const ValueId y, node.emit("conv", {all, node.in(1), node.in(2)}, std::move(attrs)));
+  PINNACE_TRY(node.set_output(0, y));
+  if (!node.wants(1)) return {};
+  PINNACE_ASSIGN(const ValueId first, node.constant_ints(std::vector<int64_t>{before ? -before : INT64_MAX}));
+  PINNACE_ASSIGN(const ValueId end, node.constant_ints(std::vector<int64_t>{INT64_MAX}));
+  PINNACE_ASSIGN(const ValueId axis, node.constant_ints(std::vector<int64_t>{2}));
+  PINNACE_ASSIGN(const ValueId state, node.emit("slice", {all, first, end, axis}));
+  return node.set_output(1, state);
+}
+
 /// rnn, gru, lstm. Lengths that are all the full length say nothing and are left as they are.
 Status map_recurrent(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(3));

@@ -172,11 +172,10 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
     int64_t value;
   };
   static constexpr Harmless kHarmless[] = {
-      {"consumed_inputs", true, 0},  {"momentum", true, 0},       {"stash_type", true, 0},
-      {"is_test", true, 0},          {"saturate", false, 1},      {"training_mode", false, 0},
-      {"spatial", false, 1},         {"storage_order", false, 0}, {"precision", false, 0},
-      {"layout", false, 0},          {"ceil_mode", false, 0},     {"select_last_index", false, 0},
-      {"softmax_precision", true, 0}};
+      {"consumed_inputs", true, 0}, {"momentum", true, 0},           {"stash_type", true, 0},
+      {"is_test", true, 0},         {"training_mode", false, 0},     {"spatial", false, 1},
+      {"storage_order", false, 0},  {"precision", false, 0},         {"layout", false, 0},
+      {"ceil_mode", false, 0},      {"select_last_index", false, 0}, {"softmax_precision", true, 0}};
   Attrs attrs;
   for (const auto& [source_name, a] : node.attributes()) {
     if (std::find(skip.begin(), skip.end(), source_name) != skip.end()) continue;

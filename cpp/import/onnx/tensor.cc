@@ -12,6 +12,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/packed.h"
+
 namespace pinnace::onnx {
 namespace {
 template <class... Parts>
@@ -40,7 +42,8 @@ Status copy_numbers(const List& from, std::byte* to, const std::string& what) {
 
 /// Number of entries that a typed field must have.
 int64_t entries_of(const TensorType& type) {
-  return dtype_bits(type.dtype) == 4 ? (type.elements() + 1) / 2 : type.elements();
+  const int bits = dtype_bits(type.dtype);
+  return bits == 4 || bits == 2 ? type.bytes() : type.elements();
 }
 
 template <class List>
@@ -93,13 +96,17 @@ Status copy_typed(const proto::TensorProto& t, const TensorType& type, std::byte
     case DType::kBF16:
     case DType::kU16:
       return copy_numbers<uint16_t>(t.int32_data(), to, what);
-    case DType::kI4:  // two elements to a number, which is a byte
-    case DType::kU4:
-    case DType::kBool:
-    case DType::kU8:
+    case DType::kF6E2M3:  // one element to a number, here and not in raw_data
+    case DType::kF6E3M2:
+      for (int i = 0; i < t.int32_data_size(); ++i) {
+        const int32_t code = t.int32_data(i);
+        if (code < 0 || code > 63) return corrupt("O-13", what, ": element ", i, " is ", code, ", outside its type");
+        store_packed(to, 6, i, t.int32_data_size(), static_cast<uint8_t>(code));
+      }
+      return {};
+    default:  // bool, u8, floats of 8 bits; a number is a byte of two elements of 4 bits or four of 2
       return copy_numbers<uint8_t>(t.int32_data(), to, what);
   }
-  return {};
 }
 
 struct External {
@@ -231,6 +238,26 @@ std::optional<DType> dtype_of(int32_t data_type) {
       return DType::kI4;
     case P::UINT4:
       return DType::kU4;
+    case P::INT2:
+      return DType::kI2;
+    case P::UINT2:
+      return DType::kU2;
+    case P::FLOAT8E4M3FN:
+      return DType::kF8E4M3FN;
+    case P::FLOAT8E4M3FNUZ:
+      return DType::kF8E4M3FNUZ;
+    case P::FLOAT8E5M2:
+      return DType::kF8E5M2;
+    case P::FLOAT8E5M2FNUZ:
+      return DType::kF8E5M2FNUZ;
+    case P::FLOAT8E8M0:
+      return DType::kF8E8M0;
+    case P::FLOAT6E2M3:
+      return DType::kF6E2M3;
+    case P::FLOAT6E3M2:
+      return DType::kF6E3M2;
+    case P::FLOAT4E2M1:
+      return DType::kF4E2M1;
     default:
       return std::nullopt;
   }
@@ -269,6 +296,11 @@ Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& 
     if (bytes) std::memcpy(buffer.data(), source.raw_data().data(), bytes);
   } else {
     PINNACE_TRY(copy_typed(source, type, buffer.data(), what));
+  }
+  const int spare = static_cast<int>(bytes * 8 - static_cast<size_t>(type.elements() * dtype_bits(type.dtype)));
+  if (spare > 0) {  // what a writer has left behind the last element
+    std::byte& last = buffer.data()[bytes - 1];
+    last = last & std::byte(0xff >> spare);
   }
   if (type.dtype == DType::kBool) {  // any other bit pattern would be undefined behaviour when read as bool
     for (size_t i = 0; i < bytes; ++i) buffer.data()[i] = std::byte{buffer.data()[i] != std::byte{0}};

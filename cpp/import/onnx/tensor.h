@@ -14,7 +14,7 @@ namespace proto = pinnace::onnx_proto;
 /// More dimensions than any operator takes; numpy's limit.
 inline constexpr int kMaxRank = 32;
 
-/// ONNX's element type as ours; nothing for string, complex, 8-bit floats and 2-bit types.
+/// ONNX's element type as ours; nothing for string and complex.
 std::optional<DType> dtype_of(int32_t data_type);
 /// "FLOAT8E4M3FN", or the number if ONNX does not know it either.
 std::string data_type_text(int32_t data_type);

@@ -57,7 +57,17 @@ typedef enum pnc_dtype {
   PNC_U64 = 11,
   PNC_BOOL = 12,
   PNC_I4 = 13,
-  PNC_U4 = 14
+  PNC_U4 = 14,
+  PNC_F8E4M3FN = 15,
+  PNC_F8E4M3FNUZ = 16,
+  PNC_F8E5M2 = 17,
+  PNC_F8E5M2FNUZ = 18,
+  PNC_F8E8M0 = 19,
+  PNC_F6E2M3 = 20,
+  PNC_F6E3M2 = 21,
+  PNC_F4E2M1 = 22,
+  PNC_I2 = 23,
+  PNC_U2 = 24
 } pnc_dtype;
 
 #define PNC_MAX_RANK 32

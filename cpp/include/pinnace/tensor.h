@@ -15,7 +15,9 @@
 namespace pinnace {
 
 /// Element types. The numbers are stable: files and the C API use them.
-/// Storage is little-endian; bool is one byte, 0 or 1. i4 and u4 are packed two to a byte, low half first.
+/// Storage is little-endian; bool is one byte, 0 or 1. Types of fewer than 8 bits are packed without gaps, the first
+/// element in the lowest bits. Floats of 8 bits and fewer, i2, u2, i4 and u4 are for storage: they are cast, moved,
+/// quantised and dequantised, and take part in no arithmetic.
 enum class DType : uint8_t {
   kF32 = 0,
   kF16 = 1,
@@ -32,14 +34,24 @@ enum class DType : uint8_t {
   kBool = 12,
   kI4 = 13,
   kU4 = 14,
+  kF8E4M3FN = 15,
+  kF8E4M3FNUZ = 16,
+  kF8E5M2 = 17,
+  kF8E5M2FNUZ = 18,
+  kF8E8M0 = 19,  ///< powers of two, 2^-127 to 2^127, and NaN
+  kF6E2M3 = 20,
+  kF6E3M2 = 21,
+  kF4E2M1 = 22,
+  kI2 = 23,
+  kU2 = 24,
 };
-inline constexpr int kDTypeCount = 15;
+inline constexpr int kDTypeCount = 25;
 
 /// "f32", "bf16", "i8", "bool", …
 std::string_view dtype_name(DType dtype);
 /// The inverse of dtype_name; nothing if the name is unknown.
 std::optional<DType> dtype_from_name(std::string_view name);
-/// Bits of one element: 4 for i4 and u4, else a multiple of 8.
+/// Bits of one element: 2, 4, 6, or a multiple of 8.
 int dtype_bits(DType dtype);
 
 /// A named dimension that is fixed by each run's inputs. Every size must satisfy min <= size <= max and size %

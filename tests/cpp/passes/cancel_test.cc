@@ -79,6 +79,20 @@ TEST(MergeReshapes, ShapeIsNotKnown) {
   EXPECT_EQ(r.changes, 0);
 }
 
+TEST(MergeReshapes, KeepsTheCheckOfAnOpenSize) {
+  for (const char* text :
+       {"%a = squeeze(%x, %first) %y = unsqueeze(%a, %first)", "%a = unsqueeze(%x, %last) %y = squeeze(%a, %first)"}) {
+    const auto changes = [&](const char* input) {  // seeded inputs must fit: the open size can be 1 only
+      return apply_pass("merge_reshapes", str_cat("graph \"g\" { symbol k 1..1 input %x : ", input,
+                                                  " const %first : i64[1] = {0} const %last : i64[1] = {-1} ", text,
+                                                  " output \"y\" %y }"))
+          .changes;
+    };
+    EXPECT_EQ(changes("f32[k,3]"), 0) << text;
+    EXPECT_EQ(changes("f32[1,3]"), 1) << text;
+  }
+}
+
 TEST(CommonSubexpressions, Merges) {
   EXPECT_EQ(apply_pass("common_subexpressions", with("%a = neg(%x) %b = neg(%x) %y = add(%a, %b)")).ops, "neg add");
   EXPECT_EQ(apply_pass("common_subexpressions",

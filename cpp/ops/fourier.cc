@@ -1,0 +1,102 @@
+// The fast Fourier transform: by halves for powers of two, as a circular convolution for other lengths.
+#include "ops/fourier.h"
+
+#include <algorithm>
+#include <numbers>
+
+namespace pinnace {
+namespace {
+/// (a, b) *= (c, d)
+void multiply(double& a, double& b, double c, double d) {
+  const double re = a * c - b * d;
+  b = a * d + b * c;
+  a = re;
+}
+}  // namespace
+
+Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
+  constexpr int64_t kMost = int64_t{1} << 31;  // squares of indices stay within int64
+  if (n > kMost) return out_of_memory(what, " needs a Fourier transform of ", n, " elements, ", kMost, " are the most");
+  int64_t m = 1;
+  while (m < n) m *= 2;
+  const bool direct = m == n;
+  if (!direct) m *= 2;
+  PINNACE_ASSIGN(auto tables, Scratch<double>::allocate((direct ? 2 : 8) * m, what));
+  Fourier f(n, m, std::move(tables));
+  for (int64_t k = 0; k < m; ++k) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(m);
+    f.table(0)[k] = std::cos(angle);
+    f.table(1)[k] = -std::sin(angle);
+  }
+  if (direct) return f;
+  std::fill_n(f.table(2), 4 * m, 0.0);
+  for (int64_t k = 0; k < n; ++k) {
+    // The angle of k^2 repeats after 2n: reduced first, it keeps its digits.
+    const double angle = std::numbers::pi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n);
+    const double re = std::cos(angle), im = -std::sin(angle);
+    f.table(2)[k] = re;
+    f.table(3)[k] = im;
+    f.table(4)[k] = re;
+    f.table(5)[k] = -im;
+    if (k == 0) continue;
+    f.table(4)[m - k] = re;
+    f.table(5)[m - k] = -im;
+  }
+  f.powers(f.table(4), f.table(5));
+  return f;
+}
+
+void Fourier::powers(double* re, double* im) {
+  for (int64_t i = 1, j = 0; i < m_; ++i) {  // j is i with its bits in reverse
+    int64_t bit = m_ / 2;
+    for (; j & bit; bit /= 2) j ^= bit;
+    j ^= bit;
+    if (i >= j) continue;
+    std::swap(re[i], re[j]);
+    std::swap(im[i], im[j]);
+  }
+  for (int64_t half = 1; half < m_; half *= 2) {
+    const int64_t step = m_ / (2 * half);
+    for (int64_t first = 0; first < m_; first += 2 * half) {
+      for (int64_t k = 0; k < half; ++k) {
+        const int64_t a = first + k, b = a + half;
+        double x = re[b], y = im[b];
+        multiply(x, y, table(0)[k * step], table(1)[k * step]);
+        re[b] = re[a] - x;
+        im[b] = im[a] - y;
+        re[a] += x;
+        im[a] += y;
+      }
+    }
+  }
+}
+
+void Fourier::forward(double* re, double* im) {
+  if (m_ == n_) return powers(re, im);
+  double *u = table(6), *v = table(7);
+  std::fill_n(u, 2 * m_, 0.0);
+  for (int64_t k = 0; k < n_; ++k) {
+    u[k] = re[k];
+    v[k] = im[k];
+    multiply(u[k], v[k], table(2)[k], table(3)[k]);
+  }
+  powers(u, v);
+  for (int64_t k = 0; k < m_; ++k) multiply(u[k], v[k], table(4)[k], table(5)[k]);
+  powers(v, u);  // with the parts exchanged: the inverse, times m
+  const double scale = 1 / static_cast<double>(m_);
+  for (int64_t k = 0; k < n_; ++k) {
+    re[k] = u[k] * scale;
+    im[k] = v[k] * scale;
+    multiply(re[k], im[k], table(2)[k], table(3)[k]);
+  }
+}
+
+void Fourier::inverse(double* re, double* im) {
+  forward(im, re);
+  for (int64_t k = 0; k < n_; ++k) {
+    re[k] /= static_cast<double>(n_);
+    im[k] /= static_cast<double>(n_);
+  }
+}
+
+}  // namespace pinnace

@@ -1,0 +1,94 @@
+"""A trained voice activity detector, every ONNX file that its package carries: 200 frames, its state carried from each
+to the next, as onnxruntime runs it.
+
+The files differ in opset (15, 16, 18), in precision (half: weights in f16), in how they choose between 8 and 16 kHz (by
+If, by arithmetic, not at all) and in what they leave open.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from importlib import metadata
+
+import numpy as np
+import onnxruntime
+import pinnace as pn
+import pytest
+
+FRAMES = 200
+# name -> sampling rates
+MODELS = {
+    "silero_vad.onnx": (16000, 8000),
+    "silero_vad_op18_ifless.onnx": (16000, 8000),
+    "silero_vad_16k_op15.onnx": (16000,),
+    "silero_vad_half.onnx": (16000,),
+    "silero_vad_openvino_16k.onnx": (16000,),
+    "silero_vad_16k_sequence.onnx": (16000,),
+}
+BOUNDS = {"silero_vad_half.onnx": 5e-3}
+
+
+def model_path(name: str) -> pathlib.Path:
+    """In the package's folder; importing it would ask for torchaudio."""
+    files = metadata.files("silero-vad") or []
+    return pathlib.Path(str(next(f.locate() for f in files if f.name == name)))
+
+
+def frames(rate: int) -> list[np.ndarray]:
+    """Noise with bursts of a voiced sound: harmonics of a moving pitch through two formants.
+
+    Each frame begins with the last samples of the one before, as the package gives them.
+    """
+    random = np.random.default_rng(20)
+    step, context = (512, 64) if rate == 16000 else (256, 32)
+    count = FRAMES * step + context
+    t = np.arange(count) / rate
+    pitch = 130 + 40 * np.sin(2 * np.pi * 0.7 * t)
+    phase = 2 * np.pi * np.cumsum(pitch) / rate
+    voice = np.zeros(count)
+    for k in range(1, 25):
+        f = k * pitch
+        gain = np.exp(-(((f - 600) / 300) ** 2)) + 0.6 * np.exp(-(((f - 1500) / 400) ** 2))
+        voice += gain * np.sin(k * phase) * (f < rate / 2)
+    loud = (np.sin(2 * np.pi * 0.45 * t) > 0) * (0.6 + 0.4 * np.sin(2 * np.pi * 4 * t))
+    audio = 0.12 * voice * loud + 0.004 * random.standard_normal(count)
+    return [audio[i * step : i * step + step + context].astype(np.float32)[None] for i in range(FRAMES)]
+
+
+@pytest.mark.parametrize(("name", "rate"), [(name, rate) for name, rates in MODELS.items() for rate in rates])
+def test_follows_a_stream_as_onnxruntime_does(name: str, rate: int) -> None:
+    path = model_path(name)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    theirs = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    ours = pn.Session(pn.load(path).build(verify=False), target="cpu", threads=1)
+    names = [i.name for i in theirs.get_inputs()]
+    carried = [n for n in names if n not in ("input", "sr")]
+    fixed = {"sr": np.array(rate, np.int64)} if "sr" in names else {}
+    start = {n: np.zeros((2 if n == "state" else 1, 1, 128), np.float32) for n in carried}
+    our_state, their_state = dict(start), dict(start)
+    bound, probabilities = BOUNDS.get(name, 1e-4), []
+    for i, frame in enumerate(frames(rate)):
+        want = theirs.run(None, {"input": frame, **fixed, **their_state})
+        got = list(ours.run({"input": frame, **fixed, **our_state}).values())
+        for a, b in zip(got, want, strict=True):
+            assert a.shape == b.shape
+            assert float(np.abs(a - b).max()) <= bound, f"frame {i}"
+        their_state, our_state = dict(zip(carried, want[1:], strict=True)), dict(zip(carried, got[1:], strict=True))
+        probabilities.append(float(got[0].ravel()[0]))
+    # The detector hears something, and not all the time.
+    assert min(probabilities) < 0.1
+    assert max(probabilities) > 0.5
+
+
+def test_a_squeeze_that_depends_on_a_size_is_said() -> None:
+    notes = " ".join(pn.load(model_path("silero_vad_16k_op15.onnx")).notes)
+    assert "other sizes are an error when the model runs" in notes
+
+
+def test_frames_of_another_length_are_refused_when_they_run() -> None:
+    session = pn.Session(pn.load(model_path("silero_vad_16k_op15.onnx")).build(verify=False), target="cpu")
+    state = np.zeros((2, 1, 128), np.float32)
+    with pytest.raises(pn.InvalidArgument, match="squeeze"):
+        session.run({"input": np.zeros((1, 1600), np.float32), "sr": np.array(16000, np.int64), "state": state})
