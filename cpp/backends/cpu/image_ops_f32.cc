@@ -133,7 +133,8 @@ Result<Window> pool_window(const NodeView& node) {
 bool max_pool_takes(const NodeView& node) {
   if (node.output_count() != 1 || !is_image(node, 0)) return false;
   const auto window = pool_window(node);
-  return window.ok() && window->out_size() > 0;
+  // It visits every tap of the window, see max_pool_f32_generic.
+  return window.ok() && window->out_size() > 0 && window->kernel[1] <= 256 && window->kernel[2] <= 256;
 }
 
 template <const F32Level& level>
