@@ -32,7 +32,7 @@ Status if_types(const NodeView& node, std::span<TensorType> out) {
       // Sizes may fit the other branch alone, as where a model has a branch per sampling rate. That this one fits none
       // at all is an error now, that it is taken with these sizes is one when it runs.
       if (known || !failed.ok() || !infer(graph, {}, {}, node.ops() ? *node.ops() : OpTable()).ok()) {
-        return failed.ok() ? found.status() : failed;
+        return inside(node, failed.ok() ? found.status() : failed);
       }
       failed = found.status();
       continue;

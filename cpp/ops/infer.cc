@@ -296,6 +296,11 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
 
 }  // namespace
 
+Status inside(const NodeView& node, const Status& status) {
+  if (status.code() == Code::kCancelled || status.message().starts_with(node.label())) return status;
+  return status.with_prefix(str_cat(node.label(), ": "));
+}
+
 Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const TensorView> inputs,
                               std::span<const TensorType* const> declared, const OpTable& ops) {
   std::vector<const TensorType*> types;
@@ -307,7 +312,11 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   NodeView view(node, op, types, data, declared);
   view.set_ops(&ops);
   PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
-  if (!op.reference) return op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, out_types, ops);
+  if (!op.reference) {
+    auto results = op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, out_types, ops);
+    if (!results.ok()) return inside(view, results.status());
+    return results;
+  }
   Outputs outputs;
   for (TensorType& type : out_types) {
     if (!type.concrete()) return view.error("its shape rule gives ", to_string(type), " with all inputs known");

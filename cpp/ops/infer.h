@@ -56,6 +56,9 @@ Inference begin_inference(const Graph& graph);
 /// infer() with the declared inputs, then writes the found types into graph.value(i).type; nested graphs too.
 Status update_types(Graph& graph, const OpTable& ops = {});
 
+/// What failed in a graph that `node` holds, with that node's name before it; a cancelled run stays as it is.
+Status inside(const NodeView& node, const Status& status);
+
 /// Runs one node's reference code on given bytes, after inferring its output types from these very inputs. inputs[i] is
 /// not present for a left-out one. Control flow runs through its bodies. Returns types and bytes of the outputs.
 struct ReferenceOutput {

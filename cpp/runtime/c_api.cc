@@ -15,7 +15,6 @@ using pinnace::Status;
 using pinnace::str_cat;
 using pinnace::Tensor;
 using pinnace::TensorSpec;
-using pinnace::TensorType;
 
 struct pnc_program {
   Program program;

@@ -156,8 +156,9 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
 
 Status run_control(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,
                    std::vector<TensorView>& outputs, const RunContext& context) {
-  return node.node().op == "if" ? run_if(state, inputs, outputs, context)
-                                : run_loop(state, node, inputs, outputs, context);
+  const Status status = node.node().op == "if" ? run_if(state, inputs, outputs, context)
+                                               : run_loop(state, node, inputs, outputs, context);
+  return status.ok() ? status : inside(node, status);
 }
 
 }  // namespace pinnace

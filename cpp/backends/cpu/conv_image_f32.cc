@@ -122,7 +122,8 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
     }
   }
 
-  // Runs of output pixels that stand at one distance, in the input too: a row, or everything where nothing lies between.
+  // Runs of output pixels that stand at one distance, in the input too: a row, or everything where nothing lies
+  // between.
   const bool pixels_only = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1;
   const auto flat = [](const Image& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
   const bool one = pixels_only && flat(x) && flat(y) && (!adds || flat(r));

@@ -31,7 +31,7 @@ struct Call {
   const Node* node;    ///< null for a change of layout
   const Node* source;  ///< what it is timed as; null at the end of a segment
   const OpDef* op;
-  const CpuKernelLine* line;  ///< null: reference code
+  const CpuKernelLine* line;    ///< null: reference code
   std::vector<Layout> layouts;  ///< of inputs, then outputs
   std::vector<Operand> inputs, outputs;
   std::vector<const TensorType*> types;     ///< of inputs, for NodeView

@@ -17,7 +17,8 @@ namespace {
 /// What is left to do where a tile is not whole or has a map: residual, map and copy, row by row from `tile`, which is
 /// in the nearest cache.
 template <class V, int NV>
-__attribute__((noinline)) void finish(const GemmRowsF32& g, float* tile, int64_t rows, float* c, const float* residual) {
+__attribute__((noinline)) void finish(const GemmRowsF32& g, float* tile, int64_t rows, float* c,
+                                      const float* residual) {
   constexpr int kWidth = NV * V::kLanes;
   if (residual) {
     for (int64_t i = 0; i < rows; ++i) {

@@ -1,5 +1,5 @@
-// Elementwise operators, pooling and concatenation in float32 over images (channels last). Chosen where an operand is an
-// image already; otherwise the dense kernels are as fast.
+// Elementwise operators, pooling and concatenation in float32 over images (channels last). Chosen where an operand is
+// an image already; otherwise the dense kernels are as fast.
 #include <cstring>
 
 #include "backends/cpu/elementwise_f32.h"
@@ -109,7 +109,8 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
     const float *from_a = a.at + n * a.step + row * a.row, *from_b = b.at + n * b.step + row * b.row;
     float* to = y.at + n * y.step + row * y.row;
     if (number) {
-      level.loops->binary(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to, y.size.w * y.pitch);
+      level.loops->binary(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to,
+                          y.size.w * y.pitch);
     } else {
       level.image->binary(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
     }
@@ -192,10 +193,8 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
 
 template <const F32Level& level>
 constexpr CpuKernel make_global_average_pool() {
-  return {.takes = global_pool_takes,
-          .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .run = global_average_pool_run<level>};
+  return {
+      .takes = global_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = global_average_pool_run<level>};
 }
 
 // -------------------------------------------------------------------------------------------------- concatenation

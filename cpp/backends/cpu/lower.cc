@@ -72,7 +72,8 @@ class Lowering {
         const auto x = static_cast<size_t>(add.inputs[static_cast<size_t>(i)]);
         const auto r = static_cast<size_t>(add.inputs[static_cast<size_t>(1 - i)]);
         const int32_t at = made_at[x];
-        if (at < 0 || uses[x] != 1 || node(static_cast<size_t>(at)).op != "conv" || sum_of_[static_cast<size_t>(at)] >= 0) {
+        if (at < 0 || uses[x] != 1 || node(static_cast<size_t>(at)).op != "conv" ||
+            sum_of_[static_cast<size_t>(at)] >= 0) {
           continue;
         }
         const Attr* activation = node(static_cast<size_t>(at)).attr("activation");

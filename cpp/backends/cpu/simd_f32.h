@@ -17,8 +17,8 @@ namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
 
-// Vector types by their number of lanes (GCC takes no template parameter as vector_size), and the larger and the smaller
-// of two, the second where one is NaN: as x86's instructions have it.
+// Vector types by their number of lanes (GCC takes no template parameter as vector_size), and the larger and the
+// smaller of two, the second where one is NaN: as x86's instructions have it.
 template <int LANES>
 struct VectorOf;
 template <>
@@ -159,8 +159,8 @@ struct Floats {
   }
 };
 
-/// c = map(c), a block of rows of `columns` floats. Out of line: the maps are long, and inlined into every tile they would
-/// be most of the library; what a tile just stored is in the nearest cache.
+/// c = map(c), a block of rows of `columns` floats. Out of line: the maps are long, and inlined into every tile they
+/// would be most of the library; what a tile just stored is in the nearest cache.
 template <class V, class F>
 inline void each(float* c, ptrdiff_t row, int64_t rows, int64_t columns, F f) {
   for (int64_t i = 0; i < rows; ++i, c += row) {
