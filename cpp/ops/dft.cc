@@ -45,7 +45,12 @@ Result<TensorType> dft_type(const NodeView& node) {
   const Dim size = x.shape[static_cast<size_t>(at)];
   Dim n = node.has_input(1) ? length.dim() : size;
   if (length.known && length.value < 1) return node.error("dft_length ", length.value, " is not positive");
-  if (!node.has_input(1) && inverse && onesided) n = size.known() ? Dim(2 * (size.size - 1)) : Dim();
+  if (!node.has_input(1) && inverse && onesided) {
+    if (size.known() && size.size < 2) {
+      return node.error("axis ", at, " of x ", to_string(x), " is half of nothing to transform");
+    }
+    n = size.known() ? Dim(2 * (size.size - 1)) : Dim();
+  }
   if (n.known() && n.size < 1) return node.error("axis ", at, " of x ", to_string(x), " has nothing to transform");
   if (onesided && !inverse) n = n.known() ? Dim(n.size / 2 + 1) : Dim();
   y.shape[static_cast<size_t>(at)] = n;

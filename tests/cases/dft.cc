@@ -33,6 +33,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[4,1];none;i64[]{-1}", .expect = "error is the last one", .why = "axis of parts"},
     {.inputs = "f32[4,1];i64[]{0}", .expect = "error not positive", .why = "length"},
     {.inputs = "f32[0,1]", .expect = "error nothing to transform", .why = "nothing"},
+    {.inputs = "f32[1,0,2]", .attributes = "inverse=1, onesided=1", .expect = "error is half of nothing", .why = "a half of no elements"},
 };
 PINNACE_CASES(dft, kCases)
 }  // namespace pinnace::testing
