@@ -5,7 +5,8 @@
 //   frame_length  []  i32 | i64, optional: n, the elements of a piece; left out: the window's length, else L
 //   y             [B, frames, bins, 2]  as signal; frames = (L - n) / frame_step + 1, 0 where L < n
 //   onesided      int, default 1: bins = n/2 + 1, for real signals; 0: bins = n
-// Computed in double, rounded once. Source: ONNX STFT, opset 17.
+// Computed in double, rounded once. Where a piece has NaN or infinity, any element of its transform may be NaN. Source:
+// ONNX STFT, opset 17.
 #include <algorithm>
 
 #include "ops/fourier.h"

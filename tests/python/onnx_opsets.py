@@ -6,121 +6,13 @@ as an attribute and as an input, the old broadcasting of softmax, defaults that 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, helper
-
-Array = NDArray[Any]
-OLDEST = 7
-
-# Operators that are refused by name, and why.
-OUT_OF_SCOPE = {
-    **dict.fromkeys(
-        ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), "random"
-    ),
-    **dict.fromkeys(
-        [
-            "ConcatFromSequence",
-            "SequenceAt",
-            "SequenceConstruct",
-            "SequenceEmpty",
-            "SequenceErase",
-            "SequenceInsert",
-            "SequenceLength",
-            "SequenceMap",
-            "SplitToSequence",
-            "Optional",
-            "OptionalGetElement",
-            "OptionalHasElement",
-        ],
-        "sequences and optional values",
-    ),
-    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), "text"),
-    "ImageDecoder": "image files",
-}
-
-
-@dataclass
-class Sample:
-    """Inputs in order, None for one that is left out; those whose index is in `constants` become initialisers."""
-
-    inputs: list[Array | None]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    outputs: int = 1
-    constants: tuple[int, ...] = ()
-    rtol: float = 1e-5
-    atol: float = 1e-6
-    compare: tuple[int, ...] | None = None  # outputs that are compared; None: all
-
-
-def forms(schemas: list[Any] | None = None) -> list[tuple[str, int]]:
-    """(operator, version) for every form in force at opset 7 or later, but for deprecations."""
-    history: dict[str, list[Any]] = {}
-    for schema in schemas or onnx.defs.get_all_schemas_with_history():
-        if schema.domain == "":
-            history.setdefault(schema.name, []).append(schema)
-    found = []
-    for name, versions in sorted(history.items()):
-        versions.sort(key=lambda s: s.since_version)
-        newest_old = max((s.since_version for s in versions if s.since_version <= OLDEST), default=0)
-        found += [(name, s.since_version) for s in versions if s.since_version >= newest_old and not s.deprecated]
-    return found
-
-
-def model_of(op: str, version: int, sample: Sample, opset: int | None = None) -> onnx.ModelProto:
-    """A model of one node."""
-    names = [f"x{i}" if x is not None else "" for i, x in enumerate(sample.inputs)]
-    values, constants = [], []
-    for i, x in enumerate(sample.inputs):
-        if x is None:
-            continue
-        if i in sample.constants:
-            constants.append(onnx.numpy_helper.from_array(x, names[i]))
-        else:
-            values.append(helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(x.dtype), x.shape))
-    results = [f"y{i}" for i in range(sample.outputs)]
-    node = helper.make_node(op, names, results, **sample.attributes)
-    graph = helper.make_graph(
-        [node], op, values, [onnx.ValueInfoProto(name=name) for name in results], initializer=constants
-    )
-    wanted = opset or max(version, OLDEST)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", wanted)])
-    model.ir_version = max(helper.find_min_ir_version_for(list(model.opset_import)), 4)
-    return onnx.shape_inference.infer_shapes(model)
-
-
-class _Random:
-    """Numbers that depend on the operator alone."""
-
-    def __init__(self, op: str) -> None:
-        self.rng = np.random.default_rng(int.from_bytes(hashlib.sha256(op.encode()).digest()[:4]))
-
-    def f(self, *shape: int) -> Array:
-        return self.rng.standard_normal(shape).astype(np.float32)
-
-    def u(self, low: float, high: float, *shape: int) -> Array:
-        return self.rng.uniform(low, high, shape).astype(np.float32)
-
-    def i(self, low: int, high: int, *shape: int, dtype: Any = np.int64) -> Array:
-        return self.rng.integers(low, high, shape).astype(dtype)
-
-    def b(self, *shape: int) -> Array:
-        return self.rng.integers(0, 2, shape).astype(bool)
-
-
-def ints(*values: int) -> Array:
-    return np.array(values, np.int64)
-
-
-def scalar(value: Any, dtype: Any = np.int64) -> Array:
-    return np.array(value, dtype)
-
+from onnx_forms import Array, Random, Sample, ints, scalar
 
 _UNARY = [
     "Abs",
@@ -186,7 +78,7 @@ _REDUCE = {
 
 def samples(op: str, version: int) -> list[Sample]:
     """What is run for one form; empty where nothing is known, which is an error of the table."""
-    r = _Random(op)
+    r = Random(op)
     if op in _UNARY:
         return [Sample([r.f(2, 3, 4)])]
     if op in _RANGES:
@@ -225,7 +117,7 @@ def samples(op: str, version: int) -> list[Sample]:
     return _TABLE[op](r, version) if op in _TABLE else []
 
 
-def _reduce(r: _Random, axes_are_inputs: bool) -> list[Sample]:
+def _reduce(r: Random, axes_are_inputs: bool) -> list[Sample]:
     x = r.u(0.5, 2, 3, 4, 5)
     if not axes_are_inputs:
         return [Sample([x]), Sample([x], {"axes": [1], "keepdims": 0}), Sample([x], {"axes": [0, 2]})]
@@ -237,7 +129,7 @@ def _reduce(r: _Random, axes_are_inputs: bool) -> list[Sample]:
     ]
 
 
-def _recurrent(op: str, r: _Random) -> list[Sample]:
+def _recurrent(op: str, r: Random) -> list[Sample]:
     gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[op]
     outputs = 3 if op == "LSTM" else 2
     x, w, k, b = r.f(4, 2, 3), r.f(1, gates * 5, 3), r.f(1, gates * 5, 5), r.f(1, gates * 10)
@@ -248,7 +140,7 @@ def _recurrent(op: str, r: _Random) -> list[Sample]:
     ]
 
 
-def _slice(r: _Random, version: int) -> list[Sample]:
+def _slice(r: Random, version: int) -> list[Sample]:
     x = r.f(4, 5, 6)
     if version < 10:
         return [
@@ -261,7 +153,7 @@ def _slice(r: _Random, version: int) -> list[Sample]:
     ]
 
 
-def _pad(r: _Random, version: int) -> list[Sample]:
+def _pad(r: Random, version: int) -> list[Sample]:
     x = r.f(2, 3, 4)
     pads = [0, 1, 2, 0, 2, 1]
     if version < 11:
@@ -281,7 +173,7 @@ def _pad(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _clip(r: _Random, version: int) -> list[Sample]:
+def _clip(r: Random, version: int) -> list[Sample]:
     if version < 11:
         return [Sample([r.f(3, 4)], {"min": -0.5, "max": 0.5}), Sample([r.f(3, 4)], {"min": 0.0})]
     return [
@@ -290,7 +182,7 @@ def _clip(r: _Random, version: int) -> list[Sample]:
     ]
 
 
-def _resize(r: _Random, version: int) -> list[Sample]:
+def _resize(r: Random, version: int) -> list[Sample]:
     x = r.f(1, 2, 4, 5)
     scales = np.array([1, 1, 2, 1.5], np.float32)
     if version < 11:
@@ -328,7 +220,7 @@ def _resize(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _upsample(r: _Random, version: int) -> list[Sample]:
+def _upsample(r: Random, version: int) -> list[Sample]:
     scales = [1.0, 1.0, 2.0, 3.0]
     if version < 9:
         return [
@@ -341,12 +233,12 @@ def _upsample(r: _Random, version: int) -> list[Sample]:
     ]
 
 
-def _batch_normalization(r: _Random, version: int) -> list[Sample]:
+def _batch_normalization(r: Random, version: int) -> list[Sample]:
     stats = [r.f(3), r.f(3), r.f(3), r.u(0.5, 2, 3)]
     return [Sample([r.f(2, 3, 4), *stats]), Sample([r.f(2, 3, 4, 5), *stats], {"epsilon": 0.01, "momentum": 0.5})]
 
 
-def _dropout(r: _Random, version: int) -> list[Sample]:
+def _dropout(r: Random, version: int) -> list[Sample]:
     if version < 12:
         return [
             Sample([r.f(2, 3)], {"ratio": 0.3}),
@@ -358,7 +250,7 @@ def _dropout(r: _Random, version: int) -> list[Sample]:
     ]
 
 
-def _top_k(r: _Random, version: int) -> list[Sample]:
+def _top_k(r: Random, version: int) -> list[Sample]:
     x = r.f(3, 6)
     if version < 10:
         return [Sample([x], {"k": 3}, 2), Sample([x], {"k": 2, "axis": 0}, 2)]
@@ -366,7 +258,7 @@ def _top_k(r: _Random, version: int) -> list[Sample]:
     return [Sample([x, ints(3)], outputs=2, constants=(1,)), *smallest]
 
 
-def _split(r: _Random, version: int) -> list[Sample]:
+def _split(r: Random, version: int) -> list[Sample]:
     x = r.f(6, 4)
     if version < 13:
         return [Sample([x], {"axis": 0}, 3), Sample([x], {"axis": 0, "split": [1, 2, 3]}, 3)]
@@ -379,7 +271,7 @@ def _axes(version: int, x: Array, axes: tuple[int, ...]) -> Sample:
     return Sample([x, ints(*axes)], constants=(1,)) if version >= 13 else Sample([x], {"axes": list(axes)})
 
 
-def _cast(r: _Random, version: int) -> list[Sample]:
+def _cast(r: Random, version: int) -> list[Sample]:
     found = [
         Sample([r.u(-9, 9, 3, 4)], {"to": int(TensorProto.INT32)}),
         Sample([r.i(-9, 9, 3, 4)], {"to": int(TensorProto.DOUBLE)}),
@@ -400,7 +292,7 @@ def _cast(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _quantize(r: _Random, version: int) -> list[Sample]:
+def _quantize(r: Random, version: int) -> list[Sample]:
     x, scale = r.f(2, 3, 4) * 20, r.u(0.05, 0.2, 3)
     found = [Sample([x, scalar(0.1, np.float32), scalar(3, np.uint8)], constants=(1, 2))]
     if version >= 13:
@@ -418,7 +310,7 @@ def _quantize(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _dequantize(r: _Random, version: int) -> list[Sample]:
+def _dequantize(r: Random, version: int) -> list[Sample]:
     x, scale = r.i(-128, 128, 2, 3, 4, dtype=np.int8), r.u(0.05, 0.2, 3)
     found = [
         Sample([x, scalar(0.1, np.float32), scalar(3, np.int8)], constants=(1, 2)),
@@ -435,7 +327,7 @@ def _dequantize(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _max_pool(r: _Random, version: int) -> list[Sample]:
+def _max_pool(r: Random, version: int) -> list[Sample]:
     found = [
         Sample([r.f(1, 2, 6, 7)], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
         Sample([r.f(1, 2, 6, 6)], {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"}),
@@ -449,7 +341,7 @@ def _max_pool(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _average_pool(r: _Random, version: int) -> list[Sample]:
+def _average_pool(r: Random, version: int) -> list[Sample]:
     found = [
         Sample([r.f(1, 2, 6, 7)], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
         Sample([r.f(1, 2, 6, 7)], {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1}),
@@ -461,7 +353,7 @@ def _average_pool(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _lp_pool(r: _Random, version: int) -> list[Sample]:
+def _lp_pool(r: Random, version: int) -> list[Sample]:
     found = [Sample([r.f(1, 2, 6, 7)], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "p": 3})]
     if version >= 18:
         found.append(Sample([r.f(1, 2, 8, 8)], {"kernel_shape": [3, 3], "dilations": [2, 2]}))
@@ -476,7 +368,7 @@ def _value(name: str, shape: list[int], dtype: int = TensorProto.FLOAT) -> onnx.
     return helper.make_tensor_value_info(name, dtype, shape)
 
 
-def _if(r: _Random, version: int) -> list[Sample]:
+def _if(r: Random, version: int) -> list[Sample]:
     def branch(name: str, value: float) -> onnx.GraphProto:
         tensor = onnx.numpy_helper.from_array(np.full((2,), value, np.float32))
         return _subgraph(name, [helper.make_node("Constant", [], [name], value=tensor)], [], [_value(name, [2])])
@@ -485,7 +377,7 @@ def _if(r: _Random, version: int) -> list[Sample]:
     return [Sample([scalar(True, bool)], attributes), Sample([scalar(False, bool)], attributes)]
 
 
-def _loop(r: _Random, version: int) -> list[Sample]:
+def _loop(r: Random, version: int) -> list[Sample]:
     body = _subgraph(
         "body",
         [
@@ -499,7 +391,7 @@ def _loop(r: _Random, version: int) -> list[Sample]:
     return [Sample([scalar(3), scalar(True, bool), r.f(2)], {"body": body}, 2)]
 
 
-def _scan(r: _Random, version: int) -> list[Sample]:
+def _scan(r: Random, version: int) -> list[Sample]:
     body = _subgraph(
         "body",
         [helper.make_node("Add", ["s", "x"], ["next"]), helper.make_node("Mul", ["next", "x"], ["out"])],
@@ -527,7 +419,7 @@ def _scan(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _constant(r: _Random, version: int) -> list[Sample]:
+def _constant(r: Random, version: int) -> list[Sample]:
     found = [Sample([], {"value": onnx.numpy_helper.from_array(r.f(2, 3))})]
     if version >= 12:
         found += [
@@ -543,7 +435,7 @@ def _constant(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _grid_sample(r: _Random, version: int) -> list[Sample]:
+def _grid_sample(r: Random, version: int) -> list[Sample]:
     linear, cubic = ("bilinear", "bicubic") if version < 20 else ("linear", "cubic")
     x, grid = r.f(1, 2, 4, 5), r.u(-1.2, 1.2, 1, 3, 3, 2)
     modes: list[dict[str, Any]] = [
@@ -554,7 +446,7 @@ def _grid_sample(r: _Random, version: int) -> list[Sample]:
     return [Sample([x, grid], mode, rtol=1e-4, atol=1e-5) for mode in modes]
 
 
-def _roi_align(r: _Random, version: int) -> list[Sample]:
+def _roi_align(r: Random, version: int) -> list[Sample]:
     rois = np.array([[0, 0, 4, 4], [1, 1, 5, 3]], np.float32)
     common = {"output_height": 2, "output_width": 2, "sampling_ratio": 2}
     found = [Sample([r.f(1, 2, 6, 6), rois, ints(0, 0)], common)]
@@ -567,7 +459,7 @@ def _roi_align(r: _Random, version: int) -> list[Sample]:
     return found
 
 
-def _scatter(r: _Random, version: int) -> list[Sample]:
+def _scatter(r: Random, version: int) -> list[Sample]:
     x, at, new = r.f(3, 4), np.array([[0, 2, 1, 0]], np.int64), r.f(1, 4)
     reductions = (["add", "mul"] if version >= 16 else []) + (["max", "min"] if version >= 18 else [])
     return [
@@ -577,18 +469,18 @@ def _scatter(r: _Random, version: int) -> list[Sample]:
     ]
 
 
-def _scatter_nd(r: _Random, version: int) -> list[Sample]:
+def _scatter_nd(r: Random, version: int) -> list[Sample]:
     x, at, new = r.f(3, 4), np.array([[0], [2]], np.int64), r.f(2, 4)
     reductions = (["add", "mul"] if version >= 16 else []) + (["max", "min"] if version >= 18 else [])
     return [Sample([x, at, new]), *(Sample([x, at, new], {"reduction": each}) for each in reductions)]
 
 
-def _group_normalization(r: _Random, version: int) -> list[Sample]:
+def _group_normalization(r: Random, version: int) -> list[Sample]:
     per = 2 if version < 21 else 4
     return [Sample([r.f(2, 4, 3), r.f(per), r.f(per)], {"num_groups": 2}, rtol=1e-4, atol=1e-5)]
 
 
-def _attention(r: _Random, version: int) -> list[Sample]:
+def _attention(r: Random, version: int) -> list[Sample]:
     q, k, v = r.f(2, 4, 3, 8), r.f(2, 2, 5, 8), r.f(2, 2, 5, 6)
     return [
         Sample([q, k, v], rtol=1e-4, atol=1e-5),
@@ -597,11 +489,11 @@ def _attention(r: _Random, version: int) -> list[Sample]:
     ]
 
 
-def _shape_like(r: _Random, version: int) -> list[Sample]:
+def _shape_like(r: Random, version: int) -> list[Sample]:
     return [Sample([r.f(2, 3, 4)])]
 
 
-Recipe = Callable[[_Random, int], list[Sample]]
+Recipe = Callable[[Random, int], list[Sample]]
 _TABLE: dict[str, Recipe] = {
     "AffineGrid": lambda r, v: [
         Sample([r.f(2, 2, 3), ints(2, 1, 3, 4)], {"align_corners": a}, constants=(1,)) for a in (0, 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_forms
 import onnx_opsets
 import onnxruntime
 import pinnace as pn
@@ -19,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 from pinnace import _core
 from slices import rotating_slice
 
-FORMS = [form for form in onnx_opsets.forms() if form[0] not in onnx_opsets.OUT_OF_SCOPE]
+FORMS = [form for form in onnx_forms.forms() if form[0] not in onnx_forms.OUT_OF_SCOPE]
 # Forms that only take more element types than those before: no engine has the new one, the older gives the values.
 SAME_AS_OPSET = {("GlobalLpPool", 22): 21, ("MaxRoiPool", 22): 21}
 
@@ -49,12 +50,12 @@ def check_form(op: str, version: int, folder: pathlib.Path) -> int:
     """Runs the samples of one form; returns how many."""
     samples = onnx_opsets.samples(op, version)
     for i, sample in enumerate(samples):
-        model = onnx_opsets.model_of(op, version, sample)
+        model = onnx_forms.model_of(op, version, sample)
         feeds = {f"x{k}": x for k, x in enumerate(sample.inputs) if x is not None and k not in sample.constants}
         path = folder / f"{op}_{version}_{i}.onnx"
         onnx.save(model, path)
         older = SAME_AS_OPSET.get((op, version))
-        oracle, want = expected(onnx_opsets.model_of(op, version, sample, older) if older else model, feeds)
+        oracle, want = expected(onnx_forms.model_of(op, version, sample, older) if older else model, feeds)
         program = pn.load(path).build(verify=False)
         ways = {
             "reference code": _core.run_onnx_reference(str(path), list(feeds.values())),
@@ -87,7 +88,7 @@ def test_every_form_has_a_sample() -> None:
     assert len(FORMS) >= 533
 
 
-@pytest.mark.parametrize("op", sorted(onnx_opsets.OUT_OF_SCOPE))
+@pytest.mark.parametrize("op", sorted(onnx_forms.OUT_OF_SCOPE))
 def test_what_is_out_of_scope_is_refused_by_name(op: str, tmp_path: pathlib.Path) -> None:
     schema = onnx.defs.get_schema(op)
     names = [f"x{i}" for i in range(schema.min_input)]
