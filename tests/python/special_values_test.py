@@ -373,6 +373,7 @@ ELSEWHERE = {
     "batch_normalization", "cum_prod", "cum_sum", "group_normalization", "hardmax",
     "instance_normalization", "layer_normalization", "log_cum_sum_exp", "log_softmax", "lp_normalization", "lrn",
     "mean_variance_normalization", "rms_normalization", "rotary_embedding", "softmax", "trilu",  # along an axis
+    "cholesky",  # matrices
     "scatter_elements", "scatter_nd", "tensor_scatter",  # a copy with some elements changed
 }  # fmt: skip
 
