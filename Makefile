@@ -1,12 +1,12 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs).
+# Variables: JOBS=2 (compilers at a time), TEST_ARGS and SOAK_MINUTES (passed on to what runs).
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
 JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all bench lint format notebooks soak wheel clean
+.PHONY: help setup build install demo test test-all lint format notebooks soak wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -39,9 +39,6 @@ test: build ## C++ tests, Python tests and the rules of the tree, with a seeded 
 
 test-all: build ## everything; goes on where it was broken off; totals go to docs/results.md
 	@$(PYTHON) scripts/run_tests.py --all $(TEST_ARGS)
-
-bench: build ## side by side with other engines
-	@$(PYTHON) bench/report.py $(BENCH_ARGS)
 
 lint: build ## format, clang-tidy on what changed, ruff, mypy
 	@scripts/lint.sh
