@@ -136,9 +136,14 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   const int64_t units = one ? length : runs;
   const int64_t unit_floats = one ? per_pixel : per_pixel * length;
   int64_t each = std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, unit_floats), 1, units);
-  if (one) each = std::min(units, (each + 27) / 28 * 28);
-  const int64_t wanted = 4 * static_cast<int64_t>(context.threads);
-  const int64_t row_tasks = (units + each - 1) / each;
+  const auto threads = static_cast<int64_t>(context.threads);
+  // Few tasks are made a multiple of the threads, so that all end together. Where they are cut changes no sum.
+  int64_t row_tasks = (units + each - 1) / each;
+  if (row_tasks < 8 * threads) row_tasks = std::min(units, (row_tasks + threads - 1) / threads * threads);
+  each = (units + row_tasks - 1) / row_tasks;
+  if (one) each = std::min(units, (each + 13) / 14 * 14);  // rows of a tile
+  row_tasks = (units + each - 1) / each;
+  const int64_t wanted = 4 * threads;
   const int64_t column_tasks = context.threads == 1 ? 1 : std::min(panels, (wanted + row_tasks - 1) / row_tasks);
   const auto* packed = reinterpret_cast<const float*>(context.packed);
   const int64_t K = c.K();
