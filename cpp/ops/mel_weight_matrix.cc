@@ -9,7 +9,8 @@
 //   output_datatype   string, default "f32": name of a type of numbers; integers cut fractions off
 // Band i rises from 0 at point i to 1 at point i + 1 and falls to 0 at point i + 2; the points are the M + 2 first of
 // M + 3 evenly spaced ones between the edges, as bins of the spectrum, rounded down. Computed in double, rounded once.
-// Edges that are no frequencies, NaN among them, and points beyond the spectrum are errors. Source: ONNX MelWeightMatrix, opset 17.
+// Edges that are no frequencies, NaN among them, and points beyond the spectrum are errors. Source: ONNX
+// MelWeightMatrix, opset 17.
 #include <cmath>
 
 #include "ops/signal_window.h"

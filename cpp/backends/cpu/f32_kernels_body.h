@@ -1,8 +1,8 @@
 // Body of f32_kernels_<level>.cc, compiled once per instruction set: PINNACE_LEVEL names the set, PINNACE_LANES is the
-// number of floats in a register, PINNACE_ROWS the rows of a tile. GCC's vector types; no inline function of another
-// header.
+// number of floats in a register, PINNACE_ROWS the rows of a tile.
 
 #include "backends/cpu/f32_kernels.h"
+#include "backends/cpu/simd_f32.h"
 
 namespace pinnace {
 namespace PINNACE_LEVEL {
@@ -12,102 +12,18 @@ constexpr int kLanes = PINNACE_LANES;
 constexpr int kRows = PINNACE_ROWS;
 constexpr int kColumns = 2 * kLanes;
 
-using V = float __attribute__((vector_size(4 * PINNACE_LANES)));
-using I = int32_t __attribute__((vector_size(4 * PINNACE_LANES)));
-
+using V = Wide::T;
 inline V load(const float* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
+  return Wide::load(p);
 }
 inline void store(float* p, V v) {
-  __builtin_memcpy(p, &v, sizeof v);
+  Wide::store(p, v);
 }
 inline V splat(float x) {
-  return V{} + x;
+  return Wide::all(x);
 }
-inline V select(I mask, V yes, V no) {
-  return (V)(((I)yes & mask) | ((I)no & ~mask));
-}
-// NaN in x is kept: comparisons with NaN are false.
-inline V at_least(V x, V low) {
-  return select(x < low, low, x);
-}
-inline V at_most(V x, V high) {
-  return select(x > high, high, x);
-}
-inline V absolute(V x) {
-  return (V)((I)x & 0x7fffffff);
-}
-
-// exp by 2^n * p(r), |r| <= ln(2) / 2, p of degree 6 (Taylor): relative error below 3e-7. Beyond the range of normal
-// floats: 0 and infinity. NaN stays NaN.
-inline V exponential(V x) {
-  const V clamped = at_least(at_most(x, splat(88.72284f)), splat(-87.336544f));
-  const V shifted = clamped * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum's low bits are the rounded quotient
-  const V n = shifted - 12582912.0f;
-  const V r = clamped - n * 0.693359375f - n * -2.12194440e-4f;
-  V p = splat(1.0f / 720);
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const I bits = ((I)shifted - 0x4b400000) << 23;
-  V y = (V)((I)p + bits);
-  y = select(x < -87.336544f, splat(0.0f), y);
-  y = select(x > 88.72284f, splat(__builtin_inff()), y);
-  return select(x == x, y, x);
-}
-
-inline V sigmoid(V x) {
-  return 1.0f / (1.0f + exponential(-x));
-}
-// 1 - 2 / (1 + exp(2x)) loses digits near 0, where the series is exact enough: |x| < 0.25, error of the next term 2e-9.
-inline V tangent(V x) {
-  const V far = 1.0f - 2.0f / (1.0f + exponential(2.0f * x));
-  const V s = x * x;
-  const V near = x + x * s * (-1.0f / 3 + s * (2.0f / 15 + s * (-17.0f / 315 + s * (62.0f / 2835))));
-  return select(absolute(x) < 0.25f, near, far);
-}
-// erf by Abramowitz and Stegun 7.1.26: absolute error 1.5e-7.
-inline V error_function(V x) {
-  const V a = absolute(x);
-  const V t = 1.0f / (1.0f + 0.3275911f * a);
-  const V p = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-  const V y = 1.0f - p * exponential(-a * a);
-  return select(x == x, (V)((I)y | ((I)x & (int32_t)0x80000000)), x);
-}
-
 inline V apply(const MapF32& m, V x) {
-  switch (m.kind) {
-    case MapKind::kNone:
-      return x;
-    case MapKind::kRelu:
-      return select(x <= 0.0f, V{}, x);
-    case MapKind::kClip:
-      return at_most(at_least(x, splat(m.a)), splat(m.b));
-    case MapKind::kLeakyRelu:
-      return select(x < 0.0f, x * m.a, x);
-    case MapKind::kHardSwish:
-      return x * at_most(at_least(x * (1.0f / 6) + 0.5f, V{}), splat(1.0f));
-    case MapKind::kHardSigmoid:
-      return at_most(at_least(x * m.a + m.b, V{}), splat(1.0f));
-    case MapKind::kSigmoid:
-      return sigmoid(x);
-    case MapKind::kSilu:
-      return x * sigmoid(x);
-    case MapKind::kTanh:
-      return tangent(x);
-    case MapKind::kGelu:
-      return 0.5f * x * (1.0f + error_function(x * 0.70710678f));
-    case MapKind::kGeluTanh:
-      return 0.5f * x * (1.0f + tangent(0.79788456f * (x + 0.044715f * x * x * x)));
-    case MapKind::kExp:
-      return exponential(x);
-  }
-  return x;
+  return Wide::map(m, x);
 }
 
 void map_f32(const MapF32& m, const float* x, float* y, int64_t count) {
@@ -259,7 +175,7 @@ void softmax_f32(const float* x, float* y, int64_t count) {
     V v = splat(-__builtin_inff());
     const size_t n = static_cast<size_t>(count - i < kLanes ? count - i : kLanes);
     __builtin_memcpy(&v, x + i, n * sizeof(float));
-    v = exponential(v - largest);
+    v = Wide::exponential(v - largest);
     __builtin_memcpy(y + i, &v, n * sizeof(float));
     for (size_t j = 0; j < n; ++j) sum += v[j];
   }
