@@ -7,16 +7,11 @@
 namespace pinnace {
 namespace {
 
-/// One pixel is the same bytes either way.
+/// One pixel is the same bytes either way. Not in 8 bits: images are unsigned, and may be read beyond their end.
 bool one_pixel(const TensorType& type) {
-  if (!has_image_sizes(type)) return false;
+  if (!has_image_sizes(type) || dtype_bits(type.dtype) == 8) return false;
   const ImageSizes s = image_sizes(type);
   return s.h * s.w == 1;
-}
-
-Layout image_layout(const TensorType& type) {
-  const ImageSizes s = image_sizes(type);
-  return {true, image_pitch(s.c, s.h * s.w), {}};
 }
 
 class Lowering {
