@@ -160,10 +160,11 @@ def deeplabv3_mobilenet_v3_large(seed: int = 0, batch: int = 1, size: int = 224)
 
 
 def lraspp_mobilenet_v3_large(seed: int = 0, batch: int = 1, size: int = 256) -> Built:
-    """Returns a dict with the one key "out"."""
+    """Returns a dict with the one key "out". Its forward calls its argument "input"."""
     make = tv_models.segmentation.lraspp_mobilenet_v3_large
     options = {"weights_backbone": None, "num_classes": 21}
-    return _vision(make, lambda m: m.classifier.high_classifier, seed, batch, size, **options)
+    module, inputs = _vision(make, lambda m: m.classifier.high_classifier, seed, batch, size, **options)
+    return module, {"input": inputs["x"]}
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
@@ -472,11 +473,11 @@ def fresh_inputs(name: str, module: nn.Module, inputs: Inputs, seed: int) -> Inp
         count, length = inputs["input_ids"].shape
         words = next(m for m in module.modules() if isinstance(m, nn.Embedding))
         return tokens(count, length, seed, words.num_embeddings)
-    x = inputs["x"]
+    x = next(iter(inputs.values()))
     if name.startswith("noise_suppressor"):
         return _spectra(x.shape[0], x.shape[2], "h" in inputs, seed)
     if x.dim() == 4:
-        return {"x": images(x.shape[0], x.shape[-1], seed)}
+        return dict.fromkeys(inputs, images(x.shape[0], x.shape[-1], seed))
     return {"x": sequences(x.shape[0], x.shape[1], x.shape[2], True, seed)}
 
 
