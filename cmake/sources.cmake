@@ -26,7 +26,7 @@ function(pinnace_sources variable)
     endif()
     if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512|avx512_vnni)\\.cc$")
       # GCC 12's own AVX-512 headers read what they then mask out.
-      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")
+      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
     endif()
   endforeach()
   set(${variable} ${found} PARENT_SCOPE)

@@ -35,10 +35,11 @@ std::span<const CpuKernelLine> cpu_kernels() {
   return {kLines, kLineCount};
 }
 
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image) {
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image, bool image_wanted) {
   if (!node.has_input(0)) return nullptr;
   for (const CpuKernelLine& line : cpu_kernels()) {
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
+    if (line.kernel->layouts == Layouts::kLeads && !image_wanted) continue;
     if (line.op == node.node().op && line.dtype == node.input(0).dtype && line.needs <= level && takes(line, node)) {
       return &line;
     }
