@@ -65,9 +65,10 @@ inline bool is_image_i8(const TensorType& type) {
 inline int32_t image_offset(DType dtype) {
   return dtype == DType::kI8 ? 128 : 0;
 }
-/// The byte of real zero in an 8-bit image of that type.
+/// The byte of real zero in an 8-bit image of that type; of 0 where it is not quantised.
 inline uint8_t image_zero(const TensorType& type) {
-  return static_cast<uint8_t>(type.quantization->zero_points[0] + image_offset(type.dtype));
+  const int32_t zero = type.quantized() ? type.quantization->zero_points[0] : 0;
+  return static_cast<uint8_t>(zero + image_offset(type.dtype));
 }
 
 /// An image of that type without border.
