@@ -3,7 +3,7 @@
 // Types and window were checked by the shape rule.
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/gemm_f32.h"
 #include "ops/convolution.h"
 
 namespace pinnace {
@@ -57,16 +57,6 @@ const float* bias_of(const NodeView& node) {
 }
 
 // ------------------------------------------------------------------------------------------------- matrix product
-
-/// Width of the panel that begins at column n of N.
-int64_t panel_width(const GemmTilesF32& g, int64_t n, int64_t N) {
-  const int64_t left = N - n;
-  return left >= g.nr ? g.nr : std::min<int64_t>(g.nr, (left + g.step - 1) / g.step * g.step);
-}
-int64_t padded_columns(const GemmTilesF32& g, int64_t N) {
-  const int64_t full = N / g.nr * g.nr;
-  return full == N ? N : full + panel_width(g, full, N);
-}
 
 template <const F32Level& level>
 int64_t conv_packed_bytes(const NodeView& node) {
