@@ -3,27 +3,45 @@
 // Types and window were checked by the shape rule.
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
-#include "backends/cpu/image_conv.h"
+#include "backends/cpu/conv_image.h"
 
 namespace pinnace {
+ImageConv image_conv(const NodeView& node) {
+  Shape y;
+  const auto window = check_convolution(node, 2, y);
+  assert(window.ok());
+  const TensorType &x = node.input(0), &w = node.input(1);
+  ImageConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
+  c.out_channels = w.shape[0].size / c.groups;
+  const int64_t channels = image_sizes(x).c;
+  // In 8 bits elements that fill up a quad count as channels whose weights are zero.
+  const int64_t filled = dtype_bits(x.dtype) == 8 ? (channels + 3) / 4 * 4 : channels;
+  c.touching = c.groups == 1 && window->dilation[2] == 1 && window->kernel[2] > 1 && image_layout(x).pitch == filled;
+  return c;
+}
+
+Border conv_border(const NodeView& node) {
+  const Window w = image_conv(node).window;
+  const auto beyond = [&](int d) {
+    const int64_t last = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.before[d];
+    return static_cast<int32_t>(std::max<int64_t>(0, last - w.in[d] + 1));
+  };
+  return {static_cast<int32_t>(w.before[1]), static_cast<int32_t>(w.before[2]), beyond(1), beyond(2)};
+}
+
+bool image_conv_takes(const NodeView& node) {
+  if (!has_image_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+  if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
+  Shape y;
+  const auto window = check_convolution(node, 2, y);
+  // A border as wide as the image would be mostly zeros.
+  return window.ok() && window->out_size() > 0 && window->before[1] <= 64 && window->before[2] <= 64 &&
+         window->after[1] <= 64 && window->after[2] <= 64;
+}
+
 namespace {
 
-const float* bias_of(const NodeView& node) {
-  return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
-}
-
 // ------------------------------------------------------------------------------------------------- matrix product
-
-/// Width of the panel that begins at column n of N.
-int64_t panel_width(const GemmTilesF32& g, int64_t n, int64_t N) {
-  const int64_t left = N - n;
-  return left >= g.nr ? g.nr : std::min<int64_t>(g.nr, (left + g.step - 1) / g.step * g.step);
-}
-int64_t padded_columns(const GemmTilesF32& g, int64_t N) {
-  const int64_t full = N / g.nr * g.nr;
-  return full == N ? N : full + panel_width(g, full, N);
-}
 
 template <const F32Level& level>
 int64_t conv_packed_bytes(const NodeView& node) {

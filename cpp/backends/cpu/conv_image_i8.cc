@@ -1,7 +1,7 @@
 // conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are part
 // of the clamp. Types and window were checked by the shape rule.
 #include "backends/cpu/i8_levels.h"
-#include "backends/cpu/image_conv.h"
+#include "backends/cpu/conv_image.h"
 
 namespace pinnace {
 namespace {
