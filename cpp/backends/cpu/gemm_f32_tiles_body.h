@@ -53,6 +53,13 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   const char* const panel = reinterpret_cast<const char*>(g.b);
   const char* next = panel + panel_bytes + panel_bytes / g.M * first;
   for (int64_t tile = 0; tile < count; ++tile) {
+    // What the end of the tile reads and writes comes from far away in large images.
+    PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
+      PINNACE_UNROLL for (int j = 0; j < kWidth; j += 16) {
+        __builtin_prefetch(c + i * g.c_row + j, 1, 3);
+        if (residual) __builtin_prefetch(residual + i * g.residual_row + j, 0, 3);
+      }
+    }
     T sum[MR][NV];
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
       const T bias = V::load(g.b + j * V::kLanes);
