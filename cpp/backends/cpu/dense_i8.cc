@@ -74,26 +74,13 @@ Status quantize_image_run(const NodeView&, const KernelContext& context, std::sp
   const ImageSizes& s = y.size;
   const int64_t rows = s.n * s.h, tasks = std::min(rows, (rows * s.w * s.c + kEach - 1) / kEach);
   context.parallel(tasks, [&](int64_t t) {
-    constexpr int64_t kPixels = 256;
     for (int64_t u = rows * t / tasks; u < rows * (t + 1) / tasks; ++u) {
       const int64_t n = u / s.h, row = u % s.h;
       const float* from = in[0].data<float>() + (n * s.c * s.h + row) * s.w;
       uint8_t* to = y.at + n * y.step + row * y.row;
-      for (int64_t first = 0; first < s.w; first += kPixels) {
-        const int64_t count = std::min(kPixels, s.w - first);
-        uint8_t* pixels = to + first * y.pitch;
-        // Four planes at a time: a quad of channels is one store.
-        for (int64_t c = 0; c < s.c; c += 4) {
-          uint8_t planes[4][kPixels];
-          for (int64_t i = 0; i < 4; ++i) {
-            const int64_t plane = std::min(c + i, s.c - 1);
-            level.image->quantize(from + plane * s.h * s.w + first, real, 0, planes[i], count);
-          }
-          for (int64_t x = 0; x < count; ++x) {
-            const uint8_t quad[4] = {planes[0][x], planes[1][x], planes[2][x], planes[3][x]};
-            std::memcpy(pixels + x * y.pitch + c, quad, 4);
-          }
-        }
+      for (int64_t c = 0; c < s.c; c += 4) {
+        const auto planes = static_cast<int32_t>(std::min<int64_t>(4, s.c - c));
+        level.image->quantize_quads(from + c * s.h * s.w, s.h * s.w, planes, real, to + c, y.pitch, s.w);
       }
     }
   });

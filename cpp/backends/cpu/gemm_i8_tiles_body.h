@@ -11,24 +11,32 @@ namespace {
 
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
 
-/// A tile that is stored as sums, or whose columns do not fill it.
-template <class V, int MR, int NV>
-__attribute__((noinline)) void store_part(const GemmRowsI8& g, int64_t row, const int32_t* sums,
-                                          const uint8_t* bytes) {
-  constexpr int kWidth = NV * V::kLanes;
-  for (int i = 0; i < MR; ++i) {
+/// A tile of sums, stored as such, or rounded one by one where multipliers are too large for registers.
+template <int MR>
+__attribute__((noinline)) void store_sums(const GemmRowsI8& g, int64_t row, int32_t width, const int32_t* sums) {
+  const auto* scale = reinterpret_cast<const float*>(g.b) + width;
+  for (int i = 0; i < MR; ++i, sums += width) {
     const int64_t at = (row + i) * g.c_row;
     if (g.sums) {
-      __builtin_memcpy(g.sums + at, sums + i * kWidth, sizeof(int32_t) * static_cast<size_t>(g.columns));
-    } else {
-      __builtin_memcpy(g.c + at, bytes + i * kWidth, static_cast<size_t>(g.columns));
+      __builtin_memcpy(g.sums + at, sums, sizeof(int32_t) * static_cast<size_t>(g.columns));
+      continue;
     }
+    const int32_t columns = g.columns < width ? g.columns : width;
+    for (int32_t j = 0; j < columns; ++j) g.c[at + j] = requantise_one(sums[j], scale[j], g.store);
+  }
+}
+
+/// Rows of bytes of which only some columns are wanted.
+template <int MR, int WIDTH>
+__attribute__((noinline)) void store_part(const GemmRowsI8& g, int64_t row, const uint8_t* bytes) {
+  for (int i = 0; i < MR; ++i) {
+    __builtin_memcpy(g.c + (row + i) * g.c_row, bytes + i * WIDTH, static_cast<size_t>(g.columns));
   }
 }
 
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
-__attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count) {
+__attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums) {
   using I = typename V::I;
   using F = typename V::F;
   constexpr int kWidth = NV * V::kLanes;
@@ -37,7 +45,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
   const auto* bias = reinterpret_cast<const int32_t*>(g.b);
   const auto* scale = reinterpret_cast<const float*>(g.b) + kWidth;
   const auto* weights = reinterpret_cast<const int8_t*>(g.b) + 8 * kWidth;
-  const bool whole = g.columns >= kWidth && !g.sums;
+  const bool whole = g.columns >= kWidth;
   for (int64_t tile = 0; tile < count; ++tile, first += MR) {
     I sum[MR][NV];
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
@@ -70,17 +78,16 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       } while (--k);
     }
     a_tile += MR * s;
-    if (g.sums) {
+    if (as_sums) {
       int32_t all[MR * kWidth];
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) V::store(all + i * kWidth + j * V::kLanes, sum[i][j]);
       }
-      store_part<V, MR, NV>(g, first, all, nullptr);
+      store_sums<MR>(g, first, kWidth, all);
       continue;
     }
     // Rounded and packed, four rows of one register of columns at a time.
-    const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low);
-    const F most = V::all(static_cast<float>(g.store.high - g.store.zero));
+    const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
     uint8_t part[MR * kWidth];
     uint8_t* to = whole ? g.c + first * g.c_row : part;
     const ptrdiff_t row = whole ? g.c_row : kWidth;
@@ -89,27 +96,27 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       PINNACE_UNROLL for (int i = 0; i < MR; i += 4) {
         I four[4];
         PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
-          four[r] = i + r < MR ? V::requantise(sum[i + r < MR ? i + r : 0][j], m, most) : V::all(0);
+          four[r] = i + r < MR ? V::requantise(sum[i + r < MR ? i + r : 0][j], m) : V::all(0);
         }
-        V::store_rows(V::to_bytes(four[0], four[1], four[2], four[3], zero, low), to + i * row + j * V::kLanes, row,
-                      MR - i);
+        const I bytes = V::to_bytes(four[0], four[1], four[2], four[3], zero);
+        V::store_rows(V::at_most_bytes(V::at_least_bytes(bytes, low), high), to + i * row + j * V::kLanes, row, MR - i);
       }
     }
-    if (!whole) store_part<V, MR, NV>(g, first, nullptr, part);
+    if (!whole) store_part<MR, kWidth>(g, first, part);
   }
 }
 
 /// All M rows, as tiles of MR rows or, to share the remainder out, fewer: 49 rows are 13 + 12 + 12 + 12, not
 /// 14 + 14 + 14 + 7.
 template <class V, int MR, int NV>
-void rows(const GemmRowsI8& g, int64_t first, int64_t M) {
+void rows(const GemmRowsI8& g, int64_t first, int64_t M, bool as_sums) {
   const int64_t count = (M + MR - 1) / MR, most = (M + count - 1) / count, full = M - count * (most - 1);
   const auto run = [&](int64_t size, int64_t n) {
     if (n == 0) return;
     if (size == MR) {
-      tiles<V, MR, NV>(g, first, n);
+      tiles<V, MR, NV>(g, first, n, as_sums);
     } else if constexpr (MR > 1) {
-      rows<V, MR - 1, NV>(g, first, size * n);
+      rows<V, MR - 1, NV>(g, first, size * n, as_sums);
     }
     first += size * n;
   };
@@ -124,10 +131,25 @@ constexpr int kRows = 14;
 constexpr int kRows = 4;  // 8 registers of sums: weights and activations need two each, for their even and odd bytes
 #endif
 
+/// True if a product of sum and multiplier could be 2^31 or more, where conversions to int32 fail.
+bool too_large(const GemmRowsI8& g, int32_t width) {
+  const auto* bias = reinterpret_cast<const int32_t*>(g.b);
+  const auto* scale = reinterpret_cast<const float*>(g.b) + width;
+  const float products = static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128);
+  float largest = 0;
+  for (int32_t j = 0; j < width; ++j) {
+    const float start = static_cast<float>(bias[j]), reach = (start < 0 ? -start : start) + products;
+    const float real = (reach < 0x1p31f ? reach : 0x1p31f) * scale[j];
+    largest = real > largest ? real : largest;
+  }
+  return !(largest < 0x1p30f);
+}
+
 void all_rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1) return;
-  if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, 0, g.M);
-  rows<Quads<kWide>, kRows, 1>(g, 0, g.M);
+  const bool as_sums = g.sums || too_large(g, width);
+  if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, 0, g.M, as_sums);
+  rows<Quads<kWide>, kRows, 1>(g, 0, g.M, as_sums);
 }
 
 #undef PINNACE_UNROLL

@@ -74,6 +74,9 @@ struct ImageI8Kernels {
                 int64_t n);
   /// y[i] = x[i] / scale, rounded and stored; NaN gives the zero point.
   void (*quantize)(const float* x, RealI8 real, uint8_t flip, uint8_t* y, int64_t n);
+  /// The same of 1 to 4 planes that lie `plane` apart: four bytes for each pixel, `pitch` apart, unsigned.
+  void (*quantize_quads)(const float* x, ptrdiff_t plane, int32_t planes, RealI8 real, uint8_t* y, ptrdiff_t pitch,
+                         int64_t n);
   /// y[i] = (x[i] ^ flip - zero) * scale
   void (*dequantize)(const uint8_t* x, RealI8 real, uint8_t flip, float* y, int64_t n);
   /// y[i] = table[x[i]]; y may be x.

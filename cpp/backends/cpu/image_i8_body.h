@@ -69,14 +69,14 @@ inline void depthwise_outputs(const DepthwiseRowsI8& d, const std::byte* weights
     }
     const auto m = V::load_floats(reinterpret_cast<const float*>(weights) + (4 + v) * V::kLanes);
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
-      PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) rounded[r][i][v] = V::requantise(sum[r][i], m, most);
+      PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) rounded[r][i][v] = V::to_ints(V::smaller(V::to_floats(sum[r][i]) * m, most));
     }
   }
   const I zero = V::all_shorts(d.store.zero), low = V::all_bytes(d.store.low);
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
       const I* q = rounded[r][i];
-      V::store(y + r * d.y_row + to[i], V::to_bytes(q[0], q[1], q[2], q[3], zero, low));
+      V::store(y + r * d.y_row + to[i], V::at_least_bytes(V::to_bytes(q[0], q[1], q[2], q[3], zero), low));
     }
   }
 }
@@ -129,50 +129,46 @@ void depthwise_rows(const DepthwiseRowsI8& d) {
 
 // ---------------------------------------------------------------------------------------------------- elementwise
 
-/// x / scale, rounded half to even, within [low - zero, high - zero]; NaN is 0.
-template <class V>
-inline typename V::I quantised(typename V::F x, typename V::F scale, typename V::F least, typename V::F most) {
-  return V::to_ints(V::smaller(V::larger(V::not_nan(x / scale), least), most));
-}
-
-/// How registers of four times LANES bytes are made from four registers of rounded numbers.
+/// How numbers become bytes, four registers of LANES at a time.
 template <class V>
 struct Stored {
   typename V::F scale, least, most;
-  typename V::I zero, flip, none;
+  typename V::I zero, flip;
   Stored(float s, const StoreI8& store, uint8_t bits)
       : scale(V::all(s)),
         least(V::all(static_cast<float>(store.low - store.zero))),
         most(V::all(static_cast<float>(store.high - store.zero))),
         zero(V::all_shorts(store.zero)),
-        flip(V::all_bytes(bits)),
-        none(V::all_bytes(0)) {}
-  /// f(v) gives register v of 4, of consecutive elements.
-  template <class F>
-  inline void put(uint8_t* to, F f) const {
-    const auto q = [&](int v) { return quantised<V>(f(v), scale, least, most); };
-    const auto bytes = V::to_bytes(q(0), q(1), q(2), q(3), zero, none);
-    // Per 128-bit lane four of each: a transposition of 4 x 4 words puts them in order, as rows of LANES bytes.
-    alignas(64) uint8_t row[4 * V::kLanes];
-    V::store_rows(V::flip(bytes, flip), row, V::kLanes, 4);
-    __builtin_memcpy(to, row, sizeof row);
+        flip(V::all_bytes(bits)) {}
+
+  /// round_half_even(x / scale), clamped; NaN is 0.
+  template <bool NUMBERS = false>
+  inline typename V::I divided(typename V::F x) const {
+    const auto quotient = NUMBERS ? x / scale : V::not_nan(x / scale);
+    return V::to_ints(V::smaller(V::larger(quotient, least), most));
+  }
+  /// f(v) gives register v of 4, of consecutive elements. NUMBERS: no quotient is NaN.
+  template <bool NUMBERS = false, class Get>
+  inline void put(uint8_t* to, Get f) const {
+    const auto q = [&](int v) { return divided<NUMBERS>(f(v)); };
+    // Per 128-bit lane four of each: as rows of LANES bytes they are in order.
+    V::store_rows(V::flip(V::to_bytes(q(0), q(1), q(2), q(3), zero), flip), to, V::kLanes, 4);
   }
 };
 
-template <BinaryI8 OP>
+/// PLAIN: operands are unsigned, and nothing overflows.
+template <BinaryI8 OP, bool PLAIN>
 void binary_of(const BinaryRowsI8& b) {
   constexpr int kBytes = 4 * Wide::kLanes;
-  const auto flip = Wide::all_bytes(b.flip);
+  const auto flip = Wide::all(static_cast<int32_t>(b.flip));
   const Stored<Wide> stored(b.y_real.scale, b.store, b.flip);
   const auto a_zero = Wide::all(static_cast<float>(b.a_real.zero)), a_scale = Wide::all(b.a_real.scale);
   const auto b_zero = Wide::all(static_cast<float>(b.b_real.zero)), b_scale = Wide::all(b.b_real.scale);
   const auto block = [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to) {
-    alignas(64) uint8_t bytes_a[kBytes], bytes_b[kBytes];
-    Wide::store(bytes_a, Wide::flip(Wide::load(from_a), flip));
-    Wide::store(bytes_b, Wide::flip(Wide::load(from_b), flip));
-    stored.put(to, [&](int v) {
-      const auto p = (Wide::to_floats(Wide::widen(bytes_a + v * Wide::kLanes)) - a_zero) * a_scale;
-      const auto q = (Wide::to_floats(Wide::widen(bytes_b + v * Wide::kLanes)) - b_zero) * b_scale;
+    stored.template put<PLAIN>(to, [&](int v) {
+      auto p_bytes = Wide::widen(from_a + v * Wide::kLanes), q_bytes = Wide::widen(from_b + v * Wide::kLanes);
+      if (!PLAIN) p_bytes = Wide::flip(p_bytes, flip), q_bytes = Wide::flip(q_bytes, flip);
+      const auto p = (Wide::to_floats(p_bytes) - a_zero) * a_scale, q = (Wide::to_floats(q_bytes) - b_zero) * b_scale;
       return OP == BinaryI8::kAdd ? p + q : OP == BinaryI8::kSub ? p - q : p * q;
     });
   };
@@ -204,13 +200,15 @@ void binary(const BinaryRowsI8& given) {
     b.channels *= b.pixels;
     b.pixels = b.channels > 0;
   }
+  const float a_most = 255 * b.a_real.scale, b_most = 255 * b.b_real.scale;
+  const bool plain = b.flip == 0 && a_most < 1e18f && b_most < 1e18f && b.y_real.scale > 0;
   switch (b.op) {
     case BinaryI8::kAdd:
-      return binary_of<BinaryI8::kAdd>(b);
+      return plain ? binary_of<BinaryI8::kAdd, true>(b) : binary_of<BinaryI8::kAdd, false>(b);
     case BinaryI8::kSub:
-      return binary_of<BinaryI8::kSub>(b);
+      return plain ? binary_of<BinaryI8::kSub, true>(b) : binary_of<BinaryI8::kSub, false>(b);
     case BinaryI8::kMul:
-      return binary_of<BinaryI8::kMul>(b);
+      return plain ? binary_of<BinaryI8::kMul, true>(b) : binary_of<BinaryI8::kMul, false>(b);
   }
 }
 
@@ -220,16 +218,18 @@ void maximum(const uint8_t* x, uint8_t* y, int64_t channels) {
 
 void sum(const uint8_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, int32_t* sums) {
   int64_t c = 0;
-  for (; c + 16 <= channels; c += 16) {  // sums of 16 stay in registers
-    int32_t own[16];
-    __builtin_memcpy(own, sums + c, sizeof own);
+  constexpr int kChannels = 4 * Wide::kLanes;
+  for (; c + kChannels <= channels; c += kChannels) {
+    Wide::I own[4];
+    PINNACE_UNROLL for (int v = 0; v < 4; ++v) own[v] = Wide::load(sums + c + v * Wide::kLanes);
     for (int64_t p = 0; p < pixels; ++p) {
-      for (int i = 0; i < 16; ++i) own[i] += x[p * step + c + i];
+      const uint8_t* from = x + p * step + c;
+      PINNACE_UNROLL for (int v = 0; v < 4; ++v) own[v] = Wide::add(own[v], Wide::widen(from + v * Wide::kLanes));
     }
-    __builtin_memcpy(sums + c, own, sizeof own);
+    PINNACE_UNROLL for (int v = 0; v < 4; ++v) Wide::store(sums + c + v * Wide::kLanes, own[v]);
   }
-  for (; c < channels; ++c) {
-    for (int64_t p = 0; p < pixels; ++p) sums[c] += x[p * step + c];
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t i = c; i < channels; ++i) sums[i] += x[p * step + i];
   }
 }
 
@@ -276,6 +276,35 @@ void quantize(const float* x, RealI8 real, uint8_t flip, uint8_t* y, int64_t n) 
   });
 }
 
+void quantize_quads(const float* x, ptrdiff_t plane, int32_t planes, RealI8 real, uint8_t* y, ptrdiff_t pitch,
+                    int64_t n) {
+  using I = Wide::I;
+  const Stored<Wide> stored(real.scale, {real.zero, 0, 255}, 0);
+  const I zero = Wide::all(real.zero);
+  for (int64_t i = 0; i < n; i += Wide::kLanes) {
+    const int64_t left = n - i < Wide::kLanes ? n - i : Wide::kLanes;
+    const auto channel = [&](int32_t c) {
+      if (c >= planes) return Wide::all(0);
+      alignas(64) float part[Wide::kLanes] = {};
+      const float* from = x + c * plane + i;
+      if (left < Wide::kLanes) {
+        __builtin_memcpy(part, from, sizeof(float) * static_cast<size_t>(left));
+        from = part;
+      }
+      return Wide::add(stored.divided(Wide::load_floats(from)), zero);
+    };
+    const I low = Wide::add(channel(0), Wide::template shift<8>(channel(1)));
+    const I quads = Wide::add(low, Wide::add(Wide::template shift<16>(channel(2)), Wide::template shift<24>(channel(3))));
+    if (pitch == 4 && left == Wide::kLanes) {
+      Wide::store(y + i * 4, quads);
+      continue;
+    }
+    alignas(64) uint8_t bytes[4 * Wide::kLanes];
+    Wide::store(bytes, quads);
+    for (int64_t k = 0; k < left; ++k) __builtin_memcpy(y + (i + k) * pitch, bytes + 4 * k, 4);
+  }
+}
+
 void dequantize(const uint8_t* x, RealI8 real, uint8_t flip, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] ^ flip) - real.zero) * real.scale;
 }
@@ -299,7 +328,7 @@ void lookup(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
 const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {4 * PINNACE_LANES,         PINNACE_LEVEL::depthwise_rows,
                                                     PINNACE_LEVEL::binary,     PINNACE_LEVEL::maximum,
                                                     PINNACE_LEVEL::sum,        PINNACE_LEVEL::means,
-                                                    PINNACE_LEVEL::quantize,   PINNACE_LEVEL::dequantize,
-                                                    PINNACE_LEVEL::lookup};
+                                                    PINNACE_LEVEL::quantize,   PINNACE_LEVEL::quantize_quads,
+                                                    PINNACE_LEVEL::dequantize, PINNACE_LEVEL::lookup};
 
 }  // namespace pinnace

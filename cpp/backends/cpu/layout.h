@@ -55,7 +55,7 @@ constexpr int64_t image_pitch(int64_t channels, int64_t pixels) {
 /// The same of 8-bit images. Up to 4 channels are one unit of a dot product, more than 8 are padded to whole registers.
 constexpr int64_t image_pitch_i8(int64_t channels) {
   const int64_t unit = channels <= 4 ? 4 : channels <= 8 ? 8 : 16;
-  return (channels + unit - 1) / unit * unit;
+  return (channels + unit - 1) / unit * unit + (channels % 1024 == 0 ? 64 : 0);
 }
 /// Kernels of 8-bit images may read this far beyond the last pixel.
 inline constexpr int64_t kImageSlackI8 = 64;

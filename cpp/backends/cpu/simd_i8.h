@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/gemm_i8_tiles.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -46,6 +48,10 @@ struct IntsOf<4> {
   static inline I flip(I v, I bits) { return _mm_xor_si128(v, bits); }
   static inline I multiply_pairs(I a, I b) { return _mm_madd_epi16(a, b); }
   static inline I add(I a, I b) { return _mm_add_epi32(a, b); }
+  template <int BITS>
+  static inline I shift(I a) {
+    return _mm_slli_epi32(a, BITS);
+  }
   static inline I even_unsigned(I v) { return _mm_and_si128(v, _mm_set1_epi16(255)); }
   static inline I odd_unsigned(I v) { return _mm_srli_epi16(v, 8); }
   static inline I even_signed(I v) { return _mm_srai_epi16(_mm_slli_epi16(v, 8), 8); }
@@ -54,6 +60,7 @@ struct IntsOf<4> {
   static inline I add_shorts(I a, I b) { return _mm_adds_epi16(a, b); }
   static inline I pack_bytes(I a, I b) { return _mm_packus_epi16(a, b); }
   static inline I at_least_bytes(I a, I b) { return _mm_max_epu8(a, b); }
+  static inline I at_most_bytes(I a, I b) { return _mm_min_epu8(a, b); }
   static inline I low_bytes(I a, I b) { return _mm_unpacklo_epi8(a, b); }
   static inline I high_bytes(I a, I b) { return _mm_unpackhi_epi8(a, b); }
   static inline I low_shorts(I a, I b) { return _mm_unpacklo_epi16(a, b); }
@@ -117,6 +124,10 @@ struct IntsOf<4> {
     using U = uint32_t __attribute__((vector_size(16)));
     return (I)((U)a + (U)b);
   }
+  template <int BITS>
+  static inline I shift(I a) {
+    return a << BITS;
+  }
   static inline I even_unsigned(I v) { return v & 0x00ff00ff; }
   static inline I odd_unsigned(I v) { return (v >> 8) & 0x00ff00ff; }
   static inline I even_signed(I v) { return (I)((S)((S)v << 8) >> 8); }
@@ -146,6 +157,7 @@ struct IntsOf<4> {
     return (I)r;
   }
   static inline I at_least_bytes(I a, I b) { return (I)((B)a > (B)b ? (B)a : (B)b); }
+  static inline I at_most_bytes(I a, I b) { return (I)((B)a < (B)b ? (B)a : (B)b); }
   static inline I low_bytes(I a, I b) {
     return (I) __builtin_shuffle((B)a, (B)b, B{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
   }
@@ -183,6 +195,10 @@ struct IntsOf<8> {
   static inline I flip(I v, I bits) { return _mm256_xor_si256(v, bits); }
   static inline I multiply_pairs(I a, I b) { return _mm256_madd_epi16(a, b); }
   static inline I add(I a, I b) { return _mm256_add_epi32(a, b); }
+  template <int BITS>
+  static inline I shift(I a) {
+    return _mm256_slli_epi32(a, BITS);
+  }
   static inline I even_unsigned(I v) { return _mm256_and_si256(v, _mm256_set1_epi16(255)); }
   static inline I odd_unsigned(I v) { return _mm256_srli_epi16(v, 8); }
   static inline I even_signed(I v) { return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8); }
@@ -191,6 +207,7 @@ struct IntsOf<8> {
   static inline I add_shorts(I a, I b) { return _mm256_adds_epi16(a, b); }
   static inline I pack_bytes(I a, I b) { return _mm256_packus_epi16(a, b); }
   static inline I at_least_bytes(I a, I b) { return _mm256_max_epu8(a, b); }
+  static inline I at_most_bytes(I a, I b) { return _mm256_min_epu8(a, b); }
   static inline I low_bytes(I a, I b) { return _mm256_unpacklo_epi8(a, b); }
   static inline I high_bytes(I a, I b) { return _mm256_unpackhi_epi8(a, b); }
   static inline I low_shorts(I a, I b) { return _mm256_unpacklo_epi16(a, b); }
@@ -228,10 +245,15 @@ struct IntsOf<16> {
   }
   static inline I flip(I v, I bits) { return _mm512_xor_si512(v, bits); }
   static inline I add(I a, I b) { return _mm512_add_epi32(a, b); }
+  template <int BITS>
+  static inline I shift(I a) {
+    return _mm512_slli_epi32(a, BITS);
+  }
   static inline I pack_shorts(I a, I b) { return _mm512_packs_epi32(a, b); }
   static inline I add_shorts(I a, I b) { return _mm512_adds_epi16(a, b); }
   static inline I pack_bytes(I a, I b) { return _mm512_packus_epi16(a, b); }
   static inline I at_least_bytes(I a, I b) { return _mm512_max_epu8(a, b); }
+  static inline I at_most_bytes(I a, I b) { return _mm512_min_epu8(a, b); }
   static inline I low_bytes(I a, I b) { return _mm512_unpacklo_epi8(a, b); }
   static inline I high_bytes(I a, I b) { return _mm512_unpackhi_epi8(a, b); }
   static inline I low_shorts(I a, I b) { return _mm512_unpacklo_epi16(a, b); }
@@ -281,17 +303,23 @@ struct Quads : IntsOf<LANES> {
     __builtin_memcpy(&v, quad, sizeof v);
     return acts(Base::all(v));
   }
-  /// round_half_even(float32(sum) * m), at most `most` (a whole number); what is far below stays far below.
-  static inline I requantise(I sum, F m, F most) {
-    return Base::to_ints(Base::smaller(Base::to_floats(sum) * m, most));
-  }
-  /// Sums that were rounded, as bytes: per 128-bit lane four of a, b, c, d.
-  static inline I to_bytes(I a, I b, I c, I d, I zero_shorts, I low_bytes) {
+  /// round_half_even(float32(sum) * m), where that is below 2^31.
+  static inline I requantise(I sum, F m) { return Base::to_ints(Base::to_floats(sum) * m); }
+  /// Whole numbers plus zero as bytes, within [0, 255]: per 128-bit lane four of a, b, c, d.
+  static inline I to_bytes(I a, I b, I c, I d, I zero_shorts) {
     const I ab = Base::add_shorts(Base::pack_shorts(a, b), zero_shorts);
     const I cd = Base::add_shorts(Base::pack_shorts(c, d), zero_shorts);
-    return Base::at_least_bytes(Base::pack_bytes(ab, cd), low_bytes);
+    return Base::pack_bytes(ab, cd);
   }
 };
+
+/// min(max(round_half_even(float32(sum) * m) + zero, low), high) of any sum and multiplier.
+inline uint8_t requantise_one(int32_t sum, float m, const StoreI8& store) {
+  const float least = static_cast<float>(store.low - store.zero), most = static_cast<float>(store.high - store.zero);
+  float real = static_cast<float>(sum) * m;
+  real = real < least ? least : real > most ? most : real;
+  return static_cast<uint8_t>(static_cast<int32_t>(__builtin_nearbyintf(real)) + store.zero);
+}
 
 }  // namespace
 }  // namespace PINNACE_LEVEL
