@@ -199,6 +199,7 @@ constexpr CpuKernel make_winograd() {
           .layouts = Layouts::kImage,
           .images = 0b1001,
           .border = winograd_border,
+          .error = 1e-5f,
           .scratch_bytes = winograd_scratch_bytes,
           .run = winograd_run<level>};
 }
