@@ -14,7 +14,7 @@ from slices import all_mode, rotating_slice
 
 # All cases take 60 seconds on two cores; the "real" networks alone 20.
 # How many pass when all are run; the rest is refused by name. May only grow.
-MINIMUM_PASSES = {"node": 1787, "simple": 7, "pytorch-operator": 35, "pytorch-converted": 82, "real": 9}
+MINIMUM_PASSES = {"node": 1792, "simple": 15, "pytorch-operator": 35, "pytorch-converted": 82, "real": 9}
 SHARES = {"node": 0.25, "simple": 1.0, "pytorch-operator": 1.0, "pytorch-converted": 0.5, "real": 0.3}
 
 

@@ -105,6 +105,9 @@ using MapFn = Status (*)(SourceNode& node);
 /// The function for an operator of the standard domain, or null.
 MapFn find_mapping(std::string_view op_type);
 
+/// True if the function takes sequences and optional values (Listed); others are given tensors only.
+bool takes_listed(MapFn map);
+
 /// "ReduceL1" -> "reduce_l1", "transB" -> "trans_b": the rule by which our names come from ONNX's.
 std::string snake_case(std::string_view name);
 

@@ -152,7 +152,13 @@ class Symbols {
 /// The type of a graph input.
 Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbols) {
   const auto& type = input.type();
-  if (!type.has_tensor_type()) return refuse("only tensors can be inputs");
+  if (!type.has_tensor_type()) {
+    return refuse("only tensors can be inputs", type.has_sequence_type()        ? "a sequence"
+                                                : type.has_optional_type()      ? "an optional value"
+                                                : type.has_map_type()           ? "a map"
+                                                : type.has_sparse_tensor_type() ? "a sparse tensor"
+                                                                                : "without a type");
+  }
   const auto dtype = dtype_of(type.tensor_type().elem_type());
   if (!dtype) return refuse("element type is not supported", data_type_text(type.tensor_type().elem_type()));
   if (!type.tensor_type().has_shape()) return refuse("the number of dimensions must be known");
@@ -211,6 +217,11 @@ Status import_outputs(Scope& scope, const proto::GraphProto& graph) {
     PINNACE_ASSIGN(const ValueId id, scope.find(output.name(), "the graph"));
     if (id == kNoValue) return corrupt("O-20", "an output has no name");
     if (id == kPoisoned) continue;
+    if (is_listed(id)) {
+      import.refuse(output.name(), "output", {}, kOnlyTensorsLeave,
+                    import.list(id).optional ? "an optional value" : "a sequence");
+      continue;
+    }
     const auto dtype = dtype_of(output.type().tensor_type().elem_type());
     if (output.type().has_tensor_type() && dtype && *dtype != scope.builder.type(id).dtype) {
       import.refuse(output.name(), "output", {}, str_cat("is declared as ", dtype_name(*dtype)),
@@ -235,7 +246,7 @@ Status summary(const Import& import) {
 }
 
 Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, const ImportOptions& options) {
-  Import import{options, folder, {}, {}, {}, 0, 0};
+  Import import{options, folder, {}, {}, {}, 0, 0, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
   import.node_limit = kExtraNodes + count_nodes(model.graph().node());
