@@ -175,6 +175,25 @@ TEST_F(OnnxLimits, Sequences) {
   bounded("maps within maps");
 }
 
+TEST_F(OnnxLimits, SparseTensors) {
+  for (const auto& [count, size] : {std::pair(1, int64_t{1} << 36), std::pair(1, int64_t{1} << 22),
+                                    std::pair(400, int64_t{1} << 20), std::pair(kMany, int64_t{1})}) {
+    add_input("x", {2});
+    for (int i = 0; i < count; ++i) {
+      auto& sparse = *graph().add_sparse_initializer();
+      sparse.add_dims(size);
+      sparse.mutable_values()->set_name(str_cat("w", i));
+      sparse.mutable_values()->set_data_type(proto::TensorProto::FLOAT);
+      sparse.mutable_values()->add_dims(0);
+      sparse.mutable_indices()->set_data_type(proto::TensorProto::INT64);
+      sparse.mutable_indices()->add_dims(0);
+    }
+    add_node(graph(), "Neg", {"x"}, {"y"});
+    add_output("y");
+    bounded("sparse tensors without values");
+  }
+}
+
 TEST_F(OnnxLimits, ManySmallParts) {
   add_input("x", {2});
   for (int i = 0; i < kMany; ++i) add_node(graph(), "Neg", {"x"}, {str_cat(i)});

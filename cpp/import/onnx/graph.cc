@@ -98,22 +98,24 @@ Result<ValueId> Scope::find(const std::string& name, const std::string& reader) 
 
 Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
   Import& import = scope.builder.import;
+  const auto add = [&](const std::string& name, auto&& read) -> Status {
+    if (scope.names.contains(name)) return corrupt("O-21", "initialiser '", name, "' is defined twice");
+    Result<Tensor> tensor = read(str_cat("initialiser '", name, "'"));
+    if (!tensor.ok() && tensor.status().code() != Code::kUnsupported) return tensor.status();
+    if (!tensor.ok()) {
+      import.refuse(name, "initializer", {}, tensor.status().message());
+      return scope.define(name, kPoisoned);
+    }
+    return scope.define(
+        name, scope.builder.add_constant(scope.frame.prefix + name, std::move(tensor->type), std::move(tensor->data)));
+  };
   for (const auto& sparse : graph.sparse_initializer()) {
-    import.refuse(sparse.values().name(), "initializer", {}, "sparse initialisers are not supported");
-    PINNACE_TRY(scope.define(sparse.values().name(), kPoisoned));
+    PINNACE_TRY(add(sparse.values().name(), [&](const std::string& what) {
+      return read_sparse(sparse, what, import.folder, import.sparse_budget);
+    }));
   }
   for (const auto& tensor : graph.initializer()) {
-    if (scope.names.contains(tensor.name()))
-      return corrupt("O-21", "initialiser '", tensor.name(), "' is defined twice");
-    auto read = read_tensor(tensor, str_cat("initialiser '", tensor.name(), "'"), import.folder);
-    if (!read.ok() && read.status().code() != Code::kUnsupported) return read.status();
-    if (!read.ok()) {
-      import.refuse(tensor.name(), "initializer", {}, read.status().message());
-      PINNACE_TRY(scope.define(tensor.name(), kPoisoned));
-      continue;
-    }
-    PINNACE_TRY(scope.define(tensor.name(), scope.builder.add_constant(scope.frame.prefix + tensor.name(),
-                                                                       std::move(read->type), std::move(read->data))));
+    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.folder); }));
   }
   return {};
 }

@@ -46,6 +46,7 @@ struct Import {
   /// How many may be looked at in all. Functions that call functions, and loop bodies that are read again, could
   /// multiply a small file without end.
   int64_t node_limit = 0;
+  int64_t sparse_budget = kSparseBytes;  ///< of read_sparse
   std::vector<Listed> lists;
   int64_t listed = 0;  ///< elements of all lists, and the lists themselves
 

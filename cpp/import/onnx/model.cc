@@ -190,6 +190,7 @@ Status import_inputs(Scope& scope, const proto::GraphProto& graph, Symbols& symb
   int defaults = 0;
   std::unordered_set<std::string_view> initialised;
   for (const auto& t : graph.initializer()) initialised.insert(t.name());
+  for (const auto& t : graph.sparse_initializer()) initialised.insert(t.values().name());
   for (const auto& input : graph.input()) {
     if (scope.names.contains(input.name())) {
       if (!initialised.contains(input.name())) return corrupt("O-21", "input '", input.name(), "' is defined twice");
@@ -246,7 +247,7 @@ Status summary(const Import& import) {
 }
 
 Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, const ImportOptions& options) {
-  Import import{options, folder, {}, {}, {}, 0, 0, {}, 0};
+  Import import{options, folder, {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
   import.node_limit = kExtraNodes + count_nodes(model.graph().node());
