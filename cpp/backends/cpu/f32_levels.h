@@ -25,13 +25,6 @@ inline MapF32 fused_map(const NodeView& node) {
   return map_of(*activation);
 }
 
-/// b[K, N] (row-major with row stride `row`, or its transpose) into panels of nr columns as GemmF32 wants them.
-void pack_columns(const float* b, int64_t K, int64_t N, ptrdiff_t k_step, ptrdiff_t n_step, int nr, float* packed);
-/// Floats that pack_columns writes.
-constexpr int64_t packed_columns(int64_t K, int64_t N, int nr) {
-  return (N + nr - 1) / nr * nr * K;
-}
-
 /// The loops of one instruction set.
 struct F32Level {
   const GemmTilesF32* gemm;

@@ -44,6 +44,8 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   const bool simple = g.columns == kWidth && (clamp || g.map.kind == MapKind::kNone);
   const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
   const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
+  // The next panel follows this one: it is on its way while the last tile of this one is computed.
+  const ptrdiff_t panel = (1 + g.block_count * g.k) * kWidth;
   for (int64_t tile = 0; tile < count; ++tile) {
     T sum[MR][NV];
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
@@ -51,6 +53,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) sum[i][j] = bias;
     }
     const float* b = g.b + kWidth;
+    const ptrdiff_t ahead = tile + 1 == count ? panel : 0;
     for (int64_t block = 0; block < g.block_count; ++block) {
       // Up to 14 rows from three pointers and [p], [p + s], [p + 2s], [p + 3s], [p + 4s]: that many pointers do not fit
       // 16 registers.
@@ -60,6 +63,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       do {
         T bv[NV];
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) bv[j] = V::load(b + j * V::kLanes);
+        PINNACE_UNROLL for (int j = 0; j < kWidth; j += 16) __builtin_prefetch(b + ahead + j, 0, 2);
         b += kWidth;
         PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
           const char* p = i < 5 ? p0 : i < 10 ? p1 : p2;
