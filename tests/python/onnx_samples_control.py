@@ -73,10 +73,6 @@ def _scan(r: Random, version: int) -> list[Sample]:
 
 def _constant(r: Random, version: int) -> list[Sample]:
     found = [Sample([], {"value": onnx.numpy_helper.from_array(r.f(2, 3))})]
-    if version >= 11:
-        indices = helper.make_tensor("i", TensorProto.INT64, [2, 2], [0, 2, 1, 0])
-        values = helper.make_tensor("v", TensorProto.FLOAT, [2], [1.5, -2.0])
-        found.append(Sample([], {"sparse_value": helper.make_sparse_tensor(values, indices, [2, 3])}))
     if version >= 12:
         found += [
             Sample([], {"value_float": 1.5}),

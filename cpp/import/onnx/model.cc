@@ -263,10 +263,13 @@ Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, co
   Scope scope{builder, frame, nullptr, {}};
   Symbols symbols(builder.graph, options.symbols);
   PINNACE_TRY(import_initializers(scope, model.graph()));
-  model.mutable_graph()->clear_sparse_initializer();
+  // The bytes are in constants now; clear() would keep the string's memory.
   for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
-    // The bytes are in constants now; clear() would keep the string's memory.
     std::unique_ptr<std::string> bytes(tensor.release_raw_data());
+  }
+  for (auto& sparse : *model.mutable_graph()->mutable_sparse_initializer()) {
+    std::unique_ptr<std::string> bytes(sparse.mutable_values()->release_raw_data());
+    std::unique_ptr<std::string> places(sparse.mutable_indices()->release_raw_data());
   }
   PINNACE_TRY(import_inputs(scope, model.graph(), symbols));
   PINNACE_TRY(symbols.check_overrides());
