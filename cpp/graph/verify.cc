@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/status.h"
 #include "base/int_range.h"
+#include "base/status.h"
 #include "base/utf8.h"
 #include "graph/graph.h"
 
