@@ -1,6 +1,7 @@
-// conv 3 x 3 in float32 by Winograd's F(4x4, 3x3): inputs of some tiles are transformed, multiplied with the transformed
-// weights as 36 matrix products on the tiles of the direct convolution, and transformed back. A quarter of the products;
-// largest error about twice the direct convolution's. An input that is not finite makes all outputs of its tile NaN.
+// conv 3 x 3 in float32 by Winograd's F(4x4, 3x3): inputs of some tiles are transformed, multiplied with the
+// transformed weights as 36 matrix products on the tiles of the direct convolution, and transformed back. A quarter of
+// the products; largest error about twice the direct convolution's. An input that is not finite makes all outputs of
+// its tile NaN.
 #include "backends/cpu/conv_image.h"
 
 namespace pinnace {
@@ -9,10 +10,10 @@ namespace {
 /// Tiles of one pass. What they are transformed to and multiplied into stays in the second-level cache, where that is
 /// possible with enough tiles for the matrix product.
 struct Passes {
-  int64_t down, across, tiles;         ///< tiles of an image, and of all
-  int64_t in_row, out_row;             ///< floats from tile to tile
-  int64_t each, count;                 ///< tiles of a pass, passes
-  int64_t v, m;                        ///< floats of the transformed input and of the products
+  int64_t down, across, tiles;  ///< tiles of an image, and of all
+  int64_t in_row, out_row;      ///< floats from tile to tile
+  int64_t each, count;          ///< tiles of a pass, passes
+  int64_t v, m;                 ///< floats of the transformed input and of the products
 
   Passes(const ImageConv& c, int64_t batch) {
     down = (c.window.out[1] + kWinogradOut - 1) / kWinogradOut;
@@ -125,7 +126,8 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
   };
   const auto place = [&](int64_t tile) {
     const int64_t per_image = passes.down * passes.across;
-    return Place{tile / per_image, tile % per_image / passes.across * kWinogradOut, tile % passes.across * kWinogradOut};
+    return Place{tile / per_image, tile % per_image / passes.across * kWinogradOut,
+                 tile % passes.across * kWinogradOut};
   };
   const auto transform = [&](int64_t first, int64_t from, int64_t to, float* v) {
     for (int64_t t = from; t < to; ++t) {
@@ -135,10 +137,14 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
     }
   };
   const auto multiply = [&](int64_t position, int64_t count, int64_t p0, int64_t p1, const float* v, float* m) {
-    const ProductF32 product{v + position * passes.each * passes.in_row, passes.in_row,
-                             weights + position * weight_floats,         shape,
-                             m + position * passes.each * passes.out_row, passes.out_row,
-                             count,                                      {}};
+    const ProductF32 product{v + position * passes.each * passes.in_row,
+                             passes.in_row,
+                             weights + position * weight_floats,
+                             shape,
+                             m + position * passes.each * passes.out_row,
+                             passes.out_row,
+                             count,
+                             {}};
     product.block(tiles, 0, count, p0, p1);
   };
   const auto finish = [&](int64_t first, int64_t from, int64_t to, const float* m) {

@@ -250,9 +250,9 @@ void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const
 #define PINNACE_NAME_(level) f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kRows,   PINNACE_LEVEL::kColumns,   PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
-    PINNACE_LEVEL::map_f32, PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32,
-    PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
+    PINNACE_LEVEL::kRows,         PINNACE_LEVEL::kColumns,    PINNACE_LEVEL::gemm_f32,
+    PINNACE_LEVEL::depthwise_f32, PINNACE_LEVEL::map_f32,     PINNACE_LEVEL::binary_f32,
+    PINNACE_LEVEL::softmax_f32,   PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
 };
 
 }  // namespace pinnace

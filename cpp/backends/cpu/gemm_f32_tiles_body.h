@@ -44,9 +44,9 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   const bool simple = g.columns == kWidth && (clamp || g.map.kind == MapKind::kNone);
   const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
   const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
-  // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part of
-  // a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two lines
-  // a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
+  // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part
+  // of a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two
+  // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
   const int64_t K = g.block_count * g.k, panel_bytes = (1 + K) * kWidth * static_cast<int64_t>(sizeof(float));
   const bool small = panel_bytes < 40000;
   const int64_t share = panel_bytes / g.M * MR / K + 1, step = small ? 128 : share < 64 ? share : 64;
