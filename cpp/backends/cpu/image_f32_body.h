@@ -210,11 +210,8 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES,
-                                                     PINNACE_LEVEL::two_rows,
-                                                     PINNACE_LEVEL::depthwise_rows,
-                                                     PINNACE_LEVEL::binary,
-                                                     PINNACE_LEVEL::maximum,
-                                                     PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    PINNACE_LANES,         PINNACE_LEVEL::two_rows, PINNACE_LEVEL::depthwise_rows,
+    PINNACE_LEVEL::binary, PINNACE_LEVEL::maximum,  PINNACE_LEVEL::sum};
 
 }  // namespace pinnace
