@@ -213,32 +213,22 @@ struct Floats {
   }
 };
 
-/// c = map(c), a block of rows of `columns` floats. Out of line: the maps are long, and inlined into every tile they
-/// would be most of the library; what a tile just stored is in the nearest cache.
+/// c = map(c) for one register in each row. Out of line: the maps are long, and inlined into every kernel they would be
+/// most of the library; what was just stored is in the nearest cache.
 template <class V, class F>
-inline void each(float* c, ptrdiff_t row, int64_t rows, int64_t columns, F f) {
-  for (int64_t i = 0; i < rows; ++i, c += row) {
-    int64_t j = 0;
-    for (; j + V::kLanes <= columns; j += V::kLanes) V::store(c + j, f(V::load(c + j)));
-    if (j == columns) continue;
-    float part[V::kLanes] = {};
-    __builtin_memcpy(part, c + j, sizeof(float) * static_cast<size_t>(columns - j));
-    V::store(part, f(V::load(part)));
-    __builtin_memcpy(c + j, part, sizeof(float) * static_cast<size_t>(columns - j));
-  }
+inline void each_row(float* c, ptrdiff_t row, int64_t rows, F f) {
+  for (int64_t i = 0; i < rows; ++i, c += row) V::store(c, f(V::load(c)));
 }
 template <class V>
-__attribute__((noinline)) void map_block(const MapF32& map, float* c, ptrdiff_t row, int64_t rows, int64_t columns) {
+__attribute__((noinline)) void map_rows(const MapF32& map, float* c, ptrdiff_t row, int64_t rows) {
   using T = typename V::T;
-  switch (map.kind) {  // a loop of its own for what networks have in every layer
+  switch (map.kind) {
     case MapKind::kHardSwish:
-      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
+      return each_row<V>(c, row, rows, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
     case MapKind::kSilu:
-      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
-    case MapKind::kGelu:
-      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kGelu, 0, 0}, x); });
+      return each_row<V>(c, row, rows, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
     default:
-      return each<V>(c, row, rows, columns, [&](T x) { return V::map(map, x); });
+      return each_row<V>(c, row, rows, [&](T x) { return V::map(map, x); });
   }
 }
 
