@@ -110,7 +110,8 @@ struct Floats {
     return v;
   }
   static inline void store(float* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
-  static inline T all(float x) { return T{} + x; }
+  // x - 0 is x to the bit, which the compiler knows; 0 + x is not, for -0, and costs an addition.
+  static inline T all(float x) { return x - T{}; }
   static inline T add(T a, T b) { return a + b; }
   static inline T multiply_add(T a, T b, T c) { return a * b + c; }
   static inline T select(I mask, T yes, T no) { return (T)(((I)yes & mask) | ((I)no & ~mask)); }
