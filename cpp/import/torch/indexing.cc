@@ -42,7 +42,7 @@ void map_index_select(Call& c) {
   const int64_t axis = c.axis("dim", c.rank(x));
   if (c.rank(x) == 0) return c.output(x);
   if (c.rank(index) == 0) index = c.unsqueeze(index, {0});
-  c.output(c.add("gather", {x, index64(c, index)}, {{"axis", axis}}));
+  c.output(c.gather(x, index64(c, index), axis));
 }
 
 void map_embedding(Call& c) {
@@ -133,10 +133,10 @@ void map_index(Call& c) {
   const ValueId x = c.tensor("self");
   const Indices r = read_indices(c, x);
   if (!c.ok()) return;
-  if (r.tensors.size() == 1) return c.output(c.add("gather", {x, r.tensors[0]}, {{"axis", r.axes[0]}}));
+  if (r.tensors.size() == 1) return c.output(c.gather(x, r.tensors[0], r.axes[0]));
   const int rank = c.rank(x);
   const ValueId index = stacked(c, r);
-  const ValueId found = c.add("gather_nd", {c.transpose(x, indexed_first(r, rank)), index});
+  const ValueId found = c.paired_like(x, c.add("gather_nd", {c.transpose(x, indexed_first(r, rank)), index}));
   c.output(c.transpose(found, result_order(r, c.rank(index) - 1, rank)));
 }
 

@@ -147,9 +147,16 @@ void map_conjugate(Call& c) {
   c.output(c.tensor("self"));
 }
 
+// What remains of conjugates where only their imaginary part is looked at.
+void map_negated(Call& c) {
+  c.shares(Sharing::kUncertain);
+  c.output(c.add("neg", {c.tensor("self")}));
+}
+
 constexpr Mapping kMappings[] = {
     {"aten._conj", map_conjugate, ""},
     {"aten._conj_physical", map_conjugate, "copy"},
+    {"aten._neg_view", map_negated, ""},
     {"aten.angle", map_angle, ""},
     {"aten.conj", map_conjugate, ""},
     {"aten.conj_physical", map_conjugate, "copy"},

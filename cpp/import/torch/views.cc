@@ -196,8 +196,7 @@ void map_select(Call& c) {
   const int64_t axis = c.axis("dim", c.rank(x));
   const Scalar index = c.scalar("index");
   c.shares(Sharing::kView);
-  if (index.known) return c.output(c.add("gather", {x, c.constant_int(index.integer)}, {{"axis", axis}}));
-  c.output(c.add("gather", {x, c.as_tensor({kNoValue, index}, DType::kI64)}, {{"axis", axis}}));
+  c.output(c.gather(x, c.as_tensor({kNoValue, index}, DType::kI64), axis));
 }
 
 struct SliceOf {
@@ -310,7 +309,7 @@ void map_split(Call& c) {
   if (!c.ok()) return;
   c.shares(Sharing::kView);
   if (parts.size() == 1) return c.output(x);
-  c.outputs(c.add_many("split", {x, c.constant_ints(parts)}, static_cast<int>(parts.size()), {{"axis", axis}}));
+  c.outputs(c.split(x, parts, axis));
 }
 
 void map_unbind(Call& c) {
@@ -321,7 +320,7 @@ void map_unbind(Call& c) {
   c.shares(Sharing::kView);
   std::vector<ValueId> parts;
   for (int64_t i = 0; i < size.size && c.ok(); ++i) {
-    parts.push_back(c.add("gather", {x, c.constant_int(i)}, {{"axis", axis}}));
+    parts.push_back(c.gather(x, c.constant_int(i), axis));
   }
   c.outputs(std::move(parts));
 }
@@ -352,7 +351,7 @@ void map_diagonal(Call& c) {
   sizes.push_back(Scalar::of_int(rows.size * columns.size));
   std::vector<int64_t> at;
   for (int64_t i = 0; i < count; ++i) at.push_back((i + skip_rows) * columns.size + i + skip_columns);
-  c.output(c.add("gather", {c.reshape(moved, sizes), c.constant_ints(at)}, {{"axis", rank - 2}}));
+  c.output(c.gather(c.reshape(moved, sizes), c.constant_ints(at), rank - 2));
 }
 
 // unfold(dim, size, step): windows of a dimension as a new last one
@@ -376,7 +375,7 @@ void map_unfold(Call& c) {
   }
   c.shares(Sharing::kView);
   const ValueId index = c.reshape(c.constant_ints(at), std::vector<int64_t>{windows, size});
-  const ValueId windowed = c.add("gather", {x, index}, {{"axis", axis}});  // [..., windows, size, ...]
+  const ValueId windowed = c.gather(x, index, axis);  // [..., windows, size, ...]
   std::vector<int64_t> order;
   for (int i = 0; i < c.rank(x) + 1; ++i) {
     if (i != axis + 1) order.push_back(i);
