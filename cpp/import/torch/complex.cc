@@ -84,7 +84,11 @@ void map_reciprocal(Call& c) {
 }
 
 void map_square(Call& c) {
-  if (c.given("exponent") && !c.scalar("exponent").is(2)) return c.fail("a complex power that is not the square");
+  const Argument* exponent = c.argument("exponent");
+  if (exponent && (exponent->kind == ArgumentKind::kTensor || exponent->kind == ArgumentKind::kComplex ||
+                   c.scalar_of(*exponent).number() != 2)) {
+    return c.fail("a complex power that is not the square");
+  }
   const ValueId z = c.tensor("self");
   c.output(multiply(c, z, z));
 }
@@ -215,17 +219,16 @@ void map_reduce(Call& c) {
   c.output(y);
 }
 
-// Four real products, or two where one side is real.
+// Four real products.
 void map_product(Call& c) {
   const DType dtype = c.out_dtype();
   const bool matrix = c.given("mat2");
   const ValueId a = c.cast(c.tensor("self"), dtype);
   const char* other = matrix ? "mat2" : c.given("vec") ? "vec" : c.given("tensor") ? "tensor" : "other";
   const ValueId b = c.cast(c.tensor(other), dtype);
+  if (!c.is_pair(a) || !c.is_pair(b)) return c.fail("a product of a complex and a real tensor");
   const auto product = [&](ValueId x, ValueId y) { return c.add("mat_mul", {x, y}); };
-  if (!c.is_pair(a)) return c.output(pair_of(c, product(a, part_of(c, b, 0)), product(a, part_of(c, b, 1))));
   const ValueId ar = part_of(c, a, 0), ai = part_of(c, a, 1);
-  if (!c.is_pair(b)) return c.output(pair_of(c, product(ar, b), product(ai, b)));
   const ValueId br = part_of(c, b, 0), bi = part_of(c, b, 1);
   c.output(
       pair_of(c, c.add("sub", {product(ar, br), product(ai, bi)}), c.add("add", {product(ar, bi), product(ai, br)})));
@@ -239,10 +242,20 @@ void map_full(Call& c) {
   const bool like = form.ends_with("like");
   if (form.starts_with("new")) c.ignore({"self"});
   const std::vector<Scalar> sizes = like ? c.sizes_of(c.tensor("self")) : c.sizes("size");
+  if (const TensorMeta* stated = c.meta(); like && stated && !stated->part_dtype()) {  // a real one like a complex one
+    Operand value{kNoValue, Scalar::of_int(form == "ones_like")};
+    if (form == "full_like") value = c.operand("fill_value");
+    return c.output(c.full(sizes, c.as_tensor(value, dtype)));
+  }
   const ValueId value = form.find("full") != std::string_view::npos
                             ? as_pair(c, term(c, "fill_value", dtype))
                             : pair_of(c, c.constant(form.find("one") != std::string_view::npos, dtype));
   c.output(c.full(sizes, value));
+}
+
+void map_scalar_tensor(Call& c) {
+  c.ignore({"dtype", "layout", "device", "pin_memory"});
+  c.output(as_pair(c, term(c, "s", c.out_dtype())));
 }
 
 void map_copy(Call& c) {  // self takes the elements of src
@@ -302,6 +315,7 @@ constexpr Mapping kMappings[] = {
     {"aten.resolve_conj", map_same_elements, "maybe a copy"},
     {"aten.resolve_neg", map_same_elements, "maybe a copy"},
     {"aten.rsub", map_sum, "rsub"},
+    {"aten.scalar_tensor", map_scalar_tensor, ""},
     {"aten.sgn", map_sign, ""},
     {"aten.square", map_square, ""},
     {"aten.stack", map_cat, "stack"},

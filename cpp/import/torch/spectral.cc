@@ -65,10 +65,6 @@ ValueId transform(Call& c, ValueId x, std::vector<int64_t> axes, std::vector<Sca
   return scaled(c, x, count, mode, inverse);
 }
 
-ValueId real_part(Call& c, ValueId x) {
-  return c.is_pair(x) ? part_of(c, x, 0) : x;
-}
-
 void map_r2c(Call& c) {
   const ValueId x = c.tensor("self");
   c.output(transform(c, x, c.ints("dim"), {}, Kind::kRealIn, false, c.integer("normalization"),
@@ -250,9 +246,9 @@ void map_istft(Call& c) {
   if (bins.size != (onesided ? f.length / 2 + 1 : f.length))
     return c.fail("this number of frequencies", str_cat(bins.size));
   if (rank == 2) z = c.unsqueeze(z, {0});
-  const ValueId whole = transform(c, z, {1}, {Scalar::of_int(f.length)}, onesided ? Kind::kRealOut : Kind::kComplex,
-                                  true, normalized ? kByRoot : kByN);
-  ValueId frames = real_part(c, whole);  // [B, n, T]
+  z = c.slice(z, 1, Scalar::of_int(0), Scalar::of_int(f.length / 2 + 1));  // the other half is taken for its mirror
+  ValueId frames = transform(c, z, {1}, {Scalar::of_int(f.length)}, Kind::kRealOut, true,
+                             normalized ? kByRoot : kByN);  // [B, n, T]
   const Scalar count = c.size_of(frames, 2);
   const Scalar length = c.add_sizes(c.multiply_sizes(c.add_sizes(count, Scalar::of_int(-1)), Scalar::of_int(f.step)),
                                     Scalar::of_int(f.length));
