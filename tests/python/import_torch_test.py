@@ -222,3 +222,27 @@ def test_one_of_several_models_is_named(tmp_path: Path) -> None:
     assert "f32[1,5]" in _core.Model.load(path, model_name="dec").text()
     with pytest.raises(_core.InvalidArgument, match="no model 'other'"):
         _core.Model.load(path, model_name="other")
+
+
+def test_many_elements_are_not_compared_all_with_all(tmp_path: Path) -> None:
+    """100,000 elements against as many: a table of all pairs would take 10 GB even in bytes."""
+    count = 100_000
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(0, count, (count,), generator=generator)
+    y = torch.randint(0, count, (count,), generator=generator)
+
+    class Counts(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Any:
+            ends = y.sort().values
+            repeats = (x % 3).clamp(max=2)
+            return (
+                torch.isin(x, y[::2]), torch.bincount(x), torch.bincount(x, (y % 7).float(), minlength=count + 5),
+                torch.searchsorted(ends, x), torch.bucketize(x, ends, right=True), torch.mode(x % 1000).values,
+                torch.repeat_interleave(y, repeats),
+                torch.nn.functional.embedding_bag(x % 10, torch.eye(10), torch.arange(0, count, 5), mode="sum"),
+            )  # fmt: skip
+
+    torch.export.save(torch.export.export(Counts(), (x, y)), tmp_path / "m.pt2")
+    got = _core.run_model_reference(str(tmp_path / "m.pt2"), [[x.numpy(), y.numpy()]])[0]
+    wanted = Counts()(x, y)
+    assert_close(got, arrays(wanted), 1e-6, "counts")

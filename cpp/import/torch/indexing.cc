@@ -275,9 +275,7 @@ void map_embedding_bag(Call& c) {
   if (past_end) bags = c.add_sizes(bags, Scalar::of_int(-1));
   const ValueId numbers = c.add(
       "range", {c.constant_int(0), c.as_tensor({kNoValue, c.size_of(indices, 0)}, DType::kI64), c.constant_int(1)});
-  const ValueId started = c.cast(c.add("less_or_equal", {offsets, c.unsqueeze(numbers, {1})}), DType::kI64);
-  const ValueId bag =
-      c.add("sub", {c.add("reduce_sum", {started, c.constant_ints({1})}, {{"keepdims", 0}}), c.constant_int(1)});
+  const ValueId bag = c.add("sub", {c.add("search_sorted", {offsets, numbers}, {{"right", 1}}), c.constant_int(1)});
   ValueId parts = c.add("gather", {c.cast(table, in), indices});
   if (weights != kNoValue) parts = c.add("mul", {parts, c.unsqueeze(c.cast(weights, in), {1})});
   ValueId counted = c.full({c.size_of(indices, 0)}, c.constant(1, in));

@@ -73,8 +73,7 @@ void map_repeat_interleave(Call& c) {
     const ValueId ends = c.add("cum_sum", {c.cast(repeats.tensor, DType::kI64), c.constant_int(0)});
     const ValueId total = c.dim(ends, 0) == Dim(0) ? c.constant_int(0) : c.add("gather", {ends, c.constant_int(-1)});
     const ValueId numbers = c.add("range", {c.constant_int(0), total, c.constant_int(1)});
-    const ValueId done = c.cast(c.add("less_or_equal", {ends, c.unsqueeze(numbers, {1})}), DType::kI64);
-    const ValueId index = c.add("reduce_sum", {done, c.constant_ints({1})}, {{"keepdims", 0}});
+    const ValueId index = c.add("search_sorted", {ends, numbers}, {{"right", 1}});
     return c.output(places ? index : c.add("gather", {x, index}, {{"axis", axis}}));
   }
   Scalar times = repeats.scalar;
