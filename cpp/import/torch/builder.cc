@@ -110,7 +110,7 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
   for (auto& [key, value] : attrs) {
     if (!is_default(*def, key, value)) node->set_attr(key, std::move(value));
   }
-  PINNACE_TRY(infer_into(graph, *node, inference, session.options.ops));
+  PINNACE_TRY(name_symbols(infer_into(graph, *node, inference, session.options.ops), session.symbols));
   return made;
 }
 

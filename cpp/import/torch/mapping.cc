@@ -24,11 +24,12 @@ const Mapping* find_in(std::span<const Family> families, std::string_view target
 
 const Mapping* find_mapping(std::string_view target) {
   static constexpr std::array kFamilies = {
-      elementwise_mappings,   activation_mappings, creation_mappings,  movement_mappings,    view_mappings,
-      indexing_mappings,      reduce_mappings,     matmul_mappings,    convolution_mappings, attention_mappings,
-      normalization_mappings, pooling_mappings,    recurrent_mappings, symbolic_mappings,    quantized_mappings,
-      control_flow_mappings,  vision_mappings,     special_mappings,   combine_mappings,     ordering_mappings,
-      scatter_mappings,       image_mappings,      loss_mappings,      linalg_mappings,      spectral_mappings};
+      elementwise_mappings, activation_mappings, creation_mappings,      movement_mappings, view_mappings,
+      part_view_mappings,   view_write_mappings, indexing_mappings,      reduce_mappings,   matmul_mappings,
+      convolution_mappings, attention_mappings,  normalization_mappings, pooling_mappings,  recurrent_mappings,
+      symbolic_mappings,    quantized_mappings,  control_flow_mappings,  vision_mappings,   special_mappings,
+      combine_mappings,     ordering_mappings,   scatter_mappings,       image_mappings,    loss_mappings,
+      linalg_mappings,      spectral_mappings};
   return find_in(kFamilies, target);
 }
 

@@ -220,6 +220,8 @@ std::span<const Mapping> activation_mappings();
 std::span<const Mapping> creation_mappings();
 std::span<const Mapping> movement_mappings();
 std::span<const Mapping> view_mappings();
+std::span<const Mapping> part_view_mappings();
+std::span<const Mapping> view_write_mappings();
 std::span<const Mapping> indexing_mappings();
 std::span<const Mapping> reduce_mappings();
 std::span<const Mapping> matmul_mappings();
