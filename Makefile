@@ -1,12 +1,12 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), TEST_ARGS and SOAK_MINUTES (passed on to what runs).
+# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs).
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
 JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all lint format notebooks soak wheel clean
+.PHONY: help setup build install demo test test-all lint format notebooks soak wheel bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -54,6 +54,10 @@ soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES
 
 wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an empty environment
 	@scripts/wheel.sh
+
+bench: install ## our times beside those of other engines; BENCH_ARGS go to bench/report.py
+	@bench/setup.sh
+	@$(PYTHON) bench/report.py $(BENCH_ARGS)
 
 clean: ## what builds made; .venv stays
 	rm -rf build dist python/pinnace/_core.*.so

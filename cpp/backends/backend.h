@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/thread_pool.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -63,6 +64,45 @@ class PackedConstants {
     made_bytes_ += buffers_.back().size();
     entries_.insert_or_assign(name, std::span<const std::byte>(buffers_.back().data(), bytes));
     return buffers_.back().data();
+  }
+  struct Request {
+    std::string key;
+    size_t bytes;
+  };
+  /// The addresses, in order, of constants without a target. What is not there yet gets room in one buffer and is made
+  /// by fill(i, address), a Status; several at a time, on `pool`.
+  template <class Fill>
+  Result<std::vector<const std::byte*>> get_all(std::span<const Request> requests, ThreadPool& pool, Fill&& fill) {
+    std::lock_guard lock(mutex_);
+    std::vector<const std::byte*> found(requests.size());
+    std::vector<size_t> missing, offsets;
+    size_t total = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const auto at = entries_.find({"", requests[i].key});
+      if (at != entries_.end() && at->second.size() == requests[i].bytes) {
+        found[i] = at->second.data();
+        continue;
+      }
+      missing.push_back(i);
+      offsets.push_back(total);
+      total += aligned_size(requests[i].bytes);
+    }
+    if (missing.empty()) return found;
+    PINNACE_ASSIGN(Buffer made, Buffer::allocate(total, "packed weights"));
+    std::vector<Status> done(missing.size());
+    pool.run(static_cast<int64_t>(missing.size()), available_processors(), [&](int64_t m) {
+      const auto i = static_cast<size_t>(m);
+      done[i] = fill(missing[i], made.data() + offsets[i]);
+    });
+    for (const Status& status : done) PINNACE_TRY(status);
+    for (size_t m = 0; m < missing.size(); ++m) {
+      const Request& request = requests[missing[m]];
+      found[missing[m]] = made.data() + offsets[m];
+      entries_.insert_or_assign({"", request.key}, std::span<const std::byte>(found[missing[m]], request.bytes));
+    }
+    made_bytes_ += made.size();
+    buffers_.push_back(std::move(made));
+    return found;
   }
   /// A payload of the file; its bytes outlive this.
   void add_stored(const Entry& entry) {

@@ -159,6 +159,14 @@ def deeplabv3_mobilenet_v3_large(seed: int = 0, batch: int = 1, size: int = 224)
     return _vision(make, lambda m: m.classifier[-1], seed, batch, size, **options)
 
 
+def lraspp_mobilenet_v3_large(seed: int = 0, batch: int = 1, size: int = 256) -> Built:
+    """Returns a dict with the one key "out". Its forward calls its argument "input"."""
+    make = tv_models.segmentation.lraspp_mobilenet_v3_large
+    options = {"weights_backbone": None, "num_classes": 21}
+    module, inputs = _vision(make, lambda m: m.classifier.high_classifier, seed, batch, size, **options)
+    return module, {"input": inputs["x"]}
+
+
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 
@@ -378,6 +386,61 @@ def gru(
     return _recurrent(nn.GRU, seed, batch, steps, features, hidden, layers, bidirectional, batch_first)
 
 
+class NoiseSuppressor(nn.Module):
+    """A mask for each frequency of a magnitude spectrum [N, 257, T]: convolutions over time, two GRUs, a sigmoid.
+
+    streaming: one frame a call. x then holds that frame last, behind the 6 before it, h the GRUs' states [N, 2, 256];
+    the results are the mask [N, 1, 257] and the new states.
+    """
+
+    def __init__(self, streaming: bool) -> None:
+        super().__init__()
+        self.streaming = streaming
+        self.conv1 = nn.Conv1d(257, 128, 5, padding=0 if streaming else 2)
+        self.conv2 = nn.Conv1d(128, 128, 3, padding=0 if streaming else 1)
+        self.gru1 = nn.GRU(128, 256, batch_first=True)
+        self.gru2 = nn.GRU(256, 256, batch_first=True)
+        self.linear = nn.Linear(256, 257)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> Any:
+        y = torch.relu(self.conv2(torch.relu(self.conv1(x)))).transpose(1, 2)
+        if h is None:
+            y, _ = self.gru1(y)
+            y, _ = self.gru2(y)
+            return x * torch.sigmoid(self.linear(y)).transpose(1, 2)
+        y, h1 = self.gru1(y, h[:, 0].unsqueeze(0).contiguous())
+        y, h2 = self.gru2(y, h[:, 1].unsqueeze(0).contiguous())
+        return torch.sigmoid(self.linear(y)), torch.stack([h1[0], h2[0]], 1)
+
+
+def _spectra(batch: int, frames: int, streaming: bool, seed: int) -> Inputs:
+    x = {"x": sequences(batch, frames, 257, True, seed).transpose(1, 2).abs().contiguous()}
+    random = torch.Generator().manual_seed(seed + 1)
+    return x | ({"h": torch.rand(batch, 2, 256, generator=random) - 0.5} if streaming else {})
+
+
+def _noise_suppressor(seed: int, batch: int, streaming: bool, frames: int) -> Built:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = NoiseSuppressor(streaming)
+        with torch.no_grad():
+            for gru in (module.gru1, module.gru2):  # the default leaves gates near a half, whatever comes in
+                for parameter in gru.parameters():
+                    parameter.mul_(2)
+            module.linear.weight.mul_(8)
+    return module.eval(), _spectra(batch, frames, streaming, seed + 1)
+
+
+def noise_suppressor(seed: int = 0, batch: int = 1, frames: int = 100) -> Built:
+    """A stretch of sound at once."""
+    return _noise_suppressor(seed, batch, False, frames)
+
+
+def noise_suppressor_frame(seed: int = 0, batch: int = 1) -> Built:
+    """One frame a call, states in and out."""
+    return _noise_suppressor(seed, batch, True, 7)
+
+
 # ---- the list -------------------------------------------------------------------------------------------------------
 
 MODELS: dict[str, Callable[..., Built]] = {
@@ -389,10 +452,13 @@ MODELS: dict[str, Callable[..., Built]] = {
     "squeezenet1_1": squeezenet1_1,
     "vit_b_16": vit_b_16,
     "deeplabv3_mobilenet_v3_large": deeplabv3_mobilenet_v3_large,
+    "lraspp_mobilenet_v3_large": lraspp_mobilenet_v3_large,
     "bert": bert,
     "minilm": minilm,
     "lstm": lstm,
     "gru": gru,
+    "noise_suppressor": noise_suppressor,
+    "noise_suppressor_frame": noise_suppressor_frame,
 }
 
 
@@ -407,9 +473,11 @@ def fresh_inputs(name: str, module: nn.Module, inputs: Inputs, seed: int) -> Inp
         count, length = inputs["input_ids"].shape
         words = next(m for m in module.modules() if isinstance(m, nn.Embedding))
         return tokens(count, length, seed, words.num_embeddings)
-    x = inputs["x"]
+    x = next(iter(inputs.values()))
+    if name.startswith("noise_suppressor"):
+        return _spectra(x.shape[0], x.shape[2], "h" in inputs, seed)
     if x.dim() == 4:
-        return {"x": images(x.shape[0], x.shape[-1], seed)}
+        return dict.fromkeys(inputs, images(x.shape[0], x.shape[-1], seed))
     return {"x": sequences(x.shape[0], x.shape[1], x.shape[2], True, seed)}
 
 

@@ -3,22 +3,9 @@
 // Types and window were checked by the shape rule.
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
-#include "ops/convolution.h"
+#include "backends/cpu/conv_image.h"
 
 namespace pinnace {
-namespace {
-
-/// Geometry of a convolution over images; channels per group.
-struct ImageConv {
-  Window window;
-  int64_t groups, in_channels, out_channels;
-  bool touching;  ///< the pixels of a kernel row are one block
-  int64_t blocks() const { return touching ? window.kernel[1] : window.kernel[1] * window.kernel[2]; }
-  int64_t block() const { return touching ? window.kernel[2] * in_channels : in_channels; }
-  int64_t K() const { return blocks() * block(); }
-};
-
 ImageConv image_conv(const NodeView& node) {
   Shape y;
   const auto window = check_convolution(node, 2, y);
@@ -32,7 +19,6 @@ ImageConv image_conv(const NodeView& node) {
   return c;
 }
 
-/// Rows and columns that taps read beyond the input.
 Border conv_border(const NodeView& node) {
   const Window w = image_conv(node).window;
   const auto beyond = [&](int d) {
@@ -52,21 +38,9 @@ bool image_conv_takes(const NodeView& node) {
          window->after[1] <= 64 && window->after[2] <= 64;
 }
 
-const float* bias_of(const NodeView& node) {
-  return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
-}
+namespace {
 
 // ------------------------------------------------------------------------------------------------- matrix product
-
-/// Width of the panel that begins at column n of N.
-int64_t panel_width(const GemmTilesF32& g, int64_t n, int64_t N) {
-  const int64_t left = N - n;
-  return left >= g.nr ? g.nr : std::min<int64_t>(g.nr, (left + g.step - 1) / g.step * g.step);
-}
-int64_t padded_columns(const GemmTilesF32& g, int64_t N) {
-  const int64_t full = N / g.nr * g.nr;
-  return full == N ? N : full + panel_width(g, full, N);
-}
 
 template <const F32Level& level>
 int64_t conv_packed_bytes(const NodeView& node) {
@@ -243,14 +217,21 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
   const MapF32 map = fused_map(node);
   const int64_t lanes = level.image->lanes;
-  const int64_t channels = (y.size.c + lanes - 1) / lanes * lanes;
-  // Whole registers of channels only where input and output have room for them.
+  const int64_t step = std::min<int64_t>(lanes, 8), channels = (y.size.c + step - 1) / step * step;
+  const bool two = w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == w.stride[2] &&
+                   level.image->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
+                                         static_cast<int32_t>(w.stride[2]));
   const int64_t rows = y.size.n * y.size.h;
-  const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
+  int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
+  if (two) each = (each + 1) / 2 * 2;
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
-    for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) {
+    const int64_t last = std::min(rows, (t + 1) * each);
+    for (int64_t u = t * each, next = 0; u < last; u = next) {
       const int64_t image = u / y.size.h, row = u % y.size.h;
-      DepthwiseRowF32 d{};
+      next = u + (two && u + 1 < last && row + 1 < y.size.h ? 2 : 1);
+      DepthwiseRowsF32 d{};
+      d.rows = static_cast<int32_t>(next - u);
+      d.y_row = y.row;
       d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
       d.pitch = x.pitch;
       d.tap_row = w.dilation[1] * x.row;
@@ -264,7 +245,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
       d.stride_x = static_cast<int32_t>(w.stride[2]);
       d.dilation_x = static_cast<int32_t>(w.dilation[2]);
       d.map = map;
-      level.image->depthwise_row(d);
+      level.image->depthwise_rows(d);
     }
   });
   return {};

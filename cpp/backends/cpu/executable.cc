@@ -225,6 +225,8 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     }
   }
   size_t most_views = 0;
+  std::vector<PackedConstants::Request> requests;
+  std::vector<int32_t> packing;  // the calls that want them
   std::vector<int32_t> scratch_of(static_cast<size_t>(call_count), -1);
   for (int32_t k = 0; k < call_count; ++k) {
     const LoweredNode& node = lowered.nodes[k];
@@ -249,15 +251,10 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
       const NodeView view(*node.node, *call.op, call.types, call.constants, call.declared);
       const CpuKernel& kernel = *call.line->kernel;
       if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
-        const std::string key = str_cat(segment.key_prefix, node.node->name, "/", call.line->name, "/", bytes);
         // Not stored in files: packing is a copy, and a file would hold the weights twice.
-        const auto made_here = [](const std::byte*) { return true; };
-        const auto pack = [&]() -> Result<Buffer> {
-          PINNACE_ASSIGN(Buffer packed, Buffer::allocate(static_cast<size_t>(bytes), "packed weights"));
-          PINNACE_TRY(kernel.pack(view, packed.data()));
-          return packed;
-        };
-        PINNACE_ASSIGN(call.packed, segment.packed.get("", key, static_cast<size_t>(bytes), made_here, pack));
+        requests.push_back({str_cat(segment.key_prefix, node.node->name, "/", call.line->name, "/", bytes),
+                            static_cast<size_t>(bytes)});
+        packing.push_back(k);
       }
       if (kernel.scratch_bytes) {
         call.scratch_threads = std::min(kMaxThreads, available_processors());
@@ -270,6 +267,13 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     }
     executable->calls_.push_back(std::move(call));
   }
+  const auto pack = [&](size_t i, std::byte* to) {
+    const Call& call = executable->calls_[packing[i]];
+    return call.line->kernel->pack(NodeView(*call.node, *call.op, call.types, call.constants, call.declared), to);
+  };
+  PINNACE_ASSIGN(const auto packed, segment.packed.get_all(requests, ThreadPool::shared(), pack));
+  for (size_t i = 0; i < packed.size(); ++i) executable->calls_[packing[i]].packed = packed[i];
+
   const size_t views_lifetime = lifetimes.size();
   lifetimes.push_back({most_views * (sizeof(TensorView) + sizeof(void*)), 0, call_count});
   const OffsetPlan plan = plan_offsets(lifetimes);

@@ -8,25 +8,29 @@
 
 namespace pinnace {
 
-/// One row of outputs of a depthwise convolution, all channels.
+/// One or two rows of outputs of a depthwise convolution, all channels.
 ///   x        the first tap's first pixel; columns of an output stand stride_x pixels apart
 ///   weights  [channels / lanes][1 + kernel_h * kernel_w][lanes], the first register is the bias
-struct DepthwiseRowF32 {
+/// Sums run over ascending kernel rows, then columns, in one row as in two.
+struct DepthwiseRowsF32 {
   const float* x;
   ptrdiff_t pitch;    ///< between pixels of x
   ptrdiff_t tap_row;  ///< between kernel rows: dilation_y rows of x
   const float* weights;
   float* y;
-  ptrdiff_t y_pitch;
-  int64_t channels;  ///< rounded up to whole registers of `lanes`
+  ptrdiff_t y_pitch, y_row;
+  int64_t channels;  ///< rounded up to 8, or to 4 where a register holds 4
   int64_t out_w;
   int32_t kernel_h, kernel_w, stride_x, dilation_x;
+  int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x rows of x below
   MapF32 map;
 };
 
 struct ImageF32Kernels {
-  int32_t lanes;  ///< of depthwise weights: 8 or 4; channels of a pixel are padded to 8
-  void (*depthwise_row)(const DepthwiseRowF32&);
+  int32_t lanes;  ///< of depthwise weights: 16, 8 or 4; channels of a pixel are padded to 8
+  /// True if depthwise_rows takes two rows of such a kernel at a time: less is read twice.
+  bool (*two_rows)(int32_t kernel_h, int32_t kernel_w, int32_t stride);
+  void (*depthwise_rows)(const DepthwiseRowsF32&);
   /// y[p, c] = a[p, c] op b[p, c]; steps from pixel to pixel in elements, 0 repeats a pixel. y may be a or b.
   void (*binary)(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, ptrdiff_t b_step, float* y,
                  ptrdiff_t y_step, int64_t pixels, int64_t channels);

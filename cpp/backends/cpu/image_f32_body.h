@@ -9,72 +9,114 @@ namespace {
 
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
 
-/// COLUMNS outputs of one register of channels: each input pixel is loaded once for each kernel row and goes into every
-/// output that it is part of, the row's weights stay in registers.
-template <class V, int KW, int STRIDE, int COLUMNS>
-inline void depthwise_columns(const DepthwiseRowF32& d, const float* x, const float* w, float* y) {
+/// A number that is known when a lambda is compiled.
+template <int N>
+struct Number {
+  static constexpr int value = N;
+};
+
+#if PINNACE_LANES == 4
+using Lanes = Wide;
+#else
+using Lanes = Floats<8>;  // pixels are padded to 8 channels
+#endif
+
+/// ROWS x COLUMNS outputs of one register of channels: each input pixel is loaded once for each row of taps and goes
+/// into every output that it is part of. Two rows have their kernel's size known, so that all is unrolled and the
+/// weights of 3 x 3 stay in registers. Weights of a tap stand Wide::kLanes apart, of which V reads the first.
+template <class V, int KW, int STRIDE, int COLUMNS, int ROWS>
+inline void depthwise_tile(const DepthwiseRowsF32& d, const float* x, const float* w, float* y) {
   using T = typename V::T;
-  T sum[COLUMNS];
+  T sum[ROWS][COLUMNS];
   const T bias = V::load(w);
-  w += V::kLanes;
-  PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sum[i] = bias;
-  for (int ky = 0; ky < d.kernel_h; ++ky, x += d.tap_row, w += KW * V::kLanes) {
-    T weight[KW];
-    PINNACE_UNROLL for (int k = 0; k < KW; ++k) weight[k] = V::load(w + k * V::kLanes);
+  w += Wide::kLanes;
+  PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
+    PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sum[r][i] = bias;
+  }
+  const auto row_of_x = [&](auto first, auto rows, int ky0) __attribute__((always_inline)) {
+    constexpr int kFirst = decltype(first)::value, kRows = decltype(rows)::value;  // output rows it is part of
+    T weight[kRows][KW];
+    PINNACE_UNROLL for (int r = 0; r < kRows; ++r) {
+      PINNACE_UNROLL for (int k = 0; k < KW; ++k) {
+        weight[r][k] = V::load(w + ((ky0 - (kFirst + r) * STRIDE) * KW + k) * Wide::kLanes);
+      }
+    }
     PINNACE_UNROLL for (int i = 0; i < (COLUMNS - 1) * STRIDE + KW; ++i) {
       const T value = V::load(x + i * d.pitch);
-      PINNACE_UNROLL for (int k = 0; k < KW; ++k) {
-        const int at = i - k;
-        if (at >= 0 && at % STRIDE == 0 && at / STRIDE < COLUMNS) {
-          sum[at / STRIDE] = V::multiply_add(value, weight[k], sum[at / STRIDE]);
+      PINNACE_UNROLL for (int r = 0; r < kRows; ++r) {
+        PINNACE_UNROLL for (int k = 0; k < KW; ++k) {
+          const int at = i - k;
+          if (at >= 0 && at % STRIDE == 0 && at / STRIDE < COLUMNS) {
+            T& s = sum[kFirst + r][at / STRIDE];
+            s = V::multiply_add(value, weight[r][k], s);
+          }
         }
       }
     }
+    x += d.tap_row;
+  };
+  if constexpr (ROWS == 1) {
+    for (int ky = 0; ky < d.kernel_h; ++ky) row_of_x(Number<0>{}, Number<1>{}, ky);
+  } else {
+    PINNACE_UNROLL for (int ky = 0; ky < STRIDE; ++ky) row_of_x(Number<0>{}, Number<1>{}, ky);
+    PINNACE_UNROLL for (int ky = STRIDE; ky < KW; ++ky) row_of_x(Number<0>{}, Number<2>{}, ky);
+    PINNACE_UNROLL for (int ky = KW; ky < KW + STRIDE; ++ky) row_of_x(Number<1>{}, Number<1>{}, ky);
   }
   const bool clamp = d.map.kind == MapKind::kRelu || d.map.kind == MapKind::kClip;
-  if (clamp) {
-    const T low = V::all(d.map.kind == MapKind::kClip ? d.map.a : 0.0f);
-    const T high = V::all(d.map.kind == MapKind::kClip ? d.map.b : __builtin_inff());
-    PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sum[i] = V::at_most(V::at_least(sum[i], low), high);
+  const bool maps = !clamp && d.map.kind != MapKind::kNone;
+  const T low = V::all(d.map.kind == MapKind::kClip ? d.map.a : clamp ? 0.0f : -__builtin_inff());
+  const T high = V::all(d.map.kind == MapKind::kClip ? d.map.b : __builtin_inff());
+  PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
+    PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
+      V::store(y + r * d.y_row + i * d.y_pitch, V::at_most(V::at_least(sum[r][i], low), high));
+    }
+    if (maps) map_block<V>(d.map, y + r * d.y_row, d.y_pitch, COLUMNS, V::kLanes);
   }
-  PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) V::store(y + i * d.y_pitch, sum[i]);
-  if (!clamp && d.map.kind != MapKind::kNone) map_block<V>(d.map, y, d.y_pitch, COLUMNS, V::kLanes);
 }
 
-template <class V, int KW, int STRIDE>
-void depthwise_of(const DepthwiseRowF32& d) {
+template <class V, int KW, int STRIDE, int ROWS>
+void depthwise_channels(const DepthwiseRowsF32& d, int64_t first, int64_t last) {
   constexpr int kColumns = 7;
-  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * KW) * V::kLanes;
-  for (int64_t c = 0; c < d.channels; c += V::kLanes) {
-    const float* w = d.weights + c / V::kLanes * panel;
+  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * KW) * Wide::kLanes;
+  for (int64_t c = first; c < last; c += V::kLanes) {
+    const float* w = d.weights + c / Wide::kLanes * panel;
     const float* x = d.x + c;
     float* y = d.y + c;
     if (d.out_w < kColumns) {
       for (int64_t ox = 0; ox < d.out_w; ++ox) {
-        depthwise_columns<V, KW, STRIDE, 1>(d, x + ox * STRIDE * d.pitch, w, y + ox * d.y_pitch);
+        depthwise_tile<V, KW, STRIDE, 1, ROWS>(d, x + ox * STRIDE * d.pitch, w, y + ox * d.y_pitch);
       }
       continue;
     }
     for (int64_t ox = 0; ox < d.out_w; ox += kColumns) {
       const int64_t at = ox < d.out_w - kColumns ? ox : d.out_w - kColumns;  // the last ones are done again
-      depthwise_columns<V, KW, STRIDE, kColumns>(d, x + at * STRIDE * d.pitch, w, y + at * d.y_pitch);
+      depthwise_tile<V, KW, STRIDE, kColumns, ROWS>(d, x + at * STRIDE * d.pitch, w, y + at * d.y_pitch);
     }
   }
 }
 
+/// Whole registers of channels, then those that are left. Weights of Half's channels begin a panel of their own.
+template <int KW, int STRIDE, int ROWS>
+void depthwise_of(const DepthwiseRowsF32& d) {
+  const int64_t whole = d.channels / Wide::kLanes * Wide::kLanes;
+  depthwise_channels<Wide, KW, STRIDE, ROWS>(d, 0, whole);
+#if PINNACE_LANES == 16
+  if (whole < d.channels) depthwise_channels<Half, KW, STRIDE, ROWS>(d, whole, d.channels);
+#endif
+}
+
 /// Any kernel, stride and dilation.
-template <class V>
-void depthwise_any(const DepthwiseRowF32& d) {
-  using T = typename V::T;
-  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * d.kernel_w) * V::kLanes;
+void depthwise_any(const DepthwiseRowsF32& d) {
+  using V = Lanes;
+  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * d.kernel_w) * Wide::kLanes;
   for (int64_t c = 0; c < d.channels; c += V::kLanes) {
     for (int64_t ox = 0; ox < d.out_w; ++ox) {
-      const float* w = d.weights + c / V::kLanes * panel;
+      const float* w = d.weights + c / Wide::kLanes * panel + c % Wide::kLanes;
       const float* x = d.x + c + ox * d.stride_x * d.pitch;
-      T sum = V::load(w);
-      w += V::kLanes;
+      V::T sum = V::load(w);
+      w += Wide::kLanes;
       for (int ky = 0; ky < d.kernel_h; ++ky) {
-        for (int kx = 0; kx < d.kernel_w; ++kx, w += V::kLanes) {
+        for (int kx = 0; kx < d.kernel_w; ++kx, w += Wide::kLanes) {
           sum = V::multiply_add(V::load(x + ky * d.tap_row + kx * d.dilation_x * d.pitch), V::load(w), sum);
         }
       }
@@ -84,23 +126,29 @@ void depthwise_any(const DepthwiseRowF32& d) {
   }
 }
 
-#if PINNACE_LANES == 4
-using Lanes = Wide;
-#else
-using Lanes = Floats<8>;  // pixels are padded to 8 channels
-#endif
+/// 14 sums, the weights of two rows of taps and a pixel want 32 registers.
+bool two_rows(int32_t kernel_h, int32_t kernel_w, int32_t stride) {
+  if (PINNACE_LANES < 16 || kernel_h != kernel_w) return false;
+  return (kernel_w == 3 || kernel_w == 5) && (stride == 1 || stride == 2);
+}
 
-void depthwise_row(const DepthwiseRowF32& d) {
+void depthwise_rows(const DepthwiseRowsF32& d) {
+#if PINNACE_LANES == 16
+  if (d.rows == 2) {
+    if (d.kernel_w == 3) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
+    return d.stride_x == 1 ? depthwise_of<5, 1, 2>(d) : depthwise_of<5, 2, 2>(d);
+  }
+#endif
   if (d.dilation_x == 1 && d.stride_x == 1) {
-    if (d.kernel_w == 3) return depthwise_of<Lanes, 3, 1>(d);
-    if (d.kernel_w == 5) return depthwise_of<Lanes, 5, 1>(d);
-    if (d.kernel_w == 7) return depthwise_of<Lanes, 7, 1>(d);
+    if (d.kernel_w == 3) return depthwise_of<3, 1, 1>(d);
+    if (d.kernel_w == 5) return depthwise_of<5, 1, 1>(d);
+    if (d.kernel_w == 7) return depthwise_of<7, 1, 1>(d);
   }
   if (d.dilation_x == 1 && d.stride_x == 2) {
-    if (d.kernel_w == 3) return depthwise_of<Lanes, 3, 2>(d);
-    if (d.kernel_w == 5) return depthwise_of<Lanes, 5, 2>(d);
+    if (d.kernel_w == 3) return depthwise_of<3, 2, 1>(d);
+    if (d.kernel_w == 5) return depthwise_of<5, 2, 1>(d);
   }
-  depthwise_any<Lanes>(d);
+  depthwise_any(d);
 }
 
 template <class F>
@@ -162,7 +210,11 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LEVEL::Lanes::kLanes, PINNACE_LEVEL::depthwise_row,
-                                                     PINNACE_LEVEL::binary, PINNACE_LEVEL::maximum, PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES,
+                                                     PINNACE_LEVEL::two_rows,
+                                                     PINNACE_LEVEL::depthwise_rows,
+                                                     PINNACE_LEVEL::binary,
+                                                     PINNACE_LEVEL::maximum,
+                                                     PINNACE_LEVEL::sum};
 
 }  // namespace pinnace

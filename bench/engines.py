@@ -1,0 +1,282 @@
+"""How each engine is given a case and a number of threads: prepare() converts once, load() gives a function to time.
+
+Every engine gets the same float32 weights and is asked for float32 arithmetic; settings are those that its own
+documentation gives for latency. Only the chosen engine is imported: each runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Arrays = list[np.ndarray[Any, Any]]
+Run = Callable[[Arrays], Arrays]
+
+
+class Engine:
+    """An engine by name. environment: which of bench/setup.sh's environments it is run in ("" is .venv)."""
+
+    name = ""
+    environment = "main"
+    converts_in = ""  # the environment of prepare(), where that is another one
+
+    def prepare(self, case: Path) -> None:
+        """Converts the case's model where the engine's file is missing."""
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        raise NotImplementedError
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version(self.name)
+
+
+class Pinnace(Engine):
+    name = "pinnace"
+    environment = ""
+    target = "cpu"
+
+    def prepare(self, case: Path) -> None:
+        import pinnace as pn
+
+        with np.load(case / "inputs.npz") as inputs:
+            pn.load(case / "model.pt2", dict(inputs)).build().save(case / "model.pnc")
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import pinnace as pn
+
+        session = pn.Session(case / "model.pnc", target=self.target, threads=threads, fallback=True)
+        names = list(session.inputs)
+        return lambda arrays: list(session.run(dict(zip(names, arrays, strict=True))).values())
+
+    def version(self) -> str:
+        import pinnace as pn
+
+        return str(pn.__version__)
+
+
+class PinnaceAvx2(Pinnace):
+    name = "pinnace-avx2"
+    target = "cpu:avx2"
+
+    def prepare(self, case: Path) -> None:
+        if not (case / "model.pnc").exists():
+            super().prepare(case)
+
+
+class OnnxRuntime(Engine):
+    name = "onnxruntime"
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        session = ort.InferenceSession(case / "model.onnx", options, providers=["CPUExecutionProvider"])
+        names = [i.name for i in session.get_inputs()]
+        return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
+
+
+class OpenVino(Engine):
+    name = "openvino"
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import openvino as ov
+
+        options = {
+            "INFERENCE_NUM_THREADS": threads,
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32",
+        }
+        compiled = ov.Core().compile_model(case / "model.onnx", "CPU", options)
+        request = compiled.create_infer_request()
+
+        def run(arrays: Arrays) -> Arrays:
+            result = request.infer(dict(enumerate(arrays)), share_inputs=True, share_outputs=True)
+            return [result[i] for i in range(len(compiled.outputs))]
+
+        return run
+
+
+class Ncnn(Engine):
+    name = "ncnn"
+
+    def prepare(self, case: Path) -> None:
+        with np.load(case / "inputs.npz") as inputs:
+            kinds = {"float32": "f32", "int64": "i64"}
+            shapes = ",".join(f"[{','.join(map(str, x.shape))}]{kinds[str(x.dtype)]}" for x in inputs.values())
+        pnnx = Path(sys.executable).with_name("pnnx")
+        command = [pnnx, "model.pt", f"inputshape={shapes}", "fp16=0"]
+        done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
+        if not (case / "model.ncnn.param").exists():
+            raise RuntimeError(f"pnnx: {(done.stdout + done.stderr)[-300:]}")
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import ncnn
+
+        net = ncnn.Net()
+        net.opt.num_threads = threads
+        for option in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage"):
+            setattr(net.opt, option, False)
+        net.load_param(str(case / "model.ncnn.param"))
+        net.load_model(str(case / "model.ncnn.bin"))
+        ins, outs = net.input_names(), net.output_names()
+
+        def run(arrays: Arrays) -> Arrays:
+            with net.create_extractor() as extractor:
+                for name, array in zip(ins, arrays, strict=True):
+                    extractor.input(name, ncnn.Mat(array[0] if array.dtype == np.float32 else array[0].astype(np.int32)))
+                return [np.array(extractor.extract(name)[1])[None] for name in outs]
+
+        return run
+
+
+class Mnn(Engine):
+    name = "MNN"
+
+    def prepare(self, case: Path) -> None:
+        tool = Path(sys.executable).with_name("mnnconvert")
+        command = [tool, "-f", "ONNX", "--modelFile", "model.onnx", "--MNNModel", "model.mnn", "--bizCode", "x"]
+        done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
+        if not (case / "model.mnn").exists():
+            raise RuntimeError(f"mnnconvert: {(done.stdout + done.stderr)[-300:]}")
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        from MNN import expr, nn
+
+        manager = nn.create_runtime_manager(({"backend": "CPU", "precision": "high", "numThread": threads},))
+        import onnx
+
+        graph = onnx.load(case / "model.onnx", load_external_data=False).graph
+        ins, outs = [i.name for i in graph.input], [o.name for o in graph.output]
+        net = nn.load_module_from_file(str(case / "model.mnn"), ins, outs, runtime_manager=manager)
+        places = []
+        for array in inputs.values():
+            dtype = expr.float if array.dtype == np.float32 else expr.int
+            places.append(expr.placeholder(list(array.shape), expr.NCHW, dtype))
+
+        def run(arrays: Arrays) -> Arrays:
+            for place, array in zip(places, arrays, strict=True):
+                place.write(array if array.dtype == np.float32 else array.astype(np.int32))
+            return [expr.convert(y, expr.NCHW).read() for y in net.onForward(places)]
+
+        return run
+
+
+class LiteRt(Engine):
+    name = "litert"
+    converts_in = "litert"
+
+    def prepare(self, case: Path) -> None:
+        import litert_torch
+        import torch
+
+        with np.load(case / "inputs.npz") as inputs:
+            example = {key: torch.from_numpy(value) for key, value in inputs.items()}
+        module = torch.export.load(case / "model.pt2").module()
+        litert_torch.convert(module, sample_kwargs=example).export(str(case / "model.tflite"))
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        from ai_edge_litert.interpreter import Interpreter
+
+        interpreter = Interpreter(str(case / "model.tflite"), num_threads=threads)
+        runner = interpreter.get_signature_runner()
+        names = list(inputs)
+        if set(names) != set(runner.get_input_details()):
+            raise RuntimeError(f"inputs are {sorted(runner.get_input_details())}")
+        keys = sorted(runner.get_output_details(), key=lambda k: int(k.rpartition("_")[2]) if "_" in k else 0)
+
+        def run(arrays: Arrays) -> Arrays:
+            result = runner(**dict(zip(names, arrays, strict=True)))
+            return [result[key] for key in keys]
+
+        return run
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version("ai-edge-litert")
+
+
+class ExecuTorch(Engine):
+    name = "executorch"
+    environment = "executorch"
+
+    def prepare(self, case: Path) -> None:
+        import torch
+        from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+        from executorch.exir import to_edge_transform_and_lower
+
+        program = torch.export.load(case / "model.pt2")
+        lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
+        (case / "model.pte").write_bytes(lowered.buffer)
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import torch
+        from executorch.extension.pybindings import portable_lib
+
+        portable_lib._unsafe_reset_threadpool(threads)
+        torch.set_num_threads(threads)
+        module = portable_lib._load_for_executorch(str(case / "model.pte"))
+        return lambda arrays: [t.numpy() for t in module.run_method("forward", [torch.from_numpy(a) for a in arrays])]
+
+
+class TorchEager(Engine):
+    name = "torch"
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import torch
+        from torch.utils import _pytree
+
+        torch.set_num_threads(threads)
+        module = self.compiled(torch.export.load(case / "model.pt2").module())
+        names = list(inputs)
+
+        def run(arrays: Arrays) -> Arrays:
+            with torch.inference_mode():
+                result = module(**{n: torch.from_numpy(a) for n, a in zip(names, arrays, strict=True)})
+            return [t.numpy() for t in _pytree.tree_leaves(result)]
+
+        return run
+
+    def compiled(self, module: Any) -> Any:
+        return module
+
+    def version(self) -> str:
+        import torch
+
+        return str(torch.__version__)
+
+
+class TorchInductor(TorchEager):
+    name = "torch-inductor"
+
+    def compiled(self, module: Any) -> Any:
+        import torch
+
+        torch._inductor.config.freezing = True
+        return torch.compile(module)
+
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Pinnace(),
+        OnnxRuntime(),
+        OpenVino(),
+        Ncnn(),
+        Mnn(),
+        LiteRt(),
+        ExecuTorch(),
+        TorchEager(),
+        TorchInductor(),
+        PinnaceAvx2(),
+    )
+}
