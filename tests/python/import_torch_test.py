@@ -106,10 +106,10 @@ def test_unknown_operators_are_listed_with_their_lines(tmp_path: Path) -> None:
 def test_shapes_in_errors_have_the_symbols_names(tmp_path: Path) -> None:
     class Pools(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return torch.nn.functional.max_pool1d(x, 2)
+            return torch.nn.functional.avg_pool1d(x, 2)
 
-    shapes = {"x": {2: torch.export.Dim("length", min=4)}}
-    program = torch.export.export(Pools(), (torch.randint(9, (1, 2, 8)),), dynamic_shapes=shapes)
+    shapes = {"x": {0: torch.export.Dim("batch", min=2)}}
+    program = torch.export.export(Pools(), (torch.randint(9, (3, 2, 8)),), dynamic_shapes=shapes)
     name = next(iter(program.range_constraints))
     torch.export.save(program, tmp_path / "m.pt2")
     with pytest.raises(_core.ConversionError, match=rf"i64\[[^ ]*{name}"):
