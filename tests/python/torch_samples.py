@@ -41,7 +41,7 @@ DTYPES = {
 NO_VALUES = ("empty", "new_empty", "jiterator")  # memory as it is; CUDA only
 # Complex samples are taken of transforms, of arithmetic and of what moves elements. The model takes and gives them as
 # real tensors with a last dimension of 2.
-COMPLEX = (
+_COMPLEX = (
     "T abs add adjoint angle atleast_1d atleast_2d atleast_3d block_diag bmm broadcast_tensors broadcast_to cat chunk "
     "clone column_stack complex conj conj_physical contiguous diag_embed diagonal diff div dot dsplit "
     "dstack eq exp expand expand_as fill flatten flip fliplr flipud full full_like hsplit hstack imag "
@@ -51,7 +51,8 @@ COMPLEX = (
     "slice split split_with_sizes square squeeze stack stft sub sum swapaxes t tensor_split tile to trace transpose "
     "true_divide unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit vstack where "
     "zeros zeros_like"
-).split()
+)
+COMPLEX = _COMPLEX.split()
 PER_DTYPE = 8  # samples of an operator and dtype, where it has as many
 UNSTABLE = ("argsort", "sort", "topk", "kthvalue", "median", "nanmedian", "mode")  # may take any of equal elements
 MAX_ELEMENTS = 20_000  # in all inputs of a sample together: larger ones show nothing new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 
 pytest.importorskip("torchvision_ops")  # before torchvision: it declares what its missing C extension would
 
-_library = torch.library.Library("torchvision", "IMPL")  # what torch.export needs: shapes of the results
+_library: Any = torch.library.Library("torchvision", "IMPL")  # type: ignore[no-untyped-call]
+# What torch.export needs: shapes of the results.
 _library.impl(
     "deform_conv2d",
     lambda x, weight, offset, *_: x.new_empty((len(x), len(weight), *offset.shape[2:])),
@@ -32,7 +34,7 @@ _library.impl(
 
 def run(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> list[np.ndarray]:
     torch.export.save(torch.export.export(module.eval(), inputs), path)
-    return _core.run_model_reference(str(path), [[x.numpy() for x in inputs]])[0]
+    return list(_core.run_model_reference(str(path), [[x.numpy() for x in inputs]])[0])
 
 
 def deformed(
