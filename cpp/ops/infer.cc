@@ -166,6 +166,28 @@ Status with_source(Status status, const Node& node) {
 
 }  // namespace
 
+Status name_symbols(Status status, std::span<const Symbol> symbols) {
+  if (status.ok() || symbols.empty()) return status;
+  const std::string& text = status.message();
+  std::string named;
+  for (size_t i = 0; i < text.size(); ++i) {
+    named += text[i];
+    // In a shape only: behind '[' or ',', before ',' or ']'.
+    if ((text[i] != '[' && text[i] != ',') || i + 1 >= text.size() || text[i + 1] != 's') continue;
+    size_t end = i + 2, number = 0;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9' && number < symbols.size())
+      number = number * 10 + static_cast<size_t>(text[end++] - '0');
+    const bool closed = end < text.size() && (text[end] == ',' || text[end] == ']');
+    if (end == i + 2 || !closed || number >= symbols.size()) continue;
+    named += symbols[number].name;
+    i = end - 1;
+  }
+  if (named == text) return status;
+  Status clear(status.code(), std::move(named));
+  clear.with_nodes(status.nodes()).with_rule(status.rule()).with_offset(status.offset());
+  return clear;
+}
+
 Inference begin_inference(const Graph& graph) {
   Inference state;
   grow(state, graph.values.size());
@@ -183,7 +205,7 @@ Status infer_into(const Graph& graph, const Node& node, Inference& state, const 
     state.types[i] = graph.values[i].type;
     state.data[i] = graph.values[i].constant;
   }
-  return with_source(infer_one(graph, node, state, ops), node);
+  return with_source(name_symbols(infer_one(graph, node, state, ops), graph.symbols), node);
 }
 
 Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
@@ -194,7 +216,7 @@ Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_ty
   for (size_t i = 0; i < input_data.size(); ++i) state.data[graph.inputs[i]] = input_data[i];
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = *graph.nodes[i];
-    PINNACE_TRY(with_source(infer_one(graph, node, state, ops), node));
+    PINNACE_TRY(with_source(name_symbols(infer_one(graph, node, state, ops), graph.symbols), node));
     bool all = true;
     for (ValueId id : node.outputs) all &= state.data[id] != nullptr;
     state.computed[i] = all;
