@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <vector>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -16,13 +15,16 @@ class Threads {
  public:
   /// The caller's thread alone.
   Threads() = default;
-  /// At most `count` threads of `pool`, the caller's included; a null pool is the caller alone.
-  Threads(ThreadPool* pool, int count) : pool_(pool), count_(pool ? std::max(count, 1) : 1) {}
+  static constexpr double kLeastNanoseconds = 30e3;  ///< waking a sleeping thread takes about 10 us
+  /// At most `count` threads of `pool`, the caller's included; a null pool is the caller alone. `least`: nanoseconds
+  /// that one range should take; 0 divides whatever can be divided, for tests.
+  Threads(ThreadPool* pool, int count, double least = kLeastNanoseconds)
+      : pool_(pool), count_(pool ? std::max(count, 1) : 1), least_(least) {}
   int count() const { return count_; }
 
   /// Calls f(first, last) for ranges that together are [0, total), some at the same time, and waits; for nothing if
   /// total is 0. Ranges start at multiples of `grain`. `cost` is about how many nanoseconds one item takes: work that
-  /// would give less than kLeastNanoseconds to a range is not divided that far.
+  /// would give a range less than kLeastNanoseconds is not divided that far.
   ///
   /// f gives nothing, or a Status and then the first error inside its range: the result is the error of the first range
   /// that has one, the same for any number of threads. Scratch that f writes belongs inside f. f must not use these
@@ -30,21 +32,15 @@ class Threads {
   template <class F>
   std::invoke_result_t<F&, int64_t, int64_t> ranges(int64_t total, double cost, F&& f, int64_t grain = 1) const {
     using Answer = std::invoke_result_t<F&, int64_t, int64_t>;
-    if (total <= 0) return Answer();
-    const int64_t blocks = (total - 1) / grain + 1, parts = parts_of(blocks, cost * static_cast<double>(total));
-    if (parts == 1) return f(int64_t{0}, total);
-    const auto start = [&](int64_t i) {
-      return i == parts ? total : (blocks / parts * i + std::min(i, blocks % parts)) * grain;
-    };
+    using Function = std::remove_reference_t<F>;
+    void* context = const_cast<void*>(static_cast<const void*>(&f));
     if constexpr (std::is_void_v<Answer>) {
-      pool_->run(parts, count_, [&](int64_t i) { f(start(i), start(i + 1)); });
+      divide(total, cost, grain, context,
+             [](void* c, int64_t first, int64_t last) { (*static_cast<Function*>(c))(first, last); });
     } else {
-      std::vector<Status> answers(static_cast<size_t>(parts));
-      pool_->run(parts, count_, [&](int64_t i) { answers[static_cast<size_t>(i)] = f(start(i), start(i + 1)); });
-      for (Status& answer : answers) {
-        if (!answer.ok()) return std::move(answer);
-      }
-      return {};
+      return divide_checked(total, cost, grain, context, [](void* c, int64_t first, int64_t last) -> Status {
+        return (*static_cast<Function*>(c))(first, last);
+      });
     }
   }
 
@@ -53,29 +49,20 @@ class Threads {
   struct Nested;
   Nested nest(int64_t outer_count, double outer_cost, int64_t inner_count) const;
 
-  static constexpr double kLeastNanoseconds = 30e3;  ///< waking a sleeping thread takes about 10 us
-
  private:
-  /// Some more ranges than threads, because ranges do not all take equally long.
-  static constexpr int64_t kRangesPerThread = 4;
-  int64_t parts_of(int64_t blocks, double nanoseconds) const {
-    if (count_ == 1) return 1;
-    const double worth = nanoseconds / kLeastNanoseconds;
-    const int64_t most = std::min(blocks, kRangesPerThread * count_);
-    return worth < static_cast<double>(most) ? std::max<int64_t>(1, static_cast<int64_t>(worth)) : most;
-  }
+  struct Division;
+  Division division(int64_t total, double cost, int64_t grain) const;
+  void divide(int64_t total, double cost, int64_t grain, void* context, void (*f)(void*, int64_t, int64_t)) const;
+  Status divide_checked(int64_t total, double cost, int64_t grain, void* context,
+                        Status (*f)(void*, int64_t, int64_t)) const;
 
   ThreadPool* pool_ = nullptr;
   int count_ = 1;
+  double least_ = kLeastNanoseconds;
 };
 
 struct Threads::Nested {
   Threads outer, inner;
 };
-inline Threads::Nested Threads::nest(int64_t outer_count, double outer_cost, int64_t inner_count) const {
-  constexpr double kLong = 1e6;  // steps of a millisecond: dividing them balances better than dividing the outer loop
-  const bool inside = inner_count > 1 && (outer_count < kRangesPerThread * count_ || outer_cost > kLong);
-  return inside ? Nested{Threads(), *this} : Nested{*this, Threads()};
-}
 
 }  // namespace pinnace
