@@ -241,7 +241,8 @@ using Outputs = std::vector<ReferenceOutput>;
 
 Result<Outputs> run_if(const NodeView& node, std::span<const TensorView> inputs, const OpTable& ops) {
   const bool taken = *inputs[0].data<uint8_t>() != 0;
-  return run_graph_reference(node.attr_graph(taken ? "then_branch" : "else_branch"), inputs.subspan(1), nullptr, ops);
+  return run_graph_reference(node.attr_graph(taken ? "then_branch" : "else_branch"), inputs.subspan(1), nullptr, ops,
+                             node.threads());
 }
 
 /// What a loop gathered of one scan output: the items of all iterations one after another.
@@ -293,7 +294,7 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
                                   {&condition_type, reinterpret_cast<std::byte*>(&condition)}};
     for (ReferenceOutput& value : state) in.push_back({&value.type, value.bytes.data()});
     for (size_t i = 2 + carried; i < inputs.size(); ++i) in.push_back(inputs[i]);
-    PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops));
+    PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops, node.threads()));
     if (out[0].type.elements() != 1)
       return node.error("the body's condition is ", to_string(out[0].type), ", must have one element");
     condition = *reinterpret_cast<const uint8_t*>(out[0].bytes.data());
@@ -324,7 +325,7 @@ Status inside(const NodeView& node, const Status& status) {
 }
 
 Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const TensorView> inputs,
-                              std::span<const TensorType* const> declared, const OpTable& ops) {
+                              std::span<const TensorType* const> declared, const OpTable& ops, const Threads& threads) {
   std::vector<const TensorType*> types;
   std::vector<const void*> data;
   for (const TensorView& view : inputs) {
@@ -333,6 +334,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   }
   NodeView view(node, op, types, data, declared);
   view.set_ops(&ops);
+  view.set_threads(threads);
   PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
   if (!op.reference) {
     auto results = op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, out_types, ops);
@@ -352,7 +354,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
 }
 
 Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
-                                    std::vector<ConstantPtr>* states, const OpTable& ops) {
+                                    std::vector<ConstantPtr>* states, const OpTable& ops, const Threads& threads) {
   // shared_ptr: a value may be an output and be read later, and a body may pass an input straight through.
   struct Slot {
     std::shared_ptr<ReferenceOutput> owned;
@@ -379,7 +381,7 @@ Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorVi
     std::vector<const TensorType*> declared;
     for (ValueId id : node->inputs) in.push_back(id == kNoValue ? TensorView{} : slots[id].view);
     for (ValueId id : node->outputs) declared.push_back(&graph.value(id).type);
-    auto out = run_reference(*node, *op, in, declared, ops);
+    auto out = run_reference(*node, *op, in, declared, ops, threads);
     if (!out) return with_source(out.status(), *node);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Slot& slot = slots[node->outputs[i]];

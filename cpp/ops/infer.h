@@ -72,13 +72,13 @@ struct ReferenceOutput {
 Result<std::vector<ReferenceOutput>> run_reference(const Node& node, const OpDef& op,
                                                    std::span<const TensorView> inputs,
                                                    std::span<const TensorType* const> declared = {},
-                                                   const OpTable& ops = {});
+                                                   const OpTable& ops = {}, const Threads& threads = {});
 
 /// Runs a whole graph by reference code, node after node: the oracle of every other way to run it. Inputs in order,
 /// dense; `states` holds the current contents of the graph's states and receives the new ones (may be empty for graphs
 /// without).
 Result<std::vector<ReferenceOutput>> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
                                                          std::vector<ConstantPtr>* states = nullptr,
-                                                         const OpTable& ops = {});
+                                                         const OpTable& ops = {}, const Threads& threads = {});
 
 }  // namespace pinnace
