@@ -19,6 +19,7 @@ Status run_line(const CpuKernelLine& line, const NodeView& node, uint32_t values
                 std::span<const TensorView> out, int threads) {
   std::vector<const TensorType*> types, declared;
   std::vector<const void*> data;
+  for (const TensorView& view : out) declared.push_back(view.type);
   for (int i = 0; i < node.input_count(); ++i) {
     types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
     data.push_back(i < 32 && (values >> i & 1) ? nullptr : node.input_data(i));
@@ -73,7 +74,7 @@ TEST_P(KernelLine, MatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, KernelLine, ::testing::Range<size_t>(0, cpu_kernels().size()), [](const auto& info) {
   const CpuKernelLine& line = cpu_kernels()[info.param];
-  return std::string(line.op) + "_" + std::string(line.name);
+  return str_cat(line.op, "_", dtype_name(line.dtype), "_", line.name);
 });
 
 TEST(Kernel, ForcedLinesRefuseOtherOperators) {
