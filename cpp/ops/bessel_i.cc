@@ -47,7 +47,7 @@ double bessel_of(double x, int64_t order, bool scaled) {
 Status bessel_i_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const int64_t order = node.attr_int("order");
   const bool scaled = node.attr_int("scaled") != 0;
-  return map_floats(in[0], out[0], [=](double x) {
+  return map_floats(node.threads(), in[0], out[0], [=](double x) {
     const double y = bessel_of(std::fabs(x), order, scaled);
     return order == 1 && std::signbit(x) ? -y : y;
   });

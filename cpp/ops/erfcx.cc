@@ -22,7 +22,7 @@ double erfcx_of(double x) {
 }
 
 Status erfcx_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_floats(in[0], out[0], erfcx_of);
+  return map_floats(node.threads(), in[0], out[0], erfcx_of);
 }
 }  // namespace
 
