@@ -21,7 +21,7 @@ double erfcx_of(double x) {
   return 1 / y / std::sqrt(3.14159265358979323846);
 }
 
-Status erfcx_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status erfcx_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return map_floats(node.threads(), in[0], out[0], erfcx_of);
 }
 }  // namespace

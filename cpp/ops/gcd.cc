@@ -20,7 +20,7 @@ T common_divisor(T a, T b) {
   return static_cast<T>(std::gcd(magnitude(a), magnitude(b)));
 }
 
-Status gcd_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status gcd_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_int(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
     map_broadcast<T, T>(node.threads(), in[0], in[1], out[0], [](T a, T b) { return common_divisor(a, b); });

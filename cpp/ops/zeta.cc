@@ -63,7 +63,7 @@ double zeta_of(double x, double q) {
   return sum;
 }
 
-Status zeta_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status zeta_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_float(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
     map_broadcast<T, T>(node.threads(), in[0], in[1], out[0], [](double x, double q) { return zeta_of(x, q); });
