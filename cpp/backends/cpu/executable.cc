@@ -77,8 +77,9 @@ class CpuExecutable final : public Executable {
         // Reference code may look at contents through the NodeView too, so it gets those of every input.
         auto* contents = reinterpret_cast<const void**>(views + n);
         for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
-        const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
-                            call.declared);
+        NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
+                      call.declared);
+        node.set_threads({context.pool, context.threads});
         PINNACE_TRY(call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out));
       }
       if (context.timings && call.source) {

@@ -110,7 +110,8 @@ struct Floats {
     return v;
   }
   static inline void store(float* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
-  static inline T all(float x) { return T{} + x; }
+  // x - 0 is x to the bit, which the compiler knows; 0 + x is not, for -0, and costs an addition.
+  static inline T all(float x) { return x - T{}; }
   static inline T add(T a, T b) { return a + b; }
   static inline T multiply_add(T a, T b, T c) { return a * b + c; }
   static inline T select(I mask, T yes, T no) { return (T)(((I)yes & mask) | ((I)no & ~mask)); }
@@ -148,8 +149,8 @@ struct Floats {
     return select(x == x, y, x);
 #endif
   }
-  // 1 / (1 + exp(x)): absolute error below 1e-7, so a shorter exp does.
-  static inline T falling(T x) {
+  // exp where only the absolute error counts, 1e-7 of exp(0): one step of argument reduction and a shorter polynomial.
+  static inline T short_exponential(T x) {
 #if PINNACE_LANES == 16
     // 2^f, |f| <= 1/2: degree 5, least largest relative error (8e-8), fitted by iterated least squares.
     const T t = at_least(at_most(x * 1.44269504f, all(150.0f)), all(-150.0f)), n = rounded(t), f = t - n;
@@ -159,11 +160,13 @@ struct Floats {
     p = p * f + 0.240221198f;
     p = p * f + 0.693146967f;
     p = p * f + 1.00000007f;
-    return reciprocal(1.0f + scaled(p, n));
+    return scaled(p, n);
 #else
-    return 1.0f / (1.0f + exponential(x));
+    return exponential(x);
 #endif
   }
+  // 1 / (1 + exp(x))
+  static inline T falling(T x) { return reciprocal(1.0f + short_exponential(x)); }
   static inline T sigmoid(T x) { return falling(-x); }
   // 1 - 2 / (1 + exp(2x)) loses digits near 0, where the series is exact enough: |x| < 0.25, error of the next term
   // 2e-9.
@@ -178,7 +181,7 @@ struct Floats {
     const T a = absolute(x);
     const T t = reciprocal(1.0f + 0.3275911f * a);
     const T p = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    const T y = 1.0f - p * exponential(-a * a);
+    const T y = 1.0f - p * short_exponential(-a * a);
     return select(x == x, (T)((I)y | ((I)x & (int32_t)0x80000000)), x);
   }
 
@@ -213,32 +216,22 @@ struct Floats {
   }
 };
 
-/// c = map(c), a block of rows of `columns` floats. Out of line: the maps are long, and inlined into every tile they
-/// would be most of the library; what a tile just stored is in the nearest cache.
+/// c = map(c) for one register in each row. Out of line: the maps are long, and inlined into every kernel they would be
+/// most of the library; what was just stored is in the nearest cache.
 template <class V, class F>
-inline void each(float* c, ptrdiff_t row, int64_t rows, int64_t columns, F f) {
-  for (int64_t i = 0; i < rows; ++i, c += row) {
-    int64_t j = 0;
-    for (; j + V::kLanes <= columns; j += V::kLanes) V::store(c + j, f(V::load(c + j)));
-    if (j == columns) continue;
-    float part[V::kLanes] = {};
-    __builtin_memcpy(part, c + j, sizeof(float) * static_cast<size_t>(columns - j));
-    V::store(part, f(V::load(part)));
-    __builtin_memcpy(c + j, part, sizeof(float) * static_cast<size_t>(columns - j));
-  }
+inline void each_row(float* c, ptrdiff_t row, int64_t rows, F f) {
+  for (int64_t i = 0; i < rows; ++i, c += row) V::store(c, f(V::load(c)));
 }
 template <class V>
-__attribute__((noinline)) void map_block(const MapF32& map, float* c, ptrdiff_t row, int64_t rows, int64_t columns) {
+__attribute__((noinline)) void map_rows(const MapF32& map, float* c, ptrdiff_t row, int64_t rows) {
   using T = typename V::T;
-  switch (map.kind) {  // a loop of its own for what networks have in every layer
+  switch (map.kind) {
     case MapKind::kHardSwish:
-      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
+      return each_row<V>(c, row, rows, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
     case MapKind::kSilu:
-      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
-    case MapKind::kGelu:
-      return each<V>(c, row, rows, columns, [](T x) { return V::map({MapKind::kGelu, 0, 0}, x); });
+      return each_row<V>(c, row, rows, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
     default:
-      return each<V>(c, row, rows, columns, [&](T x) { return V::map(map, x); });
+      return each_row<V>(c, row, rows, [&](T x) { return V::map(map, x); });
   }
 }
 
