@@ -1,7 +1,7 @@
-// conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are part
-// of the clamp. Types and window were checked by the shape rule.
-#include "backends/cpu/i8_levels.h"
+// conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are
+// part of the clamp. Types and window were checked by the shape rule.
 #include "backends/cpu/conv_image.h"
+#include "backends/cpu/i8_levels.h"
 
 namespace pinnace {
 namespace {
@@ -174,8 +174,7 @@ bool depthwise_takes(const NodeView& node) {
   if (groups <= 8 || w[1].size != 1 || w[0].size != groups) return false;
   Shape y;
   const auto window = check_convolution(node, 2, y);
-  const int64_t columns =
-      (kDepthwiseStrip - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
+  const int64_t columns = (kDepthwiseStrip - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
   return window->stride[2] <= 64 && window->kernel[2] <= 64 && window->dilation[2] <= 64 && window->kernel[1] <= 64 &&
          columns * depthwise_quads(*window).groups <= kDepthwiseColumns;
 }

@@ -1,6 +1,7 @@
-// Body of gemm_i8_tiles_<level>.cc, compiled once per instruction set: PINNACE_LEVEL names the set and simd_i8.h has its
-// registers. A tile is MR rows by NV registers of sums; each step loads NV registers of the panel (quads of weights) and
-// multiplies them by one repeated quad of every row. As in gemm_f32_tiles_body.h the loop over tiles is inside.
+// Body of gemm_i8_tiles_<level>.cc, compiled once per instruction set: PINNACE_LEVEL names the set and simd_i8.h has
+// its registers. A tile is MR rows by NV registers of sums; each step loads NV registers of the panel (quads of
+// weights) and multiplies them by one repeated quad of every row. As in gemm_f32_tiles_body.h the loop over tiles is
+// inside.
 
 #include "backends/cpu/gemm_i8_tiles.h"
 #include "backends/cpu/simd_i8.h"

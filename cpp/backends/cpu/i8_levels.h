@@ -41,8 +41,8 @@ inline bool signed_weights(const TensorType& w) {
   return true;
 }
 
-/// Writes the panel of `columns` columns (padded to `width`) from n: biases less the input's zero point times the sum of
-/// the weights, multipliers, weights [quads][width][4]. weight(column, k) gives the signed weight of element k.
+/// Writes the panel of `columns` columns (padded to `width`) from n: biases less the input's zero point times the sum
+/// of the weights, multipliers, weights [quads][width][4]. weight(column, k) gives the signed weight of element k.
 /// Returns the byte behind it.
 template <class Weight>
 std::byte* pack_panel_i8(const Requantize& requantize, const int32_t* bias, int32_t x_zero, int64_t n, int64_t columns,

@@ -9,8 +9,8 @@ namespace pinnace {
 /// True if the node maps one quantised operand element by element to a declared quantisation.
 bool table_i8_takes(const NodeView& node);
 
-/// The node's table: entry i is the result for stored byte i; for images both count as unsigned. Inputs beside the first
-/// are constants.
+/// The node's table: entry i is the result for stored byte i; for images both count as unsigned. Inputs beside the
+/// first are constants.
 Status fill_table_i8(const NodeView& node, bool unsigned_bytes, uint8_t* table);
 template <bool kUnsigned>
 Status pack_table_i8(const NodeView& node, std::byte* packed) {

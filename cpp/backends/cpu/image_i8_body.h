@@ -69,7 +69,8 @@ inline void depthwise_outputs(const DepthwiseRowsI8& d, const std::byte* weights
     }
     const auto m = V::load_floats(reinterpret_cast<const float*>(weights) + (4 + v) * V::kLanes);
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
-      PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) rounded[r][i][v] = V::to_ints(V::smaller(V::to_floats(sum[r][i]) * m, most));
+      PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) rounded[r][i][v] =
+          V::to_ints(V::smaller(V::to_floats(sum[r][i]) * m, most));
     }
   }
   const I zero = V::all_shorts(d.store.zero), low = V::all_bytes(d.store.low);
@@ -294,7 +295,8 @@ void quantize_quads(const float* x, ptrdiff_t plane, int32_t planes, RealI8 real
       return Wide::add(stored.divided(Wide::load_floats(from)), zero);
     };
     const I low = Wide::add(channel(0), Wide::template shift<8>(channel(1)));
-    const I quads = Wide::add(low, Wide::add(Wide::template shift<16>(channel(2)), Wide::template shift<24>(channel(3))));
+    const I quads =
+        Wide::add(low, Wide::add(Wide::template shift<16>(channel(2)), Wide::template shift<24>(channel(3))));
     if (pitch == 4 && left == Wide::kLanes) {
       Wide::store(y + i * 4, quads);
       continue;
@@ -325,10 +327,9 @@ void lookup(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
 
 #define PINNACE_NAME_(level) image_i8_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {4 * PINNACE_LANES,         PINNACE_LEVEL::depthwise_rows,
-                                                    PINNACE_LEVEL::binary,     PINNACE_LEVEL::maximum,
-                                                    PINNACE_LEVEL::sum,        PINNACE_LEVEL::means,
-                                                    PINNACE_LEVEL::quantize,   PINNACE_LEVEL::quantize_quads,
-                                                    PINNACE_LEVEL::dequantize, PINNACE_LEVEL::lookup};
+const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    4 * PINNACE_LANES,         PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,   PINNACE_LEVEL::maximum,
+    PINNACE_LEVEL::sum,        PINNACE_LEVEL::means,          PINNACE_LEVEL::quantize, PINNACE_LEVEL::quantize_quads,
+    PINNACE_LEVEL::dequantize, PINNACE_LEVEL::lookup};
 
 }  // namespace pinnace

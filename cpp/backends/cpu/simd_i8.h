@@ -117,9 +117,7 @@ struct IntsOf<4> {
   static inline F not_nan(F v) { return (F)((I)v & (I)(v == v)); }
   static inline I widen(const uint8_t* p) { return I{p[0], p[1], p[2], p[3]}; }
   static inline I flip(I v, I bits) { return v ^ bits; }
-  static inline I multiply_pairs(I a, I b) {
-    return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
-  }
+  static inline I multiply_pairs(I a, I b) { return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16); }
   static inline I add(I a, I b) {
     using U = uint32_t __attribute__((vector_size(16)));
     return (I)((U)a + (U)b);
@@ -159,13 +157,13 @@ struct IntsOf<4> {
   static inline I at_least_bytes(I a, I b) { return (I)((B)a > (B)b ? (B)a : (B)b); }
   static inline I at_most_bytes(I a, I b) { return (I)((B)a < (B)b ? (B)a : (B)b); }
   static inline I low_bytes(I a, I b) {
-    return (I) __builtin_shuffle((B)a, (B)b, B{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
+    return (I)__builtin_shufflevector((B)a, (B)b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   }
   static inline I high_bytes(I a, I b) {
-    return (I) __builtin_shuffle((B)a, (B)b, B{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+    return (I)__builtin_shufflevector((B)a, (B)b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   }
-  static inline I low_shorts(I a, I b) { return (I) __builtin_shuffle((S)a, (S)b, S{0, 8, 1, 9, 2, 10, 3, 11}); }
-  static inline I high_shorts(I a, I b) { return (I) __builtin_shuffle((S)a, (S)b, S{4, 12, 5, 13, 6, 14, 7, 15}); }
+  static inline I low_shorts(I a, I b) { return (I)__builtin_shufflevector((S)a, (S)b, 0, 8, 1, 9, 2, 10, 3, 11); }
+  static inline I high_shorts(I a, I b) { return (I)__builtin_shufflevector((S)a, (S)b, 4, 12, 5, 13, 6, 14, 7, 15); }
   static inline void store_rows(I v, uint8_t* to, ptrdiff_t row, int rows) {
     for (int i = 0; i < rows; ++i) __builtin_memcpy(to + i * row, reinterpret_cast<const char*>(&v) + 4 * i, 4);
   }
