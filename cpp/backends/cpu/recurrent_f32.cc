@@ -282,7 +282,8 @@ class Run {
       StepTeam team(static_cast<int>(std::min<int64_t>({context_.threads, items, worth})), (last_ - first_) * phases);
       team.run(context_, [&](int64_t step, int part) {
         const int64_t begin = items * part / team.parts(), end = items * (part + 1) / team.parts();
-        for (int64_t item = begin; item < end; ++item) {
+        for (int64_t at = begin; at < end; ++at) {
+          const int64_t item = step & 1 ? begin + end - 1 - at : at;
           advance(first_ + step / phases, static_cast<int>(step % phases), item / p_.blocks,
                   p_.block_at(item % p_.blocks));
         }
