@@ -3,22 +3,9 @@
 // Types and window were checked by the shape rule.
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
-#include "ops/convolution.h"
+#include "backends/cpu/conv_image.h"
 
 namespace pinnace {
-namespace {
-
-/// Geometry of a convolution over images; channels per group.
-struct ImageConv {
-  Window window;
-  int64_t groups, in_channels, out_channels;
-  bool touching;  ///< the pixels of a kernel row are one block
-  int64_t blocks() const { return touching ? window.kernel[1] : window.kernel[1] * window.kernel[2]; }
-  int64_t block() const { return touching ? window.kernel[2] * in_channels : in_channels; }
-  int64_t K() const { return blocks() * block(); }
-};
-
 ImageConv image_conv(const NodeView& node) {
   Shape y;
   const auto window = check_convolution(node, 2, y);
@@ -32,7 +19,6 @@ ImageConv image_conv(const NodeView& node) {
   return c;
 }
 
-/// Rows and columns that taps read beyond the input.
 Border conv_border(const NodeView& node) {
   const Window w = image_conv(node).window;
   const auto beyond = [&](int d) {
@@ -52,21 +38,9 @@ bool image_conv_takes(const NodeView& node) {
          window->after[1] <= 64 && window->after[2] <= 64;
 }
 
-const float* bias_of(const NodeView& node) {
-  return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
-}
+namespace {
 
 // ------------------------------------------------------------------------------------------------- matrix product
-
-/// Width of the panel that begins at column n of N.
-int64_t panel_width(const GemmTilesF32& g, int64_t n, int64_t N) {
-  const int64_t left = N - n;
-  return left >= g.nr ? g.nr : std::min<int64_t>(g.nr, (left + g.step - 1) / g.step * g.step);
-}
-int64_t padded_columns(const GemmTilesF32& g, int64_t N) {
-  const int64_t full = N / g.nr * g.nr;
-  return full == N ? N : full + panel_width(g, full, N);
-}
 
 template <const F32Level& level>
 int64_t conv_packed_bytes(const NodeView& node) {

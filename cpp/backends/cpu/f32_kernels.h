@@ -73,6 +73,8 @@ struct F32Kernels {
   void (*binary)(BinaryKind, const float* a, int a_step, const float* b, int b_step, float* y, int64_t count);
   /// y[i] = exp(x[i] - largest x) / their sum; y may be x.
   void (*softmax)(const float* x, float* y, int64_t count);
+  /// y[i] = exp(x[i] - largest x), and their sum; all 0 where every x is -inf. y may be x.
+  float (*exp_sum)(const float* x, float* y, int64_t count);
   /// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; bias may be null. Sums in double.
   void (*normalize)(const float* x, float* y, int64_t count, float epsilon, const float* scale, const float* bias);
 };

@@ -161,42 +161,74 @@ void binary_f32(BinaryKind kind, const float* a, int a_step, const float* b, int
   }
 }
 
-void softmax_f32(const float* x, float* y, int64_t count) {
-  float largest = x[0];
-  bool nan = largest != largest;
-  for (int64_t i = 1; i < count; ++i) {
-    nan |= x[i] != x[i];
-    largest = x[i] > largest ? x[i] : largest;
-  }
-  // All -inf, or an inf or NaN among them: exp(inf - inf) is NaN throughout, as IEEE arithmetic gives it.
-  if (nan) largest = __builtin_nanf("");
+/// The last register of a row may be part of one; `fill` stands for what is not there.
+inline V load_part(const float* p, int64_t count, float fill) {
+  V v = splat(fill);
+  __builtin_memcpy(&v, p, sizeof(float) * static_cast<size_t>(count < kLanes ? count : kLanes));
+  return v;
+}
+inline void store_part(float* p, V v, int64_t count) {
+  __builtin_memcpy(p, &v, sizeof(float) * static_cast<size_t>(count < kLanes ? count : kLanes));
+}
+
+/// The largest, NaN left out.
+float largest_of(const float* x, int64_t count) {
+  V most = splat(-__builtin_inff());
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) most = larger(load(x + i), most);
+  if (i < count) most = larger(load_part(x + i, count - i, -__builtin_inff()), most);
+  float largest = most[0];
+  for (int j = 1; j < kLanes; ++j) largest = most[j] > largest ? most[j] : largest;
+  return largest;
+}
+
+/// The sum of f(register, its place) over a row; a last part of a register is filled up with `fill`. Up to 64 registers
+/// are added in single precision, those sums in double.
+template <class F>
+inline double row_sum(const float* x, int64_t count, float fill, F f) {
   double sum = 0;
-  for (int64_t i = 0; i < count; i += kLanes) {
-    V v = splat(-__builtin_inff());
-    const size_t n = static_cast<size_t>(count - i < kLanes ? count - i : kLanes);
-    __builtin_memcpy(&v, x + i, n * sizeof(float));
-    v = Wide::exponential(v - largest);
-    __builtin_memcpy(y + i, &v, n * sizeof(float));
-    for (size_t j = 0; j < n; ++j) sum += v[j];
+  for (int64_t i = 0; i < count;) {
+    const int64_t last = count - i < 64 * kLanes ? count : i + 64 * kLanes;
+    V part = splat(0);
+    for (; i + kLanes <= last; i += kLanes) part += f(load(x + i), i, kLanes);
+    if (i < last) part += f(load_part(x + i, last - i, fill), i, last - i);
+    i = last;
+    for (int j = 0; j < kLanes; ++j) sum += static_cast<double>(part[j]);
   }
-  const float scale = static_cast<float>(1.0 / sum);
+  return sum;
+}
+
+float exp_sum_f32(const float* x, float* y, int64_t count) {
+  float largest = largest_of(x, count);
+  if (largest == -__builtin_inff()) largest = 0;
+  return static_cast<float>(row_sum(x, count, -__builtin_inff(), [&](V v, int64_t i, int64_t some) {
+    v = Wide::exponential(v - largest);
+    store_part(y + i, v, some);
+    return v;
+  }));
+}
+
+void softmax_f32(const float* x, float* y, int64_t count) {
+  // All -inf, or an inf or NaN among them: exp(inf - inf) is NaN throughout, as IEEE arithmetic gives it.
+  const bool none = largest_of(x, count) == -__builtin_inff();
+  const float sum = exp_sum_f32(x, y, count), scale = none ? __builtin_nanf("") : 1.0f / sum;
   for (int64_t i = 0; i < count; ++i) y[i] *= scale;
 }
 
 void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const float* scale, const float* bias) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += x[i];
-  const double mean = sum / static_cast<double>(count);
-  double squares = 0;
-  for (int64_t i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const auto factor =
-      static_cast<float>(1.0 / __builtin_sqrt(squares / static_cast<double>(count) + static_cast<double>(epsilon)));
+  const double mean = row_sum(x, count, 0, [](V v, int64_t, int64_t) { return v; }) / static_cast<double>(count);
   const auto centre = static_cast<float>(mean);
-  if (bias) {
-    for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - centre) * factor * scale[i] + bias[i];
-  } else {
-    for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - centre) * factor * scale[i];
+  const double squares = row_sum(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
+  // `centre` is the mean rounded: what that adds to every square is taken off again.
+  const double off = mean - static_cast<double>(centre);
+  const double variance = squares / static_cast<double>(count) - off * off;
+  const auto factor = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(epsilon)));
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const V v = (load(x + i) - centre) * factor * load(scale + i);
+    store(y + i, bias ? v + load(bias + i) : v);
   }
+  for (; i < count; ++i) y[i] = (x[i] - centre) * factor * scale[i] + (bias ? bias[i] : 0.0f);
 }
 
 }  // namespace
@@ -206,7 +238,8 @@ void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
     PINNACE_LEVEL::kRows,   PINNACE_LEVEL::kColumns,   PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
-    PINNACE_LEVEL::map_f32, PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32, PINNACE_LEVEL::normalize_f32,
+    PINNACE_LEVEL::map_f32, PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32,
+    PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
 };
 
 }  // namespace pinnace

@@ -6,6 +6,7 @@
 #include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/image_f32.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/winograd_f32.h"
 #include "ops/activation.h"
 
 namespace pinnace {
@@ -25,23 +26,17 @@ inline MapF32 fused_map(const NodeView& node) {
   return map_of(*activation);
 }
 
-/// b[K, N] (row-major with row stride `row`, or its transpose) into panels of nr columns as GemmF32 wants them.
-void pack_columns(const float* b, int64_t K, int64_t N, ptrdiff_t k_step, ptrdiff_t n_step, int nr, float* packed);
-/// Floats that pack_columns writes.
-constexpr int64_t packed_columns(int64_t K, int64_t N, int nr) {
-  return (N + nr - 1) / nr * nr * K;
-}
-
 /// The loops of one instruction set.
 struct F32Level {
   const GemmTilesF32* gemm;
   const ImageF32Kernels* image;
   const F32Kernels* loops;
+  const WinogradF32* winograd;
 };
-inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic};
+inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic, &winograd_f32_generic};
 #if defined(__x86_64__)
-inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2};
-inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512};
+inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2, &winograd_f32_avx2};
+inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512, &winograd_f32_avx512};
 #endif
 
 }  // namespace pinnace

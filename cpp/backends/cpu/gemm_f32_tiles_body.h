@@ -44,16 +44,29 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   const bool simple = g.columns == kWidth && (clamp || g.map.kind == MapKind::kNone);
   const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
   const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
-  // The next panel follows this one: it is on its way while the last tile of this one is computed.
-  const ptrdiff_t panel = (1 + g.block_count * g.k) * kWidth;
+  // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part of
+  // a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two lines
+  // a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
+  const int64_t K = g.block_count * g.k, panel_bytes = (1 + K) * kWidth * static_cast<int64_t>(sizeof(float));
+  const bool small = panel_bytes < 40000;
+  const int64_t share = panel_bytes / g.M * MR / K + 1, step = small ? 128 : share < 64 ? share : 64;
+  const char* const panel = reinterpret_cast<const char*>(g.b);
+  const char* next = panel + panel_bytes + panel_bytes / g.M * first;
   for (int64_t tile = 0; tile < count; ++tile) {
+    // What the end of the tile reads and writes comes from far away in large images.
+    PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
+      PINNACE_UNROLL for (int j = 0; j < kWidth; j += 16) {
+        __builtin_prefetch(c + i * g.c_row + j, 1, 3);
+        if (residual) __builtin_prefetch(residual + i * g.residual_row + j, 0, 3);
+      }
+    }
     T sum[MR][NV];
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
       const T bias = V::load(g.b + j * V::kLanes);
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) sum[i][j] = bias;
     }
     const float* b = g.b + kWidth;
-    const ptrdiff_t ahead = tile + 1 == count ? panel : 0;
+    if (small) next = tile + 1 == count ? panel + panel_bytes : panel;
     for (int64_t block = 0; block < g.block_count; ++block) {
       // Up to 14 rows from three pointers and [p], [p + s], [p + 2s], [p + 3s], [p + 4s]: that many pointers do not fit
       // 16 registers.
@@ -63,7 +76,9 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       do {
         T bv[NV];
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) bv[j] = V::load(b + j * V::kLanes);
-        PINNACE_UNROLL for (int j = 0; j < kWidth; j += 16) __builtin_prefetch(b + ahead + j, 0, 2);
+        __builtin_prefetch(next, 0, 2);
+        __builtin_prefetch(next + 64, 0, 2);
+        next += step;
         b += kWidth;
         PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
           const char* p = i < 5 ? p0 : i < 10 ? p1 : p2;

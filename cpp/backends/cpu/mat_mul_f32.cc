@@ -1,28 +1,7 @@
 // mat_mul and gemm in float32: rows of a against packed columns of b; constant b is packed once.
-#include <algorithm>
-
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/gemm_f32.h"
 
 namespace pinnace {
-
-void pack_columns(const float* b, int64_t K, int64_t N, ptrdiff_t k_step, ptrdiff_t n_step, int nr, float* packed) {
-  for (int64_t n = 0; n < N; n += nr) {
-    const int64_t columns = std::min<int64_t>(nr, N - n);
-    float* panel = packed + n * K;
-    if (n_step == 1 || columns < 4) {
-      for (int64_t k = 0; k < K; ++k) {
-        const float* from = b + k * k_step + n * n_step;
-        for (int64_t j = 0; j < columns; ++j) panel[k * nr + j] = from[j * n_step];
-        for (int64_t j = columns; j < nr; ++j) panel[k * nr + j] = 0;
-      }
-      continue;
-    }
-    for (int64_t j = 0; j < nr; ++j) {  // column by column: the source is contiguous along k
-      const float* from = b + (n + j) * n_step;
-      for (int64_t k = 0; k < K; ++k) panel[k * nr + j] = j < columns ? from[k * k_step] : 0;
-    }
-  }
-}
 
 namespace {
 
@@ -87,70 +66,68 @@ Product gemm_product(const NodeView& node) {
   return p;
 }
 
-template <Product (*product)(const NodeView&), const F32Kernels& kernels>
-int64_t packed_bytes(const NodeView& node) {
-  if (!node.input_data(1)) return 0;
-  const Product p = product(node);
-  return p.b_shared ? packed_columns(p.K, p.N, kernels.nr) * 4 : 0;
+using ProductOf = Product (*)(const NodeView&);
+
+PackedB packed_shape(const Product& p) {
+  return {p.K, p.N};
 }
 
-template <Product (*product)(const NodeView&), const F32Kernels& kernels>
+template <ProductOf product, const F32Level& level>
+int64_t packed_bytes(const NodeView& node) {
+  return packed_shape(product(node)).floats(*level.gemm) * 4;
+}
+
+template <ProductOf product, const F32Level& level>
 Status pack(const NodeView& node, std::byte* packed) {
   const Product p = product(node);
-  pack_columns(static_cast<const float*>(node.input_data(1)), p.K, p.N, p.k_step, p.n_step, kernels.nr,
-               reinterpret_cast<float*>(packed));
+  const PackedB shape = packed_shape(p);
+  const float* bias = node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
+  shape.pack(*level.gemm, static_cast<const float*>(node.input_data(1)), p.k_step, p.n_step, bias, 1, 0,
+             shape.panels(*level.gemm), reinterpret_cast<float*>(packed));
   return {};
 }
 
-template <Product (*product)(const NodeView&), const F32Kernels& kernels>
+/// Room for spread rows of a; without packed weights also b's panels, one set or one for each thread.
+template <ProductOf product, const F32Level& level, bool PACKED>
 int64_t scratch_bytes(const NodeView& node, int threads) {
   const Product p = product(node);
-  return packed_columns(p.K, p.N, kernels.nr) * 4 * (p.b_shared ? 1 : threads);
+  const int64_t sets = PACKED ? 0 : p.b_shared ? 1 : threads;
+  return ((p.b_shared ? ProductF32::room_floats(p.M, p.K) : 0) + sets * packed_shape(p).floats(*level.gemm)) * 4;
 }
 
-template <const F32Kernels& kernels>
-void multiply(const Product& p, const KernelContext& context, const float* a, const float* b, const float* bias,
-              float* y, const MapF32& map) {
-  const int nr = kernels.nr, mr = kernels.mr;
+template <ProductOf product, const F32Level& level, bool PACKED>
+Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+           std::span<const TensorView> out) {
+  const Product p = product(node);
+  const GemmTilesF32& tiles = *level.gemm;
+  const PackedB shape = packed_shape(p);
+  const float *a = in[0].data<float>(), *b = in[1].data<float>();
+  const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
-  const int64_t packed = packed_columns(p.K, p.N, nr);
-  if (!p.b_shared) {
+  ProductF32 whole{a, p.K, nullptr, shape, out[0].data<float>(), p.N, p.M, fused_map(node)};
+  const int64_t floats = shape.floats(tiles), panels = shape.panels(tiles);
+  if (PACKED) {
+    whole.b = reinterpret_cast<const float*>(context.packed);
+    whole.run(tiles, context, scratch);
+  } else if (p.b_shared) {
+    context.parallel(panels,
+                     [&](int64_t t) { shape.pack(tiles, b, p.k_step, p.n_step, bias, 1, t, t + 1, scratch); });
+    whole.b = scratch;
+    whole.run(tiles, context, scratch + floats);
+  } else {
     const int64_t tasks = std::min<int64_t>(context.threads, p.batches);
     context.parallel(tasks, [&](int64_t t) {
-      float* own = scratch + t * packed;
+      ProductF32 one = whole;
+      float* own = scratch + t * floats;
+      one.b = own;
       for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks; ++i) {
-        pack_columns(b + p.b_at[static_cast<size_t>(i)], p.K, p.N, p.k_step, p.n_step, nr, own);
-        kernels.gemm({a + p.a_at[static_cast<size_t>(i)], mr * p.K, p.K, 1, own, p.M, p.N, p.K, y + i * p.M * p.N, p.N,
-                      nullptr, bias, map});
+        shape.pack(tiles, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
+        one.a = a + p.a_at[static_cast<size_t>(i)];
+        one.c = whole.c + i * p.M * p.N;
+        one.block(tiles, 0, p.M, 0, panels);
       }
     });
-    return;
   }
-  const float* columns = reinterpret_cast<const float*>(context.packed);
-  const int64_t panels = (p.N + nr - 1) / nr;
-  if (!columns) {
-    context.parallel(panels, [&](int64_t t) {
-      const int64_t n = t * nr;
-      pack_columns(b + n * p.n_step, p.K, std::min<int64_t>(nr, p.N - n), p.k_step, p.n_step, nr, scratch + n * p.K);
-    });
-    columns = scratch;
-  }
-  // Blocks of rows and columns: about 64 x 256 outputs a task, so that a's rows and b's panels stay in cache.
-  const int64_t row_block = std::max<int64_t>(mr, 64 / mr * mr), column_block = std::max<int64_t>(1, 256 / nr) * nr;
-  const int64_t row_blocks = (p.M + row_block - 1) / row_block, column_blocks = (p.N + column_block - 1) / column_block;
-  context.parallel(row_blocks * column_blocks, [&](int64_t t) {
-    const int64_t m = t % row_blocks * row_block, n = t / row_blocks * column_block;
-    kernels.gemm({a + m * p.K, mr * p.K, p.K, 1, columns + n * p.K, std::min(p.M - m, row_block),
-                  std::min(p.N - n, column_block), p.K, y + m * p.N + n, p.N, nullptr, bias ? bias + n : nullptr, map});
-  });
-}
-
-template <const F32Kernels& kernels>
-Status mat_mul_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                   std::span<const TensorView> out) {
-  const Product p = mat_mul_product(node);
-  const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
-  multiply<kernels>(p, context, in[0].data<float>(), in[1].data<float>(), bias, out[0].data<float>(), fused_map(node));
   return {};
 }
 
@@ -158,15 +135,6 @@ bool mat_mul_takes(const NodeView& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
   if (b.size() < 2 || a.empty() || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   return !node.has_input(2) || node.input(2).elements() == b.back().size;
-}
-
-template <const F32Kernels& kernels>
-Status gemm_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                std::span<const TensorView> out) {
-  const Product p = gemm_product(node);
-  const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
-  multiply<kernels>(p, context, in[0].data<float>(), in[1].data<float>(), bias, out[0].data<float>(), fused_map(node));
-  return {};
 }
 
 bool gemm_takes(const NodeView& node) {
@@ -178,27 +146,49 @@ bool gemm_takes(const NodeView& node) {
   return node.attr_float("beta") == 1 && !c.empty() && c.back().size == N && node.input(2).elements() == N;
 }
 
-template <const F32Kernels& kernels>
-constexpr CpuKernel make_mat_mul() {
-  return {.takes = mat_mul_takes,
-          .packed_bytes = packed_bytes<mat_mul_product, kernels>,
-          .pack = pack<mat_mul_product, kernels>,
-          .scratch_bytes = scratch_bytes<mat_mul_product, kernels>,
-          .run = mat_mul_run<kernels>};
+/// With constant b and bias: packed once.
+template <ProductOf product, bool (*takes)(const NodeView&)>
+bool shared_takes(const NodeView& node) {
+  return takes(node) && product(node).b_shared;
 }
 
-template <const F32Kernels& kernels>
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Level& level>
+constexpr CpuKernel make_packed() {
+  return {.takes = shared_takes<product, takes>,
+          .packed_bytes = packed_bytes<product, level>,
+          .pack = pack<product, level>,
+          .packs = 0b110,
+          .scratch_bytes = scratch_bytes<product, level, true>,
+          .run = run<product, level, true>};
+}
+
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Level& level>
+constexpr CpuKernel make_unpacked() {
+  return {.takes = takes, .scratch_bytes = scratch_bytes<product, level, false>, .run = run<product, level, false>};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_mat_mul() {
+  return make_unpacked<mat_mul_product, mat_mul_takes, level>();
+}
+template <const F32Level& level>
+constexpr CpuKernel make_mat_mul_packed() {
+  return make_packed<mat_mul_product, mat_mul_takes, level>();
+}
+template <const F32Level& level>
 constexpr CpuKernel make_gemm() {
-  return {.takes = gemm_takes,
-          .packed_bytes = packed_bytes<gemm_product, kernels>,
-          .pack = pack<gemm_product, kernels>,
-          .scratch_bytes = scratch_bytes<gemm_product, kernels>,
-          .run = gemm_run<kernels>};
+  return make_unpacked<gemm_product, gemm_takes, level>();
+}
+template <const F32Level& level>
+constexpr CpuKernel make_gemm_packed() {
+  return make_packed<gemm_product, gemm_takes, level>();
 }
 
 }  // namespace
 
-PINNACE_F32_LEVELS(mat_mul_f32, make_mat_mul)
-PINNACE_F32_LEVELS(gemm_f32, make_gemm)
+PINNACE_F32_IMAGE_LEVELS(mat_mul_f32, make_mat_mul)
+PINNACE_F32_IMAGE_LEVELS(mat_mul_packed_f32, make_mat_mul_packed)
+PINNACE_F32_IMAGE_LEVELS(gemm_f32, make_gemm)
+PINNACE_F32_IMAGE_LEVELS(gemm_packed_f32, make_gemm_packed)
 
 }  // namespace pinnace

@@ -1,0 +1,32 @@
+// What the float32 convolutions over images share: their geometry and the border that they read.
+#pragma once
+
+#include "backends/cpu/gemm_f32.h"
+#include "ops/convolution.h"
+
+namespace pinnace {
+
+/// Geometry of a convolution over images; channels per group.
+struct ImageConv {
+  Window window;
+  int64_t groups, in_channels, out_channels;
+  bool touching;  ///< the pixels of a kernel row are one block
+  int64_t blocks() const { return touching ? window.kernel[1] : window.kernel[1] * window.kernel[2]; }
+  int64_t block() const { return touching ? window.kernel[2] * in_channels : in_channels; }
+  int64_t K() const { return blocks() * block(); }
+};
+/// The node's types and window were checked by the shape rule.
+ImageConv image_conv(const NodeView& node);
+
+/// True if the node is a convolution of images, whatever its weights: shapes not empty, pads of at most 64.
+bool image_conv_takes(const NodeView& node);
+
+/// Zeros that taps read beyond the input.
+Border conv_border(const NodeView& node);
+
+/// Input 2, which is constant, or null.
+inline const float* bias_of(const NodeView& node) {
+  return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,210 @@
+// conv 3 x 3 in float32 by Winograd's F(4x4, 3x3): inputs of some tiles are transformed, multiplied with the transformed
+// weights as 36 matrix products on the tiles of the direct convolution, and transformed back. A quarter of the products;
+// largest error about twice the direct convolution's. An input that is not finite makes all outputs of its tile NaN.
+#include "backends/cpu/conv_image.h"
+
+namespace pinnace {
+namespace {
+
+/// Tiles of one pass. What they are transformed to and multiplied into stays in the second-level cache, where that is
+/// possible with enough tiles for the matrix product.
+struct Passes {
+  int64_t down, across, tiles;         ///< tiles of an image, and of all
+  int64_t in_row, out_row;             ///< floats from tile to tile
+  int64_t each, count;                 ///< tiles of a pass, passes
+  int64_t v, m;                        ///< floats of the transformed input and of the products
+
+  Passes(const ImageConv& c, int64_t batch) {
+    down = (c.window.out[1] + kWinogradOut - 1) / kWinogradOut;
+    across = (c.window.out[2] + kWinogradOut - 1) / kWinogradOut;
+    tiles = batch * down * across;
+    in_row = spread((c.in_channels + 7) / 8 * 8);
+    out_row = spread((c.out_channels + 7) / 8 * 8);
+    constexpr int64_t kFloats = 256 * 1024;
+    each = std::clamp<int64_t>(kFloats / (kWinogradPositions * (in_row + out_row)), 14, 256);
+    count = (tiles + each - 1) / each;
+    each = (tiles + count - 1) / count;
+    v = kWinogradPositions * each * in_row;
+    m = kWinogradPositions * each * out_row;
+  }
+  /// Rows at a distance of 2 KiB would share lines of the nearest cache.
+  static int64_t spread(int64_t floats) { return floats % 512 == 0 ? floats + 16 : floats; }
+};
+
+bool winograd_takes(const NodeView& node) {
+  if (!image_conv_takes(node)) return false;
+  const ImageConv c = image_conv(node);
+  const Window& w = c.window;
+  // Weights are four times as many: at 7 x 7 they cost more than the products that are saved.
+  return c.groups == 1 && w.kernel[1] == 3 && w.kernel[2] == 3 && w.stride[1] == 1 && w.stride[2] == 1 &&
+         w.dilation[1] == 1 && w.dilation[2] == 1 && c.in_channels >= 16 && c.out_channels >= 16 && w.out[1] >= 12 &&
+         w.out[2] >= 12;
+}
+
+/// As the direct convolution's, and what whole tiles read beyond that.
+Border winograd_border(const NodeView& node) {
+  Border border = conv_border(node);
+  const Window w = image_conv(node).window;
+  const auto beyond = [&](int d) {
+    const int64_t read = (w.out[d] + kWinogradOut - 1) / kWinogradOut * kWinogradOut + 2 - w.before[d];
+    return static_cast<int32_t>(std::max<int64_t>(0, read - w.in[d]));
+  };
+  border.widen({0, 0, beyond(1), beyond(2)});
+  return border;
+}
+
+PackedB position_shape(const ImageConv& c) {
+  return {c.in_channels, c.out_channels};
+}
+
+int64_t bias_floats(const ImageConv& c) {
+  return (c.out_channels + 15) / 16 * 16;
+}
+
+template <const F32Level& level>
+int64_t winograd_packed_bytes(const NodeView& node) {
+  const ImageConv c = image_conv(node);
+  return (bias_floats(c) + kWinogradPositions * position_shape(c).floats(*level.gemm)) * 4;
+}
+
+/// [bias][position][packed in_channels x out_channels of G w G^T]
+template <const F32Level& level>
+Status winograd_pack(const NodeView& node, std::byte* packed) {
+  const ImageConv c = image_conv(node);
+  const auto* w = static_cast<const float*>(node.input_data(1));
+  const float* bias = bias_of(node);
+  auto* to = reinterpret_cast<float*>(packed);
+  for (int64_t n = 0; n < bias_floats(c); ++n) *to++ = bias && n < c.out_channels ? bias[n] : 0.0f;
+  // Position by position: a plane [in, out] at a time is transformed and packed.
+  static constexpr double kG[6][3] = {{1.0 / 4, 0, 0},
+                                      {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                      {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                      {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                      {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                      {0, 0, 1}};
+  const PackedB shape = position_shape(c);
+  PINNACE_ASSIGN(auto plane, Scratch<float>::allocate(c.in_channels * c.out_channels, "transformed weights"));
+  for (int p = 0; p < kWinogradPositions; ++p) {
+    double factor[9];
+    for (int t = 0; t < 9; ++t) factor[t] = kG[p / 6][t / 3] * kG[p % 6][t % 3];
+    for (int64_t i = 0; i < c.in_channels * c.out_channels; ++i) {
+      double sum = 0;
+      for (int t = 0; t < 9; ++t) sum += factor[t] * static_cast<double>(w[i * 9 + t]);
+      plane[i] = static_cast<float>(sum);
+    }
+    shape.pack(*level.gemm, plane.data(), 1, c.in_channels, nullptr, 1, 0, shape.panels(*level.gemm), to);
+    to += shape.floats(*level.gemm);
+  }
+  return {};
+}
+
+int64_t winograd_scratch_bytes(const NodeView& node, int threads) {
+  const Passes p(image_conv(node), node.input(0).shape[0].size);
+  return (p.v + p.m) * threads * 4;
+}
+
+template <const F32Level& level>
+Status winograd_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  const ImageConv c = image_conv(node);
+  const Window& w = c.window;
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const bool adds = in.size() > 3 && in[3].present();
+  const Image r = adds ? image_of(in[3], context.layouts[3]) : Image{};
+  const Passes passes(c, x.size.n);
+  const PackedB shape = position_shape(c);
+  const GemmTilesF32& tiles = *level.gemm;
+  const auto* bias = reinterpret_cast<const float*>(context.packed);
+  const float* weights = bias + bias_floats(c);
+  const int64_t weight_floats = shape.floats(tiles), panels = shape.panels(tiles);
+  const MapF32 map = fused_map(node);
+  const int64_t in_channels = (c.in_channels + 7) / 8 * 8, out_channels = (c.out_channels + 7) / 8 * 8;
+
+  struct Place {
+    int64_t image, y, x;
+  };
+  const auto place = [&](int64_t tile) {
+    const int64_t per_image = passes.down * passes.across;
+    return Place{tile / per_image, tile % per_image / passes.across * kWinogradOut, tile % passes.across * kWinogradOut};
+  };
+  const auto transform = [&](int64_t first, int64_t from, int64_t to, float* v) {
+    for (int64_t t = from; t < to; ++t) {
+      const Place at = place(first + t);
+      const float* pixel = x.at + at.image * x.step + (at.y - w.before[1]) * x.row + (at.x - w.before[2]) * x.pitch;
+      level.winograd->input({pixel, x.pitch, x.row, v + t * passes.in_row, passes.each * passes.in_row, in_channels});
+    }
+  };
+  const auto multiply = [&](int64_t position, int64_t count, int64_t p0, int64_t p1, const float* v, float* m) {
+    const ProductF32 product{v + position * passes.each * passes.in_row, passes.in_row,
+                             weights + position * weight_floats,         shape,
+                             m + position * passes.each * passes.out_row, passes.out_row,
+                             count,                                      {}};
+    product.block(tiles, 0, count, p0, p1);
+  };
+  const auto finish = [&](int64_t first, int64_t from, int64_t to, const float* m) {
+    for (int64_t t = from; t < to; ++t) {
+      const Place at = place(first + t);
+      WinogradOutputF32 o{};
+      o.m = m + t * passes.out_row;
+      o.position = passes.each * passes.out_row;
+      o.bias = bias;
+      o.y = y.at + at.image * y.step + at.y * y.row + at.x * y.pitch;
+      o.pitch = y.pitch;
+      o.row = y.row;
+      o.residual = adds ? r.at + at.image * r.step + at.y * r.row + at.x * r.pitch : nullptr;
+      o.residual_pitch = r.pitch;
+      o.residual_row = r.row;
+      o.channels = out_channels;
+      o.rows = static_cast<int32_t>(std::min<int64_t>(kWinogradOut, y.size.h - at.y));
+      o.columns = static_cast<int32_t>(std::min<int64_t>(kWinogradOut, y.size.w - at.x));
+      o.map = map;
+      level.winograd->output(o);
+    }
+  };
+
+  auto* scratch = reinterpret_cast<float*>(context.scratch);
+  const auto threads = static_cast<int64_t>(context.threads);
+  if (threads == 1 || passes.count >= 2 * threads) {
+    // Each thread makes whole passes in memory of its own.
+    const int64_t tasks = std::min(threads, passes.count);
+    context.parallel(tasks, [&](int64_t task) {
+      float *v = scratch + task * (passes.v + passes.m), *m = v + passes.v;
+      for (int64_t pass = passes.count * task / tasks; pass < passes.count * (task + 1) / tasks; ++pass) {
+        const int64_t first = pass * passes.each, count = std::min(passes.each, passes.tiles - first);
+        transform(first, 0, count, v);
+        for (int64_t p = 0; p < kWinogradPositions; ++p) multiply(p, count, 0, panels, v, m);
+        finish(first, 0, count, m);
+      }
+    });
+    return {};
+  }
+  // Few passes: all threads work on each.
+  float *v = scratch, *m = scratch + passes.v;
+  for (int64_t pass = 0; pass < passes.count; ++pass) {
+    const int64_t first = pass * passes.each, count = std::min(passes.each, passes.tiles - first);
+    const auto part = [&](int64_t i) { return count * i / threads; };
+    context.parallel(threads, [&](int64_t i) { transform(first, part(i), part(i + 1), v); });
+    context.parallel(kWinogradPositions, [&](int64_t p) { multiply(p, count, 0, panels, v, m); });
+    context.parallel(threads, [&](int64_t i) { finish(first, part(i), part(i + 1), m); });
+  }
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_winograd() {
+  return {.takes = winograd_takes,
+          .packed_bytes = winograd_packed_bytes<level>,
+          .pack = winograd_pack<level>,
+          .packs = 0b110,
+          .layouts = Layouts::kImage,
+          .images = 0b1001,
+          .border = winograd_border,
+          .scratch_bytes = winograd_scratch_bytes,
+          .run = winograd_run<level>};
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(conv_winograd_f32, make_winograd)
+
+}  // namespace pinnace

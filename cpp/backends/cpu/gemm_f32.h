@@ -1,0 +1,63 @@
+// A matrix product of dense float32 operands on the tiles of one instruction set: how b is packed, and how the work is
+// split. mat_mul, gemm and attention are made of it.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cpu/f32_levels.h"
+
+namespace pinnace {
+
+/// Width of the panel that begins at column n of N.
+inline int64_t panel_width(const GemmTilesF32& tiles, int64_t n, int64_t N) {
+  const int64_t left = N - n;
+  return left >= tiles.nr ? tiles.nr : (left + tiles.step - 1) / tiles.step * tiles.step;
+}
+/// Columns of all panels together.
+inline int64_t padded_columns(const GemmTilesF32& tiles, int64_t N) {
+  const int64_t full = N / tiles.nr * tiles.nr;
+  return full == N ? N : full + panel_width(tiles, full, N);
+}
+
+/// b [K, N] in blocks of rows, so that a block's panel and as many rows of a stay in the second-level cache; each block
+/// has a panel for every nr columns, as GemmRowsF32 wants it. Element (k, n) of b is at k * k_step + n * n_step.
+struct PackedB {
+  int64_t K, N;
+  int64_t blocks() const { return (K + kRows - 1) / kRows; }
+  int64_t first(int64_t block) const { return block * rows(); }
+  int64_t count(int64_t block) const { return std::min(K, first(block + 1)) - first(block); }
+  int64_t floats(const GemmTilesF32& tiles) const { return padded_columns(tiles, N) * (K + blocks()); }
+  int64_t panels(const GemmTilesF32& tiles) const { return (N + tiles.nr - 1) / tiles.nr; }
+  /// Where panel p of a block begins.
+  int64_t at(const GemmTilesF32& tiles, int64_t block, int64_t p) const {
+    return padded_columns(tiles, N) * (first(block) + block) + p * tiles.nr * (1 + count(block));
+  }
+  /// Packs panels [first, last). bias [N] or null goes in front of the first block's rows; every element is multiplied
+  /// by `scale`.
+  void pack(const GemmTilesF32& tiles, const float* b, ptrdiff_t k_step, ptrdiff_t n_step, const float* bias,
+            float scale, int64_t first_panel, int64_t last_panel, float* to) const;
+
+ private:
+  static constexpr int64_t kRows = 1024;
+  int64_t rows() const { return (K + blocks() - 1) / blocks(); }
+};
+
+/// c = map(a b + bias), a [M, K] with rows a_row apart, c [M, N] with rows c_row apart. c overlaps neither operand.
+struct ProductF32 {
+  const float* a;
+  ptrdiff_t a_row;
+  const float* b;  ///< packed
+  PackedB shape;
+  float* c;
+  ptrdiff_t c_row;
+  int64_t M;
+  MapF32 map;
+
+  /// Rows [m0, m1) of panels [p0, p1). Every element's sum runs over ascending k, whatever is cut where.
+  void block(const GemmTilesF32& tiles, int64_t m0, int64_t m1, int64_t p0, int64_t p1) const;
+  /// All of it, on the run's threads. room: room_floats() floats, or null where that is 0.
+  void run(const GemmTilesF32& tiles, const KernelContext& context, float* room) const;
+  static int64_t room_floats(int64_t M, int64_t K);
+};
+
+}  // namespace pinnace
