@@ -341,7 +341,7 @@ TEST_P(KernelCases, MatchTheReference) {
       if (!one.ok() && one.status().code() == Code::kUnsupported) continue;
       ASSERT_TRUE(one.ok()) << line.name << " on " << sentence << ": " << one.status().message();
       ++ran;
-      EXPECT_EQ(differs(*one, *reference, drawn.tolerance), "") << line.name << " on " << sentence;
+      EXPECT_EQ(differs(line, *one, *reference, drawn.tolerance), "") << line.name << " on " << sentence;
       const auto three = run_line(line, *built, images, 3);
       ASSERT_TRUE(three.ok()) << line.name << " on " << sentence;
       for (size_t k = 0; k < one->size(); ++k) {

@@ -33,10 +33,10 @@ inline Result<std::vector<ReferenceOutput>> run_line(const CpuKernelLine& line, 
 }
 
 /// Empty, or how an output differs from the reference's.
-inline std::string differs(const std::vector<ReferenceOutput>& got, const std::vector<ReferenceOutput>& reference,
-                           Tolerance tolerance) {
+inline std::string differs(const CpuKernelLine& line, const std::vector<ReferenceOutput>& got,
+                           const std::vector<ReferenceOutput>& reference, Tolerance tolerance) {
   tolerance.abs = std::max(tolerance.abs, kFloat32.abs);
-  tolerance.rel = std::max(tolerance.rel, kFloat32.rel);
+  tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error});
   for (size_t k = 0; k < got.size(); ++k) {
     const CaseTensor want{true, reference[k].type,
                           *Constant::copy_of(reference[k].bytes.data(), reference[k].bytes.size())};

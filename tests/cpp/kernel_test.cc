@@ -30,7 +30,7 @@ TEST_P(KernelLine, MatchesTheReference) {
         ASSERT_TRUE(got.ok()) << line.name << " on case " << i << " (" << list.cases[i].inputs
                               << "): " << got.status().message();
         ++ran;
-        EXPECT_EQ(differs(*got, *reference, list.cases[i].tolerance), "")
+        EXPECT_EQ(differs(line, *got, *reference, list.cases[i].tolerance), "")
             << line.name << " on case " << i << " (" << list.cases[i].inputs << " | " << list.cases[i].attributes
             << ")";
       }

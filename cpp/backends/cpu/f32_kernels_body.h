@@ -158,6 +158,10 @@ void binary_f32(BinaryKind kind, const float* a, int a_step, const float* b, int
       return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p * q; });
     case BinaryKind::kDiv:
       return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p / q; });
+    case BinaryKind::kMin:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return (p < q) | (p != p) ? p : q; });
+    case BinaryKind::kMax:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return (p > q) | (p != p) ? p : q; });
   }
 }
 
@@ -237,9 +241,9 @@ void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const
 #define PINNACE_NAME_(level) f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kRows,   PINNACE_LEVEL::kColumns,   PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
-    PINNACE_LEVEL::map_f32, PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32,
-    PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
+    PINNACE_LEVEL::kRows,         PINNACE_LEVEL::kColumns,    PINNACE_LEVEL::gemm_f32,
+    PINNACE_LEVEL::depthwise_f32, PINNACE_LEVEL::map_f32,     PINNACE_LEVEL::binary_f32,
+    PINNACE_LEVEL::softmax_f32,   PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
 };
 
 }  // namespace pinnace

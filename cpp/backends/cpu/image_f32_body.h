@@ -179,6 +179,12 @@ void binary(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels, [](auto p, auto q) { return p * q; });
     case BinaryKind::kDiv:
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels, [](auto p, auto q) { return p / q; });
+    case BinaryKind::kMin:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return (p < q) | (p != p) ? p : q; });
+    case BinaryKind::kMax:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return (p > q) | (p != p) ? p : q; });
   }
 }
 
@@ -210,11 +216,8 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES,
-                                                     PINNACE_LEVEL::two_rows,
-                                                     PINNACE_LEVEL::depthwise_rows,
-                                                     PINNACE_LEVEL::binary,
-                                                     PINNACE_LEVEL::maximum,
-                                                     PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    PINNACE_LANES,         PINNACE_LEVEL::two_rows, PINNACE_LEVEL::depthwise_rows,
+    PINNACE_LEVEL::binary, PINNACE_LEVEL::maximum,  PINNACE_LEVEL::sum};
 
 }  // namespace pinnace
