@@ -70,7 +70,7 @@ inline void depthwise_tile(const DepthwiseRowsF32& d, const float* x, const floa
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
       V::store(y + r * d.y_row + i * d.y_pitch, V::at_most(V::at_least(sum[r][i], low), high));
     }
-    if (maps) map_block<V>(d.map, y + r * d.y_row, d.y_pitch, COLUMNS, V::kLanes);
+    if (maps) map_rows<V>(d.map, y + r * d.y_row, d.y_pitch, COLUMNS);
   }
 }
 
@@ -121,7 +121,7 @@ void depthwise_any(const DepthwiseRowsF32& d) {
         }
       }
       V::store(d.y + c + ox * d.y_pitch, sum);
-      if (d.map.kind != MapKind::kNone) map_block<V>(d.map, d.y + c + ox * d.y_pitch, 0, 1, V::kLanes);
+      if (d.map.kind != MapKind::kNone) map_rows<V>(d.map, d.y + c + ox * d.y_pitch, 0, 1);
     }
   }
 }
