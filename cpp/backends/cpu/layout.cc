@@ -4,12 +4,10 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/strided_copy.h"
 
 namespace pinnace {
 namespace {
-
-/// Pixels that are gathered or scattered at a time: their lines stay in the nearest cache while the planes pass by.
-constexpr int64_t kPixels = 16;
 
 template <class F>
 void for_rows(const KernelContext& context, const Image& image, F f) {
@@ -51,13 +49,7 @@ void to_image(const KernelContext& context, const float* dense, const Image& to)
     const float* from = dense + (n * s.c * s.h + y) * s.w;
     float* row = to.at + n * to.step + y * to.row;
     if (s.c == 3 && to.pitch == 3) return interleave_3(from, s.h * s.w, s.w, row);
-    for (int64_t first = 0; first < s.w; first += kPixels) {
-      const int64_t last = std::min(s.w, first + kPixels);
-      for (int64_t c = 0; c < s.c; ++c) {
-        const float* plane = from + c * s.h * s.w;
-        for (int64_t x = first; x < last; ++x) row[x * to.pitch + c] = plane[x];
-      }
-    }
+    transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
   });
 }
 
@@ -66,13 +58,7 @@ void to_dense(const KernelContext& context, const Image& from, float* dense) {
   for_rows(context, from, [&](int64_t n, int64_t y) {
     float* to = dense + (n * s.c * s.h + y) * s.w;
     const float* row = from.at + n * from.step + y * from.row;
-    for (int64_t first = 0; first < s.w; first += kPixels) {
-      const int64_t last = std::min(s.w, first + kPixels);
-      for (int64_t c = 0; c < s.c; ++c) {
-        float* plane = to + c * s.h * s.w;
-        for (int64_t x = first; x < last; ++x) plane[x] = row[x * from.pitch + c];
-      }
-    }
+    transpose_floats(row, from.pitch, to, s.h * s.w, s.w, s.c);
   });
 }
 
