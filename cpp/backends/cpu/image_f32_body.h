@@ -179,6 +179,12 @@ void binary(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels, [](auto p, auto q) { return p * q; });
     case BinaryKind::kDiv:
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels, [](auto p, auto q) { return p / q; });
+    case BinaryKind::kMin:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return (p < q) | (p != p) ? p : q; });
+    case BinaryKind::kMax:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return (p > q) | (p != p) ? p : q; });
   }
 }
 
