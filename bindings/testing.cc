@@ -57,8 +57,8 @@ void add_testing(py::module_& module) {
              "Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.");
   module.def(
       "run_model_reference", run_model, py::arg("path"), py::arg("steps"),
-      "Imports a .pt2 or ONNX model and runs it by reference code once per step, a list of arrays in the order of its "
-      "inputs; states are kept from step to step. Returns one list of arrays per step. For tests.");
+      "Imports a .pt2 or ONNX model, or opens a .pnc, and runs it by reference code once per step, a list of arrays in "
+      "the order of its inputs; states are kept from step to step. Returns one list of arrays per step. For tests.");
   module.def(
       "import_model_text", [](const std::string& path) { return check(import_model_text(path)); }, py::arg("path"),
       "Imports a .pt2 or ONNX model and gives its graph's text form. For tests.");

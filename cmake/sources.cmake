@@ -8,20 +8,25 @@ function(pinnace_sources variable)
     list(APPEND found ${files})
   endforeach()
   # One object per family and instruction set: flags for that object only. Their float32 loops may fuse multiply and add;
-  # integer kernels, which promise bits, have no such pair.
+  # 8-bit kernels, which promise bits, may not.
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     foreach(file ${found})
       if(file MATCHES "_avx2\\.cc$")
         set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-ffp-contract=fast")
+      elseif(file MATCHES "_avx512_vnni\\.cc$")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-march=cascadelake;-mprefer-vector-width=512;-ffp-contract=off")
       elseif(file MATCHES "_avx512\\.cc$")
         set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512;-mprefer-vector-width=512;-ffp-contract=fast")
       endif()
     endforeach()
   endif()
   foreach(file ${found})
-    if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512)\\.cc$")
+    if(file MATCHES "_i8_[a-z0-9_]+\\.cc$")  # these promise bits
+      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-ffp-contract=off")
+    endif()
+    if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512|avx512_vnni)\\.cc$")
       # GCC 12's own AVX-512 headers read what they then mask out.
-      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")
+      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
     endif()
   endforeach()
   set(${variable} ${found} PARENT_SCOPE)

@@ -50,6 +50,7 @@ class Scratch {
     return Scratch(std::move(buffer), count);
   }
   T* data() { return reinterpret_cast<T*>(buffer_.data()); }
+  const T* data() const { return reinterpret_cast<const T*>(buffer_.data()); }
   T& operator[](int64_t i) { return data()[i]; }
   std::span<T> span() { return {data(), static_cast<size_t>(count_)}; }
 

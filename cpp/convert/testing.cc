@@ -5,6 +5,7 @@
 
 #include "import/import.h"
 #include "ops/infer.h"
+#include "program/program_data.h"
 
 namespace pinnace {
 namespace {
@@ -71,6 +72,10 @@ Result<std::string> import_model_text(const std::string& path) {
 
 Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::string& path,
                                                                   std::span<const std::vector<Tensor>> steps) {
+  if (path.ends_with(".pnc")) {
+    PINNACE_ASSIGN(const Program program, Program::open(path));
+    return run_steps(program.data().graph, steps);
+  }
   PINNACE_ASSIGN(const Imported imported, import_any(path));
   return run_steps(imported.graph, steps);
 }

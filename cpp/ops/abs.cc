@@ -9,12 +9,12 @@
 
 namespace pinnace {
 namespace {
-Status abs_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status abs_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
-  if (x.type->quantized()) return map_function(x, y, [](double v) { return std::fabs(v); });
+  if (x.type->quantized()) return map_function(node.threads(), x, y, [](double v) { return std::fabs(v); });
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_elements<T, T>(x, y, [](Wide<T> v) {
+    map_elements<T, T>(node.threads(), x, y, [](Wide<T> v) {
       if constexpr (is_float<T>) {
         return std::fabs(v);
       } else if constexpr (std::is_signed_v<T>) {

@@ -28,7 +28,7 @@ Result<TensorType> adaptive_average_pool_type(const NodeView& node) {
   return y;
 }
 
-Status adaptive_average_pool_reference(const NodeView&, std::span<const TensorView> in,
+Status adaptive_average_pool_reference(const NodeView& node, std::span<const TensorView> in,
                                        std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   std::array<int64_t, 3> from{1, 1, 1}, to{1, 1, 1};
@@ -39,27 +39,31 @@ Status adaptive_average_pool_reference(const NodeView&, std::span<const TensorVi
   const auto begin = [&](size_t d, int64_t o) { return o * from[d] / to[d]; };
   const auto end = [&](size_t d, int64_t o) { return ((o + 1) * from[d] + to[d] - 1) / to[d]; };
   const int64_t planes = x.dim(0) * x.dim(1), in_size = from[0] * from[1] * from[2];
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "adaptive_average_pool's plane"));
-  int64_t at = 0;
-  for (int64_t p = 0; p < planes; ++p) {
-    load_summands(x, p * in_size, in_size, plane.data());
-    for (int64_t oz = 0; oz < to[0]; ++oz) {
-      for (int64_t oy = 0; oy < to[1]; ++oy) {
-        for (int64_t ox = 0; ox < to[2]; ++ox) {
-          double sum = 0;
-          int64_t count = 0;
-          for (int64_t z = begin(0, oz); z < end(0, oz); ++z) {
-            for (int64_t i = begin(1, oy); i < end(1, oy); ++i) {
-              for (int64_t k = begin(2, ox); k < end(2, ox); ++k, ++count)
-                sum += plane[(z * from[1] + i) * from[2] + k];
+  const int64_t out_size = to[0] * to[1] * to[2];
+  return node.threads().ranges(
+      planes, 3 * static_cast<double>(in_size + out_size), [&](int64_t first, int64_t last) -> Status {
+        PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "adaptive_average_pool's plane"));
+        int64_t at = first * out_size;
+        for (int64_t p = first; p < last; ++p) {
+          load_summands(x, p * in_size, in_size, plane.data());
+          for (int64_t oz = 0; oz < to[0]; ++oz) {
+            for (int64_t oy = 0; oy < to[1]; ++oy) {
+              for (int64_t ox = 0; ox < to[2]; ++ox) {
+                double sum = 0;
+                int64_t count = 0;
+                for (int64_t z = begin(0, oz); z < end(0, oz); ++z) {
+                  for (int64_t i = begin(1, oy); i < end(1, oy); ++i) {
+                    for (int64_t k = begin(2, ox); k < end(2, ox); ++k, ++count)
+                      sum += plane[(z * from[1] + i) * from[2] + k];
+                  }
+                }
+                store_mean(x, y, at++, sum, static_cast<double>(count));
+              }
             }
           }
-          store_mean(x, y, at++, sum, static_cast<double>(count));
         }
-      }
-    }
-  }
-  return {};
+        return {};
+      });
 }
 }  // namespace
 

@@ -25,17 +25,19 @@ Status add_reference(const NodeView& node, std::span<const TensorView> in, std::
     loop.add_broadcast(a.type->shape);
     loop.add_broadcast(b.type->shape);
     const IntRange range = activation_range(activation, *z.type);
-    loop.run([&](int64_t i, const int64_t* at) {
+    const auto run = [&](int64_t i, const int64_t* at) {
       const float sum =
           dequantize(load_int(a, at[0]), scale_zero(*a.type)) + dequantize(load_int(b, at[1]), scale_zero(*b.type));
       const int32_t q = quantize(sum, scale_zero(*z.type), int_range(z.dtype()));
       store_int(z, i, std::min(std::max(q, range.min), range.max));
-    });
+    };
+    node.threads().ranges(
+        loop.size(), kMapNanoseconds, [&](int64_t first, int64_t last) { loop.run(first, last, run); }, kMapGrain);
     return {};
   }
   return visit(z.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_broadcast<T, T>(a, b, z, [&activation](auto x, auto y) {
+    map_broadcast<T, T>(node.threads(), a, b, z, [&activation](auto x, auto y) {
       if constexpr (std::is_integral_v<T>) {  // unsigned arithmetic wraps where signed would be undefined
         return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
       } else {

@@ -56,24 +56,23 @@ Status affine_grid_reference(const NodeView& node, std::span<const TensorView> i
   };
   const int64_t depth = k == 3 ? grid.dim(1) : 1, height = grid.dim(k - 1), width = grid.dim(k);
   if (grid.elements() == 0) return {};  // one of its sizes may still be huge
-  int64_t at = 0;
-  for (int64_t n = 0; n < grid.dim(0); ++n) {
-    double map[12] = {};
-    load_line(theta, n * k * (k + 1), 1, k * (k + 1), map);
-    for (int64_t z = 0; z < depth; ++z) {
-      for (int64_t y = 0; y < height; ++y) {
-        for (int64_t x = 0; x < width; ++x, at += k) {
-          const double from[3] = {place(x, width), place(y, height), place(z, depth)};
-          double to[3];
-          for (int r = 0; r < k; ++r) {
-            to[r] = map[r * (k + 1) + k];
-            for (int c = 0; c < k; ++c) to[r] += map[r * (k + 1) + c] * from[c];
-          }
-          store_line(grid, at, 1, k, to);
+  const double cost = 60 * static_cast<double>(width);
+  node.threads().ranges(grid.dim(0) * depth * height, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t y = row % height, z = row / height % depth, n = row / height / depth;
+      double map[12] = {};
+      load_line(theta, n * k * (k + 1), 1, k * (k + 1), map);
+      for (int64_t x = 0; x < width; ++x) {
+        const double from[3] = {place(x, width), place(y, height), place(z, depth)};
+        double to[3];
+        for (int r = 0; r < k; ++r) {
+          to[r] = map[r * (k + 1) + k];
+          for (int c = 0; c < k; ++c) to[r] += map[r * (k + 1) + c] * from[c];
         }
+        store_line(grid, (row * width + x) * k, 1, k, to);
       }
     }
-  }
+  });
   return {};
 }
 }  // namespace

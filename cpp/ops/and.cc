@@ -6,9 +6,9 @@
 
 namespace pinnace {
 namespace {
-Status and_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status and_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   // As bytes, which are 0 or 1.
-  map_broadcast<uint8_t, uint8_t>(in[0], in[1], out[0], [](uint8_t a, uint8_t b) { return a & b; });
+  map_broadcast<uint8_t, uint8_t>(node.threads(), in[0], in[1], out[0], [](uint8_t a, uint8_t b) { return a & b; });
   return {};
 }
 }  // namespace

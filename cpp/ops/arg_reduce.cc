@@ -30,8 +30,9 @@ Status arg_reduce(const NodeView& node, const TensorView& x, const TensorView& y
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* data = x.data<T>();
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < v.inner; ++i) {
+    node.threads().ranges(v.outer * v.inner, 2 * static_cast<double>(v.size), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / v.inner, i = line % v.inner;
         const T* row = data + o * v.size * v.inner + i;
         int64_t best = 0;
         for (int64_t k = 1; k < v.size; ++k) {
@@ -43,7 +44,7 @@ Status arg_reduce(const NodeView& node, const TensorView& x, const TensorView& y
         }
         y.data<int64_t>()[o * v.inner + i] = best;
       }
-    }
+    });
     return Status();
   });
 }

@@ -142,12 +142,6 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
   const int64_t left = node.attr_int("left_window_size"), right = node.attr_int("right_window_size");
   const int64_t mode = node.attr_int("qk_matmul_output_mode");
   constexpr double kOut = -std::numeric_limits<double>::infinity();
-  PINNACE_ASSIGN(auto k, Scratch<double>::allocate(S * E, "attention's keys"));
-  PINNACE_ASSIGN(auto v, Scratch<double>::allocate(S * F, "attention's values"));
-  PINNACE_ASSIGN(auto q, Scratch<double>::allocate(Sq * E, "attention's queries"));
-  PINNACE_ASSIGN(auto scores, Scratch<double>::allocate(S, "attention's scores"));
-  PINNACE_ASSIGN(auto bias, Scratch<double>::allocate(S, "attention's bias"));
-  PINNACE_ASSIGN(auto row, Scratch<double>::allocate(F, "attention's row"));
   // Offsets into the mask by b, h and i; 0 where it broadcasts.
   int64_t mask_step[3] = {}, mask_size = 0;
   if (given(3)) {
@@ -158,70 +152,103 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
       step *= in[3].dim(d);
     }
   }
-  for (int64_t b = 0; b < B; ++b) {
-    const int64_t valid = given(6) ? in[6].data<int64_t>()[b] : S;
-    if (valid < 0 || valid > S) return node.error("nonpad_kv_seqlen[", b, "] is ", valid, ", must be in [0, ", S, "]");
-    const int64_t offset = given(6) ? valid - Sq : P;
-    for (int64_t hk = 0; hk < Hk; ++hk) {
-      load_head(given(4) ? in[4] : TensorView{}, in[1], sizes.flat, b, hk, Hk, P, Sk, E, k.data());
-      load_head(given(5) ? in[5] : TensorView{}, in[2], sizes.flat, b, hk, Hk, P, Sk, F, v.data());
-      if (out.size() > 1) store_line(out[1], (b * Hk + hk) * S * E, 1, S * E, k.data());
-      if (out.size() > 2) store_line(out[2], (b * Hk + hk) * S * F, 1, S * F, v.data());
-      for (int64_t h = hk * (Hq / Hk); h < (hk + 1) * (Hq / Hk); ++h) {
-        load_head({}, in[0], sizes.flat, b, h, Hq, 0, Sq, E, q.data());
-        for (int64_t i = 0; i < Sq; ++i) {
-          std::fill_n(bias.data(), S, 0.0);
-          if (given(3)) {
-            load_line(in[3], b * mask_step[0] + h * mask_step[1] + i * mask_step[2], 1, mask_size, bias.data());
-            if (in[3].dtype() == DType::kBool) {
-              for (int64_t j = 0; j < mask_size; ++j) bias[j] = bias[j] != 0 ? 0 : kOut;
-            }
-            std::fill(bias.data() + mask_size, bias.data() + S, kOut);
-          }
-          bool sees_any = false;
-          for (int64_t j = 0; j < S; ++j) {
-            const int64_t ahead = j - (i + offset);
-            if (j >= valid || (causal && ahead > 0) || (left >= 0 && -ahead > left) || (right >= 0 && ahead > right))
-              bias[j] = kOut;
-            sees_any |= bias[j] != kOut;
-          }
-          const auto show = [&](int64_t which) {
-            if (mode == which && out.size() > 3) store_line(out[3], ((b * Hq + h) * Sq + i) * S, 1, S, scores.data());
-          };
-          for (int64_t j = 0; j < S; ++j) {
-            double sum = 0;
-            for (int64_t e = 0; e < E; ++e) sum += q[i * E + e] * k[j * E + e];
-            scores[j] = sum * scale;
-          }
-          show(0);
-          if (softcap > 0) {
-            for (double& s : scores.span()) s = softcap * std::tanh(s / softcap);
-          }
-          show(1);
-          for (int64_t j = 0; j < S; ++j) scores[j] = bias[j] == kOut ? kOut : scores[j] + bias[j];
-          show(2);
-          if (sees_any) {
-            double largest = kOut, sum = 0;
-            for (double s : scores.span()) largest = s > largest ? s : largest;
-            if (largest == kOut) largest = 0;  // every score is -inf or NaN by itself
-            for (double& s : scores.span()) sum += s = std::exp(s - largest);
-            for (double& s : scores.span()) s = sum == 0 ? 0 : s / sum;
-          } else {
-            std::fill_n(scores.data(), S, 0.0);
-          }
-          show(3);
-          std::fill_n(row.data(), F, 0.0);
-          for (int64_t j = 0; j < S; ++j) {
-            if (scores[j] == 0) continue;  // a key that takes no part may hold anything
-            for (int64_t f = 0; f < F; ++f) row[f] += scores[j] * v[j * F + f];
-          }
-          const int64_t at = sizes.flat ? ((b * Sq + i) * Hq + h) * F : ((b * Hq + h) * Sq + i) * F;
-          store_line(out[0], at, 1, F, row.data());
-        }
+  if (given(6)) {
+    for (int64_t b = 0; b < B; ++b) {
+      const int64_t valid = in[6].data<int64_t>()[b];
+      if (valid < 0 || valid > S) {
+        return node.error("nonpad_kv_seqlen[", b, "] is ", valid, ", must be in [0, ", S, "]");
       }
     }
   }
-  return {};
+  const auto load_keys = [&](int64_t head, double* to) {  // head: b * Hk + hk
+    load_head(given(4) ? in[4] : TensorView{}, in[1], sizes.flat, head / Hk, head % Hk, Hk, P, Sk, E, to);
+  };
+  const auto load_values = [&](int64_t head, double* to) {
+    load_head(given(5) ? in[5] : TensorView{}, in[2], sizes.flat, head / Hk, head % Hk, Hk, P, Sk, F, to);
+  };
+  const double load_cost = kMapNanoseconds * static_cast<double>(S * (E + F));
+  if (out.size() > 1) {
+    PINNACE_TRY(node.threads().ranges(B * Hk, load_cost, [&](int64_t begin, int64_t end) -> Status {
+      PINNACE_ASSIGN(auto all, Scratch<double>::allocate(S * std::max(E, F), "attention's keys and values"));
+      for (int64_t head = begin; head < end; ++head) {
+        load_keys(head, all.data());
+        store_line(out[1], head * S * E, 1, S * E, all.data());
+        if (out.size() < 3) continue;
+        load_values(head, all.data());
+        store_line(out[2], head * S * F, 1, S * F, all.data());
+      }
+      return {};
+    }));
+  }
+  // One line is one row of queries of one head; lines of one head follow each other, and so do heads that share keys.
+  const double cost = static_cast<double>(S * (E + F + 20));
+  return node.threads().ranges(B * Hq * Sq, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto k, Scratch<double>::allocate(S * E, "attention's keys"));
+    PINNACE_ASSIGN(auto v, Scratch<double>::allocate(S * F, "attention's values"));
+    PINNACE_ASSIGN(auto q, Scratch<double>::allocate(E, "attention's query"));
+    PINNACE_ASSIGN(auto scores, Scratch<double>::allocate(S, "attention's scores"));
+    PINNACE_ASSIGN(auto bias, Scratch<double>::allocate(S, "attention's bias"));
+    PINNACE_ASSIGN(auto row, Scratch<double>::allocate(F, "attention's row"));
+    int64_t loaded = -1;
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t b = line / (Hq * Sq), h = line / Sq % Hq, i = line % Sq;
+      const int64_t valid = given(6) ? in[6].data<int64_t>()[b] : S, offset = given(6) ? valid - Sq : P;
+      if (const int64_t head = b * Hk + h / (Hq / Hk); head != loaded) {
+        load_keys(head, k.data());
+        load_values(head, v.data());
+        loaded = head;
+      }
+      load_line(in[0], sizes.flat ? ((b * Sq + i) * Hq + h) * E : ((b * Hq + h) * Sq + i) * E, 1, E, q.data());
+      std::fill_n(bias.data(), S, 0.0);
+      if (given(3)) {
+        load_line(in[3], b * mask_step[0] + h * mask_step[1] + i * mask_step[2], 1, mask_size, bias.data());
+        if (in[3].dtype() == DType::kBool) {
+          for (int64_t j = 0; j < mask_size; ++j) bias[j] = bias[j] != 0 ? 0 : kOut;
+        }
+        std::fill(bias.data() + mask_size, bias.data() + S, kOut);
+      }
+      bool sees_any = false;
+      for (int64_t j = 0; j < S; ++j) {
+        const int64_t ahead = j - (i + offset);
+        if (j >= valid || (causal && ahead > 0) || (left >= 0 && -ahead > left) || (right >= 0 && ahead > right))
+          bias[j] = kOut;
+        sees_any |= bias[j] != kOut;
+      }
+      const auto show = [&](int64_t which) {
+        if (mode == which && out.size() > 3) store_line(out[3], ((b * Hq + h) * Sq + i) * S, 1, S, scores.data());
+      };
+      for (int64_t j = 0; j < S; ++j) {
+        double sum = 0;
+        for (int64_t e = 0; e < E; ++e) sum += q[e] * k[j * E + e];
+        scores[j] = sum * scale;
+      }
+      show(0);
+      if (softcap > 0) {
+        for (double& s : scores.span()) s = softcap * std::tanh(s / softcap);
+      }
+      show(1);
+      for (int64_t j = 0; j < S; ++j) scores[j] = bias[j] == kOut ? kOut : scores[j] + bias[j];
+      show(2);
+      if (sees_any) {
+        double largest = kOut, sum = 0;
+        for (double s : scores.span()) largest = s > largest ? s : largest;
+        if (largest == kOut) largest = 0;  // every score is -inf or NaN by itself
+        for (double& s : scores.span()) sum += s = std::exp(s - largest);
+        for (double& s : scores.span()) s = sum == 0 ? 0 : s / sum;
+      } else {
+        std::fill_n(scores.data(), S, 0.0);
+      }
+      show(3);
+      std::fill_n(row.data(), F, 0.0);
+      for (int64_t j = 0; j < S; ++j) {
+        if (scores[j] == 0) continue;  // a key that takes no part may hold anything
+        for (int64_t f = 0; f < F; ++f) row[f] += scores[j] * v[j * F + f];
+      }
+      const int64_t at = sizes.flat ? ((b * Sq + i) * Hq + h) * F : ((b * Hq + h) * Sq + i) * F;
+      store_line(out[0], at, 1, F, row.data());
+    }
+    return {};
+  });
 }
 }  // namespace
 

@@ -24,20 +24,22 @@ Status average_pool_reference(const NodeView& node, std::span<const TensorView> 
   PINNACE_ASSIGN(const Window w, check_pool(node, shape));
   const bool with_pads = node.attr_int("count_include_pad") != 0;
   const int64_t planes = x.dim(0) * x.dim(1), in_size = w.in_size(), out_size = w.out_size();
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "average_pool's plane"));
   const auto counted = [&](int d, const Taps& t) {
     if (!with_pads) return static_cast<double>(t.last - t.first);
     return static_cast<double>(std::min(w.kernel[d], (w.in[d] + w.after[d] - 1 - t.start) / w.dilation[d] + 1));
   };
-  for (int64_t p = 0; p < planes; ++p) {
-    load_summands(x, p * in_size, in_size, plane.data());
-    for_each_window(w, [&](int64_t o, const Taps& tz, const Taps& ty, const Taps& tx) {
-      double sum = 0;
-      for_each_tap(w, tz, ty, tx, [&](int64_t i) { sum += plane[i]; });
-      store_mean(x, y, p * out_size + o, sum, counted(0, tz) * counted(1, ty) * counted(2, tx));
-    });
-  }
-  return {};
+  return node.threads().ranges(planes, pool_nanoseconds(w), [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "average_pool's plane"));
+    for (int64_t p = begin; p < end; ++p) {
+      load_summands(x, p * in_size, in_size, plane.data());
+      for_each_window(w, [&](int64_t o, const Taps& tz, const Taps& ty, const Taps& tx) {
+        double sum = 0;
+        for_each_tap(w, tz, ty, tx, [&](int64_t i) { sum += plane[i]; });
+        store_mean(x, y, p * out_size + o, sum, counted(0, tz) * counted(1, ty) * counted(2, tx));
+      });
+    }
+    return {};
+  });
 }
 }  // namespace
 

@@ -26,19 +26,21 @@ Status batch_normalization_reference(const NodeView& node, std::span<const Tenso
   const int64_t C = x.rank() == 1 ? 1 : x.dim(1);
   const Lanes lanes(x.type->shape, x.rank() == 1 ? 1 : 2, x.rank() - 2);
   const int64_t size = lanes.size * lanes.inner;
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(size, "batch_normalization's plane"));
-  for (int64_t p = 0; p < lanes.outer; ++p) {
-    double scale, b, mean, var;
-    load_line(in[1], p % C, 1, 1, &scale);
-    load_line(in[2], p % C, 1, 1, &b);
-    load_line(in[3], p % C, 1, 1, &mean);
-    load_line(in[4], p % C, 1, 1, &var);
-    const double factor = scale / std::sqrt(var + epsilon);
-    load_line(x, p * size, 1, size, plane.data());
-    for (double& v : plane.span()) v = (v - mean) * factor + b;
-    store_line(y, p * size, 1, size, plane.data());
-  }
-  return {};
+  return node.threads().ranges(lanes.outer, 5 * static_cast<double>(size), [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(size, "batch_normalization's plane"));
+    for (int64_t p = begin; p < end; ++p) {
+      double scale, b, mean, var;
+      load_line(in[1], p % C, 1, 1, &scale);
+      load_line(in[2], p % C, 1, 1, &b);
+      load_line(in[3], p % C, 1, 1, &mean);
+      load_line(in[4], p % C, 1, 1, &var);
+      const double factor = scale / std::sqrt(var + epsilon);
+      load_line(x, p * size, 1, size, plane.data());
+      for (double& v : plane.span()) v = (v - mean) * factor + b;
+      store_line(y, p * size, 1, size, plane.data());
+    }
+    return {};
+  });
 }
 }  // namespace
 

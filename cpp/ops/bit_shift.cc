@@ -22,7 +22,7 @@ Status bit_shift_reference(const NodeView& node, std::span<const TensorView> in,
   const bool left = node.attr_string("direction") == "LEFT";
   return visit_int(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_broadcast<T, T>(in[0], in[1], out[0], [left](T x, T y) {
+    map_broadcast<T, T>(node.threads(), in[0], in[1], out[0], [left](T x, T y) {
       if (static_cast<uint64_t>(y) >= sizeof(T) * 8) return static_cast<T>(!left && x < T{} ? ~T{} : T{});
       return left ? wrap<T>(static_cast<uint64_t>(x) << y) : static_cast<T>(x >> y);
     });

@@ -11,10 +11,10 @@ Result<TensorType> bitwise_not_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status bitwise_not_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status bitwise_not_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_int(in[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_elements<T, T>(in[0], out[0], [](T v) { return static_cast<T>(~v); });
+    map_elements<T, T>(node.threads(), in[0], out[0], [](T v) { return static_cast<T>(~v); });
     return Status();
   });
 }

@@ -11,10 +11,10 @@ Result<TensorType> bitwise_or_type(const NodeView& node) {
   return binary_type(node);
 }
 
-Status bitwise_or_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status bitwise_or_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_int(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_broadcast<T, T>(in[0], in[1], out[0], [](T a, T b) { return a | b; });
+    map_broadcast<T, T>(node.threads(), in[0], in[1], out[0], [](T a, T b) { return a | b; });
     return Status();
   });
 }

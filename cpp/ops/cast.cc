@@ -33,37 +33,39 @@ Result<CastRule> cast_rule(const NodeView& node) {
 namespace {
 /// y[i] = get(i), whose type decides which conversion it is.
 template <class Get>
-Status cast_from(Get get, const TensorView& y, const CastRule& rule) {
-  const int64_t count = y.elements();
-  if (dtypes(y.dtype()) & kPackedInts) {
-    for (int64_t i = 0; i < count; ++i) store_int(y, i, convert<int8_t>(get(i)));
-    return {};
-  }
+Status cast_from(const Threads& threads, Get get, const TensorView& y, const CastRule& rule) {
+  const auto each = [&](auto store) {
+    const auto run = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) store(i);
+    };
+    threads.ranges(y.elements(), kMapNanoseconds, run, kMapGrain);
+    return Status();
+  };
+  if (dtypes(y.dtype()) & kPackedInts) return each([&](int64_t i) { store_int(y, i, convert<int8_t>(get(i))); });
   if (is_small_float(y.dtype())) {
-    for (int64_t i = 0; i < count; ++i) {
+    return each([&](int64_t i) {
       store_small(y, i, small_from_double(y.dtype(), static_cast<double>(widen(get(i))), rule.saturate, rule.mode));
-    }
-    return {};
+    });
   }
   return visit(y.dtype(), [&](auto zero) {
     using R = decltype(zero);
-    for (int64_t i = 0; i < count; ++i) y.data<R>()[i] = convert<R>(get(i));
-    return Status();
+    R* to = y.data<R>();
+    return each([&](int64_t i) { to[i] = convert<R>(get(i)); });
   });
 }
 }  // namespace
 
-Status cast_elements(const TensorView& x, const TensorView& y, const CastRule& rule) {
+Status cast_elements(const Threads& threads, const TensorView& x, const TensorView& y, const CastRule& rule) {
   if (x.dtype() == y.dtype()) {
     copy_run(y.bytes, x.bytes, x.type->bytes(), 1);
     return {};
   }
-  if (dtypes(x.dtype()) & kPackedInts) return cast_from([&](int64_t i) { return load_int(x, i); }, y, rule);
-  if (is_small_float(x.dtype())) return cast_from([&](int64_t i) { return load_small(x, i); }, y, rule);
+  if (dtypes(x.dtype()) & kPackedInts) return cast_from(threads, [&](int64_t i) { return load_int(x, i); }, y, rule);
+  if (is_small_float(x.dtype())) return cast_from(threads, [&](int64_t i) { return load_small(x, i); }, y, rule);
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.data<T>();
-    return cast_from([from](int64_t i) { return from[i]; }, y, rule);
+    return cast_from(threads, [from](int64_t i) { return from[i]; }, y, rule);
   });
 }
 
@@ -77,7 +79,7 @@ Result<TensorType> cast_type(const NodeView& node) {
 
 Status cast_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const CastRule rule, cast_rule(node));
-  return cast_elements(in[0], out[0], rule);
+  return cast_elements(node.threads(), in[0], out[0], rule);
 }
 }  // namespace
 

@@ -15,7 +15,7 @@ Result<TensorType> cast_like_type(const NodeView& node) {
 
 Status cast_like_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const CastRule rule, cast_rule(node));
-  return cast_elements(in[0], out[0], rule);
+  return cast_elements(node.threads(), in[0], out[0], rule);
 }
 }  // namespace
 

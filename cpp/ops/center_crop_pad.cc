@@ -58,7 +58,7 @@ Status center_crop_pad_reference(const NodeView& node, std::span<const TensorVie
     const int64_t first = to < from ? (from - to) / 2 : -((to - from) / 2);
     for (int64_t i = 0; i < to; ++i) *place++ = first + i >= 0 && first + i < from ? first + i : -1;
   }
-  copy_by_places(x, y, places.span(), reinterpret_cast<const std::byte*>(&constant));
+  copy_by_places(node.threads(), x, y, places.span(), reinterpret_cast<const std::byte*>(&constant));
   return {};
 }
 }  // namespace

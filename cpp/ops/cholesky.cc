@@ -39,13 +39,17 @@ bool factor(double* a, int64_t m) {
 Status cholesky_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const int64_t m = in[0].dim(-1), area = m * m;
   if (out[0].elements() == 0) return {};
-  PINNACE_ASSIGN(auto matrix, Scratch<double>::allocate(area, node.label()));
-  for (int64_t i = 0; i < out[0].elements() / area; ++i) {
-    load_line(in[0], i * area, 1, area, matrix.data());
-    if (!factor(matrix.data(), m)) return node.error("matrix ", i, " of a is not positive definite");
-    store_line(out[0], i * area, 1, area, matrix.data());
-  }
-  return {};
+  return node.threads().ranges(out[0].elements() / area, 0.5 * static_cast<double>(m * area),
+                               [&](int64_t begin, int64_t end) -> Status {
+                                 PINNACE_ASSIGN(auto matrix, Scratch<double>::allocate(area, node.label()));
+                                 for (int64_t i = begin; i < end; ++i) {
+                                   load_line(in[0], i * area, 1, area, matrix.data());
+                                   if (!factor(matrix.data(), m))
+                                     return node.error("matrix ", i, " of a is not positive definite");
+                                   store_line(out[0], i * area, 1, area, matrix.data());
+                                 }
+                                 return {};
+                               });
 }
 }  // namespace
 

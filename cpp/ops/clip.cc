@@ -25,12 +25,12 @@ Result<TensorType> clip_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status clip_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status clip_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
   const bool has_min = in.size() > 1 && in[1].present(), has_max = in.size() > 2 && in[2].present();
   if (x.type->quantized()) {
     const double low = has_min ? *in[1].data<float>() : 0, high = has_max ? *in[2].data<float>() : 0;
-    return map_function(x, y, [=](double v) {
+    return map_function(node.threads(), x, y, [=](double v) {
       if (has_min) v = larger(v, low);
       return has_max ? smaller(v, high) : v;
     });
@@ -39,7 +39,7 @@ Status clip_reference(const NodeView&, std::span<const TensorView> in, std::span
     using T = decltype(zero);
     const Wide<T> low = has_min ? widen(*in[1].data<T>()) : Wide<T>{};
     const Wide<T> high = has_max ? widen(*in[2].data<T>()) : Wide<T>{};
-    map_elements<T, T>(x, y, [=](Wide<T> v) {
+    map_elements<T, T>(node.threads(), x, y, [=](Wide<T> v) {
       if (has_min) v = larger(v, low);
       return has_max ? smaller(v, high) : v;
     });

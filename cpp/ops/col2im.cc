@@ -90,14 +90,17 @@ Status col2im_reference(const NodeView& node, std::span<const TensorView> in, st
   return visit(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     using Sum = std::conditional_t<is_float<T>, double, uint64_t>;  // unsigned: wraps where signed is undefined
-    PINNACE_ASSIGN(auto sums, Scratch<Sum>::allocate(w.in_size(), node.label()));
-    for (int64_t plane = 0; plane < y.dim(0) * y.dim(1); ++plane) {
-      std::fill_n(sums.data(), w.in_size(), Sum{});
-      add_blocks(w, x.data<T>() + plane * w.taps() * w.out_size(), sums.data());
-      T* to = y.data<T>() + plane * w.in_size();
-      for (int64_t i = 0; i < w.in_size(); ++i) to[i] = static_cast<T>(sums[i]);
-    }
-    return {};
+    const double cost = 3 * static_cast<double>(w.in_size() + w.taps() * w.out_size());
+    return node.threads().ranges(y.dim(0) * y.dim(1), cost, [&](int64_t begin, int64_t end) -> Status {
+      PINNACE_ASSIGN(auto sums, Scratch<Sum>::allocate(w.in_size(), node.label()));
+      for (int64_t plane = begin; plane < end; ++plane) {
+        std::fill_n(sums.data(), w.in_size(), Sum{});
+        add_blocks(w, x.data<T>() + plane * w.taps() * w.out_size(), sums.data());
+        T* to = y.data<T>() + plane * w.in_size();
+        for (int64_t i = 0; i < w.in_size(); ++i) to[i] = static_cast<T>(sums[i]);
+      }
+      return {};
+    });
   });
 }
 }  // namespace

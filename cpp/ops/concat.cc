@@ -49,18 +49,20 @@ Status concat_reference(const NodeView& node, std::span<const TensorView> in, st
   for (const TensorView& x : in) {
     const int64_t block = x.dim(axis) * v.inner;
     const bool requantise = y.type->quantized() && !same_quantization(*x.type, *y.type);
-    for (int64_t o = 0; o < v.outer; ++o) {
-      const int64_t to = o * v.size * v.inner + start;
-      if (!requantise) {
-        copy_run(y.bytes + static_cast<size_t>(to) * bytes, x.bytes + static_cast<size_t>(o * block) * bytes, block,
-                 bytes);
-        continue;
+    node.threads().ranges(v.outer, copy_nanoseconds(block, bytes), [&](int64_t first, int64_t last) {
+      for (int64_t o = first; o < last; ++o) {
+        const int64_t to = o * v.size * v.inner + start;
+        if (!requantise) {
+          copy_run(y.bytes + static_cast<size_t>(to) * bytes, x.bytes + static_cast<size_t>(o * block) * bytes, block,
+                   bytes);
+          continue;
+        }
+        for (int64_t i = 0; i < block; ++i) {
+          const float real = dequantize(load_int(x, o * block + i), scale_zero(*x.type));
+          store_int(y, to + i, quantize(real, scale_zero(*y.type), int_range(y.dtype())));
+        }
       }
-      for (int64_t i = 0; i < block; ++i) {
-        const float real = dequantize(load_int(x, o * block + i), scale_zero(*x.type));
-        store_int(y, to + i, quantize(real, scale_zero(*y.type), int_range(y.dtype())));
-      }
-    }
+    });
     start += block;
   }
   return {};

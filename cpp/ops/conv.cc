@@ -36,7 +36,7 @@ Status conv_reference(const NodeView& node, std::span<const TensorView> in, std:
   if (y.type->quantized()) {
     const Requantize requantize(*x.type, *w.type, *y.type, activation);
     return convolve<uint32_t>(
-        window, N, groups, group_in, M / groups,
+        node.threads(), window, N, groups, group_in, M / groups,
         [&](int64_t n, int64_t c, uint32_t* to) {
           load_centered(x, (n * C + c) * in_size, 1, in_size, requantize.x_zero, to);
         },
@@ -47,16 +47,15 @@ Status conv_reference(const NodeView& node, std::span<const TensorView> in, std:
           for (int64_t o = 0; o < out_size; ++o) store_int(y, first + o, requantize(sums[o] + bias, m));
         });
   }
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(out_size, "conv's plane"));
   return convolve<double>(
-      window, N, groups, group_in, M / groups,
+      node.threads(), window, N, groups, group_in, M / groups,
       [&](int64_t n, int64_t c, double* to) { load_line(x, (n * C + c) * in_size, 1, in_size, to); },
       [&](int64_t m, double* to) { load_line(w, m * row, 1, row, to); },
-      [&](int64_t n, int64_t m, const double* sums) {
+      [&](int64_t n, int64_t m, double* sums) {
         double bias = 0;
         if (has_bias) load_line(in[2], m, 1, 1, &bias);
-        for (int64_t o = 0; o < out_size; ++o) plane[o] = activation(sums[o] + bias);
-        store_line(y, (n * M + m) * out_size, 1, out_size, plane.data());
+        for (int64_t o = 0; o < out_size; ++o) sums[o] = activation(sums[o] + bias);
+        store_line(y, (n * M + m) * out_size, 1, out_size, sums);
       });
 }
 }  // namespace

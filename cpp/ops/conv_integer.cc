@@ -37,7 +37,7 @@ Status conv_integer_reference(const NodeView& node, std::span<const TensorView> 
     return in.size() > 3 && in[3].present() ? load_int(in[3], in[3].elements() == 1 ? 0 : m) : 0;
   };
   return convolve<uint32_t>(
-      window, x.dim(0), groups, group_in, M / groups,
+      node.threads(), window, x.dim(0), groups, group_in, M / groups,
       [&](int64_t n, int64_t c, uint32_t* to) { load_centered(x, (n * C + c) * in_size, 1, in_size, x_zero, to); },
       [&](int64_t m, uint32_t* to) { load_centered(w, m * row, 1, row, w_zero(m), to); },
       [&](int64_t n, int64_t m, const uint32_t* sums) {

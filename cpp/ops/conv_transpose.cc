@@ -96,47 +96,60 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   return y;
 }
 
-/// Calls finish(n, m, sums of one plane of y) for all n, m. load_x(n, c, to) gives a plane, load_w(c, i, to) the taps
-/// of channel c to output channel i of its group.
-template <class Acc, class LoadX, class LoadW, class Finish>
-Status scatter(const Window& w, int64_t batch, int64_t groups, int64_t group_in, int64_t group_out, LoadX load_x,
-               LoadW load_w, Finish finish) {
-  const int64_t x_size = w.out_size(), y_size = w.in_size();
-  PINNACE_ASSIGN(auto x, Scratch<Acc>::allocate(group_in * x_size, "conv_transpose's input"));
-  PINNACE_ASSIGN(auto taps, Scratch<Acc>::allocate(w.taps(), "conv_transpose's weights"));
-  PINNACE_ASSIGN(auto sums, Scratch<Acc>::allocate(y_size, "conv_transpose's plane"));
-  for (int64_t n = 0; n < batch; ++n) {
-    for (int64_t g = 0; g < groups; ++g) {
-      for (int64_t c = 0; c < group_in; ++c) load_x(n, g * group_in + c, x.data() + c * x_size);
-      for (int64_t i = 0; i < group_out; ++i) {
-        std::fill_n(sums.data(), y_size, Acc{});
-        for (int64_t c = 0; c < group_in; ++c) {
-          load_w(g * group_in + c, i, taps.data());
-          const Acc* tap = taps.data();
-          for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
-            const auto z = w.span(0, kz);
-            for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
-              const auto y = w.span(1, ky);
-              for (int64_t kx = 0; kx < w.kernel[2]; ++kx, ++tap) {
-                const auto span = w.span(2, kx);
-                for (int64_t iz = z.first; iz < z.last; ++iz) {
-                  for (int64_t iy = y.first; iy < y.last; ++iy) {
-                    const Acc* from = x.data() + ((c * w.out[0] + iz) * w.out[1] + iy) * w.out[2];
-                    Acc* to =
-                        sums.data() + ((iz * w.stride[0] + z.offset) * w.in[1] + iy * w.stride[1] + y.offset) * w.in[2];
-                    for (int64_t ix = span.first; ix < span.last; ++ix)
-                      to[ix * w.stride[2] + span.offset] += *tap * from[ix];
-                  }
-                }
-              }
-            }
+/// sums[y's plane] += taps[k] * x[plane of one channel], taps ascending.
+template <class Acc>
+void scatter_taps(const Window& w, const Acc* x, const Acc* tap, Acc* sums) {
+  for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
+    const auto z = w.span(0, kz);
+    for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
+      const auto y = w.span(1, ky);
+      for (int64_t kx = 0; kx < w.kernel[2]; ++kx, ++tap) {
+        const auto span = w.span(2, kx);
+        for (int64_t iz = z.first; iz < z.last; ++iz) {
+          for (int64_t iy = y.first; iy < y.last; ++iy) {
+            const Acc* from = x + (iz * w.out[1] + iy) * w.out[2];
+            Acc* to = sums + ((iz * w.stride[0] + z.offset) * w.in[1] + iy * w.stride[1] + y.offset) * w.in[2];
+            for (int64_t ix = span.first; ix < span.last; ++ix) to[ix * w.stride[2] + span.offset] += *tap * from[ix];
           }
         }
-        finish(n, g * group_out + i, static_cast<const Acc*>(sums.data()));
       }
     }
   }
-  return {};
+}
+
+/// Calls finish(n, m, sums of one plane of y) for all n, m, which may write over the sums. load_x(n, c, to) gives a
+/// plane, load_w(c, i, to) the taps of channel c to output channel i of its group. Threads and scratch as in
+/// convolve().
+template <class Acc, class LoadX, class LoadW, class Finish>
+Status scatter(const Threads& threads, const Window& w, int64_t batch, int64_t groups, int64_t group_in,
+               int64_t group_out, LoadX load_x, LoadW load_w, Finish finish) {
+  const int64_t x_size = w.out_size(), y_size = w.in_size();
+  const double plane_cost = product_nanoseconds(x_size, group_in * w.taps());
+  const double group_cost = plane_cost * static_cast<double>(group_out);
+  const auto [by_group, by_channel] = threads.nest(batch * groups, group_cost, group_out);
+  const auto channels = [&](int64_t n, int64_t g, const Acc* x, int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto taps, Scratch<Acc>::allocate(w.taps(), "conv_transpose's weights"));
+    PINNACE_ASSIGN(auto sums, Scratch<Acc>::allocate(y_size, "conv_transpose's plane"));
+    for (int64_t i = begin; i < end; ++i) {
+      std::fill_n(sums.data(), y_size, Acc{});
+      for (int64_t c = 0; c < group_in; ++c) {
+        load_w(g * group_in + c, i, taps.data());
+        scatter_taps(w, x + c * x_size, static_cast<const Acc*>(taps.data()), sums.data());
+      }
+      finish(n, g * group_out + i, sums.data());
+    }
+    return {};
+  };
+  return by_group.ranges(batch * groups, group_cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto x, Scratch<Acc>::allocate(group_in * x_size, "conv_transpose's input"));
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t n = k / groups, g = k % groups;
+      for (int64_t c = 0; c < group_in; ++c) load_x(n, g * group_in + c, x.data() + c * x_size);
+      PINNACE_TRY(by_channel.ranges(
+          group_out, plane_cost, [&](int64_t first, int64_t last) { return channels(n, g, x.data(), first, last); }));
+    }
+    return {};
+  });
 }
 
 Status conv_transpose_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
@@ -149,7 +162,7 @@ Status conv_transpose_reference(const NodeView& node, std::span<const TensorView
   if (y.type->quantized()) {
     const Requantize requantize(*x.type, *w.type, *y.type, activation);
     return scatter<uint32_t>(
-        window, N, groups, C / groups, group_out,
+        node.threads(), window, N, groups, C / groups, group_out,
         [&](int64_t n, int64_t c, uint32_t* to) {
           load_centered(x, (n * C + c) * x_size, 1, x_size, requantize.x_zero, to);
         },
@@ -162,16 +175,15 @@ Status conv_transpose_reference(const NodeView& node, std::span<const TensorView
             store_int(y, (n * M + m) * y_size + o, requantize(sums[o] + bias, m % group_out));
         });
   }
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(y_size, "conv_transpose's plane"));
   return scatter<double>(
-      window, N, groups, C / groups, group_out,
+      node.threads(), window, N, groups, C / groups, group_out,
       [&](int64_t n, int64_t c, double* to) { load_line(x, (n * C + c) * x_size, 1, x_size, to); },
       [&](int64_t c, int64_t i, double* to) { load_line(w, (c * group_out + i) * taps, 1, taps, to); },
-      [&](int64_t n, int64_t m, const double* sums) {
+      [&](int64_t n, int64_t m, double* sums) {
         double bias = 0;
         if (has_bias) load_line(in[2], m, 1, 1, &bias);
-        for (int64_t o = 0; o < y_size; ++o) plane[o] = activation(sums[o] + bias);
-        store_line(y, (n * M + m) * y_size, 1, y_size, plane.data());
+        for (int64_t o = 0; o < y_size; ++o) sums[o] = activation(sums[o] + bias);
+        store_line(y, (n * M + m) * y_size, 1, y_size, sums);
       });
 }
 }  // namespace

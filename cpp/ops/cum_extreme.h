@@ -23,8 +23,9 @@ Status cum_extreme(const NodeView& node, std::span<const TensorView> in, std::sp
   const AxisView v = view_axis(x.type->shape, axis);
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < v.inner; ++i) {
+    node.threads().ranges(v.outer * v.inner, 3 * static_cast<double>(v.size), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / v.inner, i = line % v.inner;
         int64_t best = 0;
         for (int64_t k = 0; k < v.size; ++k) {
           const auto element = [&](int64_t place) { return widen(x.data<T>()[(o * v.size + place) * v.inner + i]); };
@@ -35,7 +36,7 @@ Status cum_extreme(const NodeView& node, std::span<const TensorView> in, std::sp
           if (out.size() > 1) out[1].data<int64_t>()[at] = best;
         }
       }
-    }
+    });
     return Status();
   });
 }

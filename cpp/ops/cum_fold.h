@@ -27,8 +27,9 @@ Status cum_fold(const NodeView& node, std::span<const TensorView> in, std::span<
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using Wider = std::conditional_t<is_float<T>, double, uint64_t>;
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < v.inner; ++i) {
+    node.threads().ranges(v.outer * v.inner, 2 * static_cast<double>(v.size), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / v.inner, i = line % v.inner;
         auto sum = static_cast<Wider>(start);
         for (int64_t k = 0; k < v.size; ++k) {
           const int64_t at = (o * v.size + (reverse ? v.size - 1 - k : k)) * v.inner + i;
@@ -37,7 +38,7 @@ Status cum_fold(const NodeView& node, std::span<const TensorView> in, std::span<
           y.data<T>()[at] = static_cast<T>(exclusive ? before : sum);
         }
       }
-    }
+    });
     return Status();
   });
 }

@@ -78,14 +78,17 @@ double mixture(const T* plane, int64_t height, int64_t width, double y, double x
 }
 
 template <class T>
-void convolve(const Window& w, int64_t group, int64_t offset_group, std::span<const TensorView> in, const TensorView& y,
-              double* column) {
+Status convolve(const NodeView& node, const Window& w, std::span<const TensorView> in, const TensorView& y) {
+  const int64_t group = node.attr_int("group"), offset_group = node.attr_int("offset_group");
   const TensorView x = in[0], weights = in[1];
   const bool biased = in.size() > 3 && in[3].present(), masked = in.size() > 4 && in[4].present();
   const int64_t channels = x.dim(1), outputs = y.dim(1), taps = w.taps(), places = w.out_size();
   const int64_t length = channels / group * taps;
-  for (int64_t n = 0; n < x.dim(0); ++n) {
-    for (int64_t p = 0; p < places; ++p) {
+  const double cost = static_cast<double>(channels * taps) * 20 + static_cast<double>(outputs * length);
+  return node.threads().ranges(x.dim(0) * places, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto column, Scratch<double>::allocate(saturating_mul(channels, taps), node.label()));
+    for (int64_t place = begin; place < end; ++place) {
+      const int64_t n = place / places, p = place % places;
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t first = (n * offset_group + c / (channels / offset_group)) * taps;
         for (int64_t k = 0; k < taps; ++k) {
@@ -99,24 +102,21 @@ void convolve(const Window& w, int64_t group, int64_t offset_group, std::span<co
         }
       }
       for (int64_t m = 0; m < outputs; ++m) {
-        const double* from = column + m / (outputs / group) * length;
+        const double* from = column.data() + m / (outputs / group) * length;
         double sum = biased ? widen(in[3].data<T>()[m]) : 0;
         for (int64_t k = 0; k < length; ++k) sum += from[k] * widen(weights.data<T>()[m * length + k]);
         y.data<T>()[(n * outputs + m) * places + p] = narrow<T>(sum);
       }
     }
-  }
+    return {};
+  });
 }
 
 Status deform_conv_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const Shape& w = in[1].type->shape;
   PINNACE_ASSIGN(const Window window, window_of(node, in[0].type->shape, Shape(w.begin() + 2, w.end()), false));
   if (out[0].elements() == 0) return {};
-  PINNACE_ASSIGN(auto column, Scratch<double>::allocate(saturating_mul(in[0].dim(1), window.taps()), node.label()));
-  return visit_float(in[0].dtype(), [&](auto zero) {
-    convolve<decltype(zero)>(window, node.attr_int("group"), node.attr_int("offset_group"), in, out[0], column.data());
-    return Status();
-  });
+  return visit_float(in[0].dtype(), [&](auto zero) { return convolve<decltype(zero)>(node, window, in, out[0]); });
 }
 }  // namespace
 

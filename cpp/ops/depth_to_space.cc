@@ -36,7 +36,7 @@ Status depth_to_space_reference(const NodeView& node, std::span<const TensorView
   const bool dcr = node.attr_string("mode") == "DCR";
   const Shape split = dcr ? Shape{x.dim(0), b, b, c, x.dim(2), x.dim(3)} : Shape{x.dim(0), c, b, b, x.dim(2), x.dim(3)};
   const int perm_dcr[] = {0, 3, 4, 1, 5, 2}, perm_crd[] = {0, 1, 4, 2, 5, 3};
-  copy_transposed(split, dcr ? perm_dcr : perm_crd, x.bytes, y.bytes, element_bytes(x.dtype()));
+  copy_transposed(node.threads(), split, dcr ? perm_dcr : perm_crd, x.bytes, y.bytes, element_bytes(x.dtype()));
   return {};
 }
 }  // namespace

@@ -35,21 +35,24 @@ Status dequantize_linear_reference(const NodeView& node, std::span<const TensorV
                                    std::span<const TensorView> out) {
   const ScaleIndex scale_of(node);
   const bool has_zero = in.size() > 2 && in[2].present();
-  const int64_t count = out[0].elements();
   const bool small = is_small_float(in[0].dtype());
   return visit_float(out[0].dtype(), [&](auto zero_y) {
     using Y = decltype(zero_y);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t k = scale_of(i);
-      float difference = 0;
-      if (small) {
-        difference = load_small(in[0], i) - (has_zero ? load_small(in[2], k) : 0.0f);
-      } else {
-        const int64_t zero = has_zero ? load_int(in[2], k) : 0;
-        difference = static_cast<float>(load_int(in[0], i) - zero);
+    const auto run = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t k = scale_of(i);
+        float difference = 0;
+        if (small) {
+          difference = load_small(in[0], i) - (has_zero ? load_small(in[2], k) : 0.0f);
+        } else {
+          const int64_t zero = has_zero ? load_int(in[2], k) : 0;
+          difference = static_cast<float>(load_int(in[0], i) - zero);
+        }
+        out[0].data<Y>()[i] = narrow<Y>(static_cast<double>(difference) * load_scale(in[1], k));
       }
-      out[0].data<Y>()[i] = narrow<Y>(static_cast<double>(difference) * load_scale(in[1], k));
-    }
+    };
+    constexpr double kNanoseconds = 10;
+    node.threads().ranges(out[0].elements(), kNanoseconds, run, kMapGrain);
     return Status();
   });
 }

@@ -47,13 +47,16 @@ double determinant(double* a, int64_t size) {
 
 Status det_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const int64_t size = in[0].dim(-1), area = size * size;
-  PINNACE_ASSIGN(auto matrix, Scratch<double>::allocate(area, node.label()));
-  for (int64_t i = 0; i < out[0].elements(); ++i) {
-    load_line(in[0], i * area, 1, area, matrix.data());
-    const double y = determinant(matrix.data(), size);
-    store_line(out[0], i, 1, 1, &y);
-  }
-  return {};
+  return node.threads().ranges(out[0].elements(), 0.5 * static_cast<double>(size * area + area),
+                               [&](int64_t begin, int64_t end) -> Status {
+                                 PINNACE_ASSIGN(auto matrix, Scratch<double>::allocate(area, node.label()));
+                                 for (int64_t i = begin; i < end; ++i) {
+                                   load_line(in[0], i * area, 1, area, matrix.data());
+                                   const double y = determinant(matrix.data(), size);
+                                   store_line(out[0], i, 1, 1, &y);
+                                 }
+                                 return {};
+                               });
 }
 }  // namespace
 

@@ -66,12 +66,14 @@ Status dft_reference(const NodeView& node, std::span<const TensorView> in, std::
   const AxisView from = view_axis(x.type->shape, axis), to = view_axis(y.type->shape, axis);
   const int64_t n = given(1) ? load_index(in[1], 0) : inverse && onesided ? 2 * (from.size - 1) : from.size;
   const int64_t parts = x.dim(-1), out_parts = y.dim(-1);
-  PINNACE_ASSIGN(Fourier fourier, Fourier::make(n, node.label()));
-  PINNACE_ASSIGN(auto line, Scratch<double>::allocate(2 * n, node.label()));
-  double *re = line.data(), *im = re + n;
+  PINNACE_ASSIGN(const Fourier fourier, Fourier::make(n, node.label()));
   const int64_t read = std::min(from.size, inverse && onesided ? n / 2 + 1 : n);
-  for (int64_t o = 0; o < from.outer; ++o) {
-    for (int64_t i = 0; i < from.inner / parts; ++i) {
+  const int64_t inner = from.inner / parts;
+  return node.threads().ranges(from.outer * inner, fourier.nanoseconds(), [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto line, Scratch<double>::allocate(2 * n + fourier.work_size(), node.label()));
+    double *re = line.data(), *im = re + n, *work = im + n;
+    for (int64_t l = begin; l < end; ++l) {
+      const int64_t o = l / inner, i = l % inner;
       const int64_t first = o * from.size * from.inner + i * parts, into = o * to.size * to.inner + i * out_parts;
       std::fill_n(re, 2 * n, 0.0);
       load_line(x, first, from.inner, read, re);
@@ -82,12 +84,12 @@ Status dft_reference(const NodeView& node, std::span<const TensorView> in, std::
           im[n - k] = -im[k];
         }
       }
-      inverse ? fourier.inverse(re, im) : fourier.forward(re, im);
+      inverse ? fourier.inverse(re, im, work) : fourier.forward(re, im, work);
       store_line(y, into, to.inner, to.size, re);
       if (out_parts == 2) store_line(y, into + 1, to.inner, to.size, im);
     }
-  }
-  return {};
+    return {};
+  });
 }
 }  // namespace
 

@@ -11,13 +11,13 @@ namespace {
 Status div_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView a = in[0], b = in[1], z = out[0];
   if (z.type->quantized()) {
-    map_quantized(a, b, z, [](float x, float y) { return x / y; });
+    map_quantized(node.threads(), a, b, z, [](float x, float y) { return x / y; });
     return {};
   }
   return visit(z.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) PINNACE_TRY(refuse_zero_divisor<T>(node, b, z));
-    map_broadcast<T, T>(a, b, z, [](auto x, auto y) {
+    map_broadcast<T, T>(node.threads(), a, b, z, [](auto x, auto y) {
       if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
         return y == -1 ? wrap<T>(0 - static_cast<uint64_t>(x)) : static_cast<T>(x / y);
       } else {

@@ -135,18 +135,21 @@ Status einsum_reference(const NodeView& node, std::span<const TensorView> in, st
   return visit(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
     using Acc = std::conditional_t<is_float<T>, double, uint64_t>;  // unsigned sums wrap as signed ones would
-    outer.run([&](int64_t i, const int64_t* base) {
-      Acc sum{};
-      inner.run([&](int64_t, const int64_t* at) {
-        Acc product = 1;
-        for (size_t k = 0; k < in.size(); ++k) product *= static_cast<Acc>(widen(in[k].data<T>()[base[k] + at[k]]));
-        sum += product;
+    const double cost = 100 + 3 * static_cast<double>(inner.size()) * static_cast<double>(in.size());
+    node.threads().ranges(outer.size(), cost, [&](int64_t begin, int64_t end) {
+      outer.run(begin, end, [&](int64_t i, const int64_t* base) {
+        Acc sum{};
+        inner.run([&](int64_t, const int64_t* at) {
+          Acc product = 1;
+          for (size_t k = 0; k < in.size(); ++k) product *= static_cast<Acc>(widen(in[k].data<T>()[base[k] + at[k]]));
+          sum += product;
+        });
+        if constexpr (is_float<T>) {
+          out[0].data<T>()[i] = narrow<T>(sum);
+        } else {
+          out[0].data<T>()[i] = static_cast<T>(sum);
+        }
       });
-      if constexpr (is_float<T>) {
-        out[0].data<T>()[i] = narrow<T>(sum);
-      } else {
-        out[0].data<T>()[i] = static_cast<T>(sum);
-      }
     });
     return Status();
   });

@@ -30,6 +30,19 @@ int StridedLoop::add_strides(std::vector<int64_t> strides) {
   return static_cast<int>(strides_.size()) - 1;
 }
 
+int64_t StridedLoop::size() const {
+  int64_t total = 1;
+  for (const Dim& d : shape_) total *= d.size;
+  return total;
+}
+
+void StridedLoop::start(int64_t first, std::vector<int64_t>& index, std::vector<int64_t>& offsets) const {
+  for (size_t d = shape_.size(); d-- > 0 && first > 0; first /= shape_[d].size) {
+    index[d] = first % shape_[d].size;
+    for (size_t k = 0; k < strides_.size(); ++k) offsets[k] += strides_[k][d] * index[d];
+  }
+}
+
 BroadcastRows::BroadcastRows(const Shape& out, std::span<const TensorView> operands)
     : rows_(Shape()), step_(operands.size(), -1) {
   const auto advances = [&](const TensorView& operand, size_t d) -> int64_t {

@@ -161,22 +161,31 @@ T smaller(T a, T b) {
   return a != a || b != b ? (a != a ? a : b) : b < a ? b : a;
 }
 
+/// Loops over elements that Threads divide: what a cheap one takes, and where ranges may start. A multiple of 64 keeps
+/// threads out of each other's cache lines, and out of each other's bytes where elements have fewer than 8 bits.
+inline constexpr double kMapNanoseconds = 2;
+inline constexpr int64_t kMapGrain = 64;
+
 /// out[i] = f(in[i]) for elements of type A in and R out; f takes a Wide<A> and gives what converts to R. `out` may be
 /// `in`.
 template <class A, class R, class F>
-void map_elements(const TensorView& in, const TensorView& out, F f) {
-  const int64_t count = out.elements();
+void map_elements(const Threads& threads, const TensorView& in, const TensorView& out, F f) {
   const A* x = in.data<A>();
   R* y = out.data<R>();
-  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<R>(f(widen(x[i])));
+  threads.ranges(
+      out.elements(), kMapNanoseconds,
+      [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) y[i] = static_cast<R>(f(widen(x[i])));
+      },
+      kMapGrain);
 }
 
 /// out[i] = f(in[i]) for float types, in double. `out` may be `in`.
 template <class F>
-Status map_floats(const TensorView& in, const TensorView& out, F f) {
+Status map_floats(const Threads& threads, const TensorView& in, const TensorView& out, F f) {
   return visit_float(out.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_elements<T, T>(in, out, f);
+    map_elements<T, T>(threads, in, out, f);
     return Status();
   });
 }
@@ -190,14 +199,21 @@ class StridedLoop {
   int add_broadcast(const Shape& from);
   /// Offsets by given strides, one per dimension of the loop.
   int add_strides(std::vector<int64_t> strides);
+  /// How many elements it has.
+  int64_t size() const;
 
   /// Calls f(i, offsets) for each of the loop's elements in order; offsets[k] belongs to the k-th add.
   template <class F>
   void run(F f) const {
-    int64_t total = 1;
-    for (const Dim& d : shape_) total *= d.size;
+    run(0, size(), f);
+  }
+  /// The same for elements [first, last) of it.
+  template <class F>
+  void run(int64_t first, int64_t last, F f) const {
+    if (first >= last) return;
     std::vector<int64_t> index(shape_.size(), 0), offsets = bases_;
-    for (int64_t i = 0; i < total; ++i) {
+    start(first, index, offsets);
+    for (int64_t i = first; i < last; ++i) {
       f(i, offsets.data());
       for (size_t d = shape_.size(); d-- > 0;) {
         if (++index[d] < shape_[d].size) {
@@ -211,6 +227,7 @@ class StridedLoop {
   }
 
  private:
+  void start(int64_t first, std::vector<int64_t>& index, std::vector<int64_t>& offsets) const;
   Shape shape_;
   std::vector<std::vector<int64_t>> strides_;
   std::vector<int64_t> bases_;
@@ -224,15 +241,27 @@ std::vector<int64_t> row_major_strides(const Shape& shape);
 class BroadcastRows {
  public:
   BroadcastRows(const Shape& out, std::span<const TensorView> operands);
-  /// f(first, count, at, step): elements [first, first + count) of the output, in order; the j-th of them takes element
-  /// at[k] + j * step[k] of operand k. step is 0 or 1.
+  /// f(first, count, at, step): elements [first, first + count) of the output; the j-th of them takes element
+  /// at[k] + j * step[k] of operand k. step is 0 or 1. Every element comes up once; rows may be cut, and come in order
+  /// only within one thread.
   template <class F>
-  void run(F f) const {
+  void run(const Threads& threads, F f) const {
     if (count_ == 0) return;
-    rows_.run([&](int64_t row, const int64_t* at) { f(row * count_, count_, at, step_.data()); });
+    threads.ranges(
+        rows_.size() * count_, kMapNanoseconds, [&](int64_t first, int64_t last) { run(first, last, f); }, kMapGrain);
   }
 
  private:
+  template <class F>
+  void run(int64_t first, int64_t last, F f) const {
+    std::vector<int64_t> inside(step_.size());
+    rows_.run(first / count_, (last - 1) / count_ + 1, [&](int64_t row, const int64_t* at) {
+      const int64_t from = std::max<int64_t>(0, first - row * count_), to = std::min(count_, last - row * count_);
+      for (size_t k = 0; k < step_.size(); ++k) inside[k] = at[k] + from * step_[k];
+      f(row * count_ + from, to - from, static_cast<const int64_t*>(inside.data()), step_.data());
+    });
+  }
+
   StridedLoop rows_;
   int64_t count_ = 1;
   std::vector<int64_t> step_;
@@ -241,10 +270,10 @@ class BroadcastRows {
 /// out = f(a, b) with broadcasting; A and B are the inputs' element types, R the output's. f takes and gives Wide
 /// values.
 template <class A, class B, class R, class F>
-void map_broadcast_mixed(const TensorView& a, const TensorView& b, const TensorView& out, F f) {
+void map_broadcast_mixed(const Threads& threads, const TensorView& a, const TensorView& b, const TensorView& out, F f) {
   const TensorView operands[] = {a, b};
   BroadcastRows(out.type->shape, operands)
-      .run([&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
+      .run(threads, [&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
         const A* x = a.data<A>() + at[0];
         const B* y = b.data<B>() + at[1];
         R* z = out.data<R>() + first;
@@ -263,21 +292,22 @@ void map_broadcast_mixed(const TensorView& a, const TensorView& b, const TensorV
 }
 /// The same with one element type for both inputs.
 template <class A, class R, class F>
-void map_broadcast(const TensorView& a, const TensorView& b, const TensorView& out, F f) {
-  map_broadcast_mixed<A, A, R>(a, b, out, f);
+void map_broadcast(const Threads& threads, const TensorView& a, const TensorView& b, const TensorView& out, F f) {
+  map_broadcast_mixed<A, A, R>(threads, a, b, out, f);
 }
 
 /// out = last(f(...f(f(x0, x1), x2)...)) over one or more inputs of element type T with broadcasting, in Wide<T>.
 template <class T, class F, class G>
-void fold_broadcast(std::span<const TensorView> in, const TensorView& out, F f, G last) {
-  BroadcastRows(out.type->shape, in).run([&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
-    T* y = out.data<T>() + first;
-    for (int64_t j = 0; j < count; ++j) {
-      Wide<T> all = widen(in[0].data<T>()[at[0] + j * step[0]]);
-      for (size_t k = 1; k < in.size(); ++k) all = f(all, widen(in[k].data<T>()[at[k] + j * step[k]]));
-      y[j] = static_cast<T>(last(all));
-    }
-  });
+void fold_broadcast(const Threads& threads, std::span<const TensorView> in, const TensorView& out, F f, G last) {
+  BroadcastRows(out.type->shape, in)
+      .run(threads, [&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
+        T* y = out.data<T>() + first;
+        for (int64_t j = 0; j < count; ++j) {
+          Wide<T> all = widen(in[0].data<T>()[at[0] + j * step[0]]);
+          for (size_t k = 1; k < in.size(); ++k) all = f(all, widen(in[k].data<T>()[at[k] + j * step[k]]));
+          y[j] = static_cast<T>(last(all));
+        }
+      });
 }
 
 /// The error of integer division if an element of `divisor` is 0 and `out`, the result, is not empty.

@@ -26,13 +26,14 @@ Result<TensorType> expand_type(const NodeView& node) {
   return y;
 }
 
-Status expand_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status expand_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
   const std::vector<int64_t> own = row_major_strides(x.type->shape);
   std::vector<int64_t> from(static_cast<size_t>(y.rank()), 0);
   const size_t lead = from.size() - own.size();
   for (size_t i = 0; i < own.size(); ++i) from[lead + i] = x.type->shape[i].size == 1 ? 0 : own[i];
-  copy_strided(y.type->shape, x.bytes, from, y.bytes, row_major_strides(y.type->shape), element_bytes(x.dtype()));
+  copy_strided(node.threads(), y.type->shape, x.bytes, from, y.bytes, row_major_strides(y.type->shape),
+               element_bytes(x.dtype()));
   return {};
 }
 }  // namespace

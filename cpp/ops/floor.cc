@@ -9,8 +9,8 @@
 
 namespace pinnace {
 namespace {
-Status floor_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(in[0], out[0], [](double v) { return std::floor(v); });
+Status floor_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return map_function(node.threads(), in[0], out[0], [](double v) { return std::floor(v); });
 }
 }  // namespace
 

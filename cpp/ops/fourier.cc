@@ -21,32 +21,34 @@ Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
   while (m < n) m *= 2;
   const bool direct = m == n;
   if (!direct) m *= 2;
-  PINNACE_ASSIGN(auto tables, Scratch<double>::allocate((direct ? 2 : 8) * m, what));
-  Fourier f(n, m, std::move(tables));
+  PINNACE_ASSIGN(auto tables, Scratch<double>::allocate((direct ? 2 : 6) * m, what));
+  const auto table = [&](int i) { return tables.data() + i * m; };
   for (int64_t k = 0; k < m; ++k) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(m);
-    f.table(0)[k] = std::cos(angle);
-    f.table(1)[k] = -std::sin(angle);
+    table(0)[k] = std::cos(angle);
+    table(1)[k] = -std::sin(angle);
   }
-  if (direct) return f;
-  std::fill_n(f.table(2), 4 * m, 0.0);
+  if (direct) return Fourier(n, m, std::move(tables));
+  std::fill_n(table(2), 4 * m, 0.0);
   for (int64_t k = 0; k < n; ++k) {
     // The angle of k^2 repeats after 2n: reduced first, it keeps its digits.
     const double angle = std::numbers::pi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n);
     const double re = std::cos(angle), im = -std::sin(angle);
-    f.table(2)[k] = re;
-    f.table(3)[k] = im;
-    f.table(4)[k] = re;
-    f.table(5)[k] = -im;
+    table(2)[k] = re;
+    table(3)[k] = im;
+    table(4)[k] = re;
+    table(5)[k] = -im;
     if (k == 0) continue;
-    f.table(4)[m - k] = re;
-    f.table(5)[m - k] = -im;
+    table(4)[m - k] = re;
+    table(5)[m - k] = -im;
   }
-  f.powers(f.table(4), f.table(5));
+  double *re = table(4), *im = table(5);
+  Fourier f(n, m, std::move(tables));
+  f.powers(re, im);
   return f;
 }
 
-void Fourier::powers(double* re, double* im) {
+void Fourier::powers(double* re, double* im) const {
   for (int64_t i = 1, j = 0; i < m_; ++i) {  // j is i with its bits in reverse
     int64_t bit = m_ / 2;
     for (; j & bit; bit /= 2) j ^= bit;
@@ -71,9 +73,9 @@ void Fourier::powers(double* re, double* im) {
   }
 }
 
-void Fourier::forward(double* re, double* im) {
+void Fourier::forward(double* re, double* im, double* work) const {
   if (m_ == n_) return powers(re, im);
-  double *u = table(6), *v = table(7);
+  double *u = work, *v = u + m_;
   std::fill_n(u, 2 * m_, 0.0);
   for (int64_t k = 0; k < n_; ++k) {
     u[k] = re[k];
@@ -91,8 +93,8 @@ void Fourier::forward(double* re, double* im) {
   }
 }
 
-void Fourier::inverse(double* re, double* im) {
-  forward(im, re);
+void Fourier::inverse(double* re, double* im, double* work) const {
+  forward(im, re, work);
   for (int64_t k = 0; k < n_; ++k) {
     re[k] /= static_cast<double>(n_);
     im[k] /= static_cast<double>(n_);

@@ -25,13 +25,15 @@ Status gather_reference(const NodeView& node, std::span<const TensorView> in, st
   const AxisView v = view_axis(x.type->shape, axis);
   const size_t bytes = element_bytes(x.dtype()), run = static_cast<size_t>(v.inner) * bytes;
   const int64_t count = indices.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    PINNACE_ASSIGN(const int64_t index, wrap_index(node, load_index(indices, i), v.size));
-    for (int64_t o = 0; o < v.outer; ++o) {
-      copy_run(y.bytes + static_cast<size_t>(o * count + i) * run,
-               x.bytes + static_cast<size_t>(o * v.size + index) * run, v.inner, bytes);
+  for (int64_t i = 0; i < count; ++i) PINNACE_TRY(wrap_index(node, load_index(indices, i), v.size).status());
+  const auto copy = [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      const int64_t o = row / count, index = load_index(indices, row % count);
+      copy_run(y.bytes + static_cast<size_t>(row) * run,
+               x.bytes + static_cast<size_t>(o * v.size + index + (index < 0 ? v.size : 0)) * run, v.inner, bytes);
     }
-  }
+  };
+  node.threads().ranges(v.outer * count, copy_nanoseconds(v.inner, bytes), copy);
   return {};
 }
 }  // namespace

@@ -34,18 +34,22 @@ Status gather_elements_reference(const NodeView& node, std::span<const TensorVie
   const size_t bytes = element_bytes(x.dtype());
   StridedLoop loop(y.type->shape);
   loop.add_strides(strides);
-  Status status;
-  loop.run([&](int64_t i, const int64_t* at) {
-    int64_t index = load_index(indices, i);
-    if (index < -size || index >= size) {
-      if (status.ok()) status = wrap_index(node, index, size).status();
-      return;
-    }
-    index += index < 0 ? size : 0;
-    copy_element(y.bytes + static_cast<size_t>(i) * bytes, x.bytes + static_cast<size_t>(at[0] + index * step) * bytes,
-                 bytes);
-  });
-  return status;
+  const auto gather = [&](int64_t first, int64_t last) {
+    Status status;
+    loop.run(first, last, [&](int64_t i, const int64_t* at) {
+      int64_t index = load_index(indices, i);
+      if (index < -size || index >= size) {
+        if (status.ok()) status = wrap_index(node, index, size).status();
+        return;
+      }
+      index += index < 0 ? size : 0;
+      copy_element(y.bytes + static_cast<size_t>(i) * bytes,
+                   x.bytes + static_cast<size_t>(at[0] + index * step) * bytes, bytes);
+    });
+    return status;
+  };
+  constexpr double kNanoseconds = 5;
+  return node.threads().ranges(loop.size(), kNanoseconds, gather, kMapGrain);
 }
 }  // namespace
 

@@ -43,16 +43,19 @@ Status gather_nd_reference(const NodeView& node, std::span<const TensorView> in,
   const int64_t run = dim_product(sizes.subspan(batch + k)).size, batch_step = dim_product(sizes.subspan(batch)).size;
   const int64_t tuples = batches ? indices.elements() / static_cast<int64_t>(k) / batches : 0;
   const size_t bytes = element_bytes(x.dtype());
-  for (int64_t t = 0; t < batches * tuples; ++t) {
-    int64_t from = t / tuples * batch_step;
-    for (size_t j = 0; j < k; ++j) {
-      const int64_t at = load_index(indices, t * static_cast<int64_t>(k) + static_cast<int64_t>(j));
-      PINNACE_ASSIGN(const int64_t index, wrap_index(node, at, sizes[batch + j].size));
-      from += index * strides[batch + j];
+  const double cost = 5 + copy_nanoseconds(run, bytes);
+  return node.threads().ranges(batches * tuples, cost, [&](int64_t begin, int64_t end) -> Status {
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t from = t / tuples * batch_step;
+      for (size_t j = 0; j < k; ++j) {
+        const int64_t at = load_index(indices, t * static_cast<int64_t>(k) + static_cast<int64_t>(j));
+        PINNACE_ASSIGN(const int64_t index, wrap_index(node, at, sizes[batch + j].size));
+        from += index * strides[batch + j];
+      }
+      copy_run(y.bytes + static_cast<size_t>(t * run) * bytes, x.bytes + static_cast<size_t>(from) * bytes, run, bytes);
     }
-    copy_run(y.bytes + static_cast<size_t>(t * run) * bytes, x.bytes + static_cast<size_t>(from) * bytes, run, bytes);
-  }
-  return {};
+    return {};
+  });
 }
 }  // namespace
 

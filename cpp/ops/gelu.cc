@@ -21,10 +21,11 @@ Result<TensorType> gelu_type(const NodeView& node) {
 Status gelu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   if (node.attr_string("approximate") == "tanh") {
     const double k = std::sqrt(2 / std::numbers::pi);
-    return map_function(in[0], out[0],
+    return map_function(node.threads(), in[0], out[0],
                         [k](double v) { return v / 2 * (1 + std::tanh(k * (v + 0.044715 * v * v * v))); });
   }
-  return map_function(in[0], out[0], [](double v) { return v / 2 * std::erfc(-v / std::numbers::sqrt2); });
+  return map_function(node.threads(), in[0], out[0],
+                      [](double v) { return v / 2 * std::erfc(-v / std::numbers::sqrt2); });
 }
 }  // namespace
 

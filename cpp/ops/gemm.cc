@@ -49,30 +49,36 @@ Status gemm_reference(const NodeView& node, std::span<const TensorView> in, std:
   if (y.type->quantized()) {
     const Requantize requantize(*a.type, *b.type, *y.type, activation);
     return matrix_product<uint32_t>(
-        M, N, K, trans_b,
+        node.threads(), M, N, K, trans_b,
         [&](int64_t row, uint32_t* to) { load_centered(a, row * a_row, a_col, K, requantize.x_zero, to); },
-        [&](int64_t line, uint32_t* to) {
-          load_centered(b, line * b_line, 1, b_line, 0, to);
-          for (int64_t i = 0; i < b_line; ++i) to[i] -= static_cast<uint32_t>(requantize.w_zero(trans_b ? line : i));
+        [&](int64_t line, int64_t first, int64_t count, uint32_t* to) {
+          load_centered(b, line * b_line + first, 1, count, 0, to);
+          for (int64_t i = 0; i < count; ++i) {
+            to[i] -= static_cast<uint32_t>(requantize.w_zero(trans_b ? line : first + i));
+          }
         },
-        [&](int64_t row, const uint32_t* sums) {
-          for (int64_t n = 0; n < N; ++n) {
+        [&](int64_t row, int64_t first, int64_t count, const uint32_t* sums) {
+          for (int64_t n = first; n < first + count; ++n) {
             const uint32_t c = has_c ? static_cast<uint32_t>(in[2].data<int32_t>()[row * c_row + n * c_col]) : 0;
-            store_int(y, row * N + n, requantize(sums[n] + c, n));
+            store_int(y, row * N + n, requantize(sums[n - first] + c, n));
           }
         });
   }
   const double alpha = node.attr_float("alpha"), beta = node.attr_float("beta");
-  PINNACE_ASSIGN(auto line, Scratch<double>::allocate(N, "gemm's row"));
-  PINNACE_ASSIGN(auto c, Scratch<double>::allocate(N, "gemm's c"));
-  std::fill_n(c.data(), N, 0.0);
   return matrix_product<double>(
-      M, N, K, trans_b, [&](int64_t row, double* to) { load_line(a, row * a_row, a_col, K, to); },
-      [&](int64_t l, double* to) { load_line(b, l * b_line, 1, b_line, to); },
-      [&](int64_t row, const double* sums) {
-        if (has_c) load_line(in[2], row * c_row, c_col, N, c.data());
-        for (int64_t n = 0; n < N; ++n) line[n] = activation(alpha * sums[n] + (has_c ? beta * c[n] : 0));
-        store_line(y, row * N, 1, N, line.data());
+      node.threads(), M, N, K, trans_b, [&](int64_t row, double* to) { load_line(a, row * a_row, a_col, K, to); },
+      [&](int64_t l, int64_t first, int64_t count, double* to) { load_line(b, l * b_line + first, 1, count, to); },
+      [&](int64_t row, int64_t first, int64_t count, double* sums) {
+        constexpr int64_t kStep = 64;
+        double c[kStep];
+        for (int64_t at = 0; at < count; at += kStep) {
+          const int64_t step = std::min(kStep, count - at);
+          if (has_c) load_line(in[2], row * c_row + (first + at) * c_col, c_col, step, c);
+          for (int64_t n = 0; n < step; ++n) {
+            sums[at + n] = activation(alpha * sums[at + n] + (has_c ? beta * c[n] : 0));
+          }
+        }
+        store_line(y, row * N + first, 1, count, sums);
       });
 }
 }  // namespace

@@ -15,16 +15,20 @@ Result<TensorType> global_average_pool_type(const NodeView& node) {
   return TensorType{node.input(0).dtype, std::move(shape), node.output_quantization(0)};
 }
 
-Status global_average_pool_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status global_average_pool_reference(const NodeView& node, std::span<const TensorView> in,
+                                     std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   const Lanes lanes(x.type->shape, 2, x.rank() - 2);
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(lanes.size, "global_average_pool's plane"));
-  for (int64_t p = 0; p < lanes.outer; ++p) {
-    load_summands(x, p * lanes.size, lanes.size, plane.data());
-    const double sum = std::accumulate(plane.data(), plane.data() + lanes.size, 0.0);
-    store_mean(x, y, p, sum, static_cast<double>(lanes.size));
-  }
-  return {};
+  return node.threads().ranges(
+      lanes.outer, 2 * static_cast<double>(lanes.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(lanes.size, "global_average_pool's plane"));
+        for (int64_t p = begin; p < end; ++p) {
+          load_summands(x, p * lanes.size, lanes.size, plane.data());
+          const double sum = std::accumulate(plane.data(), plane.data() + lanes.size, 0.0);
+          store_mean(x, y, p, sum, static_cast<double>(lanes.size));
+        }
+        return {};
+      });
 }
 }  // namespace
 

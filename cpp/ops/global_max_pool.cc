@@ -19,23 +19,27 @@ Result<TensorType> global_max_pool_type(const NodeView& node) {
   return TensorType{x.dtype, std::move(shape), x.quantization};
 }
 
-Status global_max_pool_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status global_max_pool_reference(const NodeView& node, std::span<const TensorView> in,
+                                 std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   const Lanes lanes(x.type->shape, 2, x.rank() - 2);
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t p = 0; p < lanes.outer; ++p) {
-      const T* from = x.data<T>() + p * lanes.size;
-      T best{};
-      if constexpr (is_float<T>)
-        best = static_cast<T>(-std::numeric_limits<float>::infinity());
-      else
-        best = std::numeric_limits<T>::min();
-      for (int64_t i = 0; i < lanes.size; ++i) {
-        if (from[i] > best || from[i] != from[i]) best = from[i];
+    const double cost = kMapNanoseconds * static_cast<double>(lanes.size);
+    node.threads().ranges(lanes.outer, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const T* from = x.data<T>() + p * lanes.size;
+        T best{};
+        if constexpr (is_float<T>)
+          best = static_cast<T>(-std::numeric_limits<float>::infinity());
+        else
+          best = std::numeric_limits<T>::min();
+        for (int64_t i = 0; i < lanes.size; ++i) {
+          if (from[i] > best || from[i] != from[i]) best = from[i];
+        }
+        y.data<T>()[p] = best;
       }
-      y.data<T>()[p] = best;
-    }
+    });
     return Status();
   });
 }

@@ -6,13 +6,13 @@
 
 namespace pinnace {
 namespace {
-Status greater_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status greater_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   if (in[0].type->quantized()) {
-    compare_quantized(in[0], in[1], out[0], [](float a, float b) { return a > b; });
+    compare_quantized(node.threads(), in[0], in[1], out[0], [](float a, float b) { return a > b; });
     return {};
   }
   return visit(in[0].dtype(), [&](auto zero) {
-    map_broadcast<decltype(zero), bool>(in[0], in[1], out[0], [](auto a, auto b) { return a > b; });
+    map_broadcast<decltype(zero), bool>(node.threads(), in[0], in[1], out[0], [](auto a, auto b) { return a > b; });
     return Status();
   });
 }

@@ -128,41 +128,46 @@ Taps find_taps(const Spec& spec, F place, int64_t size) {
 }
 
 template <class T, class G>
-void sample(const Spec& spec, const TensorView& x, const TensorView& grid, const TensorView& y) {
+void sample(const Threads& threads, const Spec& spec, const TensorView& x, const TensorView& grid,
+            const TensorView& y) {
   using F = std::conditional_t<std::is_same_v<G, double>, double, float>;
   const std::vector<int64_t> strides = row_major_strides(x.type->shape);
   const auto dims = static_cast<size_t>(x.rank() - 2);
   const int64_t channels = x.dim(1), places = y.elements() / (x.dim(0) * channels);
-  std::vector<Taps> taps(dims);
-  std::vector<int> at(dims);
-  for (int64_t p = 0; p < x.dim(0) * places; ++p) {
-    for (size_t d = 0; d < dims; ++d) {
-      const F place =
-          static_cast<F>(widen(grid.data<G>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(dims - 1 - d)]));
-      taps[d] = find_taps(spec, place, x.type->shape[2 + d].size);
-    }
-    for (int64_t c = 0; c < channels; ++c) {
-      const int64_t n = p / places;
-      const T* from = x.data<T>() + n * strides[0] + c * strides[1];
-      double sum = 0;
-      std::fill(at.begin(), at.end(), 0);
-      for (bool more = true; more;) {  // all combinations of taps, the last dimension first
-        double weight = 1;
-        int64_t offset = 0;
-        for (size_t d = 0; d < dims; ++d) {
-          weight *= taps[d].weight[at[d]];
-          offset += taps[d].index[at[d]] * strides[2 + d];
-        }
-        if (weight != 0) sum += weight * static_cast<double>(widen(from[offset]));
-        more = false;
-        for (size_t d = dims; d-- > 0 && !more;) {
-          more = ++at[d] < taps[d].count;
-          if (!more) at[d] = 0;
-        }
+  const double all_taps = std::pow(spec.mode == Mode::kCubic ? 4 : spec.mode == Mode::kLinear ? 2 : 1, dims);
+  const double cost = 50 + 6 * static_cast<double>(channels) * all_taps;
+  threads.ranges(x.dim(0) * places, cost, [&](int64_t begin, int64_t end) {
+    std::vector<Taps> taps(dims);
+    std::vector<int> at(dims);
+    for (int64_t p = begin; p < end; ++p) {
+      for (size_t d = 0; d < dims; ++d) {
+        const F place =
+            static_cast<F>(widen(grid.data<G>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(dims - 1 - d)]));
+        taps[d] = find_taps(spec, place, x.type->shape[2 + d].size);
       }
-      y.data<T>()[(n * channels + c) * places + p % places] = narrow<T>(sum);
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t n = p / places;
+        const T* from = x.data<T>() + n * strides[0] + c * strides[1];
+        double sum = 0;
+        std::fill(at.begin(), at.end(), 0);
+        for (bool more = true; more;) {  // all combinations of taps, the last dimension first
+          double weight = 1;
+          int64_t offset = 0;
+          for (size_t d = 0; d < dims; ++d) {
+            weight *= taps[d].weight[at[d]];
+            offset += taps[d].index[at[d]] * strides[2 + d];
+          }
+          if (weight != 0) sum += weight * static_cast<double>(widen(from[offset]));
+          more = false;
+          for (size_t d = dims; d-- > 0 && !more;) {
+            more = ++at[d] < taps[d].count;
+            if (!more) at[d] = 0;
+          }
+        }
+        y.data<T>()[(n * channels + c) * places + p % places] = narrow<T>(sum);
+      }
     }
-  }
+  });
 }
 
 Status grid_sample_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
@@ -170,7 +175,7 @@ Status grid_sample_reference(const NodeView& node, std::span<const TensorView> i
   if (out[0].elements() == 0) return {};
   return visit_float(in[0].dtype(), [&](auto x) {
     return visit_float(in[1].dtype(), [&](auto g) {
-      sample<decltype(x), decltype(g)>(spec, in[0], in[1], out[0]);
+      sample<decltype(x), decltype(g)>(node.threads(), spec, in[0], in[1], out[0]);
       return Status();
     });
   });

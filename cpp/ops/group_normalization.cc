@@ -28,21 +28,24 @@ Status group_normalization_reference(const NodeView& node, std::span<const Tenso
   const TensorView &x = in[0], &y = out[0];
   const Lanes lanes(x.type->shape, 2, x.rank() - 2);
   const int64_t groups = node.attr_int("num_groups"), channels = x.dim(1) / groups, size = channels * lanes.size;
-  PINNACE_ASSIGN(auto group, Scratch<double>::allocate(size, "group_normalization's group"));
-  for (int64_t g = 0; g < x.dim(0) * groups; ++g) {
-    load_line(x, g * size, 1, size, group.data());
-    const Moments m = moments(group.data(), size);
-    const double inverse = 1 / std::sqrt(m.variance + node.attr_float("epsilon"));
-    for (int64_t i = 0; i < channels; ++i) {
-      double scale, bias;
-      load_line(in[1], g % groups * channels + i, 1, 1, &scale);
-      load_line(in[2], g % groups * channels + i, 1, 1, &bias);
-      for (int64_t k = i * lanes.size; k < (i + 1) * lanes.size; ++k)
-        group[k] = (group[k] - m.mean) * inverse * scale + bias;
-    }
-    store_line(y, g * size, 1, size, group.data());
-  }
-  return {};
+  return node.threads().ranges(
+      x.dim(0) * groups, 5 * static_cast<double>(size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto group, Scratch<double>::allocate(size, "group_normalization's group"));
+        for (int64_t g = begin; g < end; ++g) {
+          load_line(x, g * size, 1, size, group.data());
+          const Moments m = moments(group.data(), size);
+          const double inverse = 1 / std::sqrt(m.variance + node.attr_float("epsilon"));
+          for (int64_t i = 0; i < channels; ++i) {
+            double scale, bias;
+            load_line(in[1], g % groups * channels + i, 1, 1, &scale);
+            load_line(in[2], g % groups * channels + i, 1, 1, &bias);
+            for (int64_t k = i * lanes.size; k < (i + 1) * lanes.size; ++k)
+              group[k] = (group[k] - m.mean) * inverse * scale + bias;
+          }
+          store_line(y, g * size, 1, size, group.data());
+        }
+        return {};
+      });
 }
 }  // namespace
 

@@ -11,7 +11,8 @@ namespace pinnace {
 namespace {
 Status hard_sigmoid_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const double alpha = node.attr_float("alpha"), beta = node.attr_float("beta");
-  return map_function(in[0], out[0], [alpha, beta](double v) { return limit(alpha * v + beta, 0.0, 1.0); });
+  return map_function(node.threads(), in[0], out[0],
+                      [alpha, beta](double v) { return limit(alpha * v + beta, 0.0, 1.0); });
 }
 }  // namespace
 

@@ -7,8 +7,8 @@
 
 namespace pinnace {
 namespace {
-Status hard_swish_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(in[0], out[0], [](double v) { return v * limit(v + 3.0, 0.0, 6.0) / 6.0; });
+Status hard_swish_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return map_function(node.threads(), in[0], out[0], [](double v) { return v * limit(v + 3.0, 0.0, 6.0) / 6.0; });
 }
 }  // namespace
 

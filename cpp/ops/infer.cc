@@ -166,6 +166,28 @@ Status with_source(Status status, const Node& node) {
 
 }  // namespace
 
+Status name_symbols(Status status, std::span<const Symbol> symbols) {
+  if (status.ok() || symbols.empty()) return status;
+  const std::string& text = status.message();
+  std::string named;
+  for (size_t i = 0; i < text.size(); ++i) {
+    named += text[i];
+    // In a shape only: behind '[' or ',', before ',' or ']'.
+    if ((text[i] != '[' && text[i] != ',') || i + 1 >= text.size() || text[i + 1] != 's') continue;
+    size_t end = i + 2, number = 0;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9' && number < symbols.size())
+      number = number * 10 + static_cast<size_t>(text[end++] - '0');
+    const bool closed = end < text.size() && (text[end] == ',' || text[end] == ']');
+    if (end == i + 2 || !closed || number >= symbols.size()) continue;
+    named += symbols[number].name;
+    i = end - 1;
+  }
+  if (named == text) return status;
+  Status clear(status.code(), std::move(named));
+  clear.with_nodes(status.nodes()).with_rule(status.rule()).with_offset(status.offset());
+  return clear;
+}
+
 Inference begin_inference(const Graph& graph) {
   Inference state;
   grow(state, graph.values.size());
@@ -183,7 +205,7 @@ Status infer_into(const Graph& graph, const Node& node, Inference& state, const 
     state.types[i] = graph.values[i].type;
     state.data[i] = graph.values[i].constant;
   }
-  return with_source(infer_one(graph, node, state, ops), node);
+  return with_source(name_symbols(infer_one(graph, node, state, ops), graph.symbols), node);
 }
 
 Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
@@ -194,7 +216,7 @@ Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_ty
   for (size_t i = 0; i < input_data.size(); ++i) state.data[graph.inputs[i]] = input_data[i];
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = *graph.nodes[i];
-    PINNACE_TRY(with_source(infer_one(graph, node, state, ops), node));
+    PINNACE_TRY(with_source(name_symbols(infer_one(graph, node, state, ops), graph.symbols), node));
     bool all = true;
     for (ValueId id : node.outputs) all &= state.data[id] != nullptr;
     state.computed[i] = all;
@@ -219,7 +241,8 @@ using Outputs = std::vector<ReferenceOutput>;
 
 Result<Outputs> run_if(const NodeView& node, std::span<const TensorView> inputs, const OpTable& ops) {
   const bool taken = *inputs[0].data<uint8_t>() != 0;
-  return run_graph_reference(node.attr_graph(taken ? "then_branch" : "else_branch"), inputs.subspan(1), nullptr, ops);
+  return run_graph_reference(node.attr_graph(taken ? "then_branch" : "else_branch"), inputs.subspan(1), nullptr, ops,
+                             node.threads());
 }
 
 /// What a loop gathered of one scan output: the items of all iterations one after another.
@@ -271,7 +294,7 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
                                   {&condition_type, reinterpret_cast<std::byte*>(&condition)}};
     for (ReferenceOutput& value : state) in.push_back({&value.type, value.bytes.data()});
     for (size_t i = 2 + carried; i < inputs.size(); ++i) in.push_back(inputs[i]);
-    PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops));
+    PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops, node.threads()));
     if (out[0].type.elements() != 1)
       return node.error("the body's condition is ", to_string(out[0].type), ", must have one element");
     condition = *reinterpret_cast<const uint8_t*>(out[0].bytes.data());
@@ -302,7 +325,7 @@ Status inside(const NodeView& node, const Status& status) {
 }
 
 Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const TensorView> inputs,
-                              std::span<const TensorType* const> declared, const OpTable& ops) {
+                              std::span<const TensorType* const> declared, const OpTable& ops, const Threads& threads) {
   std::vector<const TensorType*> types;
   std::vector<const void*> data;
   for (const TensorView& view : inputs) {
@@ -311,6 +334,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   }
   NodeView view(node, op, types, data, declared);
   view.set_ops(&ops);
+  view.set_threads(threads);
   PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
   if (!op.reference) {
     auto results = op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, out_types, ops);
@@ -330,7 +354,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
 }
 
 Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
-                                    std::vector<ConstantPtr>* states, const OpTable& ops) {
+                                    std::vector<ConstantPtr>* states, const OpTable& ops, const Threads& threads) {
   // shared_ptr: a value may be an output and be read later, and a body may pass an input straight through.
   struct Slot {
     std::shared_ptr<ReferenceOutput> owned;
@@ -357,7 +381,7 @@ Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorVi
     std::vector<const TensorType*> declared;
     for (ValueId id : node->inputs) in.push_back(id == kNoValue ? TensorView{} : slots[id].view);
     for (ValueId id : node->outputs) declared.push_back(&graph.value(id).type);
-    auto out = run_reference(*node, *op, in, declared, ops);
+    auto out = run_reference(*node, *op, in, declared, ops, threads);
     if (!out) return with_source(out.status(), *node);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Slot& slot = slots[node->outputs[i]];

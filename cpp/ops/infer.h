@@ -45,6 +45,10 @@ struct Inference {
 Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types = {},
                         std::span<const ConstantPtr> input_data = {}, const OpTable& ops = {});
 
+/// Shape rules know symbols only by number and print them as s0, s1. The same status with the symbols' names in the
+/// shapes of its message; as it is where `symbols` does not have them.
+Status name_symbols(Status status, std::span<const Symbol> symbols);
+
 /// Infers one node of a graph whose inputs have been inferred into `state` and stores its outputs there (grown as
 /// needed). Importers call it after adding each node.
 Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops = {});
@@ -68,13 +72,13 @@ struct ReferenceOutput {
 Result<std::vector<ReferenceOutput>> run_reference(const Node& node, const OpDef& op,
                                                    std::span<const TensorView> inputs,
                                                    std::span<const TensorType* const> declared = {},
-                                                   const OpTable& ops = {});
+                                                   const OpTable& ops = {}, const Threads& threads = {});
 
 /// Runs a whole graph by reference code, node after node: the oracle of every other way to run it. Inputs in order,
 /// dense; `states` holds the current contents of the graph's states and receives the new ones (may be empty for graphs
 /// without).
 Result<std::vector<ReferenceOutput>> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
                                                          std::vector<ConstantPtr>* states = nullptr,
-                                                         const OpTable& ops = {});
+                                                         const OpTable& ops = {}, const Threads& threads = {});
 
 }  // namespace pinnace

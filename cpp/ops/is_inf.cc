@@ -17,7 +17,7 @@ Result<TensorType> is_inf_type(const NodeView& node) {
 Status is_inf_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const bool negative = node.attr_int("detect_negative"), positive = node.attr_int("detect_positive");
   return visit_float(in[0].dtype(), [&](auto zero) {
-    map_elements<decltype(zero), bool>(in[0], out[0], [=](double v) {
+    map_elements<decltype(zero), bool>(node.threads(), in[0], out[0], [=](double v) {
       constexpr double kInf = std::numeric_limits<double>::infinity();
       return (positive && v == kInf) || (negative && v == -kInf);
     });

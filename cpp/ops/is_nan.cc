@@ -10,9 +10,9 @@ Result<TensorType> is_nan_type(const NodeView& node) {
   return TensorType{DType::kBool, node.input(0).shape, nullptr};
 }
 
-Status is_nan_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status is_nan_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_float(in[0].dtype(), [&](auto zero) {
-    map_elements<decltype(zero), bool>(in[0], out[0], [](double v) { return v != v; });
+    map_elements<decltype(zero), bool>(node.threads(), in[0], out[0], [](double v) { return v != v; });
     return Status();
   });
 }

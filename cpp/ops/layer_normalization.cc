@@ -42,7 +42,6 @@ Status layer_normalization_reference(const NodeView& node, std::span<const Tenso
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const double epsilon = node.attr_float("epsilon");
   const Lanes lanes(x.type->shape, axis, x.rank() - axis);
-  PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "layer_normalization's lane"));
   PINNACE_ASSIGN(auto factors, Scratch<double>::allocate(scale.elements(), "layer_normalization's scale"));
   PINNACE_ASSIGN(auto terms, Scratch<double>::allocate(has_b ? in[2].elements() : 1, "layer_normalization's bias"));
   load_line(scale, 0, 1, scale.elements(), factors.data());
@@ -51,20 +50,25 @@ Status layer_normalization_reference(const NodeView& node, std::span<const Tenso
   StridedLoop loop(x.type->shape);
   loop.add_broadcast(scale.type->shape);
   loop.add_broadcast(has_b ? in[2].type->shape : Shape{});
-  Moments m{};
-  double inverse = 0;
-  loop.run([&](int64_t i, const int64_t* at) {
-    const int64_t within = i % lanes.size;
-    if (within == 0) {
-      load_line(x, i, 1, lanes.size, lane.data());
-      m = moments(lane.data(), lanes.size);
-      inverse = 1 / std::sqrt(m.variance + epsilon);
-      if (out.size() > 1) store_line(out[1], i / lanes.size, 1, 1, &m.mean);
-      if (out.size() > 2) store_line(out[2], i / lanes.size, 1, 1, &inverse);
-    }
-    lane[within] = (lane[within] - m.mean) * inverse * factors[at[0]] + terms[at[1]];
-    if (within == lanes.size - 1) store_line(out[0], i - within, 1, lanes.size, lane.data());
-  });
+  const double cost = 8 * static_cast<double>(lanes.size);
+  PINNACE_TRY(node.threads().ranges(lanes.outer, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "layer_normalization's lane"));
+    Moments m{};
+    double inverse = 0;
+    loop.run(begin * lanes.size, end * lanes.size, [&](int64_t i, const int64_t* at) {
+      const int64_t within = i % lanes.size;
+      if (within == 0) {
+        load_line(x, i, 1, lanes.size, lane.data());
+        m = moments(lane.data(), lanes.size);
+        inverse = 1 / std::sqrt(m.variance + epsilon);
+        if (out.size() > 1) store_line(out[1], i / lanes.size, 1, 1, &m.mean);
+        if (out.size() > 2) store_line(out[2], i / lanes.size, 1, 1, &inverse);
+      }
+      lane[within] = (lane[within] - m.mean) * inverse * factors[at[0]] + terms[at[1]];
+      if (within == lanes.size - 1) store_line(out[0], i - within, 1, lanes.size, lane.data());
+    });
+    return {};
+  }));
   if (lanes.size == 0) {  // lanes of nothing have a mean of 0 / 0
     const double nan = std::nan("");
     for (size_t k = 1; k < out.size(); ++k) {

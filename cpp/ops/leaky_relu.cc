@@ -10,7 +10,7 @@ namespace pinnace {
 namespace {
 Status leaky_relu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const double alpha = node.attr_float("alpha");
-  return map_function(in[0], out[0], [alpha](double v) { return v >= 0 ? v : alpha * v; });
+  return map_function(node.threads(), in[0], out[0], [alpha](double v) { return v >= 0 ? v : alpha * v; });
 }
 }  // namespace
 

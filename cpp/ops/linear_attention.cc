@@ -106,49 +106,52 @@ Status linear_attention_reference(const NodeView& node, std::span<const TensorVi
   const int64_t batch = query.dim(0), tokens = query.dim(1), group = q_heads / heads;
   const int64_t dk = query.dim(2) / q_heads, dv = value.dim(2) / heads;
   const double named = node.attr_float("scale"), scale = named != 0 ? named : 1 / std::sqrt(static_cast<double>(dk));
-  PINNACE_ASSIGN(auto scratch, Scratch<double>::allocate(saturating_mul(dk, dv) + 2 * dk + 2 * dv, node.label()));
-  double *state = scratch.data(), *row = state + dk * dv, *decay = row + dk, *v = decay + dk, *sums = v + dv;
-  const auto product = [&](const double* x) {  // sums = state^T x
-    std::fill_n(sums, dv, 0.0);
-    for (int64_t d = 0; d < dk; ++d) {
-      for (int64_t m = 0; m < dv; ++m) sums[m] += x[d] * state[d * dv + m];
-    }
-  };
-  for (int64_t bh = 0; bh < batch * heads; ++bh) {
-    const int64_t h = bh % heads;
-    std::fill_n(state, dk * dv, 0.0);
-    if (given(3)) load_line(in[3], bh * dk * dv, 1, dk * dv, state);
-    for (int64_t t = 0; t < tokens; ++t) {
-      const int64_t at = bh / heads * tokens + t;  // of B * T
-      if (given(4)) {
-        const bool per_row = in[4].dim(2) != heads;
-        load_line(in[4], at * in[4].dim(2) + h * (per_row ? dk : 1), per_row ? 1 : 0, dk, decay);
+  const double cost = static_cast<double>(tokens * (group + 3)) * static_cast<double>(dk * dv);
+  return node.threads().ranges(batch * heads, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto scratch, Scratch<double>::allocate(saturating_mul(dk, dv) + 2 * dk + 2 * dv, node.label()));
+    double *state = scratch.data(), *row = state + dk * dv, *decay = row + dk, *v = decay + dk, *sums = v + dv;
+    const auto product = [&](const double* x) {  // sums = state^T x
+      std::fill_n(sums, dv, 0.0);
+      for (int64_t d = 0; d < dk; ++d) {
+        for (int64_t m = 0; m < dv; ++m) sums[m] += x[d] * state[d * dv + m];
+      }
+    };
+    for (int64_t bh = begin; bh < end; ++bh) {
+      const int64_t h = bh % heads;
+      std::fill_n(state, dk * dv, 0.0);
+      if (given(3)) load_line(in[3], bh * dk * dv, 1, dk * dv, state);
+      for (int64_t t = 0; t < tokens; ++t) {
+        const int64_t at = bh / heads * tokens + t;  // of B * T
+        if (given(4)) {
+          const bool per_row = in[4].dim(2) != heads;
+          load_line(in[4], at * in[4].dim(2) + h * (per_row ? dk : 1), per_row ? 1 : 0, dk, decay);
+          for (int64_t d = 0; d < dk; ++d) {
+            const double factor = std::exp(decay[d]);
+            for (int64_t m = 0; m < dv; ++m) state[d * dv + m] *= factor;
+          }
+        }
+        load_line(key, (at * heads + h) * dk, 1, dk, row);
+        load_line(value, (at * heads + h) * dv, 1, dv, v);
+        if (given(5)) {
+          double beta = 0;
+          load_line(in[5], at * in[5].dim(2) + (in[5].dim(2) == 1 ? 0 : h), 1, 1, &beta);
+          product(row);
+          for (int64_t m = 0; m < dv; ++m) v[m] = beta * (v[m] - sums[m]);
+        }
         for (int64_t d = 0; d < dk; ++d) {
-          const double factor = std::exp(decay[d]);
-          for (int64_t m = 0; m < dv; ++m) state[d * dv + m] *= factor;
+          for (int64_t m = 0; m < dv; ++m) state[d * dv + m] += row[d] * v[m];
+        }
+        for (int64_t g = h * group; g < (h + 1) * group; ++g) {
+          load_line(query, (at * q_heads + g) * dk, 1, dk, row);
+          product(row);
+          for (int64_t m = 0; m < dv; ++m) sums[m] *= scale;
+          store_line(out[0], (at * q_heads + g) * dv, 1, dv, sums);
         }
       }
-      load_line(key, (at * heads + h) * dk, 1, dk, row);
-      load_line(value, (at * heads + h) * dv, 1, dv, v);
-      if (given(5)) {
-        double beta = 0;
-        load_line(in[5], at * in[5].dim(2) + (in[5].dim(2) == 1 ? 0 : h), 1, 1, &beta);
-        product(row);
-        for (int64_t m = 0; m < dv; ++m) v[m] = beta * (v[m] - sums[m]);
-      }
-      for (int64_t d = 0; d < dk; ++d) {
-        for (int64_t m = 0; m < dv; ++m) state[d * dv + m] += row[d] * v[m];
-      }
-      for (int64_t g = h * group; g < (h + 1) * group; ++g) {
-        load_line(query, (at * q_heads + g) * dk, 1, dk, row);
-        product(row);
-        for (int64_t m = 0; m < dv; ++m) sums[m] *= scale;
-        store_line(out[0], (at * q_heads + g) * dv, 1, dv, sums);
-      }
+      if (out.size() > 1) store_line(out[1], bh * dk * dv, 1, dk * dv, state);
     }
-    if (out.size() > 1) store_line(out[1], bh * dk * dv, 1, dk * dv, state);
-  }
-  return {};
+    return {};
+  });
 }
 }  // namespace
 

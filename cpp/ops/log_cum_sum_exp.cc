@@ -29,8 +29,9 @@ Status log_cum_sum_exp_reference(const NodeView& node, std::span<const TensorVie
   const AxisView v = view_axis(x.type->shape, axis);
   return visit_float(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < v.inner; ++i) {
+    node.threads().ranges(v.outer * v.inner, 30 * static_cast<double>(v.size), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / v.inner, i = line % v.inner;
         double sum = -INFINITY;
         for (int64_t k = 0; k < v.size; ++k) {
           const int64_t at = (o * v.size + k) * v.inner + i;
@@ -38,7 +39,7 @@ Status log_cum_sum_exp_reference(const NodeView& node, std::span<const TensorVie
           y.data<T>()[at] = narrow<T>(sum);
         }
       }
-    }
+    });
     return Status();
   });
 }

@@ -24,17 +24,20 @@ Status lp_normalization_reference(const NodeView& node, std::span<const TensorVi
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
   const bool squares = node.attr_int("p") == 2;
   const Lanes lanes(in[0].type->shape, axis);
-  PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "lp_normalization's lane"));
-  for (int64_t o = 0; o < lanes.outer * lanes.inner; ++o) {
-    const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
-    load_line(in[0], first, lanes.inner, lanes.size, lane.data());
-    double norm = 0;
-    for (double v : lane.span()) norm += squares ? v * v : std::fabs(v);
-    if (squares) norm = std::sqrt(norm);
-    for (double& v : lane.span()) v = norm == 0 ? 0 : v / norm;
-    store_line(out[0], first, lanes.inner, lanes.size, lane.data());
-  }
-  return {};
+  return node.threads().ranges(
+      lanes.outer * lanes.inner, 5 * static_cast<double>(lanes.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "lp_normalization's lane"));
+        for (int64_t o = begin; o < end; ++o) {
+          const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
+          load_line(in[0], first, lanes.inner, lanes.size, lane.data());
+          double norm = 0;
+          for (double v : lane.span()) norm += squares ? v * v : std::fabs(v);
+          if (squares) norm = std::sqrt(norm);
+          for (double& v : lane.span()) v = norm == 0 ? 0 : v / norm;
+          store_line(out[0], first, lanes.inner, lanes.size, lane.data());
+        }
+        return {};
+      });
 }
 }  // namespace
 

@@ -25,18 +25,20 @@ Status lp_pool_reference(const NodeView& node, std::span<const TensorView> in, s
   PINNACE_ASSIGN(const Window w, check_pool(node, shape));
   const auto p = static_cast<double>(node.attr_int("p"));
   const int64_t planes = x.dim(0) * x.dim(1), in_size = w.in_size(), out_size = w.out_size();
-  PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "lp_pool's plane"));
-  for (int64_t c = 0; c < planes; ++c) {
-    load_line(x, c * in_size, 1, in_size, plane.data());
-    for (double& v : plane.span()) v = p == 2 ? v * v : std::pow(std::fabs(v), p);
-    for_each_window(w, [&](int64_t o, const Taps& tz, const Taps& ty, const Taps& tx) {
-      double sum = 0;
-      for_each_tap(w, tz, ty, tx, [&](int64_t i) { sum += plane[i]; });
-      const double norm = p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
-      store_line(y, c * out_size + o, 1, 1, &norm);
-    });
-  }
-  return {};
+  return node.threads().ranges(planes, pool_nanoseconds(w), [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "lp_pool's plane"));
+    for (int64_t c = begin; c < end; ++c) {
+      load_line(x, c * in_size, 1, in_size, plane.data());
+      for (double& v : plane.span()) v = p == 2 ? v * v : std::pow(std::fabs(v), p);
+      for_each_window(w, [&](int64_t o, const Taps& tz, const Taps& ty, const Taps& tx) {
+        double sum = 0;
+        for_each_tap(w, tz, ty, tx, [&](int64_t i) { sum += plane[i]; });
+        const double norm = p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
+        store_line(y, c * out_size + o, 1, 1, &norm);
+      });
+    }
+    return {};
+  });
 }
 }  // namespace
 

@@ -41,20 +41,24 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
 }
 
 template <class T>
-Status wrapping_product(const Matrices& s, std::span<const TensorView> in, const TensorView& y) {
+Status wrapping_product(const Threads& threads, const Matrices& s, std::span<const TensorView> in,
+                        const TensorView& y) {
   const TensorView &a = in[0], &b = in[1];
   const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
   const T* bias = in.size() > 2 && in[2].present() ? in[2].data<T>() : nullptr;
   const int64_t bias_step = bias && in[2].elements() != 1 ? 1 : 0;
-  return for_each_matrix(s, y.type->shape, a.rank() == 1, b.rank() == 1, [&](int64_t a0, int64_t b0, int64_t y0) {
+  const auto run = [&](const Threads& inner, int64_t a0, int64_t b0, int64_t y0) {
     return matrix_product<T>(
-        M, N, K, false, [&](int64_t row, T* to) { std::copy_n(a.data<T>() + a0 + row * K, K, to); },
-        [&](int64_t k, T* to) { std::copy_n(b.data<T>() + b0 + k * N, N, to); },
-        [&](int64_t row, const T* sums) {
-          T* to = y.data<T>() + y0 + row * N;
-          for (int64_t n = 0; n < N; ++n) to[n] = sums[n] + (bias ? bias[n * bias_step] : T{});
+        inner, M, N, K, false, [&](int64_t row, T* to) { std::copy_n(a.data<T>() + a0 + row * K, K, to); },
+        [&](int64_t k, int64_t first, int64_t count, T* to) {
+          std::copy_n(b.data<T>() + b0 + k * N + first, count, to);
+        },
+        [&](int64_t row, int64_t first, int64_t count, const T* sums) {
+          T* to = y.data<T>() + y0 + row * N + first;
+          for (int64_t n = 0; n < count; ++n) to[n] = sums[n] + (bias ? bias[(first + n) * bias_step] : T{});
         });
-  });
+  };
+  return for_each_matrix(threads, s, y.type->shape, a.rank() == 1, b.rank() == 1, run);
 }
 
 Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
@@ -63,22 +67,24 @@ Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, s
   const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
   const bool has_bias = in.size() > 2 && in[2].present();
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
-  const auto batches = [&](auto run) { return for_each_matrix(s, y.type->shape, a.rank() == 1, b.rank() == 1, run); };
+  const auto batches = [&](auto run) {
+    return for_each_matrix(node.threads(), s, y.type->shape, a.rank() == 1, b.rank() == 1, run);
+  };
   if (y.type->quantized()) {
     const Requantize requantize(*a.type, *b.type, *y.type, activation);
     const int32_t* bias = has_bias ? in[2].data<int32_t>() : nullptr;
     const bool one_bias = has_bias && in[2].elements() == 1;
-    return batches([&](int64_t a0, int64_t b0, int64_t y0) {
+    return batches([&](const Threads& inner, int64_t a0, int64_t b0, int64_t y0) {
       return matrix_product<uint32_t>(
-          M, N, K, false,
+          inner, M, N, K, false,
           [&](int64_t row, uint32_t* to) { load_centered(a, a0 + row * K, 1, K, requantize.x_zero, to); },
-          [&](int64_t k, uint32_t* to) {
-            load_centered(b, b0 + k * N, 1, N, 0, to);
-            for (int64_t n = 0; n < N; ++n) to[n] -= static_cast<uint32_t>(requantize.w_zero(n));
+          [&](int64_t k, int64_t first, int64_t count, uint32_t* to) {
+            load_centered(b, b0 + k * N + first, 1, count, 0, to);
+            for (int64_t n = 0; n < count; ++n) to[n] -= static_cast<uint32_t>(requantize.w_zero(first + n));
           },
-          [&](int64_t row, const uint32_t* sums) {
-            for (int64_t n = 0; n < N; ++n) {
-              const uint32_t sum = sums[n] + (bias ? static_cast<uint32_t>(bias[one_bias ? 0 : n]) : 0);
+          [&](int64_t row, int64_t first, int64_t count, const uint32_t* sums) {
+            for (int64_t n = first; n < first + count; ++n) {
+              const uint32_t sum = sums[n - first] + (bias ? static_cast<uint32_t>(bias[one_bias ? 0 : n]) : 0);
               store_int(y, y0 + row * N + n, requantize(sum, n));
             }
           });
@@ -88,19 +94,19 @@ Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, s
     PINNACE_ASSIGN(auto bias, Scratch<double>::allocate(N, "mat_mul's bias"));
     std::fill_n(bias.data(), N, 0.0);
     if (has_bias) load_line(in[2], 0, in[2].elements() == 1 ? 0 : 1, N, bias.data());
-    PINNACE_ASSIGN(auto line, Scratch<double>::allocate(N, "mat_mul's row"));
-    return batches([&](int64_t a0, int64_t b0, int64_t y0) {
+    return batches([&](const Threads& inner, int64_t a0, int64_t b0, int64_t y0) {
       return matrix_product<double>(
-          M, N, K, false, [&](int64_t row, double* to) { load_line(a, a0 + row * K, 1, K, to); },
-          [&](int64_t k, double* to) { load_line(b, b0 + k * N, 1, N, to); },
-          [&](int64_t row, const double* sums) {
-            for (int64_t n = 0; n < N; ++n) line[n] = activation(sums[n] + bias[n]);
-            store_line(y, y0 + row * N, 1, N, line.data());
+          inner, M, N, K, false, [&](int64_t row, double* to) { load_line(a, a0 + row * K, 1, K, to); },
+          [&](int64_t k, int64_t first, int64_t count, double* to) { load_line(b, b0 + k * N + first, 1, count, to); },
+          [&](int64_t row, int64_t first, int64_t count, double* sums) {
+            for (int64_t n = 0; n < count; ++n) sums[n] = activation(sums[n] + bias[first + n]);
+            store_line(y, y0 + row * N + first, 1, count, sums);
           });
     });
   }
   // Sums that wrap are the same for signed and unsigned integers.
-  return dtype_bits(y.dtype()) == 32 ? wrapping_product<uint32_t>(s, in, y) : wrapping_product<uint64_t>(s, in, y);
+  return dtype_bits(y.dtype()) == 32 ? wrapping_product<uint32_t>(node.threads(), s, in, y)
+                                     : wrapping_product<uint64_t>(node.threads(), s, in, y);
 }
 
 constexpr DTypes kWrapping = kI32 | kI64 | dtypes(DType::kU32, DType::kU64);

@@ -36,7 +36,8 @@ Result<TensorType> mat_mul_integer_type(const NodeView& node) {
   return TensorType{DType::kI32, std::move(shape), nullptr};
 }
 
-Status mat_mul_integer_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status mat_mul_integer_reference(const NodeView& node, std::span<const TensorView> in,
+                                 std::span<const TensorView> out) {
   const TensorView &a = in[0], &b = in[1], &y = out[0];
   const Matrices s = matrices_of(*a.type, *b.type);
   const int64_t M = s.M.size, N = s.N.size, K = s.K.size;
@@ -46,20 +47,21 @@ Status mat_mul_integer_reference(const NodeView&, std::span<const TensorView> in
     const TensorView& t = in[input];
     return load_int(t, t.elements() == 1 ? 0 : t.rank() == 1 ? line % size : line);
   };
-  return for_each_matrix(s, y.type->shape, a.rank() == 1, b.rank() == 1, [&](int64_t a0, int64_t b0, int64_t y0) {
+  const auto run = [&](const Threads& inner, int64_t a0, int64_t b0, int64_t y0) {
     const int64_t a_line = K ? a0 / K : 0, b_line = K ? b0 / K : 0;
     return matrix_product<uint32_t>(
-        M, N, K, false,
+        inner, M, N, K, false,
         [&](int64_t row, uint32_t* to) { load_centered(a, a0 + row * K, 1, K, zero(2, a_line + row, M), to); },
-        [&](int64_t k, uint32_t* to) {
-          load_centered(b, b0 + k * N, 1, N, 0, to);
-          for (int64_t n = 0; n < N; ++n) to[n] -= static_cast<uint32_t>(zero(3, b_line + n, N));
+        [&](int64_t k, int64_t first, int64_t count, uint32_t* to) {
+          load_centered(b, b0 + k * N + first, 1, count, 0, to);
+          for (int64_t n = 0; n < count; ++n) to[n] -= static_cast<uint32_t>(zero(3, b_line + first + n, N));
         },
-        [&](int64_t row, const uint32_t* sums) {
-          int32_t* to = y.data<int32_t>() + y0 + row * N;
-          for (int64_t n = 0; n < N; ++n) to[n] = static_cast<int32_t>(sums[n]);
+        [&](int64_t row, int64_t first, int64_t count, const uint32_t* sums) {
+          int32_t* to = y.data<int32_t>() + y0 + row * N + first;
+          for (int64_t n = 0; n < count; ++n) to[n] = static_cast<int32_t>(sums[n]);
         });
-  });
+  };
+  return for_each_matrix(node.threads(), s, y.type->shape, a.rank() == 1, b.rank() == 1, run);
 }
 }  // namespace
 

@@ -7,14 +7,15 @@
 
 namespace pinnace {
 namespace {
-Status max_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status max_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   if (out[0].type->quantized()) {
-    fold_quantized(in, out[0], [](float a, float b) { return larger(a, b); });
+    fold_quantized(node.threads(), in, out[0], [](float a, float b) { return larger(a, b); });
     return {};
   }
   return visit(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    fold_broadcast<T>(in, out[0], [](Wide<T> a, Wide<T> b) { return larger(a, b); }, [](Wide<T> v) { return v; });
+    fold_broadcast<T>(
+        node.threads(), in, out[0], [](Wide<T> a, Wide<T> b) { return larger(a, b); }, [](Wide<T> v) { return v; });
     return Status();
   });
 }

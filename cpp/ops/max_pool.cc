@@ -54,21 +54,23 @@ Status max_pool_reference(const NodeView& node, std::span<const TensorView> in, 
   const int64_t planes = x.dim(0) * x.dim(1), in_size = w.in_size(), out_size = w.out_size();
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t p = 0; p < planes; ++p) {
-      const T* from = x.data<T>() + p * in_size;
-      for_each_window(w, [&](int64_t o, const Taps& tz, const Taps& ty, const Taps& tx) {
-        T best = least<T>();
-        int64_t at = -1;
-        for_each_tap(w, tz, ty, tx, [&](int64_t i) {
-          if (at < 0 || from[i] > best || from[i] != from[i]) {
-            best = from[i];
-            at = i;
-          }
+    node.threads().ranges(planes, pool_nanoseconds(w), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const T* from = x.data<T>() + p * in_size;
+        for_each_window(w, [&](int64_t o, const Taps& tz, const Taps& ty, const Taps& tx) {
+          T best = least<T>();
+          int64_t at = -1;
+          for_each_tap(w, tz, ty, tx, [&](int64_t i) {
+            if (at < 0 || from[i] > best || from[i] != from[i]) {
+              best = from[i];
+              at = i;
+            }
+          });
+          y.data<T>()[p * out_size + o] = best;
+          if (indices) indices[p * out_size + o] = at < 0 ? -1 : p * in_size + (columns ? column_major(w, at) : at);
         });
-        y.data<T>()[p * out_size + o] = best;
-        if (indices) indices[p * out_size + o] = at < 0 ? -1 : p * in_size + (columns ? column_major(w, at) : at);
-      });
-    }
+      }
+    });
     return Status();
   });
 }

@@ -51,38 +51,41 @@ Status pool(const NodeView& node, const TensorView& x, const TensorView& rois, c
   const int64_t images = x.dim(0), channels = x.dim(1), height = x.dim(2), width = x.dim(3);
   const int64_t rows = y.dim(2), cols = y.dim(3);
   const auto scale = static_cast<F>(node.attr_float("spatial_scale"));
-  T* to = y.data<T>();
-  for (int64_t r = 0; r < rois.dim(0); ++r) {
-    const auto value = [&](int64_t i) { return static_cast<F>(widen(rois.data<T>()[5 * r + i])); };
-    if (!(value(0) >= 0 && value(0) < static_cast<F>(images))) {
-      return node.error("image ", value(0), " of box ", r, " is outside [0,", images, ")");
-    }
-    F corner[4];
-    for (int i = 0; i < 4; ++i) {
-      corner[i] = std::round(value(i + 1) * scale);
-      if (!(std::abs(corner[i]) <= kMost)) return node.error("corner ", corner[i], " of box ", r, " is out of range");
-    }
-    const Bins<F> across(corner[0], corner[2], cols, width), down(corner[1], corner[3], rows, height);
-    const T* image = x.data<T>() + static_cast<int64_t>(value(0)) * channels * height * width;
-    for (int64_t c = 0; c < channels; ++c) {
-      const T* from = image + c * height * width;
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t col = 0; col < cols; ++col) {
-          const auto [top, bottom] = down(row);
-          const auto [left, right] = across(col);
-          T most{};
-          for (int64_t h = top; h < bottom; ++h) {
-            for (int64_t w = left; w < right; ++w) {
-              const T element = from[h * width + w];
-              most = h == top && w == left ? element : larger(most, element);
+  const double cost = 50 * static_cast<double>(channels * rows * cols);
+  return node.threads().ranges(rois.dim(0), cost, [&](int64_t begin, int64_t end) -> Status {
+    T* to = y.data<T>() + begin * channels * rows * cols;
+    for (int64_t r = begin; r < end; ++r) {
+      const auto value = [&](int64_t i) { return static_cast<F>(widen(rois.data<T>()[5 * r + i])); };
+      if (!(value(0) >= 0 && value(0) < static_cast<F>(images))) {
+        return node.error("image ", value(0), " of box ", r, " is outside [0,", images, ")");
+      }
+      F corner[4];
+      for (int i = 0; i < 4; ++i) {
+        corner[i] = std::round(value(i + 1) * scale);
+        if (!(std::abs(corner[i]) <= kMost)) return node.error("corner ", corner[i], " of box ", r, " is out of range");
+      }
+      const Bins<F> across(corner[0], corner[2], cols, width), down(corner[1], corner[3], rows, height);
+      const T* image = x.data<T>() + static_cast<int64_t>(value(0)) * channels * height * width;
+      for (int64_t c = 0; c < channels; ++c) {
+        const T* from = image + c * height * width;
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t col = 0; col < cols; ++col) {
+            const auto [top, bottom] = down(row);
+            const auto [left, right] = across(col);
+            T most{};
+            for (int64_t h = top; h < bottom; ++h) {
+              for (int64_t w = left; w < right; ++w) {
+                const T element = from[h * width + w];
+                most = h == top && w == left ? element : larger(most, element);
+              }
             }
+            *to++ = most;
           }
-          *to++ = most;
         }
       }
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 Status max_roi_pool_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {

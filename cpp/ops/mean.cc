@@ -7,11 +7,11 @@
 
 namespace pinnace {
 namespace {
-Status mean_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status mean_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const auto count = static_cast<double>(in.size());
   return visit_float(out[0].dtype(), [&](auto zero) {
     fold_broadcast<decltype(zero)>(
-        in, out[0], [](double a, double b) { return a + b; }, [count](double v) { return v / count; });
+        node.threads(), in, out[0], [](double a, double b) { return a + b; }, [count](double v) { return v / count; });
     return Status();
   });
 }

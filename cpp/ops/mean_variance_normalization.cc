@@ -39,15 +39,18 @@ Status mean_variance_normalization_reference(const NodeView& node, std::span<con
   outer.add_strides(kept_strides);
   inner.add_strides(reduced_strides);
   const int64_t count = TensorType{DType::kF32, reduced, nullptr}.elements();
-  PINNACE_ASSIGN(auto values, Scratch<double>::allocate(count, "mean_variance_normalization's values"));
-  outer.run([&](int64_t, const int64_t* base) {
-    inner.run([&](int64_t i, const int64_t* at) { load_line(in[0], base[0] + at[0], 1, 1, &values[i]); });
-    const Moments m = moments(values.data(), count);
-    const double deviation = std::sqrt(m.variance) + 1e-9;
-    for (double& v : values.span()) v = (v - m.mean) / deviation;
-    inner.run([&](int64_t i, const int64_t* at) { store_line(out[0], base[0] + at[0], 1, 1, &values[i]); });
+  const double cost = 30 * static_cast<double>(count);
+  return node.threads().ranges(outer.size(), cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto values, Scratch<double>::allocate(count, "mean_variance_normalization's values"));
+    outer.run(begin, end, [&](int64_t, const int64_t* base) {
+      inner.run([&](int64_t i, const int64_t* at) { load_line(in[0], base[0] + at[0], 1, 1, &values[i]); });
+      const Moments m = moments(values.data(), count);
+      const double deviation = std::sqrt(m.variance) + 1e-9;
+      for (double& v : values.span()) v = (v - m.mean) / deviation;
+      inner.run([&](int64_t i, const int64_t* at) { store_line(out[0], base[0] + at[0], 1, 1, &values[i]); });
+    });
+    return {};
   });
-  return {};
 }
 }  // namespace
 

@@ -39,7 +39,8 @@ Status mod_reference(const NodeView& node, std::span<const TensorView> in, std::
   return visit(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) PINNACE_TRY(refuse_zero_divisor<T>(node, in[1], out[0]));
-    map_broadcast<T, T>(in[0], in[1], out[0], [=](Wide<T> a, Wide<T> b) { return remainder(a, b, truncated); });
+    map_broadcast<T, T>(node.threads(), in[0], in[1], out[0],
+                        [=](Wide<T> a, Wide<T> b) { return remainder(a, b, truncated); });
     return Status();
   });
 }

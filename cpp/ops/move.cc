@@ -5,8 +5,9 @@
 
 namespace pinnace {
 
-void copy_strided(const Shape& shape, const std::byte* from, std::span<const int64_t> from_strides, std::byte* to,
-                  std::span<const int64_t> to_strides, size_t bytes) {
+void copy_strided(const Threads& threads, const Shape& shape, const std::byte* from,
+                  std::span<const int64_t> from_strides, std::byte* to, std::span<const int64_t> to_strides,
+                  size_t bytes) {
   // Last dimensions that are dense on both sides are one run.
   size_t rank = shape.size();
   int64_t run = 1;
@@ -18,16 +19,20 @@ void copy_strided(const Shape& shape, const std::byte* from, std::span<const int
   loop.add_strides({from_strides.begin(), from_strides.begin() + static_cast<ptrdiff_t>(rank)});
   loop.add_strides({to_strides.begin(), to_strides.begin() + static_cast<ptrdiff_t>(rank)});
   const auto width = static_cast<ptrdiff_t>(bytes);
-  if (run > 1) {
-    loop.run([&](int64_t, const int64_t* at) {
-      std::memcpy(to + at[1] * width, from + at[0] * width, static_cast<size_t>(run) * bytes);
-    });
-  } else {
-    loop.run([&](int64_t, const int64_t* at) { copy_element(to + at[1] * width, from + at[0] * width, bytes); });
-  }
+  threads.ranges(loop.size(), copy_nanoseconds(run, bytes), [&](int64_t first, int64_t last) {
+    if (run > 1) {
+      loop.run(first, last, [&](int64_t, const int64_t* at) {
+        std::memcpy(to + at[1] * width, from + at[0] * width, static_cast<size_t>(run) * bytes);
+      });
+    } else {
+      loop.run(first, last,
+               [&](int64_t, const int64_t* at) { copy_element(to + at[1] * width, from + at[0] * width, bytes); });
+    }
+  });
 }
 
-void copy_transposed(const Shape& x_shape, std::span<const int> perm, const std::byte* x, std::byte* y, size_t bytes) {
+void copy_transposed(const Threads& threads, const Shape& x_shape, std::span<const int> perm, const std::byte* x,
+                     std::byte* y, size_t bytes) {
   const std::vector<int64_t> x_strides = row_major_strides(x_shape);
   Shape y_shape;
   std::vector<int64_t> from;
@@ -35,35 +40,34 @@ void copy_transposed(const Shape& x_shape, std::span<const int> perm, const std:
     y_shape.push_back(x_shape[static_cast<size_t>(axis)]);
     from.push_back(x_strides[static_cast<size_t>(axis)]);
   }
-  copy_strided(y_shape, x, from, y, row_major_strides(y_shape), bytes);
+  copy_strided(threads, y_shape, x, from, y, row_major_strides(y_shape), bytes);
 }
 
-void copy_by_places(const TensorView& x, const TensorView& y, std::span<const int64_t> places, const std::byte* fill) {
+void copy_by_places(const Threads& threads, const TensorView& x, const TensorView& y, std::span<const int64_t> places,
+                    const std::byte* fill) {
   const size_t rank = y.type->shape.size(), bytes = element_bytes(y.dtype());
   const std::vector<int64_t> strides = row_major_strides(x.type->shape);
   std::vector<const int64_t*> table(rank);
   const int64_t* next = places.data();
   for (size_t d = 0; d < rank; ++d) next = (table[d] = next) + y.type->shape[d].size;
   const int64_t row = rank ? y.dim(-1) : 1, rows = row ? y.elements() / row : 0;
-  std::vector<int64_t> index(rank, 0);
-  std::byte* to = y.bytes;
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t base = 0;
-    bool inside = true;
-    for (size_t d = 0; d + 1 < rank; ++d) {
-      const int64_t place = table[d][index[d]];
-      inside &= place >= 0;
-      base += place * strides[d];
+  threads.ranges(rows, kMapNanoseconds * static_cast<double>(row), [&](int64_t first, int64_t last) {
+    std::byte* to = y.bytes + static_cast<size_t>(first * row) * bytes;
+    for (int64_t r = first; r < last; ++r) {
+      int64_t base = 0, rest = r;
+      bool inside = true;
+      for (size_t d = rank > 0 ? rank - 1 : 0; d-- > 0;) {
+        const int64_t place = table[d][rest % y.type->shape[d].size];
+        rest /= y.type->shape[d].size;
+        inside &= place >= 0;
+        base += place * strides[d];
+      }
+      for (int64_t i = 0; i < row; ++i, to += bytes) {
+        const int64_t place = rank ? table[rank - 1][i] : 0;
+        copy_element(to, inside && place >= 0 ? x.bytes + static_cast<size_t>(base + place) * bytes : fill, bytes);
+      }
     }
-    for (int64_t i = 0; i < row; ++i, to += bytes) {
-      const int64_t place = rank ? table[rank - 1][i] : 0;
-      copy_element(to, inside && place >= 0 ? x.bytes + static_cast<size_t>(base + place) * bytes : fill, bytes);
-    }
-    for (size_t d = rank > 0 ? rank - 1 : 0; d-- > 0;) {
-      if (++index[d] < y.type->shape[d].size) break;
-      index[d] = 0;
-    }
-  }
+  });
 }
 
 std::vector<int64_t> load_indices(const TensorView& t) {

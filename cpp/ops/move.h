@@ -38,18 +38,26 @@ inline void copy_run(std::byte* to, const std::byte* from, int64_t count, size_t
   if (count > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(count) * bytes);
 }
 
+/// About how long copy_run takes.
+inline double copy_nanoseconds(int64_t count, size_t bytes) {
+  return kMapNanoseconds + 0.2 * static_cast<double>(count) * static_cast<double>(bytes);
+}
+
 /// For every index of `shape`: to[sum(index * to_strides)] = from[sum(index * from_strides)]. Strides are in elements,
-/// may be 0 or negative; from and to point at index 0.
-void copy_strided(const Shape& shape, const std::byte* from, std::span<const int64_t> from_strides, std::byte* to,
-                  std::span<const int64_t> to_strides, size_t bytes);
+/// may be 0 or negative; from and to point at index 0. No two indices have one place in `to`.
+void copy_strided(const Threads& threads, const Shape& shape, const std::byte* from,
+                  std::span<const int64_t> from_strides, std::byte* to, std::span<const int64_t> to_strides,
+                  size_t bytes);
 
 /// y[permuted index] = x[index]: dimension i of y is dimension perm[i] of the dense x of sizes `x_shape`; y is dense.
-void copy_transposed(const Shape& x_shape, std::span<const int> perm, const std::byte* x, std::byte* y, size_t bytes);
+void copy_transposed(const Threads& threads, const Shape& x_shape, std::span<const int> perm, const std::byte* x,
+                     std::byte* y, size_t bytes);
 
 /// y[i0, i1, ...] = x[places of i0, places of i1, ...]: `places` holds, one dimension of y after another, for each
 /// place of y the place of x it comes from; where one of them is -1 the element is `fill`. x and y are dense and of one
 /// rank.
-void copy_by_places(const TensorView& x, const TensorView& y, std::span<const int64_t> places, const std::byte* fill);
+void copy_by_places(const Threads& threads, const TensorView& x, const TensorView& y, std::span<const int64_t> places,
+                    const std::byte* fill);
 
 /// Element i of an i32 or i64 tensor.
 inline int64_t load_index(const TensorView& t, int64_t i) {

@@ -7,14 +7,14 @@
 
 namespace pinnace {
 namespace {
-Status mul_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status mul_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   if (out[0].type->quantized()) {
-    map_quantized(in[0], in[1], out[0], [](float a, float b) { return a * b; });
+    map_quantized(node.threads(), in[0], in[1], out[0], [](float a, float b) { return a * b; });
     return {};
   }
   return visit(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_broadcast<T, T>(in[0], in[1], out[0], [](auto a, auto b) {
+    map_broadcast<T, T>(node.threads(), in[0], in[1], out[0], [](auto a, auto b) {
       if constexpr (std::is_integral_v<T>) {
         return wrap<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
       } else {

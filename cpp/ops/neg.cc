@@ -12,12 +12,12 @@ Result<TensorType> neg_type(const NodeView& node) {
   return same_type(node);
 }
 
-Status neg_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status neg_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
-  if (x.type->quantized()) return map_function(x, y, [](double v) { return -v; });
+  if (x.type->quantized()) return map_function(node.threads(), x, y, [](double v) { return -v; });
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_elements<T, T>(x, y, [](Wide<T> v) {
+    map_elements<T, T>(node.threads(), x, y, [](Wide<T> v) {
       if constexpr (is_float<T>) {
         return -v;
       } else {

@@ -6,8 +6,8 @@
 
 namespace pinnace {
 namespace {
-Status not_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  map_elements<uint8_t, uint8_t>(in[0], out[0], [](uint8_t v) { return v == 0; });
+Status not_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  map_elements<uint8_t, uint8_t>(node.threads(), in[0], out[0], [](uint8_t v) { return v == 0; });
   return {};
 }
 }  // namespace

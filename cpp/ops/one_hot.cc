@@ -40,8 +40,9 @@ Status one_hot_reference(const NodeView& node, std::span<const TensorView> in, s
   const size_t bytes = element_bytes(y.dtype());
   return visit(indices.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < v.inner; ++i) {
+    node.threads().ranges(v.outer * v.inner, 2 * static_cast<double>(v.size), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / v.inner, i = line % v.inner;
         // Fractions towards zero; what does not fit i64 is outside any depth.
         const auto wide = widen(indices.data<T>()[o * v.inner + i]);
         int64_t hot = -1;
@@ -57,7 +58,7 @@ Status one_hot_reference(const NodeView& node, std::span<const TensorView> in, s
                        values.bytes + (k == hot ? bytes : 0), bytes);
         }
       }
-    }
+    });
     return Status();
   });
 }

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "base/status.h"
 #include "graph/graph.h"
+#include "ops/threads.h"
 
 namespace pinnace {
 
@@ -148,6 +149,9 @@ class NodeView {
   /// Operators that nested graphs of this node may use beside the built-in ones; null if there are none. Borrowed.
   const OpTable* ops() const { return ops_; }
   void set_ops(const OpTable* ops) { ops_ = ops; }
+  /// Threads that reference code may use; the caller's alone unless set.
+  const Threads& threads() const { return threads_; }
+  void set_threads(const Threads& threads) { threads_ = threads; }
   int input_count() const { return static_cast<int>(types_.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   bool has_input(int i) const { return i < input_count() && types_[static_cast<size_t>(i)] != nullptr; }
@@ -201,6 +205,7 @@ class NodeView {
   std::span<const TensorType* const> declared_;
   std::span<const std::vector<KnownInt>* const> known_;
   const OpTable* ops_ = nullptr;
+  Threads threads_;
 };
 
 /// Type of the only output. Inputs' arity and element types and the attributes' kinds were checked against the schema.
@@ -213,6 +218,7 @@ using TypesFn = Status (*)(const NodeView& node, std::span<TensorType> outputs);
 /// Computes every output in full from every input. All types are concrete and are what the shape rule gave; outputs do
 /// not overlap inputs unless in_place allows it. Plain and correct: sums in double, results rounded once to the output
 /// type. Values that no shape rule could check (indices out of range) are kInvalidArgument; nothing outside is touched.
+/// What takes long is divided by node.threads(); results and errors do not depend on how many there are.
 using ReferenceFn = Status (*)(const NodeView& node, std::span<const TensorView> inputs,
                                std::span<const TensorView> outputs);
 

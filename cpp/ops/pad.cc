@@ -122,7 +122,7 @@ Status pad_reference(const NodeView& node, std::span<const TensorView> in, std::
       *place++ = source_of(i - by_axis[d].first.value, x.type->shape[d].size, mode);
     }
   }
-  copy_by_places(x, y, places.span(), reinterpret_cast<const std::byte*>(&constant));
+  copy_by_places(node.threads(), x, y, places.span(), reinterpret_cast<const std::byte*>(&constant));
   return {};
 }
 }  // namespace

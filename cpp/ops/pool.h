@@ -50,6 +50,11 @@ void for_each_tap(const Window& w, const Taps& tz, const Taps& ty, const Taps& t
   }
 }
 
+/// About how long one plane takes.
+inline double pool_nanoseconds(const Window& w) {
+  return 2 * static_cast<double>(w.in_size()) + 2 * static_cast<double>(w.out_size()) * static_cast<double>(w.taps());
+}
+
 /// For means: elements [first, first + count) as real numbers, quantised ones as stored integer - zero, without the
 /// scale: their sums are exact in any order.
 void load_summands(const TensorView& t, int64_t first, int64_t count, double* to);

@@ -33,13 +33,13 @@ T integer_power(T base, U power) {
   return wrap<T>(result);
 }
 
-Status pow_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status pow_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit(in[0].dtype(), [&](auto zero_x) {
     using T = decltype(zero_x);
     return visit(in[1].dtype(), [&](auto zero_y) {
       using U = decltype(zero_y);
       if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<U, bool>) {
-        map_broadcast_mixed<T, U, T>(in[0], in[1], out[0], [](Wide<T> x, Wide<U> y) {
+        map_broadcast_mixed<T, U, T>(node.threads(), in[0], in[1], out[0], [](Wide<T> x, Wide<U> y) {
           if constexpr (is_float<T> || is_float<U>) {
             return convert<Wide<T>>(std::pow(static_cast<double>(x), static_cast<double>(y)));
           } else {

@@ -21,14 +21,14 @@ Result<TensorType> prelu_type(const NodeView& node) {
   return type;
 }
 
-Status prelu_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status prelu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   if (out[0].type->quantized()) {
-    map_quantized(in[0], in[1], out[0], [](float x, float slope) { return x >= 0 ? x : slope * x; });
+    map_quantized(node.threads(), in[0], in[1], out[0], [](float x, float slope) { return x >= 0 ? x : slope * x; });
     return {};
   }
   return visit(out[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_broadcast<T, T>(in[0], in[1], out[0], [](auto x, auto slope) -> decltype(x) {
+    map_broadcast<T, T>(node.threads(), in[0], in[1], out[0], [](auto x, auto slope) -> decltype(x) {
       if constexpr (std::is_integral_v<T>) {
         return x >= decltype(x){} ? x : wrap<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(slope));
       } else {

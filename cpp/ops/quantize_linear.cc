@@ -51,19 +51,22 @@ void quantize(const NodeView& node, std::span<const TensorView> in, const Tensor
   const bool small = is_small_float(y.dtype()), saturate = node.attr_int("saturate") != 0;
   const IntRange range = int_range(y.dtype());
   const bool has_zero = in.size() > 2 && in[2].present();
-  const int64_t count = y.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t k = scale_of(i);
-    const double ratio = widen(convert<P>(in[0].data<X>()[i])) / widen(narrow<P>(load_scale(in[1], k)));
-    if (small) {
-      const double zero = has_zero ? static_cast<double>(load_small(in[2], k)) : 0.0;
-      store_small(y, i, small_from_double(y.dtype(), widen(narrow<P>(ratio)) + zero, saturate));
-      continue;
+  const auto run = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t k = scale_of(i);
+      const double ratio = widen(convert<P>(in[0].data<X>()[i])) / widen(narrow<P>(load_scale(in[1], k)));
+      if (small) {
+        const double zero = has_zero ? static_cast<double>(load_small(in[2], k)) : 0.0;
+        store_small(y, i, small_from_double(y.dtype(), widen(narrow<P>(ratio)) + zero, saturate));
+        continue;
+      }
+      const int32_t zero = has_zero ? load_int(in[2], k) : 0;
+      const double q = std::nearbyint(widen(narrow<P>(ratio))) + zero;
+      store_int(y, i, q != q ? zero : static_cast<int32_t>(limit(q, range.min, range.max)));
     }
-    const int32_t zero = has_zero ? load_int(in[2], k) : 0;
-    const double q = std::nearbyint(widen(narrow<P>(ratio))) + zero;
-    store_int(y, i, q != q ? zero : static_cast<int32_t>(limit(q, range.min, range.max)));
-  }
+  };
+  constexpr double kNanoseconds = 10;
+  node.threads().ranges(y.elements(), kNanoseconds, run, kMapGrain);
 }
 
 /// visit() for what x can be, and for f64.

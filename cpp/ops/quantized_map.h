@@ -17,24 +17,28 @@ Status refuse_plain_int8(const NodeView& node, int i);
 
 /// y = f(x) for quantised tensors of one element type: float32(q - zero) * scale, f in double, rounded to float32,
 /// quantised. 8-bit types go through a table of 256 entries, so that f runs once for each value. y may be x.
-void map_quantized(const TensorView& x, const TensorView& y, double (*f)(const void* context, double),
-                   const void* context);
+void map_quantized(const Threads& threads, const TensorView& x, const TensorView& y,
+                   double (*f)(const void* context, double), const void* context);
 
 /// y = f(...f(f(x0, x1), x2)...) for one or more quantised tensors with broadcasting, in float32, quantised at the end.
-void fold_quantized(std::span<const TensorView> in, const TensorView& y, float (*f)(float, float));
+void fold_quantized(const Threads& threads, std::span<const TensorView> in, const TensorView& y,
+                    float (*f)(float, float));
 /// The same for two.
-inline void map_quantized(const TensorView& a, const TensorView& b, const TensorView& z, float (*f)(float, float)) {
+inline void map_quantized(const Threads& threads, const TensorView& a, const TensorView& b, const TensorView& z,
+                          float (*f)(float, float)) {
   const TensorView in[] = {a, b};
-  fold_quantized(in, z, f);
+  fold_quantized(threads, in, z, f);
 }
 /// z = f(a, b), bool, of the dequantised values with broadcasting.
-void compare_quantized(const TensorView& a, const TensorView& b, const TensorView& z, bool (*f)(float, float));
+void compare_quantized(const Threads& threads, const TensorView& a, const TensorView& b, const TensorView& z,
+                       bool (*f)(float, float));
 
 /// y = f(x) for floats and quantised types; f takes and gives double.
 template <class F>
-Status map_function(const TensorView& x, const TensorView& y, F f) {
-  if (!x.type->quantized()) return map_floats(x, y, f);
-  map_quantized(x, y, [](const void* context, double v) -> double { return (*static_cast<const F*>(context))(v); }, &f);
+Status map_function(const Threads& threads, const TensorView& x, const TensorView& y, F f) {
+  if (!x.type->quantized()) return map_floats(threads, x, y, f);
+  map_quantized(
+      threads, x, y, [](const void* context, double v) -> double { return (*static_cast<const F*>(context))(v); }, &f);
   return {};
 }
 

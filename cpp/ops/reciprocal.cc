@@ -7,8 +7,8 @@
 
 namespace pinnace {
 namespace {
-Status reciprocal_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(in[0], out[0], [](double v) { return 1.0 / v; });
+Status reciprocal_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return map_function(node.threads(), in[0], out[0], [](double v) { return 1.0 / v; });
 }
 }  // namespace
 

@@ -141,35 +141,38 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
   PINNACE_ASSIGN(const std::vector<GateActivation> activations, gate_activations(node, defaults));
   const int64_t D = n.directions, T = n.T.size, B = n.B.size, I = n.I.size, H = n.H.size, G = gates * H;
   const auto given = [&](size_t i) { return i < in.size() && in[i].present(); };
-  PINNACE_ASSIGN(auto w, Scratch<double>::allocate(G * I, "a recurrent node's w"));
-  PINNACE_ASSIGN(auto r, Scratch<double>::allocate(G * H, "a recurrent node's r"));
-  PINNACE_ASSIGN(auto b, Scratch<double>::allocate(2 * G, "a recurrent node's b"));
-  PINNACE_ASSIGN(auto p, Scratch<double>::allocate(3 * H, "a recurrent node's p"));
-  PINNACE_ASSIGN(auto x, Scratch<double>::allocate(I, "a recurrent node's x"));
-  PINNACE_ASSIGN(auto state, Scratch<double>::allocate(4 * H + G, "a recurrent node's state"));
-  double *h = state.data(), *c = h + H, *scratch = c + H;
-  for (int64_t d = 0; d < D; ++d) {
-    load_line(in[1], d * G * I, 1, G * I, w.data());
-    load_line(in[2], d * G * H, 1, G * H, r.data());
-    std::fill_n(b.data(), 2 * G, 0.0);
-    std::fill_n(p.data(), 3 * H, 0.0);
-    if (given(3)) load_line(in[3], d * 2 * G, 1, 2 * G, b.data());
-    if (given(7)) load_line(in[7], d * 3 * H, 1, 3 * H, p.data());
-    const RecurrentStep now{I,
-                            H,
-                            x.data(),
-                            w.data(),
-                            r.data(),
-                            b.data(),
-                            b.data() + G,
-                            p.data(),
-                            activations.data() + static_cast<size_t>(d) * defaults.size(),
-                            h,
-                            c,
-                            scratch + 2 * H,
-                            scratch};
-    const bool backwards = n.reverse || d == 1;
-    for (int64_t k = 0; k < B; ++k) {
+  PINNACE_ASSIGN(auto w, Scratch<double>::allocate(D * G * I, "a recurrent node's w"));
+  PINNACE_ASSIGN(auto r, Scratch<double>::allocate(D * G * H, "a recurrent node's r"));
+  PINNACE_ASSIGN(auto b, Scratch<double>::allocate(D * 2 * G, "a recurrent node's b"));
+  PINNACE_ASSIGN(auto p, Scratch<double>::allocate(D * 3 * H, "a recurrent node's p"));
+  load_line(in[1], 0, 1, D * G * I, w.data());
+  load_line(in[2], 0, 1, D * G * H, r.data());
+  std::fill_n(b.data(), D * 2 * G, 0.0);
+  std::fill_n(p.data(), D * 3 * H, 0.0);
+  if (given(3)) load_line(in[3], 0, 1, D * 2 * G, b.data());
+  if (given(7)) load_line(in[7], 0, 1, D * 3 * H, p.data());
+  const double cost = static_cast<double>(T) * static_cast<double>(G) * static_cast<double>(I + H + 10);
+  // Directions and sequences depend on each other in nothing; steps do.
+  return node.threads().ranges(D * B, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto x, Scratch<double>::allocate(I, "a recurrent node's x"));
+    PINNACE_ASSIGN(auto state, Scratch<double>::allocate(4 * H + G, "a recurrent node's state"));
+    double *h = state.data(), *c = h + H, *scratch = c + H;
+    for (int64_t sequence = begin; sequence < end; ++sequence) {
+      const int64_t d = sequence / B, k = sequence % B;
+      const bool backwards = n.reverse || d == 1;
+      const RecurrentStep now{I,
+                              H,
+                              x.data(),
+                              w.data() + d * G * I,
+                              r.data() + d * G * H,
+                              b.data() + d * 2 * G,
+                              b.data() + d * 2 * G + G,
+                              p.data() + d * 3 * H,
+                              activations.data() + static_cast<size_t>(d) * defaults.size(),
+                              h,
+                              c,
+                              scratch + 2 * H,
+                              scratch};
       const int64_t length = given(4) ? in[4].data<int32_t>()[k] : T;
       if (length < 0 || length > T)
         return node.error("sequence_lens[", k, "] is ", length, ", must be in [0, ", T, "]");
@@ -189,8 +192,8 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
       std::fill_n(h, H, 0.0);
       for (int64_t t = length; t < T; ++t) store_line(out[0], at_y(t), 1, H, h);
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 }  // namespace pinnace

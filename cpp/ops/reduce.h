@@ -54,20 +54,24 @@ class RowReader {
 template <class A>
 void store_reduced(const TensorView& y, int64_t i, A value);
 
-/// y[i] = f(row i) for every output element; f takes a ReducedRow<A> and returns A, for the three types A.
+/// y[i] = f(row i) for every output element; f takes a ReducedRow<A> and returns A, for the three types A. Several
+/// threads call it at once.
 template <class F>
 Status reduce(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out, F f) {
   PINNACE_ASSIGN(const RowReader reader, RowReader::create(node, in));
   const auto run = [&](auto zero) -> Status {
     using A = decltype(zero);
-    PINNACE_ASSIGN(auto values, Scratch<A>::allocate(reader.row_size(), node.label()));
-    ReducedRow<A> row = reader.limits<A>();
-    row.values = values.span();
-    for (int64_t i = 0; i < reader.rows(); ++i) {
-      reader.read(i, values.data());
-      store_reduced<A>(out[0], i, f(row));
-    }
-    return {};
+    const double cost = 3 * static_cast<double>(reader.row_size() + 4);
+    return node.threads().ranges(reader.rows(), cost, [&](int64_t begin, int64_t end) -> Status {
+      PINNACE_ASSIGN(auto values, Scratch<A>::allocate(reader.row_size(), node.label()));
+      ReducedRow<A> row = reader.limits<A>();
+      row.values = values.span();
+      for (int64_t i = begin; i < end; ++i) {
+        reader.read(i, values.data());
+        store_reduced<A>(out[0], i, f(row));
+      }
+      return {};
+    });
   };
   const DTypes type = 1u << static_cast<int>(in[0].dtype());
   if ((type & kFloats) || in[0].type->quantized()) return run(double{});

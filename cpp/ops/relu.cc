@@ -6,22 +6,27 @@
 
 namespace pinnace {
 namespace {
-Status relu_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status relu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
-  const int64_t count = y.elements();
   if (x.type->quantized()) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float real = dequantize(load_int(x, i), scale_zero(*x.type));
-      store_int(y, i, quantize(real > 0 ? real : 0.0f, scale_zero(*y.type), int_range(y.dtype())));
-    }
+    const auto run = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const float real = dequantize(load_int(x, i), scale_zero(*x.type));
+        store_int(y, i, quantize(real > 0 ? real : 0.0f, scale_zero(*y.type), int_range(y.dtype())));
+      }
+    };
+    node.threads().ranges(y.elements(), kMapNanoseconds, run, kMapGrain);
     return {};
   }
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t i = 0; i < count; ++i) {
-      const T v = x.data<T>()[i];
-      y.data<T>()[i] = v < zero || v == zero ? T{} : v;
-    }
+    const auto run = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const T v = x.data<T>()[i];
+        y.data<T>()[i] = v < zero || v == zero ? T{} : v;
+      }
+    };
+    node.threads().ranges(y.elements(), kMapNanoseconds, run, kMapGrain);
     return Status();
   });
 }

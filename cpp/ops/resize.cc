@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/lines.h"
 #include "ops/resize_map.h"
 
 namespace pinnace {
@@ -163,14 +164,8 @@ Result<TensorType> resize_type(const NodeView& node) {
 Result<Scratch<double>> to_doubles(const NodeView& node, const TensorView& x) {
   const int64_t count = x.elements();
   PINNACE_ASSIGN(auto values, Scratch<double>::allocate(count, node.label()));
-  if (x.type->quantized()) {
-    for (int64_t i = 0; i < count; ++i) values[i] = dequantize(load_int(x, i), scale_zero(*x.type));
-    return values;
-  }
-  visit(x.dtype(), [&](auto zero) {
-    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<double>(widen(x.data<decltype(zero)>()[i]));
-    return 0;
-  });
+  const auto run = [&](int64_t first, int64_t last) { load_line(x, first, 1, last - first, values.data() + first); };
+  node.threads().ranges(count, kMapNanoseconds, run, kMapGrain);
   return values;
 }
 
@@ -201,9 +196,11 @@ Status interpolate(const NodeView& node, const ResizeSpec& spec, std::span<const
     const AxisView v = view_axis(shape, a.axis);
     const int64_t total = saturating_mul(saturating_mul(v.outer, v.inner), a.out);
     PINNACE_ASSIGN(auto next, Scratch<double>::allocate(total, node.label()));
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < a.out; ++i) {
-        double* to = next.data() + (o * a.out + i) * v.inner;
+    const double cost = 10 + static_cast<double>(taps.count) * static_cast<double>(v.inner);
+    node.threads().ranges(v.outer * a.out, cost, [&](int64_t first, int64_t last) {
+      for (int64_t line = first; line < last; ++line) {
+        const int64_t o = line / a.out, i = line % a.out;
+        double* to = next.data() + line * v.inner;
         std::fill(to, to + v.inner, 0.0);
         for (int64_t k = i * taps.count; k < (i + 1) * taps.count; ++k) {
           const double weight = taps.weight[k];
@@ -212,12 +209,15 @@ Status interpolate(const NodeView& node, const ResizeSpec& spec, std::span<const
           for (int64_t n = 0; n < v.inner; ++n) to[n] += weight * from[n];
         }
       }
-    }
+    });
     values = std::move(next);
     shape[static_cast<size_t>(a.axis)] = a.out;
   }
-  const int64_t count = y.elements();
-  for (int64_t i = 0; i < count; ++i) store(y, i, values[i]);
+  const auto run = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) store(y, i, values[i]);
+  };
+  constexpr double kStoreNanoseconds = 4;
+  node.threads().ranges(y.elements(), kStoreNanoseconds, run, kMapGrain);
   if (spec.coordinates != ResizeCoordinates::kTfCropAndResize) return {};
   const double outside = node.attr_float("extrapolation_value");
   for (const ResizeAxis& a : axes) {
@@ -253,7 +253,7 @@ Status pick_nearest(const NodeView& node, const ResizeSpec& spec, std::span<cons
   TensorView one = y;
   one.bytes = fill;
   store(one, 0, node.attr_float("extrapolation_value"));
-  copy_by_places(x, y, places.span(), fill);
+  copy_by_places(node.threads(), x, y, places.span(), fill);
   return {};
 }
 

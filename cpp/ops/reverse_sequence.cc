@@ -45,11 +45,12 @@ Status reverse_sequence_reference(const NodeView& node, std::span<const TensorVi
     std::byte* to = y.bytes + b * batch_step * bytes;
     rest[static_cast<size_t>(time)] = length;
     if (length > 0)
-      copy_strided(rest, from + (length - 1) * time_step * bytes, backwards, to, strides, static_cast<size_t>(bytes));
+      copy_strided(node.threads(), rest, from + (length - 1) * time_step * bytes, backwards, to, strides,
+                   static_cast<size_t>(bytes));
     const ptrdiff_t after = length * time_step * bytes;
     rest[static_cast<size_t>(time)] = x.dim(time) - length;
     if (length < x.dim(time))
-      copy_strided(rest, from + after, strides, to + after, strides, static_cast<size_t>(bytes));
+      copy_strided(node.threads(), rest, from + after, strides, to + after, strides, static_cast<size_t>(bytes));
   }
   return {};
 }

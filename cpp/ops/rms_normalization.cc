@@ -25,24 +25,27 @@ Status rms_normalization_reference(const NodeView& node, std::span<const TensorV
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const double epsilon = node.attr_float("epsilon");
   const Lanes lanes(x.type->shape, axis, x.rank() - axis);
-  PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "rms_normalization's lane"));
   PINNACE_ASSIGN(auto factors, Scratch<double>::allocate(scale.elements(), "rms_normalization's scale"));
   load_line(scale, 0, 1, scale.elements(), factors.data());
   StridedLoop loop(x.type->shape);
   loop.add_broadcast(scale.type->shape);
-  double inverse = 0;
-  loop.run([&](int64_t i, const int64_t* at) {
-    const int64_t within = i % lanes.size;
-    if (within == 0) {
-      load_line(x, i, 1, lanes.size, lane.data());
-      double squares = 0;
-      for (double v : lane.span()) squares += v * v;
-      inverse = 1 / std::sqrt(squares / static_cast<double>(lanes.size) + epsilon);
-    }
-    lane[within] *= inverse * factors[at[0]];
-    if (within == lanes.size - 1) store_line(out[0], i - within, 1, lanes.size, lane.data());
+  const double cost = 6 * static_cast<double>(lanes.size);
+  return node.threads().ranges(lanes.outer, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "rms_normalization's lane"));
+    double inverse = 0;
+    loop.run(begin * lanes.size, end * lanes.size, [&](int64_t i, const int64_t* at) {
+      const int64_t within = i % lanes.size;
+      if (within == 0) {
+        load_line(x, i, 1, lanes.size, lane.data());
+        double squares = 0;
+        for (double v : lane.span()) squares += v * v;
+        inverse = 1 / std::sqrt(squares / static_cast<double>(lanes.size) + epsilon);
+      }
+      lane[within] *= inverse * factors[at[0]];
+      if (within == lanes.size - 1) store_line(out[0], i - within, 1, lanes.size, lane.data());
+    });
+    return {};
   });
-  return {};
 }
 }  // namespace
 

@@ -97,49 +97,53 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
   using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const bool average = node.attr_string("mode") == "avg";
   const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3), rows = y.dim(2), cols = y.dim(3);
-  T* to = y.data<T>();
-  for (int64_t r = 0; r < rois.dim(0); ++r) {
-    const int64_t image = load_index(batch, r);
-    if (image < 0 || image >= x.dim(0))
-      return node.error("batch index ", image, " of box ", r, " is outside [0,", x.dim(0), ")");
-    F corner[4];
-    for (int i = 0; i < 4; ++i) corner[i] = static_cast<F>(widen(rois.data<T>()[4 * r + i]));
-    PINNACE_ASSIGN(const Extent<F> across, extent(node, corner[0], corner[2], cols, r));
-    PINNACE_ASSIGN(const Extent<F> down, extent(node, corner[1], corner[3], rows, r));
-    for (int64_t c = 0; c < channels; ++c) {
-      const T* from = x.data<T>() + (image * channels + c) * height * width;
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t col = 0; col < cols; ++col) {
-          double sum = 0, largest = -std::numeric_limits<double>::infinity();
-          const auto place = [](const Extent<F>& e, int64_t bin, int64_t i) {
-            return e.start + static_cast<F>(bin) * e.bin +
-                   (static_cast<F>(i) + F(0.5)) * e.bin / static_cast<F>(e.samples);
-          };
-          for (int64_t i = 0; i < down.samples; ++i) {
-            const Pair v = neighbours(place(down, row, i), height);
-            for (int64_t j = 0; j < across.samples; ++j) {
-              const Pair h = neighbours(place(across, col, j), width);
-              double parts[4] = {};
-              if (!v.outside && !h.outside) {
-                const auto at = [&](int64_t a, int64_t b) { return static_cast<double>(widen(from[a * width + b])); };
-                parts[0] = v.weight_low * h.weight_low * at(v.low, h.low);
-                parts[1] = v.weight_low * h.weight_high * at(v.low, h.high);
-                parts[2] = v.weight_high * h.weight_low * at(v.high, h.low);
-                parts[3] = v.weight_high * h.weight_high * at(v.high, h.high);
-              }
-              for (double part : parts) {
-                sum += part;
-                largest = larger(largest, part);
+  const double samples = std::max<double>(1, static_cast<double>(node.attr_int("sampling_ratio")));
+  const double cost = 30 * static_cast<double>(channels * rows * cols) * samples * samples;
+  return node.threads().ranges(rois.dim(0), cost, [&](int64_t begin, int64_t end) -> Status {
+    T* to = y.data<T>() + begin * channels * rows * cols;
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t image = load_index(batch, r);
+      if (image < 0 || image >= x.dim(0))
+        return node.error("batch index ", image, " of box ", r, " is outside [0,", x.dim(0), ")");
+      F corner[4];
+      for (int i = 0; i < 4; ++i) corner[i] = static_cast<F>(widen(rois.data<T>()[4 * r + i]));
+      PINNACE_ASSIGN(const Extent<F> across, extent(node, corner[0], corner[2], cols, r));
+      PINNACE_ASSIGN(const Extent<F> down, extent(node, corner[1], corner[3], rows, r));
+      for (int64_t c = 0; c < channels; ++c) {
+        const T* from = x.data<T>() + (image * channels + c) * height * width;
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t col = 0; col < cols; ++col) {
+            double sum = 0, largest = -std::numeric_limits<double>::infinity();
+            const auto place = [](const Extent<F>& e, int64_t bin, int64_t i) {
+              return e.start + static_cast<F>(bin) * e.bin +
+                     (static_cast<F>(i) + F(0.5)) * e.bin / static_cast<F>(e.samples);
+            };
+            for (int64_t i = 0; i < down.samples; ++i) {
+              const Pair v = neighbours(place(down, row, i), height);
+              for (int64_t j = 0; j < across.samples; ++j) {
+                const Pair h = neighbours(place(across, col, j), width);
+                double parts[4] = {};
+                if (!v.outside && !h.outside) {
+                  const auto at = [&](int64_t a, int64_t b) { return static_cast<double>(widen(from[a * width + b])); };
+                  parts[0] = v.weight_low * h.weight_low * at(v.low, h.low);
+                  parts[1] = v.weight_low * h.weight_high * at(v.low, h.high);
+                  parts[2] = v.weight_high * h.weight_low * at(v.high, h.low);
+                  parts[3] = v.weight_high * h.weight_high * at(v.high, h.high);
+                }
+                for (double part : parts) {
+                  sum += part;
+                  largest = larger(largest, part);
+                }
               }
             }
+            const int64_t samples = down.samples * across.samples;
+            *to++ = narrow<T>(samples == 0 ? 0 : average ? sum / static_cast<double>(samples) : largest);
           }
-          const int64_t samples = down.samples * across.samples;
-          *to++ = narrow<T>(samples == 0 ? 0 : average ? sum / static_cast<double>(samples) : largest);
         }
       }
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 Status roi_align_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {

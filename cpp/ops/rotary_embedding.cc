@@ -60,28 +60,31 @@ Status rotary_embedding_reference(const NodeView& node, std::span<const TensorVi
   const int64_t B = h.B.size, S = h.S.size, count = h.count.size, E = h.E.size;
   const int64_t R = node.attr_int("rotary_embedding_dim") ? node.attr_int("rotary_embedding_dim") : E, half = R / 2;
   const bool by_position = in.size() > 3 && in[3].present(), pairs = node.attr_int("interleaved") != 0;
-  PINNACE_ASSIGN(auto head, Scratch<double>::allocate(E, "rotary_embedding's head"));
-  PINNACE_ASSIGN(auto turn, Scratch<double>::allocate(R, "rotary_embedding's angles"));
-  for (int64_t row = 0; row < B * S; ++row) {
-    const int64_t position = by_position ? in[3].data<int64_t>()[row] : row;
-    if (by_position && (position < 0 || position >= in[1].dim(0))) {
-      return node.error("position_ids has ", position, ", must be in [0, ", in[1].dim(0), ")");
-    }
-    load_line(in[1], position * half, 1, half, turn.data());
-    load_line(in[2], position * half, 1, half, turn.data() + half);
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t first = in[0].rank() == 4 ? ((row / S * count + k) * S + row % S) * E : (row * count + k) * E;
-      load_line(in[0], first, 1, E, head.data());
-      for (int64_t i = 0; i < half; ++i) {
-        double &a = head[pairs ? 2 * i : i], &b = head[pairs ? 2 * i + 1 : i + half];
-        const double cosine = turn[i], sine = turn[half + i], real = cosine * a - sine * b;
-        b = sine * a + cosine * b;
-        a = real;
+  const double cost = 5 * static_cast<double>(count * E);
+  return node.threads().ranges(B * S, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto head, Scratch<double>::allocate(E, "rotary_embedding's head"));
+    PINNACE_ASSIGN(auto turn, Scratch<double>::allocate(R, "rotary_embedding's angles"));
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t position = by_position ? in[3].data<int64_t>()[row] : row;
+      if (by_position && (position < 0 || position >= in[1].dim(0))) {
+        return node.error("position_ids has ", position, ", must be in [0, ", in[1].dim(0), ")");
       }
-      store_line(out[0], first, 1, E, head.data());
+      load_line(in[1], position * half, 1, half, turn.data());
+      load_line(in[2], position * half, 1, half, turn.data() + half);
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t first = in[0].rank() == 4 ? ((row / S * count + k) * S + row % S) * E : (row * count + k) * E;
+        load_line(in[0], first, 1, E, head.data());
+        for (int64_t i = 0; i < half; ++i) {
+          double &a = head[pairs ? 2 * i : i], &b = head[pairs ? 2 * i + 1 : i + half];
+          const double cosine = turn[i], sine = turn[half + i], real = cosine * a - sine * b;
+          b = sine * a + cosine * b;
+          a = real;
+        }
+        store_line(out[0], first, 1, E, head.data());
+      }
     }
-  }
-  return {};
+    return {};
+  });
 }
 }  // namespace
 

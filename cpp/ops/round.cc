@@ -9,8 +9,9 @@
 
 namespace pinnace {
 namespace {
-Status round_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(in[0], out[0], [](double v) { return std::nearbyint(v); });  // the default mode is half to even
+Status round_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return map_function(node.threads(), in[0], out[0],
+                      [](double v) { return std::nearbyint(v); });  // the default mode is half to even
 }
 }  // namespace
 

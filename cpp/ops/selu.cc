@@ -13,7 +13,7 @@ namespace pinnace {
 namespace {
 Status selu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const double alpha = node.attr_float("alpha"), gamma = node.attr_float("gamma");
-  return map_function(in[0], out[0],
+  return map_function(node.threads(), in[0], out[0],
                       [alpha, gamma](double v) { return v > 0 ? gamma * v : gamma * alpha * std::expm1(v); });
 }
 }  // namespace

@@ -12,10 +12,11 @@ namespace {
 Status shrink_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const double bias = node.attr_float("bias"), lambd = node.attr_float("lambd");
   const auto shrink = [=](double v) { return v < -lambd ? v + bias : v > lambd ? v - bias : 0.0; };
-  if (in[0].type->quantized()) return map_function(in[0], out[0], shrink);
+  if (in[0].type->quantized()) return map_function(node.threads(), in[0], out[0], shrink);
   return visit(in[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_elements<T, T>(in[0], out[0], [&](Wide<T> v) { return convert<Wide<T>>(shrink(static_cast<double>(v))); });
+    map_elements<T, T>(node.threads(), in[0], out[0],
+                       [&](Wide<T> v) { return convert<Wide<T>>(shrink(static_cast<double>(v))); });
     return Status();
   });
 }

@@ -6,17 +6,17 @@
 
 namespace pinnace {
 namespace {
-Status sign_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status sign_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
   const auto sign = [](auto v) {
     using V = decltype(v);
     const V below = std::is_signed_v<V> ? static_cast<V>(-1) : V{};  // unsigned values are never below 0
     return v > V{} ? V{1} : v < V{} ? below : v == V{} ? V{} : v;
   };
-  if (x.type->quantized()) return map_function(x, y, [&](double v) { return sign(v); });
+  if (x.type->quantized()) return map_function(node.threads(), x, y, [&](double v) { return sign(v); });
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_elements<T, T>(x, y, sign);
+    map_elements<T, T>(node.threads(), x, y, sign);
     return Status();
   });
 }

@@ -131,7 +131,7 @@ Status slice_reference(const NodeView& node, std::span<const TensorView> in, std
     strides[d] = y.type->shape[d].size > 1 ? strides[d] * cuts[d].step.value : 0;
   }
   const size_t bytes = element_bytes(x.dtype());
-  copy_strided(y.type->shape, x.bytes + static_cast<size_t>(first) * bytes, strides, y.bytes,
+  copy_strided(node.threads(), y.type->shape, x.bytes + static_cast<size_t>(first) * bytes, strides, y.bytes,
                row_major_strides(y.type->shape), bytes);
   return {};
 }

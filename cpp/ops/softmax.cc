@@ -19,17 +19,20 @@ Result<TensorType> softmax_type(const NodeView& node) {
 Status softmax_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
   const Lanes lanes(in[0].type->shape, axis);
-  PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "softmax's lane"));
-  for (int64_t o = 0; o < lanes.outer * lanes.inner && lanes.size > 0; ++o) {
-    const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
-    load_line(in[0], first, lanes.inner, lanes.size, lane.data());
-    double largest = lane[0], sum = 0;
-    for (double v : lane.span()) largest = v > largest ? v : largest;
-    for (double& v : lane.span()) sum += v = std::exp(v - largest);
-    for (double& v : lane.span()) v /= sum;
-    store_line(out[0], first, lanes.inner, lanes.size, lane.data());
-  }
-  return {};
+  return node.threads().ranges(lanes.outer * lanes.inner, 15 * static_cast<double>(lanes.size),
+                               [&](int64_t begin, int64_t end) -> Status {
+                                 PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "softmax's lane"));
+                                 for (int64_t o = begin; o < end && lanes.size > 0; ++o) {
+                                   const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
+                                   load_line(in[0], first, lanes.inner, lanes.size, lane.data());
+                                   double largest = lane[0], sum = 0;
+                                   for (double v : lane.span()) largest = v > largest ? v : largest;
+                                   for (double& v : lane.span()) sum += v = std::exp(v - largest);
+                                   for (double& v : lane.span()) v /= sum;
+                                   store_line(out[0], first, lanes.inner, lanes.size, lane.data());
+                                 }
+                                 return {};
+                               });
 }
 }  // namespace
 

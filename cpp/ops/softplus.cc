@@ -9,8 +9,9 @@
 
 namespace pinnace {
 namespace {
-Status softplus_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(in[0], out[0], [](double v) { return std::log1p(std::exp(-std::fabs(v))) + (v > 0 ? v : 0.0); });
+Status softplus_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+  return map_function(node.threads(), in[0], out[0],
+                      [](double v) { return std::log1p(std::exp(-std::fabs(v))) + (v > 0 ? v : 0.0); });
 }
 }  // namespace
 

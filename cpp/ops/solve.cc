@@ -72,15 +72,18 @@ Status solve_reference(const NodeView& node, std::span<const TensorView> in, std
   const int64_t m = in[0].dim(-1), k = in[1].dim(-1);
   const int64_t elements = out[0].elements();
   if (elements == 0) return {};
-  PINNACE_ASSIGN(auto a, Scratch<double>::allocate(m * m, node.label()));
-  PINNACE_ASSIGN(auto b, Scratch<double>::allocate(m * k, node.label()));
-  for (int64_t i = 0; i < elements / (m * k); ++i) {
-    load_line(in[0], matrix_of(in[0].type->shape, out[0].type->shape, i) * m * m, 1, m * m, a.data());
-    load_line(in[1], matrix_of(in[1].type->shape, out[0].type->shape, i) * m * k, 1, m * k, b.data());
-    if (!eliminate(a.data(), b.data(), m, k)) return node.error("matrix ", i, " of a is singular");
-    store_line(out[0], i * m * k, 1, m * k, b.data());
-  }
-  return {};
+  return node.threads().ranges(
+      elements / (m * k), 0.5 * static_cast<double>(m * m * (m + k)), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto a, Scratch<double>::allocate(m * m, node.label()));
+        PINNACE_ASSIGN(auto b, Scratch<double>::allocate(m * k, node.label()));
+        for (int64_t i = begin; i < end; ++i) {
+          load_line(in[0], matrix_of(in[0].type->shape, out[0].type->shape, i) * m * m, 1, m * m, a.data());
+          load_line(in[1], matrix_of(in[1].type->shape, out[0].type->shape, i) * m * k, 1, m * k, b.data());
+          if (!eliminate(a.data(), b.data(), m, k)) return node.error("matrix ", i, " of a is singular");
+          store_line(out[0], i * m * k, 1, m * k, b.data());
+        }
+        return {};
+      });
 }
 }  // namespace
 

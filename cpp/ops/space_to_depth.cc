@@ -32,7 +32,7 @@ Status space_to_depth_reference(const NodeView& node, std::span<const TensorView
   const int64_t b = node.attr_int("blocksize");
   const Shape split = {x.dim(0), x.dim(1), y.dim(2), b, y.dim(3), b};
   const int perm_dcr[] = {0, 3, 5, 1, 2, 4}, perm_crd[] = {0, 1, 3, 5, 2, 4};
-  copy_transposed(split, node.attr_string("mode") == "DCR" ? perm_dcr : perm_crd, x.bytes, y.bytes,
+  copy_transposed(node.threads(), split, node.attr_string("mode") == "DCR" ? perm_dcr : perm_crd, x.bytes, y.bytes,
                   element_bytes(x.dtype()));
   return {};
 }

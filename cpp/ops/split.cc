@@ -62,10 +62,12 @@ Status split_reference(const NodeView& node, std::span<const TensorView> in, std
   int64_t start = 0;
   for (const TensorView& y : out) {
     const int64_t run = y.dim(axis) * v.inner;
-    for (int64_t o = 0; o < v.outer; ++o) {
-      copy_run(y.bytes + static_cast<size_t>(o * run) * bytes,
-               x.bytes + static_cast<size_t>((o * v.size + start) * v.inner) * bytes, run, bytes);
-    }
+    node.threads().ranges(v.outer, copy_nanoseconds(run, bytes), [&](int64_t first, int64_t last) {
+      for (int64_t o = first; o < last; ++o) {
+        copy_run(y.bytes + static_cast<size_t>(o * run) * bytes,
+                 x.bytes + static_cast<size_t>((o * v.size + start) * v.inner) * bytes, run, bytes);
+      }
+    });
     start += y.dim(axis);
   }
   return {};

@@ -54,26 +54,29 @@ Status stft_reference(const NodeView& node, std::span<const TensorView> in, std:
   const auto given = [&](size_t i) { return in.size() > i && in[i].present(); };
   const int64_t all = signal.dim(1), parts = signal.rank() == 3 ? signal.dim(2) : 1, step = load_index(in[1], 0);
   const int64_t n = given(3) ? load_index(in[3], 0) : given(2) ? in[2].dim(0) : all;
-  PINNACE_ASSIGN(Fourier fourier, Fourier::make(n, node.label()));
-  PINNACE_ASSIGN(auto line, Scratch<double>::allocate(3 * n, node.label()));
-  double *re = line.data(), *im = re + n, *window = im + n;
-  std::fill_n(window, n, 1.0);
-  if (given(2)) load_line(in[2], 0, 1, n, window);
+  PINNACE_ASSIGN(const Fourier fourier, Fourier::make(n, node.label()));
+  PINNACE_ASSIGN(auto window, Scratch<double>::allocate(n, node.label()));
+  std::fill_n(window.data(), n, 1.0);
+  if (given(2)) load_line(in[2], 0, 1, n, window.data());
   const int64_t frames = y.dim(1), bins = y.dim(2);
-  for (int64_t f = 0; f < y.dim(0) * frames; ++f) {
-    const int64_t first = (f / frames * all + f % frames * step) * parts;
-    std::fill_n(im, n, 0.0);
-    load_line(signal, first, parts, n, re);
-    if (parts == 2) load_line(signal, first + 1, parts, n, im);
-    for (int64_t k = 0; k < n; ++k) {
-      re[k] *= window[k];
-      im[k] *= window[k];
+  return node.threads().ranges(y.dim(0) * frames, fourier.nanoseconds(), [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto line, Scratch<double>::allocate(2 * n + fourier.work_size(), node.label()));
+    double *re = line.data(), *im = re + n, *work = im + n;
+    for (int64_t f = begin; f < end; ++f) {
+      const int64_t first = (f / frames * all + f % frames * step) * parts;
+      std::fill_n(im, n, 0.0);
+      load_line(signal, first, parts, n, re);
+      if (parts == 2) load_line(signal, first + 1, parts, n, im);
+      for (int64_t k = 0; k < n; ++k) {
+        re[k] *= window[k];
+        im[k] *= window[k];
+      }
+      fourier.forward(re, im, work);
+      store_line(y, f * bins * 2, 2, bins, re);
+      store_line(y, f * bins * 2 + 1, 2, bins, im);
     }
-    fourier.forward(re, im);
-    store_line(y, f * bins * 2, 2, bins, re);
-    store_line(y, f * bins * 2 + 1, 2, bins, im);
-  }
-  return {};
+    return {};
+  });
 }
 }  // namespace
 

@@ -7,9 +7,10 @@
 
 namespace pinnace {
 namespace {
-Status sum_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status sum_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   return visit_float(out[0].dtype(), [&](auto zero) {
-    fold_broadcast<decltype(zero)>(in, out[0], [](double a, double b) { return a + b; }, [](double v) { return v; });
+    fold_broadcast<decltype(zero)>(
+        node.threads(), in, out[0], [](double a, double b) { return a + b; }, [](double v) { return v; });
     return Status();
   });
 }

@@ -11,7 +11,7 @@ namespace {
 Status thresholded_relu_reference(const NodeView& node, std::span<const TensorView> in,
                                   std::span<const TensorView> out) {
   const double alpha = node.attr_float("alpha");
-  return map_function(in[0], out[0], [alpha](double v) { return v > alpha ? v : 0.0; });
+  return map_function(node.threads(), in[0], out[0], [alpha](double v) { return v > alpha ? v : 0.0; });
 }
 }  // namespace
 

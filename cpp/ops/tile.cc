@@ -24,7 +24,7 @@ Result<TensorType> tile_type(const NodeView& node) {
   return y;
 }
 
-Status tile_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status tile_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[0], y = out[0];
   // As a copy over [repeat, size] per axis, of which y's strides see both and x's only the size.
   Shape shape;
@@ -37,7 +37,7 @@ Status tile_reference(const NodeView&, std::span<const TensorView> in, std::span
     from.insert(from.end(), {0, x_strides[d]});
     to.insert(to.end(), {size * y_strides[d], y_strides[d]});
   }
-  copy_strided(shape, x.bytes, from, y.bytes, to, element_bytes(x.dtype()));
+  copy_strided(node.threads(), shape, x.bytes, from, y.bytes, to, element_bytes(x.dtype()));
   return {};
 }
 }  // namespace

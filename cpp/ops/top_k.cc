@@ -35,11 +35,13 @@ Status top_k_reference(const NodeView& node, std::span<const TensorView> in, std
   const AxisView v = view_axis(x.type->shape, axis);
   const int64_t k = load_index(in[1], 0);
   if (k < 0 || k > v.size) return node.error("k is ", k, ", outside an axis of size ", v.size);
-  PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(v.size, node.label()));
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t o = 0; o < v.outer; ++o) {
-      for (int64_t i = 0; i < v.inner; ++i) {
+    const double cost = 10 * static_cast<double>(v.size);
+    return node.threads().ranges(v.outer * v.inner, cost, [&](int64_t begin, int64_t end) -> Status {
+      PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(v.size, node.label()));
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / v.inner, i = line % v.inner;
         const T* row = x.data<T>() + o * v.size * v.inner + i;
         for (int64_t n = 0; n < v.size; ++n) order[n] = n;
         const auto before = [&](int64_t p, int64_t q) {
@@ -55,8 +57,8 @@ Status top_k_reference(const NodeView& node, std::span<const TensorView> in, std
           indices.data<int64_t>()[(o * k + n) * v.inner + i] = order[n];
         }
       }
-    }
-    return Status();
+      return {};
+    });
   });
 }
 }  // namespace

@@ -40,7 +40,7 @@ Result<TensorType> transpose_type(const NodeView& node) {
 
 Status transpose_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const std::vector<int> perm, permutation(node, in[0].rank()));
-  copy_transposed(in[0].type->shape, perm, in[0].bytes, out[0].bytes, element_bytes(in[0].dtype()));
+  copy_transposed(node.threads(), in[0].type->shape, perm, in[0].bytes, out[0].bytes, element_bytes(in[0].dtype()));
   return {};
 }
 }  // namespace

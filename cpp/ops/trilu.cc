@@ -23,12 +23,15 @@ Status trilu_reference(const NodeView& node, std::span<const TensorView> in, std
   const int64_t rows = x.dim(-2), cols = x.dim(-1), count = x.elements();
   const size_t bytes = element_bytes(x.dtype());
   const int64_t nothing = x.type->quantized() ? x.type->quantization->zero_points[0] : 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t row = i / cols % rows, col = i % cols;
-    const bool keep = upper ? col - row >= k : col - row <= k;
-    const auto at = static_cast<size_t>(i) * bytes;
-    copy_element(y.bytes + at, keep ? x.bytes + at : reinterpret_cast<const std::byte*>(&nothing), bytes);
-  }
+  const auto run = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t row = i / cols % rows, col = i % cols;
+      const bool keep = upper ? col - row >= k : col - row <= k;
+      const auto at = static_cast<size_t>(i) * bytes;
+      copy_element(y.bytes + at, keep ? x.bytes + at : reinterpret_cast<const std::byte*>(&nothing), bytes);
+    }
+  };
+  node.threads().ranges(count, kMapNanoseconds, run, kMapGrain);
   return {};
 }
 }  // namespace

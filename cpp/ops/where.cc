@@ -17,22 +17,23 @@ Result<TensorType> where_type(const NodeView& node) {
 
 /// Calls store(i, k, at) for each element i of z: it is element `at` of input k.
 template <class F>
-void select(std::span<const TensorView> in, const TensorView& z, F store) {
+void select(const Threads& threads, std::span<const TensorView> in, const TensorView& z, F store) {
   const uint8_t* condition = in[0].data<uint8_t>();
-  BroadcastRows(z.type->shape, in).run([&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
-    for (int64_t j = 0; j < count; ++j) {
-      const int from = condition[at[0] + j * step[0]] ? 1 : 2;
-      store(first + j, from, at[from] + j * step[from]);
-    }
-  });
+  BroadcastRows(z.type->shape, in)
+      .run(threads, [&](int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
+        for (int64_t j = 0; j < count; ++j) {
+          const int from = condition[at[0] + j * step[0]] ? 1 : 2;
+          store(first + j, from, at[from] + j * step[from]);
+        }
+      });
 }
 
-Status where_reference(const NodeView&, std::span<const TensorView> in, std::span<const TensorView> out) {
+Status where_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView z = out[0];
   if (z.type->quantized()) {
     const ScaleZero to = scale_zero(*z.type), from[] = {{}, scale_zero(*in[1].type), scale_zero(*in[2].type)};
     const IntRange range = int_range(z.dtype());
-    select(in, z, [&](int64_t i, int k, int64_t at) {
+    select(node.threads(), in, z, [&](int64_t i, int k, int64_t at) {
       store_int(z, i, quantize(dequantize(load_int(in[static_cast<size_t>(k)], at), from[k]), to, range));
     });
     return {};
@@ -40,7 +41,7 @@ Status where_reference(const NodeView&, std::span<const TensorView> in, std::spa
   const auto copy = [&](auto zero) {
     using T = decltype(zero);
     const T* from[] = {nullptr, in[1].data<T>(), in[2].data<T>()};
-    select(in, z, [&](int64_t i, int k, int64_t at) { z.data<T>()[i] = from[k][at]; });
+    select(node.threads(), in, z, [&](int64_t i, int k, int64_t at) { z.data<T>()[i] = from[k][at]; });
     return Status();
   };
   switch (dtype_bits(z.dtype())) {

@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-#include "ops/op.h"
+#include "ops/element.h"
 #include "passes/rewrite.h"
 
 namespace pinnace {
@@ -74,12 +74,23 @@ std::shared_ptr<const Quantization> quantization_of(const Rewrite& rewrite, cons
   }
   found->zero_points.assign(scales->size(), 0);
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
-    const Value& zero = rewrite.graph().value(node.inputs[2]);
-    if (!zero.constant || zero.constant->bytes() != scales->size()) return nullptr;
+    ValueId zero = node.inputs[2];
+    const DType dtype = rewrite.type(zero).dtype;
+    // Importers state zero points of channels as a cast of what the source has, mostly int64.
+    if (const Node* cast = rewrite.producer(zero, "cast")) zero = cast->inputs[0];
+    const Value& value = rewrite.graph().value(zero);
+    if (!value.constant || value.type.elements() != static_cast<int64_t>(scales->size())) return nullptr;
+    if (const DTypes small = dtypes(DType::kI8, DType::kU8), wide = kI32 | kI64;
+        !(dtypes(dtype) & small) || !(dtypes(value.type.dtype) & (small | wide))) {
+      return nullptr;
+    }
+    const IntRange range = int_range(dtype);
     for (size_t i = 0; i < scales->size(); ++i) {
-      found->zero_points[i] = zero.type.dtype == DType::kI8
-                                  ? reinterpret_cast<const int8_t*>(zero.constant->data())[i]
-                                  : reinterpret_cast<const uint8_t*>(zero.constant->data())[i];
+      const int64_t number = visit(value.type.dtype, [&](auto kind) {
+        return static_cast<int64_t>(widen(reinterpret_cast<const decltype(kind)*>(value.constant->data())[i]));
+      });
+      if (number < range.min || number > range.max) return nullptr;
+      found->zero_points[i] = static_cast<int32_t>(number);
     }
   }
   if (scales->size() > 1) {

@@ -25,6 +25,12 @@ constexpr Case kCases[] = {
     {.inputs = "i8[3]{scale 1, zero 0}{-5,3,9};i8[3]{scale 1, zero 0}{0,0,0}", .attributes = "activation=\"clip\", activation_params=[0.,6.]",
      .expect = "i8[3]{scale 1, zero 0}{0,3,6}", .output_quantization = "scale 1, zero 0", .why = "clip on stored integers"},
     {.inputs = "i32{1};i32{2}", .attributes = "activation=\"relu\"", .expect = "error plain integers take none", .why = "activation on integers"},
+    {.inputs = "i8[2,19,3,5]{scale 0.05, zero -7};i8[2,19,3,5]{scale 0.06, zero 5}", .output_quantization = "scale 0.05, zero -7", .why = "kernels of images"},
+    {.inputs = "u8[2,19,3,5]{scale 0.05, zero 121};u8[2,19,3,5]{scale 0.06, zero 133}", .output_quantization = "scale 0.05, zero 121", .why = "kernels of images"},
+    {.inputs = "i8[2,70,3,5]{scale 0.05, zero -7};i8[2,70,1,1]{scale 0.06, zero 5}", .output_quantization = "scale 0.05, zero -7", .why = "one pixel for all"},
+    {.inputs = "u8[2,70,3,5]{scale 0.05, zero 121};u8[2,70,1,1]{scale 0.06, zero 133}", .output_quantization = "scale 0.05, zero 121", .why = "one pixel for all"},
+    {.inputs = "i8[131]{scale 0.05, zero -7};i8[131]{scale 0.06, zero 5}", .output_quantization = "scale 0.06, zero 5", .why = "dense"},
+    {.inputs = "u8[131]{scale 0.05, zero 121};u8[131]{scale 0.06, zero 133}", .output_quantization = "scale 0.06, zero 133", .why = "dense"},
 };
 PINNACE_CASES(add, kCases)
 }  // namespace pinnace::testing

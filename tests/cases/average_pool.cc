@@ -24,6 +24,8 @@ constexpr Case kCases[] = {
     {.inputs = "i8[1,1,4]{scale 1, zero 0}", .attributes = "kernel_shape=[2]", .expect = "error declared quantisation", .why = "no scale for the result"},
     {.inputs = "f32[1,0,4]", .attributes = "kernel_shape=[2]", .expect = "f32[1,0,3]{}", .why = "no channels"},
     {.inputs = "f16[1,1,4]", .attributes = "kernel_shape=[2]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
+    {.inputs = "i8[2,19,7,8]{scale 0.05, zero -7}", .attributes = "kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]", .output_quantization = "scale 0.06, zero 5", .why = "kernels of images"},
+    {.inputs = "u8[2,19,7,8]{scale 0.05, zero 121}", .attributes = "kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]", .output_quantization = "scale 0.06, zero 133", .why = "kernels of images"},
 };
 PINNACE_CASES(average_pool, kCases)
 }  // namespace pinnace::testing

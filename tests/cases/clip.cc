@@ -31,6 +31,8 @@ constexpr Case kCases[] = {
     {.inputs = "i8[2]{scale 1, zero 0};i8[]", .expect = "error must be one element of f32",
      .output_quantization = "scale 1, zero 0", .why = "quantised takes f32 limits"},
     {.inputs = "bool{1}", .expect = "error takes", .why = "element type"},
+    {.inputs = "i8[1,5,3,4]{scale 0.05, zero -7};f32 -1;f32 3", .output_quantization = "scale 0.06, zero 5", .why = "kernels of images"},
+    {.inputs = "u8[1,5,3,4]{scale 0.05, zero 121};f32 -1;f32 3", .output_quantization = "scale 0.06, zero 133", .why = "kernels of images"},
 };
 PINNACE_CASES(clip, kCases)
 }  // namespace pinnace::testing

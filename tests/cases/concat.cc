@@ -27,6 +27,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];f16[2]", .attributes = "axis=0", .expect = "error must be f32", .why = "types"},
     {.inputs = "f32[];f32[]", .attributes = "axis=0", .expect = "error outside rank 0", .why = "scalars"},
     {.inputs = "f8e5m2[1]{1};f8e5m2[2]{2,nan}", .attributes = "axis=0", .expect = "f8e5m2[3]{1,2,nan}", .why = "8-bit float"},
+    {.inputs = "i8[2,5,3,4]{scale 0.05, zero -7};i8[2,18,3,4]{scale 0.06, zero 5}", .attributes = "axis=1", .output_quantization = "scale 0.06, zero 5", .why = "images, one of them quantised again"},
+    {.inputs = "u8[2,5,3,4]{scale 0.05, zero 121};u8[2,18,3,4]{scale 0.06, zero 133}", .attributes = "axis=1", .output_quantization = "scale 0.06, zero 133", .why = "images, one of them quantised again"},
 };
 PINNACE_CASES(concat, kCases)
 }  // namespace pinnace::testing

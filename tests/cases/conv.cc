@@ -74,6 +74,10 @@ constexpr Case kCases[] = {
      .expect = "error quantised types take relu and clip", .output_quantization = "scale 1, zero 0", .why = "not a clamp"},
     {.inputs = "f16[1,1,4];f16[1,1,1]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
     {.inputs = "f32[1,1,3]{nan,1,inf};f32[1,1,2]{1,1}", .expect = "f32[1,1,2]{nan,inf}", .why = "NaN and infinity in x"},
+    {.inputs = "i8[2,37,9,8]{scale 0.05, zero -7};i8[37,1,3,3]{scale 0.01, zero 0};i32[37]", .attributes = "group=37, pads=[1,1,1,1], activation=\"relu\"", .output_quantization = "scale 0.06, zero 5", .why = "depthwise"},
+    {.inputs = "u8[2,37,9,8]{scale 0.05, zero 121};i8[37,1,3,3]{scale 0.01, zero 0};i32[37]", .attributes = "group=37, pads=[1,1,1,1], activation=\"relu\"", .output_quantization = "scale 0.06, zero 133", .why = "depthwise"},
+    {.inputs = "i8[1,30,9,8]{scale 0.05, zero -7};i8[33,10,3,3]{scale 0.01, zero 0};i32[33]", .attributes = "group=3, pads=[1,0,1,2], dilations=[1,2]", .output_quantization = "scale 0.06, zero 5", .why = "groups"},
+    {.inputs = "u8[1,30,9,8]{scale 0.05, zero 121};i8[33,10,3,3]{scale 0.01, zero 0};i32[33]", .attributes = "group=3, pads=[1,0,1,2], dilations=[1,2]", .output_quantization = "scale 0.06, zero 133", .why = "groups"},
 };
 PINNACE_CASES(conv, kCases)
 }  // namespace pinnace::testing

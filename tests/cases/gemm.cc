@@ -33,6 +33,8 @@ constexpr Case kCases[] = {
      .output_quantization = "scale 1, zero 0", .why = "40,000 products of 255 * 255"},
     {.inputs = "i8[1,1]{scale 0.5, zero 0}{1};i8[1,1]{scale 0.5, zero 0}{1};i32[1]{scale 0.25, zero 0}{1}", .expect = "error takes plain", .output_quantization = "scale 1, zero 0", .why = "a scale here has no meaning"},
     {.inputs = "f32[1,1]{nan};f32[1,1]{1}", .attributes = "alpha=0.0", .expect = "f32[1,1]{nan}", .why = "alpha 0 does not hide NaN"},
+    {.inputs = "i8[3,37]{scale 0.05, zero -7};i8[35,37]{scale 0.01, zero 0};i32[35]", .attributes = "trans_b=1", .output_quantization = "scale 0.06, zero 5", .why = "kernels of 8-bit weights"},
+    {.inputs = "u8[3,37]{scale 0.05, zero 121};i8[35,37]{scale 0.01, zero 0};i32[35]", .attributes = "trans_b=1", .output_quantization = "scale 0.06, zero 133", .why = "kernels of 8-bit weights"},
 };
 PINNACE_CASES(gemm, kCases)
 }  // namespace pinnace::testing

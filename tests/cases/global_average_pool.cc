@@ -16,6 +16,8 @@ constexpr Case kCases[] = {
     {.inputs = "u8[1,1,4]{scale 0.5, zero 10}{10,11,12,17}", .expect = "u8[1,1,1]{scale 0.25, zero 0}{5}", .output_quantization = "scale 0.25, zero 0", .why = "quantised"},
     {.inputs = "f32[3]", .expect = "error must be [N, C, ...]", .why = "rank 1"},
     {.inputs = "f16[1,1,4]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
+    {.inputs = "i8[2,19,7,8]{scale 0.05, zero -7}", .output_quantization = "scale 0.06, zero 5", .why = "kernels of images"},
+    {.inputs = "u8[2,19,7,8]{scale 0.05, zero 121}", .output_quantization = "scale 0.06, zero 133", .why = "kernels of images"},
 };
 PINNACE_CASES(global_average_pool, kCases)
 }  // namespace pinnace::testing

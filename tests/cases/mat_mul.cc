@@ -34,6 +34,8 @@ constexpr Case kCases[] = {
     {.inputs = "i32[2,3];i32[3,4]", .attributes = "activation=\"relu\"", .expect = "error plain integers take none", .why = "activation on integers"},
     {.inputs = "i32[1,2]{scale 0.5, zero 3}{1,2};i32[2,1]{scale 0.5, zero 3}{2,3}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
     {.inputs = "f32[1,2]{0,1};f32[2,1]{inf,1}", .expect = "f32[1,1]{nan}", .why = "0 times infinity"},
+    {.inputs = "i8[2,5,37]{scale 0.05, zero -7};i8[37,35]{scale 0.01, zero 0};i32[35]", .output_quantization = "scale 0.06, zero 5", .why = "kernels of 8-bit weights"},
+    {.inputs = "u8[2,5,37]{scale 0.05, zero 121};i8[37,35]{scale 0.01, zero 0};i32[35]", .output_quantization = "scale 0.06, zero 133", .why = "kernels of 8-bit weights"},
 };
 PINNACE_CASES(mat_mul, kCases)
 }  // namespace pinnace::testing

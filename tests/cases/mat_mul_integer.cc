@@ -12,6 +12,8 @@ constexpr Case kCases[] = {
     {.inputs = "u8[2,0];u8[0,2];u8 3", .expect = "i32[2,2]{0,0,0,0}", .why = "no products"},
     {.inputs = "u8[2,3];u8[3,2];u8{1,2,3}", .expect = "error one per row", .why = "zero points do not fit"},
     {.inputs = "u8[1,2]{scale 0.5, zero 3}{1,2};u8[2,1]{2,3}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
+    {.inputs = "i8[2,5,37];i8[37,35];i8{-3}", .why = "kernels of 8-bit weights"},
+    {.inputs = "u8[2,5,37];i8[37,35];u8{200}", .why = "kernels of 8-bit weights"},
 };
 PINNACE_CASES(mat_mul_integer, kCases)
 }  // namespace pinnace::testing

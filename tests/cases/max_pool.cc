@@ -42,6 +42,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,1,4]", .attributes = "kernel_shape=[2,2]", .expect = "error must have 1 entries", .why = "kernel of another rank"},
     {.inputs = "f32[1,1,2]", .attributes = "kernel_shape=[3]", .expect = "error does not fit", .why = "window larger than x"},
     {.inputs = "f32[1,1,3,3]{1,2,3,4,5,6,7,8,9}", .attributes = "kernel_shape=[2147483647,2147483647], auto_pad=\"same_upper\"", .expect = "f32[1,1,3,3]{9,9,9,9,9,9,9,9,9}", .why = "a window of 2^62 taps over nine elements"},
+    {.inputs = "i8[2,19,7,8]{scale 0.05, zero -7}", .attributes = "kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]", .why = "kernels of images"},
+    {.inputs = "u8[2,19,7,8]{scale 0.05, zero 121}", .attributes = "kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]", .why = "kernels of images"},
 };
 PINNACE_CASES(max_pool, kCases)
 }  // namespace pinnace::testing

@@ -33,6 +33,12 @@ constexpr Case kCases[] = {
      .output_quantization = "scale 1, zero 0", .why = "quantised with plain"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]{scale 1, zero 0}", .expect = "error must be declared quantised",
      .why = "no scale for the result"},
+    {.inputs = "i8[2,19,3,5]{scale 0.05, zero -7};i8[2,19,3,5]{scale 0.06, zero 5}", .output_quantization = "scale 0.05, zero -7", .why = "kernels of images"},
+    {.inputs = "u8[2,19,3,5]{scale 0.05, zero 121};u8[2,19,3,5]{scale 0.06, zero 133}", .output_quantization = "scale 0.05, zero 121", .why = "kernels of images"},
+    {.inputs = "i8[2,70,3,5]{scale 0.05, zero -7};i8[2,70,1,1]{scale 0.06, zero 5}", .output_quantization = "scale 0.05, zero -7", .why = "one pixel for all"},
+    {.inputs = "u8[2,70,3,5]{scale 0.05, zero 121};u8[2,70,1,1]{scale 0.06, zero 133}", .output_quantization = "scale 0.05, zero 121", .why = "one pixel for all"},
+    {.inputs = "i8[131]{scale 0.05, zero -7};i8[131]{scale 0.06, zero 5}", .output_quantization = "scale 0.06, zero 5", .why = "dense"},
+    {.inputs = "u8[131]{scale 0.05, zero 121};u8[131]{scale 0.06, zero 133}", .output_quantization = "scale 0.06, zero 133", .why = "dense"},
 };
 PINNACE_CASES(mul, kCases)
 }  // namespace pinnace::testing

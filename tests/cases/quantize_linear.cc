@@ -71,6 +71,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];f32[]", .attributes = "output_dtype=\"i32\"", .expect = "error output_dtype", .why = "type"},
     {.inputs = "f32[2];f32[]", .attributes = "precision=\"i8\"", .expect = "error precision", .why = "type"},
     {.inputs = "f64[2];f32[]", .expect = "error takes", .why = "element type"},
+    {.inputs = "f32[1,5,3,300];f32 0.05;i8 -7", .why = "kernels of images"},
 };
 PINNACE_CASES(quantize_linear, kCases)
 }  // namespace pinnace::testing

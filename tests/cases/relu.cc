@@ -13,6 +13,8 @@ constexpr Case kCases[] = {
     {.inputs = "i8[4]{scale 0.5, zero 3}{-128,3,4,127}", .expect = "i8[4]{scale 0.25, zero -1}{-1,-1,1,127}",
      .output_quantization = "scale 0.25, zero -1", .why = "quantised, another scale, clamped at 127"},
     {.inputs = "bool{1}", .expect = "error takes", .why = "bool is not a number"},
+    {.inputs = "i8[1,5,3,4]{scale 0.05, zero -7}", .output_quantization = "scale 0.06, zero 5", .why = "kernels of images"},
+    {.inputs = "u8[1,5,3,4]{scale 0.05, zero 121}", .output_quantization = "scale 0.06, zero 133", .why = "kernels of images"},
 };
 PINNACE_CASES(relu, kCases)
 }  // namespace pinnace::testing

@@ -17,6 +17,7 @@ inline Status run_line(const CpuKernelLine& line, const NodeView& node, uint32_t
                        std::span<const TensorView> out, int threads) {
   std::vector<const TensorType*> types, declared;
   std::vector<const void*> data;
+  for (const TensorView& view : out) declared.push_back(view.type);
   for (int i = 0; i < node.input_count(); ++i) {
     types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
     data.push_back(i < 32 && (values >> i & 1) ? nullptr : node.input_data(i));

@@ -138,6 +138,21 @@ struct Call {
     return run_node_with(fn, node, *op, views, stated);
   }
 
+  /// By exactly this line. Images are values of a run, not constants.
+  Result<std::vector<ReferenceOutput>> run_line(const CpuKernelLine& line, int threads) const {
+    return run([&](const NodeView& view, std::span<const TensorView> in, std::span<const TensorView> out) {
+      std::vector<const TensorType*> of, stated(out.size(), &declared);
+      std::vector<const void*> data;
+      for (int i = 0; i < view.input_count(); ++i) {
+        const bool image = line.kernel->layouts != Layouts::kDense && i < 32 && (line.kernel->images >> i & 1);
+        const bool number = line.kernel->layouts == Layouts::kFollows && view.has_input(i) && view.input(i).rank() == 0;
+        of.push_back(view.has_input(i) ? &view.input(i) : nullptr);
+        data.push_back(image && !number ? nullptr : view.input_data(i));
+      }
+      return run_forced(line, NodeView(view.node(), view.op(), of, data, stated), in, out, threads);
+    });
+  }
+
   /// Output `index` of every implementation is `want`; `element` is its C++ type. Returns false after a failure.
   template <class T>
   [[nodiscard]] bool gives(const std::vector<T>& want, size_t index = 0) const {
@@ -163,9 +178,7 @@ struct Call {
     if (!compare(run(op->reference), "the reference of")) return false;
     for (const CpuKernelLine& line : cpu_kernels()) {
       if (line.op != op->name || !cpu_runs(line.needs) || line.dtype != types[0].dtype) continue;
-      const auto got = run([&](const NodeView& view, std::span<const TensorView> in, std::span<const TensorView> out) {
-        return run_forced(line, view, in, out, 2);
-      });
+      const auto got = run_line(line, 2);
       if (!got.ok() && got.status().code() == Code::kUnsupported) continue;
       if (!compare(got, line.name)) return false;
     }

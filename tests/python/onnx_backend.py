@@ -19,6 +19,7 @@ import selectors
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ class Outcome:
     result: str  # pass, refused, fail, crash
     operator: str = ""  # the first operator that is refused, else the case's first operator
     text: str = ""
+    seconds: float = 0  # processor time of the slowest data set in a session, its making included
 
 
 _cases: dict[str, dict[str, Any]] = {}
@@ -165,13 +167,17 @@ def run_case(kind: str, name: str) -> Outcome:
             onnx.save(model, path)
         try:
             program = pn.load(path).build(verify=False)
+            seconds = 0.0
             for inputs, outputs in data_sets:
                 arrays = [_array(value) for value in inputs]
                 expected = [_array(value) for value in outputs]
                 if any(array is None for array in arrays + expected):
                     return Outcome(kind, name, "refused", first, "the case's data are not all tensors of numbers")
                 atol = max(case.atol, ABSOLUTE_TOLERANCE.get(name, 0))
-                ways = {"reference": _core.run_onnx_reference(str(path), arrays), "session": _run(program, arrays)}
+                ways = {"reference": _core.run_onnx_reference(str(path), arrays)}
+                began = time.process_time()
+                ways["session"] = _run(program, arrays)
+                seconds = max(seconds, time.process_time() - began)
                 for (way, actual), i in itertools.product(ways.items(), range(len(expected))):
                     difference = _same(expected[i], actual[i], case.rtol, atol)
                     if name in KNOWN_DIFFERENCES:
@@ -186,7 +192,7 @@ def run_case(kind: str, name: str) -> Outcome:
             return Outcome(kind, name, "refused" if named else "fail", operator, str(error))
         except pn.Error as error:
             return Outcome(kind, name, "fail", first, f"{type(error).__name__}: {error}")
-    return Outcome(kind, name, "pass", first)
+    return Outcome(kind, name, "pass", first, seconds=seconds)
 
 
 def _worker() -> None:
@@ -255,6 +261,8 @@ def print_counts(outcomes: list[Outcome]) -> None:
         counts = {r: by_kind[kind, r] for r in ("pass", "refused", "fail", "crash")}
         if any(counts.values()):
             print(f"{kind:18}" + "".join(f" {n:5} {r}" for r, n in counts.items()))
+    slowest = max(outcomes, key=lambda o: o.seconds, default=Outcome("", "", ""))
+    print(f"slowest in a session: {slowest.name}, {slowest.seconds:.2f} s of processor time")
     by_operator: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for o in outcomes:
         if o.result != "pass":

@@ -119,6 +119,9 @@ UNARY: list[tuple[str, dict[str, Any], Function, int]] = [
     ("asinh", {}, np.arcsinh, 1),
     ("atan", {}, np.arctan, 1),
     ("atanh", {}, np.arctanh, 1),
+    # PyTorch gives NaN at infinity; and 0 at -0, though the function is odd.
+    ("bessel_i", {}, lambda x: np.where(np.isinf(x), np.inf, of_torch(torch.special.i0)(x)), 2),
+    ("bessel_i", {"order": 1, "scaled": 1}, lambda x: np.copysign(of_torch(torch.special.i1e)(x), x), 2),
     ("ceil", {}, np.ceil, 0),
     ("celu", {"alpha": 2.0}, lambda x: np.where(x >= 0, x, 2 * np.expm1(x / 2)), 1),
     ("cos", {}, np.cos, 1),
@@ -127,6 +130,7 @@ UNARY: list[tuple[str, dict[str, Any], Function, int]] = [
     ("elu", {"alpha": 2.0}, lambda x: np.where(x >= 0, x, 2 * np.expm1(x)), 1),
     ("erf", {}, erf, 1),
     ("erf_inv", {}, of_torch(torch.erfinv), 4),
+    ("erfcx", {}, of_torch(torch.special.erfcx), 2),
     ("exp", {}, np.exp, 1),
     ("floor", {}, np.floor, 0),
     ("gelu", {}, gelu, 4),
@@ -260,6 +264,7 @@ BINARY_INTEGERS: list[tuple[str, dict[str, Any], Callable[[int, int], int], bool
     ("bitwise_or", {}, lambda a, b: a | b, True),
     ("bitwise_xor", {}, lambda a, b: a ^ b, True),
     ("div", {}, truncated, False),
+    ("gcd", {}, math.gcd, True),
     ("max", {}, max, True),
     ("min", {}, min, True),
     ("mod", {"fmod": 1}, lambda a, b: a - b * truncated(a, b), False),
@@ -374,6 +379,7 @@ ELSEWHERE = {
     "instance_normalization", "layer_normalization", "log_cum_sum_exp", "log_softmax", "lp_normalization", "lrn",
     "mean_variance_normalization", "rms_normalization", "rotary_embedding", "softmax", "trilu",  # along an axis
     "cholesky",  # matrices
+    "zeta",  # its poles are among its cases
     "scatter_elements", "scatter_nd", "tensor_scatter",  # a copy with some elements changed
 }  # fmt: skip
 

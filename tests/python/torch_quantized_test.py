@@ -199,6 +199,37 @@ def test_pt2e_models(name: str, tmp_path: Path) -> None:
     assert np.mean(list(held.differing.values())) < 5e-3
 
 
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+def test_kernels_give_the_bytes_of_the_reference(name: str, tmp_path: Path) -> None:
+    """Whole models: every node has a kernel of 8-bit types, and all of them together give what reference code gives."""
+    import torchvision_ops  # noqa: F401
+
+    torchvision = pytest.importorskip("torchvision")
+    torch.manual_seed(0)
+    module = getattr(torchvision.models, name)(weights=None, num_classes=16)
+    x = seeded(2, 3, 40, 48)
+    module.train()(x)  # statistics under which activations do not vanish
+    quantized = pt2e(module.eval(), x, False)
+    with torch.no_grad():
+        torch.export.save(torch.export.export(quantized, (x,)), tmp_path / "m.pt2")
+    program = pn.load(str(tmp_path / "m.pt2")).build(verify=False)
+    program.save(tmp_path / "m.pnc")
+    ((want,),) = pn._core.run_model_reference(str(tmp_path / "m.pnc"), [[x.numpy()]])
+    assert len(np.unique(want)) > 8
+    for isa in ("sse2", "avx2", "avx512_vnni"):
+        try:
+            session = pn.Session(program, target=f"cpu:{isa}")
+        except pn.Unsupported:
+            continue  # this processor does not have it
+        (got,) = session.run({next(iter(session.inputs)): x.numpy()}).values()
+        np.testing.assert_array_equal(got, want)
+        kernels = {row.node: row.kernel for row in session.placement}
+        assert [node for node, kernel in kernels.items() if kernel == "reference"] == []
+        ran = [kernel for kernel in kernels.values() if kernel.startswith("conv_")]
+        assert len(ran) >= 20
+        assert {kernel.partition("_i8_")[2] for kernel in ran} == {"generic" if isa == "sse2" else isa}
+
+
 def test_dynamically_quantized_linear(tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8)).eval()

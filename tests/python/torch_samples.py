@@ -31,8 +31,28 @@ _stub: Any = types.ModuleType("expecttest")
 _stub.TestCase = unittest.TestCase
 sys.modules.setdefault("expecttest", _stub)
 
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "i64": torch.int64, "bool": torch.bool}
+DTYPES = {
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "i64": torch.int64,
+    "bool": torch.bool,
+    "c64": torch.complex64,
+}
 NO_VALUES = ("empty", "new_empty", "jiterator")  # memory as it is; CUDA only
+# Complex samples are taken of transforms, of arithmetic and of what moves elements. The model takes and gives them as
+# real tensors with a last dimension of 2.
+_COMPLEX = (
+    "T abs add adjoint angle atleast_1d atleast_2d atleast_3d block_diag bmm broadcast_tensors broadcast_to cat chunk "
+    "clone column_stack complex conj conj_physical contiguous diag_embed diagonal diff div dot dsplit "
+    "dstack eq exp expand expand_as fill flatten flip fliplr flipud full full_like hsplit hstack imag "
+    "index_select isreal istft linalg.vecdot log mH mT masked_fill matmul mean meshgrid mm "
+    "movedim mul mv narrow ne neg new_full new_ones new_zeros nn.functional.pad ones ones_like outer permute polar "
+    "positive pow ravel real reciprocal repeat reshape reshape_as resolve_conj resolve_neg roll rot90 rsub select sgn "
+    "slice split split_with_sizes square squeeze stack stft sub sum swapaxes t tensor_split tile to trace transpose "
+    "true_divide unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit vstack where "
+    "zeros zeros_like"
+)
+COMPLEX = _COMPLEX.split()
 PER_DTYPE = 8  # samples of an operator and dtype, where it has as many
 UNSTABLE = ("argsort", "sort", "topk", "kthvalue", "median", "nanmedian", "mode")  # may take any of equal elements
 MAX_ELEMENTS = 20_000  # in all inputs of a sample together: larger ones show nothing new
@@ -46,9 +66,10 @@ class Sample:
     dtype: str
     function: Callable[..., Any]
     spec: Any  # of (args, kwargs)
-    leaves: list[Any]  # tensors and others, in the spec's order
+    leaves: list[Any]  # tensors and others, in the spec's order; complex ones as pairs
     expected: list[Tensor]
     precise: list[Tensor] | None  # the same in float64, where that works
+    paired: set[int]  # places among the leaves
     tolerance: tuple[float, float] | None  # (atol, rtol), where OpInfo has looser ones than PyTorch's default
 
     def tensors(self) -> list[Tensor]:
@@ -57,8 +78,13 @@ class Sample:
     def call(self, tensors: Sequence[Any]) -> list[Any]:
         given = iter(tensors)
         leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+        leaves = [torch.view_as_complex(leaf) if i in self.paired else leaf for i, leaf in enumerate(leaves)]
         args, kwargs = _pytree.tree_unflatten(leaves, self.spec)
-        return [leaf for leaf in _pytree.tree_leaves(self.function(*args, **kwargs)) if isinstance(leaf, Tensor)]
+        return [_pair(leaf) for leaf in _pytree.tree_leaves(self.function(*args, **kwargs)) if isinstance(leaf, Tensor)]
+
+
+def _pair(t: Tensor) -> Tensor:
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
 @dataclass
@@ -108,6 +134,8 @@ def operators() -> dict[str, Any]:
 
 
 def _tolerance(info: Any, dtype: torch.dtype) -> tuple[float, float] | None:
+    if info.name.startswith("fft."):  # errors are a fraction of the largest result, here about 200
+        return 5e-5, 1.3e-6
     from torch.testing._internal.common_device_type import toleranceOverride
 
     found = [
@@ -123,7 +151,7 @@ def _usable(tensors: Sequence[Any]) -> bool:
     plain = all(
         type(t) in (Tensor, nn.Parameter)
         and t.layout == torch.strided
-        and not t.is_complex()
+        and t.dtype != torch.complex128
         and not t.is_quantized
         and t.device.type == "cpu"
         and t.dtype != torch.bfloat16  # numpy has none
@@ -137,8 +165,9 @@ def _sample(name: str, short: str, info: Any, raw: Any) -> Sample | None:
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     if not _usable(tensors):
         return None
-    leaves = [leaf.detach().clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-    sample = Sample(name, short, info.op, spec, leaves, [], None, _tolerance(info, DTYPES[short]))
+    paired = {i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.is_complex()}
+    leaves = [_pair(leaf.detach()).clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    sample = Sample(name, short, info.op, spec, leaves, [], None, paired, _tolerance(info, DTYPES[short]))
     try:
         sample.expected = [t.detach().clone() for t in sample.call([t.clone() for t in sample.tensors()])]
     except Exception:  # some samples show errors
@@ -159,7 +188,8 @@ def samples_of(name: str, info: Any) -> list[Sample]:
     found: list[Sample] = []
     supported = info.supported_dtypes("cpu")
     for short, dtype in DTYPES.items():
-        if dtype not in supported:
+        complex_too = name in COMPLEX or name.startswith("fft.")
+        if dtype not in supported or (dtype.is_complex and not complex_too):
             continue
         torch.manual_seed(zlib.crc32(f"{name}/{short}".encode()))
         with warnings.catch_warnings():

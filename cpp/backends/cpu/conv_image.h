@@ -1,4 +1,4 @@
-// What the float32 convolutions over images share: their geometry and the border that they read.
+// What the convolutions over images share: their geometry and the border that they read.
 #pragma once
 
 #include "backends/cpu/gemm_f32.h"
@@ -21,7 +21,7 @@ ImageConv image_conv(const NodeView& node);
 /// True if the node is a convolution of images, whatever its weights: shapes not empty, pads of at most 64.
 bool image_conv_takes(const NodeView& node);
 
-/// Zeros that taps read beyond the input.
+/// Zeros (quantised: zero points) that taps read beyond the input.
 Border conv_border(const NodeView& node);
 
 /// Input 2, which is constant, or null.

@@ -37,10 +37,11 @@ std::span<const CpuKernelLine> cpu_kernels() {
   return {kLines, kLineCount};
 }
 
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image) {
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image, bool image_wanted) {
   if (!node.has_input(0)) return nullptr;
   for (const CpuKernelLine& line : cpu_kernels()) {
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
+    if (line.kernel->layouts == Layouts::kLeads && !image_wanted) continue;
     if (line.op == node.node().op && line.needs <= level && takes(line, node)) {
       return &line;
     }
@@ -77,8 +78,7 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
                                   !(kernel.layouts == Layouts::kFollows && node.input_data(static_cast<int>(i))));
     if (!image) continue;
     const TensorType& type = *operands[i].type;
-    const ImageSizes size = image_sizes(type);
-    layouts[i] = {true, image_pitch(size.c, size.h * size.w), {}};
+    layouts[i] = image_layout(type);
     if (i == 0 && kernel.border) layouts[i].border = kernel.border(node);
     if (output) layouts[i].border = {1, 2, 3, 1};  // whatever the reader of the result asks for
     const auto bytes = static_cast<size_t>(layout_bytes(type, layouts[i]));
@@ -87,9 +87,8 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
     const TensorView dense = operands[i];
     operands[i].bytes = buffer.data();
     buffers.push_back(std::move(buffer));
-    const Image at = image_of(operands[i], layouts[i]);
-    clear_border(at, layouts[i].border);
-    if (!output) to_image(context, dense.data<float>(), at);
+    clear_border(operands[i], layouts[i]);
+    if (!output) to_image(context, dense, operands[i], layouts[i]);
   }
   context.layouts = layouts.data();
   const std::span<const TensorView> all(operands);
@@ -102,8 +101,7 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   }
   const NodeView running(node.node(), node.op(), types, contents);
   PINNACE_TRY(kernel.run(running, context, all.first(inputs.size()), all.subspan(inputs.size())));
-  const Image y = image_of(operands[inputs.size()], layouts[inputs.size()]);
-  to_dense(context, y, outputs[0].data<float>());
+  to_dense(context, operands[inputs.size()], layouts[inputs.size()], outputs[0]);
   return {};
 }
 

@@ -65,20 +65,21 @@ class CpuExecutable final : public Executable {
       const std::span<const TensorView> in(views, call.inputs.size()),
           out(views + call.inputs.size(), call.outputs.size());
       if (const Layout& layout = call.layouts.back(); !layout.border.none()) {
-        clear_border(image_of(out.back(), layout), layout.border);
+        clear_border(out.back(), layout);
       }
       const KernelContext kernel{context.workspace + call.scratch_offset, call.packed, context.pool,
                                  std::min(context.threads, call.scratch_threads), call.layouts.data()};
       if (call.kind == LoweredNode::Kind::kToImage) {
-        to_image(kernel, in[0].data<float>(), image_of(out[0], call.layouts[1]));
+        to_image(kernel, in[0], out[0], call.layouts[1]);
       } else if (call.kind == LoweredNode::Kind::kToDense) {
-        to_dense(kernel, image_of(in[0], call.layouts[0]), out[0].data<float>());
+        to_dense(kernel, in[0], call.layouts[0], out[0]);
       } else {
         // Reference code may look at contents through the NodeView too, so it gets those of every input.
         auto* contents = reinterpret_cast<const void**>(views + n);
         for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
-        const NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
-                            call.declared);
+        NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()),
+                      call.declared);
+        node.set_threads({context.pool, context.threads});
         PINNACE_TRY(call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out));
       }
       if (context.timings && call.source) {

@@ -32,6 +32,7 @@ enum class Layouts : uint8_t {
   kDense,    ///< every operand is dense
   kImage,    ///< images, to which dense operands are brought
   kFollows,  ///< images, chosen only where an operand is an image already
+  kLeads,    ///< dense operands give an image, chosen only where a reader of output 0 wants one
 };
 
 /// One way to run one operator for one element type (of its first input) on processors that meet `needs`.
@@ -72,9 +73,9 @@ struct CpuKernelLine {
 };
 std::span<const CpuKernelLine> cpu_kernels();
 
-/// The first line for the node on a processor of `level`, or null: reference code. has_image: an operand that the line
-/// would take as an image is one already.
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image = 0);
+/// The first line for the node on a processor of `level`, or null: reference code. has_image: bits of the operands that
+/// are images already. image_wanted: a reader of output 0 wants it as an image.
+const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image = 0, bool image_wanted = false);
 
 /// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
 /// does not take the node or the processor does not run it.

@@ -9,13 +9,48 @@
 namespace pinnace {
 namespace {
 
-template <class F>
-void for_rows(const KernelContext& context, const Image& image, F f) {
+/// Pixels that are gathered or scattered at a time: their lines stay in the nearest cache while the planes pass by.
+constexpr int64_t kPixels = 16;
+
+template <class T, class F>
+void for_rows(const KernelContext& context, const ImageOf<T>& image, F f) {
   const int64_t rows = image.size.n * image.size.h;
   const int64_t each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, image.size.w * image.size.c));
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) f(u / image.size.h, u % image.size.h);
   });
+}
+
+/// f(element of the dense value, element of the image) for all of them, both in their order in memory by turns.
+template <class T, class F>
+void for_pairs(const KernelContext& context, T* dense, const ImageOf<T>& image, F f) {
+  const ImageSizes& s = image.size;
+  for_rows(context, image, [&](int64_t n, int64_t y) {
+    T* const from = dense + (n * s.c * s.h + y) * s.w;
+    T* const row = image.at + n * image.step + y * image.row;
+    for (int64_t first = 0; first < s.w; first += kPixels) {
+      const int64_t last = std::min(s.w, first + kPixels);
+      for (int64_t c = 0; c < s.c; ++c) {
+        T* const plane = from + c * s.h * s.w;
+        for (int64_t x = first; x < last; ++x) f(plane[x], row[x * image.pitch + c]);
+      }
+    }
+  });
+}
+
+template <class T>
+void fill_border(const ImageOf<T>& image, const Border& border, T zero) {
+  const auto clear = [zero](T* from, ptrdiff_t count) { std::fill_n(from, count, zero); };
+  const ptrdiff_t before = border.left * image.pitch, after = border.right * image.pitch;
+  for (int64_t n = 0; n < image.size.n; ++n) {
+    T* first = image.at + n * image.step - before;  // the begin of pixel (0, 0)'s row
+    clear(first - border.top * image.row, border.top * image.row);
+    for (int64_t y = 0; y < image.size.h; ++y) {
+      clear(first + y * image.row, before);
+      clear(first + (y + 1) * image.row - after, after);
+    }
+    clear(first + image.size.h * image.row, border.bottom * image.row);
+  }
 }
 
 /// Colour images: three planes into touching pixels, four pixels at a time.
@@ -43,39 +78,39 @@ void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
 
 }  // namespace
 
-void to_image(const KernelContext& context, const float* dense, const Image& to) {
-  const ImageSizes& s = to.size;
-  for_rows(context, to, [&](int64_t n, int64_t y) {
-    const float* from = dense + (n * s.c * s.h + y) * s.w;
-    float* row = to.at + n * to.step + y * to.row;
-    if (s.c == 3 && to.pitch == 3) return interleave_3(from, s.h * s.w, s.w, row);
-    transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
-  });
-}
-
-void to_dense(const KernelContext& context, const Image& from, float* dense) {
-  const ImageSizes& s = from.size;
-  for_rows(context, from, [&](int64_t n, int64_t y) {
-    float* to = dense + (n * s.c * s.h + y) * s.w;
-    const float* row = from.at + n * from.step + y * from.row;
-    transpose_floats(row, from.pitch, to, s.h * s.w, s.w, s.c);
-  });
-}
-
-void clear_border(const Image& image, const Border& border) {
-  const auto clear = [](float* from, ptrdiff_t count) {
-    std::memset(from, 0, sizeof(float) * static_cast<size_t>(count));
-  };
-  const ptrdiff_t before = border.left * image.pitch, after = border.right * image.pitch;
-  for (int64_t n = 0; n < image.size.n; ++n) {
-    float* first = image.at + n * image.step - before;  // the begin of pixel (0, 0)'s row
-    clear(first - border.top * image.row, border.top * image.row);
-    for (int64_t y = 0; y < image.size.h; ++y) {
-      clear(first + y * image.row, before);
-      clear(first + (y + 1) * image.row - after, after);
-    }
-    clear(first + image.size.h * image.row, border.bottom * image.row);
+void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout) {
+  if (dense.dtype() == DType::kF32) {
+    const Image to = image_of(image, layout);
+    const ImageSizes& s = to.size;
+    return for_rows(context, to, [&](int64_t n, int64_t y) {
+      const float* from = dense.data<float>() + (n * s.c * s.h + y) * s.w;
+      float* row = to.at + n * to.step + y * to.row;
+      if (s.c == 3 && to.pitch == 3) return interleave_3(from, s.h * s.w, s.w, row);
+      transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
+    });
   }
+  const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
+  for_pairs(context, dense.data<uint8_t>(), image_i8_of(image, layout),
+            [flip](uint8_t& a, uint8_t& b) { b = a ^ flip; });
+}
+
+void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense) {
+  if (dense.dtype() == DType::kF32) {
+    const Image from = image_of(image, layout);
+    const ImageSizes& s = from.size;
+    return for_rows(context, from, [&](int64_t n, int64_t y) {
+      const float* row = from.at + n * from.step + y * from.row;
+      transpose_floats(row, from.pitch, dense.data<float>() + (n * s.c * s.h + y) * s.w, s.h * s.w, s.w, s.c);
+    });
+  }
+  const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
+  for_pairs(context, dense.data<uint8_t>(), image_i8_of(image, layout),
+            [flip](uint8_t& a, uint8_t& b) { a = b ^ flip; });
+}
+
+void clear_border(const TensorView& image, const Layout& layout) {
+  if (image.dtype() == DType::kF32) return fill_border(image_of(image, layout), layout.border, 0.0f);
+  fill_border(image_i8_of(image, layout), layout.border, image_zero(*image.type));
 }
 
 }  // namespace pinnace

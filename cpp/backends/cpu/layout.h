@@ -9,7 +9,7 @@
 
 namespace pinnace {
 
-/// Pixels of zeros around an image.
+/// Pixels of zeros (quantised: zero points) around an image.
 struct Border {
   int32_t top = 0, left = 0, bottom = 0, right = 0;
   bool none() const { return !(top | left | bottom | right); }
@@ -52,33 +52,69 @@ constexpr int64_t image_pitch(int64_t channels, int64_t pixels) {
   return (channels + 7) / 8 * 8 + (channels % 256 == 0 ? 16 : 0);
 }
 
+/// The same of 8-bit images. Up to 4 channels are one unit of a dot product, more than 8 are padded to whole registers.
+constexpr int64_t image_pitch_i8(int64_t channels) {
+  const int64_t unit = channels <= 4 ? 4 : channels <= 8 ? 8 : 16;
+  return (channels + unit - 1) / unit * unit + (channels % 1024 == 0 ? 64 : 0);
+}
+/// Kernels of 8-bit images may read this far beyond the last pixel.
+inline constexpr int64_t kImageSlackI8 = 64;
+
+/// Types that 8-bit images hold: quantised per tensor.
+inline bool is_image_i8(const TensorType& type) {
+  return (type.dtype == DType::kI8 || type.dtype == DType::kU8) && type.quantized() && type.quantization->axis < 0;
+}
+/// What is added to a stored integer of an 8-bit tensor where it stands in an image.
+inline int32_t image_offset(DType dtype) {
+  return dtype == DType::kI8 ? 128 : 0;
+}
+/// The byte of real zero in an 8-bit image of that type; of 0 where it is not quantised.
+inline uint8_t image_zero(const TensorType& type) {
+  const int32_t zero = type.quantized() ? type.quantization->zero_points[0] : 0;
+  return static_cast<uint8_t>(zero + image_offset(type.dtype));
+}
+
+/// An image of that type without border.
+inline Layout image_layout(const TensorType& type) {
+  const ImageSizes s = image_sizes(type);
+  return {true, dtype_bits(type.dtype) == 8 ? image_pitch_i8(s.c) : image_pitch(s.c, s.h * s.w), {}};
+}
+
 /// An image as kernels see it: strides in elements; `at` is pixel (0, 0) of image 0.
-struct Image {
-  float* at;
+template <class T>
+struct ImageOf {
+  T* at;
   ImageSizes size;
   ptrdiff_t pitch, row, step;  ///< step: from image to image
 };
+using Image = ImageOf<float>;
+using ImageI8 = ImageOf<uint8_t>;
 
 inline int64_t layout_bytes(const TensorType& type, const Layout& layout) {
   if (!layout.image) return type.bytes();
   const ImageSizes s = image_sizes(type);
   const int64_t rows = s.h + layout.border.top + layout.border.bottom;
   const int64_t columns = s.w + layout.border.left + layout.border.right;
-  return s.n * rows * columns * layout.pitch * dtype_bits(type.dtype) / 8;
+  const int64_t bytes = s.n * rows * columns * layout.pitch * dtype_bits(type.dtype) / 8;
+  return dtype_bits(type.dtype) == 8 ? bytes + kImageSlackI8 : bytes;
 }
 
-inline Image image_of(const TensorView& view, const Layout& layout) {
+template <class T = float>
+inline ImageOf<T> image_of(const TensorView& view, const Layout& layout) {
   const ImageSizes s = image_sizes(*view.type);
   const ptrdiff_t row = (s.w + layout.border.left + layout.border.right) * layout.pitch;
   const ptrdiff_t step = (s.h + layout.border.top + layout.border.bottom) * row;
-  return {view.data<float>() + layout.border.top * row + layout.border.left * layout.pitch, s, layout.pitch, row, step};
+  return {view.data<T>() + layout.border.top * row + layout.border.left * layout.pitch, s, layout.pitch, row, step};
+}
+inline ImageI8 image_i8_of(const TensorView& view, const Layout& layout) {
+  return image_of<uint8_t>(view, layout);
 }
 
 struct KernelContext;
-/// Copies a dense value into an image of its sizes; borders and padding are left.
-void to_image(const KernelContext& context, const float* dense, const Image& to);
-void to_dense(const KernelContext& context, const Image& from, float* dense);
-/// Zeros around every image.
-void clear_border(const Image& image, const Border& border);
+/// Copies a dense value into an image of its sizes; borders and padding are left. f32, or is_image_i8().
+void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout);
+void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense);
+/// Zeros (quantised: zero points) around every image.
+void clear_border(const TensorView& image, const Layout& layout);
 
 }  // namespace pinnace

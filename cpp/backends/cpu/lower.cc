@@ -7,16 +7,11 @@
 namespace pinnace {
 namespace {
 
-/// One pixel is the same bytes either way.
+/// One pixel is the same bytes either way. Not in 8 bits: images are unsigned, and may be read beyond their end.
 bool one_pixel(const TensorType& type) {
-  if (!has_image_sizes(type)) return false;
+  if (!has_image_sizes(type) || dtype_bits(type.dtype) == 8) return false;
   const ImageSizes s = image_sizes(type);
   return s.h * s.w == 1;
-}
-
-Layout image_layout(const TensorType& type) {
-  const ImageSizes s = image_sizes(type);
-  return {true, image_pitch(s.c, s.h * s.w), {}};
 }
 
 class Lowering {
@@ -34,8 +29,9 @@ class Lowering {
 
   Lowered run() {
     find_sums();
+    find_casts();
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      if (summed_by_[k] >= 0) continue;  // the convolution does it
+      if (summed_by_[k] >= 0) continue;  // another node does it
       place(k);
     }
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
@@ -100,7 +96,63 @@ class Lowering {
     }
   }
 
-  const CpuKernelLine* choose(const Node& node, uint32_t has_image) const {
+  /// Casts that keep the bytes of 8-bit integers: quantize_linear gives a plain tensor, which a cast makes a quantised
+  /// one, and the other way round before dequantize_linear. The neighbour reads or makes the cast's other value.
+  void find_casts() {
+    alias_.assign(out_.types.size(), kNoValue);
+    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
+    std::vector<int32_t> dequantized(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
+      }
+      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
+      if (node(k).op == "dequantize_linear") ++dequantized[static_cast<size_t>(node(k).inputs[0])];
+    }
+    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& cast = node(k);
+      if (cast.op != "cast") continue;
+      const auto x = static_cast<size_t>(cast.inputs[0]), y = static_cast<size_t>(cast.outputs[0]);
+      const DType dtype = out_.types[x].dtype;
+      if (dtype != out_.types[y].dtype || (dtype != DType::kI8 && dtype != DType::kU8) || made_at[x] < 0) continue;
+      const auto maker = static_cast<size_t>(made_at[x]);
+      if (node(maker).op == "quantize_linear" && uses[x] == 1 && sum_of_[maker] < 0) {
+        Node copy = node(maker);
+        copy.outputs = cast.outputs;
+        out_.copies.push_back(std::move(copy));
+        sum_of_[maker] = static_cast<int32_t>(out_.copies.size() - 1);
+      } else if (uses[y] > 0 && uses[y] == dequantized[y]) {
+        alias_[y] = cast.inputs[0];
+      } else {
+        continue;
+      }
+      summed_by_[k] = static_cast<int32_t>(maker);
+    }
+  }
+
+  /// The value that is read for `id`.
+  ValueId read(ValueId id) const {
+    while (id != kNoValue && static_cast<size_t>(id) < alias_.size() && alias_[static_cast<size_t>(id)] != kNoValue) {
+      id = alias_[static_cast<size_t>(id)];
+    }
+    return id;
+  }
+
+  /// True if a reader takes the value as an image whatever it is now.
+  bool image_wanted(ValueId id) const {
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& reader = node(k);
+      for (size_t i = 0; i < reader.inputs.size() && i < 32; ++i) {
+        if (reader.inputs[i] != id) continue;
+        const CpuKernelLine* line = choose(reader, 0);
+        if (line && line->kernel->layouts == Layouts::kImage && (line->kernel->images >> i & 1)) return true;
+      }
+    }
+    return false;
+  }
+
+  const CpuKernelLine* choose(const Node& node, uint32_t has_image, bool image_wanted = false) const {
     const OpDef* op = segment_.ops.find(node.op);
     std::vector<const TensorType*> types;
     std::vector<const void*> data;
@@ -111,7 +163,7 @@ class Lowering {
       data.push_back(id == kNoValue || !segment_.inference.data[i] ? nullptr : segment_.inference.data[i]->data());
     }
     for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
-    return choose_kernel(NodeView(node, *op, types, data, declared), level_, has_image);
+    return choose_kernel(NodeView(node, *op, types, data, declared), level_, has_image, image_wanted);
   }
 
   void place(size_t k) {
@@ -119,7 +171,7 @@ class Lowering {
     const Node& from = sum >= 0 ? out_.copies[static_cast<size_t>(sum)] : node(k);
     uint32_t has_image = 0;
     for (size_t i = 0; i < from.inputs.size() && i < 32; ++i) {
-      const ValueId id = from.inputs[i];
+      const ValueId id = read(from.inputs[i]);
       if (id != kNoValue && image_exists(id)) has_image |= 1u << i;
     }
     if (grows_to_output(from)) has_image = 0;
@@ -127,10 +179,13 @@ class Lowering {
     step.node = &from;
     step.source = &node(k);
     step.op = segment_.ops.find(from.op);
-    step.line = choose(from, has_image);
+    step.line = choose(from, has_image, true);
+    if (step.line && step.line->kernel->layouts == Layouts::kLeads && !image_wanted(from.outputs[0])) {
+      step.line = choose(from, has_image);
+    }
     const Layouts layouts = step.line ? step.line->kernel->layouts : Layouts::kDense;
     for (size_t i = 0; i < from.inputs.size(); ++i) {
-      const ValueId id = from.inputs[i];
+      const ValueId id = read(from.inputs[i]);
       if (id == kNoValue) {
         step.inputs.push_back(kNoValue);
         continue;
@@ -235,8 +290,9 @@ class Lowering {
   Cpu level_;
   Lowered out_;
   std::vector<ValueId> other_;      // the value in the other layout, where there is one
-  std::vector<int32_t> summed_by_;  // of an addition: the node of the convolution that does it
-  std::vector<int32_t> sum_of_;     // of a convolution: its copy that adds
+  std::vector<int32_t> summed_by_;  // of an addition or cast: the node that does it along with its own work
+  std::vector<int32_t> sum_of_;     // of a convolution or quantize_linear: its copy that does
+  std::vector<ValueId> alias_;      // of a cast's result: the value that is read instead
 };
 
 }  // namespace

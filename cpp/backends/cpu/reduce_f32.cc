@@ -175,7 +175,7 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
   const double divisor = kind == Reduction::kMean ? static_cast<double>(x.size.h * x.size.w) : 1;
   context.parallel(x.size.n * blocks, [&](int64_t t) {
     const int64_t n = t / blocks, first = t % blocks * kColumns, count = std::min(kColumns, x.size.c - first);
-    double total[kColumns], row[kColumns];
+    double total[kColumns] = {}, row[kColumns];
     for (int64_t i = 0; i < x.size.h; ++i) {
       reduce_columns<level>(kind, x.at + n * x.step + i * x.row + first, x.pitch, x.size.w, count, i ? row : total);
       if (i == 0) continue;

@@ -149,8 +149,8 @@ struct Floats {
     return select(x == x, y, x);
 #endif
   }
-  // 1 / (1 + exp(x)): absolute error below 1e-7, so a shorter exp does.
-  static inline T falling(T x) {
+  // exp where only the absolute error counts, 1e-7 of exp(0): one step of argument reduction and a shorter polynomial.
+  static inline T short_exponential(T x) {
 #if PINNACE_LANES == 16
     // 2^f, |f| <= 1/2: degree 5, least largest relative error (8e-8), fitted by iterated least squares.
     const T t = at_least(at_most(x * 1.44269504f, all(150.0f)), all(-150.0f)), n = rounded(t), f = t - n;
@@ -160,11 +160,13 @@ struct Floats {
     p = p * f + 0.240221198f;
     p = p * f + 0.693146967f;
     p = p * f + 1.00000007f;
-    return reciprocal(1.0f + scaled(p, n));
+    return scaled(p, n);
 #else
-    return 1.0f / (1.0f + exponential(x));
+    return exponential(x);
 #endif
   }
+  // 1 / (1 + exp(x))
+  static inline T falling(T x) { return reciprocal(1.0f + short_exponential(x)); }
   static inline T sigmoid(T x) { return falling(-x); }
   // 1 - 2 / (1 + exp(2x)) loses digits near 0, where the series is exact enough: |x| < 0.25, error of the next term
   // 2e-9.
@@ -179,7 +181,7 @@ struct Floats {
     const T a = absolute(x);
     const T t = reciprocal(1.0f + 0.3275911f * a);
     const T p = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    const T y = 1.0f - p * exponential(-a * a);
+    const T y = 1.0f - p * short_exponential(-a * a);
     return select(x == x, (T)((I)y | ((I)x & (int32_t)0x80000000)), x);
   }
 

@@ -94,6 +94,22 @@ bool is_scalar(ArgumentKind kind) {
 
 // ------------------------------------------------------------------------------------------------------------- nodes
 
+bool Builder::has_complex(const Scope& scope, const NodeDef& node) {
+  const auto is_complex = [&](const Argument& a) {
+    if (a.kind == ArgumentKind::kComplex) return true;
+    if (a.kind != ArgumentKind::kTensor) return false;
+    const auto at = scope.tensors.find(a.text);
+    if (at != scope.tensors.end() && handle(at->second).complex) return true;
+    const auto stated = scope.def->tensors.find(a.text);
+    return stated != scope.def->tensors.end() && stated->second.part_dtype().has_value();
+  };
+  const auto any = [&](const Argument& a) {
+    return is_complex(a) || std::any_of(a.items.begin(), a.items.end(), is_complex);
+  };
+  return std::any_of(node.outputs.begin(), node.outputs.end(), any) ||
+         std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NamedArgument& i) { return any(i.value); });
+}
+
 void Builder::miss(Scope& scope, const NodeDef& node) {
   for (const Argument* out : flat(node.outputs)) {
     if (out->kind == ArgumentKind::kTensor) {
@@ -117,6 +133,7 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     if (!before) return call.fail(before.status());
     ValueId value = call.cast(call.given_outputs()[0], type(*before).dtype);
     if (call.ok() && type(value).shape != type(*before).shape) {
+      if (handle(index).complex) return call.fail("an in-place operator on a complex tensor that broadcasts");
       value = call.expand(value, call.sizes_of(*before));
     }
     if (!call.ok()) return;
@@ -157,8 +174,11 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     if (h.value != kNoValue && stated != scope.def->tensors.end()) {
       const TensorType& found = type(h.value);
       const TensorMeta& said = stated->second;
-      bool same = said.dtype() == found.dtype && said.sizes.size() == found.shape.size();
-      for (size_t d = 0; same && d < found.shape.size(); ++d) {
+      h.complex = said.part_dtype().has_value();
+      bool same = (h.complex ? said.part_dtype() : said.dtype()) == found.dtype &&
+                  said.sizes.size() + (h.complex ? 1 : 0) == found.shape.size() &&
+                  (!h.complex || found.shape.back() == Dim(2));
+      for (size_t d = 0; same && d < said.sizes.size(); ++d) {
         const Dim a = session.dim(said.sizes[d]), b = found.shape[d];
         same = !a.known() || !b.known() || a == b;
       }
@@ -197,21 +217,23 @@ void Builder::run_node(Scope& scope, const NodeDef& node) {
     session.problems.push_back(std::move(problem));
     miss(scope, node);
   };
-  const Mapping* mapping = find_mapping(target.op);
-  if (target.in_place && !mapping) mapping = find_mapping(target.op + "_");
+  const bool complex = has_complex(scope, node) && !target.op.starts_with("higher_order.wrap");
+  const auto find = complex ? find_complex_mapping : find_mapping;
+  const Mapping* mapping = find(target.op);
+  if (target.in_place && !mapping) mapping = find(target.op + "_");
   // view_copy and the like are the view, without its memory.
   const bool copies = !mapping && target.op.ends_with("_copy");
-  if (copies) mapping = find_mapping(std::string_view(target.op).substr(0, target.op.size() - 5));
+  if (copies) mapping = find(std::string_view(target.op).substr(0, target.op.size() - 5));
   Call call(*this, scope, node, target.overload, mapping ? mapping->parameter : std::string_view());
   if (!mapping) {
-    if (const OpDef* own = session.options.ops.find(target.op); own && own->context) {
+    if (const OpDef* own = session.options.ops.find(target.op); own && own->context && !complex) {
       if (blocked) return miss(scope, node);
       map_custom_operator(call, target.op);
       if (call.ok()) bind_results(call, scope, node, false);
       if (!call.ok()) report(call.rule(), call.value());
       return;
     }
-    return report("operator not mapped", "");
+    return report(complex ? "operator not mapped for complex tensors" : "operator not mapped", "");
   }
   if (blocked) return miss(scope, node);
   mapping->map(call);
@@ -288,6 +310,10 @@ Status Builder::bind_inputs(Scope& scope) {
       return Status(Code::kCorruptFile, str_cat("tensor_values has no '", spec.argument, "'"));
     if (spec.kind == InputSpec::Kind::kUser) {
       const auto dtype = stated->second.dtype();
+      if (stated->second.part_dtype()) {
+        return Status(Code::kConversion, str_cat("input '", spec.argument, "' is complex: give torch.view_as_real(",
+                                                 spec.argument, ") and call torch.view_as_complex in the model"));
+      }
       if (!dtype) {
         return Status(Code::kConversion,
                       str_cat("input '", spec.argument, "' is ", scalar_type_name(stated->second.scalar_type),
@@ -304,6 +330,9 @@ Status Builder::bind_inputs(Scope& scope) {
     } else {
       h.origin = written.contains(spec.argument) ? Handle::Origin::kState : Handle::Origin::kConstant;
       h.input = static_cast<int>(i);
+      h.complex = stated->second.part_dtype().has_value();
+      if (h.complex && h.origin == Handle::Origin::kState)
+        return Status(Code::kConversion, str_cat("buffer '", spec.target, "' is complex and is written to"));
     }
     const int index = add_handle(std::move(h));
     if (!scope.tensors.emplace(spec.argument, index).second) {
@@ -353,6 +382,12 @@ Status Builder::bind_outputs(Scope& scope) {
   const auto tensor = [&](const std::string& name) -> Result<ValueId> {
     const auto at = scope.tensors.find(name);
     if (at == scope.tensors.end()) return Status(Code::kCorruptFile, str_cat("output '", name, "' is made by no node"));
+    if (handle(at->second).complex) {
+      return Status(Code::kConversion,
+                    str_cat("output '", name,
+                            "' is complex: return torch.view_as_real of it, or its real and imaginary "
+                            "parts"));
+    }
     auto value = read(at->second);
     const NodeDef* node = handle(at->second).node;
     if (!value && session.fatal.ok() && node) {
@@ -505,6 +540,7 @@ Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std:
     const auto at = scope.tensors.find(out->text);
     if (at == scope.tensors.end()) return invalid("an output of a nested graph is made by no node");
     if (handle(at->second).missing) return outputs;  // reported already
+    if (handle(at->second).complex) return invalid("an output of a nested graph is complex");
     PINNACE_ASSIGN(const ValueId id, read(at->second));
     outputs.push_back(id);
   }

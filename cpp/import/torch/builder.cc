@@ -118,7 +118,7 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
   for (auto& [key, value] : attrs) {
     if (!is_default(*def, key, value)) node->set_attr(key, std::move(value));
   }
-  PINNACE_TRY(infer_into(graph, *node, inference, session.options.ops));
+  PINNACE_TRY(name_symbols(infer_into(graph, *node, inference, session.options.ops), session.symbols));
   return made;
 }
 
@@ -174,8 +174,10 @@ Result<ValueId> Builder::load(Handle& h) {
   PINNACE_ASSIGN(ConstantPtr bytes, load_payload(session, spec.target, at->second, type));
   const auto stated = session.program.graph.tensors.find(spec.argument);
   if (stated != session.program.graph.tensors.end()) {
-    bool same = stated->second.dtype() == type.dtype && stated->second.sizes.size() == type.shape.size();
-    for (size_t i = 0; same && i < type.shape.size(); ++i) same = session.dim(stated->second.sizes[i]) == type.shape[i];
+    const TensorMeta& said = stated->second;
+    bool same = (h.complex ? said.part_dtype() : said.dtype()) == type.dtype &&
+                said.sizes.size() + (h.complex ? 1 : 0) == type.shape.size();
+    for (size_t i = 0; same && i < said.sizes.size(); ++i) same = session.dim(said.sizes[i]) == type.shape[i];
     if (!same) {
       return Status(Code::kCorruptFile, str_cat("'", spec.target, "' is ", to_string(type),
                                                 ", which is not what the graph says of ", spec.argument));
@@ -229,7 +231,8 @@ Result<ValueId> Builder::read(int index) {
   }
   const std::string_view target = std::string_view(h.node->target).substr(sizeof("torch.ops.") - 1);
   const size_t dot = target.rfind('.');
-  const Mapping* mapping = find_mapping(target.substr(0, dot));
+  const std::string_view op = target.substr(0, dot);
+  const Mapping* mapping = has_complex(*h.scope, *h.node) ? find_complex_mapping(op) : find_mapping(op);
   if (!mapping) return invalid("a view cannot be made again");
   Call call(*this, *h.scope, *h.node, target.substr(dot + 1), mapping->parameter);
   mapping->map(call);
@@ -271,6 +274,7 @@ Status Builder::write(int index, ValueId value, const NodeDef& node) {
       now[i + 1] = now[i];
       continue;
     }
+    if (view.complex || handle(chain[i + 1]).complex) return invalid("writes into a view of a complex tensor");
     PINNACE_ASSIGN(const ValueId base, read(chain[i + 1]));
     Call call(*this, *view.scope, *view.node, {}, {});
     write_through_view(call, base, now[i], view.output);

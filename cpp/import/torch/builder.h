@@ -83,6 +83,7 @@ struct Handle {
   const NodeDef* node = nullptr;  ///< of a view: what made it, to make it again
   Scope* scope = nullptr;
   size_t output = 0;
+  bool complex = false;  ///< `value` has one dimension more, of real and imaginary part
   bool missing = false;  ///< its node could not be imported
   bool unclear = false;  ///< of a root: something was written that may or may not share its memory
 };
@@ -96,6 +97,7 @@ struct Scope {
 };
 
 class Call;
+struct Mapping;
 
 class Builder {
  public:
@@ -144,6 +146,8 @@ class Builder {
   void run_node(Scope& scope, const NodeDef& node);
   void bind_results(Call& call, Scope& scope, const NodeDef& node, bool in_place);
   void miss(Scope& scope, const NodeDef& node);
+  /// True if a tensor that the node takes or gives is complex: then it is mapped by functions that know of that.
+  bool has_complex(const Scope& scope, const NodeDef& node);
   Result<ValueId> load(Handle& handle);
   std::set<std::string> written_buffers() const;
 

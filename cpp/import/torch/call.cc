@@ -97,10 +97,23 @@ const TensorType& Call::type(ValueId id) const {
   return id == kNoValue ? kNothing : builder_.type(id);
 }
 
+bool Call::is_pair(ValueId id) const {
+  return std::find(pairs_.begin(), pairs_.end(), id) != pairs_.end();
+}
+
+void Call::mark_pair(ValueId id) {
+  if (id != kNoValue && !is_pair(id)) pairs_.push_back(id);
+}
+
+ValueId Call::paired_like(ValueId model, ValueId made) {
+  if (is_pair(model)) mark_pair(made);
+  return made;
+}
+
 Dim Call::dim(ValueId id, int64_t axis) const {
   const Shape& shape = type(id).shape;
-  if (axis < 0) axis += static_cast<int64_t>(shape.size());
-  return axis >= 0 && axis < static_cast<int64_t>(shape.size()) ? shape[static_cast<size_t>(axis)] : Dim();
+  if (axis < 0) axis += rank(id);
+  return axis >= 0 && axis < rank(id) ? shape[static_cast<size_t>(axis)] : Dim();
 }
 
 const TensorMeta* Call::meta(size_t output) const {
@@ -150,7 +163,7 @@ const TensorMeta* Call::meta_of(std::string_view name) const {
 DType Call::out_dtype(size_t output) {
   const TensorMeta* m = meta(output);
   if (!m) return failed("the archive does not say the type of an output", "", DType::kF32);
-  const auto dtype = m->dtype();
+  const auto dtype = m->part_dtype() ? m->part_dtype() : m->dtype();
   if (!dtype) return failed("this element type is not supported", scalar_type_name(m->scalar_type), DType::kF32);
   return *dtype;
 }
@@ -243,7 +256,7 @@ ValueId Call::constant_floats(const std::vector<float>& values, const Shape& sha
 
 ValueId Call::cast(ValueId id, DType dtype) {
   if (!ok() || dtype_of(id) == dtype) return id;
-  return add("cast", {id}, {{"to", std::string(dtype_name(dtype))}});
+  return paired_like(id, add("cast", {id}, {{"to", std::string(dtype_name(dtype))}}));
 }
 
 ValueId Call::as_tensor(const Operand& operand, DType dtype) {
@@ -305,8 +318,10 @@ ValueId Call::reshape(ValueId id, const std::vector<int64_t>& sizes) {
   return reshape(id, list);
 }
 
-ValueId Call::reshape(ValueId id, const std::vector<Scalar>& sizes) {
+ValueId Call::reshape(ValueId id, const std::vector<Scalar>& logical) {
   if (!ok()) return kNoValue;
+  std::vector<Scalar> sizes = logical;
+  if (is_pair(id)) sizes.push_back(Scalar::of_int(2));
   const Shape& from = type(id).shape;
   bool same = from.size() == sizes.size(), zero = false, open = false, inferred = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -321,13 +336,13 @@ ValueId Call::reshape(ValueId id, const std::vector<Scalar>& sizes) {
     std::vector<Scalar> exact = sizes;
     for (size_t i = 0; i < exact.size(); ++i) {
       if (!exact[i].is(-1)) continue;
-      if (!m || m->sizes.size() != exact.size() || !m->sizes[i].expression.empty())
+      if (!m || m->sizes.size() != logical.size() || !m->sizes[i].expression.empty())
         return failed("-1 beside a size of 0", "", kNoValue);
       exact[i] = Scalar::of_int(m->sizes[i].value);
     }
-    return add("reshape", {id, size_values(exact)}, {{"allowzero", 1}});
+    return paired_like(id, add("reshape", {id, size_values(exact)}, {{"allowzero", 1}}));
   }
-  if (!open) return add("reshape", {id, size_values(sizes)}, {{"allowzero", zero ? 1 : 0}});
+  if (!open) return paired_like(id, add("reshape", {id, size_values(sizes)}, {{"allowzero", zero ? 1 : 0}}));
   // A symbolic size that stays in its place is 0, one unknown size is -1: the shape is then a constant. Other symbols
   // are computed, so that the result's type keeps them.
   std::vector<Scalar> form = sizes;
@@ -345,21 +360,24 @@ ValueId Call::reshape(ValueId id, const std::vector<Scalar>& sizes) {
     if (i < from.size() && from[i].symbol == symbol) form[i] = Scalar::of_int(0);
   }
   if (unknown.size() == 1 && !inferred && !others_may_be_zero) form[unknown[0]] = Scalar::of_int(-1);
-  return add("reshape", {id, size_values(form)}, {{"allowzero", zero ? 1 : 0}});
+  return paired_like(id, add("reshape", {id, size_values(form)}, {{"allowzero", zero ? 1 : 0}}));
 }
 
 ValueId Call::unsqueeze(ValueId id, const std::vector<int64_t>& axes) {
-  return axes.empty() ? id : add("unsqueeze", {id, constant_ints(axes)});
+  return axes.empty() ? id : paired_like(id, add("unsqueeze", {id, constant_ints(axes)}));
 }
 
 ValueId Call::squeeze(ValueId id, const std::vector<int64_t>& axes) {
-  return axes.empty() ? id : add("squeeze", {id, constant_ints(axes)});
+  return axes.empty() ? id : paired_like(id, add("squeeze", {id, constant_ints(axes)}));
 }
 
 ValueId Call::transpose(ValueId id, const std::vector<int64_t>& order) {
   bool same = true;
   for (size_t i = 0; i < order.size(); ++i) same = same && order[i] == static_cast<int64_t>(i);
-  return same ? id : add("transpose", {id}, {{"perm", order}});
+  if (same) return id;
+  std::vector<int64_t> perm = order;
+  if (is_pair(id)) perm.push_back(static_cast<int64_t>(order.size()));
+  return paired_like(id, add("transpose", {id}, {{"perm", perm}}));
 }
 
 ValueId Call::swap(ValueId id, int64_t a, int64_t b) {
@@ -378,18 +396,38 @@ ValueId Call::slice(ValueId id, int64_t axis, const Scalar& start, const Scalar&
   const bool from_start = start.known && (start.integer == 0 || (d.known() && start.integer <= -d.size));
   const bool to_end = end.known && (end.integer == INT64_MAX || (d.known() && end.integer >= d.size));
   if (from_start && to_end && step == 1) return id;
-  return add("slice", {id, size_value(start), size_value(end), constant_ints({axis}),
-                       step == 1 ? kNoValue : constant_ints({step})});
+  if (axis < 0) axis += rank(id);
+  return paired_like(id, add("slice", {id, size_value(start), size_value(end), constant_ints({axis}),
+                                       step == 1 ? kNoValue : constant_ints({step})}));
 }
 
 ValueId Call::concat(std::vector<ValueId> parts, int64_t axis) {
   if (parts.size() == 1) return parts[0];
   if (parts.empty()) return failed("nothing to concatenate", "", kNoValue);
-  return add("concat", std::move(parts), {{"axis", axis}});
+  if (axis < 0) axis += rank(parts[0]);
+  for (ValueId id : parts) {
+    if (is_pair(id) != is_pair(parts[0])) return failed("complex tensors put together with real ones", "", kNoValue);
+  }
+  const ValueId model = parts[0];
+  return paired_like(model, add("concat", std::move(parts), {{"axis", axis}}));
 }
 
-ValueId Call::expand(ValueId id, const std::vector<Scalar>& sizes) {
+ValueId Call::gather(ValueId id, ValueId places, int64_t axis) {
+  if (axis < 0) axis += rank(id);
+  return paired_like(id, add("gather", {id, places}, {{"axis", axis}}));
+}
+
+std::vector<ValueId> Call::split(ValueId id, const std::vector<int64_t>& sizes, int64_t axis) {
+  std::vector<ValueId> parts =
+      add_many("split", {id, constant_ints(sizes)}, static_cast<int>(sizes.size()), {{"axis", axis}});
+  for (ValueId part : parts) paired_like(id, part);
+  return parts;
+}
+
+ValueId Call::expand(ValueId id, const std::vector<Scalar>& logical) {
   if (!ok()) return kNoValue;
+  std::vector<Scalar> sizes = logical;
+  if (is_pair(id)) sizes.push_back(Scalar::of_int(-1));
   const Shape& from = type(id).shape;
   if (sizes.size() < from.size()) return failed("expand to fewer dimensions", str_cat(sizes.size()), kNoValue);
   const size_t added = sizes.size() - from.size();
@@ -403,12 +441,14 @@ ValueId Call::expand(ValueId id, const std::vector<Scalar>& sizes) {
       same = false;
     }
   }
-  return same ? id : add("expand", {id, size_values(wanted)});
+  return same ? id : paired_like(id, add("expand", {id, size_values(wanted)}));
 }
 
-ValueId Call::full(const std::vector<Scalar>& sizes, ValueId value) {
-  if (sizes.empty()) return rank(value) ? reshape(value, std::vector<int64_t>{}) : value;
-  return add("expand", {value, size_values(sizes)});
+ValueId Call::full(const std::vector<Scalar>& logical, ValueId value) {
+  if (logical.empty()) return rank(value) ? reshape(value, std::vector<int64_t>{}) : value;
+  std::vector<Scalar> sizes = logical;
+  if (is_pair(value)) sizes.push_back(Scalar::of_int(2));
+  return paired_like(value, add("expand", {value, size_values(sizes)}));
 }
 
 // ----------------------------------------------------------------------------------------------------------- outputs

@@ -8,10 +8,10 @@ namespace {
 
 const char* kind_name(ArgumentKind kind) {
   constexpr const char* kNames[] = {
-      "None",     "a tensor",         "tensors", "an int",   "a symbolic int",  "ints",
-      "a float",  "a symbolic float", "floats",  "a bool",   "a symbolic bool", "bools",
-      "a string", "strings",          "a dtype", "a layout", "a memory format", "a device",
-      "a graph",  "something else"};
+      "None",     "a tensor",         "tensors",       "an int",   "a symbolic int",  "ints",
+      "a float",  "a symbolic float", "floats",        "a bool",   "a symbolic bool", "bools",
+      "a string", "strings",          "a dtype",       "a layout", "a memory format", "a device",
+      "a graph",  "a complex number", "something else"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -80,6 +80,7 @@ ValueId Call::read_tensor(const Argument& a) {
     fail(value.status());
     return kNoValue;
   }
+  if (builder_.handle(index).complex) mark_pair(*value);
   return *value;
 }
 

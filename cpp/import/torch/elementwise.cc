@@ -278,22 +278,7 @@ void map_lerp(Call& c) {
 
 void map_atan2(Call& c) {
   const DType dtype = c.out_dtype(), in = compute_type(dtype);
-  const ValueId y = c.cast(c.tensor("self"), in), x = c.cast(c.tensor("other"), in);
-  const ValueId zero = c.constant(0, in), one = c.constant(1, in), pi = c.constant(M_PI, in);
-  const auto negative = [&](ValueId v) {  // -0 included
-    const ValueId below = c.add("less", {c.add("reciprocal", {v}), zero});
-    return c.add("where", {c.add("equal", {v, zero}), below, c.add("less", {v, zero})});
-  };
-  const auto signed_by_y = [&](ValueId v) { return c.add("where", {negative(y), c.add("neg", {v}), v}); };
-  const ValueId x_negative = negative(x);
-  // Where both are 0 or both infinite the ratio is undefined, and the angle is that of (±1, ±1) or of the axis.
-  const ValueId both_infinite = c.add("and", {c.add("is_inf", {x}), c.add("is_inf", {y})});
-  const ValueId both_zero = c.add("and", {c.add("equal", {x, zero}), c.add("equal", {y, zero})});
-  ValueId ratio = c.add("abs", {c.add("div", {y, x})});
-  ratio = c.add("where", {both_infinite, one, ratio});
-  ratio = c.add("where", {both_zero, zero, ratio});
-  const ValueId angle = c.add("atan", {ratio});
-  c.output(c.cast(signed_by_y(c.add("where", {x_negative, c.add("sub", {pi, angle}), angle})), dtype));
+  c.output(c.cast(angle_of(c, c.cast(c.tensor("self"), in), c.cast(c.tensor("other"), in)), dtype));
 }
 
 void map_nan_to_num(Call& c) {
@@ -446,6 +431,25 @@ static_assert(sorted(kMappings));
 
 std::span<const Mapping> elementwise_mappings() {
   return kMappings;
+}
+
+ValueId angle_of(Call& c, ValueId y, ValueId x) {
+  const DType in = c.dtype_of(y);
+  const ValueId zero = c.constant(0, in), one = c.constant(1, in), pi = c.constant(M_PI, in);
+  const auto negative = [&](ValueId v) {  // -0 included
+    const ValueId below = c.add("less", {c.add("reciprocal", {v}), zero});
+    return c.add("where", {c.add("equal", {v, zero}), below, c.add("less", {v, zero})});
+  };
+  const auto signed_by_y = [&](ValueId v) { return c.add("where", {negative(y), c.add("neg", {v}), v}); };
+  const ValueId x_negative = negative(x);
+  // Where both are 0 or both infinite the ratio is undefined, and the angle is that of (±1, ±1) or of the axis.
+  const ValueId both_infinite = c.add("and", {c.add("is_inf", {x}), c.add("is_inf", {y})});
+  const ValueId both_zero = c.add("and", {c.add("equal", {x, zero}), c.add("equal", {y, zero})});
+  ValueId ratio = c.add("abs", {c.add("div", {y, x})});
+  ratio = c.add("where", {both_infinite, one, ratio});
+  ratio = c.add("where", {both_zero, zero, ratio});
+  const ValueId angle = c.add("atan", {ratio});
+  return signed_by_y(c.add("where", {x_negative, c.add("sub", {pi, angle}), angle}));
 }
 
 }  // namespace pinnace::torch_import

@@ -42,7 +42,7 @@ void map_index_select(Call& c) {
   const int64_t axis = c.axis("dim", c.rank(x));
   if (c.rank(x) == 0) return c.output(x);
   if (c.rank(index) == 0) index = c.unsqueeze(index, {0});
-  c.output(c.add("gather", {x, index64(c, index)}, {{"axis", axis}}));
+  c.output(c.gather(x, index64(c, index), axis));
 }
 
 void map_embedding(Call& c) {
@@ -133,10 +133,10 @@ void map_index(Call& c) {
   const ValueId x = c.tensor("self");
   const Indices r = read_indices(c, x);
   if (!c.ok()) return;
-  if (r.tensors.size() == 1) return c.output(c.add("gather", {x, r.tensors[0]}, {{"axis", r.axes[0]}}));
+  if (r.tensors.size() == 1) return c.output(c.gather(x, r.tensors[0], r.axes[0]));
   const int rank = c.rank(x);
   const ValueId index = stacked(c, r);
-  const ValueId found = c.add("gather_nd", {c.transpose(x, indexed_first(r, rank)), index});
+  const ValueId found = c.paired_like(x, c.add("gather_nd", {c.transpose(x, indexed_first(r, rank)), index}));
   c.output(c.transpose(found, result_order(r, c.rank(index) - 1, rank)));
 }
 
@@ -275,9 +275,7 @@ void map_embedding_bag(Call& c) {
   if (past_end) bags = c.add_sizes(bags, Scalar::of_int(-1));
   const ValueId numbers = c.add(
       "range", {c.constant_int(0), c.as_tensor({kNoValue, c.size_of(indices, 0)}, DType::kI64), c.constant_int(1)});
-  const ValueId started = c.cast(c.add("less_or_equal", {offsets, c.unsqueeze(numbers, {1})}), DType::kI64);
-  const ValueId bag =
-      c.add("sub", {c.add("reduce_sum", {started, c.constant_ints({1})}, {{"keepdims", 0}}), c.constant_int(1)});
+  const ValueId bag = c.add("sub", {c.add("search_sorted", {offsets, numbers}, {{"right", 1}}), c.constant_int(1)});
   ValueId parts = c.add("gather", {c.cast(table, in), indices});
   if (weights != kNoValue) parts = c.add("mul", {parts, c.unsqueeze(c.cast(weights, in), {1})});
   ValueId counted = c.full({c.size_of(indices, 0)}, c.constant(1, in));

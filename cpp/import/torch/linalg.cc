@@ -36,12 +36,22 @@ ValueId norm_last(Call& c, ValueId x, double p, bool keep) {
 void map_cdist(Call& c) {
   const ValueId a = c.tensor("x1"), b = c.tensor("x2");
   const double p = c.number("p", 2);
-  c.ignore({"compute_mode"});
+  const int64_t mode = c.integer("compute_mode", 0);
   const int rank = c.rank(a);
   if (c.dim(a, -1) == Dim(0)) {
     std::vector<Scalar> sizes = c.sizes_of(a);
     sizes.back() = c.size_of(b, -2);
     return c.output(c.full(sizes, c.constant(0, c.dtype_of(a))));
+  }
+  // Beyond 25 rows PyTorch multiplies out the square, which takes no [n, m, d]; compute_mode 1 always, 2 never.
+  const Dim n = c.dim(a, -2), m = c.dim(b, -2);
+  const bool many = !n.known() || !m.known() || n.size > 25 || m.size > 25;
+  if (p == 2 && mode != 2 && (mode == 1 || many)) {
+    const Formula f(c, c.dtype_of(a));
+    const auto squares = [&](ValueId x) { return c.add("reduce_sum_square", {x, c.constant_ints({c.rank(x) - 1})}); };
+    const ValueId products = f("mat_mul", a, c.swap(b, -2, -1));
+    const ValueId sums = f("add", squares(a), c.swap(squares(b), -2, -1));
+    return c.output(f("sqrt", f("max", f("sub", sums, f("mul", products, 2.0)), 0.0)));
   }
   c.output(norm_last(c, c.add("sub", {c.unsqueeze(a, {rank - 1}), c.unsqueeze(b, {c.rank(b) - 2})}), p, false));
 }

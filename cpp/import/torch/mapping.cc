@@ -6,21 +6,37 @@
 
 namespace pinnace::torch_import {
 
-const Mapping* find_mapping(std::string_view target) {
-  using Family = std::span<const Mapping> (*)();
-  static constexpr std::array<Family, 24> kFamilies = {
-      elementwise_mappings,   activation_mappings, creation_mappings,  movement_mappings,    view_mappings,
-      indexing_mappings,      reduce_mappings,     matmul_mappings,    convolution_mappings, attention_mappings,
-      normalization_mappings, pooling_mappings,    recurrent_mappings, symbolic_mappings,    quantized_mappings,
-      control_flow_mappings,  vision_mappings,     special_mappings,   combine_mappings,     ordering_mappings,
-      scatter_mappings,       image_mappings,      loss_mappings,      linalg_mappings};
-  for (const Family family : kFamilies) {
+namespace {
+
+using Family = std::span<const Mapping> (*)();
+
+const Mapping* find_in(std::span<const Family> families, std::string_view target) {
+  for (const Family family : families) {
     const std::span<const Mapping> rows = family();
     const auto at = std::lower_bound(rows.begin(), rows.end(), target,
                                      [](const Mapping& row, std::string_view wanted) { return row.target < wanted; });
     if (at != rows.end() && at->target == target) return &*at;
   }
   return nullptr;
+}
+
+}  // namespace
+
+const Mapping* find_mapping(std::string_view target) {
+  static constexpr std::array kFamilies = {
+      elementwise_mappings, activation_mappings, creation_mappings,      movement_mappings, view_mappings,
+      part_view_mappings,   view_write_mappings, indexing_mappings,      reduce_mappings,   matmul_mappings,
+      convolution_mappings, attention_mappings,  normalization_mappings, pooling_mappings,  recurrent_mappings,
+      symbolic_mappings,    quantized_mappings,  control_flow_mappings,  vision_mappings,   special_mappings,
+      combine_mappings,     ordering_mappings,   scatter_mappings,       image_mappings,    loss_mappings,
+      linalg_mappings,      spectral_mappings};
+  return find_in(kFamilies, target);
+}
+
+const Mapping* find_complex_mapping(std::string_view target) {
+  if (moves_pairs(target)) return find_mapping(target);
+  static constexpr std::array kFamilies = {complex_mappings, complex_spectral_mappings};
+  return find_in(kFamilies, target);
 }
 
 void map_custom_operator(Call& call, const std::string& op) {

@@ -87,15 +87,22 @@ class Call {
   void refuse_true(std::string_view name, std::string rule);
 
   // -------------------------------------------------------------------------------------------------- values
+  // A complex tensor is a pair: a real tensor with a last dimension of 2, for real and imaginary part. Ranks, axes and
+  // sizes here are those that PyTorch speaks of, without that dimension; only `type` shows it. Helpers below that move
+  // elements keep it; `add` knows nothing of it.
+  bool is_pair(ValueId id) const;
+  void mark_pair(ValueId id);
+  /// `made`, a pair if `model` is one.
+  ValueId paired_like(ValueId model, ValueId made);
   const TensorType& type(ValueId id) const;
   DType dtype_of(ValueId id) const { return type(id).dtype; }
-  int rank(ValueId id) const { return type(id).rank(); }
+  int rank(ValueId id) const { return type(id).rank() - (is_pair(id) ? 1 : 0); }
   /// Unknown where there is no such dimension; negative axes count from the end.
   Dim dim(ValueId id, int64_t axis) const;
   /// What the archive says of output i; null if nothing.
   const TensorMeta* meta(size_t output = 0) const;
   const TensorMeta* meta_of(std::string_view argument) const;
-  /// The element type that output i must have.
+  /// The element type that output i must have; of a complex one that of its parts.
   DType out_dtype(size_t output = 0);
   /// False if nothing in this graph uses output i.
   bool reads(size_t output) const;
@@ -130,7 +137,11 @@ class Call {
   ValueId transpose(ValueId id, const std::vector<int64_t>& order);
   ValueId swap(ValueId id, int64_t a, int64_t b);
   ValueId slice(ValueId id, int64_t axis, const Scalar& start, const Scalar& end, int64_t step = 1);
+  /// All parts pairs, or none.
   ValueId concat(std::vector<ValueId> parts, int64_t axis);
+  /// The elements of an axis at these places: its dimension becomes those of `places`.
+  ValueId gather(ValueId id, ValueId places, int64_t axis);
+  std::vector<ValueId> split(ValueId id, const std::vector<int64_t>& sizes, int64_t axis);
   ValueId expand(ValueId id, const std::vector<Scalar>& sizes);   ///< -1 keeps a size
   ValueId full(const std::vector<Scalar>& sizes, ValueId value);  ///< value without dimensions or [1]
   /// torch's result type of these operands.
@@ -177,6 +188,7 @@ class Call {
   std::vector<ValueId> outputs_;
   std::vector<Scalar> scalars_;
   Sharing sharing_ = Sharing::kNone;
+  std::vector<ValueId> pairs_;
 };
 
 /// What a formula of several steps on that type is computed in: PyTorch takes f32 for f16 and bf16 and rounds once.
@@ -208,6 +220,8 @@ std::span<const Mapping> activation_mappings();
 std::span<const Mapping> creation_mappings();
 std::span<const Mapping> movement_mappings();
 std::span<const Mapping> view_mappings();
+std::span<const Mapping> part_view_mappings();
+std::span<const Mapping> view_write_mappings();
 std::span<const Mapping> indexing_mappings();
 std::span<const Mapping> reduce_mappings();
 std::span<const Mapping> matmul_mappings();
@@ -227,9 +241,27 @@ std::span<const Mapping> scatter_mappings();
 std::span<const Mapping> image_mappings();
 std::span<const Mapping> loss_mappings();
 std::span<const Mapping> linalg_mappings();
+std::span<const Mapping> spectral_mappings();
+
+/// For nodes with complex tensors: arithmetic on pairs; transforms.
+std::span<const Mapping> complex_mappings();
+std::span<const Mapping> complex_spectral_mappings();
+/// True for operators of the other tables that only move elements, by helpers of Call that keep pairs together.
+bool moves_pairs(std::string_view target);
 
 /// The function for a target without overload, or null.
 const Mapping* find_mapping(std::string_view target);
+/// The same for a node with complex tensors.
+const Mapping* find_complex_mapping(std::string_view target);
+
+/// The angle of (x, y), one element type; as atan2 has it.
+ValueId angle_of(Call& c, ValueId y, ValueId x);
+/// The pair of these two, broadcast; the pair of a real tensor and 0; one part, 0 or 1, of a pair.
+ValueId pair_of(Call& c, ValueId real, ValueId imaginary);
+ValueId pair_of(Call& c, ValueId real);
+ValueId part_of(Call& c, ValueId pair, int which);
+/// The conjugate of a pair.
+ValueId conjugate(Call& c, ValueId pair);
 
 /// An operator of the application: its tensors in order, everything else as attributes by name.
 void map_custom_operator(Call& call, const std::string& op);

@@ -49,7 +49,8 @@ void map_repeat(Call& c) {
   x = c.unsqueeze(x, axes);
   while (static_cast<int>(repeats.size()) < c.rank(x)) repeats.insert(repeats.begin(), Scalar::of_int(1));
   if (repeats.empty()) return c.output(x);
-  c.output(c.add("tile", {x, c.size_values(repeats)}));
+  if (c.is_pair(x)) repeats.push_back(Scalar::of_int(1));
+  c.output(c.paired_like(x, c.add("tile", {x, c.size_values(repeats)})));
 }
 
 // repeat_interleave by a number: a new axis is expanded and folded. By a tensor: element i of the result is of the part
@@ -72,8 +73,7 @@ void map_repeat_interleave(Call& c) {
     const ValueId ends = c.add("cum_sum", {c.cast(repeats.tensor, DType::kI64), c.constant_int(0)});
     const ValueId total = c.dim(ends, 0) == Dim(0) ? c.constant_int(0) : c.add("gather", {ends, c.constant_int(-1)});
     const ValueId numbers = c.add("range", {c.constant_int(0), total, c.constant_int(1)});
-    const ValueId done = c.cast(c.add("less_or_equal", {ends, c.unsqueeze(numbers, {1})}), DType::kI64);
-    const ValueId index = c.add("reduce_sum", {done, c.constant_ints({1})}, {{"keepdims", 0}});
+    const ValueId index = c.add("search_sorted", {ends, numbers}, {{"right", 1}});
     return c.output(places ? index : c.add("gather", {x, index}, {{"axis", axis}}));
   }
   Scalar times = repeats.scalar;
@@ -100,9 +100,11 @@ void map_flip(Call& c) {
   }
   if (axes.empty()) return c.output(x);
   const size_t count = axes.size();
-  c.output(c.add("slice", {x, c.constant_ints(std::vector<int64_t>(count, -1)),
-                           c.constant_ints(std::vector<int64_t>(count, INT64_MIN)), c.constant_ints(axes),
-                           c.constant_ints(std::vector<int64_t>(count, -1))}));
+  const std::vector<int64_t> backwards(count, -1);
+  const ValueId y =
+      c.add("slice", {x, c.constant_ints(backwards), c.constant_ints(std::vector<int64_t>(count, INT64_MIN)),
+                      c.constant_ints(axes), c.constant_ints(backwards)});
+  c.output(c.paired_like(x, y));
 }
 
 void map_roll(Call& c) {
@@ -151,6 +153,12 @@ void map_pad(Call& c) {
   }
   if (!any) return c.output(x);
   if (negative && mode != "constant") return c.fail("negative padding with mode", mode);
+  if (c.is_pair(x)) {
+    if (value.is_tensor() || !value.scalar.known || value.scalar.number() != 0)
+      return c.fail("padding of a complex tensor with a value that is not 0");
+    low.push_back(Scalar::of_int(0));
+    high.push_back(Scalar::of_int(0));
+  }
   std::vector<Scalar> pads = low;
   pads.insert(pads.end(), high.begin(), high.end());
   const std::string name = mode == "constant"    ? "constant"
@@ -159,8 +167,9 @@ void map_pad(Call& c) {
                            : mode == "circular"  ? "wrap"
                                                  : "";
   if (name.empty()) return c.fail("padding mode", mode);
-  c.output(c.add("pad", {x, c.size_values(pads), name == "constant" ? c.as_tensor(value, dtype) : kNoValue},
-                 {{"mode", name}}));
+  c.output(
+      c.paired_like(x, c.add("pad", {x, c.size_values(pads), name == "constant" ? c.as_tensor(value, dtype) : kNoValue},
+                             {{"mode", name}})));
 }
 
 void map_channel_shuffle(Call& c) {

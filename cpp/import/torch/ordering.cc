@@ -104,29 +104,26 @@ void map_median(Call& c) {
   c.outputs({value, index});
 }
 
-// The most frequent element, the smallest of several, and its last place: every element is compared with every other.
+// The most frequent element, the smallest of several, and its last place. Sorted, equals stand together: their number
+// is the distance of the places before and behind them.
 void map_mode(Call& c) {
   const ValueId x = c.tensor("self");
   const int64_t axis = c.axis("dim", c.rank(x), -1);
   const bool keep = c.boolean("keepdim", false);
   if (c.rank(x) == 0) return c.outputs({x, c.constant_int(0)});
-  const Dim size = c.dim(x, axis);
-  if (!size.known() || size.size < 1 || size.size > 4096)
-    return c.fail("mode of this many elements", to_string(c.type(x)));
+  if (c.dim(x, axis) == Dim(0)) return c.fail("mode of nothing", to_string(c.type(x)));
   const int64_t last = c.rank(x) - 1;
-  const ValueId rows = c.swap(x, axis, last);
   const DType dtype = c.dtype_of(x);
-  const ValueId numbers = dtype == DType::kBool ? c.cast(rows, DType::kU8) : rows;
-  const ValueId same = c.add("equal", {c.unsqueeze(rows, {last + 1}), c.unsqueeze(rows, {last})});
-  const ValueId counts =
-      c.add("reduce_sum", {c.cast(same, DType::kI32), c.constant_ints({last + 1})}, {{"keepdims", 0}});
-  const ValueId most = c.add("reduce_max", {counts, c.constant_ints({last})});
-  // What is less frequent becomes the largest of all, and so never the smallest.
-  const ValueId limit = c.add("reduce_max", {numbers, c.constant_ints({last})});
-  const ValueId candidates = c.add("where", {c.add("equal", {counts, most}), numbers, limit});
-  const ValueId value = c.add("reduce_min", {candidates, c.constant_ints({last})});
-  const ValueId hits = c.cast(c.add("equal", {numbers, value}), DType::kI32);
-  const ValueId index = c.add("arg_max", {hits}, {{"axis", last}, {"select_last_index", 1}});
+  const ValueId rows = c.swap(dtype == DType::kBool ? c.cast(x, DType::kU8) : x, axis, last);
+  const ValueId sorted = top(c, rows, c.size_of(rows, last), last, false)[0];
+  const ValueId counts = c.add(
+      "sub", {c.add("search_sorted", {sorted, sorted}, {{"right", 1}}), c.add("search_sorted", {sorted, sorted})});
+  // The first place of the largest number is that of the smallest such element.
+  const ValueId at = c.add("arg_max", {counts}, {{"axis", last}});
+  const ValueId value = c.add("gather_elements", {sorted, at}, {{"axis", last}});
+  ValueId hits = c.add("equal", {rows, value});
+  if (is_float(dtype)) hits = c.add("or", {hits, c.add("and", {c.add("is_nan", {rows}), c.add("is_nan", {value})})});
+  const ValueId index = c.add("arg_max", {c.cast(hits, DType::kI32)}, {{"axis", last}, {"select_last_index", 1}});
   const auto back = [&](ValueId id) {
     id = c.swap(id, axis, last);
     return keep ? id : c.squeeze(id, {axis});
@@ -151,6 +148,14 @@ void map_log_cumulative(Call& c) {
   c.output(c.add("log_cum_sum_exp", {x}, {{"axis", axis}}));
 }
 
+/// What was not asked for is a vector of nothing, unless PyTorch gives it anyway.
+ValueId unless_empty(Call& c, ValueId id, bool wanted, size_t output) {
+  const TensorMeta* stated = c.meta(output);
+  const bool empty = stated && stated->sizes.size() == 1 && stated->sizes[0].expression.empty() &&
+                     stated->sizes[0].value == 0 && !wanted;
+  return empty ? c.constant_ints({}) : id;
+}
+
 // _unique2 and unique_dim: distinct elements or slices, where each went, how often each is there
 void map_unique(Call& c) {
   const ValueId x = c.tensor("self");
@@ -160,34 +165,38 @@ void map_unique(Call& c) {
   std::vector<std::pair<std::string, Attr>> attrs;
   if (along) attrs.emplace_back("axis", c.axis("dim", c.rank(x)));
   const std::vector<ValueId> out = c.add_node("unique", {x}, 4, std::move(attrs));
-  // What was not asked for is a vector of nothing, unless PyTorch gives it anyway.
-  const auto unless_empty = [&](ValueId id, bool wanted, size_t output) {
-    const TensorMeta* stated = c.meta(output);
-    const bool empty = stated && stated->sizes.size() == 1 && stated->sizes[0].expression.empty() &&
-                       stated->sizes[0].value == 0 && !wanted;
-    return empty ? c.constant_ints({}) : id;
-  };
   const ValueId inverse = wants_inverse && !along ? c.reshape(out[2], c.sizes_of(x)) : out[2];
-  c.outputs({out[0], unless_empty(inverse, wants_inverse, 1), unless_empty(out[3], wants_counts, 2)});
+  c.outputs({out[0], unless_empty(c, inverse, wants_inverse, 1), unless_empty(c, out[3], wants_counts, 2)});
 }
 
-// Runs of equal elements: an element starts one where it differs from the element before.
+// Runs of equal elements, or of equal slices of an axis: one starts where it differs from the one before.
 void map_unique_consecutive(Call& c) {
   const ValueId x = c.tensor("self");
-  c.ignore({"return_inverse", "return_counts"});
-  if (c.given("dim") && c.rank(x) != 1) return c.fail("unique_consecutive along a dimension");
-  const ValueId flat = c.reshape(x, Ints{-1});
-  if (c.dim(flat, 0) == Dim(0)) return c.fail("unique_consecutive of nothing");
-  const ValueId before = c.slice(flat, 0, Scalar::of_int(0), Scalar::of_int(-1));
-  const ValueId behind = c.slice(flat, 0, Scalar::of_int(1), Scalar::of_int(INT64_MAX));
-  const ValueId starts =
-      c.concat({c.constant_int(1, DType::kBool, {1}), c.add("not", {c.add("equal", {behind, before})})}, 0);
+  const bool wants_inverse = c.boolean("return_inverse", false), wants_counts = c.boolean("return_counts", false);
+  const bool along = c.given("dim");
+  const ValueId line = along ? x : c.reshape(x, Ints{-1});
+  const int64_t axis = c.axis("dim", c.rank(line), 0);
+  if (c.rank(line) == 0 || c.type(line).elements() == 0) return c.fail("unique_consecutive of nothing, or of a number");
+  const ValueId before = c.slice(line, axis, Scalar::of_int(0), Scalar::of_int(-1));
+  const ValueId behind = c.slice(line, axis, Scalar::of_int(1), Scalar::of_int(INT64_MAX));
+  ValueId differs = c.add("not", {c.add("equal", {behind, before})});
+  if (c.rank(line) > 1) {
+    Ints others;
+    for (int i = 0; i < c.rank(line); ++i) {
+      if (i != axis) others.push_back(i);
+    }
+    differs = c.cast(c.add("reduce_max", {c.cast(differs, DType::kU8), c.constant_ints(others)}, {{"keepdims", 0}}),
+                     DType::kBool);
+  }
+  const ValueId starts = c.concat({c.constant_int(1, DType::kBool, {1}), differs}, 0);
   const ValueId places = c.squeeze(c.add("non_zero", {starts}), {0});
-  const ValueId ends =
-      c.concat({c.slice(places, 0, Scalar::of_int(1), Scalar::of_int(INT64_MAX)), c.size_value(c.size_of(flat, 0))}, 0);
+  const ValueId ends = c.concat(
+      {c.slice(places, 0, Scalar::of_int(1), Scalar::of_int(INT64_MAX)), c.size_value(c.size_of(line, axis))}, 0);
   const ValueId numbers = c.add("cum_sum", {c.cast(starts, DType::kI64), c.constant_int(0)});
-  c.outputs({c.add("compress", {flat, starts}, {{"axis", 0}}),
-             c.reshape(c.add("sub", {numbers, c.constant_int(1)}), c.sizes_of(x)), c.add("sub", {ends, places})});
+  ValueId inverse = c.add("sub", {numbers, c.constant_int(1)});
+  if (!along) inverse = c.reshape(inverse, c.sizes_of(x));
+  c.outputs({c.add("compress", {line, starts}, {{"axis", axis}}), unless_empty(c, inverse, wants_inverse, 1),
+             unless_empty(c, c.add("sub", {ends, places}), wants_counts, 2)});
 }
 
 void map_diff(Call& c) {
@@ -211,24 +220,31 @@ void map_diff(Call& c) {
   c.output(x);
 }
 
-// isin: every element against every test element
+/// search_sorted on one element type.
+ValueId search(Call& c, ValueId sorted, ValueId values, bool right) {
+  return c.add("search_sorted", {sorted, values}, {{"right", right ? 1 : 0}});
+}
+
+// isin: the tests are sorted; an element is among them where the places before and behind its equals differ
 void map_is_in(Call& c) {
   const Operand elements = c.operand(c.given("element") ? "element" : "elements");
   const Operand tests = c.operand(c.given("test_element") ? "test_element" : "test_elements");
   const bool invert = c.boolean("invert", false);
   c.ignore({"assume_unique"});
   const std::array<Operand, 2> both = {elements, tests};
-  const DType dtype = c.promote(both);
+  DType dtype = c.promote(both);
+  if (dtype == DType::kBool) dtype = DType::kU8;
   const ValueId x = c.as_tensor(elements, dtype), t = c.reshape(c.as_tensor(tests, dtype), Ints{-1});
-  const ValueId equal = c.cast(c.add("equal", {c.unsqueeze(x, {c.rank(x)}), t}), DType::kI32);
-  const ValueId found = c.cast(c.add("reduce_sum", {equal, c.constant_ints({-1})}, {{"keepdims", 0}}), DType::kBool);
-  c.output(invert ? c.add("not", {found}) : found);
+  const ValueId sorted = top(c, t, c.size_of(t, 0), 0, false)[0];
+  ValueId absent = c.add("equal", {search(c, sorted, x, false), search(c, sorted, x, true)});
+  if (is_float(dtype)) absent = c.add("or", {absent, c.add("is_nan", {x})});  // NaN is not even itself
+  c.output(invert ? absent : c.add("not", {absent}));
 }
 
 // How many sorted boundaries lie below (or at) each value; boundaries of several dimensions go row by row
 void map_bucketize(Call& c) {
-  const bool search = c.parameter() == "search";
-  ValueId bounds = c.tensor(search ? "sorted_sequence" : "boundaries");
+  const bool sequence = c.parameter() == "search";
+  ValueId bounds = c.tensor(sequence ? "sorted_sequence" : "boundaries");
   const Operand values = c.operand("self");
   bool right = c.boolean("right", false);
   if (c.given("side")) right = c.string("side") == "right";
@@ -236,36 +252,22 @@ void map_bucketize(Call& c) {
   if (const ValueId sorter = c.optional_tensor("sorter"); sorter != kNoValue)
     bounds = c.add("gather_elements", {bounds, sorter}, {{"axis", -1}});
   const std::array<Operand, 2> both = {values, Operand{bounds, {}}};
-  const DType dtype = c.promote(both);
-  const ValueId v = c.as_tensor(values, dtype);
-  const int rank = c.rank(bounds);
-  bounds = c.cast(bounds, dtype);
-  if (rank > 1) bounds = c.unsqueeze(bounds, {rank - 1});
-  const ValueId wide = c.unsqueeze(v, {c.rank(v)});
-  // NaN is behind every number: a boundary is below a value unless the value is below it.
-  ValueId below = right ? c.add("not", {c.add("less", {wide, bounds})}) : c.add("less", {bounds, wide});
-  if (is_float(dtype)) {
-    const ValueId value_nan = c.add("is_nan", {wide}), bound_nan = c.add("is_nan", {bounds});
-    below = c.add("or", {c.add("and", {below, c.add("not", {bound_nan})}),
-                         right ? value_nan : c.add("and", {value_nan, c.add("not", {bound_nan})})});
-  }
-  const ValueId count = c.add("reduce_sum", {c.cast(below, DType::kI64), c.constant_ints({-1})}, {{"keepdims", 0}});
-  c.output(c.cast(count, c.out_dtype()));
+  DType dtype = c.promote(both);
+  if (dtype == DType::kBool) dtype = DType::kU8;
+  c.output(c.cast(search(c, c.cast(bounds, dtype), c.as_tensor(values, dtype), right), c.out_dtype()));
 }
 
 // bincount: the number (or the weight) of each value from 0 to the largest one
 void map_bin_count(Call& c) {
   const ValueId x = c.cast(c.tensor("self"), DType::kI64), weights = c.optional_tensor("weights");
   const int64_t least = c.integer("minlength", 0);
-  const ValueId largest =
-      c.add("reduce_max", {c.concat({x, c.constant_ints({least - 1})}, 0), c.constant_ints({0})}, {{"keepdims", 0}});
-  const ValueId bins =
-      c.add("range", {c.constant_int(0), c.add("add", {largest, c.constant_int(1)}), c.constant_int(1)});
-  const ValueId hits = c.add("equal", {bins, c.unsqueeze(x, {1})});
   const DType dtype = c.out_dtype();
-  ValueId amounts = c.cast(hits, dtype);
-  if (weights != kNoValue) amounts = c.add("mul", {amounts, c.unsqueeze(c.cast(weights, dtype), {1})});
-  c.output(c.add("reduce_sum", {amounts, c.constant_ints({0})}, {{"keepdims", 0}}));
+  const ValueId largest =
+      c.add("reduce_max", {c.concat({x, c.constant_ints({least - 1})}, 0), c.constant_ints({0})}, {{"keepdims", 1}});
+  const ValueId bins = c.add("expand", {c.constant_int(0, dtype), c.add("add", {largest, c.constant_int(1)})});
+  const ValueId amounts =
+      weights == kNoValue ? c.full({c.size_of(x, 0)}, c.constant_int(1, dtype)) : c.cast(weights, dtype);
+  c.output(c.add("scatter_elements", {bins, x, amounts}, {{"reduction", "add"}}));
 }
 
 constexpr Mapping kMappings[] = {

@@ -226,6 +226,13 @@ class Reader {
       a.kind = ArgumentKind::kDevice;
       PINNACE_ASSIGN(const object o, as_object(value, key));
       PINNACE_ASSIGN(a.text, string_field(o, "type", key));
+    } else if (key == "as_complex") {
+      a.kind = ArgumentKind::kComplex;
+      PINNACE_ASSIGN(const object o, as_object(value, key));
+      PINNACE_ASSIGN(const element real, field(o, "real", key));
+      PINNACE_ASSIGN(const element imaginary, field(o, "imag", key));
+      PINNACE_ASSIGN(a.real, as_float(real, "real"));
+      PINNACE_ASSIGN(a.imaginary, as_float(imaginary, "imag"));
     } else if (key == "as_graph") {
       a.kind = ArgumentKind::kGraph;
       PINNACE_ASSIGN(const object o, as_object(value, key));
@@ -646,6 +653,12 @@ std::string scalar_type_name(int64_t number) {
 
 std::optional<DType> TensorMeta::dtype() const {
   return dtype_of_scalar_type(scalar_type);
+}
+
+std::optional<DType> TensorMeta::part_dtype() const {
+  if (scalar_type == 10) return DType::kF32;
+  if (scalar_type == 11) return DType::kF64;
+  return std::nullopt;
 }
 
 const Argument* NodeDef::input(std::string_view wanted) const {

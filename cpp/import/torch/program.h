@@ -29,6 +29,8 @@ struct TensorMeta {
   std::vector<SizeDef> strides;
   int64_t storage_offset = 0;
   std::optional<DType> dtype() const;
+  /// The element type of the real and imaginary parts of complex64 and complex128; nothing for all else.
+  std::optional<DType> part_dtype() const;
 };
 
 /// The element type of torch's number in archives; nothing for complex, 8-bit floats and unknown numbers.
@@ -56,13 +58,14 @@ enum class ArgumentKind : uint8_t {
   kMemoryFormat,  // integer
   kDevice,        // text
   kGraph,         // graph, text: its name
-  kOther,         // text: the key of the union, "as_complex"
+  kComplex,       // real, imaginary
+  kOther,         // text: the key of the union, "as_operator"
 };
 
 struct Argument {
   ArgumentKind kind = ArgumentKind::kNone;
   int64_t integer = 0;
-  double real = 0;
+  double real = 0, imaginary = 0;
   std::string text;
   std::vector<Argument> items;
   std::shared_ptr<GraphDef> graph;

@@ -147,9 +147,61 @@ void map_conjugate(Call& c) {
   c.output(c.tensor("self"));
 }
 
+// What remains of conjugates where only their imaginary part is looked at.
+void map_negated(Call& c) {
+  c.shares(Sharing::kUncertain);
+  c.output(c.add("neg", {c.tensor("self")}));
+}
+
+void map_common_divisor(Call& c) {
+  const Formula f(c, c.out_dtype());
+  const ValueId a = f.argument("self"), b = f.argument("other"), divisor = f("gcd", a, b);
+  if (c.parameter() == "gcd") return c.output(divisor);
+  // |a / gcd * b|, where 0 and 0 have none
+  const ValueId one = c.constant_int(1, f.dtype()), none = c.add("equal", {divisor, c.constant_int(0, f.dtype())});
+  c.output(f("abs", f("mul", f("div", a, f("where", none, one, divisor)), b)));
+}
+
+void map_bessel(Call& c) {  // "0", "1e": order, scaled
+  const Formula f = formula(c);
+  f.output(c.add("bessel_i", {f.argument("self")},
+                 {{"order", c.parameter()[0] - '0'}, {"scaled", c.parameter().size() > 1 ? 1 : 0}}));
+}
+
+void map_zeta(Call& c) {
+  const Formula f = formula(c);
+  f.output(f("zeta", f.argument("self"), f.argument("other")));
+}
+
+// n! (-1)^(n + 1) zeta(n + 1, x); of order 0 it is digamma
+void map_polygamma(Call& c) {
+  const Formula f = formula(c);
+  const int64_t n = c.integer("n");
+  const ValueId x = f.argument("self");
+  if (n < 0 || n > 170) return c.fail("polygamma of this order", str_cat(n));
+  if (n == 0) return f.output(f("digamma", x));
+  const double factor = (n % 2 ? 1 : -1) * std::tgamma(static_cast<double>(n) + 1);
+  f.output(f("mul", f("zeta", static_cast<double>(n + 1), x), factor));
+}
+
+void map_erfcx(Call& c) {
+  const Formula f = formula(c);
+  f.output(f("erfcx", f.argument("self")));
+}
+
+// log of the normal distribution: below -1 by erfcx, which does not vanish there
+void map_log_normal_cdf(Call& c) {
+  const Formula f = formula(c);
+  const ValueId x = f.argument("self"), t = f("mul", x, std::sqrt(0.5));
+  const ValueId low = f("sub", f("log", f("mul", f("erfcx", f("neg", t)), 0.5)), f("mul", t, t));
+  const ValueId upper = f("mul", f("sub", 1.0, f("erf", t)), 0.5);  // what is missing to 1
+  f.output(f("where", f("less", x, -1.0), low, f("log", f("sub", 1.0, upper))));
+}
+
 constexpr Mapping kMappings[] = {
     {"aten._conj", map_conjugate, ""},
     {"aten._conj_physical", map_conjugate, "copy"},
+    {"aten._neg_view", map_negated, ""},
     {"aten.angle", map_angle, ""},
     {"aten.conj", map_conjugate, ""},
     {"aten.conj_physical", map_conjugate, "copy"},
@@ -158,13 +210,17 @@ constexpr Mapping kMappings[] = {
     {"aten.float_power", map_float_power, ""},
     {"aten.fmax", map_fmax, "max"},
     {"aten.fmin", map_fmax, "min"},
+    {"aten.gcd", map_common_divisor, "gcd"},
     {"aten.heaviside", map_heaviside, ""},
     {"aten.hypot", map_hypot, ""},
+    {"aten.i0", map_bessel, "0"},
     {"aten.isclose", map_is_close, ""},
     {"aten.isreal", map_is_real, ""},
+    {"aten.lcm", map_common_divisor, "lcm"},
     {"aten.ldexp", map_ldexp, ""},
     {"aten.logaddexp", map_log_add, ""},
     {"aten.logaddexp2", map_log_add, "2"},
+    {"aten.polygamma", map_polygamma, ""},
     {"aten.rad2deg", map_scaled, "rad2deg"},
     {"aten.real", map_conjugate, ""},
     {"aten.resolve_conj", map_conjugate, ""},
@@ -172,9 +228,19 @@ constexpr Mapping kMappings[] = {
     {"aten.signbit", map_signbit, ""},
     {"aten.sinc", map_sinc, ""},
     {"aten.special_entr", map_entropy, ""},
+    {"aten.special_erfcx", map_erfcx, ""},
+    {"aten.special_i0", map_bessel, "0"},
+    {"aten.special_i0e", map_bessel, "0e"},
+    {"aten.special_i1", map_bessel, "1"},
+    {"aten.special_i1e", map_bessel, "1e"},
+    {"aten.special_log_ndtr", map_log_normal_cdf, ""},
+    {"aten.special_modified_bessel_i0", map_bessel, "0"},
+    {"aten.special_modified_bessel_i1", map_bessel, "1"},
     {"aten.special_ndtr", map_normal_cdf, ""},
     {"aten.special_ndtri", map_normal_quantile, ""},
+    {"aten.special_polygamma", map_polygamma, ""},
     {"aten.special_xlog1py", map_xlog, "log1p"},
+    {"aten.special_zeta", map_zeta, ""},
     {"aten.xlogy", map_xlog, ""},
 };
 static_assert(sorted(kMappings));

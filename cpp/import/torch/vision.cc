@@ -1,4 +1,4 @@
-// torchvision's own operators: nms, roi_align.
+// torchvision's own operators: nms, roi_align, roi_pool, deform_conv2d.
 #include "import/torch/mapping.h"
 
 namespace pinnace::torch_import {
@@ -28,9 +28,38 @@ void map_roi_align(Call& c) {
                   {"spatial_scale", c.number("spatial_scale", 1)}}));
 }
 
+// rois as those of roi_align; also where each bin's largest element lies, which only training reads
+void map_roi_pool(Call& c) {
+  if (c.reads(1)) return c.fail("the places that roi_pool gives beside its values");
+  const ValueId x = c.tensor("input");
+  const std::vector<int64_t> bins = {c.integer("pooled_height"), c.integer("pooled_width")};
+  c.outputs({c.add("max_roi_pool", {x, c.cast(c.tensor("rois"), c.dtype_of(x))},
+                   {{"pooled_shape", bins}, {"spatial_scale", c.number("spatial_scale", 1)}}),
+             kNoValue});
+}
+
+// Offsets and mask in the order that ONNX has them too.
+void map_deform_conv(Call& c) {
+  const ValueId x = c.tensor("input"), weight = c.tensor("weight"), offset = c.tensor("offset");
+  const ValueId bias = c.tensor("bias"), mask = c.tensor("mask");
+  const auto pair = [&](const char* rows, const char* columns) {
+    return std::vector<int64_t>{c.integer(rows), c.integer(columns)};
+  };
+  std::vector<int64_t> pads = pair("pad_h", "pad_w");
+  pads.insert(pads.end(), {pads[0], pads[1]});
+  c.output(c.add("deform_conv", {x, weight, offset, bias, c.boolean("use_mask", false) ? mask : kNoValue},
+                 {{"strides", pair("stride_h", "stride_w")},
+                  {"pads", pads},
+                  {"dilations", pair("dilation_h", "dilation_w")},
+                  {"group", c.integer("groups")},
+                  {"offset_group", c.integer("offset_groups")}}));
+}
+
 constexpr Mapping kMappings[] = {
+    {"torchvision.deform_conv2d", map_deform_conv, ""},
     {"torchvision.nms", map_nms, ""},
     {"torchvision.roi_align", map_roi_align, ""},
+    {"torchvision.roi_pool", map_roi_pool, ""},
 };
 static_assert(sorted(kMappings));
 

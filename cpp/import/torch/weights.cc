@@ -39,20 +39,26 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     return unsupported("weight '", name,
                        "' is stored as a pickle (a tensor subclass or a script object), which is not read");
   const TensorMeta& meta = payload.meta;
-  const auto dtype = meta.dtype();
+  const bool complex = meta.part_dtype().has_value();  // real and imaginary part one after the other
+  const auto dtype = complex ? meta.part_dtype() : meta.dtype();
   if (!dtype)
     return unsupported("weight '", name, "' is ", scalar_type_name(meta.scalar_type), ", which is not supported");
   if (meta.layout != 7) return unsupported("weight '", name, "' is not strided (layout ", meta.layout, ")");
   type = TensorType{*dtype, {}, nullptr};
   const int64_t element = dtype_bits(*dtype) / 8;
   std::vector<int64_t> sizes, strides;
-  int64_t elements = 1, last = meta.storage_offset;
+  int64_t elements = 1, first_element = meta.storage_offset;
+  if (complex && (first_element < 0 || first_element > INT64_MAX / 2)) return corrupt(name, "its sizes overflow");
+  if (complex) first_element *= 2;
+  int64_t last = first_element;
   bool empty = false, overflow = last < 0;
   for (size_t i = 0; i < meta.sizes.size(); ++i) {
-    const int64_t size = meta.sizes[i].value, stride = meta.strides[i].value;
+    const int64_t size = meta.sizes[i].value;
+    int64_t stride = meta.strides[i].value;
     if (!meta.sizes[i].expression.empty() || !meta.strides[i].expression.empty())
       return corrupt(name, "its size is symbolic");
     if (size < 0 || stride < 0) return corrupt(name, "size ", size, " with stride ", stride);
+    overflow |= complex && __builtin_mul_overflow(stride, 2, &stride);
     sizes.push_back(size);
     strides.push_back(stride);
     type.shape.push_back(size);
@@ -61,6 +67,12 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     overflow |= __builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements);
     overflow |= __builtin_mul_overflow(std::max<int64_t>(size - 1, 0), stride, &span) ||
                 __builtin_add_overflow(last, span, &last);
+  }
+  if (complex) {
+    sizes.push_back(2);
+    strides.push_back(1);
+    type.shape.push_back(2);
+    overflow |= __builtin_mul_overflow(elements, 2, &elements) || __builtin_add_overflow(last, 1, &last);
   }
   if (overflow) return corrupt(name, "its sizes overflow");
   if (meta.sizes.size() > 64) return corrupt(name, "rank ", meta.sizes.size());
@@ -92,7 +104,7 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     dense = dense && (sizes[i] == 1 || strides[i] == expected);
     expected *= sizes[i];
   }
-  const std::byte* first = storage->data() + meta.storage_offset * element;
+  const std::byte* first = storage->data() + first_element * element;
   const auto bytes = static_cast<uint64_t>(elements) * static_cast<uint64_t>(element);
   if (dense && reinterpret_cast<uintptr_t>(first) % kAlignment == 0) {
     if (bytes == storage->bytes()) return storage;

@@ -16,7 +16,7 @@ namespace pinnace {
 Result<std::string> import_model_text(const std::string& path);
 
 /// Imports a model, .pt2 or else ONNX, and runs it by reference code, as it was imported, once per entry of `steps`;
-/// states are kept from step to step.
+/// states are kept from step to step. A .pnc is run as it is.
 ///
 /// steps    each: the inputs in the model's order, dense. Checked against the declared types.
 /// Returns  the outputs of each step in order. Errors as Model::load and, for inputs that do not fit, kInvalidArgument.

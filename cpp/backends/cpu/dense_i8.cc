@@ -1,0 +1,179 @@
+// Between floats and 8-bit integers, and elementwise operators on dense 8-bit quantised values.
+#include <cstring>
+
+#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_table.h"
+#include "ops/linear_quantization.h"
+
+namespace pinnace {
+namespace {
+
+constexpr int64_t kEach = 32768;  // elements of a task
+
+/// f(first, count) over all elements.
+template <class F>
+void in_parts(const KernelContext& context, int64_t elements, F f) {
+  context.parallel((elements + kEach - 1) / kEach,
+                   [&](int64_t t) { f(t * kEach, std::min(kEach, elements - t * kEach)); });
+}
+
+bool is_byte(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kU8;
+}
+
+// --------------------------------------------------------------------------------- quantize_linear, dequantize_linear
+
+/// One float32 scale for the whole tensor.
+bool one_scale(const NodeView& node) {
+  const TensorType& scale = node.input(1);
+  return scale.dtype == DType::kF32 && scale.rank() <= 1 && scale.elements() == 1 && node.attr_int("block_size") == 0;
+}
+
+/// Element type of the result of quantize_linear.
+DType stored_type(const NodeView& node) {
+  const auto named = dtype_from_name(node.attr_string("output_dtype"));
+  return named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
+}
+
+bool quantize_takes(const NodeView& node) {
+  const std::string_view precision = node.attr_string("precision");
+  return one_scale(node) && is_byte(stored_type(node)) && (precision.empty() || precision == "f32");
+}
+
+RealI8 real_of(std::span<const TensorView> in, DType dtype) {
+  const int32_t zero = in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0;
+  return {*in[1].data<float>(), zero + image_offset(dtype)};
+}
+
+template <const I8Level& level>
+Status quantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  const RealI8 real = real_of(in, out[0].dtype());
+  const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
+    level.image->quantize(in[0].data<float>() + first, real, flip, out[0].data<uint8_t>() + first, count);
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_quantize() {
+  return {.takes = quantize_takes, .run = quantize_run<level>};
+}
+
+/// The same where a reader of the result wants an image.
+bool quantize_image_takes(const NodeView& node) {
+  return quantize_takes(node) && has_image_sizes(node.input(0)) && node.input(0).elements() > 0;
+}
+
+template <const I8Level& level>
+Status quantize_image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                          std::span<const TensorView> out) {
+  const RealI8 real = real_of(in, out[0].dtype());
+  const ImageI8 y = image_i8_of(out[0], context.layouts[in.size()]);
+  const ImageSizes& s = y.size;
+  const int64_t rows = s.n * s.h, tasks = std::min(rows, (rows * s.w * s.c + kEach - 1) / kEach);
+  context.parallel(tasks, [&](int64_t t) {
+    for (int64_t u = rows * t / tasks; u < rows * (t + 1) / tasks; ++u) {
+      const int64_t n = u / s.h, row = u % s.h;
+      const float* from = in[0].data<float>() + (n * s.c * s.h + row) * s.w;
+      uint8_t* to = y.at + n * y.step + row * y.row;
+      for (int64_t c = 0; c < s.c; c += 4) {
+        const auto planes = static_cast<int32_t>(std::min<int64_t>(4, s.c - c));
+        level.image->quantize_quads(from + c * s.h * s.w, s.h * s.w, planes, real, to + c, y.pitch, s.w);
+      }
+    }
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_quantize_image() {
+  return {.takes = quantize_image_takes, .layouts = Layouts::kLeads, .run = quantize_image_run<level>};
+}
+
+bool dequantize_takes(const NodeView& node) {
+  const std::string_view wanted = node.attr_string("output_dtype");
+  return one_scale(node) && (wanted.empty() || wanted == "f32");
+}
+
+template <const I8Level& level>
+Status dequantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                      std::span<const TensorView> out) {
+  const RealI8 real = real_of(in, in[0].dtype());
+  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
+    level.image->dequantize(in[0].data<uint8_t>() + first, real, flip, out[0].data<float>() + first, count);
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_dequantize() {
+  return {.takes = dequantize_takes, .run = dequantize_run<level>};
+}
+
+// -------------------------------------------------------------------------------------------------------- elementwise
+
+Status map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+               std::span<const TensorView> out) {
+  const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
+  in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
+    image_i8_kernels_generic.lookup(table, in[0].data<uint8_t>() + first, out[0].data<uint8_t>() + first, count);
+  });
+  return {};
+}
+
+/// Operands of the result's shape, or of one element.
+bool binary_takes(const NodeView& node) {
+  if (!node.has_input(1) || !node.output_quantization(0)) return false;
+  const TensorType &a = node.input(0), &b = node.input(1);
+  if (!is_image_i8(a) || !is_image_i8(b) || a.elements() == 0 || b.elements() == 0) return false;
+  return a.shape == b.shape || (b.elements() == 1 && b.rank() <= a.rank()) ||
+         (a.elements() == 1 && a.rank() <= b.rank());
+}
+
+template <const I8Level& level>
+Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                  std::span<const TensorView> out) {
+  BinaryRowsI8 rows = binary_rows_i8(node, *in[0].type, *in[1].type, *out[0].type);
+  const int64_t elements = out[0].elements();
+  rows.a_channel = in[0].elements() == elements;
+  rows.b_channel = in[1].elements() == elements;
+  rows.pixels = 1;
+  rows.flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  // A number may share its bytes with the result.
+  const uint8_t a = *in[0].data<uint8_t>(), b = *in[1].data<uint8_t>();
+  in_parts(context, elements, [&](int64_t first, int64_t count) {
+    BinaryRowsI8 own = rows;
+    own.a = own.a_channel ? in[0].data<uint8_t>() + first : &a;
+    own.b = own.b_channel ? in[1].data<uint8_t>() + first : &b;
+    own.y = out[0].data<uint8_t>() + first;
+    own.a_step = own.a_channel ? count : 0;
+    own.b_step = own.b_channel ? count : 0;
+    own.y_step = own.channels = count;
+    level.image->binary(own);
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_binary() {
+  return {.takes = binary_takes, .run = binary_run<level>};
+}
+
+}  // namespace
+
+PINNACE_I8_LEVELS(quantize_i8, make_quantize)
+PINNACE_I8_LEVELS(quantize_image_i8, make_quantize_image)
+PINNACE_I8_LEVELS(dequantize_i8, make_dequantize)
+PINNACE_I8_LEVELS(binary_i8, make_binary)
+
+extern const CpuKernel map_i8_generic;
+const CpuKernel map_i8_generic = {.takes = table_i8_takes,
+                                  .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
+                                  .pack = pack_table_i8<false>,
+                                  .packs = 0b110,
+                                  .run = map_run};
+
+}  // namespace pinnace

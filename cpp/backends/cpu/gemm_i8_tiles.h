@@ -1,0 +1,61 @@
+// The 8-bit matrix product that convolutions, gemm and mat_mul share: unsigned rows read where they lie, signed weights
+// packed, sums in int32 modulo 2^32, results rounded to 8 bits before a tile leaves the registers. Compiled once per
+// instruction set, to the same bits. Plain pointers and sizes only, so that no inline function of another header is
+// compiled with flags that another processor cannot run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pinnace {
+
+/// How sums become stored bytes: q = min(max(round_half_even(float32(sum) * m) + zero, low), high), all unsigned.
+struct StoreI8 {
+  int32_t zero = 0;
+  uint8_t low = 0, high = 255;  ///< low <= high
+};
+
+/// For one panel of packed columns: sum(m, n) = bias[n] + sum over k of a(m, k) * b(k, n), stored as c[m, n].
+///
+/// Rows are never gathered. Row m begins at a + m * a_row; its elements lie in blocks of 4 * quads, block i `blocks[i]`
+/// bytes from the row's begin. Weights of elements that only fill up a quad are zero, so these may be anything.
+struct GemmRowsI8 {
+  const uint8_t* a;
+  ptrdiff_t a_row;
+  const ptrdiff_t* blocks;
+  int64_t block_count, quads;
+  const std::byte* b;  ///< a panel: int32 bias[width], float m[width], int8 weights[blocks * quads][width][4]
+  uint8_t* c;
+  ptrdiff_t c_row;
+  int32_t* sums;  ///< not null: sums are stored here instead, with row stride c_row
+  int64_t M;
+  int32_t columns;  ///< of c that may be stored
+  StoreI8 store;
+};
+
+/// Columns are packed in panels of `nr`, the last one as wide as is left, rounded up to `step`.
+struct GemmTilesI8 {
+  int32_t nr, step;
+  void (*rows)(const GemmRowsI8& g, int32_t width);
+};
+
+/// Width of the panel that begins at column n of N.
+constexpr int64_t panel_width(const GemmTilesI8& g, int64_t n, int64_t N) {
+  const int64_t left = (N - n + g.step - 1) / g.step * g.step;
+  return left < g.nr ? left : g.nr;
+}
+/// All columns with those that fill up the last panel.
+constexpr int64_t padded_columns(const GemmTilesI8& g, int64_t N) {
+  return (N + g.step - 1) / g.step * g.step;
+}
+/// Bytes of `width` columns of a panel.
+constexpr int64_t panel_bytes(int64_t width, int64_t quads) {
+  return width * (8 + 4 * quads);
+}
+
+extern const GemmTilesI8 gemm_i8_tiles_generic;
+#if defined(__x86_64__)
+extern const GemmTilesI8 gemm_i8_tiles_avx2, gemm_i8_tiles_avx512_vnni;
+#endif
+
+}  // namespace pinnace

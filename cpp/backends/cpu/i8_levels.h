@@ -1,0 +1,81 @@
+// From a node's types to the 8-bit loops: how quantised parameters look beside unsigned images, and how kernels of one
+// operator are defined for every instruction set.
+#pragma once
+
+#include "backends/cpu/gemm_i8_tiles.h"
+#include "backends/cpu/image_i8.h"
+#include "backends/cpu/kernel.h"
+#include "ops/product.h"
+
+namespace pinnace {
+
+/// The loops of one instruction set.
+struct I8Level {
+  const GemmTilesI8* gemm;
+  const ImageI8Kernels* image;
+};
+inline constexpr I8Level i8_generic{&gemm_i8_tiles_generic, &image_i8_kernels_generic};
+#if defined(__x86_64__)
+inline constexpr I8Level i8_avx2{&gemm_i8_tiles_avx2, &image_i8_kernels_avx2};
+inline constexpr I8Level i8_avx512_vnni{&gemm_i8_tiles_avx512_vnni, &image_i8_kernels_avx512_vnni};
+#endif
+
+/// The clamp of a result of type y, in images. A range with min > max is max alone.
+inline StoreI8 store_i8(const TensorType& y, IntRange range) {
+  const int32_t offset = image_offset(y.dtype);
+  return {scale_zero(y).zero + offset, static_cast<uint8_t>(std::min(range.min, range.max) + offset),
+          static_cast<uint8_t>(range.max + offset)};
+}
+
+/// Scale and unsigned zero point.
+inline RealI8 real_i8(const TensorType& type) {
+  return {scale_zero(type).scale, scale_zero(type).zero + image_offset(type.dtype)};
+}
+
+/// True if products read the weights as signed bytes with zero point 0: i8 with zero points 0, u8 with 128.
+inline bool signed_weights(const TensorType& w) {
+  if (!w.quantized() || (w.dtype != DType::kI8 && w.dtype != DType::kU8)) return false;
+  for (int32_t zero : w.quantization->zero_points) {
+    if (zero != 128 - image_offset(w.dtype)) return false;
+  }
+  return true;
+}
+
+/// Writes the panel of `columns` columns (padded to `width`) from n: biases less the input's zero point times the sum of
+/// the weights, multipliers, weights [quads][width][4]. weight(column, k) gives the signed weight of element k.
+/// Returns the byte behind it.
+template <class Weight>
+std::byte* pack_panel_i8(const Requantize& requantize, const int32_t* bias, int32_t x_zero, int64_t n, int64_t columns,
+                         int64_t width, int64_t quads, Weight weight, std::byte* to) {
+  auto* start = reinterpret_cast<int32_t*>(to);
+  auto* m = reinterpret_cast<float*>(to) + width;
+  auto* quad = reinterpret_cast<int8_t*>(to) + 8 * width;
+  for (int64_t j = 0; j < width; ++j) {
+    int32_t sum = 0;
+    for (int64_t k = 0; k < 4 * quads; ++k) {
+      const int8_t w = j < columns ? weight(n + j, k) : int8_t{0};
+      quad[(k / 4 * width + j) * 4 + k % 4] = w;
+      sum += w;
+    }
+    const uint32_t less = static_cast<uint32_t>(sum) * static_cast<uint32_t>(x_zero);  // modulo 2^32
+    start[j] = static_cast<int32_t>((bias && j < columns ? static_cast<uint32_t>(bias[n + j]) : 0u) - less);
+    m[j] = j < columns ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(n + j) : 0] : 0.0f;
+  }
+  return to + panel_bytes(width, quads);
+}
+
+}  // namespace pinnace
+
+// Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512_vnni, from
+// template <const I8Level& level> constexpr CpuKernel make().
+#if defined(__x86_64__)
+#define PINNACE_I8_LEVELS(name, make)                                     \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512_vnni; \
+  const CpuKernel name##_generic = make<i8_generic>();                    \
+  const CpuKernel name##_avx2 = make<i8_avx2>();                          \
+  const CpuKernel name##_avx512_vnni = make<i8_avx512_vnni>();
+#else
+#define PINNACE_I8_LEVELS(name, make)    \
+  extern const CpuKernel name##_generic; \
+  const CpuKernel name##_generic = make<i8_generic>();
+#endif

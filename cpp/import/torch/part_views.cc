@@ -1,0 +1,285 @@
+// Operators whose result shows some elements of their input, in the same memory: select, slice, split, diagonal,
+// unfold, as_strided.
+#include <algorithm>
+#include <map>
+
+#include "import/torch/views.h"
+
+namespace pinnace::torch_import {
+namespace {
+
+void map_select(Call& c) {
+  const ValueId x = c.tensor("self");
+  const int64_t axis = c.axis("dim", c.rank(x));
+  const Scalar index = c.scalar("index");
+  c.shares(Sharing::kView);
+  c.output(c.gather(x, c.as_tensor({kNoValue, index}, DType::kI64), axis));
+}
+
+void map_slice(Call& c) {
+  const ValueId x = c.tensor("self");
+  const SliceOf s = slice_of(c, c.rank(x));
+  if (c.ok() && s.step < 1) return c.fail("a slice with a step below 1", str_cat(s.step));
+  c.shares(Sharing::kView);
+  c.output(c.slice(x, s.axis, s.start, s.end, s.step));
+}
+
+void map_narrow(Call& c) {
+  const ValueId x = c.tensor("self");
+  const int64_t axis = c.axis("dim", c.rank(x));
+  const Scalar start = c.scalar("start"), length = c.scalar("length");
+  c.shares(Sharing::kView);
+  c.output(c.slice(x, axis, start, c.add_sizes(start, length)));
+}
+
+void map_split(Call& c) {
+  const ValueId x = c.tensor("self");
+  const std::string_view form = c.parameter();
+  const int64_t usual = form == "d" ? 2 : form == "h" && c.rank(x) > 1 ? 1 : 0;
+  const int64_t axis = c.axis("dim", c.rank(x), usual);
+  const std::vector<int64_t> parts = split_sizes(c, x, axis);
+  if (!c.ok()) return;
+  c.shares(Sharing::kView);
+  if (parts.size() == 1) return c.output(x);
+  c.outputs(c.split(x, parts, axis));
+}
+
+void map_unbind(Call& c) {
+  const ValueId x = c.tensor("self");
+  const int64_t axis = c.axis("dim", c.rank(x), 0);
+  const Dim size = c.dim(x, axis);
+  if (!size.known() || size.size > 65536) return c.fail("unbind of a symbolic dimension");
+  c.shares(Sharing::kView);
+  std::vector<ValueId> parts;
+  for (int64_t i = 0; i < size.size && c.ok(); ++i) {
+    parts.push_back(c.gather(x, c.constant_int(i), axis));
+  }
+  c.outputs(std::move(parts));
+}
+
+void map_diagonal(Call& c) {
+  const bool last = c.given("A");  // linalg's: of the last two
+  const ValueId x = c.tensor(last ? "A" : "self");
+  const int rank = c.rank(x);
+  const int64_t a = c.axis("dim1", rank, last ? -2 : 0), b = c.axis("dim2", rank, last ? -1 : 1),
+                offset = c.integer("offset", 0);
+  const Dim rows = c.dim(x, a), columns = c.dim(x, b);
+  if (rank < 2 || a == b || !rows.known() || !columns.known())
+    return c.fail("diagonal of symbolic or equal dimensions");
+  c.shares(Sharing::kView);
+  const int64_t skip_rows = std::max<int64_t>(-offset, 0), skip_columns = std::max<int64_t>(offset, 0);
+  const int64_t count = std::max<int64_t>(0, std::min(rows.size - skip_rows, columns.size - skip_columns));
+  if (count > (1 << 20)) return c.fail("diagonal of this length", str_cat(count));
+  // The two axes to the end, as one axis of rows * columns, from which the diagonal is gathered.
+  std::vector<int64_t> order;
+  for (int i = 0; i < rank; ++i) {
+    if (i != a && i != b) order.push_back(i);
+  }
+  order.push_back(a);
+  order.push_back(b);
+  const ValueId moved = c.transpose(x, order);
+  std::vector<Scalar> sizes = c.sizes_of(moved);
+  sizes.resize(static_cast<size_t>(rank - 2));
+  sizes.push_back(Scalar::of_int(rows.size * columns.size));
+  std::vector<int64_t> at;
+  for (int64_t i = 0; i < count; ++i) at.push_back((i + skip_rows) * columns.size + i + skip_columns);
+  c.output(c.gather(c.reshape(moved, sizes), c.constant_ints(at), rank - 2));
+}
+
+// unfold(dim, size, step): windows of a dimension as a new last one
+void map_unfold(Call& c) {
+  ValueId x = c.tensor("self");
+  if (c.rank(x) == 0) {  // one window of its one element
+    c.ignore({"dimension", "step"});
+    c.shares(Sharing::kView);
+    return c.output(c.integer("size") == 1 ? c.reshape(x, std::vector<int64_t>{1}) : c.full({kStart}, x));
+  }
+  const int64_t axis = c.axis("dimension", c.rank(x)), size = c.integer("size"), step = c.integer("step");
+  const Dim length = c.dim(x, axis);
+  if (!length.known() || step < 1 || size < 0 || size > length.size)
+    return c.fail("unfold of a symbolic dimension, or beyond it");
+  const int64_t windows = (length.size - size) / step + 1;
+  if (windows > (1 << 22) / std::max<int64_t>(size, 1))
+    return c.fail("unfold into this many windows", str_cat(windows));
+  std::vector<int64_t> at;
+  for (int64_t w = 0; w < windows; ++w) {
+    for (int64_t i = 0; i < size; ++i) at.push_back(w * step + i);
+  }
+  c.shares(Sharing::kView);
+  const ValueId index = c.reshape(c.constant_ints(at), std::vector<int64_t>{windows, size});
+  const ValueId windowed = c.gather(x, index, axis);  // [..., windows, size, ...]
+  std::vector<int64_t> order;
+  for (int i = 0; i < c.rank(x) + 1; ++i) {
+    if (i != axis + 1) order.push_back(i);
+  }
+  order.push_back(axis + 1);
+  c.output(c.transpose(windowed, order));
+}
+
+/// Where each element of a tensor with these strides lies, counted from its first one; empty if that is not known or
+/// there are more than 2^22.
+std::vector<int64_t> positions(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, int64_t start) {
+  int64_t count = 1;
+  for (int64_t size : sizes) {
+    if (size < 0 || (size > 0 && count > (1 << 22) / size)) return {};
+    count *= size;
+  }
+  std::vector<int64_t> at, index(sizes.size(), 0);
+  at.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t place = start;
+    for (size_t d = 0; d < sizes.size(); ++d) place += index[d] * strides[d];
+    at.push_back(place);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      ++index[d];
+      if (index[d] < sizes[d]) break;
+      index[d] = 0;
+    }
+  }
+  return at;
+}
+
+// as_strided: a picture of the memory behind a tensor. Every place is looked up among those of the tensor's elements.
+void map_as_strided(Call& c) {
+  const ValueId x = c.tensor("self");
+  const std::vector<int64_t> sizes = c.ints("size"), strides = c.ints("stride");
+  const TensorMeta* meta = c.meta_of("self");
+  if (!c.ok()) return;
+  std::vector<int64_t> own_sizes, own_strides;
+  bool known = meta && sizes.size() == strides.size();
+  for (size_t i = 0; known && i < meta->sizes.size(); ++i) {
+    known = meta->sizes[i].expression.empty() && meta->strides[i].expression.empty();
+    own_sizes.push_back(meta->sizes[i].value);
+    own_strides.push_back(meta->strides[i].value);
+  }
+  if (!known) return c.fail("as_strided of a symbolic size");
+  const int64_t first = meta->storage_offset;
+  const std::vector<int64_t> own = positions(own_sizes, own_strides, first);
+  std::vector<int64_t> wanted = positions(sizes, strides, c.integer("storage_offset", first));
+  std::map<int64_t, int64_t> element;
+  for (size_t i = 0; i < own.size(); ++i) element.emplace(own[i], static_cast<int64_t>(i));
+  for (int64_t& place : wanted) {
+    const auto at = element.find(place);
+    if (at == element.end()) return c.fail("as_strided of memory that is not the tensor's", str_cat(place));
+    place = at->second;
+  }
+  std::vector<Scalar> shape;
+  for (int64_t size : sizes) shape.push_back(Scalar::of_int(size));
+  c.shares(Sharing::kView);
+  bool rows = true;
+  for (size_t i = 0; i < wanted.size(); ++i) rows = rows && wanted[i] == static_cast<int64_t>(i);
+  if (wanted.empty()) return c.output(c.full(shape, c.constant_int(0, c.dtype_of(x))));
+  const ValueId flat = c.reshape(x, std::vector<int64_t>{-1});
+  if (rows)
+    return c.output(c.reshape(c.slice(flat, 0, kStart, Scalar::of_int(static_cast<int64_t>(wanted.size()))), shape));
+  c.output(c.reshape(c.add("gather", {flat, c.constant_ints(wanted)}), shape));
+}
+
+constexpr Mapping kMappings[] = {
+    {"aten.as_strided", map_as_strided, ""},
+    {"aten.chunk", map_split, "chunk"},
+    {"aten.diagonal", map_diagonal, ""},
+    {"aten.dsplit", map_split, "d"},
+    {"aten.hsplit", map_split, "h"},
+    {"aten.linalg_diagonal", map_diagonal, ""},
+    {"aten.narrow", map_narrow, ""},
+    {"aten.select", map_select, ""},
+    {"aten.slice", map_slice, ""},
+    {"aten.split", map_split, "split"},
+    {"aten.split_with_sizes", map_split, "sizes"},
+    {"aten.tensor_split", map_split, "tensor_split"},
+    {"aten.unbind", map_unbind, ""},
+    {"aten.unfold", map_unfold, ""},
+    {"aten.unsafe_chunk", map_split, "chunk"},
+    {"aten.unsafe_split", map_split, "split"},
+    {"aten.unsafe_split_with_sizes", map_split, ""},
+    {"aten.vsplit", map_split, "v"},
+};
+static_assert(sorted(kMappings));
+
+}  // namespace
+
+std::span<const Mapping> part_view_mappings() {
+  return kMappings;
+}
+
+SliceOf slice_of(Call& c, int rank) {
+  return {c.axis("dim", rank, 0), c.scalar("start", kStart), c.scalar("end", kEnd), c.integer("step", 1)};
+}
+
+std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
+  std::vector<int64_t> parts;
+  const std::string_view form = c.parameter();
+  const Dim size = c.dim(x, axis);
+  if (c.given("split_sizes")) return c.ints("split_sizes");
+  if (c.given("split_size") && c.argument("split_size")->kind == ArgumentKind::kInts) return c.ints("split_size");
+  if (!size.known()) {
+    c.fail("split of a symbolic dimension");
+    return parts;
+  }
+  int64_t step = form == "split" ? c.integer("split_size") : 0;
+  if (form == "chunk") {
+    const int64_t chunks = c.integer("chunks");
+    if (chunks < 1) c.fail("chunks", str_cat(chunks));
+    step = chunks < 1 ? 0 : (size.size + chunks - 1) / chunks;
+  }
+  if (form == "h" || form == "v" || form == "d") {
+    if (c.given("indices") || !c.given("sections")) {
+      int64_t last = 0;
+      for (int64_t at : c.ints("indices")) {
+        at = std::clamp(at < 0 ? at + size.size : at, last, size.size);
+        parts.push_back(at - last);
+        last = at;
+      }
+      parts.push_back(size.size - last);
+      return parts;
+    }
+    const int64_t sections = c.integer("sections");
+    if (sections < 1 || sections > 65536 || size.size % sections) c.fail("sections", str_cat(sections));
+    if (c.ok()) parts.assign(static_cast<size_t>(sections), size.size / sections);
+    return parts;
+  }
+  if (form == "tensor_split") {
+    std::optional<std::vector<int64_t>> places;
+    std::optional<int64_t> count;
+    if (c.given("indices")) places = c.ints("indices");
+    if (c.given("tensor_indices_or_sections")) {
+      const ValueId listed = c.tensor("tensor_indices_or_sections");
+      places = c.known_ints(listed);
+      if (!places) {
+        c.fail("tensor_split at places that are not known at export");
+        return parts;
+      }
+      if (c.rank(listed) == 0) {
+        count = (*places)[0];
+        places.reset();
+      }
+    }
+    if (places) {
+      int64_t last = 0;
+      for (int64_t at : *places) {
+        at = std::clamp(at < 0 ? at + size.size : at, last, size.size);
+        parts.push_back(at - last);
+        last = at;
+      }
+      parts.push_back(size.size - last);
+      return parts;
+    }
+    const int64_t sections = count ? *count : c.integer("sections");
+    if (sections < 1 || sections > 65536) {
+      c.fail("sections", str_cat(sections));
+      return parts;
+    }
+    for (int64_t i = 0; i < sections; ++i) parts.push_back(size.size / sections + (i < size.size % sections));
+    return parts;
+  }
+  if (size.size == 0) return {0};
+  if (step < 1 || size.size / step > 65536) {
+    c.fail("split into parts of this size", str_cat(step));
+    return parts;
+  }
+  for (int64_t at = 0; at < size.size; at += step) parts.push_back(std::min(step, size.size - at));
+  return parts;
+}
+
+}  // namespace pinnace::torch_import

@@ -1,0 +1,103 @@
+"""torchvision's operators that are no part of PyTorch, against their formulas: the wheel's own kernels do not load."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from pinnace import _core
+from torch import Tensor, nn
+
+pytest.importorskip("torchvision_ops")  # before torchvision: it declares what its missing C extension would
+
+_library: Any = torch.library.Library("torchvision", "IMPL")  # type: ignore[no-untyped-call]
+# What torch.export needs: shapes of the results.
+_library.impl(
+    "deform_conv2d",
+    lambda x, weight, offset, *_: x.new_empty((len(x), len(weight), *offset.shape[2:])),
+    "Meta",
+)
+_library.impl(
+    "roi_pool",
+    lambda x, rois, scale, height, width: (
+        x.new_empty((len(rois), x.shape[1], height, width)),
+        x.new_empty((len(rois), x.shape[1], height, width), dtype=torch.int32),
+    ),
+    "Meta",
+)
+
+
+def run(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> list[np.ndarray]:
+    torch.export.save(torch.export.export(module.eval(), inputs), path)
+    return list(_core.run_model_reference(str(path), [[x.numpy() for x in inputs]])[0])
+
+
+def deformed(
+    x: Tensor, weight: Tensor, offset: Tensor, mask: Tensor | None, stride: int, pad: int, dilation: int, groups: int
+) -> Tensor:
+    """The taps, each sampled bilinearly where its offset moves it, as one long grouped product."""
+    n, channels, height, width = x.shape
+    rows, columns = weight.shape[2:]
+    out_h, out_w = offset.shape[2:]
+    parts = offset.shape[1] // (2 * rows * columns)
+    taps = []
+    for k in range(rows * columns):
+        sampled = []
+        for part, piece in enumerate(x.chunk(parts, 1)):
+            at = part * rows * columns + k
+            y = offset[:, 2 * at] + (torch.arange(out_h) * stride - pad + (k // columns) * dilation)[:, None]
+            z = offset[:, 2 * at + 1] + (torch.arange(out_w) * stride - pad + (k % columns) * dilation)
+            grid = torch.stack([2 * z / (width - 1) - 1, 2 * y / (height - 1) - 1], -1)
+            values = F.grid_sample(piece, grid, align_corners=True)
+            sampled.append(values if mask is None else values * mask[:, at, None])
+        taps.append(torch.cat(sampled, 1))
+    columns_of = torch.stack(taps, 2).view(n, groups, channels // groups * rows * columns, out_h * out_w)
+    kernel = weight.reshape(groups, weight.shape[0] // groups, -1)
+    return (kernel @ columns_of).reshape(n, weight.shape[0], out_h, out_w)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("stride", "pad", "dilation", "groups", "parts"), [(1, 1, 1, 1, 1), (2, 2, 2, 2, 2)])
+def test_deform_conv(
+    masked: bool, stride: int, pad: int, dilation: int, groups: int, parts: int, tmp_path: Path
+) -> None:
+    from torchvision.ops import DeformConv2d
+
+    torch.manual_seed(0)
+    layer = DeformConv2d(4, 6, 3, stride, pad, dilation, groups, bias=masked)
+    x = torch.randn(2, 4, 7, 8)
+    out_h, out_w = ((size + 2 * pad - 2 * dilation - 1) // stride + 1 for size in (7, 8))
+    offset = torch.randn(2, parts * 18, out_h, out_w)
+    mask = torch.rand(2, parts * 9, out_h, out_w) if masked else None
+    inputs = (x, offset, mask) if mask is not None else (x, offset)
+    with torch.no_grad():
+        want = deformed(x, layer.weight, offset, mask, stride, pad, dilation, groups)
+        if layer.bias is not None:
+            want = want + layer.bias.view(1, -1, 1, 1)
+    got = run(layer, inputs, tmp_path / "m.pt2")[0]
+    torch.testing.assert_close(torch.from_numpy(np.array(got)), want, rtol=1e-4, atol=1e-5)
+
+
+def test_roi_pool(tmp_path: Path) -> None:
+    from torchvision.ops import RoIPool
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 9, 11)
+    rois = torch.tensor([[0, 0, 0, 12, 10], [1, 3.4, 2.6, 20, 16], [1, 30, 30, 40, 40], [0, 9, 8, 9, 8.0]])
+    got = run(RoIPool((3, 2), 0.5), (x, rois), tmp_path / "m.pt2")[0]
+    want = torch.zeros(4, 3, 3, 2)
+    for r, (image, *corners) in enumerate(rois.tolist()):
+        x1, y1, x2, y2 = (math.floor(v * 0.5 + 0.5) for v in corners)
+        high, wide = max(y2 - y1 + 1, 1) / 3, max(x2 - x1 + 1, 1) / 2
+        for i in range(3):
+            for j in range(2):
+                top, left = y1 + math.floor(i * high), x1 + math.floor(j * wide)
+                piece = x[int(image), :, top : y1 + math.ceil((i + 1) * high), left : x1 + math.ceil((j + 1) * wide)]
+                if piece.numel():
+                    want[r, :, i, j] = piece.amax((1, 2))
+    assert np.array_equal(np.array(got), want.numpy())
