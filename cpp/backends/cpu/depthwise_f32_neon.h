@@ -96,7 +96,8 @@ __attribute__((always_inline)) inline void neon_depthwise(const DepthwiseRowsF32
       asm volatile("" : "+r"(pixel));  // else each has an address of its own, and no two are stored at once
     }
     if (!clamp && map.kind != MapKind::kNone) {
-      map_block<Wide>(map, y + r * d.y_row, d.y_pitch, COLUMNS, kNeonChannels);
+      map_rows<Wide>(map, y + r * d.y_row, d.y_pitch, COLUMNS);
+      map_rows<Wide>(map, y + r * d.y_row + 4, d.y_pitch, COLUMNS);
     }
   }
 }

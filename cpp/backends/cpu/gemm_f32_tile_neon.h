@@ -17,6 +17,13 @@ constexpr int neon_rows(int nv) {
 
 #define PINNACE_ROLLED _Pragma("GCC unroll 1")
 
+/// 4 floats from p, which goes on behind them: as one instruction, which GCC 12 does not make of it.
+__attribute__((always_inline)) inline float32x4_t neon_load_next(const float*& p) {
+  float32x4_t value;
+  asm("ldr %q0, [%1], 16" : "=w"(value), "+r"(p) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
+  return value;
+}
+
 // Nothing is moved past it: GCC 12 brings loads forward until registers run out, and spills a third of the sums.
 #define PINNACE_IN_ORDER asm volatile("")
 
@@ -43,23 +50,25 @@ __attribute__((always_inline)) inline void neon_step(const float* b, const float
   }
 }
 
-/// Four steps of k: rows p[i] + at, the panel's next rows b.
+/// Four steps of k, after which rows and panel go on.
 template <int MR, int NV>
-__attribute__((always_inline)) inline void neon_four_steps(const float* const (&p)[MR], ptrdiff_t at, const float* b,
+__attribute__((always_inline)) inline void neon_four_steps(const float* (&p)[MR], const float*& b,
                                                            float32x4_t (&sum)[MR][NV]) {
   float32x4_t row[MR];
-  PINNACE_UNROLL for (int i = 0; i < MR; ++i) row[i] = vld1q_f32(p[i] + at);
+  PINNACE_UNROLL for (int i = 0; i < MR; ++i) row[i] = neon_load_next(p[i]);
   PINNACE_IN_ORDER;
   neon_step<MR, NV, 0>(b, row, sum);
   neon_step<MR, NV, 1>(b + 4 * NV, row, sum);
   neon_step<MR, NV, 2>(b + 8 * NV, row, sum);
   neon_step<MR, NV, 3>(b + 12 * NV, row, sum);
+  b += 16 * NV;
 }
 
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
-__attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_t count) {
+__attribute__((noinline)) void tiles(const GemmRowsF32& rows, int64_t first, int64_t count) {
   constexpr int kWidth = NV * 4;
+  const GemmRowsF32 g = rows;  // which nothing that is stored can change
   const float* a_tile = g.a + first * g.a_row;
   float* c = g.c + first * g.c_row;
   const float* residual = g.residual ? g.residual + first * g.residual_row : nullptr;
@@ -77,31 +86,31 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
     const float* b = g.b + kWidth;
     for (int64_t block = 0; block < g.block_count; ++block) {
       const float* p[MR];
-      PINNACE_UNROLL for (int i = 0; i < MR; ++i) p[i] = a_tile + g.blocks[block] + i * g.a_row;
-      int64_t k = 0;
-      for (; k + 8 <= g.k; k += 8) {
-        neon_four_steps<MR, NV>(p, k, b, sum);
-        neon_four_steps<MR, NV>(p, k + 4, b + 4 * kWidth, sum);
-        b += 8 * kWidth;
+      p[0] = a_tile + g.blocks[block];
+      PINNACE_UNROLL for (int i = 1; i < MR; ++i) {
+        p[i] = p[i - 1] + g.a_row;
+        asm volatile("" : "+r"(p[i]));  // one addition for each, not two
       }
-      if (k + 4 <= g.k) {
-        neon_four_steps<MR, NV>(p, k, b, sum);
-        b += 4 * kWidth;
-        k += 4;
+      for (int64_t k = g.k >> 3; k > 0; --k) {
+        neon_four_steps<MR, NV>(p, b, sum);
+        neon_four_steps<MR, NV>(p, b, sum);
       }
-      PINNACE_ROLLED for (; k < g.k; ++k) {
+      if (g.k & 4) neon_four_steps<MR, NV>(p, b, sum);
+      PINNACE_ROLLED for (int64_t k = g.k & 3; k > 0; --k) {
         float32x4_t row[MR];
-        PINNACE_UNROLL for (int i = 0; i < MR; ++i) row[i] = vld1q_dup_f32(p[i] + k);
+        PINNACE_UNROLL for (int i = 0; i < MR; ++i) row[i] = vld1q_dup_f32(p[i]++);
         neon_step<MR, NV, 0>(b, row, sum);
         b += kWidth;
       }
     }
     if (whole) {
+      // A row's registers are loaded and stored two at a time where they lie behind one pointer.
       if (residual) {
+        const float* from = residual;
         PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
-          PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-            sum[i][j] = vaddq_f32(sum[i][j], vld1q_f32(residual + i * g.residual_row + 4 * j));
-          }
+          PINNACE_UNROLL for (int j = 0; j < NV; ++j) sum[i][j] = vaddq_f32(sum[i][j], vld1q_f32(from + 4 * j));
+          from += g.residual_row;
+          asm volatile("" : "+r"(from));
         }
       }
       if (clamp) {
@@ -109,15 +118,18 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
           PINNACE_UNROLL for (int j = 0; j < NV; ++j) sum[i][j] = vminq_f32(vmaxq_f32(sum[i][j], low), high);
         }
       }
+      float* to = c;
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
-        PINNACE_UNROLL for (int j = 0; j < NV; ++j) vst1q_f32(c + i * g.c_row + 4 * j, sum[i][j]);
+        PINNACE_UNROLL for (int j = 0; j < NV; ++j) vst1q_f32(to + 4 * j, sum[i][j]);
+        to += g.c_row;
+        asm volatile("" : "+r"(to));
       }
     } else {
       float tile_of_sums[MR * kWidth];
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) vst1q_f32(tile_of_sums + i * kWidth + 4 * j, sum[i][j]);
       }
-      finish<V, NV>(g, tile_of_sums, MR, c, residual);
+      finish<V, NV>(rows, tile_of_sums, MR, c, residual);
     }
     a_tile += MR * g.a_row;
     c += MR * g.c_row;
