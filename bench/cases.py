@@ -1,4 +1,4 @@
-"""What is timed: each case is a model of the tests' zoo with example inputs, written once as the files that engines read.
+"""What is timed: models of the tests' zoo with example inputs, each written once as the files that engines read.
 
 A case's folder has model.pt2 (exported program), model.onnx, inputs.npz (in order) and expected.npz (PyTorch's own
 outputs). Weights and inputs follow from a seed, so that every machine times the same numbers.
@@ -10,6 +10,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "bench"
@@ -51,8 +52,9 @@ def write(name: str) -> Path:
         torch.onnx.export(module, (), onnx, kwargs=dict(inputs), dynamo=True, external_data=False, verbose=False)
         # pnnx reads TorchScript most faithfully.
         torch.jit.trace(module, tuple(inputs.values()), strict=False, check_trace=False).save(folder / "model.pt")
-    np.savez(folder / "inputs.npz", **{key: value.numpy() for key, value in inputs.items()})
-    np.savez(folder / "expected.npz", **{str(i): value for i, value in enumerate(expected)})
+    arrays: dict[str, Any] = {key: value.numpy() for key, value in inputs.items()}
+    np.savez(folder / "inputs.npz", **arrays)
+    np.savez(folder / "expected.npz", *expected)
     (folder / "case.json").write_text(json.dumps({"name": name, "inputs": list(inputs)}))
     return folder
 

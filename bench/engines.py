@@ -112,7 +112,7 @@ class Ncnn(Engine):
         with np.load(case / "inputs.npz") as inputs:
             kinds = {"float32": "f32", "int64": "i64"}
             shapes = ",".join(f"[{','.join(map(str, x.shape))}]{kinds[str(x.dtype)]}" for x in inputs.values())
-        pnnx = Path(sys.executable).with_name("pnnx")
+        pnnx = str(Path(sys.executable).with_name("pnnx"))
         command = [pnnx, "model.pt", f"inputshape={shapes}", "fp16=0"]
         done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
         if not (case / "model.ncnn.param").exists():
@@ -132,7 +132,9 @@ class Ncnn(Engine):
         def run(arrays: Arrays) -> Arrays:
             with net.create_extractor() as extractor:
                 for name, array in zip(ins, arrays, strict=True):
-                    extractor.input(name, ncnn.Mat(array[0] if array.dtype == np.float32 else array[0].astype(np.int32)))
+                    extractor.input(
+                        name, ncnn.Mat(array[0] if array.dtype == np.float32 else array[0].astype(np.int32))
+                    )
                 return [np.array(extractor.extract(name)[1])[None] for name in outs]
 
         return run
@@ -142,7 +144,7 @@ class Mnn(Engine):
     name = "MNN"
 
     def prepare(self, case: Path) -> None:
-        tool = Path(sys.executable).with_name("mnnconvert")
+        tool = str(Path(sys.executable).with_name("mnnconvert"))
         command = [tool, "-f", "ONNX", "--modelFile", "model.onnx", "--MNNModel", "model.mnn", "--bizCode", "x"]
         done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
         if not (case / "model.mnn").exists():

@@ -3,9 +3,9 @@
 
   report.py [CASE...] [--engines NAME,...] [--threads 1,2] [--seconds 2] [--rounds 3]
 
-One process per engine, case and number of threads; engines take turns (A B C A B C ...), pinned alike: one thread to the
-last processor, more to the last ones. A figure is the median over a process's calls, and of those of several rounds the
-best. While other programs used more than 5 % of a processor, a turn is repeated, up to twice. Everything goes to
+One process per engine, case and number of threads; engines take turns (A B C A B C ...), pinned alike: one thread to
+the last processor, more to the last ones. A figure is the median over a process's calls, and of those of several rounds
+the best. While other programs used more than 5 % of a processor, a turn is repeated, up to twice. Everything goes to
 build/bench/results.json, the tables also to build/bench/report.md.
 """
 
@@ -65,7 +65,9 @@ def prepare(case: Path, names: list[str]) -> dict[str, str]:
         if name in state and name != OURS:  # ours is converted anew, as the library may have changed
             continue
         every = sorted(os.sched_getaffinity(0))
-        answer = worker(engine.converts_in or engine.environment, "prepare", name, str(case), processors=every, limit_s=900)
+        answer = worker(
+            engine.converts_in or engine.environment, "prepare", name, str(case), processors=every, limit_s=900
+        )
         state[name] = str(answer.get("failed", ""))
         if state[name]:
             print(f"  {name}: {state[name]}", flush=True)
@@ -152,7 +154,8 @@ def scaling(results: list[Row]) -> str:
 
 
 def machine() -> Row:
-    model = next((x.split(":")[1].strip() for x in open("/proc/cpuinfo") if x.startswith("model name")), "unknown")
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
     return {"processor": model, "processors": os.cpu_count(), "system": platform.platform(), "date": str(date.today())}
 
 

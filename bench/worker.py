@@ -62,7 +62,7 @@ def time_engine(engine_name: str, case: Path, threads: int, seconds: float) -> d
 
     for _ in range(3):
         run(arrays)
-    times = []
+    times: list[float] = []
     busy, own, begin = busy_seconds(), own_seconds(), time.perf_counter()
     while (now := time.perf_counter()) - begin < seconds or len(times) < 10:
         run(arrays)

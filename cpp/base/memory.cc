@@ -35,8 +35,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 Result<Buffer> Buffer::allocate(size_t bytes, std::string_view what) {
   if (bytes > SIZE_MAX / 2) return out_of_memory(what, " needs ", bytes, " bytes");
   Buffer buffer;
-  buffer.data_ = static_cast<std::byte*>(
-      ::operator new[](aligned_size(bytes ? bytes : 1), alignment_of(bytes), std::nothrow));
+  buffer.data_ =
+      static_cast<std::byte*>(::operator new[](aligned_size(bytes ? bytes : 1), alignment_of(bytes), std::nothrow));
   if (!buffer.data_) return out_of_memory(what, " needs ", bytes, " bytes, which the system does not give");
   buffer.size_ = bytes;
 #if defined(__linux__)

@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/int_range.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "graph/graph.h"
@@ -39,28 +40,6 @@ Status broken(const char* rule, const Graph& graph, const Parts&... parts) {
 
 bool in_range(const Graph& graph, ValueId id) {
   return id >= 0 && static_cast<size_t>(id) < graph.values.size();
-}
-
-/// Smallest and largest zero point of a quantised type; min > max for a type that cannot be quantised.
-std::pair<int64_t, int64_t> zero_range(DType dtype) {
-  switch (dtype) {
-    case DType::kI4:
-      return {-8, 7};
-    case DType::kU4:
-      return {0, 15};
-    case DType::kI8:
-      return {-128, 127};
-    case DType::kU8:
-      return {0, 255};
-    case DType::kI16:
-      return {-32768, 32767};
-    case DType::kU16:
-      return {0, 65535};
-    case DType::kI32:
-      return {INT32_MIN, INT32_MAX};
-    default:
-      return {0, -1};
-  }
 }
 
 /// How many scales the type must have, or kUnknown where an open size decides.
@@ -81,8 +60,8 @@ Status verify_quantization(const Graph& graph, const Value& value) {
   const auto fail = [&](const auto&... parts) {
     return broken("G-13", graph, "value '", value.name, "' ", to_string(value.type), ": ", parts...);
   };
-  const auto [min, max] = zero_range(value.type.dtype);
-  if (min > max) return fail("only integers of at most 32 bits are quantised");
+  const auto [min, max] = int_range(value.type.dtype);
+  if (min > max || dtype_bits(value.type.dtype) < 4) return fail("only integers of 4 to 32 bits are quantised");
   if (q.axis < -1 || q.axis >= value.type.rank()) return fail("axis ", q.axis, " is outside rank ", value.type.rank());
   if (q.block < 0 || (q.block > 0 && q.axis < 0)) return fail("block ", q.block, " with axis ", q.axis);
   const int64_t count = scale_count(value.type, q);

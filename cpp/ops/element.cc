@@ -60,29 +60,6 @@ BroadcastRows::BroadcastRows(const Shape& out, std::span<const TensorView> opera
   }
 }
 
-IntRange int_range(DType dtype) {
-  switch (dtype) {
-    case DType::kI2:
-      return {-2, 1};
-    case DType::kU2:
-      return {0, 3};
-    case DType::kI4:
-      return {-8, 7};
-    case DType::kU4:
-      return {0, 15};
-    case DType::kI8:
-      return {-128, 127};
-    case DType::kU8:
-      return {0, 255};
-    case DType::kI16:
-      return {-32768, 32767};
-    case DType::kU16:
-      return {0, 65535};
-    default:
-      return {INT32_MIN, INT32_MAX};
-  }
-}
-
 int32_t load_int(const TensorView& t, int64_t i) {
   switch (t.dtype()) {
     case DType::kI2:

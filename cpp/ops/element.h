@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "base/int_range.h"
 #include "base/packed.h"
 #include "base/small_float.h"
 #include "ops/op.h"
@@ -299,11 +300,6 @@ struct ScaleZero {
 inline ScaleZero scale_zero(const TensorType& type) {
   return {type.quantization->scales[0], type.quantization->zero_points[0]};
 }
-/// Smallest and largest value of an integer type of at most 32 bits (packed types included).
-struct IntRange {
-  int32_t min, max;
-};
-IntRange int_range(DType dtype);
 /// The stored integer of a tensor of i8, u8, i16, u16, i32, i4, u4, i2, u2. Storing into packed types keeps the
 /// neighbours, and clears the unused rest of the last byte.
 int32_t load_int(const TensorView& t, int64_t i);

@@ -13,6 +13,7 @@ bool differ(Dim a, Dim b) {
 }  // namespace
 
 double load_scale(const TensorView& scale, int64_t k) {
+  if (scale.dtype() == DType::kI32) return scale.data<int32_t>()[k];
   if (is_small_float(scale.dtype())) return static_cast<double>(load_small(scale, k));
   return visit_float(scale.dtype(), [&](auto zero) { return widen(scale.data<decltype(zero)>()[k]); });
 }

@@ -11,7 +11,7 @@ inline constexpr DTypes kQuantized =
     kI8 | kU8 | kPackedInts | dtypes(DType::kI16, DType::kU16) | (kSmallFloats & ~dtypes(DType::kF8E8M0));
 /// Element types of scales.
 inline constexpr DTypes kScales = kF32 | kF16 | kBF16 | dtypes(DType::kF8E8M0);
-/// Scale k.
+/// Scale k; of quantize_linear it may be i32.
 double load_scale(const TensorView& scale, int64_t k);
 
 /// Checks input 1 (scale) and input 2 (zero point, optional) of a node with attributes axis and block_size against

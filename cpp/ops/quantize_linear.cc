@@ -1,14 +1,15 @@
 // quantize_linear: y = clamp(round_half_even(x / scale) + zero_point); to small floats round(x / scale + zero_point).
 //   x             [...]  f32 | f16 | bf16 | i32
-//   scale         f32 | f16 | bf16 | f8e8m0; per tensor [] or [1], per axis [size of the axis], or, with block_size B,
-//   the shape of x
+//   scale         f32 | f16 | bf16 | f8e8m0 | i32; per tensor [] or [1], per axis [size of the axis], or, with
+//   block_size B, the shape of x
 //                 with ceil(size / B) along the axis
 //   zero_point    optional: i8 | u8 | i16 | u16 | i4 | u4 | i2 | u2 | f8e4m3fn | f8e4m3fnuz | f8e5m2 | f8e5m2fnuz |
 //                 f6e2m3 | f6e3m2 | f4e2m1, shape of scale; left out: 0
 //   axis          int, default 1
 //   block_size    int, default 0: no blocks
 //   output_dtype  string: element type of y; default that of zero_point, else u8
-//   precision     string "f32", "f16" or "bf16": type of the division; default that of scale, f32 where that is f8e8m0
+//   precision     string "f32", "f16" or "bf16": type of the division; default that of scale, f32 where that is f8e8m0,
+//                 f64 where it is i32
 //   saturate      int, default 1: what is too large for a float of 8 bits becomes its largest number; 0: as cast has it
 //   y             the shape of x
 // x and scale are converted to the type of the division, whose result is rounded to it, then to an integer. NaN gives
@@ -65,7 +66,7 @@ void quantize(const NodeView& node, std::span<const TensorView> in, const Tensor
   }
 }
 
-/// visit() for what x can be.
+/// visit() for what x can be, and for f64.
 template <class F>
 void visit_x(DType dtype, F f) {
   switch (dtype) {
@@ -75,6 +76,8 @@ void visit_x(DType dtype, F f) {
       return f(BFloat16{});
     case DType::kI32:
       return f(int32_t{});
+    case DType::kF64:
+      return f(double{});
     default:
       return f(float{});
   }
@@ -83,19 +86,26 @@ void visit_x(DType dtype, F f) {
 Status quantize_linear_reference(const NodeView& node, std::span<const TensorView> in,
                                  std::span<const TensorView> out) {
   const auto precision = dtype_from_name(node.attr_string("precision"));
-  visit_x(precision ? *precision : in[1].dtype(), [&](auto zero_p) {
-    using P = decltype(zero_p);
-    visit_x(in[0].dtype(), [&](auto zero_x) {
-      if constexpr (is_float<P>) quantize<P, decltype(zero_x)>(node, in, out[0]);
-    });
-  });
+  const DType scale = in[1].dtype();
+  visit_x(precision              ? *precision
+          : scale == DType::kI32 ? DType::kF64
+                                 : scale,
+          [&](auto zero_p) {
+            using P = decltype(zero_p);
+            visit_x(in[0].dtype(), [&](auto zero_x) {
+              using X = decltype(zero_x);
+              if constexpr (is_float<P> && !std::is_same_v<X, double>) quantize<P, X>(node, in, out[0]);
+            });
+          });
   return {};
 }
 }  // namespace
 
 PINNACE_OP(quantize_linear){
     .name = "quantize_linear",
-    .inputs = {{"x", kF32 | kF16 | kBF16 | kI32}, {"scale", kScales}, {"zero_point", kQuantized, 0, Arity::kOptional}},
+    .inputs = {{"x", kF32 | kF16 | kBF16 | kI32},
+               {"scale", kScales | kI32},
+               {"zero_point", kQuantized, 0, Arity::kOptional}},
     .attrs = {int_attr("axis", 1), int_attr("block_size", 0), string_attr("output_dtype", ""),
               string_attr("precision", ""), int_attr("saturate", 1)},
     .type = quantize_linear_type,

@@ -92,12 +92,6 @@ void Rewrite::redirect(ValueId from, ValueId to) {
   }
 }
 
-void Rewrite::merge_into(Node& node, const Node& other) {
-  for (size_t i = 0; i < node.outputs.size(); ++i) redirect(node.outputs[i], other.outputs[i]);
-  remove(node);
-  ++changes_;
-}
-
 bool Rewrite::bypass(Node& node, ValueId to) {
   const ValueId from = node.outputs[0];
   Node* maker = producer(to);

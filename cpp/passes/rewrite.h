@@ -49,9 +49,6 @@ class Rewrite {
   /// Makes the readers of the only output of `node` read `to` and removes the node. Where that output leaves the graph,
   /// the producer of `to` takes its name over; false, and nothing done, where it cannot.
   bool bypass(Node& node, ValueId to);
-  /// Makes the readers of every output of `node` read the same output of `other`, which stands before it, and removes
-  /// `node`.
-  void merge_into(Node& node, const Node& other);
   /// A new node with one new output of that type, before `node`.
   ValueId insert_before(Node& node, std::string_view op, std::vector<ValueId> inputs, decltype(Node::attrs) attrs,
                         TensorType type, std::string name);

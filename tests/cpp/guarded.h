@@ -20,7 +20,8 @@ inline constexpr bool kSanitized = false;
 struct Allowance {
   /// Resident bytes beyond those at the start. Not measured in sanitized builds, which keep freed memory and shadow it.
   std::optional<int64_t> memory;
-  /// Processor time of one case in all its threads; not wall time, as other processes may share the machine.
+  /// Processor time of one case in all its threads; not wall time, as other processes may share the machine. Where they
+  /// slow the processor itself down the bound grows as much as a piece of work that is measured with it.
   double seconds = 1;
 };
 

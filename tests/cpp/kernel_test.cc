@@ -60,7 +60,7 @@ TEST_P(KernelLine, MatchesTheReference) {
           const TensorView view{&(*got)[k].type, const_cast<std::byte*>((*got)[k].bytes.data())};
           Tolerance tolerance = list.cases[i].tolerance;
           tolerance.abs = std::max(tolerance.abs, kFloat32.abs);
-          tolerance.rel = std::max(tolerance.rel, kFloat32.rel);
+          tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error});
           EXPECT_EQ(difference(want, view, tolerance), "")
               << line.name << " on case " << i << " (" << list.cases[i].inputs << " | " << list.cases[i].attributes
               << ")";

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinnace as pn
 import pytest
 import torch
 from pinnace import _core
@@ -220,6 +221,27 @@ def test_open_dimensions_have_names_ranges_and_can_be_fixed(tmp_path: Path) -> N
     assert "input %b : f32[10]" in fixed.text()
     with pytest.raises(_core.InvalidArgument, match="called 'nosuch'"):
         _core.Model.load(str(path), symbols=[("nosuch", 5, 5, 1)])
+
+
+@pytest.mark.parametrize("low", [0, 2, 4])
+def test_the_range_of_a_dimension_with_a_divisor_is_what_was_asked_for(low: int) -> None:
+    """torch.export gives s of 2*s the range from 2 by itself; the range of 2*s is the one that was asked for."""
+
+    class Pairs(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.reshape(-1, 2, 3).sum(1)
+
+    rows = pn.Dim("rows", low, 8, multiple_of=2)
+    model = pn.load(Pairs(), example_inputs=(torch.ones(4, 3),), dynamic_shapes={"x": {0: rows}})
+    session = pn.Session(model.build(verify=False))
+    (x,) = session.inputs.values()
+    assert x.shape[0] == pn.Dim("rows", max(low, 2), 8, multiple_of=2)  # torch has no Dims of 0
+    for size in range(max(low, 2), 9, 2):
+        data = np.arange(size * 3, dtype=np.float32).reshape(size, 3)
+        (y,) = session.run({"x": data}).values()
+        np.testing.assert_array_equal(y, data.reshape(-1, 2, 3).sum(1))
+    with pytest.raises(pn.InvalidArgument):
+        session.run({"x": np.zeros((max(low, 2) - 2, 3), np.float32)})
 
 
 def test_one_of_several_models_is_named(tmp_path: Path) -> None:

@@ -268,7 +268,12 @@ def write_refusals(outcomes: list[Outcome]) -> None:
     for o in outcomes:
         if o.result == "refused":
             by_operator[o.operator].append(o.name)
-    lines = ["# Backend cases of the onnx package that pinnace refuses, by operator. May only shrink.\n"]
+    lines = [
+        "# Backend cases of the onnx package that pinnace refuses, by operator. May only shrink.\n",
+        "# If and Squeeze: the expanded affine grids squeeze a dimension that an input's contents give, and only\n",
+        "# where it is 1; the rank of all that follows is known only at run time, whatever the inputs' shapes are.\n",
+        "# input, output: sequences, optional values and text, which no graph of pinnace takes or gives.\n",
+    ]
     for operator, names in sorted(by_operator.items()):
         lines.append(f"{operator}: {' '.join(sorted(names))}\n")
     EXPECTED_REFUSALS.write_text("".join(lines))

@@ -6,6 +6,7 @@ A form is an operator and the opset that changed it. onnx_opsets.py says what th
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,26 +23,25 @@ OUT_OF_SCOPE = {
     **dict.fromkeys(
         ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), "random"
     ),
-    **dict.fromkeys(
-        [
-            "ConcatFromSequence",
-            "SequenceAt",
-            "SequenceConstruct",
-            "SequenceEmpty",
-            "SequenceErase",
-            "SequenceInsert",
-            "SequenceLength",
-            "SequenceMap",
-            "SplitToSequence",
-            "Optional",
-            "OptionalGetElement",
-            "OptionalHasElement",
-        ],
-        "sequences and optional values",
-    ),
     **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), "text"),
     "ImageDecoder": "image files",
 }
+
+# Operators on values that no model of one node has: onnx_sequences_test.py.
+SEQUENCES = (
+    "ConcatFromSequence",
+    "SequenceAt",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SequenceLength",
+    "SequenceMap",
+    "SplitToSequence",
+    "Optional",
+    "OptionalGetElement",
+    "OptionalHasElement",
+)
 
 
 @dataclass
@@ -110,6 +110,10 @@ class Random:
 
     def b(self, *shape: int) -> Array:
         return self.rng.integers(0, 2, shape).astype(bool)
+
+
+# The samples for the form of an operator that a version has.
+Recipe = Callable[[Random, int], list[Sample]]
 
 
 def ints(*values: int) -> Array:

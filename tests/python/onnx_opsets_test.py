@@ -6,7 +6,9 @@ forms as the newest; each runs in this process on models of one node from onnx_o
 
 from __future__ import annotations
 
+import collections
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,8 @@ from onnx.reference import ReferenceEvaluator
 from pinnace import _core
 from slices import rotating_slice
 
-FORMS = [form for form in onnx_forms.forms() if form[0] not in onnx_forms.OUT_OF_SCOPE]
+ROOT = pathlib.Path(__file__).parents[2]
+FORMS = [form for form in onnx_forms.forms() if form[0] not in (*onnx_forms.OUT_OF_SCOPE, *onnx_forms.SEQUENCES)]
 # Forms that only take more element types than those before: no engine has the new one, the older gives the values.
 SAME_AS_OPSET = {("GlobalLpPool", 22): 21, ("MaxRoiPool", 22): 21}
 
@@ -86,6 +89,19 @@ def test_every_form_has_a_sample() -> None:
     missing = [f"{op} {version}" for op, version in FORMS if not onnx_opsets.samples(op, version)]
     assert not missing
     assert len(FORMS) >= 533
+
+
+def test_every_operator_is_in_the_importers_table() -> None:
+    """What is imported, what is refused by name, and why: nothing else, and nothing twice."""
+    text = (ROOT / "cpp/import/onnx/mappings.inc").read_text()
+    table = dict(re.findall(r"^MAP\((\w+), (\w+)\)$", text, re.MULTILINE))
+    assert len(table) == text.count("\nMAP(")
+    core = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == ""}
+    assert set(table) == core
+    refused = {op for op, function in table.items() if function in ("random", "absent")}
+    assert refused == set(onnx_forms.OUT_OF_SCOPE)
+    reasons = collections.Counter(onnx_forms.OUT_OF_SCOPE.values())
+    assert reasons == {"random": 6, "text": 4, "image files": 1}
 
 
 @pytest.mark.parametrize("op", sorted(onnx_forms.OUT_OF_SCOPE))

@@ -61,6 +61,11 @@ Status conv_pack(const NodeView& node, std::byte* packed) {
       const int64_t width = panel_width(*level.gemm, n, c.out_channels);
       const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
       for (int64_t j = 0; j < width; ++j) *to++ = bias && j < columns ? bias[first + j] : 0.0f;
+      if (taps == 1) {
+        pack_panel(w + first * row, row, columns, row, width, 1, to);
+        to += row * width;
+        continue;
+      }
       for (int64_t t = 0; t < taps; ++t) {
         for (int64_t k = 0; k < c.in_channels; ++k) {
           for (int64_t j = 0; j < width; ++j) *to++ = j < columns ? w[(first + j) * row + k * taps + t] : 0.0f;

@@ -1,6 +1,7 @@
-// conv 3 x 3 in float32 by Winograd's F(4x4, 3x3): inputs of some tiles are transformed, multiplied with the transformed
-// weights as 36 matrix products on the tiles of the direct convolution, and transformed back. A quarter of the products;
-// largest error about twice the direct convolution's. An input that is not finite makes all outputs of its tile NaN.
+// conv 3 x 3 in float32 by Winograd's F(4x4, 3x3): inputs of some tiles are transformed, multiplied with the
+// transformed weights as 36 matrix products on the tiles of the direct convolution, and transformed back. A quarter of
+// the products; largest error about twice the direct convolution's. An input that is not finite makes all outputs of
+// its tile NaN.
 #include "backends/cpu/conv_image.h"
 
 namespace pinnace {
@@ -9,10 +10,10 @@ namespace {
 /// Tiles of one pass. What they are transformed to and multiplied into stays in the second-level cache, where that is
 /// possible with enough tiles for the matrix product.
 struct Passes {
-  int64_t down, across, tiles;         ///< tiles of an image, and of all
-  int64_t in_row, out_row;             ///< floats from tile to tile
-  int64_t each, count;                 ///< tiles of a pass, passes
-  int64_t v, m;                        ///< floats of the transformed input and of the products
+  int64_t down, across, tiles;  ///< tiles of an image, and of all
+  int64_t in_row, out_row;      ///< floats from tile to tile
+  int64_t each, count;          ///< tiles of a pass, passes
+  int64_t v, m;                 ///< floats of the transformed input and of the products
 
   Passes(const ImageConv& c, int64_t batch) {
     down = (c.window.out[1] + kWinogradOut - 1) / kWinogradOut;
@@ -31,6 +32,10 @@ struct Passes {
   static int64_t spread(int64_t floats) { return floats % 512 == 0 ? floats + 16 : floats; }
 };
 
+PackedB position_shape(const ImageConv& c) {
+  return {c.in_channels, c.out_channels};
+}
+
 bool winograd_takes(const NodeView& node) {
   if (!image_conv_takes(node)) return false;
   const ImageConv c = image_conv(node);
@@ -38,7 +43,7 @@ bool winograd_takes(const NodeView& node) {
   // Weights are four times as many: at 7 x 7 they cost more than the products that are saved.
   return c.groups == 1 && w.kernel[1] == 3 && w.kernel[2] == 3 && w.stride[1] == 1 && w.stride[2] == 1 &&
          w.dilation[1] == 1 && w.dilation[2] == 1 && c.in_channels >= 16 && c.out_channels >= 16 && w.out[1] >= 12 &&
-         w.out[2] >= 12;
+         w.out[2] >= 12 && position_shape(c).blocks() == 1;
 }
 
 /// As the direct convolution's, and what whole tiles read beyond that.
@@ -51,10 +56,6 @@ Border winograd_border(const NodeView& node) {
   };
   border.widen({0, 0, beyond(1), beyond(2)});
   return border;
-}
-
-PackedB position_shape(const ImageConv& c) {
-  return {c.in_channels, c.out_channels};
 }
 
 int64_t bias_floats(const ImageConv& c) {
@@ -75,25 +76,48 @@ Status winograd_pack(const NodeView& node, std::byte* packed) {
   const float* bias = bias_of(node);
   auto* to = reinterpret_cast<float*>(packed);
   for (int64_t n = 0; n < bias_floats(c); ++n) *to++ = bias && n < c.out_channels ? bias[n] : 0.0f;
-  // Position by position: a plane [in, out] at a time is transformed and packed.
-  static constexpr double kG[6][3] = {{1.0 / 4, 0, 0},
-                                      {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                      {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                      {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                      {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                      {0, 0, 1}};
   const PackedB shape = position_shape(c);
-  PINNACE_ASSIGN(auto plane, Scratch<float>::allocate(c.in_channels * c.out_channels, "transformed weights"));
-  for (int p = 0; p < kWinogradPositions; ++p) {
-    double factor[9];
-    for (int t = 0; t < 9; ++t) factor[t] = kG[p / 6][t / 3] * kG[p % 6][t % 3];
-    for (int64_t i = 0; i < c.in_channels * c.out_channels; ++i) {
-      double sum = 0;
-      for (int t = 0; t < 9; ++t) sum += factor[t] * static_cast<double>(w[i * 9 + t]);
-      plane[i] = static_cast<float>(sum);
+  const GemmTilesF32& tiles = *level.gemm;
+  const int64_t floats = shape.floats(tiles);
+  for (int p = 0; p < kWinogradPositions; ++p) {  // no bias in front of the products, zeros behind the last column
+    for (int64_t panel = 0; panel < shape.panels(tiles); ++panel) {
+      const int64_t first = panel * tiles.nr, width = panel_width(tiles, first, c.out_channels);
+      float* rows = to + p * floats + shape.at(tiles, 0, panel);
+      std::fill_n(rows, width, 0.0f);
+      for (int64_t k = 0; k < c.in_channels && first + width > c.out_channels; ++k) {
+        for (int64_t j = c.out_channels - first; j < width; ++j) rows[(1 + k) * width + j] = 0;
+      }
     }
-    shape.pack(*level.gemm, plane.data(), 1, c.in_channels, nullptr, 1, 0, shape.panels(*level.gemm), to);
-    to += shape.floats(*level.gemm);
+  }
+  // u = G w G^T in double, rounded once; 4 weights side by side.
+  const auto line = [](const double(&w0)[4], const double(&w1)[4], const double(&w2)[4], double(&u)[6][4]) {
+    for (int i = 0; i < 4; ++i) {
+      const double even = w0[i] + w2[i], far = w0[i] / 24 + w2[i] / 6;
+      u[0][i] = w0[i] / 4;
+      u[1][i] = (even + w1[i]) / -6;
+      u[2][i] = (even - w1[i]) / -6;
+      u[3][i] = far + w1[i] / 12;
+      u[4][i] = far - w1[i] / 12;
+      u[5][i] = w2[i];
+    }
+  };
+  for (int64_t n = 0; n < c.out_channels; ++n) {
+    const int64_t panel = n / tiles.nr, j = n % tiles.nr, width = panel_width(tiles, n - j, c.out_channels);
+    for (int64_t k = 0; k < c.in_channels; k += 4) {
+      const int64_t some = std::min<int64_t>(4, c.in_channels - k);
+      double taps[9][4] = {}, half[3][6][4], u[6][4];
+      for (int64_t i = 0; i < some; ++i) {
+        for (int t = 0; t < 9; ++t) taps[t][i] = static_cast<double>(w[(n * c.in_channels + k + i) * 9 + t]);
+      }
+      for (int x = 0; x < 3; ++x) line(taps[x], taps[3 + x], taps[6 + x], half[x]);
+      for (int y = 0; y < 6; ++y) {
+        line(half[0][y], half[1][y], half[2][y], u);
+        for (int x = 0; x < 6; ++x) {
+          float* cell = to + (y * 6 + x) * floats + shape.at(tiles, 0, panel) + (1 + k) * width + j;
+          for (int64_t i = 0; i < some; ++i) cell[i * width] = static_cast<float>(u[x][i]);
+        }
+      }
+    }
   }
   return {};
 }
@@ -125,7 +149,8 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
   };
   const auto place = [&](int64_t tile) {
     const int64_t per_image = passes.down * passes.across;
-    return Place{tile / per_image, tile % per_image / passes.across * kWinogradOut, tile % passes.across * kWinogradOut};
+    return Place{tile / per_image, tile % per_image / passes.across * kWinogradOut,
+                 tile % passes.across * kWinogradOut};
   };
   const auto transform = [&](int64_t first, int64_t from, int64_t to, float* v) {
     for (int64_t t = from; t < to; ++t) {
@@ -135,10 +160,14 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
     }
   };
   const auto multiply = [&](int64_t position, int64_t count, int64_t p0, int64_t p1, const float* v, float* m) {
-    const ProductF32 product{v + position * passes.each * passes.in_row, passes.in_row,
-                             weights + position * weight_floats,         shape,
-                             m + position * passes.each * passes.out_row, passes.out_row,
-                             count,                                      {}};
+    const ProductF32 product{v + position * passes.each * passes.in_row,
+                             passes.in_row,
+                             weights + position * weight_floats,
+                             shape,
+                             m + position * passes.each * passes.out_row,
+                             passes.out_row,
+                             count,
+                             {}};
     product.block(tiles, 0, count, p0, p1);
   };
   const auto finish = [&](int64_t first, int64_t from, int64_t to, const float* m) {
@@ -199,6 +228,7 @@ constexpr CpuKernel make_winograd() {
           .layouts = Layouts::kImage,
           .images = 0b1001,
           .border = winograd_border,
+          .error = 1e-5f,
           .scratch_bytes = winograd_scratch_bytes,
           .run = winograd_run<level>};
 }

@@ -177,9 +177,22 @@ float largest_of(const float* x, int64_t count) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) most = larger(load(x + i), most);
   if (i < count) most = larger(load_part(x + i, count - i, -__builtin_inff()), most);
-  float largest = most[0];
-  for (int j = 1; j < kLanes; ++j) largest = most[j] > largest ? most[j] : largest;
-  return largest;
+  float part[kLanes];
+  store(part, most);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) part[j] = part[j] > part[j + width] ? part[j] : part[j + width];
+  }
+  return part[0];
+}
+
+/// The sum of a register's floats, in double.
+inline double sum_of(V v) {
+  double half[kLanes / 2];
+  for (int j = 0; j < kLanes / 2; ++j) half[j] = static_cast<double>(v[j]) + static_cast<double>(v[j + kLanes / 2]);
+  for (int width = kLanes / 4; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) half[j] += half[j + width];
+  }
+  return half[0];
 }
 
 /// The sum of f(register, its place) over a row; a last part of a register is filled up with `fill`. Up to 64 registers
@@ -193,7 +206,7 @@ inline double row_sum(const float* x, int64_t count, float fill, F f) {
     for (; i + kLanes <= last; i += kLanes) part += f(load(x + i), i, kLanes);
     if (i < last) part += f(load_part(x + i, last - i, fill), i, last - i);
     i = last;
-    for (int j = 0; j < kLanes; ++j) sum += static_cast<double>(part[j]);
+    sum += sum_of(part);
   }
   return sum;
 }
@@ -237,9 +250,9 @@ void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const
 #define PINNACE_NAME_(level) f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kRows,   PINNACE_LEVEL::kColumns,   PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
-    PINNACE_LEVEL::map_f32, PINNACE_LEVEL::binary_f32, PINNACE_LEVEL::softmax_f32,
-    PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
+    PINNACE_LEVEL::kRows,         PINNACE_LEVEL::kColumns,    PINNACE_LEVEL::gemm_f32,
+    PINNACE_LEVEL::depthwise_f32, PINNACE_LEVEL::map_f32,     PINNACE_LEVEL::binary_f32,
+    PINNACE_LEVEL::softmax_f32,   PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::normalize_f32,
 };
 
 }  // namespace pinnace

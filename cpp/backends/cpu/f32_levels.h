@@ -33,10 +33,13 @@ struct F32Level {
   const F32Kernels* loops;
   const WinogradF32* winograd;
 };
-inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic, &winograd_f32_generic};
+inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic,
+                                      &winograd_f32_generic};
 #if defined(__x86_64__)
-inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2, &winograd_f32_avx2};
-inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512, &winograd_f32_avx512};
+inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2,
+                                   &winograd_f32_avx2};
+inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512,
+                                     &winograd_f32_avx512};
 #endif
 
 }  // namespace pinnace

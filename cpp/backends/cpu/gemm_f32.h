@@ -42,6 +42,11 @@ struct PackedB {
   int64_t rows() const { return (K + blocks() - 1) / blocks(); }
 };
 
+/// panel[k * width + j] = columns[j * step + k] * scale for k in [0, rows) and j in [0, count); 0 for j from count to
+/// width, which is a multiple of 4.
+void pack_panel(const float* columns, ptrdiff_t step, int64_t count, int64_t rows, int64_t width, float scale,
+                float* panel);
+
 /// c = map(a b + bias), a [M, K] with rows a_row apart, c [M, N] with rows c_row apart. c overlaps neither operand.
 struct ProductF32 {
   const float* a;

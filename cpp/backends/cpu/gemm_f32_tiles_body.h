@@ -14,20 +14,43 @@ namespace {
 
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
 
-/// What is left to do where a tile is not whole or has a map: residual, map and copy, row by row from `tile`, which is
+/// What is left to do where a tile is not whole or has a curve for a map: residual, map and copy, from `tile`, which is
 /// in the nearest cache.
-template <class V, int NV>
-__attribute__((noinline)) void finish(const GemmRowsF32& g, float* tile, int64_t rows, float* c,
-                                      const float* residual) {
-  constexpr int kWidth = NV * V::kLanes;
-  if (residual) {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int32_t j = 0; j < g.columns; ++j) tile[i * kWidth + j] += residual[i * g.residual_row + j];
+template <class V, int NV, class F>
+inline void finish_by(const GemmRowsF32& g, const float* tile, int64_t rows, float* c, const float* residual, F f) {
+  using T = typename V::T;
+  for (int64_t i = 0; i < rows; ++i, tile += NV * V::kLanes, c += g.c_row) {
+    for (int32_t j = 0; j < g.columns; j += V::kLanes) {
+      T v = V::load(tile + j);
+      if (g.columns - j >= V::kLanes) {
+        if (residual) v = V::add(v, V::load(residual + j));
+        V::store(c + j, f(v));
+        continue;
+      }
+      const size_t bytes = sizeof(float) * static_cast<size_t>(g.columns - j);
+      float part[V::kLanes] = {};
+      if (residual) __builtin_memcpy(part, residual + j, bytes);
+      v = f(V::add(v, V::load(part)));
+      __builtin_memcpy(c + j, &v, bytes);
     }
+    if (residual) residual += g.residual_row;
   }
-  map_block<V>(g.map, tile, kWidth, rows, kWidth);
-  for (int64_t i = 0; i < rows; ++i) {
-    __builtin_memcpy(c + i * g.c_row, tile + i * kWidth, sizeof(float) * static_cast<size_t>(g.columns));
+}
+template <class V, int NV>
+__attribute__((noinline)) void finish(const GemmRowsF32& g, const float* tile, int64_t rows, float* c,
+                                      const float* residual) {
+  using T = typename V::T;
+  switch (g.map.kind) {  // a loop of its own for what networks have in every layer
+    case MapKind::kNone:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return x; });
+    case MapKind::kHardSwish:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
+    case MapKind::kSilu:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
+    case MapKind::kGelu:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return V::map({MapKind::kGelu, 0, 0}, x); });
+    default:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [&](T x) { return V::map(g.map, x); });
   }
 }
 
@@ -44,12 +67,12 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   const bool simple = g.columns == kWidth && (clamp || g.map.kind == MapKind::kNone);
   const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
   const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
-  // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part of
-  // a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two lines
-  // a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
+  // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part
+  // of a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two
+  // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
   const int64_t K = g.block_count * g.k, panel_bytes = (1 + K) * kWidth * static_cast<int64_t>(sizeof(float));
   const bool small = panel_bytes < 40000;
-  const int64_t share = panel_bytes / g.M * MR / K + 1, step = small ? 128 : share < 64 ? share : 64;
+  const int64_t share = panel_bytes / g.M * MR / K + 1, step = small || share > 128 ? 128 : share;
   const char* const panel = reinterpret_cast<const char*>(g.b);
   const char* next = panel + panel_bytes + panel_bytes / g.M * first;
   for (int64_t tile = 0; tile < count; ++tile) {

@@ -70,7 +70,7 @@ inline void depthwise_tile(const DepthwiseRowsF32& d, const float* x, const floa
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
       V::store(y + r * d.y_row + i * d.y_pitch, V::at_most(V::at_least(sum[r][i], low), high));
     }
-    if (maps) map_block<V>(d.map, y + r * d.y_row, d.y_pitch, COLUMNS, V::kLanes);
+    if (maps) map_rows<V>(d.map, y + r * d.y_row, d.y_pitch, COLUMNS);
   }
 }
 
@@ -121,7 +121,7 @@ void depthwise_any(const DepthwiseRowsF32& d) {
         }
       }
       V::store(d.y + c + ox * d.y_pitch, sum);
-      if (d.map.kind != MapKind::kNone) map_block<V>(d.map, d.y + c + ox * d.y_pitch, 0, 1, V::kLanes);
+      if (d.map.kind != MapKind::kNone) map_rows<V>(d.map, d.y + c + ox * d.y_pitch, 0, 1);
     }
   }
 }
@@ -210,11 +210,8 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES,
-                                                     PINNACE_LEVEL::two_rows,
-                                                     PINNACE_LEVEL::depthwise_rows,
-                                                     PINNACE_LEVEL::binary,
-                                                     PINNACE_LEVEL::maximum,
-                                                     PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    PINNACE_LANES,         PINNACE_LEVEL::two_rows, PINNACE_LEVEL::depthwise_rows,
+    PINNACE_LEVEL::binary, PINNACE_LEVEL::maximum,  PINNACE_LEVEL::sum};
 
 }  // namespace pinnace

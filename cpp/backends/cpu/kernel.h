@@ -51,6 +51,8 @@ struct CpuKernel {
   uint32_t images = 0;
   /// The zeros that must stand around image input 0; null: none.
   Border (*border)(const NodeView& node) = nullptr;
+  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row.
+  float error = 0;
   /// Bytes of scratch for up to `threads` threads; null: none.
   int64_t (*scratch_bytes)(const NodeView& node, int threads) = nullptr;
   Status (*run)(const NodeView& node, const KernelContext& context, std::span<const TensorView> inputs,

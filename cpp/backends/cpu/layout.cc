@@ -20,6 +20,29 @@ void for_rows(const KernelContext& context, const Image& image, F f) {
   });
 }
 
+/// Colour images: three planes into touching pixels, four pixels at a time.
+void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
+  using Four = float __attribute__((vector_size(16)));
+  using Order = int32_t __attribute__((vector_size(16)));
+  int64_t x = 0;
+  for (; x + 4 <= pixels; x += 4, to += 12) {
+    Four a, b, c;
+    std::memcpy(&a, from + x, sizeof a);
+    std::memcpy(&b, from + plane + x, sizeof b);
+    std::memcpy(&c, from + 2 * plane + x, sizeof c);
+    const Four ab0 = __builtin_shuffle(a, b, Order{0, 4, 1, 5}), ab1 = __builtin_shuffle(a, b, Order{2, 6, 3, 7});
+    const Four first = __builtin_shuffle(ab0, c, Order{0, 1, 4, 2});
+    const Four second = __builtin_shuffle(__builtin_shuffle(ab0, c, Order{3, 5, 3, 5}), ab1, Order{0, 1, 4, 5});
+    const Four third = __builtin_shuffle(__builtin_shuffle(c, ab1, Order{2, 6, 7, 3}), c, Order{0, 1, 2, 7});
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + 4, &second, sizeof second);
+    std::memcpy(to + 8, &third, sizeof third);
+  }
+  for (; x < pixels; ++x, to += 3) {
+    for (int c = 0; c < 3; ++c) to[c] = from[c * plane + x];
+  }
+}
+
 }  // namespace
 
 void to_image(const KernelContext& context, const float* dense, const Image& to) {
@@ -27,6 +50,7 @@ void to_image(const KernelContext& context, const float* dense, const Image& to)
   for_rows(context, to, [&](int64_t n, int64_t y) {
     const float* from = dense + (n * s.c * s.h + y) * s.w;
     float* row = to.at + n * to.step + y * to.row;
+    if (s.c == 3 && to.pitch == 3) return interleave_3(from, s.h * s.w, s.w, row);
     for (int64_t first = 0; first < s.w; first += kPixels) {
       const int64_t last = std::min(s.w, first + kPixels);
       for (int64_t c = 0; c < s.c; ++c) {

@@ -44,9 +44,9 @@ struct Layout {
 };
 
 /// Elements between pixels of `channels` channels. Few channels stand close, so that a row of a kernel is one block;
-/// others start at multiples of 8, so that kernels store whole registers. Pixels at a distance of half a page or a whole
-/// one would fall on the same lines of the first-level cache, and push each other out (Zen 4: 70 instead of 105 GFLOP/s
-/// in ResNet-50's 1x1 convolutions of 1024 channels): they stand a line further apart.
+/// others start at multiples of 8, so that kernels store whole registers. Pixels at a distance of half a page or a
+/// whole one would fall on the same lines of the first-level cache, and push each other out (Zen 4: 70 instead of 105
+/// GFLOP/s in ResNet-50's 1x1 convolutions of 1024 channels): they stand a line further apart.
 constexpr int64_t image_pitch(int64_t channels, int64_t pixels) {
   if (channels < 8 || pixels == 1) return channels;
   return (channels + 7) / 8 * 8 + (channels % 256 == 0 ? 16 : 0);

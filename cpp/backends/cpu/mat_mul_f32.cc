@@ -110,8 +110,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
     whole.b = reinterpret_cast<const float*>(context.packed);
     whole.run(tiles, context, scratch);
   } else if (p.b_shared) {
-    context.parallel(panels,
-                     [&](int64_t t) { shape.pack(tiles, b, p.k_step, p.n_step, bias, 1, t, t + 1, scratch); });
+    context.parallel(panels, [&](int64_t t) { shape.pack(tiles, b, p.k_step, p.n_step, bias, 1, t, t + 1, scratch); });
     whole.b = scratch;
     whole.run(tiles, context, scratch + floats);
   } else {

@@ -75,7 +75,7 @@ inline void output_of(const WinogradOutputF32& w, int64_t c) {
       if (residual) sum += V::load(residual + j * w.residual_pitch);
       V::store(to + j * w.pitch, V::at_most(V::at_least(sum, low), high));
     }
-    if (!clamp && w.map.kind != MapKind::kNone) map_block<V>(w.map, to, w.pitch, w.columns, V::kLanes);
+    if (!clamp && w.map.kind != MapKind::kNone) map_rows<V>(w.map, to, w.pitch, w.columns);
   }
 }
 

@@ -119,9 +119,6 @@ Status map_reduce(SourceNode& node) {
 Status map_random(SourceNode& node) {
   return refuse("random numbers differ from run to run and cannot be verified", node.proto().op_type());
 }
-Status map_sequence(SourceNode& node) {
-  return refuse("sequences and optional values are not supported, only tensors", node.proto().op_type());
-}
 Status map_absent(SourceNode& node) {
   return refuse("text and image files are outside the scope", node.proto().op_type());
 }

@@ -47,6 +47,13 @@ ValueId GraphBuilder::add_constant(std::string name, TensorType type, ConstantPt
 }
 
 ValueId GraphBuilder::capture(const GraphBuilder& from, ValueId id, const std::string& name) {
+  if (is_listed(id)) {
+    Listed list = import.list(id);
+    for (size_t i = 0; i < list.elements.size(); ++i) {
+      list.elements[i] = capture(from, list.elements[i], str_cat(name, "/", i));
+    }
+    return import.add_list(std::move(list));
+  }
   if (from.data(id)) return add_constant(name, from.type(id), from.data(id));
   const ValueId inner = add_input(name, from.type(id));
   captures.emplace_back(id, inner);
@@ -74,13 +81,16 @@ const ValueId* Scope::look_up(const std::string& name) {
   const ValueId* found = outer->look_up(name);
   if (!found) return nullptr;
   ValueId id = *found;
-  if (&outer->builder != &builder && id >= 0) id = builder.capture(outer->builder, id, name);
+  if (&outer->builder != &builder && (id >= 0 || is_listed(id))) id = builder.capture(outer->builder, id, name);
   return &names.emplace(name, id).first->second;
 }
 
 Result<ValueId> Scope::find(const std::string& name, const std::string& reader) {
   if (name.empty()) return kNoValue;
-  if (const ValueId* id = look_up(name)) return *id;
+  if (const ValueId* id = look_up(name)) {
+    if (builder.import.listed <= kMaxListed) return *id;
+    return corrupt("O-23", "sequences of the model have more than ", kMaxListed, " elements in all");
+  }
   return corrupt("O-20", reader, " reads '", name, "', which no input, initialiser or node makes");
 }
 
@@ -88,22 +98,24 @@ Result<ValueId> Scope::find(const std::string& name, const std::string& reader) 
 
 Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
   Import& import = scope.builder.import;
+  const auto add = [&](const std::string& name, auto&& read) -> Status {
+    if (scope.names.contains(name)) return corrupt("O-21", "initialiser '", name, "' is defined twice");
+    Result<Tensor> tensor = read(str_cat("initialiser '", name, "'"));
+    if (!tensor.ok() && tensor.status().code() != Code::kUnsupported) return tensor.status();
+    if (!tensor.ok()) {
+      import.refuse(name, "initializer", {}, tensor.status().message());
+      return scope.define(name, kPoisoned);
+    }
+    return scope.define(
+        name, scope.builder.add_constant(scope.frame.prefix + name, std::move(tensor->type), std::move(tensor->data)));
+  };
   for (const auto& sparse : graph.sparse_initializer()) {
-    import.refuse(sparse.values().name(), "initializer", {}, "sparse initialisers are not supported");
-    PINNACE_TRY(scope.define(sparse.values().name(), kPoisoned));
+    PINNACE_TRY(add(sparse.values().name(), [&](const std::string& what) {
+      return read_sparse(sparse, what, import.folder, import.sparse_budget);
+    }));
   }
   for (const auto& tensor : graph.initializer()) {
-    if (scope.names.contains(tensor.name()))
-      return corrupt("O-21", "initialiser '", tensor.name(), "' is defined twice");
-    auto read = read_tensor(tensor, str_cat("initialiser '", tensor.name(), "'"), import.folder);
-    if (!read.ok() && read.status().code() != Code::kUnsupported) return read.status();
-    if (!read.ok()) {
-      import.refuse(tensor.name(), "initializer", {}, read.status().message());
-      PINNACE_TRY(scope.define(tensor.name(), kPoisoned));
-      continue;
-    }
-    PINNACE_TRY(scope.define(tensor.name(), scope.builder.add_constant(scope.frame.prefix + tensor.name(),
-                                                                       std::move(read->type), std::move(read->data))));
+    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.folder); }));
   }
   return {};
 }
@@ -119,7 +131,11 @@ Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::Gra
   for (const auto& output : body.output()) {
     PINNACE_ASSIGN(const ValueId id, scope.find(output.name(), str_cat("graph '", body.name(), "'")));
     if (id == kNoValue) return corrupt("O-20", "graph '", body.name(), "' has an output without a name");
-    if (id == kPoisoned) poisoned = true;
+    if (is_listed(id)) {
+      builder->import.refuse(output.name(), "output", {}, kOnlyTensorsLeave,
+                             builder->import.list(id).optional ? "an optional value" : "a sequence");
+    }
+    if (id == kPoisoned || is_listed(id)) poisoned = true;
     builder->graph.add_output(output.name(), id);
   }
   if (poisoned) builder.reset();
@@ -203,6 +219,12 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
   const auto function = import.functions.find(function_key(proto.domain(), proto.op_type(), proto.overload()));
   if (function != import.functions.end()) return checked_only ? Status() : inline_call(scope, *function->second, node);
   const std::string domain = canonical_domain(proto.domain());
+  const MapFn map = domain.empty() ? find_mapping(proto.op_type()) : nullptr;
+  const auto listed = std::find_if(node.inputs().begin(), node.inputs().end(), is_listed);
+  if (listed != node.inputs().end() && !(map && takes_listed(map))) {
+    return refuse("sequences and optional values are not supported as its inputs, only tensors",
+                  proto.input(static_cast<int>(listed - node.inputs().begin())));
+  }
   if (domain == "ai.onnx.preview" && proto.op_type() == "FlexAttention") {
     return checked_only ? Status() : map_flex_attention(node);
   }
@@ -211,7 +233,6 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
     if (!op) return refuse("domain has no operators in this build", domain);
     return checked_only ? Status() : map_custom(node, *op);
   }
-  const MapFn map = find_mapping(proto.op_type());
   if (!map) return refuse("operator is not one of ONNX", proto.op_type());
   if (node.opset() < kOldestOpset && !unchanged_since(proto.op_type(), node.opset())) {
     return refuse(
@@ -221,7 +242,7 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
   if (!checked_only) return map(node);
   // The node reads what could not be imported, so nothing is known of its inputs; whether there is such an operator is.
   if (map == map_generic) return node.find(snake_case(proto.op_type())).status();
-  if (map == map_random || map == map_sequence || map == map_absent) return map(node);
+  if (map == map_random || map == map_absent) return map(node);
   return {};
 }
 

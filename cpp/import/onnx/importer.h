@@ -18,6 +18,20 @@ namespace pinnace::onnx {
 /// A value that could not be made because its node could not be imported; what reads it is checked no further.
 inline constexpr ValueId kPoisoned = -2;
 
+/// A sequence or an optional value. Which values are in it is known while the model is read; the graph has only those.
+struct Listed {
+  bool optional = false;          ///< at most one element, which may itself be a sequence
+  std::vector<ValueId> elements;  ///< tensors of one element type
+};
+/// Names of Listed values are negative: kFirstListed, kFirstListed - 1, …
+inline constexpr ValueId kFirstListed = -3;
+inline bool is_listed(ValueId id) {
+  return id <= kFirstListed;
+}
+/// Elements of all sequences of a model. Each sequence that a node makes has its own list: inserting one element after
+/// another takes the square of their number.
+inline constexpr int64_t kMaxListed = 4'000'000;
+
 /// Opsets by domain; "ai.onnx" is spelt "".
 using Opsets = std::map<std::string, int64_t, std::less<>>;
 
@@ -32,11 +46,23 @@ struct Import {
   /// How many may be looked at in all. Functions that call functions, and loop bodies that are read again, could
   /// multiply a small file without end.
   int64_t node_limit = 0;
+  int64_t sparse_budget = kSparseBytes;  ///< of read_sparse
+  std::vector<Listed> lists;
+  int64_t listed = 0;  ///< elements of all lists, and the lists themselves
+
+  ValueId add_list(Listed list) {
+    listed += 1 + static_cast<int64_t>(list.elements.size());
+    lists.push_back(std::move(list));
+    return kFirstListed - static_cast<ValueId>(lists.size() - 1);
+  }
+  const Listed& list(ValueId id) const { return lists[static_cast<size_t>(kFirstListed - id)]; }
 
   void refuse(std::string node, std::string op, std::string source, std::string rule, std::string value = {}) {
     problems.push_back({std::move(node), std::move(op), std::move(source), std::move(rule), std::move(value)});
   }
 };
+
+inline constexpr const char* kOnlyTensorsLeave = "sequences and optional values cannot leave a graph, only tensors";
 
 std::string function_key(const std::string& domain, const std::string& name, const std::string& overload);
 /// "ai.onnx" is "".
@@ -62,6 +88,7 @@ struct GraphBuilder {
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(std::string name, TensorType type, ConstantPtr data);
   /// Makes a value of the enclosing graph known here: as an input, or as a constant where its contents are known.
+  /// Of a Listed value every element.
   ValueId capture(const GraphBuilder& from, ValueId id, const std::string& name);
   const TensorType& type(ValueId id) const { return state.types[static_cast<size_t>(id)]; }
   const ConstantPtr& data(ValueId id) const { return state.data[static_cast<size_t>(id)]; }

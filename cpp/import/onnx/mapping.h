@@ -51,7 +51,8 @@ class SourceNode {
   const proto::AttributeProto* attr(std::string_view name) const;
   Result<int64_t> int_attr(std::string_view name, int64_t fallback) const;
   Result<double> float_attr(std::string_view name, double fallback) const;
-  Result<std::string> string_attr(std::string_view name, std::string fallback) const;
+  /// Lives as long as the model of the source, or as `fallback`.
+  Result<std::string_view> string_attr(std::string_view name, std::string_view fallback) const;
   Result<std::vector<int64_t>> ints_attr(std::string_view name) const;
   Result<std::vector<double>> floats_attr(std::string_view name) const;
   Result<const proto::GraphProto*> graph_attr(std::string_view name) const;
@@ -104,6 +105,9 @@ Status map_flex_attention(SourceNode& node);
 using MapFn = Status (*)(SourceNode& node);
 /// The function for an operator of the standard domain, or null.
 MapFn find_mapping(std::string_view op_type);
+
+/// True if the function takes sequences and optional values (Listed); others are given tensors only.
+bool takes_listed(MapFn map);
 
 /// "ReduceL1" -> "reduce_l1", "transB" -> "trans_b": the rule by which our names come from ONNX's.
 std::string snake_case(std::string_view name);

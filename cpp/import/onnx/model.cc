@@ -152,7 +152,13 @@ class Symbols {
 /// The type of a graph input.
 Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbols) {
   const auto& type = input.type();
-  if (!type.has_tensor_type()) return refuse("only tensors can be inputs");
+  if (!type.has_tensor_type()) {
+    return refuse("only tensors can be inputs", type.has_sequence_type()        ? "a sequence"
+                                                : type.has_optional_type()      ? "an optional value"
+                                                : type.has_map_type()           ? "a map"
+                                                : type.has_sparse_tensor_type() ? "a sparse tensor"
+                                                                                : "without a type");
+  }
   const auto dtype = dtype_of(type.tensor_type().elem_type());
   if (!dtype) return refuse("element type is not supported", data_type_text(type.tensor_type().elem_type()));
   if (!type.tensor_type().has_shape()) return refuse("the number of dimensions must be known");
@@ -184,6 +190,7 @@ Status import_inputs(Scope& scope, const proto::GraphProto& graph, Symbols& symb
   int defaults = 0;
   std::unordered_set<std::string_view> initialised;
   for (const auto& t : graph.initializer()) initialised.insert(t.name());
+  for (const auto& t : graph.sparse_initializer()) initialised.insert(t.values().name());
   for (const auto& input : graph.input()) {
     if (scope.names.contains(input.name())) {
       if (!initialised.contains(input.name())) return corrupt("O-21", "input '", input.name(), "' is defined twice");
@@ -211,6 +218,11 @@ Status import_outputs(Scope& scope, const proto::GraphProto& graph) {
     PINNACE_ASSIGN(const ValueId id, scope.find(output.name(), "the graph"));
     if (id == kNoValue) return corrupt("O-20", "an output has no name");
     if (id == kPoisoned) continue;
+    if (is_listed(id)) {
+      import.refuse(output.name(), "output", {}, kOnlyTensorsLeave,
+                    import.list(id).optional ? "an optional value" : "a sequence");
+      continue;
+    }
     const auto dtype = dtype_of(output.type().tensor_type().elem_type());
     if (output.type().has_tensor_type() && dtype && *dtype != scope.builder.type(id).dtype) {
       import.refuse(output.name(), "output", {}, str_cat("is declared as ", dtype_name(*dtype)),
@@ -235,7 +247,7 @@ Status summary(const Import& import) {
 }
 
 Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, const ImportOptions& options) {
-  Import import{options, folder, {}, {}, {}, 0, 0};
+  Import import{options, folder, {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
   import.node_limit = kExtraNodes + count_nodes(model.graph().node());
@@ -251,10 +263,13 @@ Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, co
   Scope scope{builder, frame, nullptr, {}};
   Symbols symbols(builder.graph, options.symbols);
   PINNACE_TRY(import_initializers(scope, model.graph()));
-  model.mutable_graph()->clear_sparse_initializer();
+  // The bytes are in constants now; clear() would keep the string's memory.
   for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
-    // The bytes are in constants now; clear() would keep the string's memory.
     std::unique_ptr<std::string> bytes(tensor.release_raw_data());
+  }
+  for (auto& sparse : *model.mutable_graph()->mutable_sparse_initializer()) {
+    std::unique_ptr<std::string> bytes(sparse.mutable_values()->release_raw_data());
+    std::unique_ptr<std::string> places(sparse.mutable_indices()->release_raw_data());
   }
   PINNACE_TRY(import_inputs(scope, model.graph(), symbols));
   PINNACE_TRY(symbols.check_overrides());

@@ -110,10 +110,10 @@ Status map_upsample(SourceNode& node) {
                                                TensorType{DType::kF32, {static_cast<int64_t>(floats.size())}, nullptr},
                                                std::move(data));
   }
-  PINNACE_ASSIGN(std::string mode, node.string_attr("mode", "nearest"));
+  PINNACE_ASSIGN(std::string_view mode, node.string_attr("mode", "nearest"));
   if (mode == "bilinear") mode = "linear";
   return node.finish("resize", {node.in(0), kNoValue, scales},
-                     {{"mode", mode},
+                     {{"mode", std::string(mode)},
                       {"coordinate_transformation_mode", std::string("asymmetric")},
                       {"nearest_mode", std::string("floor")}});
 }
@@ -125,10 +125,10 @@ Status map_resize(SourceNode& node) {
 
 /// Before opset 20 the modes have the names of two dimensions.
 Status map_grid_sample(SourceNode& node) {
-  PINNACE_ASSIGN(std::string mode, node.string_attr("mode", "linear"));
+  PINNACE_ASSIGN(std::string_view mode, node.string_attr("mode", "linear"));
   if (mode == "bilinear") mode = "linear";
   if (mode == "bicubic") mode = "cubic";
-  return map_as(node, "grid_sample", node.inputs(), {{"mode", mode}}, {"mode"});
+  return map_as(node, "grid_sample", node.inputs(), {{"mode", std::string(mode)}}, {"mode"});
 }
 
 /// Before opset 16 regions are not moved by half a pixel.
@@ -155,6 +155,10 @@ Status map_constant(SourceNode& node) {
   };
   if (kind == "value") {
     PINNACE_ASSIGN(id, node.constant_tensor(a.t(), name));
+  } else if (kind == "sparse_value") {
+    Import& import = node.scope().builder.import;
+    PINNACE_ASSIGN(Tensor read, read_sparse(a.sparse_tensor(), node.label(), import.folder, import.sparse_budget));
+    id = node.scope().builder.add_constant(name, std::move(read.type), std::move(read.data));
   } else if (kind == "value_int") {
     PINNACE_TRY(make(DType::kI64, {}, std::vector<int64_t>{a.i()}));
   } else if (kind == "value_float") {

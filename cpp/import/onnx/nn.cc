@@ -90,9 +90,9 @@ Status map_softmax_cross_entropy_loss(SourceNode& node) {
 /// next call's past begins.
 Status map_causal_conv_with_state(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(2));
-  PINNACE_ASSIGN(const std::string activation, node.string_attr("activation", "none"));
+  PINNACE_ASSIGN(const std::string_view activation, node.string_attr("activation", "none"));
   if (activation != "none" && activation != "silu" && activation != "swish") {
-    return refuse("activation must be none, silu or swish", activation);
+    return refuse("activation must be none, silu or swish", std::string(activation));
   }
   const TensorType &x = node.in_type(0), &weight = node.in_type(1);
   if (x.rank() != 3 || weight.rank() != 3) {

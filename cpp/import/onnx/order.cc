@@ -17,6 +17,7 @@ void add_free_names(const proto::GraphProto& graph, Names& free) {
   Names own, read;
   for (const auto& input : graph.input()) own.insert(input.name());
   for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) own.insert(tensor.values().name());
   for (const auto& node : graph.node()) {
     for (const std::string& name : node.output()) own.insert(name);
     for (const std::string& name : node.input()) read.insert(name);

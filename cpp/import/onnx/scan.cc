@@ -36,12 +36,20 @@ Result<ScanForm> scan_form(SourceNode& node, const proto::GraphProto& body) {
   return form;
 }
 
+/// A scalar: the size of dimension `axis` of `id`.
+Result<ValueId> size_of(SourceNode& node, ValueId id, int64_t axis) {
+  PINNACE_ASSIGN(const ValueId sizes, node.emit("shape", {id}));
+  PINNACE_ASSIGN(const ValueId place, node.constant_int(axis));
+  return node.emit("gather", {sizes, place});
+}
+
 /// A loop over the scanned dimension: each pass gathers one slice of every scanned input. All outputs of the body.
-Result<std::vector<ValueId>> scan(SourceNode& node, const proto::GraphProto& body) {
+/// `trips` is the number of passes, a scalar; kNoValue: all that there are.
+Result<std::vector<ValueId>> scan(SourceNode& node, const proto::GraphProto& body, ValueId trips = kNoValue) {
   PINNACE_ASSIGN(const ScanForm form, scan_form(node, body));
-  PINNACE_ASSIGN(const ValueId sizes, node.emit("shape", {node.in(form.states)}));
-  PINNACE_ASSIGN(const ValueId axis, node.constant_int(form.in_axes[0]));
-  PINNACE_ASSIGN(const ValueId trips, node.emit("gather", {sizes, axis}));
+  if (trips == kNoValue) {
+    PINNACE_ASSIGN(trips, size_of(node, node.in(form.states), form.in_axes[0]));
+  }
   PINNACE_ASSIGN(const ValueId one, node.constant_int(1));
   PINNACE_ASSIGN(const ValueId last, node.emit("sub", {trips, one}));
   std::vector<ValueId> inputs = {trips, kNoValue};
@@ -100,10 +108,23 @@ Result<std::vector<ValueId>> scan(SourceNode& node, const proto::GraphProto& bod
   return results;
 }
 
-/// Opset 8: all inputs and outputs have a batch before everything else; a loop scans one member after another.
+/// The first `length` slices of a result, and zeros up to `longest`.
+Result<ValueId> fill_up(SourceNode& node, ValueId result, ValueId length, ValueId longest) {
+  PINNACE_ASSIGN(const ValueId one, node.constant_ints(std::vector<int64_t>{1}));
+  PINNACE_ASSIGN(const ValueId zero, node.constant_ints(std::vector<int64_t>{0}));
+  PINNACE_ASSIGN(const ValueId missing, node.emit("sub", {longest, length}));
+  PINNACE_ASSIGN(const ValueId after, node.emit("reshape", {missing, one}));
+  PINNACE_ASSIGN(const ValueId pads, node.emit("concat", {zero, after}, {{"axis", int64_t{0}}}));
+  return node.emit("pad", {result, pads, kNoValue, zero});
+}
+
+/// Opset 8: all inputs and outputs have a batch before everything else; a loop scans one member after another. Input 0
+/// may give each member's length.
 Result<std::vector<ValueId>> scan_batch(SourceNode& node, const proto::GraphProto& body) {
-  if (node.has(0)) return refuse("lengths of sequences are not supported", node.proto().input(0));
   if (node.input_count() < 2) return refuse("a scanned input is needed");
+  if (node.has(0) && (node.in_type(0).dtype != DType::kI64 || node.in_type(0).rank() != 1)) {
+    return refuse("lengths of sequences must be a vector of type i64", to_string(node.in_type(0)));
+  }
   GraphBuilder& outside = node.scope().builder;
   GraphBuilder builder(outside.import);
   builder.graph.name = "batch";
@@ -120,11 +141,21 @@ Result<std::vector<ValueId>> scan_batch(SourceNode& node, const proto::GraphProt
     members.push_back(member);
   }
   SourceNode one(scope, node.proto(), str_cat(node.name(), "/one"), node.opset(), std::move(members));
-  PINNACE_ASSIGN(const std::vector<ValueId> results, scan(one, body));
+  ValueId length = kNoValue;
+  if (node.has(0)) {
+    PINNACE_ASSIGN(const ValueId none, pick.constant_int(0));
+    PINNACE_ASSIGN(const ValueId stated, pick.emit("gather", {builder.capture(outside, node.in(0), "lengths"), trip}));
+    PINNACE_ASSIGN(length, pick.emit("max", {stated, none}));
+  }
+  PINNACE_ASSIGN(std::vector<ValueId> results, scan(one, body, length));
+  PINNACE_ASSIGN(const int64_t scans, node.int_attr("num_scan_inputs", 0));
+  const auto states = static_cast<size_t>(one.input_count() - scans);
+  for (size_t i = states; node.has(0) && i < results.size(); ++i) {
+    PINNACE_ASSIGN(const ValueId longest, size_of(one, one.in(static_cast<int>(states)), 0));
+    PINNACE_ASSIGN(results[i], fill_up(one, results[i], length, longest));
+  }
   for (size_t i = 0; i < results.size(); ++i) builder.graph.add_output(str_cat("result_", i), results[i]);
-  PINNACE_ASSIGN(const ValueId sizes, node.emit("shape", {node.in(1)}));
-  PINNACE_ASSIGN(const ValueId zero, node.constant_int(0));
-  PINNACE_ASSIGN(const ValueId trips, node.emit("gather", {sizes, zero}));
+  PINNACE_ASSIGN(const ValueId trips, size_of(node, node.in(1), 0));
   std::vector<ValueId> inputs = {trips, kNoValue};
   for (const auto& [from, inside] : builder.captures) inputs.push_back(from);
   return node.emit_many("loop", std::move(inputs), {{"carried", int64_t{0}}, {"body", graph_of(builder)}},

@@ -131,11 +131,11 @@ Result<double> SourceNode::float_attr(std::string_view name, double fallback) co
   return static_cast<double>(a->f());
 }
 
-Result<std::string> SourceNode::string_attr(std::string_view name, std::string fallback) const {
+Result<std::string_view> SourceNode::string_attr(std::string_view name, std::string_view fallback) const {
   const A* a = attr(name);
   if (!a) return fallback;
   PINNACE_TRY(check_kind(*a, A::STRING));
-  return a->s();
+  return std::string_view(a->s());
 }
 
 Result<std::vector<int64_t>> SourceNode::ints_attr(std::string_view name) const {

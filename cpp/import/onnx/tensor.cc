@@ -188,21 +188,6 @@ Result<std::string> external_path(const External& e, const TensorType& type, con
   }
   return path;
 }
-
-Result<TensorType> type_of(const proto::TensorProto& t, const std::string& what) {
-  const auto dtype = dtype_of(t.data_type());
-  if (!dtype) return unsupported(what, ": element type ", data_type_text(t.data_type()));
-  if (t.dims_size() > kMaxRank) return corrupt("O-11", what, " has ", t.dims_size(), " dimensions, at most ", kMaxRank);
-  TensorType type{*dtype, {}, nullptr};
-  int64_t bits = dtype_bits(*dtype);
-  for (int64_t size : t.dims()) {
-    if (size < 0) return corrupt("O-11", what, " has a dimension of ", size);
-    if (size > 0 && bits > INT64_MAX / 16 / size) return corrupt("O-11", what, " is larger than memory can be");
-    bits *= size > 0 ? size : 1;
-    type.shape.push_back(size);
-  }
-  return type;
-}
 }  // namespace
 
 std::optional<DType> dtype_of(int32_t data_type) {
@@ -268,9 +253,25 @@ std::string data_type_text(int32_t data_type) {
   return proto::TensorProto_DataType_Name(static_cast<proto::TensorProto_DataType>(data_type));
 }
 
+Result<TensorType> type_of(int32_t data_type, const google::protobuf::RepeatedField<int64_t>& dims,
+                           const std::string& what) {
+  const auto dtype = dtype_of(data_type);
+  if (!dtype) return unsupported(what, ": element type ", data_type_text(data_type));
+  if (dims.size() > kMaxRank) return corrupt("O-11", what, " has ", dims.size(), " dimensions, at most ", kMaxRank);
+  TensorType type{*dtype, {}, nullptr};
+  int64_t bits = dtype_bits(*dtype);
+  for (int64_t size : dims) {
+    if (size < 0) return corrupt("O-11", what, " has a dimension of ", size);
+    if (size > 0 && bits > INT64_MAX / 16 / size) return corrupt("O-11", what, " is larger than memory can be");
+    bits *= size > 0 ? size : 1;
+    type.shape.push_back(size);
+  }
+  return type;
+}
+
 Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder) {
   if (source.has_segment()) return unsupported(what, " is stored in segments");
-  PINNACE_ASSIGN(TensorType type, type_of(source, what));
+  PINNACE_ASSIGN(TensorType type, type_of(source.data_type(), source.dims(), what));
   const bool external = source.data_location() == proto::TensorProto::EXTERNAL;
   if (external + source.has_raw_data() + has_typed_field(source) > 1) {
     return corrupt("O-12", what, " has its data in more than one field");

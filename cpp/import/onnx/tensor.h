@@ -24,6 +24,11 @@ struct Tensor {
   ConstantPtr data;
 };
 
+/// The type that a tensor states. kUnsupported: an element type that pinnace lacks. kCorruptFile (rule O-11): more than
+/// kMaxRank dimensions, negative ones, or more elements than memory can hold.
+Result<TensorType> type_of(int32_t data_type, const google::protobuf::RepeatedField<int64_t>& dims,
+                           const std::string& what);
+
 /// Where files of external data may lie: the model's folder with all links resolved, without a slash at the end.
 using Folder = std::string;
 
@@ -33,5 +38,14 @@ using Folder = std::string;
 /// length that the shape asks for, numbers do not fit, external data lie outside the folder or the file. kFile:
 /// external data cannot be read. Nothing is allocated before the lengths agree.
 Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder);
+
+/// How large the dense forms of a model's sparse tensors may be: so many bytes, and so many for each that is stored.
+inline constexpr int64_t kSparseBytes = int64_t{32} << 20, kDensePerStored = 8;
+/// A sparse tensor as a dense one. `budget` begins with kSparseBytes and is shared by all of a model.
+///
+/// As read_tensor; also kCorruptFile (rule O-16): indices outside the shape, not in ascending order or not as many as
+/// values. kUnsupported: elements of less than a byte, a dense form beyond the budget.
+Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::string& what, const Folder& folder,
+                           int64_t& budget);
 
 }  // namespace pinnace::onnx

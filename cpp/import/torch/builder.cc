@@ -76,7 +76,15 @@ Result<Dim> Session::input_dim(const SizeDef& size) {
   Symbol symbol;
   symbol.name = parsed->text();
   symbol.multiple_of = parsed->is_symbol() ? 1 : parsed->factor();
-  Interval range = range_of(*parsed, range_named);
+  // torch.export traces with every symbol at least 2 and says so of a symbol that nobody has given a range, such as s
+  // of 2*s. Where it states the range of 2*s itself, as for Dims with a multiple_of, that is the one that holds.
+  const bool stated = !parsed->is_symbol() && program.ranges.contains(symbol.name);
+  Interval range = range_of(*parsed, [&](std::string_view name) -> Interval {
+    const Interval each = range_named(name);
+    const bool asked = std::any_of(options.symbols.begin(), options.symbols.end(),
+                                   [&](const Symbol& wanted) { return wanted.name == name; });
+    return stated && !asked && each.min == 2 ? Interval{0, each.max} : each;
+  });
   const Interval own = range_named(symbol.name);
   range = {std::max(range.min, own.min), std::min(range.max, own.max)};
   for (const Symbol& wanted : options.symbols) {

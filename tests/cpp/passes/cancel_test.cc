@@ -1,7 +1,11 @@
 // cancel_identities, cancel_transposes, merge_reshapes and common_subexpressions: what goes, and what must stay.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "base/text.h"
+#include "cpp/guarded.h"
 #include "cpp/passes/apply.h"
 
 namespace pinnace::testing {
@@ -110,6 +114,43 @@ TEST(CommonSubexpressions, Stays) {
        {"%a = leaky_relu(%x) %b = leaky_relu(%x) {alpha=0.5} %y = add(%a, %b)",
         "%a = neg(%x) %b = abs(%x) %y = add(%a, %b)", "%a = neg(%x) %b = neg(%x) %y = add(%a, %b) output \"b\" %b"}) {
     EXPECT_EQ(apply_pass("common_subexpressions", with(text)).changes, 0) << text;
+  }
+}
+
+TEST(CommonSubexpressions, ComparesNumbersByTheirBits) {
+  const auto ops = [](const char* a, const char* b) {
+    return apply_pass("common_subexpressions", with(str_cat("%a = leaky_relu(%x) {alpha=", a, "} %b = leaky_relu(%x) ",
+                                                            "{alpha=", b, "} %y = add(%a, %b)")))
+        .ops;
+  };
+  EXPECT_EQ(ops("0.5", "0.5"), "leaky_relu add");
+  EXPECT_EQ(ops("0.0", "-0.0"), "leaky_relu leaky_relu add");  // zeros of other signs come out
+}
+
+/// Chains of nodes that are alike: by their inputs, and where only attributes differ.
+TEST(CommonSubexpressions, TakesTimeInProportion) {
+  constexpr int kNodes = 20'000;
+  std::string same, attributes, sum = "%s0 = neg(%x) ";
+  for (int i = 0; i < kNodes; ++i) {
+    same += str_cat("%n", i, " = abs(%x) ");
+    attributes += str_cat("%n", i, " = leaky_relu(%x) {alpha=", 1 + i, ".5} ");
+  }
+  for (int i = 0; i < kNodes; ++i) sum += str_cat("%s", i + 1, " = add(%s", i, ", %n", i, ") ");
+  const std::string end = str_cat("%y = neg(%s", kNodes, ")");
+  for (const auto& [text, merged] : {std::pair(&same, kNodes - 1), std::pair(&attributes, 0)}) {
+    auto graph = parse(with(str_cat(*text, sum, end)));
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    ASSERT_TRUE(update_types(*graph).ok());
+    const auto passes = all_passes();
+    const auto pass = std::find_if(passes.begin(), passes.end(),
+                                   [](const PassDef* each) { return each->name == "common_subexpressions"; });
+    ASSERT_NE(pass, passes.end());
+    const std::clock_t start = std::clock();  // processor time
+    const auto changes = (*pass)->run(*graph, {});
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    ASSERT_TRUE(changes.ok());
+    EXPECT_EQ(*changes, merged);
+    EXPECT_LT(seconds, kSanitized ? 10 : 0.5);  // 0.03 is usual
   }
 }
 
