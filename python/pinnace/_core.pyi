@@ -299,7 +299,7 @@ def run_graph_text(text: str, inputs: collections.abc.Sequence[typing.Any]) -> l
 
 def run_model_reference(path: str, steps: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
     """
-    Imports a .pt2 or ONNX model and runs it by reference code once per step, a list of arrays in the order of its inputs; states are kept from step to step. Returns one list of arrays per step. For tests.
+    Imports a .pt2 or ONNX model, or opens a .pnc, and runs it by reference code once per step, a list of arrays in the order of its inputs; states are kept from step to step. Returns one list of arrays per step. For tests.
     """
 
 def run_onnx_reference(path: str, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
