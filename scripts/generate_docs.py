@@ -84,11 +84,16 @@ def _listed(sources: list[str]) -> str:
 def readme_table() -> str:
     """The table of what runs where."""
     with_kernel = kernels()
-    sets = list(dict.fromkeys(needs for rows in with_kernel.values() for _, needs in rows))
+    sets: dict[str, list[str]] = {}  # element types -> instruction sets, as far as known
+    for dtype, needs in dict.fromkeys(pair for rows in with_kernel.values() for pair in rows):
+        sets.setdefault("f32" if dtype == "f32" else "8-bit", []).append(needs)
+    listed = "; ".join(
+        f"{kind}: {', '.join(dict.fromkeys(found))}" for kind, found in sorted(sets.items(), reverse=True)
+    )
     rows = [
         "| target | operators | by kernels of their own | machines |",
         "|---|---|---|---|",
-        f"| `cpu` | {len(operators())} (all) | {len(with_kernel)} (f32: {', '.join(sets)}) | x86-64 Linux |",
+        f"| `cpu` | {len(operators())} (all) | {len(with_kernel)} ({listed}) | x86-64 Linux |",
         "| `vulkan`, `metal`, `nnapi` | not in this build | | |",
     ]
     return "\n".join(rows)

@@ -40,16 +40,16 @@ struct GemmTilesI8 {
 };
 
 /// Width of the panel that begins at column n of N.
-constexpr int64_t panel_width(const GemmTilesI8& g, int64_t n, int64_t N) {
+static constexpr int64_t panel_width(const GemmTilesI8& g, int64_t n, int64_t N) {
   const int64_t left = (N - n + g.step - 1) / g.step * g.step;
   return left < g.nr ? left : g.nr;
 }
 /// All columns with those that fill up the last panel.
-constexpr int64_t padded_columns(const GemmTilesI8& g, int64_t N) {
+static constexpr int64_t padded_columns(const GemmTilesI8& g, int64_t N) {
   return (N + g.step - 1) / g.step * g.step;
 }
 /// Bytes of `width` columns of a panel.
-constexpr int64_t panel_bytes(int64_t width, int64_t quads) {
+static constexpr int64_t panel_bytes(int64_t width, int64_t quads) {
   return width * (8 + 4 * quads);
 }
 

@@ -139,6 +139,20 @@ void depthwise_rows(const DepthwiseRowsF32& d) {
     return d.stride_x == 1 ? depthwise_of<5, 1, 2>(d) : depthwise_of<5, 2, 2>(d);
   }
 #endif
+  if (d.dilation_x > 1 && d.stride_x == 1 && (d.kernel_w == 3 || d.kernel_w == 5 || d.kernel_w == 7)) {
+    // Every dilation_x-th column by itself is a convolution without dilation.
+    DepthwiseRowsF32 phase = d;
+    phase.dilation_x = 1;
+    phase.pitch = d.pitch * d.dilation_x;
+    phase.y_pitch = d.y_pitch * d.dilation_x;
+    for (int64_t p = 0; p < d.dilation_x && p < d.out_w; ++p) {
+      phase.x = d.x + p * d.pitch;
+      phase.y = d.y + p * d.y_pitch;
+      phase.out_w = (d.out_w - p + d.dilation_x - 1) / d.dilation_x;
+      depthwise_rows(phase);
+    }
+    return;
+  }
   if (d.dilation_x == 1 && d.stride_x == 1) {
     if (d.kernel_w == 3) return depthwise_of<3, 1, 1>(d);
     if (d.kernel_w == 5) return depthwise_of<5, 1, 1>(d);

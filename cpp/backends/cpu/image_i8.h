@@ -1,5 +1,5 @@
-// The 8-bit loops over images (channels last, unsigned) and over dense values, compiled once per instruction set, to the
-// same bits. Plain pointers and sizes only.
+// The 8-bit loops over images (channels last, unsigned) and over dense values, compiled once per instruction set, to
+// the same bits. Plain pointers and sizes only.
 #pragma once
 
 #include "backends/cpu/gemm_i8_tiles.h"
@@ -10,8 +10,8 @@ namespace pinnace {
 ///
 /// Four rows of input make a quad of each channel, so that one dot product does four taps of a column; where one quad
 /// holds the taps of two output rows, they share it with two sets of weights. Channels come in chunks of 64, 32 or 16,
-/// as many as the set's registers hold and are left; lane l of register v of a chunk is channel 16 (l / 4) + 4 v + l % 4,
-/// which is what unpacking bytes gives and packing takes back.
+/// as many as the set's registers hold and are left; lane l of register v of a chunk is channel 16 (l / 4) + 4 v + l %
+/// 4, which is what unpacking bytes gives and packing takes back.
 ///   weights  for each chunk: int32 bias[4][lanes], float m[4][lanes], quads int8[sets][groups][kernel_w][4][lanes][4]
 struct DepthwiseRowsI8 {
   const uint8_t* x;   ///< the first tap's pixel of the first output
@@ -33,7 +33,7 @@ struct DepthwiseRowsI8 {
 inline constexpr int64_t kDepthwiseStrip = 32, kDepthwiseColumns = 256;
 
 /// Channels of the chunk that begins at c.
-constexpr int64_t depthwise_chunk(int64_t c, int64_t channels, int64_t widest) {
+static constexpr int64_t depthwise_chunk(int64_t c, int64_t channels, int64_t widest) {
   while (c + widest > channels) widest /= 2;
   return widest;
 }
