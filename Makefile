@@ -6,11 +6,11 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all lint format notebooks soak wheel bench clean
+.PHONY: help setup build install demo test test-all test-arm64 lint format notebooks soak wheel bench clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## Debian packages, and .venv with the pinned Python packages
 	@scripts/setup.sh
@@ -38,7 +38,10 @@ test: build ## C++ tests, Python tests and the rules of the tree, with a seeded 
 	@$(PYTHON) scripts/run_tests.py $(TEST_ARGS)
 
 test-all: build ## everything; goes on where it was broken off; totals go to docs/results.md
-	@$(PYTHON) scripts/run_tests.py --all $(TEST_ARGS)
+	@$(PYTHON) scripts/run_tests.py --all $(TEST_ARGS); all=$$?; scripts/arm64.sh; arm=$$?; exit $$((all + (arm % 77)))
+
+test-arm64: ## cross-built for ARM64, in emulation: C++ tests, instruction counts, the library's size
+	@scripts/arm64.sh
 
 lint: build ## format, clang-tidy on what changed, ruff, mypy
 	@scripts/lint.sh

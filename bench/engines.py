@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import quantized
 
 Arrays = list[np.ndarray[Any, Any]]
 Run = Callable[[Arrays], Arrays]
@@ -24,6 +25,8 @@ class Engine:
     name = ""
     environment = "main"
     converts_in = ""  # the environment of prepare(), where that is another one
+
+    quantizes = False  # takes the cases that are quantised
 
     def prepare(self, case: Path) -> None:
         """Converts the case's model where the engine's file is missing."""
@@ -39,6 +42,7 @@ class Engine:
 
 class Pinnace(Engine):
     name = "pinnace"
+    quantizes = True
     environment = ""
     target = "cpu"
 
@@ -46,7 +50,8 @@ class Pinnace(Engine):
         import pinnace as pn
 
         with np.load(case / "inputs.npz") as inputs:
-            pn.load(case / "model.pt2", dict(inputs)).build().save(case / "model.pnc")
+            source = case / ("model.onnx" if quantized(case.name) else "model.pt2")
+            pn.load(source, dict(inputs)).build().save(case / "model.pnc")
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import pinnace as pn
@@ -72,6 +77,7 @@ class PinnaceAvx2(Pinnace):
 
 class OnnxRuntime(Engine):
     name = "onnxruntime"
+    quantizes = True
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import onnxruntime as ort
@@ -86,6 +92,7 @@ class OnnxRuntime(Engine):
 
 class OpenVino(Engine):
     name = "openvino"
+    quantizes = True
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import openvino as ov
@@ -209,6 +216,7 @@ class LiteRt(Engine):
 
 class ExecuTorch(Engine):
     name = "executorch"
+    quantizes = True
     environment = "executorch"
 
     def prepare(self, case: Path) -> None:
@@ -217,8 +225,25 @@ class ExecuTorch(Engine):
         from executorch.exir import to_edge_transform_and_lower
 
         program = torch.export.load(case / "model.pt2")
+        if quantized(case.name):
+            program = self.quantize(program, case)
         lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
         (case / "model.pte").write_bytes(lowered.buffer)
+
+    def quantize(self, program: Any, case: Path) -> Any:
+        import torch
+        from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+            XNNPACKQuantizer,
+            get_symmetric_quantization_config,
+        )
+        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+        with np.load(case / "inputs.npz") as inputs:
+            example = tuple(torch.from_numpy(x) for x in inputs.values())
+        quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
+        prepared = prepare_pt2e(program.module(), quantizer)
+        prepared(*example)
+        return torch.export.export(convert_pt2e(prepared), example)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import torch

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cases import FOLDER, ROOT, TARGETS, write
+from cases import FOLDER, ROOT, TARGETS, quantized, write
 from engines import ENGINES
 
 OURS = "pinnace"
@@ -62,6 +62,9 @@ def prepare(case: Path, names: list[str]) -> dict[str, str]:
     state: dict[str, str] = json.loads(known.read_text()) if known.exists() else {}
     for name in names:
         engine = ENGINES[name]
+        if quantized(case.name) and not engine.quantizes:
+            state[name] = "takes quantised models only from tools of its own"
+            continue
         if name in state and name != OURS:  # ours is converted anew, as the library may have changed
             continue
         every = sorted(os.sched_getaffinity(0))

@@ -18,10 +18,13 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cases import quantized
 from engines import ENGINES
 
 # An engine that is off by more computes something else; conversions of ours are held to 1e-4.
 TOLERANCE = 1e-3
+# Engines that quantise by themselves, or round elsewhere, differ by many units in the last place.
+QUANTIZED_TOLERANCE = 0.3
 
 
 def busy_seconds() -> float:
@@ -57,7 +60,7 @@ def time_engine(engine_name: str, case: Path, threads: int, seconds: float) -> d
         if got.size != want.size:
             raise RuntimeError(f"an output has shape {got.shape} instead of {want.shape}")
         error = max(error, float(np.abs(got.reshape(want.shape) - want).max() / np.abs(want).max()))
-    if not error <= TOLERANCE:
+    if not error <= (QUANTIZED_TOLERANCE if quantized(case.name) else TOLERANCE):
         raise RuntimeError(f"outputs differ from PyTorch's by {error:.2g} of the largest value")
 
     for _ in range(3):

@@ -20,11 +20,27 @@ function(pinnace_sources variable)
       endif()
     endforeach()
   endif()
+  # ARMv8.0 has a fused multiply-add: its baseline is no worse than a level of its own.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    foreach(file ${found})
+      if(file MATCHES "/[a-z0-9_]*f32[a-z0-9_]*_generic\\.cc$")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast")
+      elseif(file MATCHES "_neon_dotprod\\.cc$")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-march=armv8.2-a+fp16+dotprod;-ffp-contract=fast")
+      elseif(file MATCHES "_neon_i8mm\\.cc$")
+        set_source_files_properties(${file} PROPERTIES
+          COMPILE_OPTIONS "-march=armv8.2-a+fp16+dotprod+i8mm+bf16;-ffp-contract=fast")
+      elseif(file MATCHES "_sve\\.cc$")
+        set_source_files_properties(${file} PROPERTIES
+          COMPILE_OPTIONS "-march=armv8.2-a+fp16+dotprod+i8mm+bf16+sve;-ffp-contract=fast")
+      endif()
+    endforeach()
+  endif()
   foreach(file ${found})
     if(file MATCHES "_i8_[a-z0-9_]+\\.cc$")  # these promise bits
       set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-ffp-contract=off")
     endif()
-    if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512|avx512_vnni)\\.cc$")
+    if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512|avx512_vnni|neon_dotprod|neon_i8mm|sve)\\.cc$")
       # GCC 12's own AVX-512 headers read what they then mask out.
       set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
     endif()

@@ -1,4 +1,5 @@
-// Levels by the compiler's cpuid builtins; the name by /proc/cpuinfo.
+// Levels by the compiler's cpuid builtins, or by what the kernel says in the auxiliary vector (/proc/cpuinfo is another
+// machine's in emulation); the name by /proc/cpuinfo.
 #include "base/cpu_features.h"
 
 #include <algorithm>
@@ -8,23 +9,29 @@
 
 #include "base/text.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace pinnace {
 namespace {
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni"};
-constexpr int kLevels = 4;
-// What users call the baseline, and what the other architecture has.
+constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "neon_dotprod", "neon_i8mm", "sve"};
+// Levels of this architecture above the baseline; what users call the baseline, and what the other architecture has.
 #if defined(__x86_64__)
+constexpr Cpu kLevels[] = {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni};
 constexpr std::string_view kBaseline = "sse2", kHere = "x86-64", kKnown = "sse2 avx2 avx512 avx512_vnni";
 constexpr std::string_view kElsewhere[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"};
 #else
-constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon";
+constexpr Cpu kLevels[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
+constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon neon_dotprod neon_i8mm sve";
 constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni"};
 #endif
 
 Cpu choose() {
   Cpu best = Cpu::generic;
-  for (int i = 0; i < kLevels; ++i) {
-    if (cpu_runs(static_cast<Cpu>(i))) best = static_cast<Cpu>(i);
+  for (const Cpu level : kLevels) {
+    if (cpu_runs(level)) best = level;
   }
   Cpu wanted;
   const char* forced = std::getenv("PINNACE_CPU_ISA");
@@ -38,11 +45,14 @@ std::string_view cpu_level_name(Cpu level) {
 }
 
 bool cpu_level_from_name(std::string_view name, Cpu* level) {
-  for (int i = 0; i < kLevels; ++i) {
-    if (kNames[i] == name || (i == 0 && name == kBaseline)) {
-      *level = static_cast<Cpu>(i);
-      return true;
-    }
+  if (name == kBaseline || name == cpu_level_name(Cpu::generic)) {
+    *level = Cpu::generic;
+    return true;
+  }
+  for (const Cpu known : kLevels) {
+    if (name != cpu_level_name(known)) continue;
+    *level = known;
+    return true;
   }
   return false;
 }
@@ -70,7 +80,15 @@ bool cpu_runs(Cpu level) {
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512cd");
   if (level == Cpu::avx512) return avx512;
-  return avx512 && __builtin_cpu_supports("avx512vnni");
+  return level == Cpu::avx512_vnni && avx512 && __builtin_cpu_supports("avx512vnni");
+#elif defined(__aarch64__) && defined(__linux__)
+  const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
+  const auto has = [](unsigned long bits, unsigned long wanted) { return (bits & wanted) == wanted; };
+  const bool dotprod = has(one, HWCAP_ASIMDDP | HWCAP_FPHP | HWCAP_ASIMDHP);
+  if (level == Cpu::neon_dotprod) return dotprod;
+  const bool i8mm = dotprod && has(two, HWCAP2_I8MM | HWCAP2_BF16);
+  if (level == Cpu::neon_i8mm) return i8mm;
+  return level == Cpu::sve && i8mm && has(one, HWCAP_SVE);
 #else
   return false;
 #endif
@@ -82,19 +100,25 @@ Cpu cpu_level() {
 }
 
 std::string cpu_description() {
-  std::string name = "unknown processor";
+  // x86-64 has a name for people, ARM64 two numbers: who made the core, and which.
+  std::string name, implementer, part;
   if (FILE* info = std::fopen("/proc/cpuinfo", "r")) {
     char line[512];
     while (std::fgets(line, sizeof line, info)) {
       const std::string_view text(line);
       const size_t colon = text.find(": ");
-      if (!text.starts_with("model name") || colon == std::string_view::npos) continue;
-      name = text.substr(colon + 2, text.size() - colon - 3);
+      if (colon == std::string_view::npos) continue;
+      const std::string_view value = text.substr(colon + 2, text.size() - colon - 3);
+      if (text.starts_with("CPU implementer")) implementer = value;
+      if (text.starts_with("CPU part")) part = value;
+      if (!text.starts_with("model name")) continue;
+      name = value;
       break;
     }
     std::fclose(info);
   }
-  return name;
+  if (name.empty() && !part.empty()) name = str_cat(kHere, " core ", implementer, "/", part);
+  return name.empty() ? "unknown processor" : name;
 }
 
 }  // namespace pinnace

@@ -1,4 +1,5 @@
-// What this processor can do, as levels that kernels are built for.
+// What this processor can do, as levels that kernels are built for. Levels of both architectures are known everywhere,
+// so that a name can be told from a misspelling; only those of the architecture that a build is for ever run.
 #pragma once
 
 #include <string>
@@ -8,16 +9,19 @@ namespace pinnace {
 
 /// Instruction set levels. A kernel names the one it needs; a level implies those below it on the same architecture.
 enum class Cpu : uint8_t {
-  generic,      ///< the baseline the library is compiled for: x86-64 (SSE2) or ARMv8.0
-  avx2,         ///< AVX2, FMA, F16C
-  avx512,       ///< AVX-512 F, BW, DQ, VL, CD
-  avx512_vnni,  ///< and VNNI
+  generic,       ///< the baseline the library is compiled for: x86-64 (SSE2) or ARMv8.0 (NEON)
+  avx2,          ///< AVX2, FMA, F16C
+  avx512,        ///< AVX-512 F, BW, DQ, VL, CD
+  avx512_vnni,   ///< and VNNI
+  neon_dotprod,  ///< ARMv8.2 with dot products of bytes and arithmetic on halves: Cortex-A55, A75 and later
+  neon_i8mm,     ///< and matrix products of bytes, and bfloat16: Cortex-A510, A710, X2 and later
+  sve,           ///< and SVE, of whatever length: Neoverse V1, N2. Not A64FX, which has SVE but no dot product
 };
 
 /// "avx2"
 std::string_view cpu_level_name(Cpu level);
 /// The inverse, with "sse2" or "neon" for the baseline of this architecture; false if the name is no level of this
-/// build.
+/// build's architecture.
 bool cpu_level_from_name(std::string_view name, Cpu* level);
 /// Why that is so, one sentence with the names that are known; empty if it is a level.
 std::string cpu_level_problem(std::string_view name);

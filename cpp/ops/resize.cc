@@ -278,6 +278,18 @@ Status resize_reference(const NodeView& node, std::span<const TensorView> in, st
 }
 }  // namespace
 
+Result<std::vector<ResizeAxis>> resize_axes(const NodeView& node) {
+  const auto contents = [&](int i) {
+    return node.has_input(i) && node.input(i).elements() > 0 ? node.input_data(i) : nullptr;
+  };
+  const auto* scales = static_cast<const float*>(contents(kScales));
+  const auto* sizes = static_cast<const int64_t*>(contents(kSizes));
+  PINNACE_ASSIGN(const std::vector<int> axes, resized_axes(node, node.input(kX).rank()));
+  if (!scales && !sizes && !axes.empty()) return node.error("neither scales nor sizes are known");
+  return plan(node, node.input(kX), std::span(scales, scales ? axes.size() : 0),
+              std::span(sizes, scales || !sizes ? 0 : axes.size()));
+}
+
 PINNACE_OP(resize){
     .name = "resize",
     .inputs = {{"x", kAny},

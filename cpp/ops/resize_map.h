@@ -40,6 +40,9 @@ struct ResizeAxis {
   }
 };
 
+/// The axes of a resize node whose sizes and scales are known, identities among them.
+Result<std::vector<ResizeAxis>> resize_axes(const NodeView& node);
+
 /// Place in the input of output place i; it may lie outside.
 float resize_coordinate(const ResizeSpec& spec, const ResizeAxis& axis, int64_t i);
 /// True for places that kTfCropAndResize fills with the extrapolation value.

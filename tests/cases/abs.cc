@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,3,4]", .why = "images"},
     {.inputs = "f32[6]{-1,-0,2,inf,-inf,nan}", .expect = "f32[6]{1,0,2,inf,inf,nan}", .why = "-0 loses its sign"},
     {.inputs = "i32{-5,7,-2147483648}", .expect = "i32{5,7,-2147483648}", .why = "the smallest value wraps"},
     {.inputs = "i8{-128,-1}", .expect = "i8{-128,1}", .why = "the smallest value of i8"},

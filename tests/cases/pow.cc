@@ -3,6 +3,9 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,11,3,4];f32 2", .tolerance = {.rel = 1e-6f}, .why = "squares of images"},
+    {.inputs = "f32[7]{4,0,-0,-1,inf,-inf,nan};f32 0.5", .expect = "f32[7]{2,0,0,nan,inf,inf,nan}", .tolerance = {.rel = 1e-6f}, .why = "a power that is nearly a root"},
+    {.inputs = "f32[7]{4,0,-0,-1,inf,-inf,nan};f32 -0.5", .expect = "f32[7]{0.5,inf,inf,nan,0,0,nan}", .tolerance = {.rel = 1e-6f}, .why = "and its reciprocal"},
     {.inputs = "f32[7]{2,-2,0,0,-8,nan,inf};f32[7]{3,-1,0,-1,0.5,0,-1}", .expect = "f32[7]{8,-0.5,1,inf,nan,1,0}",
      .why = "C's pow"},
     {.inputs = "f32[3]{2,3,-2};i64[3]{3,-1,3}", .expect = "f32[3]{8,0.33333334,-8}", .tolerance = {.rel = 1e-6f},

@@ -2,30 +2,10 @@
 // case exercises fails; one that this processor cannot run is a counted skip.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "backends/cpu/kernel.h"
-#include "cases/run_case.h"
+#include "cpp/kernel_line.h"
 
 namespace pinnace::testing {
 namespace {
-
-/// float32 arithmetic against double: sums of up to some thousand products, maps within 4e-7. Relative to the largest
-/// magnitude of the output; cases that need more or less say so.
-constexpr Tolerance kFloat32{.abs = 1e-6f, .rel = 2e-6f};
-
-/// The line on the node, whose inputs in `values` are not known before it runs (the case's are all constants).
-Status run_line(const CpuKernelLine& line, const NodeView& node, uint32_t values, std::span<const TensorView> in,
-                std::span<const TensorView> out, int threads) {
-  std::vector<const TensorType*> types, declared;
-  std::vector<const void*> data;
-  for (const TensorView& view : out) declared.push_back(view.type);
-  for (int i = 0; i < node.input_count(); ++i) {
-    types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
-    data.push_back(i < 32 && (values >> i & 1) ? nullptr : node.input_data(i));
-  }
-  return run_forced(line, NodeView(node.node(), node.op(), types, data, declared), in, out, threads);
-}
 
 class KernelLine : public ::testing::TestWithParam<size_t> {};
 
@@ -45,27 +25,14 @@ TEST_P(KernelLine, MatchesTheReference) {
       // Images are values of a run; beside one, other operands may be constants.
       const uint32_t images = line.kernel->layouts == Layouts::kDense ? 0 : line.kernel->images;
       for (const auto& [threads, values] : {std::pair(1, images), std::pair(3, images), std::pair(3, images & 1)}) {
-        const auto got = run_case_with(
-            [&, threads = threads, values = values](const NodeView& node, std::span<const TensorView> in,
-                                                    std::span<const TensorView> out) {
-              return run_line(line, node, values, in, out, threads);
-            },
-            *built);
+        const auto got = run_line(line, *built, values, threads);
         if (!got.ok() && got.status().code() == Code::kUnsupported) continue;  // the line does not take this case
         ASSERT_TRUE(got.ok()) << line.name << " on case " << i << " (" << list.cases[i].inputs
                               << "): " << got.status().message();
         ++ran;
-        for (size_t k = 0; k < got->size(); ++k) {
-          const CaseTensor want{true, (*reference)[k].type,
-                                *Constant::copy_of((*reference)[k].bytes.data(), (*reference)[k].bytes.size())};
-          const TensorView view{&(*got)[k].type, const_cast<std::byte*>((*got)[k].bytes.data())};
-          Tolerance tolerance = list.cases[i].tolerance;
-          tolerance.abs = std::max(tolerance.abs, kFloat32.abs);
-          tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error});
-          EXPECT_EQ(difference(want, view, tolerance), "")
-              << line.name << " on case " << i << " (" << list.cases[i].inputs << " | " << list.cases[i].attributes
-              << ")";
-        }
+        EXPECT_EQ(differs(line, *got, *reference, list.cases[i].tolerance), "")
+            << line.name << " on case " << i << " (" << list.cases[i].inputs << " | " << list.cases[i].attributes
+            << ")";
       }
     }
   }

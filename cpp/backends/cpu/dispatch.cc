@@ -12,7 +12,8 @@ namespace pinnace {
 namespace {
 // Spelt in kernels.inc as in the text form.
 [[maybe_unused]] constexpr DType f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16, f64 = DType::kF64,
-                                 i8 = DType::kI8, u8 = DType::kU8, i32 = DType::kI32, i64 = DType::kI64;
+                                 i8 = DType::kI8, u8 = DType::kU8, i32 = DType::kI32, i64 = DType::kI64,
+                                 any = kAnyDType;
 
 // The last line is not a kernel: an empty array is not C++.
 constexpr CpuKernelLine kLines[] = {
@@ -24,6 +25,7 @@ constexpr CpuKernelLine kLines[] = {
 constexpr size_t kLineCount = sizeof(kLines) / sizeof(kLines[0]) - 1;
 
 bool takes(const CpuKernelLine& line, const NodeView& node) {
+  if (line.dtype != kAnyDType && line.dtype != node.input(0).dtype) return false;
   for (int i = 0; i < node.input_count(); ++i) {
     if ((line.kernel->packs >> i & 1) && node.has_input(i) && !node.input_data(i)) return false;
   }
@@ -40,7 +42,7 @@ const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has
   for (const CpuKernelLine& line : cpu_kernels()) {
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
     if (line.kernel->layouts == Layouts::kLeads && !image_wanted) continue;
-    if (line.op == node.node().op && line.dtype == node.input(0).dtype && line.needs <= level && takes(line, node)) {
+    if (line.op == node.node().op && line.needs <= level && takes(line, node)) {
       return &line;
     }
   }
@@ -50,7 +52,7 @@ const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has
 Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads) {
   if (!cpu_runs(line.needs)) return unsupported(line.name, " needs ", cpu_level_name(line.needs));
-  if (line.op != node.node().op || !node.has_input(0) || line.dtype != node.input(0).dtype || !takes(line, node)) {
+  if (line.op != node.node().op || !node.has_input(0) || !takes(line, node)) {
     return unsupported(line.name, " does not take ", node.label());
   }
   const CpuKernel& kernel = *line.kernel;

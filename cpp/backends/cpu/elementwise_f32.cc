@@ -43,6 +43,8 @@ BinaryKind binary_kind(const std::string& op) {
   return op == "add"   ? BinaryKind::kAdd
          : op == "sub" ? BinaryKind::kSub
          : op == "mul" ? BinaryKind::kMul
+         : op == "min" ? BinaryKind::kMin
+         : op == "max" ? BinaryKind::kMax
                        : BinaryKind::kDiv;
 }
 
@@ -141,6 +143,7 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
 }
 
 bool binary_takes(const NodeView& node) {
+  if (node.input_count() != 2) return false;  // min and max take any number
   Loops l;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || !loops_of(node.input(0).shape, node.input(1).shape, *y, &l)) return false;

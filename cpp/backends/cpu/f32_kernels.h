@@ -59,7 +59,8 @@ struct DepthwiseF32 {
   MapF32 map;
 };
 
-enum class BinaryKind : int32_t { kAdd, kSub, kMul, kDiv };
+/// kMin and kMax give NaN where either is NaN.
+enum class BinaryKind : int32_t { kAdd, kSub, kMul, kDiv, kMin, kMax };
 
 /// The loops of one instruction set. Accuracy of the maps: exp 3e-7 relative; sigmoid, tanh, gelu 4e-7 absolute
 /// (relative for |x| >= 0.5), silu and gelu times |x|.

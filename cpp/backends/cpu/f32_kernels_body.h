@@ -158,6 +158,10 @@ void binary_f32(BinaryKind kind, const float* a, int a_step, const float* b, int
       return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p * q; });
     case BinaryKind::kDiv:
       return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p / q; });
+    case BinaryKind::kMin:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return (p < q) | (p != p) ? p : q; });
+    case BinaryKind::kMax:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return (p > q) | (p != p) ? p : q; });
   }
 }
 

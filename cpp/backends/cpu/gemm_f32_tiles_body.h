@@ -54,6 +54,15 @@ __attribute__((noinline)) void finish(const GemmRowsF32& g, const float* tile, i
   }
 }
 
+#if defined(__aarch64__)
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
+#include "backends/cpu/gemm_f32_tile_neon.h"
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+#else
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
 __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_t count) {
@@ -143,6 +152,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
     if (residual) residual += MR * g.residual_row;
   }
 }
+#endif
 
 /// All M rows, as tiles of MR rows or, to share the remainder out, fewer: 49 rows are 13 + 12 + 12 + 12, not
 /// 14 + 14 + 14 + 7.
@@ -178,9 +188,20 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
 #elif PINNACE_LANES == 8
   if (width == 16) return rows<Wide, 6, 2>(g, 0, g.M);
   return rows<Wide, 12, 1>(g, 0, g.M);
+#elif defined(__aarch64__)
+  switch (width) {
+    case 16:
+      return rows<Wide, neon_rows(4), 4>(g, 0, g.M);
+    case 12:
+      return rows<Wide, neon_rows(3), 3>(g, 0, g.M);
+    case 8:
+      return rows<Wide, neon_rows(2), 2>(g, 0, g.M);
+    default:
+      return rows<Wide, neon_rows(1), 1>(g, 0, g.M);
+  }
 #else
-  if (width == 8) return rows<Wide, PINNACE_ROWS, 2>(g, 0, g.M);
-  return rows<Wide, PINNACE_ROWS, 1>(g, 0, g.M);
+  if (width == 8) return rows<Wide, 6, 2>(g, 0, g.M);
+  return rows<Wide, 6, 1>(g, 0, g.M);
 #endif
 }
 
@@ -193,6 +214,8 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 #if PINNACE_LANES == 16
 const GemmTilesF32 PINNACE_NAME(PINNACE_LEVEL) = {32, 8, PINNACE_LEVEL::all_rows};
+#elif defined(__aarch64__)
+const GemmTilesF32 PINNACE_NAME(PINNACE_LEVEL) = {16, 4, PINNACE_LEVEL::all_rows};
 #else
 const GemmTilesF32 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows};
 #endif

@@ -19,7 +19,7 @@ struct DepthwiseRowsF32 {
   const float* weights;
   float* y;
   ptrdiff_t y_pitch, y_row;
-  int64_t channels;  ///< rounded up to 8, or to 4 where a register holds 4
+  int64_t channels;  ///< rounded up to 8, or to 4 where weights have 4 lanes
   int64_t out_w;
   int32_t kernel_h, kernel_w, stride_x, dilation_x;
   int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x rows of x below
@@ -27,7 +27,7 @@ struct DepthwiseRowsF32 {
 };
 
 struct ImageF32Kernels {
-  int32_t lanes;  ///< of depthwise weights: 16, 8 or 4; channels of a pixel are padded to 8
+  int32_t lanes;  ///< of depthwise weights: 16, 8 (two registers on ARM64) or 4; channels of a pixel are padded to 8
   /// True if depthwise_rows takes two rows of such a kernel at a time: less is read twice.
   bool (*two_rows)(int32_t kernel_h, int32_t kernel_w, int32_t stride);
   void (*depthwise_rows)(const DepthwiseRowsF32&);

@@ -21,6 +21,21 @@ using Lanes = Wide;
 using Lanes = Floats<8>;  // pixels are padded to 8 channels
 #endif
 
+#if defined(__aarch64__)
+constexpr int kWeightLanes = 8;
+#else
+constexpr int kWeightLanes = Wide::kLanes;
+#endif
+
+#if defined(__aarch64__)
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
+#include "backends/cpu/depthwise_f32_neon.h"
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+#else
 /// ROWS x COLUMNS outputs of one register of channels: each input pixel is loaded once for each row of taps and goes
 /// into every output that it is part of. Two rows have their kernel's size known, so that all is unrolled and the
 /// weights of 3 x 3 stay in registers. Weights of a tap stand Wide::kLanes apart, of which V reads the first.
@@ -104,19 +119,20 @@ void depthwise_of(const DepthwiseRowsF32& d) {
   if (whole < d.channels) depthwise_channels<Half, KW, STRIDE, ROWS>(d, whole, d.channels);
 #endif
 }
+#endif
 
 /// Any kernel, stride and dilation.
 void depthwise_any(const DepthwiseRowsF32& d) {
   using V = Lanes;
-  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * d.kernel_w) * Wide::kLanes;
+  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * d.kernel_w) * kWeightLanes;
   for (int64_t c = 0; c < d.channels; c += V::kLanes) {
     for (int64_t ox = 0; ox < d.out_w; ++ox) {
-      const float* w = d.weights + c / Wide::kLanes * panel + c % Wide::kLanes;
+      const float* w = d.weights + c / kWeightLanes * panel + c % kWeightLanes;
       const float* x = d.x + c + ox * d.stride_x * d.pitch;
       V::T sum = V::load(w);
-      w += Wide::kLanes;
+      w += kWeightLanes;
       for (int ky = 0; ky < d.kernel_h; ++ky) {
-        for (int kx = 0; kx < d.kernel_w; ++kx, w += Wide::kLanes) {
+        for (int kx = 0; kx < d.kernel_w; ++kx, w += kWeightLanes) {
           sum = V::multiply_add(V::load(x + ky * d.tap_row + kx * d.dilation_x * d.pitch), V::load(w), sum);
         }
       }
@@ -126,10 +142,16 @@ void depthwise_any(const DepthwiseRowsF32& d) {
   }
 }
 
-/// 14 sums, the weights of two rows of taps and a pixel want 32 registers.
+/// Two rows of sums, the weights of two rows of taps and a pixel want 32 registers. NEON's hold less than 5 x 5 needs.
 bool two_rows(int32_t kernel_h, int32_t kernel_w, int32_t stride) {
-  if (PINNACE_LANES < 16 || kernel_h != kernel_w) return false;
-  return (kernel_w == 3 || kernel_w == 5) && (stride == 1 || stride == 2);
+#if PINNACE_LANES == 16
+  const bool known = kernel_w == 3 || kernel_w == 5;
+#elif defined(__aarch64__)
+  const bool known = kernel_w == 3;
+#else
+  const bool known = false;
+#endif
+  return known && kernel_h == kernel_w && (stride == 1 || stride == 2);
 }
 
 void depthwise_rows(const DepthwiseRowsF32& d) {
@@ -138,7 +160,23 @@ void depthwise_rows(const DepthwiseRowsF32& d) {
     if (d.kernel_w == 3) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
     return d.stride_x == 1 ? depthwise_of<5, 1, 2>(d) : depthwise_of<5, 2, 2>(d);
   }
+#elif defined(__aarch64__)
+  if (d.rows == 2) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
 #endif
+  if (d.dilation_x > 1 && d.stride_x == 1 && (d.kernel_w == 3 || d.kernel_w == 5 || d.kernel_w == 7)) {
+    // Every dilation_x-th column by itself is a convolution without dilation.
+    DepthwiseRowsF32 phase = d;
+    phase.dilation_x = 1;
+    phase.pitch = d.pitch * d.dilation_x;
+    phase.y_pitch = d.y_pitch * d.dilation_x;
+    for (int64_t p = 0; p < d.dilation_x && p < d.out_w; ++p) {
+      phase.x = d.x + p * d.pitch;
+      phase.y = d.y + p * d.y_pitch;
+      phase.out_w = (d.out_w - p + d.dilation_x - 1) / d.dilation_x;
+      depthwise_rows(phase);
+    }
+    return;
+  }
   if (d.dilation_x == 1 && d.stride_x == 1) {
     if (d.kernel_w == 3) return depthwise_of<3, 1, 1>(d);
     if (d.kernel_w == 5) return depthwise_of<5, 1, 1>(d);
@@ -179,6 +217,12 @@ void binary(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels, [](auto p, auto q) { return p * q; });
     case BinaryKind::kDiv:
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels, [](auto p, auto q) { return p / q; });
+    case BinaryKind::kMin:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return (p < q) | (p != p) ? p : q; });
+    case BinaryKind::kMax:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return (p > q) | (p != p) ? p : q; });
   }
 }
 
@@ -210,8 +254,8 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LANES,         PINNACE_LEVEL::two_rows, PINNACE_LEVEL::depthwise_rows,
-    PINNACE_LEVEL::binary, PINNACE_LEVEL::maximum,  PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LEVEL::kWeightLanes,   PINNACE_LEVEL::two_rows,
+                                                     PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,
+                                                     PINNACE_LEVEL::maximum,        PINNACE_LEVEL::sum};
 
 }  // namespace pinnace

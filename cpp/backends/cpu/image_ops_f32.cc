@@ -72,7 +72,7 @@ Meets meets(const TensorType& x, const Shape& y, bool constant) {
 }
 
 bool binary_takes(const NodeView& node) {
-  if (!node.has_input(1)) return false;
+  if (!node.has_input(1) || node.input_count() != 2) return false;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || (y->size() != 3 && y->size() != 4)) return false;
   const Meets a = meets(node.input(0), *y, node.input_data(0)), b = meets(node.input(1), *y, node.input_data(1));

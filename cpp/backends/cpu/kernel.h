@@ -60,10 +60,13 @@ struct CpuKernel {
                 std::span<const TensorView> outputs) = nullptr;
 };
 
+/// Stands for every element type in kernels.inc, where it is written `any`.
+inline constexpr DType kAnyDType = static_cast<DType>(0xff);
+
 /// A line of kernels.inc.
 struct CpuKernelLine {
   std::string_view op;
-  DType dtype;
+  DType dtype;  ///< of input 0, or kAnyDType
   Cpu needs;
   std::string_view name;
   const CpuKernel* kernel;

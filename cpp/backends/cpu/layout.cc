@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/strided_copy.h"
 
 namespace pinnace {
 namespace {
@@ -81,13 +82,12 @@ void to_image(const KernelContext& context, const TensorView& dense, const Tenso
   if (dense.dtype() == DType::kF32) {
     const Image to = image_of(image, layout);
     const ImageSizes& s = to.size;
-    if (s.c == 3 && to.pitch == 3) {
-      return for_rows(context, to, [&](int64_t n, int64_t y) {
-        const float* from = dense.data<float>() + (n * s.c * s.h + y) * s.w;
-        interleave_3(from, s.h * s.w, s.w, to.at + n * to.step + y * to.row);
-      });
-    }
-    return for_pairs(context, dense.data<float>(), to, [](float& a, float& b) { b = a; });
+    return for_rows(context, to, [&](int64_t n, int64_t y) {
+      const float* from = dense.data<float>() + (n * s.c * s.h + y) * s.w;
+      float* row = to.at + n * to.step + y * to.row;
+      if (s.c == 3 && to.pitch == 3) return interleave_3(from, s.h * s.w, s.w, row);
+      transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
+    });
   }
   const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
   for_pairs(context, dense.data<uint8_t>(), image_i8_of(image, layout),
@@ -96,7 +96,12 @@ void to_image(const KernelContext& context, const TensorView& dense, const Tenso
 
 void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense) {
   if (dense.dtype() == DType::kF32) {
-    return for_pairs(context, dense.data<float>(), image_of(image, layout), [](float& a, float& b) { a = b; });
+    const Image from = image_of(image, layout);
+    const ImageSizes& s = from.size;
+    return for_rows(context, from, [&](int64_t n, int64_t y) {
+      const float* row = from.at + n * from.step + y * from.row;
+      transpose_floats(row, from.pitch, dense.data<float>() + (n * s.c * s.h + y) * s.w, s.h * s.w, s.w, s.c);
+    });
   }
   const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
   for_pairs(context, dense.data<uint8_t>(), image_i8_of(image, layout),

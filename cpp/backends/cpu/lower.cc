@@ -174,6 +174,7 @@ class Lowering {
       const ValueId id = read(from.inputs[i]);
       if (id != kNoValue && image_exists(id)) has_image |= 1u << i;
     }
+    if (grows_to_output(from)) has_image = 0;
     LoweredNode step;
     step.node = &from;
     step.source = &node(k);
@@ -205,6 +206,22 @@ class Lowering {
     }
     out_.node_of[k] = static_cast<int32_t>(out_.nodes.size());
     out_.nodes.push_back(std::move(step));
+  }
+
+  /// True for what only the caller reads and is much larger than what it is made of (an enlarged mask): it is faster to
+  /// make the small input dense than the large output.
+  bool grows_to_output(const Node& from) const {
+    if (from.inputs.empty() || from.inputs[0] == kNoValue) return false;
+    const ValueId y = from.outputs[0];
+    const auto elements = [&](ValueId id) { return out_.types[static_cast<size_t>(id)].elements(); };
+    if (elements(y) < 2 * elements(from.inputs[0])) return false;
+    if (std::find(segment_.outputs.begin(), segment_.outputs.end(), y) == segment_.outputs.end()) return false;
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id == y) return false;
+      }
+    }
+    return true;
   }
 
   Border border_of(const LoweredNode& step, const Node& from) const {

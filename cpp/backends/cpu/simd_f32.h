@@ -11,6 +11,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace pinnace {
@@ -18,7 +20,8 @@ namespace PINNACE_LEVEL {
 namespace {
 
 // Vector types by their number of lanes (GCC takes no template parameter as vector_size), and the larger and the
-// smaller of two, the second where one is NaN: as x86's instructions have it.
+// smaller of two. Where one is NaN: the second, as x86's instructions have it, or NaN, as ARM's have it. Callers put
+// what may be NaN second.
 template <int LANES>
 struct VectorOf;
 template <>
@@ -29,6 +32,8 @@ struct VectorOf<4> {
 inline VectorOf<4>::T larger(VectorOf<4>::T a, VectorOf<4>::T b) {
 #if defined(__x86_64__)
   return _mm_max_ps(a, b);
+#elif defined(__aarch64__)
+  return vmaxq_f32(a, b);
 #else
   using I = VectorOf<4>::I;
   const I first = a > b;
@@ -38,6 +43,8 @@ inline VectorOf<4>::T larger(VectorOf<4>::T a, VectorOf<4>::T b) {
 inline VectorOf<4>::T smaller(VectorOf<4>::T a, VectorOf<4>::T b) {
 #if defined(__x86_64__)
   return _mm_min_ps(a, b);
+#elif defined(__aarch64__)
+  return vminq_f32(a, b);
 #else
   return -larger(-a, -b);
 #endif

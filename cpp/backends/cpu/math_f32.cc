@@ -1,0 +1,108 @@
+// neg, abs, sqrt, reciprocal, erf, log and powers by some constants in float32, over dense tensors and over images.
+#include "backends/cpu/math_f32.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernel.h"
+
+namespace pinnace {
+namespace {
+
+/// False for a power that only the reference has.
+bool kind_of(const NodeView& node, MathKind* kind) {
+  const std::string& op = node.node().op;
+  if (op == "neg") *kind = MathKind::kNeg;
+  if (op == "abs") *kind = MathKind::kAbs;
+  if (op == "sqrt") *kind = MathKind::kSqrt;
+  if (op == "reciprocal") *kind = MathKind::kReciprocal;
+  if (op == "erf") *kind = MathKind::kErf;
+  if (op == "log") *kind = MathKind::kLog;
+  if (op != "pow") return true;
+  if (node.input(1).elements() != 1 || node.input(1).rank() > node.input(0).rank()) return false;
+  double power;
+  if (const auto real = node.input_floats(1)) {
+    power = (*real)[0];
+  } else if (const auto whole = node.input_ints(1)) {
+    power = static_cast<double>((*whole)[0]);
+  } else {
+    return false;
+  }
+  constexpr std::pair<double, MathKind> kPowers[] = {{2, MathKind::kSquare},      {3, MathKind::kCube},
+                                                     {0.5, MathKind::kRoot},      {-0.5, MathKind::kRsqrt},
+                                                     {-1, MathKind::kReciprocal}, {1, MathKind::kCopy}};
+  for (const auto& [value, is] : kPowers) {
+    if (power == value) {
+      *kind = is;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool takes(const NodeView& node) {
+  MathKind kind;
+  return kind_of(node, &kind);
+}
+
+bool image_takes(const NodeView& node) {
+  return takes(node) && has_image_sizes(node.input(0)) && node.input(0).elements() > 0;
+}
+
+template <const MathF32Kernels& loops>
+Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+           std::span<const TensorView> out) {
+  constexpr int64_t kChunk = 16384;
+  MathKind kind{};
+  kind_of(node, &kind);
+  const int64_t count = out[0].elements();
+  context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
+    loops.map(kind, in[0].data<float>() + t * kChunk, out[0].data<float>() + t * kChunk,
+              std::min(kChunk, count - t * kChunk));
+  });
+  return {};
+}
+
+template <const MathF32Kernels& loops>
+Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  MathKind kind{};
+  kind_of(node, &kind);
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const int64_t rows = y.size.n * y.size.h, each = std::max<int64_t>(1, 16384 / (y.size.w * y.pitch));
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) {
+      const float* from = x.at + u / y.size.h * x.step + u % y.size.h * x.row;
+      float* to = y.at + u / y.size.h * y.step + u % y.size.h * y.row;
+      if (x.pitch == y.pitch) {
+        loops.map(kind, from, to, y.size.w * y.pitch);
+        continue;
+      }
+      for (int64_t i = 0; i < y.size.w; ++i) loops.map(kind, from + i * x.pitch, to + i * y.pitch, y.size.c);
+    }
+  });
+  return {};
+}
+
+template <const MathF32Kernels& loops>
+constexpr CpuKernel make() {
+  return {.takes = takes, .packs = 0b10, .run = run<loops>};
+}
+template <const MathF32Kernels& loops>
+constexpr CpuKernel make_image() {
+  return {.takes = image_takes, .packs = 0b10, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<loops>};
+}
+
+}  // namespace
+
+extern const CpuKernel math_f32_generic, math_image_f32_generic;
+const CpuKernel math_f32_generic = make<math_f32_kernels_generic>();
+const CpuKernel math_image_f32_generic = make_image<math_f32_kernels_generic>();
+#if defined(__x86_64__)
+extern const CpuKernel math_f32_avx2, math_image_f32_avx2, math_f32_avx512, math_image_f32_avx512;
+const CpuKernel math_f32_avx2 = make<math_f32_kernels_avx2>();
+const CpuKernel math_image_f32_avx2 = make_image<math_f32_kernels_avx2>();
+const CpuKernel math_f32_avx512 = make<math_f32_kernels_avx512>();
+const CpuKernel math_image_f32_avx512 = make_image<math_f32_kernels_avx512>();
+#endif
+
+}  // namespace pinnace

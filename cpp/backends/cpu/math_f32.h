@@ -1,0 +1,23 @@
+// Float32 functions of one variable that no other kernel fuses, compiled once per instruction set. Plain pointers and
+// sizes only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pinnace {
+
+enum class MathKind : int32_t { kNeg, kAbs, kSqrt, kReciprocal, kErf, kLog, kSquare, kCube, kRoot, kRsqrt, kCopy };
+
+struct MathF32Kernels {
+  /// y[i] = f(x[i]); y may be x. Relative error below 3e-7, of erf 2e-7 absolute. kRoot and kRsqrt are pow(x, 0.5) and
+  /// pow(x, -0.5), which differ from roots at -0 and -inf.
+  void (*map)(MathKind kind, const float* x, float* y, int64_t count);
+};
+
+extern const MathF32Kernels math_f32_kernels_generic;
+#if defined(__x86_64__)
+extern const MathF32Kernels math_f32_kernels_avx2, math_f32_kernels_avx512;
+#endif
+
+}  // namespace pinnace

@@ -1,0 +1,300 @@
+// resize in float32 along the last two dimensions, over images and over dense tensors: one dimension after the other.
+// Places and weights are computed when the model is loaded, by the operator's own code, so that all pick the same.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/resize_f32.h"
+#include "ops/resize_map.h"
+
+namespace pinnace {
+namespace {
+
+/// The last two dimensions; one that is not resized has in == out and no taps.
+struct Sizes {
+  int64_t in[2] = {1, 1}, out[2] = {1, 1};
+  bool resized[2] = {false, false};
+};
+
+/// False where another dimension is resized, or with regions, which are known in a run only.
+bool sizes_of(const NodeView& node, Sizes* sizes, std::vector<ResizeAxis>* axes, ResizeSpec* spec) {
+  const TensorType& x = node.input(0);
+  const auto attributes = resize_spec(node);
+  const auto planned = resize_axes(node);
+  if (!attributes.ok() || !planned.ok() || x.rank() < 1 || x.elements() < 1 || x.elements() > INT32_MAX) return false;
+  *spec = *attributes;
+  if (spec->coordinates == ResizeCoordinates::kTfCropAndResize) return false;
+  for (int i = 0; i < 2; ++i) {
+    const int d = x.rank() - 2 + i;
+    if (d >= 0) sizes->in[i] = sizes->out[i] = x.shape[static_cast<size_t>(d)].size;
+  }
+  for (const ResizeAxis& a : *planned) {
+    if (a.identity(*spec)) continue;
+    const int i = a.axis - (x.rank() - 2);
+    if (i < 0 || a.out < 1 || a.out > INT32_MAX / 2) return false;
+    if (x.rank() == 1 && i == 0) return false;
+    sizes->out[i] = a.out;
+    sizes->resized[i] = true;
+    axes->push_back(a);
+  }
+  return true;
+}
+
+bool takes(const NodeView& node) {
+  Sizes sizes;
+  std::vector<ResizeAxis> axes;
+  ResizeSpec spec;
+  return sizes_of(node, &sizes, &axes, &spec);
+}
+
+bool image_takes(const NodeView& node) {
+  if (!has_image_sizes(node.input(0)) || !takes(node)) return false;
+  if (node.input(0).rank() == 4) return true;
+  Sizes sizes;
+  std::vector<ResizeAxis> axes;
+  ResizeSpec spec;
+  return sizes_of(node, &sizes, &axes, &spec) && !sizes.resized[0];  // [N, C, W]: dimension -2 is the channels
+}
+
+/// The taps of both dimensions, those of weight 0 left out: infinities beside the filter do not count.
+struct Tables {
+  std::vector<int32_t> start[2], index[2];
+  std::vector<float> weight[2];
+};
+
+Status tables_of(const NodeView& node, Sizes* sizes, Tables* tables) {
+  std::vector<ResizeAxis> axes;
+  ResizeSpec spec;
+  if (!sizes_of(node, sizes, &axes, &spec)) return unsupported(node.label());
+  const int rank = node.input(0).rank();
+  for (const ResizeAxis& a : axes) {
+    const int d = a.axis - (rank - 2);
+    tables->start[d].push_back(0);
+    const auto add = [&](int64_t index, double weight) {
+      tables->index[d].push_back(static_cast<int32_t>(index));
+      tables->weight[d].push_back(static_cast<float>(weight));
+    };
+    if (spec.mode == ResizeMode::kNearest) {
+      for (int64_t i = 0; i < a.out; ++i) {
+        add(resize_nearest(spec, a, resize_coordinate(spec, a, i)), 1);
+        tables->start[d].push_back(static_cast<int32_t>(i + 1));
+      }
+      continue;
+    }
+    PINNACE_ASSIGN(ResizeTaps taps, resize_taps(spec, a, node.label()));
+    for (int64_t i = 0; i < a.out; ++i) {
+      for (int64_t k = i * taps.count; k < (i + 1) * taps.count; ++k) {
+        // Beyond the edge, the same place may come several times.
+        const bool again = tables->index[d].size() > static_cast<size_t>(tables->start[d].back()) &&
+                           tables->index[d].back() == taps.index[k];
+        if (taps.weight[k] == 0) continue;
+        if (again && spec.mode == ResizeMode::kLinear) {
+          tables->weight[d].back() += static_cast<float>(taps.weight[k]);
+        } else {
+          add(taps.index[k], taps.weight[k]);
+        }
+      }
+      if (tables->index[d].size() == static_cast<size_t>(tables->start[d].back())) add(0, 0);
+      tables->start[d].push_back(static_cast<int32_t>(tables->index[d].size()));
+    }
+  }
+  return {};
+}
+
+/// What is packed: sizes, then start, index and weight of both dimensions.
+struct Packed {
+  Sizes sizes;
+  int64_t taps[2];
+  const int32_t* ints() const { return reinterpret_cast<const int32_t*>(this + 1); }
+  ResizeTapsF32 of(int d) const {
+    const int32_t* at = ints();
+    if (d == 1 && sizes.resized[0]) at += sizes.out[0] + 1 + 2 * taps[0];
+    const int32_t* index = at + sizes.out[d] + 1;
+    return {at, index, reinterpret_cast<const float*>(index + taps[d])};
+  }
+};
+
+int64_t packed_bytes(const NodeView& node) {
+  Sizes sizes;
+  Tables tables;
+  if (!tables_of(node, &sizes, &tables).ok()) return 0;
+  size_t words = 0;
+  for (int d = 0; d < 2; ++d) words += tables.start[d].size() + 2 * tables.index[d].size();
+  return static_cast<int64_t>(sizeof(Packed) + 4 * words);
+}
+
+Status pack(const NodeView& node, std::byte* to) {
+  Packed packed;
+  Tables tables;
+  PINNACE_TRY(tables_of(node, &packed.sizes, &tables));
+  std::byte* at = to + sizeof packed;
+  const auto put = [&](const auto& list) {
+    if (!list.empty()) std::memcpy(at, list.data(), 4 * list.size());
+    at += 4 * list.size();
+  };
+  for (int d = 0; d < 2; ++d) {
+    packed.taps[d] = static_cast<int64_t>(tables.index[d].size());
+    put(tables.start[d]);
+    put(tables.index[d]);
+    put(tables.weight[d]);
+  }
+  std::memcpy(to, &packed, sizeof packed);
+  return {};
+}
+
+/// Rows (or planes) that one task takes, so that it has about 16,384 elements.
+int64_t together(int64_t elements) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
+}
+
+// -------------------------------------------------------------------------------------------------------- images
+
+// An output row is made of input rows in scratch, then its pixels of that row's.
+int64_t image_scratch(const NodeView& node, int threads) {
+  const ImageSizes s = image_sizes(node.input(0));
+  return 4 * threads * s.w * image_pitch(s.c, s.h * s.w);
+}
+
+template <const ResizeF32Kernels& loops>
+Status image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const bool vertical = packed.sizes.resized[0], horizontal = packed.sizes.resized[1];
+  const int64_t rows = y.size.n * y.size.h, each = together(y.size.w * y.pitch);
+  const int64_t tasks = horizontal && vertical ? std::min<int64_t>(context.threads, rows) : (rows + each - 1) / each;
+  const int64_t channels = std::min(x.pitch, y.pitch);
+  // A single pixel has no padding, so its pitch may differ from that of its enlargement.
+  const bool same = x.pitch == y.pitch;
+  context.parallel(tasks, [&](int64_t t) {
+    float* line = reinterpret_cast<float*>(context.scratch) + t * x.size.w * x.pitch;
+    const bool whole = horizontal && vertical;
+    const int64_t first = whole ? rows * t / tasks : t * each;
+    const int64_t last = whole ? rows * (t + 1) / tasks : std::min(rows, (t + 1) * each);
+    for (int64_t u = first; u < last; ++u) {
+      const int64_t n = u / y.size.h, oy = u % y.size.h;
+      const float* from = x.at + n * x.step;
+      float* to = y.at + n * y.step + oy * y.row;
+      if (!vertical) {
+        from += oy * x.row;
+      } else if (horizontal) {
+        loops.across(packed.of(0), oy, from, x.row, line, x.size.w * x.pitch);
+        from = line;
+      } else if (same) {
+        loops.across(packed.of(0), oy, from, x.row, to, x.size.w * x.pitch);
+        continue;
+      } else {
+        for (int64_t p = 0; p < y.size.w; ++p) {
+          loops.across(packed.of(0), oy, from + p * x.pitch, x.row, to + p * y.pitch, channels);
+        }
+        continue;
+      }
+      if (horizontal) {
+        loops.along(packed.of(1), y.size.w, from, x.pitch, to, y.pitch, channels);
+      } else {
+        for (int64_t p = 0; p < y.size.w; ++p) {
+          std::memcpy(to + p * y.pitch, from + p * x.pitch, sizeof(float) * static_cast<size_t>(y.size.c));
+        }
+      }
+    }
+  });
+  return {};
+}
+
+template <const ResizeF32Kernels& loops>
+constexpr CpuKernel make_image() {
+  return {.takes = image_takes,
+          .packed_bytes = packed_bytes,
+          .pack = pack,
+          .packs = 0b1110,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .scratch_bytes = image_scratch,
+          .run = image_run<loops>};
+}
+
+// --------------------------------------------------------------------------------------------------------- dense
+
+// Single elements are gathered along a row, whole registers across rows. So the rows are resized where there are fewer:
+// before the columns where it grows, after them where it shrinks.
+bool rows_first(const Sizes& s) {
+  return s.in[0] < s.out[0];
+}
+int64_t dense_scratch_floats(const Sizes& s) {
+  if (!s.resized[0] || !s.resized[1]) return 0;
+  return rows_first(s) ? s.in[0] * s.out[1] : s.in[1];
+}
+int64_t dense_scratch(const NodeView& node, int threads) {
+  Sizes sizes;
+  std::vector<ResizeAxis> axes;
+  ResizeSpec spec;
+  return sizes_of(node, &sizes, &axes, &spec) ? 4 * threads * dense_scratch_floats(sizes) : 0;
+}
+
+template <const ResizeF32Kernels& loops>
+Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
+  const Sizes& s = packed.sizes;
+  const int64_t in_size = s.in[0] * s.in[1], out_size = s.out[0] * s.out[1], planes = in[0].elements() / in_size;
+  const bool vertical = s.resized[0], horizontal = s.resized[1];
+  if (!vertical && !horizontal) {
+    std::memcpy(out[0].bytes, in[0].bytes, sizeof(float) * static_cast<size_t>(in[0].elements()));
+    return {};
+  }
+  const int64_t each = together(out_size);
+  const int64_t tasks =
+      horizontal && vertical ? std::min<int64_t>(context.threads, planes) : (planes + each - 1) / each;
+  context.parallel(tasks, [&](int64_t t) {
+    float* own = reinterpret_cast<float*>(context.scratch) + t * dense_scratch_floats(s);
+    const bool both = horizontal && vertical;
+    const int64_t first = both ? planes * t / tasks : t * each;
+    const int64_t last = both ? planes * (t + 1) / tasks : std::min(planes, (t + 1) * each);
+    for (int64_t p = first; p < last; ++p) {
+      const float* x = in[0].data<float>() + p * in_size;
+      float* y = out[0].data<float>() + p * out_size;
+      if (horizontal && (!vertical || rows_first(s))) {
+        float* to = vertical ? own : y;
+        for (int64_t row = 0; row < s.in[0]; ++row) {
+          loops.along(packed.of(1), s.out[1], x + row * s.in[1], 1, to + row * s.out[1], 1, 1);
+        }
+        x = to;
+      }
+      if (!vertical) continue;
+      for (int64_t row = 0; row < s.out[0]; ++row) {
+        if (!horizontal || rows_first(s)) {
+          loops.across(packed.of(0), row, x, s.out[1], y + row * s.out[1], s.out[1]);
+        } else {
+          loops.across(packed.of(0), row, x, s.in[1], own, s.in[1]);
+          loops.along(packed.of(1), s.out[1], own, 1, y + row * s.out[1], 1, 1);
+        }
+      }
+    }
+  });
+  return {};
+}
+
+template <const ResizeF32Kernels& loops>
+constexpr CpuKernel make_dense() {
+  return {.takes = takes,
+          .packed_bytes = packed_bytes,
+          .pack = pack,
+          .packs = 0b1110,
+          .scratch_bytes = dense_scratch,
+          .run = dense_run<loops>};
+}
+
+}  // namespace
+
+extern const CpuKernel resize_image_f32_generic, resize_f32_generic;
+const CpuKernel resize_image_f32_generic = make_image<resize_f32_kernels_generic>();
+const CpuKernel resize_f32_generic = make_dense<resize_f32_kernels_generic>();
+#if defined(__x86_64__)
+extern const CpuKernel resize_image_f32_avx2, resize_f32_avx2, resize_image_f32_avx512, resize_f32_avx512;
+const CpuKernel resize_image_f32_avx2 = make_image<resize_f32_kernels_avx2>();
+const CpuKernel resize_f32_avx2 = make_dense<resize_f32_kernels_avx2>();
+const CpuKernel resize_image_f32_avx512 = make_image<resize_f32_kernels_avx512>();
+const CpuKernel resize_f32_avx512 = make_dense<resize_f32_kernels_avx512>();
+#endif
+
+}  // namespace pinnace

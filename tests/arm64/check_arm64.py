@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Checks of the ARM64 build in qemu's user mode: tests, instruction counts, and the shared library's shape.
+
+Called by scripts/arm64.sh after it has built. Levels are run as processors that have them: cortex-a53 (ARMv8.0, no dot
+products), cortex-a76 and neoverse-n1 (ARMv8.2), max (everything, with SVE registers of 128, 256 and 512 bits).
+
+An instruction count is what one more run of a kernel executes, exact and repeatable. tests/data/arm64_counts.json holds
+what it was; more than 2 % above it is a failure. --write stores today's, which a reviewer then sees in the diff.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COUNTS = ROOT / "tests/data/arm64_counts.json"
+# Processors, and the level that each must be given.
+PROCESSORS = {
+    "cortex-a53": "generic",
+    "cortex-a76": "neon_dotprod",
+    "neoverse-n1": "neon_dotprod",
+    "max,sve128=on": "sve",
+    "max,sve256=on": "sve",
+    "max,sve512=on": "sve",
+}
+# What differs between processors and levels; the rest is the same code everywhere, and runs on the first of them.
+EVERYWHERE = "*KernelLine*:Kernel.*:CpuFeatures.*:*Contract*"
+ONCE = EVERYWHERE + ":ThreadPool*:Golden*:*Parity*"
+GROWTH = 1.02
+LIBRARY_BYTES = 3_000_000
+STATIC_TLS_BYTES = 64
+PAGE_BYTES = 16384
+LIBRARIES = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0", "ld-linux-aarch64.so.1"}
+
+
+def emulate(processor: str, *command: str, plugin: str = "") -> list[str]:
+    return [
+        "qemu-aarch64",
+        *(["-plugin", plugin] if plugin else []),
+        *("-L", "/usr/aarch64-linux-gnu", "-cpu", processor),
+        *command,
+    ]
+
+
+def run_tests(build: Path) -> list[str]:
+    """The C++ tests as every processor; a line for each that failed."""
+    wrong = []
+    for processor, level in PROCESSORS.items():
+        pattern = ONCE if processor == next(iter(PROCESSORS)) else EVERYWHERE
+        start = time.monotonic()
+        done = subprocess.run(
+            emulate(processor, str(build / "pinnace_tests"), f"--gtest_filter={pattern}", "--gtest_brief=1"),
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            check=False,
+            env={**os.environ, "PINNACE_TEST_CPU_LEVEL": level},
+        )
+        count = re.search(r"(\d+) tests? from \d+ test suites? ran", done.stdout)
+        skipped = re.search(r"\[  SKIPPED \] (\d+)", done.stdout)
+        ran = int(count[1]) if count else 0
+        print(
+            f"arm64: tests on {processor}: {ran} ran, {skipped[1] if skipped else 0} skipped, "
+            f"exit status {done.returncode}, {time.monotonic() - start:.0f} s",
+            flush=True,
+        )
+        if done.returncode != 0 or ran == 0:
+            print(done.stdout[-4000:] + done.stderr[-2000:])
+            wrong.append(f"tests on {processor}")
+    return wrong
+
+
+def count(build: Path, plugin: Path, processor: str, program: list[str], times: list[str]) -> int:
+    """Instructions of the run with times[1] less those with times[0]."""
+    counts = []
+    for argument in times:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "count.json"
+            command = emulate(processor, *program, argument, plugin=f"{plugin},out={out}")
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
+            counts.append(int(json.loads(out.read_text())["instructions"]))
+    return counts[1] - counts[0]
+
+
+def check_counts(build: Path, write: bool) -> list[str]:
+    plugin = build / "count_instructions.so"
+    source = ROOT / "tests/arm64/count_instructions.c"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(source)], check=True)
+    program = str(build / "count_kernels")
+    listed = subprocess.run(emulate("cortex-a53", program), capture_output=True, text=True, check=True, timeout=60)
+    got = {name: count(build, plugin, "cortex-a53", [program, name], ["1", "2"]) for name in listed.stdout.split()}
+    if write:
+        COUNTS.write_text(json.dumps(got, indent=2) + "\n")
+    known: dict[str, int] = json.loads(COUNTS.read_text())
+    wrong = []
+    for name in sorted(known.keys() | got.keys()):
+        now, before = got.get(name), known.get(name)
+        if now is None or before is None:
+            wrong.append(f"{name}: {'no such kernel' if now is None else 'not in ' + COUNTS.name}")
+        elif now > before * GROWTH:
+            wrong.append(f"{name}: {now} instructions, were {before}")
+        else:
+            print(f"arm64: {name}: {now} instructions ({now / before - 1:+.1%})")
+    return wrong
+
+
+def count_model(build: Path, model: Path) -> int:
+    """Instructions of one inference on one thread, as the difference of one and two runs behind a first."""
+    plugin = build / "count_instructions.so"
+    program = [str(build / "pinnace-run"), str(model), "--threads", "1", "--target", "cpu", "--bench"]
+    return count(build, plugin, "cortex-a53", program, ["1", "2"])
+
+
+def check_library(build: Path) -> list[str]:
+    library = build / "libpinnace_runtime.so"
+    stripped = build / "libpinnace_runtime.stripped.so"
+    subprocess.run(["aarch64-linux-gnu-strip", "-o", str(stripped), str(library)], check=True)
+    size = stripped.stat().st_size
+    text = subprocess.run(
+        ["readelf", "--wide", "--program-headers", "--dynamic", str(stripped)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "LC_ALL": "C"},
+    ).stdout
+    segments = [line.split() for line in text.splitlines()]
+    tls = sum(int(words[5], 16) for words in segments if words[:1] == ["TLS"])
+    aligned = [int(words[-1], 16) for words in segments if words[:1] == ["LOAD"]]
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+    print(
+        f"arm64: libpinnace_runtime.so stripped {size} bytes, {tls} bytes of static TLS, "
+        f"segments aligned to {min(aligned)}, needs {' '.join(sorted(needed))}"
+    )
+    rules = {
+        f"stripped library is {size} bytes, may have {LIBRARY_BYTES}": size <= LIBRARY_BYTES,
+        f"static TLS is {tls} bytes, must be less than {STATIC_TLS_BYTES}": tls < STATIC_TLS_BYTES,
+        f"a segment is aligned to {min(aligned)}, must be to {PAGE_BYTES}": min(aligned) >= PAGE_BYTES,
+        f"the library needs {' '.join(sorted(needed - LIBRARIES))}": needed <= LIBRARIES,
+    }
+    return [sentence for sentence, holds in rules.items() if not holds]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build/arm64")
+    parser.add_argument("--write", action="store_true", help="store today's instruction counts")
+    parser.add_argument("--only", action="append", default=[], choices=["library", "counts", "tests"])
+    parser.add_argument("--model", type=Path, help="a .pnc file, whose instructions for one inference are printed")
+    args = parser.parse_args()
+    steps = args.only or ["library", "counts", "tests"]
+    wrong = []
+    if "library" in steps:
+        wrong += check_library(args.build)
+    if "counts" in steps:
+        wrong += check_counts(args.build, args.write)
+    if args.model:
+        print(f"arm64: {args.model.name}: {count_model(args.build, args.model) / 1e6:.1f} M instructions an inference")
+    if "tests" in steps:
+        wrong += run_tests(args.build)
+    for sentence in wrong:
+        print(f"arm64: FAILED: {sentence}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

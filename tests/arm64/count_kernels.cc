@@ -1,0 +1,133 @@
+// The float32 inner loops of the ARM64 baseline on shapes of real networks, so that their instructions can be counted:
+// `count_kernels NAME TIMES` runs one TIMES times, `count_kernels` lists them. The difference of two TIMES is what one
+// run takes; scripts/arm64.sh compares it with tests/data/arm64_counts.json.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "backends/cpu/gemm_f32_tiles.h"
+#include "backends/cpu/image_f32.h"
+#include "backends/cpu/winograd_f32.h"
+
+namespace pinnace {
+namespace {
+
+constexpr MapF32 kRelu6{MapKind::kClip, 0, 6};
+
+std::vector<float> floats(int64_t count) {
+  return std::vector<float>(static_cast<size_t>(count), 0.5f);
+}
+
+/// A 1x1 convolution of M pixels, or taps > 1: rows of `taps` blocks.
+void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t taps, int64_t times) {
+  const GemmTilesF32& tiles = gemm_f32_tiles_generic;
+  const std::vector<float> a = floats(M * K * taps + 64), b = floats((N + 16) * (K * taps + 1)),
+                           residual = floats(M * N);
+  std::vector<float> c = floats(M * N);
+  std::vector<ptrdiff_t> blocks;
+  for (int64_t t = 0; t < taps; ++t) blocks.push_back(t * K);
+  for (int64_t i = 0; i < times; ++i) {
+    for (int64_t n = 0; n < N; n += tiles.nr) {
+      GemmRowsF32 g{};
+      g.a = a.data();
+      g.a_row = K * taps;
+      g.blocks = blocks.data();
+      g.block_count = taps;
+      g.k = K;
+      g.b = b.data();
+      g.c = c.data() + n;
+      g.c_row = N;
+      g.residual = adds ? residual.data() + n : nullptr;
+      g.residual_row = N;
+      g.M = M;
+      g.columns = static_cast<int32_t>(N - n < tiles.nr ? N - n : tiles.nr);
+      g.map = map;
+      tiles.rows(g, (g.columns + tiles.step - 1) / tiles.step * tiles.step);
+    }
+  }
+}
+
+/// All rows of a depthwise convolution of size x size outputs.
+void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, int64_t times) {
+  const ImageF32Kernels& loops = image_f32_kernels_generic;
+  const int64_t width = (size - 1) * stride + kernel;
+  const std::vector<float> x = floats(width * width * channels), weights = floats((1 + kernel * kernel) * channels);
+  std::vector<float> y = floats(size * size * channels);
+  const int32_t rows = loops.two_rows(kernel, kernel, stride) ? 2 : 1;
+  for (int64_t i = 0; i < times; ++i) {
+    for (int64_t row = 0; row < size; row += rows) {
+      DepthwiseRowsF32 d{};
+      d.x = x.data() + row * stride * width * channels;
+      d.pitch = d.y_pitch = channels;
+      d.tap_row = width * channels;
+      d.weights = weights.data();
+      d.y = y.data() + row * size * channels;
+      d.y_row = size * channels;
+      d.channels = channels;
+      d.out_w = size;
+      d.kernel_h = d.kernel_w = kernel;
+      d.stride_x = stride;
+      d.dilation_x = 1;
+      d.rows = row + rows <= size ? rows : 1;
+      d.map = kRelu6;
+      loops.depthwise_rows(d);
+    }
+  }
+}
+
+/// A map over numbers that lie next to each other.
+void map(MapKind kind, int64_t count, int64_t times) {
+  const std::vector<float> x = floats(count);
+  std::vector<float> y = x;
+  for (int64_t i = 0; i < times; ++i) f32_kernels_generic.map({kind, 0, 6}, x.data(), y.data(), count);
+}
+
+void winograd_input(int64_t channels, int64_t times) {
+  const std::vector<float> x = floats(kWinogradIn * kWinogradIn * channels);
+  std::vector<float> v = floats(kWinogradPositions * channels);
+  for (int64_t i = 0; i < times; ++i) {
+    winograd_f32_generic.input({x.data(), channels, kWinogradIn * channels, v.data(), channels, channels});
+  }
+}
+
+struct Kernel {
+  const char* name;
+  void (*run)(int64_t times);
+};
+
+constexpr Kernel kKernels[] = {
+    {"gemm_84x96x96", [](int64_t times) { gemm(84, 96, 96, {}, false, 1, times); }},
+    {"gemm_84x16x96_clip", [](int64_t times) { gemm(84, 16, 96, kRelu6, false, 1, times); }},
+    {"gemm_49x160x96_clip", [](int64_t times) { gemm(49, 160, 96, kRelu6, false, 1, times); }},
+    {"gemm_84x144x24_add", [](int64_t times) { gemm(84, 144, 24, {}, true, 1, times); }},
+    {"gemm_84x64x20_silu", [](int64_t times) { gemm(84, 64, 20, {MapKind::kSilu, 0, 0}, false, 1, times); }},
+    {"gemm_1x1280x1000", [](int64_t times) { gemm(1, 1280, 1000, {}, false, 1, times); }},
+    {"conv_stem_112x27x32_clip", [](int64_t times) { gemm(112, 9, 32, kRelu6, false, 3, times); }},
+    {"depthwise_3x3_14x14x64", [](int64_t times) { depthwise(3, 1, 14, 64, times); }},
+    {"depthwise_3x3_s2_14x14x64", [](int64_t times) { depthwise(3, 2, 14, 64, times); }},
+    {"depthwise_3x3_7x7x64", [](int64_t times) { depthwise(3, 1, 7, 64, times); }},
+    {"depthwise_5x5_14x14x64", [](int64_t times) { depthwise(5, 1, 14, 64, times); }},
+    {"depthwise_5x5_s2_14x14x64", [](int64_t times) { depthwise(5, 2, 14, 64, times); }},
+    {"winograd_input_64", [](int64_t times) { winograd_input(64, times); }},
+    {"map_silu_4096", [](int64_t times) { map(MapKind::kSilu, 4096, times); }},
+    {"map_gelu_4096", [](int64_t times) { map(MapKind::kGelu, 4096, times); }},
+    {"map_hard_swish_4096", [](int64_t times) { map(MapKind::kHardSwish, 4096, times); }},
+};
+
+}  // namespace
+}  // namespace pinnace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    for (const auto& kernel : pinnace::kKernels) std::puts(kernel.name);
+    return 0;
+  }
+  for (const auto& kernel : pinnace::kKernels) {
+    if (std::strcmp(kernel.name, argv[1]) != 0) continue;
+    kernel.run(argc > 2 ? std::atoll(argv[2]) : 1);
+    return 0;
+  }
+  std::fprintf(stderr, "count_kernels: no kernel is called %s\n", argv[1]);
+  return 2;
+}

@@ -1,0 +1,52 @@
+// One line of kernels.inc on one case, as a run would call it.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cpu/kernel.h"
+#include "cases/run_case.h"
+
+namespace pinnace::testing {
+
+/// float32 arithmetic against double: sums of up to some thousand products, maps within 4e-7. Relative to the largest
+/// magnitude of the output; cases that need more or less say so.
+inline constexpr Tolerance kFloat32{.abs = 1e-6f, .rel = 2e-6f};
+
+/// The line on the node, whose inputs in `values` are not known before it runs (the case's are all constants).
+inline Status run_line(const CpuKernelLine& line, const NodeView& node, uint32_t values, std::span<const TensorView> in,
+                       std::span<const TensorView> out, int threads) {
+  std::vector<const TensorType*> types, declared;
+  std::vector<const void*> data;
+  for (const TensorView& view : out) declared.push_back(view.type);
+  for (int i = 0; i < node.input_count(); ++i) {
+    types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
+    data.push_back(i < 32 && (values >> i & 1) ? nullptr : node.input_data(i));
+  }
+  return run_forced(line, NodeView(node.node(), node.op(), types, data, declared), in, out, threads);
+}
+
+/// The same on a case's tensors.
+inline Result<std::vector<ReferenceOutput>> run_line(const CpuKernelLine& line, const BuiltCase& built, uint32_t values,
+                                                     int threads) {
+  return run_case_with([&](const NodeView& node, std::span<const TensorView> in,
+                           std::span<const TensorView> out) { return run_line(line, node, values, in, out, threads); },
+                       built);
+}
+
+/// Empty, or how an output differs from the reference's.
+inline std::string differs(const CpuKernelLine& line, const std::vector<ReferenceOutput>& got,
+                           const std::vector<ReferenceOutput>& reference, Tolerance tolerance) {
+  tolerance.abs = std::max(tolerance.abs, kFloat32.abs);
+  tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error});
+  for (size_t k = 0; k < got.size(); ++k) {
+    const CaseTensor want{true, reference[k].type,
+                          *Constant::copy_of(reference[k].bytes.data(), reference[k].bytes.size())};
+    const TensorView view{&got[k].type, const_cast<std::byte*>(got[k].bytes.data())};
+    if (std::string sentence = difference(want, view, tolerance); !sentence.empty()) {
+      return str_cat("output ", k, ": ", sentence);
+    }
+  }
+  return {};
+}
+
+}  // namespace pinnace::testing

@@ -1,0 +1,93 @@
+"""build() on networks that are quantised inside: right conversions pass although two right implementations round a few
+values apart, and outputs of another network do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from pinnace.program import Program
+from pinnace.source import OnnxSource
+from pinnace.verify import quantizes, verify_program
+from torch import nn
+
+Array = np.ndarray[Any, Any]
+
+
+class Batches(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, batches: Sequence[Array]) -> None:
+        self.left = [{"x": b} for b in batches]
+
+    def get_next(self) -> dict[str, Array] | None:
+        return self.left.pop() if self.left else None
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Array]:
+    """A QDQ model of convolutions with a residual, deep enough that units of 8 bits add up, and an input."""
+    folder = tmp_path_factory.mktemp("quantised")
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(3, 16, 3, padding=1)
+            self.inner = nn.ModuleList(nn.Conv2d(16, 16, 3, padding=1) for _ in range(6))
+            self.head = nn.Linear(16, 10)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = torch.relu(self.first(x))
+            for conv in self.inner:
+                x = torch.relu(x + conv(x))
+            y: torch.Tensor = self.head(x.mean((2, 3)))
+            return y
+
+    torch.manual_seed(3)
+    random = np.random.default_rng(3)
+    batches = [random.standard_normal((1, 3, 16, 16)).astype(np.float32) for _ in range(4)]
+    net = Net().eval()
+    torch.onnx.export(
+        net, (), folder / "float.onnx", kwargs={"x": torch.from_numpy(batches[0])}, dynamo=True, verbose=False
+    )
+    quantize_static(
+        folder / "float.onnx",
+        folder / "model.onnx",
+        Batches(batches[1:]),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
+    return folder / "model.onnx", batches[0]
+
+
+def test_a_quantised_network_is_verified(model: tuple[Path, Array]) -> None:
+    path, x = model
+    program = pn.load(path, {"x": x}).build()
+    assert quantizes(program)
+    assert program.metadata["verified.cpu"].startswith("yes")
+
+
+def test_outputs_of_another_network_are_refused(model: tuple[Path, Array]) -> None:
+    path, x = model
+    program: Program = pn.load(path, {"x": x}).build(verify=False)
+
+    class Another(OnnxSource):
+        def run(self, inputs: Sequence[Array]) -> list[Array]:
+            return [y[:, ::-1].copy() for y in super().run(inputs)]
+
+    with pytest.raises(pn.VerificationError, match="differs by"):
+        verify_program(program, Another(str(path)), [{"x": x}], ["cpu"])
+
+
+def test_a_float_network_keeps_its_bound(tmp_path: Path) -> None:
+    """The wider bound is for what rounds inside only."""
+    x = torch.randn(2, 8)
+    program = pn.load(nn.Linear(8, 4).eval(), {"input": x}).build(verify=False)
+    assert not quantizes(program)
