@@ -215,8 +215,10 @@ inline std::vector<uint8_t> random_bytes(Random& random, int64_t count) {
 /// True for one in `parts` of the combinations, another one for every seed; with PINNACE_TEST_ALL=1 for one in
 /// `parts_of_all`, which keeps everything together under a minute.
 inline bool in_slice(size_t combination, size_t parts, size_t parts_of_all = 1) {
-  static const bool all =
-      std::getenv("PINNACE_TEST_ALL") != nullptr && std::string(std::getenv("PINNACE_TEST_ALL")) == "1";
+  static const bool all = [] {
+    const char* value = std::getenv("PINNACE_TEST_ALL");
+    return value && std::string_view(value) == "1";
+  }();
   return (combination * 0x9e3779b1u + test_seed()) % (all ? parts_of_all : parts) == 0;
 }
 

@@ -214,7 +214,6 @@ Status softmax_run(const NodeView& node, const KernelContext& context, std::span
   const Lanes lanes(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
   const int64_t blocks = (lanes.inner + kColumns - 1) / kColumns, tasks = lanes.outer * blocks;
   const int64_t each = std::max<int64_t>(1, kChunk / (lanes.size * std::min(lanes.inner, kColumns)));
-  const F32Kernels& loops = *level.loops;
   context.parallel((tasks + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
       const int64_t first = u % blocks * kColumns, count = std::min(kColumns, lanes.inner - first);
@@ -226,14 +225,14 @@ Status softmax_run(const NodeView& node, const KernelContext& context, std::span
       for (int64_t i = 0; i < lanes.size; ++i) level.image->maximum(x + i * lanes.inner, most, count);
       for (int64_t i = 0; i < lanes.size; ++i) {
         float* row = y + i * lanes.inner;
-        loops.binary(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
-        loops.map({MapKind::kExp, 0, 0}, row, row, count);
-        loops.binary(BinaryKind::kAdd, sums, 1, row, 1, sums, count);
+        level.loops->binary(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
+        level.loops->map({MapKind::kExp, 0, 0}, row, row, count);
+        level.loops->binary(BinaryKind::kAdd, sums, 1, row, 1, sums, count);
       }
       for (int64_t c = 0; c < count; ++c) sums[c] = 1 / sums[c];
       for (int64_t i = 0; i < lanes.size; ++i) {
         float* row = y + i * lanes.inner;
-        loops.binary(BinaryKind::kMul, row, 1, sums, 1, row, count);
+        level.loops->binary(BinaryKind::kMul, row, 1, sums, 1, row, count);
       }
     }
   });
