@@ -253,8 +253,11 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
       const CpuKernel& kernel = *call.line->kernel;
       if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
         // Not stored in files: packing is a copy, and a file would hold the weights twice.
-        requests.push_back({str_cat(segment.key_prefix, node.node->name, "/", call.line->name, "/", bytes),
-                            static_cast<size_t>(bytes)});
+        std::string key = str_cat(segment.key_prefix, node.node->name, "/", call.line->name, "/", bytes);
+        for (const TensorType* type : call.types) {
+          if (kernel.packs_sizes && type) key += "/" + to_string(*type);
+        }
+        requests.push_back({std::move(key), static_cast<size_t>(bytes)});
         packing.push_back(k);
       }
       if (kernel.scratch_bytes) {

@@ -46,6 +46,9 @@ struct CpuKernel {
   Status (*pack)(const NodeView& node, std::byte* packed) = nullptr;
   /// Bits of the inputs that must be constants for this kernel.
   uint32_t packs = 0;
+  /// What pack() writes depends on the sizes of inputs as well: it is made for each set of them. Without, plans for
+  /// different sizes share what has the same number of bytes.
+  bool packs_sizes = false;
   Layouts layouts = Layouts::kDense;
   /// Bits of the inputs that are images, with kImage and kFollows; the others and constants are dense. Output 0 is an
   /// image.

@@ -67,7 +67,7 @@ struct Block {
 };
 
 /// Sizes of a node and where its packed constants lie, in floats. Stands in front of them, so that a run need not look
-/// at attributes.
+/// at attributes; T and B are those of the plan that packed.
 struct Plan {
   RecurrentKind kind;
   int32_t gates, directions;
@@ -152,7 +152,9 @@ bool takes(const NodeView& node) {
 template <const Level& level>
 int64_t packed_bytes(const NodeView& node) {
   Plan p;
-  return plan_of(node, level, &p) ? 4 * (kPlanFloats + p.directions * p.direction_floats()) : 0;
+  if (!plan_of(node, level, &p)) return 0;
+  // Two ways to pack W have different sizes: plans for different lengths share only what is packed alike.
+  return 4 * (kPlanFloats + p.directions * p.direction_floats() + (p.streamed ? 16 : 0));
 }
 
 /// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units].
@@ -456,7 +458,10 @@ class Run {
 template <const Level& level>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
-  const Plan& plan = *reinterpret_cast<const Plan*>(context.packed);
+  // Packed for other lengths, perhaps: those are this run's own.
+  Plan plan = *reinterpret_cast<const Plan*>(context.packed);
+  plan.T = in[0].dim(plan.batch_first ? 1 : 0);
+  plan.B = in[0].dim(plan.batch_first ? 0 : 1);
   if (in.size() > 4 && in[4].present()) {
     for (int64_t k = 0; k < plan.B; ++k) {
       const int32_t length = in[4].data<int32_t>()[k];

@@ -207,6 +207,7 @@ constexpr CpuKernel make_image() {
           .packed_bytes = packed_bytes,
           .pack = pack,
           .packs = 0b1110,
+          .packs_sizes = true,
           .layouts = Layouts::kFollows,
           .images = 0b1,
           .scratch_bytes = image_scratch,
@@ -280,6 +281,7 @@ constexpr CpuKernel make_dense() {
           .packed_bytes = packed_bytes,
           .pack = pack,
           .packs = 0b1110,
+          .packs_sizes = true,
           .scratch_bytes = dense_scratch,
           .run = dense_run<loops>};
 }
