@@ -41,7 +41,7 @@ TEST_P(KernelLine, MatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, KernelLine, ::testing::Range<size_t>(0, cpu_kernels().size()), [](const auto& info) {
   const CpuKernelLine& line = cpu_kernels()[info.param];
-  return str_cat(line.op, "_", dtype_name(line.dtype), "_", line.name);
+  return str_cat(line.op, "_", line.dtype == kAnyDType ? "any" : dtype_name(line.dtype), "_", line.name);
 });
 
 TEST(Kernel, ForcedLinesRefuseOtherOperators) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pinnace as pn
@@ -21,7 +21,7 @@ class Call(nn.Module):
         return self.f(x)
 
 
-def check(module: nn.Module, example: Tensor, open_axes: dict[int, pn.Dim], shapes: list[tuple[int, ...]]) -> None:
+def check(module: nn.Module, example: Tensor, open_axes: dict[int, pn.Dim], shapes: Sequence[tuple[int, ...]]) -> None:
     name = "x" if isinstance(module, Call) else "input"
     session = pn.Session(pn.load(module.eval(), {name: example}, {name: open_axes}).build(verify=False), threads=2)
     for shape in [*shapes, *reversed(shapes)]:
