@@ -81,7 +81,10 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
   const int64_t K = g.block_count * g.k, panel_bytes = (1 + K) * kWidth * static_cast<int64_t>(sizeof(float));
   const bool small = panel_bytes < 40000;
-  const int64_t share = panel_bytes / g.M * MR / K + 1, step = small || share > 128 ? 128 : share;
+  const int64_t share = panel_bytes / g.M * MR / K + 1;
+  // One or two rows are as fast as their weights come in, which the processor fetches ahead better by itself: 33 GB/s
+  // from memory instead of 21.
+  const int64_t step = g.M <= 2 ? 0 : small || share > 128 ? 128 : share;
   const char* const panel = reinterpret_cast<const char*>(g.b);
   const char* next = panel + panel_bytes + panel_bytes / g.M * first;
   for (int64_t tile = 0; tile < count; ++tile) {

@@ -99,10 +99,15 @@ inline int64_t layout_bytes(const TensorType& type, const Layout& layout) {
   return dtype_bits(type.dtype) == 8 ? bytes + kImageSlackI8 : bytes;
 }
 
+/// Elements from row to row.
+inline ptrdiff_t image_row(const TensorType& type, const Layout& layout) {
+  return (image_sizes(type).w + layout.border.left + layout.border.right) * layout.pitch;
+}
+
 template <class T = float>
 inline ImageOf<T> image_of(const TensorView& view, const Layout& layout) {
   const ImageSizes s = image_sizes(*view.type);
-  const ptrdiff_t row = (s.w + layout.border.left + layout.border.right) * layout.pitch;
+  const ptrdiff_t row = image_row(*view.type, layout);
   const ptrdiff_t step = (s.h + layout.border.top + layout.border.bottom) * row;
   return {view.data<T>() + layout.border.top * row + layout.border.left * layout.pitch, s, layout.pitch, row, step};
 }
@@ -113,6 +118,8 @@ inline ImageI8 image_i8_of(const TensorView& view, const Layout& layout) {
 struct KernelContext;
 /// Copies a dense value into an image of its sizes; borders and padding are left. f32, or is_image_i8().
 void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout);
+/// The same of rows [first, last), counted through all images, on the calling thread.
+void to_image_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first, int64_t last);
 void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense);
 /// Zeros (quantised: zero points) around every image.
 void clear_border(const TensorView& image, const Layout& layout);
