@@ -285,7 +285,7 @@ void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
 
 template <const F32Level& level>
 bool two_rows(const Window& w) {
-  return w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == w.stride[2] &&
+  return (w.dilation[2] == 1 || w.stride[2] == 1) && w.stride[1] == w.stride[2] &&
          level.image->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
                                static_cast<int32_t>(w.stride[2]));
 }
@@ -297,12 +297,11 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
   const int64_t step = std::min<int64_t>(level.image->lanes, 8);
   const bool two = two_rows<level>(w);
-  for (int64_t u = first, next = 0; u < last; u = next) {
+  const auto run = [&](int64_t u, int32_t count) {
     const int64_t image = u / y.size.h, row = u % y.size.h;
-    next = u + (two && u + 1 < last && row + 1 < y.size.h ? 2 : 1);
     DepthwiseRowsF32 d{};
-    d.rows = static_cast<int32_t>(next - u);
-    d.y_row = y.row;
+    d.rows = count;
+    d.y_row = w.dilation[1] * y.row;
     d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
     d.pitch = x.pitch;
     d.tap_row = w.dilation[1] * x.row;
@@ -317,6 +316,15 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
     d.dilation_x = static_cast<int32_t>(w.dilation[2]);
     d.map = map;
     level.image->depthwise_rows(d);
+  };
+  // Rows that share taps stand a dilation apart.
+  const int64_t apart = w.dilation[1];
+  for (int64_t u = first; u < last;) {
+    const int64_t end = std::min(last, (u / y.size.h + 1) * y.size.h);
+    const int64_t pairs = two ? std::clamp<int64_t>(end - u - apart, 0, apart) : 0;
+    const int64_t done = std::min(apart, end - u);
+    for (int64_t i = 0; i < done; ++i) run(u + i, i < pairs ? 2 : 1);
+    u += done + pairs;
   }
 }
 
@@ -326,7 +334,8 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
   const Image y = image_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h;
   int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
-  if (two_rows<level>(reinterpret_cast<const DepthwisePlan*>(context.plan)->window)) each = (each + 1) / 2 * 2;
+  const Window& w = reinterpret_cast<const DepthwisePlan*>(context.plan)->window;
+  if (const int64_t pair = 2 * w.dilation[1]; two_rows<level>(w)) each = (each + pair - 1) / pair * pair;
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     depthwise_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
   });

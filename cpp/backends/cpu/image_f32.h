@@ -22,7 +22,7 @@ struct DepthwiseRowsF32 {
   int64_t channels;  ///< rounded up to 8, or to 4 where weights have 4 lanes
   int64_t out_w;
   int32_t kernel_h, kernel_w, stride_x, dilation_x;
-  int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x rows of x below
+  int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x tap rows below
   MapF32 map;
 };
 
