@@ -127,6 +127,7 @@ class ConvRun {
   int64_t units() const { return y_.size.n * y_.size.h * units_per_row(); }
   int64_t panels() const { return group_panels_ * plan_.conv.groups; }
   bool pixels() const { return one_; }
+  int64_t weights() const { return plan_.conv.groups * plan_.conv.out_channels * plan_.conv.K(); }
   int64_t unit_floats() const {
     const Window& w = plan_.conv.window;
     return one_ ? x_.pitch : x_.pitch * w.stride[1] * w.stride[2] * y_.size.w;
@@ -200,8 +201,11 @@ Status conv_run(const NodeView&, const KernelContext& context, std::span<const T
   row_tasks = (units + each - 1) / each;
   const int64_t wanted = 4 * threads;
   const int64_t column_tasks = threads == 1 ? 1 : std::min(panels, (wanted + row_tasks - 1) / row_tasks);
+  // Neighbouring tasks go to the same thread: they share rows where the input is larger, else weights.
+  const bool by_rows = conv.weights() < units * conv.unit_floats();
   context.parallel(row_tasks * column_tasks, [&](int64_t t) {
-    const int64_t first = t % row_tasks * each, column_task = t / row_tasks;
+    const int64_t first = (by_rows ? t / column_tasks : t % row_tasks) * each;
+    const int64_t column_task = by_rows ? t % column_tasks : t / row_tasks;
     conv.part(first, std::min(units, first + each), panels * column_task / column_tasks,
               panels * (column_task + 1) / column_tasks);
   });

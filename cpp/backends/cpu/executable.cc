@@ -56,6 +56,7 @@ class CpuExecutable final : public Executable {
 
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
+    const ThreadPool::Attention attention(*context.pool, context.threads);
     // Room for the views of one call is in the workspace: a run allocates nothing.
     auto* views = reinterpret_cast<TensorView*>(context.workspace + views_offset_);
     for (const Call& call : calls_) {
