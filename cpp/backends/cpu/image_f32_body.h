@@ -232,6 +232,43 @@ void binary(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
   }
 }
 
+/// Channels [c, c + V::kLanes) of output column o.
+template <class V>
+inline void max_pool_lanes(const MaxPoolRowF32& p, const float* x, int64_t columns, float* y) {
+  typename V::T most = V::all(-__builtin_inff());
+  for (int64_t ky = 0; ky < p.rows; ++ky, x += p.tap_row) {
+    for (int64_t kx = 0; kx < columns; ++kx) {
+      const typename V::T v = V::load(x + kx * p.dilation_x * p.pitch);
+      most = V::select((v > most) | (v != v), v, most);
+    }
+  }
+  V::store(y, most);
+}
+
+void max_pool_row(const MaxPoolRowF32& p) {
+  for (int64_t o = 0; o < p.out_w; ++o) {
+    const int64_t start = o * p.stride_x - p.before_x;
+    const int64_t first = start < 0 ? (-start + p.dilation_x - 1) / p.dilation_x : 0;
+    const int64_t last = start < p.in_w ? (p.in_w - 1 - start) / p.dilation_x + 1 : 0;
+    const int64_t columns = (last < p.kernel_w ? last : p.kernel_w) - first;
+    const float* x = p.x + (start + first * p.dilation_x) * p.pitch;
+    float* y = p.y + o * p.y_pitch;
+    int64_t c = 0;
+    for (; c + Wide::kLanes <= p.channels; c += Wide::kLanes) max_pool_lanes<Wide>(p, x + c, columns, y + c);
+    for (; c + Lanes::kLanes <= p.channels; c += Lanes::kLanes) max_pool_lanes<Lanes>(p, x + c, columns, y + c);
+    for (; c < p.channels; ++c) {
+      float most = -__builtin_inff();
+      for (int64_t ky = 0; ky < p.rows; ++ky) {
+        for (int64_t kx = 0; kx < columns; ++kx) {
+          const float v = x[c + ky * p.tap_row + kx * p.dilation_x * p.pitch];
+          most = v > most || v != v ? v : most;
+        }
+      }
+      y[c] = most;
+    }
+  }
+}
+
 void maximum(const float* x, float* y, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] || x[c] != x[c] ? x[c] : y[c];
 }
@@ -260,8 +297,9 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LEVEL::kWeightLanes,   PINNACE_LEVEL::two_rows,
-                                                     PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,
-                                                     PINNACE_LEVEL::maximum,        PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    PINNACE_LEVEL::kWeightLanes, PINNACE_LEVEL::two_rows,     PINNACE_LEVEL::depthwise_rows,
+    PINNACE_LEVEL::binary,       PINNACE_LEVEL::max_pool_row, PINNACE_LEVEL::maximum,
+    PINNACE_LEVEL::sum};
 
 }  // namespace pinnace

@@ -5,7 +5,7 @@
 #include "backends/cpu/elementwise_f32.h"
 #include "backends/cpu/f32_levels.h"
 #include "ops/lines.h"
-#include "ops/window.h"
+#include "ops/pool.h"
 
 namespace pinnace {
 namespace {
@@ -138,33 +138,63 @@ bool max_pool_takes(const NodeView& node) {
   return window.ok() && window->out_size() > 0 && window->kernel[1] <= 256 && window->kernel[2] <= 256;
 }
 
+int64_t max_pool_plan_bytes(const NodeView&) {
+  return sizeof(Window);
+}
+void max_pool_plan(const NodeView& node, const Layout*, std::byte* to) {
+  new (to) Window(*pool_window(node));
+}
+
 template <const F32Level& level>
-Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                    std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, pool_window(node));
+void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
+                   int64_t first, int64_t last) {
+  const auto& w = *reinterpret_cast<const Window*>(context.plan);
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t channels = std::min(x.pitch, y.pitch);
-  for_rows(context, y, [&](int64_t n, int64_t oy) {
-    float* to = y.at + n * y.step + oy * y.row;
-    std::fill_n(to, y.size.w * y.pitch, -__builtin_inff());
-    for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
-      const int64_t iy = oy * w.stride[1] + ky * w.dilation[1] - w.before[1];
-      if (iy < 0 || iy >= w.in[1]) continue;
-      for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
-        const auto columns = w.span(2, kx);
-        const float* line = x.at + n * x.step + iy * x.row + columns.offset * x.pitch;
-        for (int64_t ox = columns.first; ox < columns.last; ++ox) {
-          level.image->maximum(line + ox * w.stride[2] * x.pitch, to + ox * y.pitch, channels);
-        }
-      }
-    }
+  for (int64_t u = first; u < last; ++u) {
+    const int64_t n = u / y.size.h, oy = u % y.size.h;
+    const Taps taps = taps_at(w, 1, oy);
+    level.image->max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
+                               .pitch = x.pitch,
+                               .tap_row = w.dilation[1] * x.row,
+                               .y = y.at + n * y.step + oy * y.row,
+                               .y_pitch = y.pitch,
+                               .channels = std::min(x.pitch, y.pitch),
+                               .in_w = x.size.w,
+                               .out_w = y.size.w,
+                               .rows = taps.last - taps.first,
+                               .kernel_w = w.kernel[2],
+                               .stride_x = w.stride[2],
+                               .dilation_x = w.dilation[2],
+                               .before_x = w.before[2]});
+  }
+}
+
+template <const F32Level& level>
+Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    max_pool_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
   });
   return {};
 }
 
+RowWindow max_pool_reads_rows(const NodeView& node) {
+  const Window w = *pool_window(node);
+  return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
+}
+
 template <const F32Level& level>
 constexpr CpuKernel make_max_pool() {
-  return {.takes = max_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = max_pool_run<level>};
+  return {.takes = max_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .plan_bytes = max_pool_plan_bytes,
+          .plan = max_pool_plan,
+          .run = max_pool_run<level>,
+          .rows = max_pool_rows<level>,
+          .reads_rows = max_pool_reads_rows};
 }
 
 bool global_pool_takes(const NodeView& node) {

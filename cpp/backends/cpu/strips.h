@@ -68,8 +68,9 @@ void run_strip(const Strip& strip, int64_t task, int64_t tasks, std::byte* memor
     for (size_t i = count; i-- > 0;) {
       const StripImage& image = strip.images[i];
       const int64_t offset = image.top - image.window.before;
-      const int64_t first = from[i + 1] * image.window.stride + offset;
-      const int64_t behind = (to[i + 1] - 1) * image.window.stride + offset + image.window.span;
+      // Rows beyond the image and its border are not read (by a pool).
+      const int64_t first = std::max<int64_t>(0, from[i + 1] * image.window.stride + offset);
+      const int64_t behind = std::min(image.rows(), (to[i + 1] - 1) * image.window.stride + offset + image.window.span);
       std::byte* const buffer = memory + image.offset;
       const auto row_at = [&](int64_t r) { return buffer + static_cast<size_t>(r - base[i]) * image.row_bytes; };
       if (first >= next[i]) {
