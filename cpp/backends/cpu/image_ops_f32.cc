@@ -201,30 +201,51 @@ bool global_pool_takes(const NodeView& node) {
   return is_image(node, 0);
 }
 
+/// Rows are summed in this many parts, by the threads that have made them; the parts' sums then in their order.
+int64_t pool_parts(const ImageSizes& x) {
+  return std::min<int64_t>(x.h, 8);
+}
+
+int64_t global_average_pool_scratch(const NodeView& node, int) {
+  const ImageSizes x = image_sizes(node.input(0));
+  return 4 * x.n * pool_parts(x) * x.c;
+}
+
 template <const F32Level& level>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  constexpr int64_t kChannels = 64;
-  const int64_t blocks = (x.size.c + kChannels - 1) / kChannels;
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
-  context.parallel(x.size.n * blocks, [&](int64_t t) {
-    const int64_t n = t / blocks, first = t % blocks * kChannels, count = std::min(kChannels, x.size.c - first);
-    float total[kChannels] = {};
-    for (int64_t row = 0; row < x.size.h; ++row) {  // row by row: short sums lose fewer digits
-      float sums[kChannels] = {};
-      level.image->sum(x.at + n * x.step + row * x.row + first, x.pitch, x.size.w, count, sums);
-      for (int64_t c = 0; c < count; ++c) total[c] += sums[c];
+  const int64_t parts = pool_parts(x.size), channels = x.size.c;
+  auto* sums = reinterpret_cast<float*>(context.scratch);
+  const auto part = [&](int64_t t) {
+    const int64_t n = t / parts, p = t % parts;
+    float* to = sums + t * channels;
+    std::fill_n(to, channels, 0.0f);
+    for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
+      level.image->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
     }
-    for (int64_t c = 0; c < count; ++c) y.at[n * y.step + first + c] = total[c] * scale;
-  });
+  };
+  if (x.size.w * x.size.h * channels < 16384) {
+    for (int64_t t = 0; t < x.size.n * parts; ++t) part(t);
+  } else {
+    context.parallel(x.size.n * parts, part);
+  }
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
+  for (int64_t n = 0; n < x.size.n; ++n) {
+    float *to = y.at + n * y.step, *from = sums + n * parts * channels;
+    level.image->sum(from + channels, channels, parts - 1, channels, from);
+    for (int64_t c = 0; c < channels; ++c) to[c] = from[c] * scale;
+  }
   return {};
 }
 
 template <const F32Level& level>
 constexpr CpuKernel make_global_average_pool() {
-  return {
-      .takes = global_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = global_average_pool_run<level>};
+  return {.takes = global_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .scratch_bytes = global_average_pool_scratch,
+          .run = global_average_pool_run<level>};
 }
 
 // -------------------------------------------------------------------------------------------------- concatenation
