@@ -10,8 +10,6 @@ namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
 
-#define PINNACE_UNROLL _Pragma("GCC unroll 64")
-
 /// A tile of sums, stored as such, or rounded one by one where multipliers are too large for registers.
 template <int MR>
 __attribute__((noinline)) void store_sums(const GemmRowsI8& g, int64_t row, int32_t width, const int32_t* sums) {
@@ -23,9 +21,47 @@ __attribute__((noinline)) void store_sums(const GemmRowsI8& g, int64_t row, int3
       continue;
     }
     const int32_t columns = g.columns < width ? g.columns : width;
-    for (int32_t j = 0; j < columns; ++j) g.c[at + j] = requantise_one(sums[j], scale[j], g.store);
+    for (int32_t j = 0; j < columns; ++j) {
+      float real = static_cast<float>(sums[j]) * scale[j];
+      if (const AddedI8& r = g.added; r.at) {
+        const auto own = static_cast<float>(clamped_one(real, {r.own.zero})) * r.own.scale;
+        const int32_t other = r.at[(row + i) * r.row + j] - r.other.zero;
+        real = (own + static_cast<float>(other) * r.other.scale) / r.scale;
+        if (real != real) real = 0;
+      }
+      g.c[at + j] = static_cast<uint8_t>(clamped_one(real, g.store) + g.store.zero);
+    }
   }
 }
+
+/// What stands in registers for an image that is added.
+template <class V>
+struct Adding {
+  using F = typename V::F;
+  F own_least, own_most, own_scale, other_zero, other_scale, scale, inverse, least, most;
+  Adding(const AddedI8& r, const StoreI8& store)
+      : own_least(V::all(static_cast<float>(-r.own.zero))),
+        own_most(V::all(static_cast<float>(255 - r.own.zero))),
+        own_scale(V::all(r.own.scale)),
+        other_zero(V::all(static_cast<float>(r.other.zero))),
+        other_scale(V::all(r.other.scale)),
+        scale(V::all(r.scale)),
+        inverse(V::all(inverse_of(r.scale))),
+        least(V::all(static_cast<float>(store.low - store.zero))),
+        most(V::all(static_cast<float>(store.high - store.zero))) {}
+
+  /// Up to four rows of sums and of bytes: results without their zero point.
+  inline void operator()(typename V::I (&sums)[4], F m, const uint8_t* from, ptrdiff_t row, int rows) const {
+    F x[4];
+    PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
+      const F own = V::nearest(V::smaller(V::larger(V::to_floats(sums[r]) * m, own_least), own_most)) * own_scale;
+      x[r] = own;
+      if (r < rows) x[r] = own + (V::to_floats(V::widen(from + r * row)) - other_zero) * other_scale;
+    }
+    V::divide(x, scale, inverse);
+    PINNACE_UNROLL for (int r = 0; r < 4; ++r) sums[r] = V::to_ints(V::smaller(V::larger(x[r], least), most));
+  }
+};
 
 /// Rows of bytes of which only some columns are wanted.
 template <int MR, int WIDTH>
@@ -35,8 +71,8 @@ __attribute__((noinline)) void store_part(const GemmRowsI8& g, int64_t row, cons
   }
 }
 
-/// `count` tiles, one below the other.
-template <class V, int MR, int NV>
+/// `count` tiles, one below the other. ADDS: g.added.
+template <class V, int MR, int NV, bool ADDS>
 __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums) {
   using I = typename V::I;
   using F = typename V::F;
@@ -47,6 +83,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
   const auto* scale = reinterpret_cast<const float*>(g.b) + kWidth;
   const auto* weights = reinterpret_cast<const int8_t*>(g.b) + 8 * kWidth;
   const bool whole = g.columns >= kWidth;
+  const Adding<V> adding(g.added, g.store);
   for (int64_t tile = 0; tile < count; ++tile, first += MR) {
     I sum[MR][NV];
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
@@ -92,37 +129,53 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
     uint8_t part[MR * kWidth];
     uint8_t* to = whole ? g.c + first * g.c_row : part;
     const ptrdiff_t row = whole ? g.c_row : kWidth;
-    PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-      const F m = V::load_floats(scale + j * V::kLanes);
-      PINNACE_UNROLL for (int i = 0; i < MR; i += 4) {
+    PINNACE_UNROLL for (int i = 0; i < MR; i += 4) {
+      I bytes[NV];
+      PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
+        const F m = V::load_floats(scale + j * V::kLanes);
         I four[4];
-        PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
-          four[r] = i + r < MR ? V::requantise(sum[i + r < MR ? i + r : 0][j], m) : V::all(0);
+        PINNACE_UNROLL for (int r = 0; r < 4; ++r) four[r] = i + r < MR ? sum[i + r < MR ? i + r : 0][j] : V::all(0);
+        if (ADDS) {
+          const uint8_t* from = g.added.at + (first + i) * g.added.row + j * V::kLanes;
+          adding(four, m, from, g.added.row, MR - i);
+        } else {
+          PINNACE_UNROLL for (int r = 0; r < 4; ++r) four[r] = V::requantise(four[r], m);
         }
-        const I bytes = V::to_bytes(four[0], four[1], four[2], four[3], zero);
-        V::store_rows(V::at_most_bytes(V::at_least_bytes(bytes, low), high), to + i * row + j * V::kLanes, row, MR - i);
+        bytes[j] = V::to_bytes(four[0], four[1], four[2], four[3], zero);
+        bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
       }
+      V::template store_columns<NV>(bytes, to + i * row, row, MR - i);
     }
     if (!whole) store_part<MR, kWidth>(g, first, part);
   }
 }
 
-/// All M rows, as tiles of MR rows or, to share the remainder out, fewer: 49 rows are 13 + 12 + 12 + 12, not
+using Tiles = void (*)(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums);
+
+/// The function of tiles of `size` rows, at most MR.
+template <class V, int MR, int NV>
+Tiles tiles_of(int64_t size, bool adds) {
+  if constexpr (MR > 1) {
+    if (size < MR) return tiles_of<V, MR - 1, NV>(size, adds);
+  }
+  return adds ? tiles<V, MR, NV, true> : tiles<V, MR, NV, false>;
+}
+
+/// All runs of M rows, as tiles of MR rows or, to share the remainder out, fewer: 49 rows are 13 + 12 + 12 + 12, not
 /// 14 + 14 + 14 + 7.
 template <class V, int MR, int NV>
-void rows(const GemmRowsI8& g, int64_t first, int64_t M, bool as_sums) {
-  const int64_t count = (M + MR - 1) / MR, most = (M + count - 1) / count, full = M - count * (most - 1);
-  const auto run = [&](int64_t size, int64_t n) {
-    if (n == 0) return;
-    if (size == MR) {
-      tiles<V, MR, NV>(g, first, n, as_sums);
-    } else if constexpr (MR > 1) {
-      rows<V, MR - 1, NV>(g, first, size * n, as_sums);
-    }
-    first += size * n;
-  };
-  run(most, full);
-  run(most - 1, count - full);
+void rows(const GemmRowsI8& given, bool as_sums) {
+  const int64_t M = given.M, count = (M + MR - 1) / MR, most = (M + count - 1) / count, full = M - count * (most - 1);
+  GemmRowsI8 g = given;
+  const bool adds = g.added.at;
+  const Tiles large = tiles_of<V, MR, NV>(most, adds), small = tiles_of<V, MR, NV>(most > 1 ? most - 1 : 1, adds);
+  for (int64_t run = 0; run < given.runs; ++run) {
+    large(g, 0, full, as_sums);
+    if (full < count) small(g, full * most, count - full, as_sums);
+    g.a += g.a_run;
+    g.c += g.c_run;
+    if (adds) g.added.at += g.added.run;
+  }
 }
 
 constexpr int kWide = PINNACE_LANES;
@@ -149,8 +202,8 @@ bool too_large(const GemmRowsI8& g, int32_t width) {
 void all_rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1) return;
   const bool as_sums = g.sums || too_large(g, width);
-  if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, 0, g.M, as_sums);
-  rows<Quads<kWide>, kRows, 1>(g, 0, g.M, as_sums);
+  if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, as_sums);
+  rows<Quads<kWide>, kRows, 1>(g, as_sums);
 }
 
 #undef PINNACE_UNROLL

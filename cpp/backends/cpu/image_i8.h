@@ -40,14 +40,9 @@ static constexpr int64_t depthwise_chunk(int64_t c, int64_t channels, int64_t wi
 
 enum class BinaryI8 : int32_t { kAdd, kSub, kMul };
 
-/// float32(q - zero) * scale of an operand: stored bytes exclusive-or `flip` count as unsigned.
-struct RealI8 {
-  float scale;
-  int32_t zero;
-};
-
 /// y[p, c] = a[p, c] op b[p, c] in float32, quantised. Steps from pixel to pixel and from channel to channel (0 or 1),
-/// 0 repeats. All operands are stored signed (flip 0x80) or unsigned (0). y may be a or b.
+/// 0 repeats. All operands are stored signed (flip 0x80) or unsigned (0): bytes exclusive-or `flip` count as unsigned.
+/// y may be a or b.
 struct BinaryRowsI8 {
   BinaryI8 op;
   const uint8_t *a, *b;

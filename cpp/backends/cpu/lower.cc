@@ -45,7 +45,8 @@ class Lowering {
   const Node& node(size_t k) const { return *graph_.nodes[static_cast<size_t>(segment_.nodes[k])]; }
 
   /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
-  /// that nobody else reads, the other is there before the convolution runs.
+  /// that nobody else reads, the other is there before the convolution runs. What a quantised convolution's own result
+  /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_image_i8.cc).
   void find_sums() {
     summed_by_.assign(segment_.nodes.size(), -1);
     sum_of_.assign(segment_.nodes.size(), -1);
@@ -84,12 +85,17 @@ class Lowering {
       copy.inputs.resize(4, kNoValue);
       copy.inputs[3] = other;
       copy.outputs = add.outputs;
+      if (const auto& own = types[static_cast<size_t>(node(static_cast<size_t>(best)).outputs[0])].quantization) {
+        copy.set_attr("own_scale", static_cast<double>(own->scales[0]));
+        copy.set_attr("own_zero_point", static_cast<int64_t>(own->zero_points[0]));
+      }
       for (const char* name : {"activation", "activation_params"}) {
         copy.remove_attr(name);
         if (const Attr* attr = add.attr(name)) copy.set_attr(name, *attr);
       }
+      // Kernels of their own (depthwise) that cannot add are worth more than the addition.
       const CpuKernelLine* line = choose(copy, 0);
-      if (!line || !(line->kernel->images >> 3 & 1)) continue;
+      if (!line || !(line->kernel->images >> 3 & 1) || line != choose(node(static_cast<size_t>(best)), 0)) continue;
       out_.copies.push_back(std::move(copy));
       sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
       summed_by_[k] = best;
