@@ -1,6 +1,8 @@
 // conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are
 // part of the clamp. An image that is added to the result (input 3) is added before a tile leaves the registers, to the
 // bits of conv and add. Types and window were checked by the shape rule.
+#include <cmath>
+
 #include "backends/cpu/conv_image.h"
 #include "backends/cpu/i8_levels.h"
 
@@ -188,6 +190,8 @@ struct DepthwiseQuads {
 };
 DepthwiseQuads depthwise_quads(const Window& w) {
   const auto quads = [](int64_t rows) { return static_cast<int32_t>((rows + 3) / 4); };
+  // The kernel for 3 x 3 taps goes row by row.
+  if (w.kernel[1] == 3 && w.kernel[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2) return {1, 1};
   const int32_t one = quads(w.kernel[1]), two = quads(w.kernel[1] + w.stride[1]);
   // Two rows of outputs share quads where their taps lie in the same rows, if that saves some.
   if (w.dilation[1] == 1 && w.out[1] > 1 && two < 2 * one) return {2, two};
@@ -211,10 +215,14 @@ int64_t padded_channels(int64_t channels) {
   return (channels + 15) / 16 * 16;
 }
 
-int64_t depthwise_packed_bytes(const NodeView& node) {
+/// Chunks of weights; behind them a byte for DepthwiseRowsI8::large.
+int64_t depthwise_chunk_bytes(const NodeView& node) {
   const Window w = image_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
   return padded_channels(node.attr_int("group")) * (8 + 4 * q.sets * q.groups * w.kernel[2]);
+}
+int64_t depthwise_packed_bytes(const NodeView& node) {
+  return depthwise_chunk_bytes(node) + 1;
 }
 
 template <const I8Level& level>
@@ -230,6 +238,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
     if (channel >= channels || ky < 0 || ky >= w.kernel[1]) return int8_t{0};
     return static_cast<int8_t>(weights[channel * taps + ky * w.kernel[2] + kx] ^ flip);
   };
+  bool large = false;
   for (int64_t first = 0; first < padded_channels(channels);) {
     const int64_t chunk = depthwise_chunk(first, padded_channels(channels), level.image->widest);
     auto* start = reinterpret_cast<int32_t*>(packed);
@@ -243,6 +252,8 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
       const uint32_t less = static_cast<uint32_t>(sum) * image_zero(node.input(0));
       start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
+      const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (255 * 128);
+      large |= !(std::min(most, 0x1p31f) * m[i] < 0x1p30f);
       for (int32_t set = 0; set < q.sets; ++set) {
         for (int32_t g = 0; g < q.groups; ++g) {
           for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
@@ -257,6 +268,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
     packed += chunk * (8 + 4 * q.sets * q.groups * w.kernel[2]);
     first += chunk;
   }
+  *packed = static_cast<std::byte>(large);
   return {};
 }
 
@@ -270,6 +282,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   // Units are pairs of rows where two share quads. Few tasks are made a multiple of the threads.
   const int64_t pairs = (y.size.h + q.sets - 1) / q.sets, units = y.size.n * pairs;
+  const bool large = context.packed[depthwise_chunk_bytes(node)] != std::byte{0};
   const auto threads = static_cast<int64_t>(context.threads);
   int64_t tasks = std::min(units, (y.size.n * y.size.h * y.size.w * y.pitch + 65535) / 65536);
   if (tasks < 8 * threads) tasks = std::min(units, (tasks + threads - 1) / threads * threads);
@@ -293,6 +306,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
       d.dilation_x = static_cast<int32_t>(w.dilation[2]);
       d.groups = q.groups;
       d.sets = q.sets;
+      d.large = large;
       d.store = store;
       level.image->depthwise_rows(d);
     }

@@ -71,9 +71,17 @@ __attribute__((noinline)) void store_part(const GemmRowsI8& g, int64_t row, cons
   }
 }
 
+/// What is fetched ahead, to the second-level cache: the next panel, which follows this one. A large one is fetched
+/// little by little, `step` bytes with every quad; a small one during the very last tile.
+struct Ahead {
+  const std::byte* next;
+  ptrdiff_t step;
+  bool small, last;
+};
+
 /// `count` tiles, one below the other. ADDS: g.added.
 template <class V, int MR, int NV, bool ADDS>
-__attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums) {
+__attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead ahead) {
   using I = typename V::I;
   using F = typename V::F;
   constexpr int kWidth = NV * V::kLanes;
@@ -84,6 +92,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
   const auto* weights = reinterpret_cast<const int8_t*>(g.b) + 8 * kWidth;
   const bool whole = g.columns >= kWidth;
   const Adding<V> adding(g.added, g.store);
+  const int64_t bytes = panel_bytes(kWidth, g.block_count * g.quads);
   for (int64_t tile = 0; tile < count; ++tile, first += MR) {
     I sum[MR][NV];
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
@@ -91,6 +100,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) sum[i][j] = start;
     }
     const int8_t* b = weights;
+    if (ahead.small) ahead.next = g.b + (ahead.last && tile + 1 == count ? bytes : 0);
     for (int64_t block = 0; block < g.block_count; ++block) {
       // Up to 15 rows from three pointers, as in gemm_f32_tiles_body.h.
       const uint8_t* p0 = a_tile + g.blocks[block];
@@ -100,6 +110,9 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
         typename V::Weights w[NV];
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) w[j] = V::weights(V::load(b + 4 * j * V::kLanes));
         b += 4 * kWidth;
+        __builtin_prefetch(ahead.next, 0, 2);
+        if (kWidth > 16) __builtin_prefetch(ahead.next + 64, 0, 2);
+        ahead.next += ahead.step;
         PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
           const uint8_t* p = i < 5 ? p0 : i < 10 ? p1 : p2;
           const int r = i % 5;
@@ -125,6 +138,8 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       continue;
     }
     // Rounded and packed, four rows of one register of columns at a time.
+    // The packs clamp to whole bytes, and adding() to the limits.
+    const bool clamps = !ADDS && (g.store.low > 0 || g.store.high < 255);
     const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
     uint8_t part[MR * kWidth];
     uint8_t* to = whole ? g.c + first * g.c_row : part;
@@ -142,7 +157,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
           PINNACE_UNROLL for (int r = 0; r < 4; ++r) four[r] = V::requantise(four[r], m);
         }
         bytes[j] = V::to_bytes(four[0], four[1], four[2], four[3], zero);
-        bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
+        if (clamps) bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
       }
       V::template store_columns<NV>(bytes, to + i * row, row, MR - i);
     }
@@ -150,7 +165,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
   }
 }
 
-using Tiles = void (*)(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums);
+using Tiles = void (*)(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead ahead);
 
 /// The function of tiles of `size` rows, at most MR.
 template <class V, int MR, int NV>
@@ -169,9 +184,15 @@ void rows(const GemmRowsI8& given, bool as_sums) {
   GemmRowsI8 g = given;
   const bool adds = g.added.at;
   const Tiles large = tiles_of<V, MR, NV>(most, adds), small = tiles_of<V, MR, NV>(most > 1 ? most - 1 : 1, adds);
+  const int64_t steps = g.block_count * g.quads, bytes = panel_bytes(NV * V::kLanes, steps), total = M * g.runs;
+  const bool few = bytes < 40000;
+  const int64_t share = bytes / total * most / steps + 1, step = few || share > 128 ? 4 * NV * V::kLanes : share;
+  const auto ahead = [&](int64_t row, int64_t rows) {
+    return Ahead{g.b + bytes + bytes / total * row, step, few, row + rows == total};
+  };
   for (int64_t run = 0; run < given.runs; ++run) {
-    large(g, 0, full, as_sums);
-    if (full < count) small(g, full * most, count - full, as_sums);
+    large(g, 0, full, as_sums, ahead(run * M, full * most));
+    if (full < count) small(g, full * most, count - full, as_sums, ahead(run * M + full * most, M - full * most));
     g.a += g.a_run;
     g.c += g.c_run;
     if (adds) g.added.at += g.added.run;
@@ -202,6 +223,11 @@ bool too_large(const GemmRowsI8& g, int32_t width) {
 void all_rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1) return;
   const bool as_sums = g.sums || too_large(g, width);
+#if PINNACE_LANES == 16
+  // Registers of half the width waste nothing where few columns are left: 24 of them take three quarters of 32's time.
+  if (width == 24) return rows<Quads<8>, 8, 3>(g, as_sums);
+  if (width == 8) return rows<Quads<8>, 14, 1>(g, as_sums);
+#endif
   if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, as_sums);
   rows<Quads<kWide>, kRows, 1>(g, as_sums);
 }
@@ -213,6 +239,7 @@ void all_rows(const GemmRowsI8& g, int32_t width) {
 
 #define PINNACE_NAME_(level) gemm_i8_tiles_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows};
+const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES == 16 ? 8 : PINNACE_LANES,
+                                                 PINNACE_LEVEL::all_rows};
 
 }  // namespace pinnace

@@ -27,6 +27,7 @@ struct DepthwiseRowsI8 {
   int32_t groups;  ///< quads of rows
   int32_t sets;    ///< of weights: 1 or 2
   int32_t rows;    ///< of outputs, at most `sets`
+  bool large;      ///< products of sums and multipliers may be 2^31 or more, which int32 cannot hold
   StoreI8 store;
 };
 /// Outputs that depthwise_rows computes from one strip of unpacked columns, and how many columns times groups it holds.
