@@ -10,58 +10,51 @@ namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
 
-/// A tile of sums, stored as such, or rounded one by one where multipliers are too large for registers.
+/// A tile of sums, stored as such, or as bytes in `to`, one by one, where multipliers are too large for registers.
 template <int MR>
-__attribute__((noinline)) void store_sums(const GemmRowsI8& g, int64_t row, int32_t width, const int32_t* sums) {
+__attribute__((noinline)) void store_sums(const GemmRowsI8& g, int64_t row, int32_t width, const int32_t* sums,
+                                          const StoreI8& store, uint8_t* to) {
   const auto* scale = reinterpret_cast<const float*>(g.b) + width;
   for (int i = 0; i < MR; ++i, sums += width) {
-    const int64_t at = (row + i) * g.c_row;
     if (g.sums) {
-      __builtin_memcpy(g.sums + at, sums, sizeof(int32_t) * static_cast<size_t>(g.columns));
+      __builtin_memcpy(g.sums + (row + i) * g.c_row, sums, sizeof(int32_t) * static_cast<size_t>(g.columns));
       continue;
     }
-    const int32_t columns = g.columns < width ? g.columns : width;
-    for (int32_t j = 0; j < columns; ++j) {
-      float real = static_cast<float>(sums[j]) * scale[j];
-      if (const AddedI8& r = g.added; r.at) {
-        const auto own = static_cast<float>(clamped_one(real, {r.own.zero})) * r.own.scale;
-        const int32_t other = r.at[(row + i) * r.row + j] - r.other.zero;
-        real = (own + static_cast<float>(other) * r.other.scale) / r.scale;
-        if (real != real) real = 0;
-      }
-      g.c[at + j] = static_cast<uint8_t>(clamped_one(real, g.store) + g.store.zero);
-    }
+    for (int32_t j = 0; j < width; ++j) to[i * width + j] = requantise_one(sums[j], scale[j], store);
   }
 }
 
-/// What stands in registers for an image that is added.
-template <class V>
-struct Adding {
+/// Adds g.added to `rows` rows of a product's bytes, and stores them in `to`, which may be the same. SMALL: quotients
+/// are finite and below 2^30, and the packs clamp them.
+template <class V, int NV, bool SMALL>
+__attribute__((noinline)) void add_rows(const GemmRowsI8& g, int64_t row, int rows, const uint8_t* product, uint8_t* to,
+                                        ptrdiff_t to_row) {
+  using I = typename V::I;
   using F = typename V::F;
-  F own_least, own_most, own_scale, other_zero, other_scale, scale, inverse, least, most;
-  Adding(const AddedI8& r, const StoreI8& store)
-      : own_least(V::all(static_cast<float>(-r.own.zero))),
-        own_most(V::all(static_cast<float>(255 - r.own.zero))),
-        own_scale(V::all(r.own.scale)),
-        other_zero(V::all(static_cast<float>(r.other.zero))),
-        other_scale(V::all(r.other.scale)),
-        scale(V::all(r.scale)),
-        inverse(V::all(inverse_of(r.scale))),
-        least(V::all(static_cast<float>(store.low - store.zero))),
-        most(V::all(static_cast<float>(store.high - store.zero))) {}
-
-  /// Up to four rows of sums and of bytes: results without their zero point.
-  inline void operator()(typename V::I (&sums)[4], F m, const uint8_t* from, ptrdiff_t row, int rows) const {
-    F x[4];
-    PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
-      const F own = V::nearest(V::smaller(V::larger(V::to_floats(sums[r]) * m, own_least), own_most)) * own_scale;
-      x[r] = own;
-      if (r < rows) x[r] = own + (V::to_floats(V::widen(from + r * row)) - other_zero) * other_scale;
+  constexpr int kWidth = NV * V::kLanes;
+  const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
+  const F least = V::all(static_cast<float>(g.store.low - g.store.zero));
+  const F most = V::all(static_cast<float>(g.store.high - g.store.zero)), scale = V::all(g.added.scale);
+  const I own_zero = V::all(-g.added.own.zero), other_zero = V::all(-g.added.other.zero);
+  const F own_scale = V::all(g.added.own.scale), other_scale = V::all(g.added.other.scale);
+  const uint8_t* added = g.added.at + row * g.added.row;
+  for (int i = 0; i < rows; i += 4) {
+    I bytes[NV];
+    PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
+      I q[4];
+      PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
+        const int at = i + r < rows ? i + r : i;
+        const I own = V::add(V::widen(product + at * kWidth + j * V::kLanes), own_zero);
+        const I other = V::add(V::widen(added + at * g.added.row + j * V::kLanes), other_zero);
+        const F quotient = (V::to_floats(own) * own_scale + V::to_floats(other) * other_scale) / scale;
+        q[r] = V::to_ints(SMALL ? quotient : V::smaller(V::larger(V::not_nan(quotient), least), most));
+      }
+      bytes[j] = V::to_bytes(q[0], q[1], q[2], q[3], zero);
+      bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
     }
-    V::divide(x, scale, inverse);
-    PINNACE_UNROLL for (int r = 0; r < 4; ++r) sums[r] = V::to_ints(V::smaller(V::larger(x[r], least), most));
+    V::template store_columns<NV>(bytes, to + i * to_row, to_row, rows - i);
   }
-};
+}
 
 /// Rows of bytes of which only some columns are wanted.
 template <int MR, int WIDTH>
@@ -79,8 +72,8 @@ struct Ahead {
   bool small, last;
 };
 
-/// `count` tiles, one below the other. ADDS: g.added.
-template <class V, int MR, int NV, bool ADDS>
+/// `count` tiles, one below the other.
+template <class V, int MR, int NV>
 __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead ahead) {
   using I = typename V::I;
   using F = typename V::F;
@@ -91,7 +84,11 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
   const auto* scale = reinterpret_cast<const float*>(g.b) + kWidth;
   const auto* weights = reinterpret_cast<const int8_t*>(g.b) + 8 * kWidth;
   const bool whole = g.columns >= kWidth;
-  const Adding<V> adding(g.added, g.store);
+  const bool adds = g.added.at;
+  const auto add = 255 * (g.added.own.scale + g.added.other.scale) < 0x1p30f * g.added.scale ? add_rows<V, NV, true>
+                                                                                             : add_rows<V, NV, false>;
+  const StoreI8 store = adds ? StoreI8{g.added.own.zero} : g.store;
+  const bool clamps = store.low > 0 || store.high < 255;  // the packs clamp to bytes
   const int64_t bytes = panel_bytes(kWidth, g.block_count * g.quads);
   for (int64_t tile = 0; tile < count; ++tile, first += MR) {
     I sum[MR][NV];
@@ -129,39 +126,37 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       } while (--k);
     }
     a_tile += MR * s;
+    // Rounded and packed, four rows of one register of columns at a time.
+    alignas(64) uint8_t part[MR * kWidth];
+    uint8_t* const c = g.c + first * g.c_row;
     if (as_sums) {
       int32_t all[MR * kWidth];
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) V::store(all + i * kWidth + j * V::kLanes, sum[i][j]);
       }
-      store_sums<MR>(g, first, kWidth, all);
-      continue;
-    }
-    // Rounded and packed, four rows of one register of columns at a time.
-    // The packs clamp to whole bytes, and adding() to the limits.
-    const bool clamps = !ADDS && (g.store.low > 0 || g.store.high < 255);
-    const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
-    uint8_t part[MR * kWidth];
-    uint8_t* to = whole ? g.c + first * g.c_row : part;
-    const ptrdiff_t row = whole ? g.c_row : kWidth;
-    PINNACE_UNROLL for (int i = 0; i < MR; i += 4) {
-      I bytes[NV];
-      PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-        const F m = V::load_floats(scale + j * V::kLanes);
-        I four[4];
-        PINNACE_UNROLL for (int r = 0; r < 4; ++r) four[r] = i + r < MR ? sum[i + r < MR ? i + r : 0][j] : V::all(0);
-        if (ADDS) {
-          const uint8_t* from = g.added.at + (first + i) * g.added.row + j * V::kLanes;
-          adding(four, m, from, g.added.row, MR - i);
-        } else {
-          PINNACE_UNROLL for (int r = 0; r < 4; ++r) four[r] = V::requantise(four[r], m);
+      store_sums<MR>(g, first, kWidth, all, store, part);
+      if (g.sums) continue;
+    } else {
+      const I zero = V::all_shorts(store.zero), low = V::all_bytes(store.low), high = V::all_bytes(store.high);
+      uint8_t* const to = whole && !adds ? c : part;
+      const ptrdiff_t row = whole && !adds ? g.c_row : kWidth;
+      PINNACE_UNROLL for (int i = 0; i < MR; i += 4) {
+        I bytes[NV];
+        PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
+          const F m = V::load_floats(scale + j * V::kLanes);
+          I four[4];
+          PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
+            four[r] = i + r < MR ? V::requantise(sum[i + r < MR ? i + r : 0][j], m) : V::all(0);
+          }
+          bytes[j] = V::to_bytes(four[0], four[1], four[2], four[3], zero);
+          if (clamps) bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
         }
-        bytes[j] = V::to_bytes(four[0], four[1], four[2], four[3], zero);
-        if (clamps) bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
+        V::template store_columns<NV>(bytes, to + i * row, row, MR - i);
       }
-      V::template store_columns<NV>(bytes, to + i * row, row, MR - i);
+      if (whole && !adds) continue;
     }
-    if (!whole) store_part<MR, kWidth>(g, first, part);
+    if (adds) add(g, first, MR, part, whole ? c : part, whole ? g.c_row : kWidth);
+    if (!whole || !adds) store_part<MR, kWidth>(g, first, part);
   }
 }
 
@@ -169,11 +164,11 @@ using Tiles = void (*)(const GemmRowsI8& g, int64_t first, int64_t count, bool a
 
 /// The function of tiles of `size` rows, at most MR.
 template <class V, int MR, int NV>
-Tiles tiles_of(int64_t size, bool adds) {
+Tiles tiles_of(int64_t size) {
   if constexpr (MR > 1) {
-    if (size < MR) return tiles_of<V, MR - 1, NV>(size, adds);
+    if (size < MR) return tiles_of<V, MR - 1, NV>(size);
   }
-  return adds ? tiles<V, MR, NV, true> : tiles<V, MR, NV, false>;
+  return tiles<V, MR, NV>;
 }
 
 /// All runs of M rows, as tiles of MR rows or, to share the remainder out, fewer: 49 rows are 13 + 12 + 12 + 12, not
@@ -182,8 +177,7 @@ template <class V, int MR, int NV>
 void rows(const GemmRowsI8& given, bool as_sums) {
   const int64_t M = given.M, count = (M + MR - 1) / MR, most = (M + count - 1) / count, full = M - count * (most - 1);
   GemmRowsI8 g = given;
-  const bool adds = g.added.at;
-  const Tiles large = tiles_of<V, MR, NV>(most, adds), small = tiles_of<V, MR, NV>(most > 1 ? most - 1 : 1, adds);
+  const Tiles large = tiles_of<V, MR, NV>(most), small = tiles_of<V, MR, NV>(most > 1 ? most - 1 : 1);
   const int64_t steps = g.block_count * g.quads, bytes = panel_bytes(NV * V::kLanes, steps), total = M * g.runs;
   const bool few = bytes < 40000;
   const int64_t share = bytes / total * most / steps + 1, step = few || share > 128 ? 4 * NV * V::kLanes : share;
@@ -195,7 +189,7 @@ void rows(const GemmRowsI8& given, bool as_sums) {
     if (full < count) small(g, full * most, count - full, as_sums, ahead(run * M + full * most, M - full * most));
     g.a += g.a_run;
     g.c += g.c_run;
-    if (adds) g.added.at += g.added.run;
+    if (g.added.at) g.added.at += g.added.run;
   }
 }
 

@@ -215,36 +215,32 @@ void depthwise_rows(const DepthwiseRowsI8& d) {
 /// How numbers become bytes, four registers of LANES at a time.
 template <class V>
 struct Stored {
-  typename V::F scale, inverse, least, most;
+  typename V::F scale, least, most;
   typename V::I zero, flip;
   Stored(float s, const StoreI8& store, uint8_t bits)
       : scale(V::all(s)),
-        inverse(V::all(inverse_of(s))),
         least(V::all(static_cast<float>(store.low - store.zero))),
         most(V::all(static_cast<float>(store.high - store.zero))),
         zero(V::all_shorts(store.zero)),
         flip(V::all_bytes(bits)) {}
 
-  /// round_half_even(x / scale), clamped; NaN is 0. f(v) gives register v of 4.
-  template <class Get>
-  inline void divided(Get f, typename V::I (&q)[4]) const {
-    typename V::F x[4];
-    PINNACE_UNROLL for (int v = 0; v < 4; ++v) x[v] = f(v);
-    V::divide(x, scale, inverse);
-    PINNACE_UNROLL for (int v = 0; v < 4; ++v) q[v] = V::to_ints(V::smaller(V::larger(x[v], least), most));
+  /// round_half_even(x / scale), clamped; NaN is 0.
+  template <bool NUMBERS = false>
+  inline typename V::I divided(typename V::F x) const {
+    const auto quotient = NUMBERS ? x / scale : V::not_nan(x / scale);
+    return V::to_ints(V::smaller(V::larger(quotient, least), most));
   }
-  /// f(v) gives register v of consecutive elements.
-  template <class Get>
+  /// f(v) gives register v of 4, of consecutive elements. NUMBERS: no quotient is NaN.
+  template <bool NUMBERS = false, class Get>
   inline void put(uint8_t* to, Get f) const {
-    typename V::I q[4];
-    divided(f, q);
+    const auto q = [&](int v) { return divided<NUMBERS>(f(v)); };
     // Per 128-bit lane four of each: as rows of LANES bytes they are in order.
-    V::store_rows(V::flip(V::to_bytes(q[0], q[1], q[2], q[3], zero), flip), to, V::kLanes, 4);
+    V::store_rows(V::flip(V::to_bytes(q(0), q(1), q(2), q(3), zero), flip), to, V::kLanes, 4);
   }
 };
 
-/// FLIPS: bytes are signed.
-template <BinaryI8 OP, bool FLIPS>
+/// PLAIN: operands are unsigned, and nothing overflows.
+template <BinaryI8 OP, bool PLAIN>
 void binary_of(const BinaryRowsI8& b) {
   constexpr int kBytes = 4 * Wide::kLanes;
   const auto flip = Wide::all(static_cast<int32_t>(b.flip));
@@ -252,9 +248,9 @@ void binary_of(const BinaryRowsI8& b) {
   const auto a_zero = Wide::all(static_cast<float>(b.a_real.zero)), a_scale = Wide::all(b.a_real.scale);
   const auto b_zero = Wide::all(static_cast<float>(b.b_real.zero)), b_scale = Wide::all(b.b_real.scale);
   const auto block = [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to) {
-    stored.put(to, [&](int v) {
+    stored.template put<PLAIN>(to, [&](int v) {
       auto p_bytes = Wide::widen(from_a + v * Wide::kLanes), q_bytes = Wide::widen(from_b + v * Wide::kLanes);
-      if (FLIPS) p_bytes = Wide::flip(p_bytes, flip), q_bytes = Wide::flip(q_bytes, flip);
+      if (!PLAIN) p_bytes = Wide::flip(p_bytes, flip), q_bytes = Wide::flip(q_bytes, flip);
       const auto p = (Wide::to_floats(p_bytes) - a_zero) * a_scale, q = (Wide::to_floats(q_bytes) - b_zero) * b_scale;
       return OP == BinaryI8::kAdd ? p + q : OP == BinaryI8::kSub ? p - q : p * q;
     });
@@ -287,13 +283,15 @@ void binary(const BinaryRowsI8& given) {
     b.channels *= b.pixels;
     b.pixels = b.channels > 0;
   }
+  const float a_most = 255 * b.a_real.scale, b_most = 255 * b.b_real.scale;
+  const bool plain = b.flip == 0 && a_most < 1e18f && b_most < 1e18f && b.y_real.scale > 0;
   switch (b.op) {
     case BinaryI8::kAdd:
-      return b.flip ? binary_of<BinaryI8::kAdd, true>(b) : binary_of<BinaryI8::kAdd, false>(b);
+      return plain ? binary_of<BinaryI8::kAdd, true>(b) : binary_of<BinaryI8::kAdd, false>(b);
     case BinaryI8::kSub:
-      return b.flip ? binary_of<BinaryI8::kSub, true>(b) : binary_of<BinaryI8::kSub, false>(b);
+      return plain ? binary_of<BinaryI8::kSub, true>(b) : binary_of<BinaryI8::kSub, false>(b);
     case BinaryI8::kMul:
-      return b.flip ? binary_of<BinaryI8::kMul, true>(b) : binary_of<BinaryI8::kMul, false>(b);
+      return plain ? binary_of<BinaryI8::kMul, true>(b) : binary_of<BinaryI8::kMul, false>(b);
   }
 }
 
@@ -368,21 +366,19 @@ void quantize_quads(const float* x, ptrdiff_t plane, int32_t planes, RealI8 real
   const I zero = Wide::all(real.zero);
   for (int64_t i = 0; i < n; i += Wide::kLanes) {
     const int64_t left = n - i < Wide::kLanes ? n - i : Wide::kLanes;
-    I q[4];
     const auto channel = [&](int32_t c) {
-      if (c >= planes) return Wide::all(0.0f);
+      if (c >= planes) return Wide::all(0);
       alignas(64) float part[Wide::kLanes] = {};
       const float* from = x + c * plane + i;
       if (left < Wide::kLanes) {
         __builtin_memcpy(part, from, sizeof(float) * static_cast<size_t>(left));
         from = part;
       }
-      return Wide::load_floats(from);
+      return Wide::add(stored.divided(Wide::load_floats(from)), zero);
     };
-    stored.divided(channel, q);
-    for (int c = 0; c < 4; ++c) q[c] = c < planes ? Wide::add(q[c], zero) : Wide::all(0);
-    const I quads = Wide::add(Wide::add(q[0], Wide::template shift<8>(q[1])),
-                              Wide::add(Wide::template shift<16>(q[2]), Wide::template shift<24>(q[3])));
+    const I low = Wide::add(channel(0), Wide::template shift<8>(channel(1)));
+    const I quads =
+        Wide::add(low, Wide::add(Wide::template shift<16>(channel(2)), Wide::template shift<24>(channel(3))));
     if (pitch == 4 && left == Wide::kLanes) {
       Wide::store(y + i * 4, quads);
       continue;

@@ -41,8 +41,6 @@ struct IntsOf<4> {
   static inline F smaller(F a, F b) { return _mm_min_ps(a, b); }
   static inline F larger(F a, F b) { return _mm_max_ps(a, b); }
   static inline F not_nan(F v) { return _mm_and_ps(v, _mm_cmpord_ps(v, v)); }
-  /// The nearest whole number, of two the even one; |v| < 2^31.
-  static inline F nearest(F v) { return to_floats(to_ints(v)); }
   static inline I widen(const uint8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof four);
@@ -119,7 +117,6 @@ struct IntsOf<4> {
     return (F)(((I)a & first) | ((I)b & ~first));
   }
   static inline F not_nan(F v) { return (F)((I)v & (I)(v == v)); }
-  static inline F nearest(F v) { return to_floats(to_ints(v)); }
   static inline I widen(const uint8_t* p) { return I{p[0], p[1], p[2], p[3]}; }
   static inline I flip(I v, I bits) { return v ^ bits; }
   static inline I multiply_pairs(I a, I b) { return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16); }
@@ -192,7 +189,6 @@ struct IntsOf<8> {
   static inline F smaller(F a, F b) { return _mm256_min_ps(a, b); }
   static inline F larger(F a, F b) { return _mm256_max_ps(a, b); }
   static inline F not_nan(F v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
-  static inline F nearest(F v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static inline I widen(const uint8_t* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
@@ -244,7 +240,6 @@ struct IntsOf<16> {
   static inline F smaller(F a, F b) { return _mm512_min_ps(a, b); }
   static inline F larger(F a, F b) { return _mm512_max_ps(a, b); }
   static inline F not_nan(F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v); }
-  static inline F nearest(F v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static inline I widen(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
@@ -320,28 +315,6 @@ struct Quads : IntsOf<LANES> {
   }
   /// round_half_even(float32(sum) * m), where that is below 2^31.
   static inline I requantise(I sum, F m) { return Base::to_ints(Base::to_floats(sum) * m); }
-  /// x / scale of four registers, NaN as 0, or what rounds to the same whole number. With AVX-512 a product by
-  /// `inverse` (inverse_of(scale)), which takes a third of the time, except where it is so close to the middle of two
-  /// whole numbers that the quotient may lie beyond: both are within 1e-4 of each other up to 512, and all that is
-  /// larger is clamped.
-  static inline void divide(F (&x)[4], F scale, [[maybe_unused]] F inverse) {
-#if PINNACE_LANES >= 16
-    if constexpr (LANES == 16) {
-      F product[4];
-      __mmask16 sure = 0xffff;
-      PINNACE_UNROLL for (int v = 0; v < 4; ++v) {
-        product[v] = x[v] * inverse;
-        const F rest = _mm512_abs_ps(_mm512_reduce_ps(product[v], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-        sure &= _mm512_cmp_ps_mask(rest, Base::all(0.4999f), _CMP_LT_OQ);
-      }
-      if (sure == 0xffff) {
-        PINNACE_UNROLL for (int v = 0; v < 4; ++v) x[v] = product[v];
-        return;
-      }
-    }
-#endif
-    PINNACE_UNROLL for (int v = 0; v < 4; ++v) x[v] = Base::not_nan(x[v] / scale);
-  }
   /// The bytes of four rows, as to_bytes leaves them, of NV neighbouring registers of columns.
   template <int NV>
   static inline void store_columns(const I (&v)[NV], uint8_t* to, ptrdiff_t row, int rows) {
@@ -358,16 +331,12 @@ struct Quads : IntsOf<LANES> {
   }
 };
 
-/// 1 / scale, or NaN where that loses digits.
-inline float inverse_of(float scale) {
-  return scale > 1e-30f && scale < 1e30f ? 1 / scale : __builtin_nanf("");
-}
-
-/// round_half_even(real), from low - zero to high - zero.
-inline int32_t clamped_one(float real, const StoreI8& store) {
+/// min(max(round_half_even(float32(sum) * m) + zero, low), high) of any sum and multiplier.
+inline uint8_t requantise_one(int32_t sum, float m, const StoreI8& store) {
   const float least = static_cast<float>(store.low - store.zero), most = static_cast<float>(store.high - store.zero);
+  float real = static_cast<float>(sum) * m;
   real = real < least ? least : real > most ? most : real;
-  return static_cast<int32_t>(__builtin_nearbyintf(real));
+  return static_cast<uint8_t>(static_cast<int32_t>(__builtin_nearbyintf(real)) + store.zero);
 }
 
 }  // namespace
