@@ -93,6 +93,12 @@ class Family {
         return false;
       }
       ++ran_[std::string(line.name)];
+      for (size_t k = 1; k < want->size(); ++k) {
+        const Buffer &a = (*got)[k].bytes, &b = (*want)[k].bytes;
+        if (std::memcmp(a.data(), b.data(), b.size()) == 0) continue;
+        ADD_FAILURE() << line.name << " " << call.text() << ": output " << k << " differs; seed " << test_seed();
+        return false;
+      }
       const Buffer &a = (*got)[0].bytes, &b = (*want)[0].bytes;
       for (size_t i = 0; i < b.size(); ++i) {
         if (a.data()[i] == b.data()[i]) continue;
@@ -370,6 +376,26 @@ TEST(KernelI8, Concatenations) {
     ASSERT_TRUE(f.agrees(call.attr("axis", int64_t{1}).declare(to)));
   }
   f.expect_ran("concat_image_i8");
+}
+
+TEST(KernelI8, DynamicQuantising) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const int64_t count = f.one_of({0, 1, 7, 8, 100, 1003, 70001});
+    const float reach = f.one_of({0.0f, 1e-3f, 5.0f, 1e30f});
+    std::vector<float> x;
+    for (int64_t k = 0; k < count; ++k) x.push_back(static_cast<float>(f.random().normal()) * reach);
+    for (int64_t k = f.upto(0, 3); k > 0 && count > 0; --k) {
+      x[static_cast<size_t>(f.upto(0, count - 1))] = f.one_of({NAN, INFINITY, -INFINITY, -0.0f, 3e38f, 1e-42f});
+    }
+    if (f.upto(0, 3) == 0) {
+      for (float& v : x) v = std::fabs(v);
+    }
+    Call call("dynamic_quantize_linear", 3);
+    call.input(DType::kF32, {count}, x);
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("dynamic_quantize_i8");
 }
 
 TEST(KernelI8, Quantising) {

@@ -61,8 +61,9 @@ struct ImageI8Kernels {
   int32_t widest;  ///< chunk of depthwise channels: 64, 32 or 16
   void (*depthwise_rows)(const DepthwiseRowsI8&);
   void (*binary)(const BinaryRowsI8&);
-  /// y[c] = max(y[c], x[c])
-  void (*maximum)(const uint8_t* x, uint8_t* y, int64_t channels);
+  /// y[c] = the largest x[i, j, c] of a window of rows and columns, not less than 0. Registers are read whole.
+  void (*maximum)(const uint8_t* x, ptrdiff_t row, int64_t rows, ptrdiff_t column, int64_t columns, uint8_t* y,
+                  int64_t channels);
   /// sums[c] += x[p, c] over pixels.
   void (*sum)(const uint8_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, int32_t* sums);
   /// y[i] = the mean of `count` numbers whose sum less count zero points is sums[i] - less.

@@ -295,8 +295,21 @@ void binary(const BinaryRowsI8& given) {
   }
 }
 
-void maximum(const uint8_t* x, uint8_t* y, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] ? x[c] : y[c];
+void maximum(const uint8_t* x, ptrdiff_t row, int64_t rows, ptrdiff_t column, int64_t columns, uint8_t* y,
+             int64_t channels) {
+  constexpr int kBytes = 4 * Wide::kLanes;
+  for (int64_t c = 0; c < channels; c += kBytes) {
+    Wide::I most = Wide::all(0);
+    for (int64_t i = 0; i < rows; ++i) {
+      const uint8_t* from = x + i * row + c;
+      for (int64_t j = 0; j < columns; ++j) most = Wide::at_least_bytes(most, Wide::load(from + j * column));
+    }
+    if (c + kBytes <= channels) {
+      Wide::store(y + c, most);
+    } else {
+      __builtin_memcpy(y + c, &most, static_cast<size_t>(channels - c));
+    }
+  }
 }
 
 void sum(const uint8_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, int32_t* sums) {
