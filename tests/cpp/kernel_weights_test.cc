@@ -1,10 +1,8 @@
 // Products by stored integers on seeded random nodes, on every instruction set that this processor has: what
-// dequantize_linear, a transpose and the product give one after the other, within float32's bound; and which graphs
-// come to that kernel. A slice in every run, 1,000 cases with PINNACE_TEST_ALL=1.
-#include "base/text.h"
+// dequantize_linear, a transpose and the product give one after the other, within float32's bound. A slice in every
+// run, 1,000 cases with PINNACE_TEST_ALL=1.
 #include "cpp/kernel_line.h"
 #include "cpp/quantized_contract.h"
-#include "pinnace/pinnace.h"
 
 namespace pinnace::testing {
 namespace {
