@@ -129,9 +129,8 @@ class Family {
 };
 
 int cases(int slice) {
-  static const bool all =
-      std::getenv("PINNACE_TEST_ALL") != nullptr && std::string(std::getenv("PINNACE_TEST_ALL")) == "1";
-  return all ? 1000 : slice;
+  static const char* const value = std::getenv("PINNACE_TEST_ALL");
+  return value && std::string_view(value) == "1" ? 1000 : slice;
 }
 
 /// Kernel, stride, dilation and pads of a window that fits h x w.
@@ -149,12 +148,12 @@ Spatial spatial(Family& f, int64_t h, int64_t w, int64_t largest) {
     s.dilations.push_back(dilation);
     s.strides.push_back(f.upto(1, 3));
     s.pads[static_cast<size_t>(d)] = f.upto(0, std::min<int64_t>(extent - 1, 3));
-    s.pads[static_cast<size_t>(d + 2)] = f.upto(0, std::min<int64_t>(extent - 1, 3));
-    const int64_t missing = extent - size - s.pads[static_cast<size_t>(d)] - s.pads[static_cast<size_t>(d + 2)];
+    s.pads[static_cast<size_t>(d) + 2] = f.upto(0, std::min<int64_t>(extent - 1, 3));
+    const int64_t missing = extent - size - s.pads[static_cast<size_t>(d)] - s.pads[static_cast<size_t>(d) + 2];
     if (missing > 0) {
       s.kernel.back() = 1;
       s.dilations.back() = 1;
-      s.pads[static_cast<size_t>(d)] = s.pads[static_cast<size_t>(d + 2)] = 0;
+      s.pads[static_cast<size_t>(d)] = s.pads[static_cast<size_t>(d) + 2] = 0;
     }
   }
   return s;

@@ -135,11 +135,12 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   };
 
   context.parallel(row_tasks * column_tasks, [&](int64_t t) {
+    const GemmTilesI8& tiles = *level.gemm;
     const int64_t first = t % row_tasks * each, last = std::min(units, first + each);
     const int64_t column_task = t / row_tasks;
     for (int64_t p = panels * column_task / column_tasks; p < panels * (column_task + 1) / column_tasks; ++p) {
-      const int64_t group = p / group_panels, n = p % group_panels * gemm.nr;
-      const int64_t width = panel_width(gemm, n, c.out_channels), columns = std::min(width, c.out_channels - n);
+      const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
+      const int64_t width = panel_width(tiles, n, c.out_channels), columns = std::min(width, c.out_channels - n);
       const int64_t channel = group * c.out_channels + n;
       GemmRowsI8 g{};
       g.a_row = w.stride[2] * x.pitch;
@@ -162,7 +163,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
         if (adds) g.added.at = place(r, u, 1) + channel;
         g.M = one ? last - first : length;
         g.runs = one ? 1 : next - u;
-        gemm.rows(g, static_cast<int32_t>(width));
+        tiles.rows(g, static_cast<int32_t>(width));
       }
     }
   });

@@ -120,10 +120,11 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
            std::span<const TensorView> out) {
   static constexpr ptrdiff_t kNone[] = {0};
   const StoredWeights s = weights_of(node);
-  const GemmTilesF32& tiles = *level.gemm;
   const MapF32 map = fused_map(node);
-  const int64_t panels = (s.N + tiles.nr - 1) / tiles.nr, tasks = std::min<int64_t>(context.threads, panels);
+  const int64_t panels = (s.N + level.gemm->nr - 1) / level.gemm->nr,
+                tasks = std::min<int64_t>(context.threads, panels);
   context.parallel(tasks, [&](int64_t t) {
+    const GemmTilesF32& tiles = *level.gemm;
     float* const chunk = reinterpret_cast<float*>(context.scratch) + t * kChunkRows * tiles.nr;
     for (int64_t p = panels * t / tasks; p < panels * (t + 1) / tasks; ++p) {
       const int64_t n = p * tiles.nr, width = panel_width(tiles, n, s.N);
