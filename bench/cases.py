@@ -13,6 +13,7 @@ the same images in calibration.npz. expected.npz is the float network's.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import warnings
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "build" / "bench"
+FOLDER = Path(os.environ.get("PINNACE_BENCH_FOLDER", ROOT / "build" / "bench"))
 
 # Case -> the largest ratio of our median to the best rival's that is asked for, at 1 and at 2 threads.
 TARGETS: dict[str, tuple[float, float]] = {

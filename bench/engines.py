@@ -29,6 +29,7 @@ class Engine:
     environment = "main"
     converts_in = ""  # the environment of prepare(), where that is another one
     variables: Mapping[str, str] = MappingProxyType({})  # of its process's environment
+    modules: tuple[str, ...] = ()  # imported before the clock of the start-up runs
     twin_of = ""  # whose conversion it uses
 
     not_quantized = ""  # why it does not take the cases in 8 bits; empty if it does
@@ -50,6 +51,7 @@ class Pinnace(Engine):
     """From a .pt2 file; in 8 bits from ONNX with quantize and dequantize nodes."""
 
     name = "pinnace"
+    modules = ("pinnace",)
     environment = ""
     target = "cpu"
     file = "model.pnc"
@@ -95,6 +97,7 @@ class PinnacePt2e(Pinnace):
 
 class OnnxRuntime(Engine):
     name = "onnxruntime"
+    modules = ("onnxruntime",)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import onnxruntime as ort
@@ -109,6 +112,7 @@ class OnnxRuntime(Engine):
 
 class OpenVino(Engine):
     name = "openvino"
+    modules = ("openvino",)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import openvino as ov
@@ -141,6 +145,7 @@ class OpenVinoAvx2(OpenVino):
 
 class Ncnn(Engine):
     name = "ncnn"
+    modules = ("ncnn",)
     not_quantized = "its package has no tool that quantises (ncnn2table, ncnn2int8)"
 
     def prepare(self, case: Path) -> None:
@@ -177,14 +182,17 @@ class Ncnn(Engine):
 
 class Mnn(Engine):
     name = "MNN"
-    not_quantized = "its package quantises weights alone; its tool for activations wants folders of JPEG files"
+    modules = ("MNN.expr", "MNN.nn", "onnx")
+    not_quantized = "its quantiser reads image files, and ended with an exception on arrays"
 
     def prepare(self, case: Path) -> None:
-        tool = str(Path(sys.executable).with_name("mnnconvert"))
-        command = [tool, "-f", "ONNX", "--modelFile", "model.onnx", "--MNNModel", "model.mnn", "--bizCode", "x"]
-        done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
+        # The command of this name would install a package and report what it converts.
+        import _tools
+
+        paths = ["--modelFile", str(case / "model.onnx"), "--MNNModel", str(case / "model.mnn")]
+        _tools.mnnconvert(["mnnconvert", "-f", "ONNX", *paths, "--bizCode", "x"])
         if not (case / "model.mnn").exists():
-            raise RuntimeError(f"mnnconvert: {(done.stdout + done.stderr)[-300:]}")
+            raise RuntimeError("mnnconvert wrote no file")
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         from MNN import expr, nn
@@ -210,6 +218,7 @@ class Mnn(Engine):
 
 class LiteRt(Engine):
     name = "litert"
+    modules = ("ai_edge_litert.interpreter",)
     converts_in = "litert"
 
     def prepare(self, case: Path) -> None:
@@ -227,12 +236,14 @@ class LiteRt(Engine):
     def quantize(self, file: Path, case: Path, key: str) -> None:
         """By LiteRT's own tool: activations and weights i8, weights per channel."""
         from ai_edge_litert.interpreter import Interpreter
-        from ai_edge_quantizer import quantizer, recipe
+        from ai_edge_quantizer import qtyping, quantizer, recipe
 
         [signature] = Interpreter(str(file)).get_signature_list()
         with np.load(case / "calibration.npz") as images:
             samples = [{key: image} for image in images.values()]
         tool = quantizer.Quantizer(str(file), recipe.static_wi8_ai8())
+        for place in (qtyping.TFLOperationName.INPUT, qtyping.TFLOperationName.OUTPUT):  # float, like everybody's
+            tool.update_quantization_recipe(".*", place, algorithm_key="no_quantize")
         result = tool.quantize(tool.calibrate({signature: samples}))
         result.export_model(str(file), overwrite=True)
 
@@ -260,6 +271,7 @@ class LiteRt(Engine):
 
 class ExecuTorch(Engine):
     name = "executorch"
+    modules = ("torch", "executorch.extension.pybindings.portable_lib")
     environment = "executorch"
 
     def prepare(self, case: Path) -> None:
@@ -285,6 +297,7 @@ class ExecuTorch(Engine):
 
 class TorchEager(Engine):
     name = "torch"
+    modules = ("torch.export", "torch.utils._pytree")
     not_quantized = "computes what PT2E makes in float32, between quantize and dequantize operators"
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:

@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import time
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,15 @@ LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "ncnn": ("main", ("ncnn/ncnn*.so", "ncnn.libs/*.so*")),
     "MNN": ("main", ("_mnncengine*.so", "mnn.libs/*.so*")),
     "litert": ("main", ("ai_edge_litert/_pywrap_litert_interpreter_wrapper*.so", "ai_edge_litert/libpywrap_*.so")),
-    "executorch": ("executorch", ("executorch/extension/pybindings/_C*.so",)),
+    "executorch": (
+        "executorch",
+        (
+            "executorch/lib/libexecutorch.so",
+            "executorch/lib/libexecutorch_kernels_*.so",
+            "executorch/lib/libexecutorch_backend_xnnpack.so",
+            "executorch/lib/libexecutorch_threadpool.so",
+        ),
+    ),
     "torch": ("main", ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp*.so*")),
 }
 
@@ -45,8 +54,8 @@ def busy_seconds() -> float:
 
 
 def own_seconds() -> float:
-    times = os.times()
-    return times.user + times.system
+    """Processor time of this process and its threads, finer than the ticks that busy_seconds() counts in."""
+    return time.process_time()
 
 
 def peak_mb(pid: str = "self") -> float:

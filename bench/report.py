@@ -9,8 +9,8 @@ take turns: A B C A B C ... A figure is the median over the calls of a turn, of 
 which other programs used more than 5 % of a processor is repeated, up to twice. Operators are pinnace's alone.
 
 Everything goes to build/bench/results.json as it is found, the tables to build/bench/report.md (selected.json and
-selected.md where names are given). A run that was broken off goes on when the same command is given again, unless
-the library has changed or --fresh is given.
+selected.md where not everything was asked for; PINNACE_BENCH_FOLDER is another folder than build/bench). A run that was
+broken off goes on when the same command is given again, unless the library has changed or --fresh is given.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def resumed(path: Path, data: Row, fresh: bool) -> Row:
     same &= {**earlier.get("machine", {}), "date": ""} == {**data["machine"], "date": ""}
     if earlier.get("finished", True) or not same:
         return data
-    print(f"goes on with {path.relative_to(ROOT)}", flush=True)
+    print(f"goes on with {path}", flush=True)
     return earlier
 
 
@@ -309,7 +309,7 @@ def main(arguments: list[str] | None = None) -> int:
         data["finished"] = True
         store()
     except KeyboardInterrupt:
-        print(f"broken off; the same command goes on with {output.relative_to(ROOT)}", flush=True)
+        print(f"broken off; the same command goes on with {output}", flush=True)
     text = tables.report(data)
     (FOLDER / ("report.md" if stem == "results" else f"{stem}.md")).write_text(text + "\n")
     print(text)

@@ -97,8 +97,14 @@ def error_cell(row: Row | None, case: str) -> str:
 def targets(data: Row) -> list[str]:
     """Every target of every model, met, missed or not measured, then those of ARM64."""
     recorded = {(r["case"], r["threads"]): r["engines"] for r in data.get("models", [])}
+    settings: Row = data.get("settings", {})
+    selected = bool(settings.get("names") or settings.get("only"))
     rows = []
+    left_out = []
     for case, aims in TARGETS.items():
+        if selected and all((case, threads) not in recorded for threads in TARGET_THREADS):
+            left_out.append(case)
+            continue
         for threads, aim in zip(TARGET_THREADS, aims, strict=True):
             engines = recorded.get((case, threads), {})
             for name in OURS if quantized(case) else OURS[:1]:
@@ -115,7 +121,9 @@ def targets(data: Row) -> list[str]:
                     )
                 )
     head = ("model", "threads", "time", "time, held to AVX2", "start-up", "peak memory", "error")
-    out = table(head, rows)
+    out = table(head, rows) if rows else []
+    if left_out:
+        out += ["", f"Not chosen, so {NOT_MEASURED}: {', '.join(left_out)}."]
     measured: Row = data.get("arm64", {})
     out += ["", *table(("ARM64, in emulation", "measured", "at most", "result"), _arm64_rows(measured)), ""]
     cells = [cell for row in rows for cell in row[2:]] + [row[3] for row in _arm64_rows(measured)]
@@ -271,7 +279,7 @@ def operators(data: Row) -> list[str]:
     """One row per operator and number of threads; then those that are slow for what they do."""
     level = data.get("level", "")
     rows: list[tuple[str, ...]] = []
-    low: dict[str, float] = {}
+    best: dict[str, float] = {}
     reference: list[str] = []
     for row in data.get("operators", []):
         if "failed" in row:
@@ -296,11 +304,12 @@ def operators(data: Row) -> list[str]:
         )
         if by_reference(row) and row["operator"] not in reference:
             reference.append(row["operator"])
-        elif found is not None and found[0] < LOW_SHARE and not by_reference(row):
-            low[row["operator"]] = min(found[0], low.get(row["operator"], 1.0))
+        elif found is not None and not by_reference(row):
+            best[row["operator"]] = max(found[0], best.get(row["operator"], 0.0))
     out = table(("operator", "threads", "median, ms", "p10 to p90", "speed", "share of measured peak", "kernels"), rows)
     if reference:
         out += ["", f"By reference code ({len(reference)}): {', '.join(reference)}."]
+    low = {name: part for name, part in best.items() if part < LOW_SHARE}
     if low:
         names = ", ".join(f"{name} ({part:.0%})" for name, part in sorted(low.items(), key=lambda item: item[1]))
         out += ["", f"By kernels that stay below {LOW_SHARE:.0%} of the measured peak ({len(low)}): {names}."]
