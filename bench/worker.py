@@ -78,7 +78,7 @@ class Timed:
     def turn(self, seconds: float) -> dict[str, Any]:
         times: list[float] = []
         busy, own, begin = busy_seconds(), own_seconds(), time.perf_counter()
-        while (now := time.perf_counter()) - begin < seconds or len(times) < 5:
+        while (now := time.perf_counter()) - begin < seconds or len(times) < 4:
             self.run(self.arrays)
             times.append(time.perf_counter() - now)
         wall, own = time.perf_counter() - begin, own_seconds() - own

@@ -133,7 +133,8 @@ def test_a_run_that_was_broken_off_goes_on(recorded: dict[str, Any], tmp_path: P
     path.write_text(json.dumps(recorded | {"finished": False}))
     assert report.resumed(path, fresh, False)["models"] == recorded["models"]
     assert report.resumed(path, fresh, True) is fresh
-    for changed in ({"library": "other"}, {"settings": {}}, {"machine": {"processor": "other"}}):
+    changes: list[dict[str, Any]] = [{"library": "other"}, {"settings": {}}, {"machine": {"processor": "other"}}]
+    for changed in changes:
         other = fresh | changed
         assert report.resumed(path, other, False) is other
     path.write_text(json.dumps(recorded | {"finished": True}))
@@ -174,6 +175,6 @@ def test_a_small_run(tmp_path: Path) -> None:
     [model] = data["models"]
     ours = model["engines"]["pinnace"]
     assert ours["error"] < 1e-4
-    assert ours["runs"] >= 5
+    assert ours["runs"] >= 4
     assert len(ours["medians"]) >= 2
     assert "noise_suppressor_frame" in (tmp_path / "selected.md").read_text()
