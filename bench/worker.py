@@ -27,8 +27,7 @@ from machine import busy_seconds, own_seconds, peak_mb
 # An engine that is off by more computes something else; conversions of ours are held to 1e-4.
 TOLERANCE = 1e-3
 # In 8 bits, by root mean squares: of what differs from the float network's outputs, and of these. Engines round in
-# different places (0.12 to 0.14 were seen), and without VNNI some saturate sums on the way (0.34); outputs of another
-# network differ by 1.4.
+# different places (0.12 to 0.14 were seen, 0.34 of OpenVINO held to AVX2); outputs of another network differ by 1.4.
 QUANTIZED_TOLERANCE = 0.5
 
 
