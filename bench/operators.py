@@ -1,6 +1,8 @@
 """Times operators by themselves, in a process of its own: prints a line of JSON per operator and number of threads.
 
-  operators.py SECONDS THREADS[,THREADS...] NAME...
+  operators.py SECONDS REPEATS THREADS[,THREADS...] NAME...
+
+REPEATS is how often at most a time is taken again that other programs disturbed.
 
 An operator is converted from ONNX like any model, held against the reference code (bits for integers, 1e-4 of the
 largest magnitude for floats), and only then timed. Its time is that of its own kernels; changes of layout before and
@@ -103,7 +105,7 @@ def costs(built: Built, outputs: list[Array]) -> Row:
     }
 
 
-def run(name: str, thread_counts: list[int], seconds: float) -> list[Row]:
+def run(name: str, thread_counts: list[int], seconds: float, repeats: int) -> list[Row]:
     import onnx
     import pinnace as pn
     from pinnace import _core
@@ -122,7 +124,7 @@ def run(name: str, thread_counts: list[int], seconds: float) -> list[Row]:
         session = pn.Session(program, target="cpu", threads=threads)
         error = check(list(session.run(built.inputs).values()), reference)
         row: Row = {}
-        for attempt in range(3):
+        for attempt in range(1 + repeats):
             row = time_operator(session, built.inputs, seconds)
             row["repeated"] = attempt
             if row["others"] <= OTHERS_LIMIT:
@@ -135,11 +137,11 @@ processors_of: dict[int, list[int]] = {}
 
 
 def main() -> None:
-    seconds, counts = float(sys.argv[1]), [int(t) for t in sys.argv[2].split(",")]
+    seconds, repeats, counts = float(sys.argv[1]), int(sys.argv[2]), [int(t) for t in sys.argv[3].split(",")]
     processors_of.update({t: processors(t) for t in counts})
-    for name in sys.argv[3:]:
+    for name in sys.argv[4:]:
         try:
-            rows = run(name, counts, seconds)
+            rows = run(name, counts, seconds, repeats)
         except Exception as error:  # whatever goes wrong with one operator: the others are timed
             rows = [
                 {"operator": name, "threads": t, "failed": f"{type(error).__name__}: {error}"[:400]} for t in counts

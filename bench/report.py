@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Times pinnace beside the engines that one would use instead, and its operators beside what the machine can do.
 
-  report.py [NAME...] [--only models|operators] [--engines NAME,...] [--threads 1,2] [--seconds 0.4] [--rounds 3]
+  report.py [NAME...] [--only models|operators] [--engines NAME,...] [--threads 1,2] [--seconds 0.4]
+            [--rounds 3] [--repeats 2] [--fresh]
 
 NAME is a model or an operator, or a pattern ("conv_*"); without any, everything runs. Per model and number of threads
 every engine has a process of its own, pinned alike (one thread to the last processor, more to the last ones), and they
@@ -34,7 +35,6 @@ from operator_cases import OPERATORS
 from process import Process, engine_process, python_of, variables
 
 OTHERS_LIMIT = tables.OTHERS_LIMIT
-ATTEMPTS = 3
 PREPARE_LIMIT_S = 900.0
 START_LIMIT_S = 240.0
 Row = dict[str, Any]
@@ -100,8 +100,9 @@ def best_turn(turns: list[Row]) -> Row:
     }
 
 
-def time_case(case: str, names: list[str], threads: int, seconds: float, rounds: int) -> Row:
+def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
     """{engine: its best turn, or {"failed": why}}."""
+    seconds = settings["seconds"]
     rows: Row = {name: {"failed": why} for name in names if (why := refusal(name, case))}
     taking_part = [n for n in names if n not in rows]
     why = write_case(case)
@@ -117,12 +118,14 @@ def time_case(case: str, names: list[str], threads: int, seconds: float, rounds:
                 continue
             processes[name] = engine_process("serve", name, folder, machine.processors(threads), str(threads))
             answer = processes[name].answer(START_LIMIT_S)
+            shown = answer.get("failed") or f"first answer after {answer['first_ms']:.1f} ms"
+            print(f"  {case} {threads}T {name:14} {shown}", flush=True)
             if "failed" in answer:
                 rows[name] = answer
                 processes.pop(name).close()
-        for _ in range(rounds):
+        for _ in range(settings["rounds"]):
             for name, process in list(processes.items()):
-                for attempt in range(ATTEMPTS):
+                for attempt in range(1 + settings["repeats"]):
                     process.ask(str(seconds))
                     row = process.answer(60 + 20 * seconds)
                     if "failed" in row:
@@ -138,9 +141,8 @@ def time_case(case: str, names: list[str], threads: int, seconds: float, rounds:
     for name in names:
         if name not in rows:
             rows[name] = best_turn(turns[name])
-        row = rows[name]
-        shown = row.get("failed") or f"{row['median']:9.3f} ms  others {row['others']:.2f}"
-        print(f"  {case} {threads}T {name:14} {shown}", flush=True)
+            row = rows[name]
+            print(f"  {case} {threads}T {name:14} {row['median']:9.3f} ms  others {row['others']:.2f}", flush=True)
     return {name: rows[name] for name in names}
 
 
@@ -151,7 +153,7 @@ def run_models(data: Row, store: Any, cases: list[str], names: list[str], counts
         for threads in counts:
             if (case, threads) in done:
                 continue
-            engines = time_case(case, names, threads, settings["seconds"], settings["rounds"])
+            engines = time_case(case, names, threads, settings)
             data["models"].append({"case": case, "threads": threads, "engines": engines})
             store()
 
@@ -165,7 +167,8 @@ def run_operators(data: Row, store: Any, names: list[str], counts: list[int]) ->
     left = [n for n in names if n not in done]
     seconds = str(data["settings"]["operator_seconds"])
     while left:
-        command = ["operators.py", seconds, ",".join(map(str, counts)), *left]
+        repeats = str(data["settings"]["repeats"])
+        command = ["operators.py", seconds, repeats, ",".join(map(str, counts)), *left]
         process = Process("", command, "operators", sorted(os.sched_getaffinity(0)))
         try:
             while left:
@@ -243,6 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", default="1,2,4", help="numbers of threads, with commas between")
     parser.add_argument("--seconds", type=float, default=0.4, help="of a turn of an engine")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each engine")
+    parser.add_argument("--repeats", type=int, default=2, help="of a turn that other programs disturbed")
     parser.add_argument("--operator-seconds", type=float, default=0.15, help="for each operator")
     parser.add_argument("--fresh", action="store_true", help="do not go on with a run that was broken off")
     parser.add_argument("--list", action="store_true", help="print the names that are chosen, and end")
@@ -273,6 +277,7 @@ def main(arguments: list[str] | None = None) -> int:
         "engines": names,
         "seconds": options.seconds,
         "rounds": options.rounds,
+        "repeats": options.repeats,
         "operator_seconds": options.operator_seconds,
         "names": options.names,
         "only": options.only,
@@ -297,6 +302,7 @@ def main(arguments: list[str] | None = None) -> int:
         new.write_text(json.dumps(data, indent=1))
         new.replace(output)
 
+    store()
     try:
         for threads in counts:
             if operators and str(threads) not in data["peaks"]:

@@ -112,7 +112,7 @@ def main() -> None:
             answer({})
         else:
             timed = Timed(engine, case, int(sys.argv[4]))
-            answer({})
+            answer({"first_ms": timed.first_ms})
             for line in sys.stdin:
                 answer(timed.turn(float(line)))
     except Exception as error:  # whatever an engine raises: the report names it
