@@ -58,7 +58,8 @@ soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES
 wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an empty environment
 	@scripts/wheel.sh
 
-bench: install ## our times beside those of other engines; BENCH_ARGS go to bench/report.py
+bench: install ## our times beside those of other engines, and our operators; BENCH_ARGS go to bench/report.py
+	@cmake --build build/release --parallel $(JOBS) --target pinnace-peak
 	@bench/setup.sh
 	@$(PYTHON) bench/report.py $(BENCH_ARGS)
 

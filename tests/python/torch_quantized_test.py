@@ -3,6 +3,8 @@ value is not on the edge between two, and never more than one unit away."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -279,3 +281,22 @@ def test_dynamically_quantized_linear(tmp_path: Path) -> None:
     x = seeded(5, 16)
     ours, theirs = results(pt2e(module, x, True), (x,), tmp_path)
     torch.testing.assert_close(torch.from_numpy(ours[0]), torch.from_numpy(theirs[0]), rtol=1e-2, atol=1e-2)
+
+
+def test_verified_where_nothing_else_declares_the_operators(tmp_path: Path) -> None:
+    """A process that has imported no quantiser."""
+    x = seeded(5, 16)
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU()).eval()
+    with torch.no_grad():
+        torch.export.save(torch.export.export(pt2e(module, x, False), (x,)), tmp_path / "m.pt2")
+    code = "import sys, numpy, pinnace; x = numpy.ones((5, 16), 'f4'); print(pinnace.load(sys.argv[1], [x]).build())"
+    path = os.pathsep.join(["python", *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "m.pt2")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Program" in done.stdout
