@@ -158,7 +158,7 @@ def open_torch_archive(path: str) -> TorchSource:
                 quantized |= kind.endswith(".json") and b"quantized_decomposed." in contents
                 stripped.writestr(entry.filename, contents)
         if quantized:  # torch declares these operators only when asked
-            import torch.ao.quantization.fx._decomposed  # noqa: F401
+            import torch.ao.quantization.fx._decomposed
         try:
             program = torch.export.load(str(copy))
         except Exception as error:
