@@ -95,9 +95,9 @@ RandomCase recurrent(Draw& d) {
     for (int64_t i = 0; i < D * (gru ? 2 : lstm ? 3 : 1); ++i) {
       constexpr const char* kKinds[] = {"tanh", "sigmoid", "relu", "leaky_relu", "hard_sigmoid", "softsign"};
       // What grows without bound, and gates that are no weights, would amplify the difference between float and double.
-      constexpr const char* kBounded[] = {"tanh", "sigmoid", "hard_sigmoid"};
+      constexpr const char *kBounded[] = {"tanh", "sigmoid", "hard_sigmoid"}, *kGates[] = {"sigmoid", "hard_sigmoid"};
       const bool gate = c.op != "rnn" && i % (gru ? 2 : 3) == 0;
-      c.attributes += str_cat(i ? "," : "", "\"", gate || H > 8 ? d.of(kBounded) : d.of(kKinds), "\"");
+      c.attributes += str_cat(i ? "," : "", "\"", gate ? d.of(kGates) : H > 8 ? d.of(kBounded) : d.of(kKinds), "\"");
     }
     c.attributes += "]";
   }
