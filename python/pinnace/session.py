@@ -107,8 +107,8 @@ class Session:
     program    a Program or the path of a .pnc file.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list.
     threads    most threads of one run; 0: as many as the process may use processors.
-    precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where the
-               processor multiplies bfloat16. Sums, and all that is no product, stay float32. compare() tells the error.
+    precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where
+               the processor multiplies bfloat16. All else, sums too, stays float32. compare() tells the error.
     fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked.
     keep       names of inner values to return as further outputs.
 

@@ -80,7 +80,6 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const bool adds = in.size() > 3 && in[3].present();
   const Image r = adds ? image_of(in[3], context.layouts[3]) : Image{};
   const MapF32 map = fused_map(node);
-  const GemmTilesF32& gemm = *level.gemm;
   const Blocks blocks(c, x.pitch);
   const bool one = flat(c, x) && flat(c, y) && (!adds || flat(c, r));
 
@@ -98,11 +97,11 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   if (threads > 1) each = std::min(each, std::max<int64_t>(one ? 14 : 1, (units * images + threads - 1) / threads));
   each = std::min(each, units);
   const int64_t row_tasks = (units + each - 1) / each;
-  const int64_t group_panels = (c.out_channels + gemm.nr - 1) / gemm.nr, panels = group_panels * c.groups;
+  const int64_t group_panels = (c.out_channels + level.gemm->nr - 1) / level.gemm->nr, panels = group_panels * c.groups;
   const int64_t few = row_tasks * images < 2 * threads && threads > 1;
   const int64_t column_tasks = few ? std::min(panels, 2 * threads) : 1;
   const int64_t tasks = row_tasks * images * column_tasks, parts = std::min(tasks, threads);
-  const int64_t padded = padded_columns(gemm, c.out_channels), K = c.K();
+  const int64_t padded = padded_columns(*level.gemm, c.out_channels), K = c.K();
   const auto* packed = reinterpret_cast<const float*>(context.packed);
   auto* rounded = reinterpret_cast<float*>(context.scratch + table_bytes(c));
   const int64_t own_floats = thread_floats(c, x.pitch);
@@ -126,8 +125,9 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       held = block;
       const int64_t column_task = t % column_tasks;
       for (int64_t p = panels * column_task / column_tasks; p < panels * (column_task + 1) / column_tasks; ++p) {
-        const int64_t group = p / group_panels, n = p % group_panels * gemm.nr;
-        const int64_t width = panel_width(gemm, n, c.out_channels), columns = std::min(width, c.out_channels - n);
+        const int64_t group = p / group_panels, n = p % group_panels * level.gemm->nr;
+        const int64_t width = panel_width(*level.gemm, n, c.out_channels),
+                      columns = std::min(width, c.out_channels - n);
         const int64_t channel = group * c.out_channels + n;
         // Pixels are padded to whole registers: what is stored there is of no value.
         const int64_t store = c.groups == 1 ? std::min(width, y.pitch - channel) : columns;
@@ -136,7 +136,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         g.blocks = table;
         g.block_count = c.blocks();
         g.k = c.block() / 2;
-        g.b = packed + group * panel_floats(gemm, padded, K) + panel_floats(gemm, n, K);
+        g.b = packed + group * panel_floats(*level.gemm, padded, K) + panel_floats(*level.gemm, n, K);
         g.c_row = y.pitch;
         g.residual_row = r.pitch;
         g.columns = static_cast<int32_t>(std::max(columns, adds ? std::min(store, r.pitch - channel) : store));
@@ -147,7 +147,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
           g.c = y.at + channel + first * y.pitch;
           g.residual = adds ? r.at + channel + first * r.pitch : nullptr;
           g.M = last - first;
-          gemm.rows(g, static_cast<int32_t>(width));
+          level.gemm->rows(g, static_cast<int32_t>(width));
           continue;
         }
         g.M = y.size.w;
@@ -155,7 +155,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
           g.a = a + (u - first) * w.stride[1] * blocks.row / 2;
           g.c = y.at + channel + image * y.step + u * y.row;
           g.residual = adds ? r.at + channel + image * r.step + u * r.row : nullptr;
-          gemm.rows(g, static_cast<int32_t>(width));
+          level.gemm->rows(g, static_cast<int32_t>(width));
         }
       }
     }

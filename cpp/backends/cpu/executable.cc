@@ -57,7 +57,7 @@ void round_floats(const KernelContext& context, const HalfF32Kernels& half, DTyp
   });
 }
 
-const HalfF32Kernels& half_kernels(Cpu level) {
+const HalfF32Kernels& half_kernels([[maybe_unused]] Cpu level) {
 #if defined(__x86_64__)
   if (level >= Cpu::avx512) return half_f32_kernels_avx512;
   if (level >= Cpu::avx2) return half_f32_kernels_avx2;

@@ -46,10 +46,8 @@ inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_
 #endif
 
 /// The same with weights of 16 bits, for products with packed weights.
-constexpr F32Level with_weights(F32Level level, const GemmTilesF32* tiles, Precision precision) {
-  level.gemm = tiles;
-  level.precision = precision;
-  return level;
+constexpr F32Level with_weights(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
+  return {tiles, level.image, level.loops, level.winograd, level.half, precision};
 }
 inline constexpr F32Level f16_generic = with_weights(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
 inline constexpr F32Level bf16_generic = with_weights(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
