@@ -343,8 +343,8 @@ def _bench(options: argparse.Namespace) -> int:
         for r in rows:
             print(
                 f"{r['target']} {r['precision']} threads {r['threads']}: median {r['median_ms']:.2f} ms "
-                f"(p10 {r['p10_ms']:.2f}, p90 {r['p90_ms']:.2f}, {r['runs']} runs), first {r['create_and_first_run_ms']:.1f} ms, "
-                f"{r['peak_bytes']:,} bytes"
+                f"(p10 {r['p10_ms']:.2f}, p90 {r['p90_ms']:.2f}, {r['runs']} runs), "
+                f"first {r['create_and_first_run_ms']:.1f} ms, {r['peak_bytes']:,} bytes"
             )
     return 0
 
