@@ -39,6 +39,7 @@ template <>
 struct VectorOf<4> {
   using T = float __attribute__((vector_size(16)));
   using I = int32_t __attribute__((vector_size(16)));
+  using U = uint32_t __attribute__((vector_size(16)));
   using H = uint16_t __attribute__((vector_size(8)));
 };
 inline VectorOf<4>::T larger(VectorOf<4>::T a, VectorOf<4>::T b) {
@@ -66,6 +67,7 @@ template <>
 struct VectorOf<8> {
   using T = float __attribute__((vector_size(32)));
   using I = int32_t __attribute__((vector_size(32)));
+  using U = uint32_t __attribute__((vector_size(32)));
   using H = uint16_t __attribute__((vector_size(16)));
 };
 inline VectorOf<8>::T larger(VectorOf<8>::T a, VectorOf<8>::T b) {
@@ -80,6 +82,7 @@ template <>
 struct VectorOf<16> {
   using T = float __attribute__((vector_size(64)));
   using I = int32_t __attribute__((vector_size(64)));
+  using U = uint32_t __attribute__((vector_size(64)));
   using H = uint16_t __attribute__((vector_size(32)));
 };
 inline VectorOf<16>::T larger(VectorOf<16>::T a, VectorOf<16>::T b) {
@@ -154,6 +157,7 @@ template <int LANES>
 struct Floats {
   using T = typename VectorOf<LANES>::T;
   using I = typename VectorOf<LANES>::I;
+  using U = typename VectorOf<LANES>::U;  // for sums of bits that may pass the largest signed number
   static constexpr int kLanes = LANES;
 
   static inline T load(const float* p) {
@@ -182,7 +186,7 @@ struct Floats {
     const H h = narrowed(x);
 #else
     const I magnitude = (I)x & 0x7fffffff;
-    const I normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
+    const I normal = (I)((U)magnitude + (((U)magnitude >> 13) & 1u) - (0x38000000u - 0xfffu)) >> 13;
     const I small = (I)((T)magnitude + 0.5f) - 0x3f000000;  // units of 2^-24 at the end of the mantissa
     const I tiny = magnitude < 0x38800000, large = magnitude >= 0x477ff000, nan = magnitude > 0x7f800000;
     I bits = (normal & ~tiny) | (small & tiny);
@@ -198,9 +202,9 @@ struct Floats {
     return (T)(__builtin_convertvector(h, I) << 16);
   }
   static inline void store(BF16Bits* p, T x) {
-    const I bits = (I)x, nan = (bits & 0x7fffffff) > 0x7f800000, high = (bits >> 16) & 0xffff;
-    const I rounded = ((bits + 0x7fff + (high & 1)) >> 16) & 0xffff;
-    const H h = __builtin_convertvector((rounded & ~nan) | ((high | 0x40) & nan), H);
+    const U bits = (U)x, nan = (U)((I)(bits & 0x7fffffffu) > 0x7f800000), high = bits >> 16;
+    const U rounded = (bits + 0x7fffu + (high & 1u)) >> 16;
+    const H h = __builtin_convertvector((rounded & ~nan) | ((high | 0x40u) & nan), H);
     __builtin_memcpy(p, &h, sizeof h);
   }
   static inline T load(const BF16Pair* p) { return load(reinterpret_cast<const float*>(p)); }
