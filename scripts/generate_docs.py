@@ -86,7 +86,7 @@ def readme_table() -> str:
     with_kernel = kernels()
     sets: dict[str, list[str]] = {}  # element types -> instruction sets, as far as known
     for dtype, needs in dict.fromkeys(pair for rows in with_kernel.values() for pair in rows):
-        sets.setdefault("f32" if dtype == "f32" else "8-bit", []).append(needs)
+        sets.setdefault("float" if dtype.startswith(("f", "bf")) else "8-bit", []).append(needs)
     listed = "; ".join(
         f"{kind}: {', '.join(dict.fromkeys(found))}" for kind, found in sorted(sets.items(), reverse=True)
     )

@@ -16,16 +16,17 @@
 
 namespace pinnace {
 namespace {
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "neon_dotprod", "neon_i8mm", "sve"};
+constexpr std::string_view kNames[] = {"generic",     "avx2",         "avx512",    "avx512_vnni",
+                                       "avx512_bf16", "neon_dotprod", "neon_i8mm", "sve"};
 // Levels of this architecture above the baseline; what users call the baseline, and what the other architecture has.
 #if defined(__x86_64__)
-constexpr Cpu kLevels[] = {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni};
-constexpr std::string_view kBaseline = "sse2", kHere = "x86-64", kKnown = "sse2 avx2 avx512 avx512_vnni";
+constexpr Cpu kLevels[] = {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16};
+constexpr std::string_view kBaseline = "sse2", kHere = "x86-64", kKnown = "sse2 avx2 avx512 avx512_vnni avx512_bf16";
 constexpr std::string_view kElsewhere[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"};
 #else
 constexpr Cpu kLevels[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
 constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon neon_dotprod neon_i8mm sve";
-constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni"};
+constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
 #endif
 
 Cpu choose() {
@@ -80,7 +81,9 @@ bool cpu_runs(Cpu level) {
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512cd");
   if (level == Cpu::avx512) return avx512;
-  return level == Cpu::avx512_vnni && avx512 && __builtin_cpu_supports("avx512vnni");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (level == Cpu::avx512_vnni) return vnni;
+  return level == Cpu::avx512_bf16 && vnni && __builtin_cpu_supports("avx512bf16");
 #elif defined(__aarch64__) && defined(__linux__)
   const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
   const auto has = [](unsigned long bits, unsigned long wanted) { return (bits & wanted) == wanted; };

@@ -13,6 +13,7 @@ enum class Cpu : uint8_t {
   avx2,          ///< AVX2, FMA, F16C
   avx512,        ///< AVX-512 F, BW, DQ, VL, CD
   avx512_vnni,   ///< and VNNI
+  avx512_bf16,   ///< and dot products of bfloat16: Zen 4, Cooper Lake, Sapphire Rapids
   neon_dotprod,  ///< ARMv8.2 with dot products of bytes and arithmetic on halves: Cortex-A55, A75 and later
   neon_i8mm,     ///< and matrix products of bytes, and bfloat16: Cortex-A510, A710, X2 and later
   sve,           ///< and SVE, of whatever length: Neoverse V1, N2. Not A64FX, which has SVE but no dot product

@@ -7,6 +7,7 @@ messages on stderr.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -61,6 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     def target(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--target", action="append", help="cpu, cpu:avx2, …; may be given several times")
 
+    def precision(sub: argparse.ArgumentParser, several: bool) -> None:
+        text = "fp32 (default), fp16 or bf16" + ("; may be given several times" if several else "")
+        if several:
+            sub.add_argument("--precision", action="append", help=text)
+        else:
+            sub.add_argument("--precision", default="fp32", help=text)
+
     def inputs(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(
             "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded"
@@ -96,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", metavar="FILE.npz", help="where to write the outputs; else a summary is printed")
     run.add_argument("--json", action="store_true", help="all values of the outputs as JSON")
     target(run)
+    precision(run, several=False)
     inputs(run)
 
     comp = command("compare", _compare, "a .pnc file against its source, layer by layer")
@@ -104,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     comp.add_argument("--html", metavar="FILE")
     comp.add_argument("--json", action="store_true")
     target(comp)
+    precision(comp, several=True)
     inputs(comp)
 
     bench = command("bench", _bench, "time a .pnc file")
@@ -112,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--runs", type=_whole(1), default=50)
     bench.add_argument("--json", action="store_true")
     target(bench)
+    precision(bench, several=True)
     inputs(bench)
 
     command("devices", _devices, "targets of this build, and whether they can run here").add_argument(
@@ -256,7 +267,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.output:
         _check_writable(options.output)
     program = Program.open(options.program)
-    session = Session(program, options.target or "auto", options.threads)
+    session = Session(program, options.target or "auto", options.threads, options.precision)
     outputs = session.run(_feed(program, options.input))
     if options.output:
         try:
@@ -281,7 +292,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     program = Program.open(options.program)
-    result = compare(program, options.reference, [_feed(program, options.input)], targets=options.target or ["cpu"])
+    result = compare(
+        program,
+        options.reference,
+        [_feed(program, options.input)],
+        targets=options.target or ["cpu"],
+        precision=options.precision or ["fp32"],
+    )
     if options.html:
         try:
             result.to_html(options.html)
@@ -295,10 +312,10 @@ def _bench(options: argparse.Namespace) -> int:
     program = Program.open(options.program)
     feed = _feed(program, options.input)
     rows = []
-    for target in options.target or ["cpu"]:
+    for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
         for threads in options.threads:
             start = time.perf_counter()
-            session = Session(program, target, threads)
+            session = Session(program, target, threads, precision)
             session.run(feed)
             first = time.perf_counter() - start
             times = []
@@ -310,6 +327,7 @@ def _bench(options: argparse.Namespace) -> int:
             rows.append(
                 {
                     "target": target,
+                    "precision": precision,
                     "threads": threads,
                     "runs": len(times),
                     "median_ms": statistics.median(times),
@@ -324,9 +342,9 @@ def _bench(options: argparse.Namespace) -> int:
     else:
         for r in rows:
             print(
-                f"{r['target']} threads {r['threads']}: median {r['median_ms']:.2f} ms (p10 {r['p10_ms']:.2f}, p90 "
-                f"{r['p90_ms']:.2f}, {r['runs']} runs), first {r['create_and_first_run_ms']:.1f} ms, "
-                f"{r['peak_bytes']:,} bytes"
+                f"{r['target']} {r['precision']} threads {r['threads']}: median {r['median_ms']:.2f} ms "
+                f"(p10 {r['p10_ms']:.2f}, p90 {r['p90_ms']:.2f}, {r['runs']} runs), "
+                f"first {r['create_and_first_run_ms']:.1f} ms, {r['peak_bytes']:,} bytes"
             )
     return 0
 

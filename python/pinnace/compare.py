@@ -14,7 +14,7 @@ from pinnace.program import Program
 from pinnace.session import Session, as_array
 from pinnace.source import source_of
 from pinnace.types import json_text
-from pinnace.verify import BOUNDS, Difference, difference, layer_differences
+from pinnace.verify import Difference, bounds_of, difference, layer_differences
 
 
 @dataclass
@@ -39,7 +39,10 @@ class Row:
 
 @dataclass
 class Comparison:
-    """What compare() found. `rows` stand in the order in which the graph runs, outputs last."""
+    """What compare() found. `rows` stand in the order in which the graph runs, outputs last.
+
+    targets  "cpu" for float32, "cpu bf16" for another precision.
+    """
 
     rows: list[Row]
     targets: list[str]
@@ -123,32 +126,36 @@ def compare(
     inputs: Sequence[Mapping[str, Any]],
     *,
     targets: str | Sequence[str] = ("cpu",),
+    precision: str | Sequence[str] = ("fp32",),
     tolerance: Mapping[str, float] | None = None,
 ) -> Comparison:
-    """Runs `program` on every target and `reference` once per input, and compares layer by layer.
+    """Runs `program` on every target, in every precision, and `reference` once per input, and compares layer by layer.
 
     reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program.
     inputs     list of dicts name -> array.
+    precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
     tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
     listed in
-    `unavailable` otherwise. InvalidArgument: no inputs, or the reference cannot be run on them.
+    `unavailable` otherwise. InvalidArgument: no inputs, no such precision, or the reference cannot be run on them.
     """
     if not isinstance(program, Program):
         program = Program.open(program)
     targets = [targets] if isinstance(targets, str) else list(targets)
     if not inputs:
         raise _core.InvalidArgument("compare needs at least one dict of inputs")
-    bounds = {**BOUNDS, **(tolerance or {})}
+    precisions = [precision] if isinstance(precision, str) else list(precision)
+    columns = {t if p == "fp32" else f"{t} {p}": (t, p) for t in targets for p in precisions}
     source = source_of(reference, inputs[0])
     rows: dict[tuple[str, bool], Row] = {}
     unavailable: dict[str, str] = {}
-    for target in targets:
+    for column, (target, mode) in columns.items():
+        bounds = {**bounds_of(mode), **(tolerance or {})}
         try:
-            session = Session(program, target)
+            session = Session(program, target, precision=mode)
         except _core.Unsupported as error:
-            unavailable[target] = str(error)
+            unavailable[column] = str(error)
             continue
         for feed in inputs:
             session._bind(feed)  # names what is missing or unknown
@@ -159,16 +166,16 @@ def compare(
                 raise _core.InvalidArgument(
                     f"the program has {len(outputs)} outputs, the reference gave {len(wanted)}: not the same model"
                 )
-            for node, name, d in layer_differences(program, source, arrays, target, bounds):
+            for node, name, d in layer_differences(program, source, arrays, target, bounds, mode):
                 row = rows.setdefault((name, False), Row(name, node.name, node.op, node.source, False))
-                _keep_worst(row, target, d)
+                _keep_worst(row, column, d)
             for (name, got), want in zip(outputs.items(), wanted, strict=True):
                 row = rows.setdefault((name, True), Row(name, "", "output", "", True))
-                _keep_worst(row, target, difference(got, want, bounds))
-    if len(unavailable) == len(targets):
+                _keep_worst(row, column, difference(got, want, bounds))
+    if len(unavailable) == len(columns):
         raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
     ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
-    return Comparison(ordered, [t for t in targets if t not in unavailable], unavailable, source.description)
+    return Comparison(ordered, [c for c in columns if c not in unavailable], unavailable, source.description)
 
 
 def _keep_worst(row: Row, target: str, d: Difference) -> None:

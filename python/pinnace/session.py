@@ -107,7 +107,8 @@ class Session:
     program    a Program or the path of a .pnc file.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list.
     threads    most threads of one run; 0: as many as the process may use processors.
-    precision  "fp32", "fp16" or "bf16".
+    precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where
+               the processor multiplies bfloat16. All else, sums too, stays float32. compare() tells the error.
     fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked.
     keep       names of inner values to return as further outputs.
 
@@ -131,6 +132,7 @@ class Session:
             program = Program.open(program)
         self.program = program
         targets = target if isinstance(target, str) else ",".join(target)
+        self.precision = precision
         self._core = _core.Session(
             program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops()
         )
@@ -139,10 +141,10 @@ class Session:
         self._output_names = [spec["name"] for spec in self._core.outputs]
 
     def __repr__(self) -> str:
-        """Where how many nodes run, inputs and outputs."""
+        """Where how many nodes run, in which precision, inputs and outputs."""
         counts = Counter(row["backend"] for row in self._core.placement)
         where = ", ".join(f"{count} on {backend}" for backend, count in counts.most_common())
-        return f"<pinnace.Session: nodes {where}; {signature(self._inputs, self._outputs)}>"
+        return f"<pinnace.Session: nodes {where}; {self.precision}; {signature(self._inputs, self._outputs)}>"
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:

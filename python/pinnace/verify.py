@@ -16,6 +16,14 @@ from pinnace.types import Array, Dim, TensorSpec
 
 # Largest difference allowed, relative to the largest magnitude of the whole output. Integers and bools must be equal.
 BOUNDS = {"float32": 1e-4, "float64": 1e-4, "float16": 5e-3, "bfloat16": 4e-2}
+# The same for float32 values of a session of that precision: what the type itself may differ by.
+PRECISION_BOUNDS = {"fp32": BOUNDS["float32"], "fp16": BOUNDS["float16"], "bf16": BOUNDS["bfloat16"]}
+
+
+def bounds_of(precision: str) -> dict[str, float]:
+    """Bounds by dtype for values of a session of that precision."""
+    least = PRECISION_BOUNDS.get(precision, 0.0)
+    return {dtype: max(bound, least) for dtype, bound in BOUNDS.items()}
 
 
 @dataclass(frozen=True)
@@ -182,7 +190,12 @@ def first_difference(program: Program, source: Source, inputs: Sequence[Array], 
 
 
 def layer_differences(
-    program: Program, source: Source, inputs: Sequence[Array], target: str, bounds: Mapping[str, float] = BOUNDS
+    program: Program,
+    source: Source,
+    inputs: Sequence[Array],
+    target: str,
+    bounds: Mapping[str, float] = BOUNDS,
+    precision: str = "fp32",
 ) -> list[tuple[Any, str, Difference]]:
     """(node, value name, difference) for every value of the program that the source also has, in order.
 
@@ -195,7 +208,7 @@ def layer_differences(
     found = []
     for start in range(0, len(rows), 32):
         part = rows[start : start + 32]
-        session = Session(program, target, keep=[o for _, o in part], plan_cache=1)
+        session = Session(program, target, precision=precision, keep=[o for _, o in part], plan_cache=1)
         kept = session._core.run(session._bind(feed))[len(program.outputs) :]
         for (node, name), value in zip(part, kept, strict=True):
             found.append((node, name, difference(value, reference[name], bounds)))

@@ -35,6 +35,8 @@ constexpr Case kCases[] = {
      .why = "to f32"},
     {.inputs = "f64[1]{2049.0000000001}", .attributes = "to=\"f16\"", .expect = "f16[1]{2050}",
      .why = "one rounding, not two"},
+    {.inputs = "f16[5]{1.5,nan,65504,6e-8,-inf}", .attributes = "to=\"f32\"",
+     .expect = "f32[5]{1.5,nan,65504,5.9604645e-08,-inf}", .why = "from half, a denormal number too"},
     {.inputs = "f16[3]{1.5,nan,65504}", .attributes = "to=\"f64\"", .expect = "f64[3]{1.5,nan,65504}",
      .why = "from half"},
     {.inputs = "bf16[2]{1.5,-0}", .attributes = "to=\"f32\"", .expect = "f32[2]{1.5,-0}", .why = "from bfloat16"},

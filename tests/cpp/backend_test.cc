@@ -266,7 +266,7 @@ TEST(Backend, VariantsOfTargetsAreKnownOrRefused) {
 #if defined(__x86_64__)
   EXPECT_EQ(refusal("cpu:neon"),
             "target 'cpu:neon': 'neon' is not an instruction set of x86-64, which this build is for; it has sse2 avx2 "
-            "avx512 avx512_vnni");
+            "avx512 avx512_vnni avx512_bf16");
   auto baseline = Session::create(program, {.target = "cpu:sse2", .threads = 1});
   ASSERT_TRUE(baseline.ok()) << baseline.status().message();
   EXPECT_EQ(row(baseline->placement(), "conv").kernel, "conv_image_f32_generic");

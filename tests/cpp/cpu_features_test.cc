@@ -9,7 +9,7 @@ namespace pinnace::testing {
 namespace {
 
 #if defined(__x86_64__)
-constexpr const char *kOwn[] = {"sse2", "avx2", "avx512", "avx512_vnni"}, *kForeign = "neon_i8mm";
+constexpr const char *kOwn[] = {"sse2", "avx2", "avx512", "avx512_vnni", "avx512_bf16"}, *kForeign = "neon_i8mm";
 #else
 constexpr const char *kOwn[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"}, *kForeign = "avx512";
 #endif
@@ -41,7 +41,7 @@ TEST(CpuFeatures, LevelsOfTheOtherArchitectureNeverRun) {
 #if defined(__x86_64__)
   for (const Cpu level : {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve}) EXPECT_FALSE(cpu_runs(level));
 #else
-  for (const Cpu level : {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni}) EXPECT_FALSE(cpu_runs(level));
+  for (const Cpu level : {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16}) EXPECT_FALSE(cpu_runs(level));
 #endif
 }
 

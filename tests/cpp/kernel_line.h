@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/kernel.h"
 #include "cases/run_case.h"
@@ -31,6 +32,38 @@ inline Result<std::vector<ReferenceOutput>> run_line(const CpuKernelLine& line, 
   return run_case_with([&](const NodeView& node, std::span<const TensorView> in,
                            std::span<const TensorView> out) { return run_line(line, node, values, in, out, threads); },
                        built);
+}
+
+/// What sums of products may differ by, whatever becomes of them afterwards: the part that CpuKernel::precision states
+/// of the largest sum of magnitudes (`exact`: nothing, the operands are numbers of 16 bits), and what float32 loses.
+/// Activations steepen it by at most an eighth. Nothing for operators that are no product.
+inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase& built, bool exact = false) {
+  if (line.dtype != DType::kF32) return Tolerance{};
+  const Precision precision = exact ? Precision::kFp32 : line.kernel->precision;
+  const float part = precision == Precision::kFp16 ? 0x1p-11f : precision == Precision::kBf16 ? 0x1p-7f : 0;
+  // States of about 1 may leave results near 0.
+  if (line.op == "gru" || line.op == "lstm" || line.op == "rnn") return Tolerance{.abs = 2 * part};
+  if (line.op != "conv" && line.op != "gemm" && line.op != "mat_mul") return Tolerance{};
+  std::vector<ConstantPtr> magnitudes;
+  std::vector<TensorView> views = built.input_views();
+  for (TensorView& view : views) {
+    if (!view.present() || view.dtype() != DType::kF32) continue;
+    std::vector<float> floats(view.data<float>(), view.data<float>() + view.elements());
+    for (float& x : floats) x = std::fabs(x);
+    PINNACE_ASSIGN(ConstantPtr bytes, Constant::copy_of(floats.data(), floats.size() * sizeof(float)));
+    view.bytes = const_cast<std::byte*>(bytes->data());
+    magnitudes.push_back(std::move(bytes));
+  }
+  Node plain = built.node();
+  plain.remove_attr("activation");
+  plain.remove_attr("activation_params");
+  PINNACE_ASSIGN(const auto sums, run_node_with(built.op->reference, plain, *built.op, views, built.declared()));
+  float largest = 0;
+  for (int64_t i = 0; i < sums[0].type.elements(); ++i) {
+    const float sum = reinterpret_cast<const float*>(sums[0].bytes.data())[i];
+    if (std::isfinite(sum)) largest = std::max(largest, sum);
+  }
+  return Tolerance{.abs = largest * (part + 0x1p-23f + line.kernel->error) * 1.125f};
 }
 
 /// Empty, or how an output differs from the reference's.

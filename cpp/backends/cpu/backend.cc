@@ -33,27 +33,22 @@ class CpuBackend final : public Backend {
       verdict.text = "control flow is run by the runtime, its bodies by the back ends";
       return verdict;
     }
-    if (target.precision != "fp32") {
-      verdict.supported = false;
-      verdict.rule = "C-2";
-      verdict.text = "the CPU back end of this build computes in fp32";
-      verdict.value = target.precision;
-      return verdict;
-    }
-    const CpuKernelLine* line = choose_kernel(node, level_of(target));
+    const CpuKernelLine* line = choose_kernel(node, mode_of(target));
     verdict.kernel = line ? line->name : "reference";
     return verdict;
   }
 
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
-    return compile_cpu(segment, level_of(target));
+    return compile_cpu(segment, mode_of(target));
   }
 
  private:
-  static Cpu level_of(const TargetSpec& target) {
-    Cpu level = cpu_level();
-    if (Cpu wanted; cpu_level_from_name(target.variant, &wanted)) level = wanted;
-    return level;
+  static CpuMode mode_of(const TargetSpec& target) {
+    CpuMode mode{cpu_level()};
+    if (Cpu wanted; cpu_level_from_name(target.variant, &wanted)) mode.level = wanted;
+    if (target.precision == "fp16") mode.precision = Precision::kFp16;
+    if (target.precision == "bf16") mode.precision = Precision::kBf16;
+    return mode;
   }
 };
 

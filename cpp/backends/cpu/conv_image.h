@@ -24,6 +24,10 @@ bool image_conv_takes(const NodeView& node);
 /// Zeros (quantised: zero points) that taps read beyond the input.
 Border conv_border(const NodeView& node);
 
+/// Weights and biases as panels of `tiles`: [group][panel][bias, then taps in order of (ky, kx, channel)][column].
+int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles);
+void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to);
+
 /// Input 2, which is constant, or null.
 inline const float* bias_of(const NodeView& node) {
   return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;

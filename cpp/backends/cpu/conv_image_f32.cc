@@ -39,41 +39,44 @@ bool image_conv_takes(const NodeView& node) {
          window->after[1] <= 64 && window->after[2] <= 64;
 }
 
+int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles) {
+  const ImageConv c = image_conv(node);
+  return c.groups * panel_floats(tiles, padded_columns(tiles, c.out_channels), c.K()) * 4;
+}
+
+void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
+  const ImageConv c = image_conv(node);
+  const auto* w = static_cast<const float*>(node.input_data(1));
+  const float* bias = bias_of(node);
+  const int64_t taps = c.window.taps(), row = c.in_channels * taps;
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < c.out_channels; n += tiles.nr) {
+      const int64_t width = panel_width(tiles, n, c.out_channels);
+      const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
+      for (int64_t j = 0; j < width; ++j) *to++ = bias && j < columns ? bias[first + j] : 0.0f;
+      to = fill_panel(tiles, row, width, to, [&](int64_t first_row, int64_t rows, float* line) {
+        if (taps == 1) return pack_panel(w + first * row + first_row, row, columns, rows, width, 1, line);
+        for (int64_t i = first_row; i < first_row + rows; ++i) {
+          const float* tap = w + first * row + i % c.in_channels * taps + i / c.in_channels;
+          for (int64_t j = 0; j < width; ++j) *line++ = j < columns ? tap[j * row] : 0.0f;
+        }
+      });
+    }
+  }
+}
+
 namespace {
 
 // ------------------------------------------------------------------------------------------------- matrix product
 
 template <const F32Level& level>
-int64_t conv_packed_bytes(const NodeView& node) {
-  const ImageConv c = image_conv(node);
-  return c.groups * padded_columns(*level.gemm, c.out_channels) * (1 + c.K()) * 4;
+int64_t packed_bytes(const NodeView& node) {
+  return conv_packed_bytes(node, *level.gemm);
 }
 
-/// [group][panel][bias, then taps in order of (ky, kx, channel)][column]
 template <const F32Level& level>
-Status conv_pack(const NodeView& node, std::byte* packed) {
-  const ImageConv c = image_conv(node);
-  const auto* w = static_cast<const float*>(node.input_data(1));
-  const float* bias = bias_of(node);
-  const int64_t taps = c.window.taps(), row = c.in_channels * taps;
-  auto* to = reinterpret_cast<float*>(packed);
-  for (int64_t g = 0; g < c.groups; ++g) {
-    for (int64_t n = 0; n < c.out_channels; n += level.gemm->nr) {
-      const int64_t width = panel_width(*level.gemm, n, c.out_channels);
-      const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
-      for (int64_t j = 0; j < width; ++j) *to++ = bias && j < columns ? bias[first + j] : 0.0f;
-      if (taps == 1) {
-        pack_panel(w + first * row, row, columns, row, width, 1, to);
-        to += row * width;
-        continue;
-      }
-      for (int64_t t = 0; t < taps; ++t) {
-        for (int64_t k = 0; k < c.in_channels; ++k) {
-          for (int64_t j = 0; j < width; ++j) *to++ = j < columns ? w[(first + j) * row + k * taps + t] : 0.0f;
-        }
-      }
-    }
-  }
+Status pack(const NodeView& node, std::byte* packed) {
+  conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
   return {};
 }
 
@@ -150,7 +153,7 @@ class ConvRun {
       g.blocks = plan_.blocks();
       g.block_count = c.blocks();
       g.k = c.block();
-      g.b = packed_ + group * padded * (1 + K) + n * (1 + K);
+      g.b = packed_ + group * panel_floats(gemm, padded, K) + panel_floats(gemm, n, K);
       g.c_row = y_.pitch;
       g.residual_row = r_.pitch;
       g.columns = static_cast<int32_t>(std::max(columns, adds_ ? std::min(store, r_.pitch - channel) : store));
@@ -227,12 +230,13 @@ RowWindow conv_reads_rows(const NodeView& node) {
 template <const F32Level& level>
 constexpr CpuKernel make_conv() {
   return {.takes = image_conv_takes,
-          .packed_bytes = conv_packed_bytes<level>,
-          .pack = conv_pack<level>,
+          .packed_bytes = packed_bytes<level>,
+          .pack = pack<level>,
           .packs = 0b110,
           .layouts = Layouts::kImage,
           .images = 0b1001,
           .border = conv_border,
+          .precision = level.precision,
           .plan_bytes = conv_plan_bytes,
           .plan = conv_plan,
           .run = conv_run<level>,
@@ -297,7 +301,8 @@ bool two_rows(const Window& w) {
 template <const F32Level& level>
 void depthwise_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                     int64_t first, int64_t last) {
-  const auto& [w, map] = *reinterpret_cast<const DepthwisePlan*>(context.plan);
+  const auto& plan = *reinterpret_cast<const DepthwisePlan*>(context.plan);
+  const Window& w = plan.window;
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
   const int64_t step = std::min<int64_t>(level.image->lanes, 8);
   const bool two = two_rows<level>(w);
@@ -318,7 +323,7 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
     d.kernel_w = static_cast<int32_t>(w.kernel[2]);
     d.stride_x = static_cast<int32_t>(w.stride[2]);
     d.dilation_x = static_cast<int32_t>(w.dilation[2]);
-    d.map = map;
+    d.map = plan.map;
     level.image->depthwise_rows(d);
   };
   // Rows that share taps stand a dilation apart.
@@ -509,5 +514,6 @@ constexpr CpuKernel make_dilated() {
 PINNACE_F32_IMAGE_LEVELS(conv_image_dilated_f32, make_dilated)
 PINNACE_F32_IMAGE_LEVELS(conv_image_depthwise_f32, make_depthwise)
 PINNACE_F32_IMAGE_LEVELS(conv_image_f32, make_conv)
+PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
 
 }  // namespace pinnace

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/widen.h"
 
 namespace pinnace {
 
@@ -37,12 +38,17 @@ std::span<const CpuKernelLine> cpu_kernels() {
   return {kLines, kLineCount};
 }
 
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image, bool image_wanted) {
+const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_image, bool image_wanted) {
   if (!node.has_input(0)) return nullptr;
+  const DType stored = stored_as(node.node());
+  const Precision precision = stored == DType::kF16    ? Precision::kFp16
+                              : stored == DType::kBF16 ? Precision::kBf16
+                                                       : mode.precision;
   for (const CpuKernelLine& line : cpu_kernels()) {
+    if (line.kernel->precision != Precision::kFp32 && line.kernel->precision != precision) continue;
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
     if (line.kernel->layouts == Layouts::kLeads && !image_wanted) continue;
-    if (line.op == node.node().op && line.needs <= level && takes(line, node)) {
+    if (line.op == node.node().op && line.needs <= mode.level && takes(line, node)) {
       return &line;
     }
   }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/f32_levels.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/strips.h"
+#include "backends/cpu/widen.h"
 #include "base/offset_plan.h"
 
 namespace pinnace {
@@ -43,12 +45,33 @@ struct Call {
   int scratch_threads = 1;
   bool nothing_to_do = false;  ///< a view whose bytes are in place already
   int32_t strip = -1;          ///< index of the strip that it belongs to
+  DType rounds = DType::kF32;  ///< f16, bf16: float32 results are rounded to that
 };
+
+/// Rounds a float32 value, dense or an image, to a 16-bit type.
+void round_floats(const KernelContext& context, const HalfF32Kernels& half, DType to, const TensorView& view,
+                  const Layout& layout) {
+  constexpr int64_t kEach = 16384;
+  const int64_t count = layout_bytes(*view.type, layout) / 4;
+  const HalfKind kind = to == DType::kF16 ? HalfKind::kF16 : HalfKind::kBf16;
+  context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
+    half.round(kind, view.data<float>() + t * kEach, std::min(kEach, count - t * kEach));
+  });
+}
+
+const HalfF32Kernels& half_kernels([[maybe_unused]] Cpu level) {
+#if defined(__x86_64__)
+  if (level >= Cpu::avx512) return half_f32_kernels_avx512;
+  if (level >= Cpu::avx2) return half_f32_kernels_avx2;
+#endif
+  return half_f32_kernels_generic;
+}
 
 class CpuExecutable final : public Executable {
  public:
   size_t workspace_bytes() const override { return workspace_bytes_; }
   std::string_view kernel(size_t i) const override {
+    if (widened_) i = static_cast<size_t>(widened_->node_of[i]);
     const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
     if (call.nothing_to_do) return "view";
     return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
@@ -92,6 +115,13 @@ class CpuExecutable final : public Executable {
         node.set_threads({context.pool, context.threads});
         PINNACE_TRY(call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out));
       }
+      if (call.rounds != DType::kF32) {
+        for (size_t i = 0; i < out.size(); ++i) {
+          if (out[i].dtype() == DType::kF32) {
+            round_floats(kernel, *half_, call.rounds, out[i], call.layouts[in.size() + i]);
+          }
+        }
+      }
       if (context.timings && call.source) {
         context.timings->push_back({call.source, "cpu", name_of(call), start, std::chrono::steady_clock::now()});
       }
@@ -108,7 +138,7 @@ class CpuExecutable final : public Executable {
   }
 
  private:
-  friend Result<std::unique_ptr<Executable>> pinnace::compile_cpu(const Segment&, Cpu);
+  friend Result<std::unique_ptr<Executable>> pinnace::compile_cpu(const Segment&, CpuMode);
   struct Copy {
     Operand from;
     int32_t output;
@@ -175,7 +205,9 @@ class CpuExecutable final : public Executable {
     return {};
   }
 
-  Lowered lowered_;  // Operands point to its types
+  std::optional<Widened> widened_;  // whose nodes lowered_ has
+  Lowered lowered_;                 // Operands point to its types
+  const HalfF32Kernels* half_ = nullptr;
   std::vector<Call> calls_;
   std::vector<Strip> strips_;
   std::vector<std::string> strip_names_;
@@ -190,9 +222,20 @@ constexpr int kMaxThreads = 64;
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu level) {
+Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mode) {
   auto executable = std::make_unique<CpuExecutable>();
-  executable->lowered_ = lower_cpu(segment, level);
+  PINNACE_ASSIGN(executable->widened_, widen_halves(given, mode));
+  const std::optional<Widened>& widened = executable->widened_;
+  const Segment segment{widened ? widened->graph : given.graph,
+                        widened ? widened->inference : given.inference,
+                        widened ? widened->nodes : given.nodes,
+                        given.inputs,
+                        given.outputs,
+                        given.ops,
+                        given.packed,
+                        given.key_prefix};
+  executable->half_ = &half_kernels(mode.level);
+  executable->lowered_ = lower_cpu(segment, mode);
   const Graph& graph = segment.graph;
   const Lowered& lowered = executable->lowered_;
   const std::vector<TensorType>& types = lowered.types;
@@ -227,13 +270,18 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
   }
   for (int32_t k = 0; k < call_count; ++k) {
     const LoweredNode& node = lowered.nodes[k];
-    for (ValueId id : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
       if (id == kNoValue) continue;
       last_use[id] = end_of[k];
-      if (const ConstantPtr& data = lowered.data[id]; data && places[id].kind == Place::Kind::kNone) {
-        places[id] = {Place::Kind::kConstant, 0, 0, data->data()};
-        executable->constants_.push_back(data);
-      }
+      const ConstantPtr& data = lowered.data[id];
+      const Place& place = places[id];
+      if (!data || (place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data))) continue;
+      // Wide copies of weights are needed only until they are packed.
+      const bool until_packed = widened && static_cast<size_t>(id) >= given.graph.values.size() && node.line &&
+                                node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
+      places[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : data->data()};
+      if (!until_packed) executable->constants_.push_back(data);
     }
     for (ValueId id : node.outputs) made_at[id] = k;
   }
@@ -299,6 +347,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     call.source = node.source;
     call.op = node.op;
     call.line = node.line;
+    if (node.node) call.rounds = stored_as(*node.node);
     for (ValueId id : node.inputs) {
       call.types.push_back(id == kNoValue ? nullptr : &types[id]);
       call.constants.push_back(id == kNoValue || !lowered.data[id] ? nullptr : lowered.data[id]->data());
@@ -385,6 +434,8 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     }
     executable->copies_.push_back({{&types[id], place}, static_cast<int32_t>(i)});
   }
+  executable->lowered_.data.clear();
+  if (executable->widened_) executable->widened_->inference = {};
   return std::unique_ptr<Executable>(std::move(executable));
 }
 

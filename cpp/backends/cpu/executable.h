@@ -2,10 +2,10 @@
 #pragma once
 
 #include "backends/backend.h"
-#include "base/cpu_features.h"
+#include "backends/cpu/kernel.h"
 
 namespace pinnace {
 
-Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu level);
+Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, CpuMode mode);
 
 }  // namespace pinnace

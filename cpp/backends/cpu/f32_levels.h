@@ -4,6 +4,7 @@
 
 #include "backends/cpu/f32_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
+#include "backends/cpu/half_f32.h"
 #include "backends/cpu/image_f32.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/winograd_f32.h"
@@ -32,14 +33,31 @@ struct F32Level {
   const ImageF32Kernels* image;
   const F32Kernels* loops;
   const WinogradF32* winograd;
+  const HalfF32Kernels* half;
+  Precision precision = Precision::kFp32;
 };
 inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic,
-                                      &winograd_f32_generic};
+                                      &winograd_f32_generic, &half_f32_kernels_generic};
 #if defined(__x86_64__)
-inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2,
-                                   &winograd_f32_avx2};
+inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2, &winograd_f32_avx2,
+                                   &half_f32_kernels_avx2};
 inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512,
-                                     &winograd_f32_avx512};
+                                     &winograd_f32_avx512, &half_f32_kernels_avx512};
+#endif
+
+/// The same with weights of 16 bits, for products with packed weights.
+constexpr F32Level with_weights(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
+  return {tiles, level.image, level.loops, level.winograd, level.half, precision};
+}
+inline constexpr F32Level f16_generic = with_weights(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
+inline constexpr F32Level bf16_generic = with_weights(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
+#if defined(__x86_64__)
+inline constexpr F32Level f16_avx2 = with_weights(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
+inline constexpr F32Level bf16_avx2 = with_weights(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
+inline constexpr F32Level f16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
+inline constexpr F32Level bf16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
+inline constexpr F32Level bf16_avx512_bf16 =
+    with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
 #endif
 
 }  // namespace pinnace
@@ -69,4 +87,28 @@ inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_
 #define PINNACE_F32_IMAGE_LEVELS(name, make) \
   extern const CpuKernel name##_generic;     \
   const CpuKernel name##_generic = make<f32_generic>();
+#endif
+
+// name##_f16_generic, name##_bf16_generic and so on: the same with weights of 16 bits, which are widened as they are
+// read.
+#if defined(__x86_64__)
+#define PINNACE_WEIGHT_LEVELS(name, make)                                                               \
+  extern const CpuKernel name##_f16_generic, name##_f16_avx2, name##_f16_avx512;                        \
+  extern const CpuKernel name##_bf16_generic, name##_bf16_avx2, name##_bf16_avx512;                     \
+  const CpuKernel name##_f16_generic = make<f16_generic>(), name##_bf16_generic = make<bf16_generic>(); \
+  const CpuKernel name##_f16_avx2 = make<f16_avx2>(), name##_bf16_avx2 = make<bf16_avx2>();             \
+  const CpuKernel name##_f16_avx512 = make<f16_avx512>(), name##_bf16_avx512 = make<bf16_avx512>();
+#else
+#define PINNACE_WEIGHT_LEVELS(name, make)                         \
+  extern const CpuKernel name##_f16_generic, name##_bf16_generic; \
+  const CpuKernel name##_f16_generic = make<f16_generic>(), name##_bf16_generic = make<bf16_generic>();
+#endif
+
+// name##_bf16_avx512_bf16, where rows are rounded too and pairs multiplied.
+#if defined(__x86_64__)
+#define PINNACE_PAIR_LEVELS(name, make)           \
+  extern const CpuKernel name##_bf16_avx512_bf16; \
+  const CpuKernel name##_bf16_avx512_bf16 = make<bf16_avx512_bf16>();
+#else
+#define PINNACE_PAIR_LEVELS(name, make)
 #endif

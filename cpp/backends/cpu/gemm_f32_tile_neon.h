@@ -42,25 +42,36 @@ __attribute__((always_inline)) inline void neon_column(float32x4_t value, const 
   PINNACE_UNROLL for (int i = 0; i < MR; ++i) neon_multiply_add<LANE>(sum[i][J], value, row[i]);
 }
 
+/// A register of the panel.
+__attribute__((always_inline)) inline float32x4_t neon_weights(const float* b) {
+  return vld1q_f32(b);
+}
+__attribute__((always_inline)) inline float32x4_t neon_weights(const F16Bits* b) {
+  return Floats<4>::load(b);
+}
+__attribute__((always_inline)) inline float32x4_t neon_weights(const BF16Bits* b) {
+  return Floats<4>::load(b);
+}
+
 /// The panel's registers from AT to END, where register r is J = r % NV of lane r / NV, loaded in pairs.
 template <int MR, int NV, int END, int AT = 0>
-__attribute__((always_inline)) inline void neon_steps(const float* b, const float32x4_t (&row)[MR],
+__attribute__((always_inline)) inline void neon_steps(const Weight* b, const float32x4_t (&row)[MR],
                                                       float32x4_t (&sum)[MR][NV]) {
   if constexpr (AT + 1 < END) {
-    float32x4_t left = vld1q_f32(b + 4 * AT), right = vld1q_f32(b + 4 * AT + 4);
+    float32x4_t left = neon_weights(b + 4 * AT), right = neon_weights(b + 4 * AT + 4);
     asm volatile("" : "+w"(left), "+w"(right));
     neon_column<MR, NV, AT / NV, AT % NV>(left, row, sum);
     neon_column<MR, NV, (AT + 1) / NV, (AT + 1) % NV>(right, row, sum);
     PINNACE_IN_ORDER;
     neon_steps<MR, NV, END, AT + 2>(b, row, sum);
   } else if constexpr (AT < END) {
-    neon_column<MR, NV, AT / NV, AT % NV>(vld1q_f32(b + 4 * AT), row, sum);
+    neon_column<MR, NV, AT / NV, AT % NV>(neon_weights(b + 4 * AT), row, sum);
   }
 }
 
 /// Four steps of k, after which rows and panel go on.
 template <int MR, int NV>
-__attribute__((always_inline)) inline void neon_four_steps(const float* (&p)[MR], const float*& b,
+__attribute__((always_inline)) inline void neon_four_steps(const float* (&p)[MR], const Weight*& b,
                                                            float32x4_t (&sum)[MR][NV]) {
   float32x4_t row[MR];
   PINNACE_UNROLL for (int i = 0; i < MR; ++i) row[i] = neon_load_next(p[i]);
@@ -88,7 +99,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& rows, int64_t first, int
       PINNACE_UNROLL for (int j = 0; j < NV; ++j) sum[i][j] = vld1q_f32(bias + 4 * j);
       asm volatile("" : "+r"(bias));  // loaded again, two registers at once, and not copied one by one
     }
-    const float* b = g.b + kWidth;
+    const auto* b = reinterpret_cast<const Weight*>(g.b + kWidth);
     for (int64_t block = 0; block < g.block_count; ++block) {
       const float* p[MR];
       p[0] = a_tile + g.blocks[block];

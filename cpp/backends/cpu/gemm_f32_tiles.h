@@ -22,7 +22,7 @@ struct GemmRowsF32 {
   ptrdiff_t a_row;
   const ptrdiff_t* blocks;
   int64_t block_count, k;
-  const float* b;  ///< a panel: [1 + K][width], the first row is the bias
+  const float* b;  ///< a panel: a row of `width` floats, the bias, then [K][width] weights
   float* c;
   ptrdiff_t c_row;
   const float* residual;  ///< null: none
@@ -32,16 +32,29 @@ struct GemmRowsF32 {
   MapF32 map;
 };
 
-/// Columns are packed in panels of `nr`, the last one as wide as is left, rounded up to `step`.
+/// How weights stand in a panel. Sums are float32 whatever they are.
+enum class WeightFormat : int32_t {
+  kF32,
+  kF16,        ///< two bytes, widened as they are read
+  kBf16,       ///< the same
+  kBf16Pairs,  ///< [K / 2][width] pairs of bfloat16, elements 2k and 2k + 1 of a column; rows are such pairs too
+};
+
+/// Columns are packed in panels of `nr`, the last one as wide as is left, rounded up to `step`. With kBf16Pairs rows
+/// are read as pairs of bfloat16 in the place of floats: a_row, blocks and k of GemmRowsF32 count pairs. Denormal
+/// numbers count as zeros there.
 struct GemmTilesF32 {
   int32_t nr, step;
   /// Width of a panel of `columns` columns, 1 to nr: nr, or a multiple of step.
   void (*rows)(const GemmRowsF32& g, int32_t width);
+  WeightFormat format;
 };
 
-extern const GemmTilesF32 gemm_f32_tiles_generic;
+extern const GemmTilesF32 gemm_f32_tiles_generic, gemm_f32_tiles_f16_generic, gemm_f32_tiles_bf16_generic;
 #if defined(__x86_64__)
-extern const GemmTilesF32 gemm_f32_tiles_avx2, gemm_f32_tiles_avx512;
+extern const GemmTilesF32 gemm_f32_tiles_avx2, gemm_f32_tiles_f16_avx2, gemm_f32_tiles_bf16_avx2;
+extern const GemmTilesF32 gemm_f32_tiles_avx512, gemm_f32_tiles_f16_avx512, gemm_f32_tiles_bf16_avx512;
+extern const GemmTilesF32 gemm_f32_tiles_bf16_avx512_bf16;
 #endif
 
 }  // namespace pinnace

@@ -1,6 +1,7 @@
 // Body of gemm_f32_tiles_<level>.cc, compiled once per instruction set: PINNACE_LEVEL names the set and
 // simd_f32_<level> its registers. A tile is MR rows by NV registers of sums; each step of k loads NV registers of the
-// panel and multiplies them by one broadcast element of every row.
+// panel and multiplies them by one broadcast element of every row. PINNACE_WEIGHT, PINNACE_FORMAT and PINNACE_TABLE
+// are defined where the panel does not hold floats.
 //
 // The loop over tiles is inside the kernel: a call for every tile through a parameter block costs up to a quarter of
 // the speed at K = 16 (measured on Zen 4).
@@ -13,6 +14,12 @@ namespace PINNACE_LEVEL {
 namespace {
 
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
+
+#if defined(PINNACE_WEIGHT)
+using Weight = PINNACE_WEIGHT;
+#else
+using Weight = float;
+#endif
 
 /// What is left to do where a tile is not whole or has a curve for a map: residual, map and copy, from `tile`, which is
 /// in the nearest cache.
@@ -80,7 +87,8 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part
   // of a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two
   // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
-  const int64_t K = g.block_count * g.k, panel_bytes = (1 + K) * kWidth * static_cast<int64_t>(sizeof(float));
+  const int64_t K = g.block_count * g.k,
+                panel_bytes = kWidth * static_cast<int64_t>(sizeof(float) + K * sizeof(Weight));
   const bool small = panel_bytes < 40000;
   const int64_t share = panel_bytes / g.M * MR / K + 1;
   // One or two rows are as fast as their weights come in, which the processor fetches ahead better by itself: 33 GB/s
@@ -101,7 +109,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       const T bias = V::load(g.b + j * V::kLanes);
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) sum[i][j] = bias;
     }
-    const float* b = g.b + kWidth;
+    const auto* b = reinterpret_cast<const Weight*>(g.b + kWidth);
     if (small) next = tile + 1 == count ? panel + panel_bytes : panel;
     for (int64_t block = 0; block < g.block_count; ++block) {
       // Up to 14 rows from three pointers and [p], [p + s], [p + 2s], [p + 3s], [p + 4s]: that many pointers do not fit
@@ -121,7 +129,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
           const int r = i % 5;
           const char* q = r == 0 ? p : r == 1 ? p + s : r == 2 ? p + 2 * s : r == 3 ? p + s3 : p + 4 * s;
           const T value = V::all(*reinterpret_cast<const float*>(q));
-          PINNACE_UNROLL for (int j = 0; j < NV; ++j) sum[i][j] = V::multiply_add(value, bv[j], sum[i][j]);
+          PINNACE_UNROLL for (int j = 0; j < NV; ++j) sum[i][j] = product_sum<V, Weight>(value, bv[j], sum[i][j]);
         }
         p0 += 4;
         if (MR > 5) p1 += 4;
@@ -222,14 +230,18 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
 }  // namespace
 }  // namespace PINNACE_LEVEL
 
+#if !defined(PINNACE_TABLE)
 #define PINNACE_NAME_(level) gemm_f32_tiles_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
+#define PINNACE_TABLE PINNACE_NAME(PINNACE_LEVEL)
+#define PINNACE_FORMAT WeightFormat::kF32
+#endif
 #if PINNACE_LANES == 16
-const GemmTilesF32 PINNACE_NAME(PINNACE_LEVEL) = {32, 8, PINNACE_LEVEL::all_rows};
+const GemmTilesF32 PINNACE_TABLE = {32, 8, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
 #elif defined(__aarch64__)
-const GemmTilesF32 PINNACE_NAME(PINNACE_LEVEL) = {16, 4, PINNACE_LEVEL::all_rows};
+const GemmTilesF32 PINNACE_TABLE = {16, 4, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
 #else
-const GemmTilesF32 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows};
+const GemmTilesF32 PINNACE_TABLE = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
 #endif
 
 }  // namespace pinnace

@@ -28,6 +28,9 @@ struct KernelContext {
   }
 };
 
+/// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is.
+enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
+
 /// Which layouts a kernel works on.
 enum class Layouts : uint8_t {
   kDense,    ///< every operand is dense
@@ -50,7 +53,7 @@ struct CpuKernel {
   int64_t (*packed_bytes)(const NodeView& node) = nullptr;
   /// Fills packed_bytes() bytes from node.input_data().
   Status (*pack)(const NodeView& node, std::byte* packed) = nullptr;
-  /// Bits of the inputs that must be constants for this kernel.
+  /// Bits of the inputs that must be constants for this kernel. A run does not read what pack() has read.
   uint32_t packs = 0;
   /// What pack() writes depends on the sizes of inputs as well: it is made for each set of them. Without, plans for
   /// different sizes share what has the same number of bytes.
@@ -61,6 +64,9 @@ struct CpuKernel {
   uint32_t images = 0;
   /// The zeros that must stand around image input 0; null: none.
   Border (*border)(const NodeView& node) = nullptr;
+  /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a line
+  /// then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
+  Precision precision = Precision::kFp32;
   /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row.
   float error = 0;
   /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
@@ -92,9 +98,16 @@ struct CpuKernelLine {
 };
 std::span<const CpuKernelLine> cpu_kernels();
 
-/// The first line for the node on a processor of `level`, or null: reference code. has_image: bits of the operands that
-/// are images already. image_wanted: a reader of output 0 wants it as an image.
-const CpuKernelLine* choose_kernel(const NodeView& node, Cpu level, uint32_t has_image = 0, bool image_wanted = false);
+/// What lines are chosen for.
+struct CpuMode {
+  Cpu level;
+  Precision precision = Precision::kFp32;
+};
+
+/// The first line for the node, or null: reference code. has_image: bits of the operands that are images already.
+/// image_wanted: a reader of output 0 wants it as an image.
+const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_image = 0,
+                                   bool image_wanted = false);
 
 /// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
 /// does not take the node or the processor does not run it.

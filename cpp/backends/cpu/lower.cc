@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/widen.h"
+
 namespace pinnace {
 namespace {
 
@@ -16,7 +18,7 @@ bool one_pixel(const TensorType& type) {
 
 class Lowering {
  public:
-  Lowering(const Segment& segment, Cpu level) : segment_(segment), graph_(segment.graph), level_(level) {
+  Lowering(const Segment& segment, CpuMode mode) : segment_(segment), graph_(segment.graph), mode_(mode) {
     out_.types = segment.inference.types;
     out_.data = segment.inference.data;
     for (const TensorType& type : out_.types) {
@@ -62,7 +64,7 @@ class Lowering {
     const std::vector<TensorType>& types = segment_.inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& add = node(k);
-      if (add.op != "add" || add.inputs[0] == add.inputs[1]) continue;
+      if (add.op != "add" || add.inputs[0] == add.inputs[1] || stored_as(add) != DType::kF32) continue;
       const TensorType& y = types[static_cast<size_t>(add.outputs[0])];
       int32_t best = -1;
       ValueId other = kNoValue;
@@ -218,7 +220,7 @@ class Lowering {
       data.push_back(id == kNoValue || !segment_.inference.data[i] ? nullptr : segment_.inference.data[i]->data());
     }
     for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
-    return choose_kernel(NodeView(node, *op, types, data, declared), level_, has_image, image_wanted);
+    return choose_kernel(NodeView(node, *op, types, data, declared), mode_, has_image, image_wanted);
   }
 
   void place(size_t k) {
@@ -342,7 +344,7 @@ class Lowering {
 
   const Segment& segment_;
   const Graph& graph_;
-  Cpu level_;
+  CpuMode mode_;
   Lowered out_;
   std::vector<ValueId> other_;      // the value in the other layout, where there is one
   std::vector<int32_t> summed_by_;  // of a node that another one does along with its own work: that one
@@ -352,8 +354,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower_cpu(const Segment& segment, Cpu level) {
-  return Lowering(segment, level).run();
+Lowered lower_cpu(const Segment& segment, CpuMode mode) {
+  return Lowering(segment, mode).run();
 }
 
 }  // namespace pinnace

@@ -30,6 +30,6 @@ struct Lowered {
   std::deque<Node> copies;
 };
 
-Lowered lower_cpu(const Segment& segment, Cpu level);
+Lowered lower_cpu(const Segment& segment, CpuMode mode);
 
 }  // namespace pinnace

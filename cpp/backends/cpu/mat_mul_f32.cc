@@ -1,4 +1,5 @@
-// mat_mul and gemm in float32: rows of a against packed columns of b; constant b is packed once.
+// mat_mul and gemm in float32: rows of a against packed columns of b; constant b is packed once, in 16 bits where the
+// precision asks for it.
 #include "backends/cpu/gemm_f32.h"
 
 namespace pinnace {
@@ -92,7 +93,9 @@ template <ProductOf product, const F32Level& level, bool PACKED>
 int64_t scratch_bytes(const NodeView& node, int threads) {
   const Product p = product(node);
   const int64_t sets = PACKED ? 0 : p.b_shared ? 1 : threads;
-  return ((p.b_shared ? ProductF32::room_floats(p.M, p.K) : 0) + sets * packed_shape(p).floats(*level.gemm)) * 4;
+  return ((p.b_shared ? ProductF32::room_floats(*level.gemm, p.M, p.K) : 0) +
+          sets * packed_shape(p).floats(*level.gemm)) *
+         4;
 }
 
 template <ProductOf product, const F32Level& level, bool PACKED>
@@ -108,11 +111,11 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const int64_t floats = shape.floats(tiles), panels = shape.panels(tiles);
   if (PACKED) {
     whole.b = reinterpret_cast<const float*>(context.packed);
-    whole.run(tiles, context, scratch);
+    whole.run(tiles, *level.half, context, scratch);
   } else if (p.b_shared) {
     context.parallel(panels, [&](int64_t t) { shape.pack(tiles, b, p.k_step, p.n_step, bias, 1, t, t + 1, scratch); });
     whole.b = scratch;
-    whole.run(tiles, context, scratch + floats);
+    whole.run(tiles, *level.half, context, scratch + floats);
   } else {
     const int64_t tasks = std::min<int64_t>(context.threads, p.batches);
     context.parallel(tasks, [&](int64_t t) {
@@ -120,10 +123,10 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       float* own = scratch + t * floats;
       one.b = own;
       for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks; ++i) {
-        shape.pack(tiles, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
+        shape.pack(*level.gemm, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
         one.a = a + p.a_at[static_cast<size_t>(i)];
         one.c = whole.c + i * p.M * p.N;
-        one.block(tiles, 0, p.M, 0, panels);
+        one.block(*level.gemm, 0, p.M, 0, panels);
       }
     });
   }
@@ -157,6 +160,7 @@ constexpr CpuKernel make_packed() {
           .packed_bytes = packed_bytes<product, level>,
           .pack = pack<product, level>,
           .packs = 0b110,
+          .precision = level.precision,
           .scratch_bytes = scratch_bytes<product, level, true>,
           .run = run<product, level, true>};
 }
@@ -189,5 +193,9 @@ PINNACE_F32_IMAGE_LEVELS(mat_mul_f32, make_mat_mul)
 PINNACE_F32_IMAGE_LEVELS(mat_mul_packed_f32, make_mat_mul_packed)
 PINNACE_F32_IMAGE_LEVELS(gemm_f32, make_gemm)
 PINNACE_F32_IMAGE_LEVELS(gemm_packed_f32, make_gemm_packed)
+PINNACE_WEIGHT_LEVELS(mat_mul_packed, make_mat_mul_packed)
+PINNACE_WEIGHT_LEVELS(gemm_packed, make_gemm_packed)
+PINNACE_PAIR_LEVELS(mat_mul_packed, make_mat_mul_packed)
+PINNACE_PAIR_LEVELS(gemm_packed, make_gemm_packed)
 
 }  // namespace pinnace

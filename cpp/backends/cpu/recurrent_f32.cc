@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/gemm_f32.h"
 #include "backends/cpu/recurrent_f32.h"
 #include "backends/cpu/step_team.h"
+#include "backends/cpu/widen.h"
 #include "ops/recurrent.h"
 
 namespace pinnace {
@@ -18,11 +19,29 @@ namespace {
 struct Level {
   const GemmTilesF32* tiles;
   const RecurrentF32Kernels* loops;
+  Precision precision = Precision::kFp32;  ///< the tiles' too
+  bool pairs = false;                      ///< rows of matrices stand in pairs
+  /// Floats that n weights, an even number, take.
+  constexpr int64_t floats(int64_t n) const { return precision == Precision::kFp32 ? n : n / 2; }
+  /// Rows that a matrix of K rows takes.
+  constexpr int64_t rows(int64_t K) const { return pairs ? (K + 1) / 2 * 2 : K; }
+  void block(const RecurrentBlockF32& b) const {
+    precision == Precision::kFp32   ? loops->block(b)
+    : precision == Precision::kFp16 ? loops->block_f16(b)
+                                    : loops->block_bf16(b);
+  }
 };
 constexpr Level kGeneric{&gemm_f32_tiles_generic, &recurrent_f32_kernels_generic};
+constexpr Level kF16Generic{&gemm_f32_tiles_f16_generic, &recurrent_f32_kernels_generic, Precision::kFp16};
+constexpr Level kBf16Generic{&gemm_f32_tiles_bf16_generic, &recurrent_f32_kernels_generic, Precision::kBf16};
 #if defined(__x86_64__)
 constexpr Level kAvx2{&gemm_f32_tiles_avx2, &recurrent_f32_kernels_avx2};
+constexpr Level kF16Avx2{&gemm_f32_tiles_f16_avx2, &recurrent_f32_kernels_avx2, Precision::kFp16};
+constexpr Level kBf16Avx2{&gemm_f32_tiles_bf16_avx2, &recurrent_f32_kernels_avx2, Precision::kBf16};
 constexpr Level kAvx512{&gemm_f32_tiles_avx512, &recurrent_f32_kernels_avx512};
+constexpr Level kF16Avx512{&gemm_f32_tiles_f16_avx512, &recurrent_f32_kernels_avx512, Precision::kFp16};
+constexpr Level kBf16Avx512{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512, Precision::kBf16};
+constexpr Level kPairs{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512_bf16, Precision::kBf16, true};
 #endif
 
 constexpr std::string_view kGruDefaults[] = {"sigmoid", "tanh"};
@@ -137,14 +156,16 @@ bool plan_of(const NodeView& node, const Level& level, Plan* plan) {
   const int64_t rest = p.padded % p.block / p.lanes;
   p.blocks = p.padded / p.block + rest / 2 + rest % 2;
   p.streamed = p.T * p.B <= 2;
-  p.w_floats = (1 + p.I) * p.columns();
-  p.r_floats = p.H * p.columns();
+  p.w_floats = p.columns() + level.floats(level.rows(p.I) * p.columns());
+  p.r_floats = level.floats(level.rows(p.H) * p.columns());
   p.extra_floats = p.peepholes ? 3 * p.padded : p.kind == RecurrentKind::kGru ? p.padded : 0;
   return true;
 }
 
 template <const Level& level>
 bool takes(const NodeView& node) {
+  // Pairs round the state before every step, which a node of bfloat16 does not.
+  if (level.pairs && stored_as(node.node()) != DType::kF32) return false;
   Plan plan;
   return plan_of(node, level, &plan);
 }
@@ -157,8 +178,10 @@ int64_t packed_bytes(const NodeView& node) {
   return 4 * (kPlanFloats + p.directions * p.direction_floats() + (p.streamed ? 16 : 0));
 }
 
-/// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units].
-void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, int gates, float* to) {
+/// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units]; with `pairs`
+/// as [block][K / 2][gates][units][2].
+void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, int gates, bool pairs, float* to) {
+  const int64_t pair = pairs ? 2 : 1, rows = (K + pair - 1) / pair * pair;
   for (int64_t i = 0; i < p.blocks; ++i) {
     const Block b = p.block_at(i);
     const int64_t row = gates * b.units;
@@ -166,11 +189,24 @@ void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, in
       for (int64_t u = 0; u < b.units; ++u) {
         const float* line = from + ((first_gate + g) * p.H + b.first + u) * K;
         const bool real = b.first + u < p.H;
-        for (int64_t k = 0; k < K; ++k) to[k * row + g * b.units + u] = real ? line[k] : 0;
+        for (int64_t k = 0; k < rows; ++k) {
+          to[(k / pair * row + g * b.units + u) * pair + k % pair] = real && k < K ? line[k] : 0;
+        }
       }
     }
-    to += K * row;
+    to += rows * row;
   }
+}
+
+/// `count` weights from `from`, as the level holds them. Returns what follows them.
+float* put_weights(const Level& level, const float* from, int64_t count, float* to) {
+  if (level.precision == Precision::kFp32) {
+    std::memcpy(to, from, sizeof(float) * static_cast<size_t>(count));
+  } else {
+    const HalfKind kind = level.precision == Precision::kFp16 ? HalfKind::kF16 : HalfKind::kBf16;
+    half_f32_kernels_generic.narrow(kind, from, count, reinterpret_cast<uint16_t*>(to));
+  }
+  return to + level.floats(count);
 }
 
 /// [block][gates][units] from [gates][H].
@@ -195,7 +231,13 @@ Status pack(const NodeView& node, std::byte* packed) {
   const auto* b = node.has_input(3) ? static_cast<const float*>(node.input_data(3)) : nullptr;
   const auto* holes = p.peepholes ? static_cast<const float*>(node.input_data(7)) : nullptr;
   PINNACE_ASSIGN(auto biases, Scratch<float>::allocate(G + p.columns(), node.label()));
-  PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(p.streamed ? 1 : p.I * p.columns(), node.label()));
+  // Matrices, then one panel of the widest tile, before they are put where they belong.
+  PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(level.rows(std::max(p.I, p.H)) * p.columns() + p.I * kMostColumns,
+                                                      node.label()));
+  const auto put_matrix = [&](const float* from, int64_t K, int first_gate, int gates, float* to) {
+    pack_matrix(p, from, K, first_gate, gates, level.pairs, dense.data());
+    return put_weights(level, dense.data(), level.rows(K) * gates * p.padded, to);
+  };
   for (int d = 0; d < p.directions; ++d, at += p.direction_floats()) {
     // Biases of W and R together, but for the one of R h that the reset gate multiplies.
     for (int64_t i = 0; i < G; ++i) {
@@ -206,11 +248,11 @@ Status pack(const NodeView& node, std::byte* packed) {
     pack_vector(p, biases.data(), p.gates, columns);
     if (p.streamed) {
       std::memcpy(at, columns, sizeof(float) * static_cast<size_t>(p.columns()));
-      pack_matrix(p, w + d * G * p.I, p.I, 0, p.gates, at + p.columns());
+      put_matrix(w + d * G * p.I, p.I, 0, p.gates, at + p.columns());
     } else {
       // Panels of the tiles over the same order of columns.
-      pack_matrix(p, w + d * G * p.I, p.I, 0, p.gates, dense.data());
-      float* to = at;
+      pack_matrix(p, w + d * G * p.I, p.I, 0, p.gates, false, dense.data());
+      float *to = at, *panel = dense.data() + p.I * p.columns();
       for (int64_t first = 0; first < p.columns(); first += level.tiles->nr) {
         const int64_t width = std::min<int64_t>(level.tiles->nr, p.columns() - first);
         std::memcpy(to, columns + first, sizeof(float) * static_cast<size_t>(width));
@@ -220,17 +262,17 @@ Status pack(const NodeView& node, std::byte* packed) {
           Block block = p.block_at(i);
           while (c >= p.gates * (block.first + block.units)) block = p.block_at(++i);
           const float* from = dense.data() + p.gates * block.first * p.I + (c - p.gates * block.first);
-          for (int64_t k = 0; k < p.I; ++k) to[(1 + k) * width + c - first] = from[k * p.gates * block.units];
+          for (int64_t k = 0; k < p.I; ++k) panel[k * width + c - first] = from[k * p.gates * block.units];
         }
-        to += (1 + p.I) * width;
+        to = put_weights(level, panel, p.I * width, to + width);
       }
     }
     float* matrix = at + p.w_floats;
     if (p.kind == RecurrentKind::kGruReset) {
-      pack_matrix(p, r + d * G * p.H, p.H, 0, 2, matrix);
-      pack_matrix(p, r + d * G * p.H, p.H, 2, 1, matrix + p.H * 2 * p.padded);
+      float* update = put_matrix(r + d * G * p.H, p.H, 0, 2, matrix);
+      put_matrix(r + d * G * p.H, p.H, 2, 1, update);
     } else {
-      pack_matrix(p, r + d * G * p.H, p.H, 0, p.gates, matrix);
+      put_matrix(r + d * G * p.H, p.H, 0, p.gates, matrix);
     }
     float* extra = matrix + p.r_floats;
     if (p.kind == RecurrentKind::kGru) {
@@ -367,7 +409,7 @@ class Run {
                            .blocks = &start,
                            .block_count = 1,
                            .k = p_.I,
-                           .b = direction(d) + panel * nr * (1 + p_.I),
+                           .b = direction(d) + panel_floats(*level.tiles, panel * nr, p_.I),
                            .c = part(d, b, t.first) + panel * nr,
                            .c_row = p_.columns(),
                            .residual = nullptr,
@@ -390,7 +432,7 @@ class Run {
     b.gates = p_.kind == RecurrentKind::kGruReset ? 2 - phase : p_.gates;
     b.units = block.units;
     b.valid = static_cast<int32_t>(std::min<int64_t>(block.units, p_.H - block.first));
-    b.matrix = r + (phase == 1 ? p_.H * 2 * p_.padded : 0) + p_.H * b.gates * block.first;
+    b.matrix = r + level.floats(level.rows(p_.H) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
     b.K = p_.H;
     b.extra = p_.kind == RecurrentKind::kGru ? r + p_.r_floats + block.first
               : p_.peepholes                 ? r + p_.r_floats + 3 * block.first
@@ -403,7 +445,7 @@ class Run {
     b.input_forget = p_.input_forget;
     const bool resets = b.kind == RecurrentKind::kGruReset;
     const auto flush = [&] {
-      if (b.row_count) level.loops->block(b);
+      if (b.row_count) level.block(b);
       b.row_count = 0;
     };
     for (int64_t k = 0; k < p_.B; ++k) {
@@ -425,12 +467,12 @@ class Run {
         product.kind = RecurrentKind::kProject;
         product.gates = p_.gates;
         product.units = block.units;
-        product.matrix = w + p_.columns() + p_.I * p_.gates * block.first;
+        product.matrix = w + p_.columns() + level.floats(level.rows(p_.I) * p_.gates * block.first);
         product.K = p_.I;
         product.extra = w + p_.gates * block.first;
         product.rows = &row;
         product.row_count = 1;
-        level.loops->block(product);
+        level.block(product);
       }
       float* reset = reset_ + state(d, k);
       rows[b.row_count++] = {phase == 1 ? reset : h(d, k, i),
@@ -480,18 +522,28 @@ constexpr CpuKernel make() {
           .packed_bytes = packed_bytes<level>,
           .pack = pack<level>,
           .packs = 0b10001110,
+          .precision = level.precision,
+          .error = level.precision == Precision::kFp16   ? 8e-3f
+                   : level.precision == Precision::kBf16 ? 6e-2f
+                                                         : 0,
           .scratch_bytes = scratch_bytes<level>,
           .run = run<level>};
 }
 
 }  // namespace
 
-extern const CpuKernel recurrent_f32_generic;
-const CpuKernel recurrent_f32_generic = make<kGeneric>();
+extern const CpuKernel recurrent_f32_generic, recurrent_f16_generic, recurrent_bf16_generic;
+const CpuKernel recurrent_f32_generic = make<kGeneric>(), recurrent_f16_generic = make<kF16Generic>(),
+                recurrent_bf16_generic = make<kBf16Generic>();
 #if defined(__x86_64__)
-extern const CpuKernel recurrent_f32_avx2, recurrent_f32_avx512;
-const CpuKernel recurrent_f32_avx2 = make<kAvx2>();
-const CpuKernel recurrent_f32_avx512 = make<kAvx512>();
+extern const CpuKernel recurrent_f32_avx2, recurrent_f16_avx2, recurrent_bf16_avx2;
+const CpuKernel recurrent_f32_avx2 = make<kAvx2>(), recurrent_f16_avx2 = make<kF16Avx2>(),
+                recurrent_bf16_avx2 = make<kBf16Avx2>();
+extern const CpuKernel recurrent_f32_avx512, recurrent_f16_avx512, recurrent_bf16_avx512;
+const CpuKernel recurrent_f32_avx512 = make<kAvx512>(), recurrent_f16_avx512 = make<kF16Avx512>(),
+                recurrent_bf16_avx512 = make<kBf16Avx512>();
+extern const CpuKernel recurrent_bf16_avx512_bf16;
+const CpuKernel recurrent_bf16_avx512_bf16 = make<kPairs>();
 #endif
 
 }  // namespace pinnace

@@ -22,11 +22,25 @@ constexpr int kRegisters = 16;
 constexpr int kMostUnits = 4 * kLanes;  ///< of a block
 constexpr int kMostSums = 8 * kLanes;
 
+/// Element k of a vector in every lane; with pairs elements 2k and 2k + 1, rounded, 0 behind the last.
+template <class Weight>
+inline T spread(const float* vector, int64_t k, int64_t K) {
+#if defined(PINNACE_PAIRS)
+  double two = 0;
+  __builtin_memcpy(&two, vector + 2 * k, sizeof(float) * (2 * k + 1 < K ? 2 : 1));
+  const T pairs = (T)_mm512_set1_pd(two);
+  return (T)_mm512_cvtne2ps_pbh(pairs, pairs);
+#else
+  (void)K;
+  return V::all(vector[k]);
+#endif
+}
+
 /// sums[row][N registers] += matrix [K][N] . row's vector. Few sums are made of two chains each, added at the end: four
 /// multiply-adds must be under way, or their latency decides. The hardware fetches the matrix ahead; doing it here too
 /// costs a fifth where it comes from the third cache (Zen 4).
-template <int N, int ROWS>
-inline void multiply(const float* matrix, int64_t K, const RecurrentRowF32* rows, T (&sum)[ROWS][N]) {
+template <int N, int ROWS, class Weight>
+inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* rows, T (&sum)[ROWS][N]) {
   constexpr int kChains = N * ROWS < 4 ? 2 : 1;
   T chain[kChains][ROWS][N];
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -39,17 +53,22 @@ inline void multiply(const float* matrix, int64_t K, const RecurrentRowF32* rows
     T m[N];
     PINNACE_UNROLL for (int j = 0; j < N; ++j) m[j] = V::load(matrix + j * kLanes);
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
-      const T value = V::all(rows[r].vector[k]);
-      PINNACE_UNROLL for (int j = 0; j < N; ++j) chain[c][r][j] = V::multiply_add(value, m[j], chain[c][r][j]);
+      const T value = spread<Weight>(rows[r].vector, k, K);
+      PINNACE_UNROLL for (int j = 0; j < N; ++j) chain[c][r][j] = product_sum<V, Weight>(value, m[j], chain[c][r][j]);
     }
     matrix += N * kLanes;
   };
+#if defined(PINNACE_PAIRS)
+  const int64_t steps = (K + 1) / 2;
+#else
+  const int64_t steps = K;
+#endif
   int64_t k = 0;
-  for (; k + 2 <= K; k += 2) {
+  for (; k + 2 <= steps; k += 2) {
     step(k, 0);
     step(k + 1, kChains - 1);
   }
-  if (k < K) step(k, 0);
+  if (k < steps) step(k, 0);
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
     PINNACE_UNROLL for (int j = 0; j < N; ++j) {
       sum[r][j] = kChains > 1 ? V::add(chain[0][r][j], chain[kChains - 1][r][j]) : chain[0][r][j];
@@ -130,7 +149,7 @@ __attribute__((noinline)) void finish_rows(const RecurrentBlockF32& b, const Rec
   }
 }
 
-template <int N, int ROWS>
+template <class Weight, int N, int ROWS>
 void rows_of(const RecurrentBlockF32& b, const RecurrentRowF32* rows) {
   T sum[ROWS][N];
   const int own = N * kLanes - b.units;  // kGru: the last gate begins at R's bias
@@ -141,7 +160,7 @@ void rows_of(const RecurrentBlockF32& b, const RecurrentRowF32* rows) {
       sum[r][j] = V::load(j * kLanes < from_before ? before + j * kLanes : b.extra + j * kLanes - from_before);
     }
   }
-  multiply<N, ROWS>(b.matrix, b.K, rows, sum);
+  multiply<N, ROWS>(reinterpret_cast<const Weight*>(b.matrix), b.K, rows, sum);
   if (b.kind == RecurrentKind::kProject) {
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
       PINNACE_UNROLL for (int j = 0; j < N; ++j) V::store(rows[r].before + j * kLanes, sum[r][j]);
@@ -156,33 +175,34 @@ void rows_of(const RecurrentBlockF32& b, const RecurrentRowF32* rows) {
 }
 
 /// Four, two or one sequence at a time, as registers allow.
-template <int N>
+template <class Weight, int N>
 void all_rows(const RecurrentBlockF32& b) {
   constexpr int kSums = kRegisters / 2;
   int32_t r = 0;
   if constexpr (4 * N <= kSums) {
-    for (; r + 4 <= b.row_count; r += 4) rows_of<N, 4>(b, b.rows + r);
+    for (; r + 4 <= b.row_count; r += 4) rows_of<Weight, N, 4>(b, b.rows + r);
   }
   if constexpr (2 * N <= kSums) {
-    for (; r + 2 <= b.row_count; r += 2) rows_of<N, 2>(b, b.rows + r);
+    for (; r + 2 <= b.row_count; r += 2) rows_of<Weight, N, 2>(b, b.rows + r);
   }
-  for (; r < b.row_count; ++r) rows_of<N, 1>(b, b.rows + r);
+  for (; r < b.row_count; ++r) rows_of<Weight, N, 1>(b, b.rows + r);
 }
 
+template <class Weight>
 void block(const RecurrentBlockF32& b) {
   switch (b.gates * b.units / kLanes) {
     case 1:
-      return all_rows<1>(b);
+      return all_rows<Weight, 1>(b);
     case 2:
-      return all_rows<2>(b);
+      return all_rows<Weight, 2>(b);
     case 3:
-      return all_rows<3>(b);
+      return all_rows<Weight, 3>(b);
     case 4:
-      return all_rows<4>(b);
+      return all_rows<Weight, 4>(b);
     case 6:
-      return all_rows<6>(b);
+      return all_rows<Weight, 6>(b);
     default:
-      return all_rows<8>(b);
+      return all_rows<Weight, 8>(b);
   }
 }
 
@@ -194,6 +214,13 @@ static_assert(kMostUnits <= kMostSums);
 
 #define PINNACE_NAME_(level) recurrent_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const RecurrentF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES, PINNACE_LEVEL::block};
+#if defined(PINNACE_PAIRS)
+const RecurrentF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES, nullptr, nullptr,
+                                                         PINNACE_LEVEL::block<PINNACE_LEVEL::BF16Pair>};
+#else
+const RecurrentF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LANES, PINNACE_LEVEL::block<float>,
+                                                         PINNACE_LEVEL::block<PINNACE_LEVEL::F16Bits>,
+                                                         PINNACE_LEVEL::block<PINNACE_LEVEL::BF16Bits>};
+#endif
 
 }  // namespace pinnace

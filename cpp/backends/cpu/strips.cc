@@ -1,6 +1,8 @@
 // Which steps pay when they are run in strips, and how many rows at a time.
 #include "backends/cpu/strips.h"
 
+#include "backends/cpu/widen.h"
+
 namespace pinnace {
 namespace {
 
@@ -48,6 +50,7 @@ class Finder {
 
   bool makes_rows(const LoweredNode& n) const {
     if (n.inputs.size() > kStripInputs) return false;
+    if (n.node && stored_as(*n.node) != DType::kF32) return false;  // whole results are rounded
     return n.kind == LoweredNode::Kind::kToImage || (n.line && n.line->kernel->rows);
   }
 

@@ -25,7 +25,7 @@ struct Options {
   std::string target = "auto";
   /// Threads that one run may use, this one included. 0: as many as the process may use processors.
   int threads = 0;
-  /// "fp32", "fp16" or "bf16": arithmetic of float32 nodes.
+  /// "fp32", "fp16" or "bf16": the smallest floats that float32 products read; all else, sums too, stays float32.
   std::string precision = "fp32";
   /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked; and kDeviceLost rather
   /// than go on without a device that was lost.
