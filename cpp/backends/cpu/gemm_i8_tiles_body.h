@@ -35,6 +35,15 @@ __attribute__((noinline)) void store_part(const GemmRowsI8& g, int64_t row, cons
   }
 }
 
+#if defined(__aarch64__)
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
+#include "backends/cpu/gemm_i8_tile_neon.h"
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+#else
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
 __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums) {
@@ -106,6 +115,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
     if (!whole) store_part<MR, kWidth>(g, first, part);
   }
 }
+#endif
 
 /// All M rows, as tiles of MR rows or, to share the remainder out, fewer: 49 rows are 13 + 12 + 12 + 12, not
 /// 14 + 14 + 14 + 7.
@@ -129,7 +139,8 @@ constexpr int kWide = PINNACE_LANES;
 #if PINNACE_VNNI
 constexpr int kRows = 14;
 #else
-constexpr int kRows = 4;  // 8 registers of sums: weights and activations need two each, for their even and odd bytes
+// x86-64: 8 registers of sums, for weights and activations need two each, for their even and odd bytes. ARM64: 16.
+constexpr int kRows = 4;
 #endif
 
 /// True if a product of sum and multiplier could be 2^31 or more, where conversions to int32 fail.
@@ -149,8 +160,12 @@ bool too_large(const GemmRowsI8& g, int32_t width) {
 void all_rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1) return;
   const bool as_sums = g.sums || too_large(g, width);
+#if defined(__aarch64__)
+  rows<Quads<kWide>, kRows, 4>(g, 0, g.M, as_sums);
+#else
   if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, 0, g.M, as_sums);
   rows<Quads<kWide>, kRows, 1>(g, 0, g.M, as_sums);
+#endif
 }
 
 #undef PINNACE_UNROLL
@@ -160,6 +175,13 @@ void all_rows(const GemmRowsI8& g, int32_t width) {
 
 #define PINNACE_NAME_(level) gemm_i8_tiles_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows};
+#if defined(__aarch64__)
+const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {16, 16, PINNACE_LEVEL::all_rows, PINNACE_LEVEL::kActivationOffset,
+                                                 PINNACE_USDOT  ? 8
+                                                 : PINNACE_SDOT ? 4
+                                                                : 1};
+#else
+const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows, 0, 4};
+#endif
 
 }  // namespace pinnace

@@ -26,8 +26,8 @@ void unpack_columns(const DepthwiseRowsI8& d, const uint8_t* x, int64_t count, u
     uint8_t* at = to + 4 * g * kBytes;
     for (int64_t i = 0; i < count; ++i, at += 4 * kBytes * d.groups) {
       const ptrdiff_t pixel = i * d.pitch;
-      const auto r0 = V::load(rows[0] + pixel), r1 = V::load(rows[1] + pixel);
-      const auto r2 = V::load(rows[2] + pixel), r3 = V::load(rows[3] + pixel);
+      const auto r0 = V::ready(V::load(rows[0] + pixel)), r1 = V::ready(V::load(rows[1] + pixel));
+      const auto r2 = V::ready(V::load(rows[2] + pixel)), r3 = V::ready(V::load(rows[3] + pixel));
       const auto a = V::low_bytes(r0, r1), b = V::high_bytes(r0, r1);
       const auto c = V::low_bytes(r2, r3), e = V::high_bytes(r2, r3);
       V::store(at, V::low_shorts(a, c));
@@ -82,6 +82,16 @@ inline void depthwise_outputs(const DepthwiseRowsI8& d, const std::byte* weights
   }
 }
 
+#if defined(__aarch64__)
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
+#include "backends/cpu/depthwise_i8_neon.h"
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+#endif
+
 template <class V, int ROWS>
 void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::byte* weights) {
   constexpr int kColumns = ROWS == 2 ? 2 : 4;
@@ -92,6 +102,14 @@ void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::
     const int64_t count = d.out_w - first < kDepthwiseStrip ? d.out_w - first : kDepthwiseStrip;
     const int64_t read = (count - 1) * d.stride_x + static_cast<int64_t>(d.kernel_w - 1) * d.dilation_x + 1;
     unpack_columns<V>(d, d.x + channel + first * d.stride_x * d.pitch, read, columns);
+#if defined(__aarch64__)
+    if (d.kernel_w == 3 && d.groups == 1 && d.dilation_x == 1 && d.stride_x <= 2) {
+      uint8_t* y = d.y + channel + first * d.y_pitch;
+      if (d.stride_x == 1) three_taps_wide<V, ROWS, 1>(d, weights, columns, count, y);
+      if (d.stride_x == 2) three_taps_wide<V, ROWS, 2>(d, weights, columns, count, y);
+      continue;
+    }
+#endif
     for (int64_t x = 0; x < count; x += kColumns) {
       const uint8_t* at[kColumns];
       ptrdiff_t to[kColumns];
@@ -327,9 +345,16 @@ void lookup(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
 
 #define PINNACE_NAME_(level) image_i8_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    4 * PINNACE_LANES,         PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,   PINNACE_LEVEL::maximum,
-    PINNACE_LEVEL::sum,        PINNACE_LEVEL::means,          PINNACE_LEVEL::quantize, PINNACE_LEVEL::quantize_quads,
-    PINNACE_LEVEL::dequantize, PINNACE_LEVEL::lookup};
+const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {4 * PINNACE_LANES,
+                                                    PINNACE_LEVEL::kActivationOffset,
+                                                    PINNACE_LEVEL::depthwise_rows,
+                                                    PINNACE_LEVEL::binary,
+                                                    PINNACE_LEVEL::maximum,
+                                                    PINNACE_LEVEL::sum,
+                                                    PINNACE_LEVEL::means,
+                                                    PINNACE_LEVEL::quantize,
+                                                    PINNACE_LEVEL::quantize_quads,
+                                                    PINNACE_LEVEL::dequantize,
+                                                    PINNACE_LEVEL::lookup};
 
 }  // namespace pinnace
