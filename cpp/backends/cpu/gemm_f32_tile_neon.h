@@ -1,8 +1,8 @@
 // The float32 matrix tiles of ARM64, in place of the one in gemm_f32_tiles_body.h, which includes this. A multiply-add
 // takes one of its operands from any lane of a register: a row's elements are loaded four at a time, and no instruction
-// is spent on spreading them. Panels of 16 columns have a tile in assembly (gemm_f32_tile_sixteen_neon.h); the narrower
-// ones that end a matrix are here: 7 rows by 12 columns, 10 by 8 and 14 by 4, whose sums, rows and two registers of the
-// panel fit in 32 registers.
+// is spent on spreading them. Panels of 16 columns have a tile in assembly (gemm_f32_tile_sixteen_neon.h); those of 8,
+// which may end a matrix, are here: 10 rows by 8 columns, whose sums, rows and two registers of the panel fit in 32
+// registers.
 #pragma once
 
 #include <arm_neon.h>
@@ -11,10 +11,8 @@ namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
 
-/// Rows of a tile NV registers wide.
-constexpr int neon_rows(int nv) {
-  return nv == 4 ? 4 : nv == 3 ? 7 : nv == 2 ? 10 : 14;
-}
+/// Rows of tiles of 16 and of 8 columns. Narrower ones would be 21 more functions of 3 KB.
+constexpr int kSixteenRows = 4, kEightRows = 10;
 
 #define PINNACE_ROLLED _Pragma("GCC unroll 1")
 

@@ -145,16 +145,21 @@ constexpr int kRows = 4;
 
 /// True if a product of sum and multiplier could be 2^31 or more, where conversions to int32 fail.
 bool too_large(const GemmRowsI8& g, int32_t width) {
+  using V = Quads<kWide>;
   const auto* bias = reinterpret_cast<const int32_t*>(g.b);
   const auto* scale = reinterpret_cast<const float*>(g.b) + width;
-  const float products = static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128);
-  float largest = 0;
-  for (int32_t j = 0; j < width; ++j) {
-    const float start = static_cast<float>(bias[j]), reach = (start < 0 ? -start : start) + products;
-    const float real = (reach < 0x1p31f ? reach : 0x1p31f) * scale[j];
-    largest = real > largest ? real : largest;
+  const auto products = V::all(static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128)), most = V::all(0x1p31f);
+  auto largest = V::all(0.0f);
+  for (int32_t j = 0; j < width; j += V::kLanes) {
+    const auto start = V::to_floats(V::load(bias + j));
+    const auto reach = V::larger(start, -start) + products;
+    largest = V::larger(V::smaller(reach, most) * V::load_floats(scale + j), largest);
   }
-  return !(largest < 0x1p30f);
+  float each[V::kLanes];
+  __builtin_memcpy(each, &largest, sizeof each);
+  bool too_large = false;
+  for (const float real : each) too_large |= !(real < 0x1p30f);
+  return too_large;
 }
 
 void all_rows(const GemmRowsI8& g, int32_t width) {
