@@ -60,7 +60,7 @@ def run_tests(build: Path) -> list[str]:
             emulate(processor, str(build / "pinnace_tests"), f"--gtest_filter={pattern}", "--gtest_brief=1"),
             capture_output=True,
             text=True,
-            timeout=1800,
+            timeout=3600,
             check=False,
             env={**os.environ, "PINNACE_TEST_CPU_LEVEL": level},
         )
@@ -73,6 +73,7 @@ def run_tests(build: Path) -> list[str]:
             flush=True,
         )
         if done.returncode != 0 or ran == 0:
+            print(*re.findall(r"\[  FAILED  \] .*", done.stdout), sep="\n")
             print(done.stdout[-4000:] + done.stderr[-2000:])
             wrong.append(f"tests on {processor}")
     return wrong
