@@ -61,7 +61,8 @@ wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an em
 wheel-arm64: setup ## the same for ARM64, cross-built and tried in emulation
 	@scripts/arm64_wheel.sh
 
-bench: install ## our times beside those of other engines; BENCH_ARGS go to bench/report.py
+bench: install ## our times beside those of other engines, and our operators; BENCH_ARGS go to bench/report.py
+	@cmake --build build/release --parallel $(JOBS) --target pinnace-peak
 	@bench/setup.sh
 	@$(PYTHON) bench/report.py $(BENCH_ARGS)
 

@@ -1,15 +1,18 @@
 """How each engine is given a case and a number of threads: prepare() converts once, load() gives a function to time.
 
 Every engine gets the same float32 weights and is asked for float32 arithmetic; settings are those that its own
-documentation gives for latency. Only the chosen engine is imported: each runs in a process of its own.
+documentation gives for latency. Cases in 8 bits go to engines that have such arithmetic on the CPU and a tool, in their
+package, that makes their files; the others say why not. Only the chosen engine is imported: each runs in a process of
+its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED says why the others have no such twin.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,8 +28,12 @@ class Engine:
     name = ""
     environment = "main"
     converts_in = ""  # the environment of prepare(), where that is another one
+    variables: Mapping[str, str] = MappingProxyType({})  # of its process's environment
+    modules: tuple[str, ...] = ()  # imported before the clock of the start-up runs
+    twin_of = ""  # whose conversion it uses
 
-    quantizes = False  # takes the cases that are quantised
+    not_quantized = ""  # why it does not take the cases in 8 bits; empty if it does
+    not_float = ""  # why it takes only those
 
     def prepare(self, case: Path) -> None:
         """Converts the case's model where the engine's file is missing."""
@@ -41,22 +48,27 @@ class Engine:
 
 
 class Pinnace(Engine):
+    """From a .pt2 file; in 8 bits from ONNX with quantize and dequantize nodes."""
+
     name = "pinnace"
-    quantizes = True
+    modules = ("pinnace",)
     environment = ""
     target = "cpu"
+    file = "model.pnc"
+
+    def source(self, case: Path) -> Path:
+        return case / ("model.onnx" if quantized(case.name) else "model.pt2")
 
     def prepare(self, case: Path) -> None:
         import pinnace as pn
 
         with np.load(case / "inputs.npz") as inputs:
-            source = case / ("model.onnx" if quantized(case.name) else "model.pt2")
-            pn.load(source, dict(inputs)).build().save(case / "model.pnc")
+            pn.load(self.source(case), dict(inputs)).build().save(case / self.file)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import pinnace as pn
 
-        session = pn.Session(case / "model.pnc", target=self.target, threads=threads, fallback=True)
+        session = pn.Session(case / self.file, target=self.target, threads=threads, fallback=True)
         names = list(session.inputs)
         return lambda arrays: list(session.run(dict(zip(names, arrays, strict=True))).values())
 
@@ -69,15 +81,23 @@ class Pinnace(Engine):
 class PinnaceAvx2(Pinnace):
     name = "pinnace-avx2"
     target = "cpu:avx2"
+    twin_of = "pinnace"
 
-    def prepare(self, case: Path) -> None:
-        if not (case / "model.pnc").exists():
-            super().prepare(case)
+
+class PinnacePt2e(Pinnace):
+    """In 8 bits from the .pt2 file that PT2E makes."""
+
+    name = "pinnace-pt2e"
+    file = "pt2e.pnc"
+    not_float = "is for PT2E"
+
+    def source(self, case: Path) -> Path:
+        return case / "int8.pt2"
 
 
 class OnnxRuntime(Engine):
     name = "onnxruntime"
-    quantizes = True
+    modules = ("onnxruntime",)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import onnxruntime as ort
@@ -92,7 +112,7 @@ class OnnxRuntime(Engine):
 
 class OpenVino(Engine):
     name = "openvino"
-    quantizes = True
+    modules = ("openvino",)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import openvino as ov
@@ -111,9 +131,22 @@ class OpenVino(Engine):
 
         return run
 
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version("openvino")
+
+
+class OpenVinoAvx2(OpenVino):
+    name = "openvino-avx2"
+    twin_of = "openvino"
+    variables = MappingProxyType({"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"})
+
 
 class Ncnn(Engine):
     name = "ncnn"
+    modules = ("ncnn",)
+    not_quantized = "its package has no tool that quantises (ncnn2table, ncnn2int8)"
 
     def prepare(self, case: Path) -> None:
         with np.load(case / "inputs.npz") as inputs:
@@ -149,13 +182,17 @@ class Ncnn(Engine):
 
 class Mnn(Engine):
     name = "MNN"
+    modules = ("MNN.expr", "MNN.nn", "onnx")
+    not_quantized = "its quantiser reads image files, and ended with an exception on arrays"
 
     def prepare(self, case: Path) -> None:
-        tool = str(Path(sys.executable).with_name("mnnconvert"))
-        command = [tool, "-f", "ONNX", "--modelFile", "model.onnx", "--MNNModel", "model.mnn", "--bizCode", "x"]
-        done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
+        # The command of this name would install a package and report what it converts.
+        import _tools
+
+        paths = ["--modelFile", str(case / "model.onnx"), "--MNNModel", str(case / "model.mnn")]
+        _tools.mnnconvert(["mnnconvert", "-f", "ONNX", *paths, "--bizCode", "x"])
         if not (case / "model.mnn").exists():
-            raise RuntimeError(f"mnnconvert: {(done.stdout + done.stderr)[-300:]}")
+            raise RuntimeError("mnnconvert wrote no file")
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         from MNN import expr, nn
@@ -181,6 +218,7 @@ class Mnn(Engine):
 
 class LiteRt(Engine):
     name = "litert"
+    modules = ("ai_edge_litert.interpreter",)
     converts_in = "litert"
 
     def prepare(self, case: Path) -> None:
@@ -190,7 +228,24 @@ class LiteRt(Engine):
         with np.load(case / "inputs.npz") as inputs:
             example = {key: torch.from_numpy(value) for key, value in inputs.items()}
         module = torch.export.load(case / "model.pt2").module()
-        litert_torch.convert(module, sample_kwargs=example).export(str(case / "model.tflite"))
+        file = case / "model.tflite"
+        litert_torch.convert(module, sample_kwargs=example).export(str(file))
+        if quantized(case.name):
+            self.quantize(file, case, next(iter(example)))
+
+    def quantize(self, file: Path, case: Path, key: str) -> None:
+        """By LiteRT's own tool: activations and weights i8, weights per channel."""
+        from ai_edge_litert.interpreter import Interpreter
+        from ai_edge_quantizer import qtyping, quantizer, recipe
+
+        [signature] = Interpreter(str(file)).get_signature_list()
+        with np.load(case / "calibration.npz") as images:
+            samples = [{key: image} for image in images.values()]
+        tool = quantizer.Quantizer(str(file), recipe.static_wi8_ai8())
+        for place in (qtyping.TFLOperationName.INPUT, qtyping.TFLOperationName.OUTPUT):  # float, like everybody's
+            tool.update_quantization_recipe(".*", place, algorithm_key="no_quantize")
+        result = tool.quantize(tool.calibrate({signature: samples}))
+        result.export_model(str(file), overwrite=True)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         from ai_edge_litert.interpreter import Interpreter
@@ -216,7 +271,7 @@ class LiteRt(Engine):
 
 class ExecuTorch(Engine):
     name = "executorch"
-    quantizes = True
+    modules = ("torch", "executorch.extension.pybindings.portable_lib")
     environment = "executorch"
 
     def prepare(self, case: Path) -> None:
@@ -224,26 +279,11 @@ class ExecuTorch(Engine):
         from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
         from executorch.exir import to_edge_transform_and_lower
 
-        program = torch.export.load(case / "model.pt2")
         if quantized(case.name):
-            program = self.quantize(program, case)
+            import torchao.quantization.pt2e  # noqa: F401  # the operators that the file names
+        program = torch.export.load(case / ("int8.pt2" if quantized(case.name) else "model.pt2"))
         lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
         (case / "model.pte").write_bytes(lowered.buffer)
-
-    def quantize(self, program: Any, case: Path) -> Any:
-        import torch
-        from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
-            XNNPACKQuantizer,
-            get_symmetric_quantization_config,
-        )
-        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-
-        with np.load(case / "inputs.npz") as inputs:
-            example = tuple(torch.from_numpy(x) for x in inputs.values())
-        quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
-        prepared = prepare_pt2e(program.module(), quantizer)
-        prepared(*example)
-        return torch.export.export(convert_pt2e(prepared), example)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import torch
@@ -257,6 +297,8 @@ class ExecuTorch(Engine):
 
 class TorchEager(Engine):
     name = "torch"
+    modules = ("torch.export", "torch.utils._pytree")
+    not_quantized = "computes what PT2E makes in float32, between quantize and dequantize operators"
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import torch
@@ -284,6 +326,7 @@ class TorchEager(Engine):
 
 class TorchInductor(TorchEager):
     name = "torch-inductor"
+    not_quantized = "wants files of X86InductorQuantizer, which fails on ResNet-50 (two outputs of a partition)"
 
     def compiled(self, module: Any) -> Any:
         import torch
@@ -291,11 +334,36 @@ class TorchInductor(TorchEager):
         torch._inductor.config.freezing = True
         return torch.compile(module)
 
+    def prepare(self, case: Path) -> None:
+        """Compiles, which the cache of generated code remembers."""
+        with np.load(case / "inputs.npz") as inputs:
+            self.load(case, 1, dict(inputs))(list(inputs.values()))
+
+
+class TorchAvx2(TorchEager):
+    name = "torch-avx2"
+    twin_of = "torch"
+    variables = MappingProxyType(
+        {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+    )
+
+
+# Rivals that run their fastest kernels whatever one says.
+NOT_LIMITED = {
+    "onnxruntime": "its kernels are chosen by what the processor says; no option or variable changes that",
+    "ncnn": "chosen by what the processor says; its package has no option for it",
+    "MNN": "chosen by what the processor says; its package has no option for it",
+    "litert": "XNNPACK chooses by what the processor says; only a build of one's own can leave levels out",
+    "executorch": "XNNPACK, as in LiteRT",
+    "torch-inductor": "eager PyTorch, which uses the same libraries, stands for it",
+}
+
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
         Pinnace(),
+        PinnacePt2e(),
         OnnxRuntime(),
         OpenVino(),
         Ncnn(),
@@ -305,5 +373,7 @@ ENGINES: dict[str, Engine] = {
         TorchEager(),
         TorchInductor(),
         PinnaceAvx2(),
+        OpenVinoAvx2(),
+        TorchAvx2(),
     )
 }

@@ -1,198 +1,325 @@
 #!/usr/bin/env python3
-"""Times pinnace beside the engines that one would use instead, and prints a table with the ratio to the best of them.
+"""Times pinnace beside the engines that one would use instead, and its operators beside what the machine can do.
 
-  report.py [CASE...] [--engines NAME,...] [--threads 1,2] [--seconds 2] [--rounds 3]
+  report.py [NAME...] [--only models|operators] [--engines NAME,...] [--threads 1,2] [--seconds 0.4]
+            [--rounds 3] [--repeats 2] [--fresh]
 
-One process per engine, case and number of threads; engines take turns (A B C A B C ...), pinned alike: one thread to
-the last processor, more to the last ones. A figure is the median over a process's calls, and of those of several rounds
-the best. While other programs used more than 5 % of a processor, a turn is repeated, up to twice. Everything goes to
-build/bench/results.json, the tables also to build/bench/report.md.
+NAME is a model or an operator, or a pattern ("conv_*"); without any, everything runs. Per model and number of threads
+every engine has a process of its own, pinned alike (one thread to the last processor, more to the last ones), and they
+take turns: A B C A B C ... A figure is the median over the calls of a turn, of several turns the best. A turn during
+which other programs used more than 5 % of a processor is repeated, up to twice. Operators are pinnace's alone.
+
+Everything goes to build/bench/results.json as it is found, the tables to build/bench/report.md (selected.json and
+selected.md where not everything was asked for; PINNACE_BENCH_FOLDER is another folder than build/bench). A run that was
+broken off goes on when the same command is given again, unless the library has changed or --fresh is given.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import os
-import platform
+import re
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cases import FOLDER, ROOT, TARGETS, quantized, write
-from engines import ENGINES
+import machine
+import tables
+from cases import FOLDER, ROOT, TARGETS, quantized, written
+from engines import ENGINES, NOT_LIMITED
+from operator_cases import OPERATORS
+from process import Process, engine_process, python_of, variables
 
-OURS = "pinnace"
-# Not compared with the others: our own kernels on a lower instruction set.
-ASIDE = ("pinnace-avx2",)
-OTHERS_LIMIT = 0.05
+OTHERS_LIMIT = tables.OTHERS_LIMIT
+PREPARE_LIMIT_S = 900.0
+START_LIMIT_S = 240.0
 Row = dict[str, Any]
 
 
-def python_of(environment: str) -> Path:
-    return ROOT / (f".venv-bench/{environment}" if environment else ".venv") / "bin" / "python"
+def library_stamp() -> str:
+    """Changes with our library."""
+    files = sorted((ROOT / "python" / "pinnace").glob("_core*.so"))
+    return " ".join(f"{f.stat().st_size}-{f.stat().st_mtime_ns}" for f in files)
 
 
-def worker(environment: str, *arguments: str, processors: list[int], limit_s: float) -> Row:
-    """Runs worker.py; {"failed": why} where it cannot answer."""
-    python = python_of(environment)
-    if not python.exists():
-        return {"failed": "not installed"}
-    pin = ["taskset", "-c", ",".join(map(str, processors))]
-    command = [*pin, str(python), str(ROOT / "bench" / "worker.py"), *arguments]
-    # Rivals with OpenMP keep their threads where they are.
-    environment_of = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_PROC_BIND": "true"}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=environment_of)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"not done after {limit_s:.0f} s"}
-    lines = done.stdout.strip().splitlines()
-    try:
-        return dict(json.loads(lines[-1]))
-    except (IndexError, ValueError):
-        return {"failed": f"ended with {done.returncode}: {(done.stderr or done.stdout)[-200:]}"}
+# ---- models ---------------------------------------------------------------------------------------------------------
 
 
-def prepare(case: Path, names: list[str]) -> dict[str, str]:
-    """Converts the case for each engine once; answers why for those that cannot."""
+def write_case(case: str) -> str:
+    """Writes the case's files where they are missing; empty, or why they cannot be."""
+    if written(case):
+        return ""
+    print(f"  {case}: writing its files", flush=True)
+    command = [str(python_of("")), str(ROOT / "bench" / "cases.py"), case]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PREPARE_LIMIT_S, env=variables())
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["cannot be written"])[-1]
+
+
+def refusal(name: str, case: str) -> str:
+    """Why an engine does not take part in a case; empty if it does."""
+    engine = ENGINES[name]
+    return engine.not_quantized if quantized(case) else engine.not_float
+
+
+def prepare(case: Path, names: list[str]) -> Row:
+    """Converts the case for each engine once, ours whenever the library has changed; why for those that cannot."""
     known = case / "prepared.json"
-    state: dict[str, str] = json.loads(known.read_text()) if known.exists() else {}
+    state: Row = json.loads(known.read_text()) if known.exists() else {}
+    failed: Row = {}
     for name in names:
-        engine = ENGINES[name]
-        if quantized(case.name) and not engine.quantizes:
-            state[name] = "takes quantised models only from tools of its own"
-            continue
-        if name in state and name != OURS:  # ours is converted anew, as the library may have changed
-            continue
-        every = sorted(os.sched_getaffinity(0))
-        answer = worker(
-            engine.converts_in or engine.environment, "prepare", name, str(case), processors=every, limit_s=900
-        )
-        state[name] = str(answer.get("failed", ""))
-        if state[name]:
-            print(f"  {name}: {state[name]}", flush=True)
-    known.write_text(json.dumps(state, indent=1))
-    return {name: state[name] for name in names if state[name]}
+        source = ENGINES[name].twin_of or name
+        stamp = library_stamp() if tables.ours(source) else ""
+        if source not in state or state[source]["stamp"] != stamp:
+            every = sorted(os.sched_getaffinity(0))
+            process = engine_process("prepare", source, case, every)
+            try:
+                answer = process.answer(PREPARE_LIMIT_S)
+            finally:
+                process.close()
+            state[source] = {"failed": answer.get("failed", ""), "stamp": stamp}
+            known.write_text(json.dumps(state, indent=1))
+            if state[source]["failed"]:
+                print(f"  {case.name}: {source}: {state[source]['failed']}", flush=True)
+        if state[source]["failed"]:
+            failed[name] = state[source]["failed"]
+    return failed
 
 
-def time_case(case: str, names: list[str], threads: int, seconds: float, rounds: int) -> Row:
-    """{engine: its best round, or {"failed": why}}."""
-    folder = write(case)
-    failed = prepare(folder, names)
-    rows: Row = {name: {"failed": why} for name, why in failed.items()}
-    processors = sorted(os.sched_getaffinity(0))[-threads:]
-    for _ in range(rounds):
-        for name in names:
-            if "failed" in rows.get(name, {}):
+def best_turn(turns: list[Row]) -> Row:
+    """The turn with the smallest median, one that nothing disturbed if there is one; with what all turns had."""
+    quiet = [t for t in turns if t["others"] <= OTHERS_LIMIT]
+    best = min(quiet or turns, key=lambda t: float(t["median"]))
+    return best | {
+        "medians": [t["median"] for t in turns],
+        "repeated": sum(t["attempt"] > 0 for t in turns),
+        "peak_mb": max(t["peak_mb"] for t in turns),
+    }
+
+
+def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
+    """{engine: its best turn, or {"failed": why}}."""
+    seconds = settings["seconds"]
+    rows: Row = {name: {"failed": why} for name in names if (why := refusal(name, case))}
+    taking_part = [n for n in names if n not in rows]
+    why = write_case(case)
+    if why:
+        return {name: {"failed": why} for name in names}
+    folder = FOLDER / case
+    rows |= {name: {"failed": why} for name, why in prepare(folder, taking_part).items()}
+    processes: dict[str, Process] = {}
+    turns: dict[str, list[Row]] = {}
+    try:
+        for name in taking_part:
+            if name in rows:
                 continue
-            for _attempt in range(3):
-                arguments = ("time", name, str(folder), str(threads), str(seconds))
-                row = worker(ENGINES[name].environment, *arguments, processors=processors, limit_s=120 + 20 * seconds)
-                if "failed" in row or row["others"] <= OTHERS_LIMIT:
-                    break
-            best = rows.get(name)
-            if best is None or "failed" in row or row["median"] < best["median"]:
-                rows[name] = row | {"medians": [*(best or {}).get("medians", []), row.get("median")]}
-            else:
-                best["medians"].append(row["median"])
-            shown = row.get("failed") or f"{row['median']:9.3f} ms  others {row['others']:.2f}"
+            processes[name] = engine_process("serve", name, folder, machine.processors(threads), str(threads))
+            answer = processes[name].answer(START_LIMIT_S)
+            shown = answer.get("failed") or f"first answer after {answer['first_ms']:.1f} ms"
             print(f"  {case} {threads}T {name:14} {shown}", flush=True)
-    return rows
+            if "failed" in answer:
+                rows[name] = answer
+                processes.pop(name).close()
+        for _ in range(settings["rounds"]):
+            for name, process in list(processes.items()):
+                for attempt in range(1 + settings["repeats"]):
+                    process.ask(str(seconds))
+                    row = process.answer(60 + 20 * seconds)
+                    if "failed" in row:
+                        rows[name] = row
+                        processes.pop(name).close()
+                        break
+                    turns.setdefault(name, []).append(row | {"attempt": attempt})
+                    if row["others"] <= OTHERS_LIMIT:
+                        break
+    finally:
+        for process in processes.values():
+            process.close()
+    for name in names:
+        if name not in rows:
+            rows[name] = best_turn(turns[name])
+            row = rows[name]
+            print(f"  {case} {threads}T {name:14} {row['median']:9.3f} ms  others {row['others']:.2f}", flush=True)
+    return {name: rows[name] for name in names}
 
 
-def best_rival(rows: Row) -> str | None:
-    rivals = [n for n, r in rows.items() if n != OURS and n not in ASIDE and "failed" not in r]
-    return min(rivals, key=lambda n: rows[n]["median"], default=None)
-
-
-def summary(results: list[Row]) -> str:
-    """Markdown: our figures beside the best rival's, then everybody's."""
-    out = ["| model | threads | ours, ms (p10 to p90) | best rival, ms | ratio | at most | start-up, ms | peak, MB |"]
-    out += ["|---|---|---|---|---|---|---|---|"]
-    for result in results:
-        rows, rival = result["engines"], best_rival(result["engines"])
-        ours = rows.get(OURS, {"failed": "not run"})
-        if "failed" in ours or rival is None:
-            out.append(f"| {result['case']} | {result['threads']} | {ours.get('failed', '')} | | | | | |")
-            continue
-        theirs = rows[rival]
-        others = [r for n, r in rows.items() if n != OURS and n not in ASIDE and "failed" not in r]
-        target = TARGETS[result["case"]][0 if result["threads"] == 1 else 1]
-        out.append(
-            f"| {result['case']} | {result['threads']} | {ours['median']:.3f} ({ours['p10']:.3f} to {ours['p90']:.3f}) "
-            f"| {rival} {theirs['median']:.3f} | **{ours['median'] / theirs['median']:.2f}** | {target:.2f} "
-            f"| {ours['start_up']:.1f}, rivals from {min(r['start_up'] for r in others):.1f} "
-            f"| {ours['peak_mb']:.0f}, rivals from {min(r['peak_mb'] for r in others):.0f} |"
-        )
-    names = list(dict.fromkeys(n for result in results for n in result["engines"]))
-    out += ["", f"| model, ms | threads | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
-    for result in results:
-        cells = []
-        for name in names:
-            row = result["engines"].get(name, {"failed": ""})
-            cells.append("-" if "failed" in row else f"{row['median']:.3f}")
-        out.append(f"| {result['case']} | {result['threads']} | {' | '.join(cells)} |")
-    missing = {(r["case"], n, e["failed"]) for r in results for n, e in r["engines"].items() if "failed" in e}
-    if missing:
-        out += ["", "Not run:", *(f"- {case}, {name}: {why.splitlines()[0]}" for case, name, why in sorted(missing))]
-    return "\n".join(out)
-
-
-def scaling(results: list[Row]) -> str:
-    """Time at n threads over time at one, for each engine: 1.000, then the smaller the better."""
-    threads = sorted({r["threads"] for r in results})
-    out = [f"| model | engine | {' | '.join(f'{t} threads' for t in threads)} |", "|---|---|" + "---|" * len(threads)]
-    for case in dict.fromkeys(r["case"] for r in results):
-        by_threads = {r["threads"]: r["engines"] for r in results if r["case"] == case}
-        for name, row in by_threads.get(1, {}).items():
-            if "failed" in row:
+def run_models(data: Row, store: Any, cases: list[str], names: list[str], counts: list[int]) -> None:
+    done = {(r["case"], r["threads"]) for r in data["models"]}
+    settings = data["settings"]
+    for case in cases:
+        for threads in counts:
+            if (case, threads) in done:
                 continue
-            cells = [by_threads.get(t, {}).get(name, {}).get("median") for t in threads]
-            shown = " | ".join("-" if c is None else f"{c / row['median']:.3f}" for c in cells)
-            out.append(f"| {case} | {name} | {shown} |")
-    return "\n".join(out)
+            engines = time_case(case, names, threads, settings)
+            data["models"].append({"case": case, "threads": threads, "engines": engines})
+            store()
 
 
-def machine() -> Row:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
-    return {"processor": model, "processors": os.cpu_count(), "system": platform.platform(), "date": str(date.today())}
+# ---- operators ------------------------------------------------------------------------------------------------------
 
 
-def main() -> int:
+def run_operators(data: Row, store: Any, names: list[str], counts: list[int]) -> None:
+    """All in one process, which is started again behind an operator that ends it."""
+    done = {r["operator"] for r in data["operators"]}
+    left = [n for n in names if n not in done]
+    seconds = str(data["settings"]["operator_seconds"])
+    while left:
+        repeats = str(data["settings"]["repeats"])
+        command = ["operators.py", seconds, repeats, ",".join(map(str, counts)), *left]
+        process = Process("", command, "operators", sorted(os.sched_getaffinity(0)))
+        try:
+            while left:
+                rows = []
+                for _ in counts:
+                    row = process.answer(120)
+                    if "operator" not in row:
+                        rows = [row | {"operator": left[0], "threads": t} for t in counts]
+                        break
+                    rows.append(row)
+                for row in rows:
+                    shown = row.get("failed") or f"{row['median']:9.4f} ms  {', '.join(row['kernels'])}"
+                    print(f"  {row['operator']:44} {row['threads']}T {shown}", flush=True)
+                data["operators"] += rows
+                left.pop(0)
+                store()
+                if "failed" in rows[0] and process.child is not None and process.child.poll() is not None:
+                    break
+        finally:
+            process.close()
+
+
+# ---- the rest -------------------------------------------------------------------------------------------------------
+
+
+def level() -> str:
+    """The instruction set that our kernels run here."""
+    code = "import pinnace; print(*(d['description'] for d in pinnace.devices() if d['target'] == 'cpu'))"
+    done = subprocess.run([str(python_of("")), "-c", code], capture_output=True, text=True, timeout=60, env=variables())
+    found = re.search(r", (\w+), \d+ processor", done.stdout)
+    return found[1] if found else ""
+
+
+def arm64() -> Row:
+    """What the ARM64 build gives in emulation, where it has been made."""
+    build = ROOT / "build" / "arm64"
+    model = FOLDER / "mobilenet_v2" / "model.pnc"
+    if not ((build / "pinnace-run").exists() and (build / "libpinnace_runtime.so").exists() and model.exists()):
+        return {}
+    command = [sys.executable, str(ROOT / "tests/arm64/check_arm64.py"), "--only", "library", "--model", str(model)]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    except subprocess.TimeoutExpired:
+        return {}
+    found: Row = {}
+    if size := re.search(r"stripped (\d+) bytes", said):
+        found["runtime library, stripped"] = int(size[1]) / 1e6
+    if count := re.search(r"([\d.]+) M instructions", said):
+        found["MobileNetV2 in float32, instructions"] = float(count[1])
+    return found
+
+
+def resumed(path: Path, data: Row, fresh: bool) -> Row:
+    """What an earlier run of the same settings, machine and library had found before it was broken off."""
+    if fresh or not path.exists():
+        return data
+    earlier: Row = json.loads(path.read_text())
+    same = all(earlier.get(key) == data[key] for key in ("settings", "library"))
+    same &= {**earlier.get("machine", {}), "date": ""} == {**data["machine"], "date": ""}
+    if earlier.get("finished", True) or not same:
+        return data
+    print(f"goes on with {path}", flush=True)
+    return earlier
+
+
+def chosen(patterns: list[str], known: list[str]) -> list[str]:
+    return [name for name in known if not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+
+
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("cases", nargs="*", default=[], help=f"default: all of {', '.join(TARGETS)}")
-    parser.add_argument("--engines", default=",".join(ENGINES), help="names, with commas between")
-    parser.add_argument("--threads", default="1,2", help="numbers of threads, with commas between")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each process runs")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    parser.add_argument("names", nargs="*", help=f"models ({', '.join(TARGETS)}) and operators, or patterns")
+    parser.add_argument("--only", choices=["models", "operators"], help="leave the other part out")
+    parser.add_argument("--engines", default=",".join(ENGINES), help=f"of {', '.join(ENGINES)}, with commas between")
+    parser.add_argument("--threads", default="1,2,4", help="numbers of threads, with commas between")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of a turn of an engine")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each engine")
+    parser.add_argument("--repeats", type=int, default=2, help="of a turn that other programs disturbed")
+    parser.add_argument("--operator-seconds", type=float, default=0.15, help="for each operator")
+    parser.add_argument("--fresh", action="store_true", help="do not go on with a run that was broken off")
+    parser.add_argument("--list", action="store_true", help="print the names that are chosen, and end")
+    options = parser.parse_args(arguments)
     names = options.engines.split(",")
     for name in names:
         if name not in ENGINES:
             parser.error(f"--engines: {name!r} is none of {', '.join(ENGINES)}")
-    for case in options.cases:
-        if case not in TARGETS:
-            parser.error(f"{case!r} is none of {', '.join(TARGETS)}")
-    counts = [int(t) for t in options.threads.split(",")]
-    available = len(os.sched_getaffinity(0))
-    if not all(1 <= t <= available for t in counts):
-        parser.error(f"--threads: {options.threads}; this machine gives 1 to {available}")
-    results: list[Row] = []
+    models = chosen(options.names, list(TARGETS)) if options.only != "operators" else []
+    operators = chosen(options.names, list(OPERATORS)) if options.only != "models" else []
+    for pattern in options.names:
+        if not chosen([pattern], [*models, *operators]):
+            parser.error(f"{pattern!r} is no model and no operator; --list names them")
+    if options.list:
+        print("\n".join([*models, *operators]))
+        return 0
+    asked = sorted({int(t) for t in options.threads.split(",")})
+    here = machine.describe()
+    counts = [t for t in asked if 1 <= t <= here["processors"]]
+    if not counts:
+        parser.error(f"--threads: {options.threads}; this machine has {here['processors']} processors")
+
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for case in options.cases or TARGETS:
+    stem = "selected" if options.names or options.only else "results"
+    output = FOLDER / f"{stem}.json"
+    settings = {
+        "threads": asked,
+        "engines": names,
+        "seconds": options.seconds,
+        "rounds": options.rounds,
+        "repeats": options.repeats,
+        "operator_seconds": options.operator_seconds,
+        "names": options.names,
+        "only": options.only,
+    }
+    data: Row = {
+        "machine": here,
+        "settings": settings,
+        "library": library_stamp(),
+        "level": level(),
+        "not_limited": {name: why for name, why in NOT_LIMITED.items() if name in names},
+        "finished": False,
+        "peaks": {},
+        "libraries": {},
+        "models": [],
+        "operators": [],
+    }
+    data = resumed(output, data, options.fresh)
+
+    def store() -> None:
+        """Whole or not at all: a run may be broken off at any time."""
+        new = output.with_suffix(".new")
+        new.write_text(json.dumps(data, indent=1))
+        new.replace(output)
+
+    store()
+    try:
         for threads in counts:
-            engines = time_case(case, names, threads, options.seconds, options.rounds)
-            results.append({"case": case, "threads": threads, "engines": engines})
-            text = json.dumps({"machine": machine(), "results": results}, indent=1)
-            (FOLDER / "results.json").write_text(text)
-    report = summary(results) + ("\n\n" + scaling(results) if len(counts) > 1 else "")
-    (FOLDER / "report.md").write_text(report + "\n")
-    print(report)
-    return 0
+            if operators and str(threads) not in data["peaks"]:
+                data["peaks"][str(threads)] = machine.measure_peak(threads)
+                store()
+        run_operators(data, store, operators, counts)
+        run_models(data, store, models, names, counts)
+        data["libraries"] = machine.library_sizes()
+        data["arm64"] = arm64()
+        data["finished"] = True
+        store()
+    except KeyboardInterrupt:
+        print(f"broken off; the same command goes on with {output}", flush=True)
+    text = tables.report(data)
+    (FOLDER / ("report.md" if stem == "results" else f"{stem}.md")).write_text(text + "\n")
+    print(text)
+    return 0 if data["finished"] else 130
 
 
 if __name__ == "__main__":

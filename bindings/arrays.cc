@@ -2,6 +2,7 @@
 #include "arrays.h"
 
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "errors.h"
@@ -44,7 +45,19 @@ constexpr DTypeRow kDTypes[] = {
     {DType::kU2, "uint2", false},
 };
 
+/// numpy's own object for a row, which every array of that type in native byte order has; never released. Looking a
+/// type up by name is Python code, 3 us of a run.
+py::handle numpy_object(const DTypeRow& row) {
+  static PyObject* objects[std::size(kDTypes)] = {};
+  PyObject*& object = objects[&row - kDTypes];
+  if (!object) object = py::dtype(row.name).release().ptr();
+  return object;
+}
+
 std::optional<DType> dtype_of(const py::dtype& dtype) {
+  for (const DTypeRow& row : kDTypes) {
+    if (row.in_numpy && dtype.is(numpy_object(row))) return row.dtype;
+  }
   const auto name = py::cast<std::string>(dtype.attr("name"));
   for (const DTypeRow& row : kDTypes) {
     if (name == row.name) return row.dtype;
@@ -60,7 +73,7 @@ bool packed(DType dtype) {
 
 py::dtype numpy_dtype(DType dtype) {
   const DTypeRow& row = kDTypes[static_cast<int>(dtype)];
-  if (row.in_numpy) return py::dtype(row.name);
+  if (row.in_numpy) return py::reinterpret_borrow<py::dtype>(numpy_object(row));
   try {
     return py::dtype::from_args(py::module_::import("ml_dtypes").attr(row.name));
   } catch (const py::error_already_set& error) {

@@ -1,11 +1,13 @@
-// ThreadPool: one job at a time, workers take task numbers from a shared counter. A caller that finds the pool busy
-// with another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other.
+// ThreadPool: one job at a time, cut into as many shares as threads. Who is done with its own share takes tasks from
+// the others': a thread that lost its processor to a neighbour holds nobody up. A caller that finds the pool busy with
+// another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other.
 #include "base/thread_pool.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -43,8 +45,17 @@ struct ThreadPool::State {
   std::mutex caller;                 // held by the caller whose job is running
   std::vector<std::thread> workers;  // changed by that caller
 
+  /// Tasks of one thread. The same share of every job goes to the same thread, which has what it needs in its own
+  /// caches where neighbouring operators are cut alike.
+  struct alignas(128) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  static constexpr int kShares = 64;
+
   // The job, written before `gate` opens and not again before it is closed and empty.
-  int64_t tasks = 0;
+  Share shares[kShares];
+  int share_count = 1;
   void (*f)(void*, int64_t) = nullptr;
   void* context = nullptr;
 
@@ -52,9 +63,9 @@ struct ThreadPool::State {
   /// the next job or none, never one whose caller has gone.
   static constexpr int64_t kPlace = 1 << 16;
   alignas(128) std::atomic<int64_t> gate{0};
-  alignas(128) std::atomic<int64_t> next{0};        // task
   alignas(128) std::atomic<uint64_t> announced{0};  // jobs so far
   std::atomic<int> asleep{0};
+  std::atomic<int> attention{0};  // callers that expect to have jobs soon
   std::atomic<bool> stop{false};
   std::atomic<int64_t> by_workers{0};
   std::mutex mutex;  // of sleepers
@@ -68,11 +79,32 @@ struct ThreadPool::State {
     return false;
   }
 
-  void work() {
+  /// Waits for `ready` for 5 ms while a job is expected, giving the processor away to whoever wants it.
+  template <class Ready>
+  bool linger(Ready ready) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (attention.load(std::memory_order_relaxed) > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+      if (spin(ready)) return true;
+    }
+    return false;
+  }
+
+  /// Tasks of share `own`, then what is left of the others; how many.
+  int64_t run_shares(int own) {
+    int64_t done = 0;
+    for (int k = 0; k < share_count; ++k) {
+      Share& share = shares[(own + k) % share_count];
+      for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) f(context, i);
+    }
+    return done;
+  }
+
+  void work(int index) {
     uint64_t seen = 0;
     const auto news = [&] { return announced.load() != seen || stop.load(std::memory_order_relaxed); };
     for (;;) {
-      if (!spin(news)) {
+      if (!spin(news) && !linger(news)) {
         std::unique_lock lock(mutex);
         asleep.fetch_add(1);  // before looking again: the caller announces first and then looks for sleepers
         wake.wait(lock, news);
@@ -81,9 +113,7 @@ struct ThreadPool::State {
       if (stop.load(std::memory_order_relaxed)) return;
       seen = announced.load();
       if (!join()) continue;
-      int64_t done = 0;
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks; ++done) f(context, i);
-      by_workers.fetch_add(done, std::memory_order_relaxed);
+      by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
       gate.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -124,6 +154,16 @@ ThreadPool::State& ThreadPool::state() {
   return *s;
 }
 
+ThreadPool::Attention::Attention(ThreadPool& pool, int threads) : state_(threads > 1 ? &pool.state() : nullptr) {
+  if (!state_) return;
+  state_->attention.fetch_add(1);
+  if (state_->asleep.load() > 0) state_->announce();  // no job: those who wake up find the gate closed
+}
+
+ThreadPool::Attention::~Attention() {
+  if (state_) state_->attention.fetch_sub(1);
+}
+
 int64_t ThreadPool::tasks_run_by_workers() const {
   return state_.load()->by_workers.load();
 }
@@ -135,15 +175,20 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
     for (int64_t i = 0; i < tasks; ++i) f(context, i);
     return;
   }
-  const int helpers = static_cast<int>(std::min<int64_t>(threads, tasks)) - 1;
-  while (static_cast<int>(s.workers.size()) < helpers) s.workers.emplace_back([&s] { s.work(); });
-  s.tasks = tasks;
+  const int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
+  while (static_cast<int>(s.workers.size()) < helpers) {
+    s.workers.emplace_back([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
+  }
+  s.share_count = helpers + 1;
+  for (int k = 0; k <= helpers; ++k) {
+    s.shares[k].next.store(tasks * k / s.share_count, std::memory_order_relaxed);
+    s.shares[k].end = tasks * (k + 1) / s.share_count;
+  }
   s.f = f;
   s.context = context;
-  s.next.store(0, std::memory_order_relaxed);
   s.gate.store(helpers * State::kPlace, std::memory_order_release);
   s.announce();
-  for (int64_t i; (i = s.next.fetch_add(1, std::memory_order_relaxed)) < tasks;) f(context, i);
+  s.run_shares(0);
   // Latecomers find the gate closed; those inside are at their last task.
   s.gate.fetch_and(State::kPlace - 1, std::memory_order_relaxed);
   const auto empty = [&] { return s.gate.load(std::memory_order_acquire) == 0; };

@@ -14,6 +14,8 @@ int available_processors();
 /// Threads are started when first needed and wait without spinning for long. Several callers may use one pool: each
 /// call runs on its own thread and those workers that are free. After fork() the child starts threads of its own.
 class ThreadPool {
+  struct State;
+
  public:
   ThreadPool();
   ~ThreadPool();
@@ -37,12 +39,24 @@ class ThreadPool {
         const_cast<void*>(static_cast<const void*>(&f)));
   }
 
+  /// While one lives, jobs are expected: workers are woken, and stay awake for milliseconds between jobs. A worker that
+  /// the system wakes up may first wait for a processor for longer than a job takes.
+  class Attention {
+   public:
+    Attention(ThreadPool& pool, int threads);
+    ~Attention();
+    Attention(const Attention&) = delete;
+    Attention& operator=(const Attention&) = delete;
+
+   private:
+    State* state_;  // null: one thread alone
+  };
+
   /// How many tasks workers, not callers, have run since the pool was made; for tests that threads are really used.
   int64_t tasks_run_by_workers() const;
 
  private:
   void run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t), void* context);
-  struct State;
   State& state();
   std::atomic<State*> state_;
 };

@@ -34,11 +34,13 @@ Status lstm_reference(const NodeView& node, std::span<const TensorView> in, std:
     for (int64_t row = 0; row < 4 * H; ++row) {
       for (int64_t k = 0; k < H; ++k) s.gates[row] += s.r[row * H + k] * s.h[k];
     }
+    // Without peepholes there is nothing to add: 0 times an infinite cell would be NaN.
+    const auto hole = [&](int64_t row, int64_t k) { return s.p ? s.p[row] * s.c[k] : 0.0; };
     for (int64_t k = 0; k < H; ++k) {
-      const double i = s.activations[0](s.gates[k] + s.p[k] * s.c[k]);
-      const double f = coupled ? 1 - i : s.activations[0](s.gates[2 * H + k] + s.p[2 * H + k] * s.c[k]);
+      const double i = s.activations[0](s.gates[k] + hole(k, k));
+      const double f = coupled ? 1 - i : s.activations[0](s.gates[2 * H + k] + hole(2 * H + k, k));
       s.c[k] = f * s.c[k] + i * s.activations[1](s.gates[3 * H + k]);
-      const double o = s.activations[0](s.gates[H + k] + s.p[H + k] * s.c[k]);
+      const double o = s.activations[0](s.gates[H + k] + hole(H + k, k));
       s.h[k] = o * s.activations[2].unclipped(s.c[k]);
     }
   });

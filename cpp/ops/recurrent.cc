@@ -148,7 +148,6 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
   load_line(in[1], 0, 1, D * G * I, w.data());
   load_line(in[2], 0, 1, D * G * H, r.data());
   std::fill_n(b.data(), D * 2 * G, 0.0);
-  std::fill_n(p.data(), D * 3 * H, 0.0);
   if (given(3)) load_line(in[3], 0, 1, D * 2 * G, b.data());
   if (given(7)) load_line(in[7], 0, 1, D * 3 * H, p.data());
   const double cost = static_cast<double>(T) * static_cast<double>(G) * static_cast<double>(I + H + 10);
@@ -167,7 +166,7 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
                               r.data() + d * G * H,
                               b.data() + d * 2 * G,
                               b.data() + d * 2 * G + G,
-                              p.data() + d * 3 * H,
+                              given(7) ? p.data() + d * 3 * H : nullptr,
                               activations.data() + static_cast<size_t>(d) * defaults.size(),
                               h,
                               c,

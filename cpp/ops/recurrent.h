@@ -53,12 +53,12 @@ struct Recurrent {
 /// from input 6 on initial_c and p [D, 3 * H] where the operator has them. Fills y, y_h and, if wanted, y_c.
 Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<TensorType> out);
 
-/// One direction's parameters and one sequence's state while it runs, all in double; a missing b or p is zeros.
+/// One direction's parameters and one sequence's state while it runs, all in double; a missing b is zeros.
 struct RecurrentStep {
   int64_t I, H;
   const double* x;                ///< [I]
   const double *w, *r, *wb, *rb;  ///< [gates * H, I], [gates * H, H], [gates * H] twice
-  const double* p;                ///< [3 * H]
+  const double* p;                ///< [3 * H], or null
   const GateActivation* activations;
   double *h, *c;            ///< [H], to be updated
   double *gates, *scratch;  ///< [gates * H] and [2 * H], free to use

@@ -1,7 +1,8 @@
 // fold_quantization: dequantize_linear -> operator -> quantize_linear becomes the operator on quantised types, for
 // products, add, sub, mul, activations, pools, concat and operators that only move elements. relu or clip between a
-// product or add and quantize_linear goes along. Plain and quantised integers meet in casts that keep the bytes;
-// between two folded operators none remains. A product's bias, dequantised or a constant, is rounded to int32 at scale
+// product or add and quantize_linear goes along, and so does a change of shape behind another operator. A mean of whole
+// planes is a global_average_pool. Plain and quantised integers meet in casts that keep the bytes; between two folded
+// operators none remains. A product's bias, dequantised or a constant, is rounded to int32 at scale
 // s_x * s_w. Conditions: scales and zero points are constants, f32, per tensor (weights also per channel), without
 // blocks; results i8 or u8; inner values are read nowhere else and leave nowhere; the operator's own rules accept the
 // types. Bound: the float result and the exact one may round to neighbouring integers, so one step of each folded
@@ -18,6 +19,7 @@ namespace pinnace {
 namespace {
 
 constexpr std::string_view kProducts[] = {"conv", "conv_transpose", "gemm", "mat_mul"};
+constexpr std::string_view kViews[] = {"reshape", "flatten", "squeeze", "unsqueeze"};
 constexpr std::string_view kOthers[] = {"add",
                                         "sub",
                                         "mul",
@@ -40,7 +42,8 @@ constexpr std::string_view kOthers[] = {"add",
                                         "average_pool",
                                         "adaptive_average_pool",
                                         "global_average_pool",
-                                        "global_max_pool"};
+                                        "global_max_pool",
+                                        "reduce_mean"};
 
 template <size_t N>
 bool is_one_of(const std::string_view (&list)[N], std::string_view op) {
@@ -207,6 +210,36 @@ bool set_clamp(const Rewrite& rewrite, const Node& clamp, Node& node) {
   return true;
 }
 
+/// A node that will follow the folded one, on quantised values.
+struct After {
+  std::string_view op;
+  std::vector<ValueId> others;  ///< inputs after the first
+  decltype(Node::attrs) attrs;
+  TensorType type;
+};
+
+/// A mean over dimensions 2, 3, ... as global_average_pool, whose result is y, and a squeeze where those vanish. False
+/// for other means.
+bool set_mean(const Rewrite& rewrite, const Node& mean, Node& trial, TensorType& y, std::vector<After>& after) {
+  const Shape& x = rewrite.type(mean.inputs[0]).shape;
+  const auto rank = static_cast<int64_t>(x.size());
+  const auto axes = mean.inputs.size() > 1 ? rewrite.numbers(mean.inputs[1]) : std::nullopt;
+  if (!axes || rank < 3 || static_cast<int64_t>(axes->size()) != rank - 2) return false;
+  std::vector<bool> reduced(x.size(), false);
+  for (const double a : *axes) {  // the operator's own rule has accepted them
+    const auto axis = static_cast<int64_t>(a) + (a < 0 ? rank : 0);
+    if (axis < 2) return false;
+    reduced[static_cast<size_t>(axis)] = true;
+  }
+  if (std::count(reduced.begin(), reduced.end(), true) != rank - 2) return false;
+  if (int_or(mean, "keepdims", 1) == 0) after.insert(after.begin(), {"squeeze", {mean.inputs[1]}, {}, y});
+  y.shape.assign(x.size(), Dim(1));
+  std::copy_n(x.begin(), 2, y.shape.begin());
+  trial.op = "global_average_pool";
+  trial.attrs.clear();
+  return true;
+}
+
 /// The operator's own rules on the node that would be made: is its result `y`?
 bool accepted(const Rewrite& rewrite, const Node& node, const OpDef& op, const std::vector<Operand>& operands,
               const TensorType& y) {
@@ -225,9 +258,19 @@ bool accepted(const Rewrite& rewrite, const Node& node, const OpDef& op, const s
 Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
   const TensorType plain = rewrite.type(last.outputs[0]);
   if (!is_byte(plain.dtype)) return false;
-  const TensorType y{plain.dtype, plain.shape, quantization_of(rewrite, last, plain.rank())};
+  TensorType y{plain.dtype, plain.shape, quantization_of(rewrite, last, plain.rank())};
   if (!y.quantization || !rewrite.inner(last.inputs[0])) return false;
   Node* main = rewrite.producer(last.inputs[0]);
+  Node* view = nullptr;
+  std::vector<After> after;
+  if (main && is_one_of(kViews, main->op) && y.quantization->axis < 0 && rewrite.inner(main->inputs[0])) {
+    Node* before = rewrite.producer(main->inputs[0]);
+    if (before && before->op != "dequantize_linear" && before->outputs.size() == 1) {
+      after.push_back({main->op, {main->inputs.begin() + 1, main->inputs.end()}, main->attrs, y});
+      y.shape = rewrite.type(main->inputs[0]).shape;
+      view = std::exchange(main, before);
+    }
+  }
   Node* clamp = nullptr;
   if (main && (main->op == "relu" || main->op == "clip") && rewrite.inner(main->inputs[0])) {
     Node* before = rewrite.producer(main->inputs[0]);
@@ -244,9 +287,14 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
   trial.source = main->source;
   trial.outputs = {kNoValue};
   if (clamp && (main->attr("activation") || !set_clamp(rewrite, *clamp, trial))) return false;
+  const bool mean = main->op == "reduce_mean";
+  if (mean) {
+    if (!set_mean(rewrite, *main, trial, y, after)) return false;
+    op = context.ops.find(trial.op);
+  }
   std::vector<Operand> operands;
   std::optional<std::vector<double>> bias;
-  for (size_t i = 0; i < main->inputs.size(); ++i) {
+  for (size_t i = 0; i < (mean ? 1 : main->inputs.size()); ++i) {
     Operand operand{.id = main->inputs[i]};
     if (operand.id == kNoValue) {
       trial.inputs.push_back(kNoValue);
@@ -278,11 +326,18 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
     }
   }
   const std::string name = rewrite.graph().value(last.outputs[0]).name + ".quantized";
-  const ValueId result = rewrite.insert_before(last, main->op, std::move(inputs), trial.attrs, y, name);
+  ValueId result = rewrite.insert_before(last, trial.op, std::move(inputs), trial.attrs, y, name);
   Node* made = rewrite.producer(result);
   made->source = main->source;
+  for (After& next : after) {
+    next.others.insert(next.others.begin(), result);
+    const std::string next_name = str_cat(name, ".", next.op);
+    result = rewrite.insert_before(last, next.op, std::move(next.others), std::move(next.attrs), next.type, next_name);
+    rewrite.producer(result)->source = main->source;
+  }
   const SourceLocation source = last.source;
   rewrite.replace(last, "cast", {result}, {{"to", std::string(dtype_name(plain.dtype))}}, source);
+  if (view) rewrite.remove(*view);
   if (clamp) rewrite.remove(*clamp);
   rewrite.remove(*main);
   std::swap(made->name, main->name);  // the source's name goes to the node that stays

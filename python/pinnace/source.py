@@ -141,6 +141,7 @@ def open_torch_archive(path: str) -> TorchSource:
     """The program of a .pt2 file, loaded by torch from a copy without its pickles. FileError if torch refuses it."""
     import torch
 
+    quantized = False
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "model.pt2"
         no_inputs = io.BytesIO()
@@ -153,7 +154,11 @@ def open_torch_archive(path: str) -> TorchSource:
                 if kind.startswith("data/sample_inputs/"):  # torch insists on one
                     stripped.writestr(entry.filename, no_inputs.getvalue())
                     continue
-                stripped.writestr(entry.filename, archive.read(entry))
+                contents = archive.read(entry)
+                quantized |= kind.endswith(".json") and b"quantized_decomposed." in contents
+                stripped.writestr(entry.filename, contents)
+        if quantized:  # torch declares these operators only when asked
+            import torch.ao.quantization.fx._decomposed
         try:
             program = torch.export.load(str(copy))
         except Exception as error:

@@ -119,27 +119,25 @@ void gemm_i8(const GemmTilesI8& tiles, int64_t M, int64_t K, int64_t N, int64_t 
   }
 }
 
-/// All rows of a 3x3 depthwise convolution of size x size outputs, stride 1, whose rows go in pairs.
+/// All rows of a 3x3 depthwise convolution of size x size outputs, stride 1.
 void depthwise_i8(const ImageI8Kernels& loops, int64_t size, int64_t channels, int64_t times) {
   const int64_t width = size + 2;
   const std::vector<uint8_t> x(static_cast<size_t>(width * width * channels), 3);
-  const std::vector<std::byte> weights(static_cast<size_t>(channels * (8 + 4 * 2 * 3)));
+  const std::vector<std::byte> weights(static_cast<size_t>(channels * (8 + 4 * 3)));
   std::vector<uint8_t> y(static_cast<size_t>(size * size * channels));
   for (int64_t i = 0; i < times; ++i) {
-    for (int64_t row = 0; row < size; row += 2) {
+    for (int64_t row = 0; row < size; ++row) {
       DepthwiseRowsI8 d{};
       d.x = x.data() + row * width * channels;
       d.pitch = d.y_pitch = channels;
       d.tap_row = width * channels;
-      d.tap_rows = 4;
+      d.tap_rows = d.kernel_w = 3;
       d.weights = weights.data();
       d.y = y.data() + row * size * channels;
       d.y_row = size * channels;
       d.channels = channels;
       d.out_w = size;
-      d.kernel_w = 3;
-      d.stride_x = d.dilation_x = d.groups = 1;
-      d.sets = d.rows = 2;
+      d.stride_x = d.dilation_x = d.groups = d.sets = d.rows = 1;
       d.store = {3, 0, 255};
       loops.depthwise_rows(d);
     }

@@ -10,6 +10,11 @@ constexpr Case kCases[] = {
      .why = "saturation, infinities, NaN"},
     {.inputs = "f32{-0}", .expect = "f32{-0}", .why = "-0 stays"},
     {.inputs = "f32[2,3,37]", .tolerance = kF32, .why = "more than a vector, with a rest"},
+    {.inputs = "f32[9]{0,1e-30,-1e-20,1e-10,-1e-7,1e-6,-1e-5,5e-5,1e-4}",
+     .expect = "f32[9]{0,1.1283792e-30,-1.1283792e-20,1.1283792e-10,-1.1283792e-7,1.1283792e-6,-1.1283792e-5,5.641896e-5,"
+               "1.1283791e-4}",
+     .tolerance = kF32, .why = "near 0 it is x * 2 / sqrt(pi): 1 - (1 - erf) has no digits there"},
+    {.inputs = "f32[5]{0,0,0,-0,0}", .expect = "f32[5]{0,0,0,-0,0}", .why = "0 is 0"},
     {.inputs = "f32[]", .tolerance = kF32, .why = "scalar"},
     {.inputs = "f16[3,5]", .tolerance = kHalf, .why = "half"},
     {.inputs = "bf16[7]", .tolerance = kBf16, .why = "bfloat16"},

@@ -19,6 +19,8 @@ constexpr Case kCases[] = {
      .expect = "f32[1,1,1,1]{1.25};f32[1,1,1]{1.25};f32[1,1,1]{2.5}", .why = "by hand: gates 0.5, c = 2 + 0.5"},
     {.inputs = "f32[1,1,1]{1};f32[1,4,1]{0,0,0,1};f32[1,4,1]{0,0,0,0};none;none;f32[1,1,1]{0};f32[1,1,1]{4};f32[1,3]{100,0,0}", .attributes = "activations=[\"sigmoid\",\"affine\",\"affine\"], input_forget=1", .outputs = 3,
      .expect = "f32[1,1,1,1]{0.5};f32[1,1,1]{0.5};f32[1,1,1]{1}", .why = "peephole opens the input gate, which closes the forget gate"},
+    {.inputs = "f32[1,1,1]{0};f32[1,4,1]{0,0,0,0};f32[1,4,1]{0,0,0,0};none;none;none;f32[1,1,1]{inf}", .outputs = 3,
+     .expect = "f32[1,1,1,1]{0.5};f32[1,1,1]{0.5};f32[1,1,1]{inf}", .why = "an infinite cell without peepholes"},
     {.inputs = "f32[5,2,3];f32[2,16,3];f32[2,16,4];f32[2,32];none;none;none;f32[2,12]", .attributes = "direction=\"bidirectional\"", .outputs = 3, .tolerance = kF32, .why = "peepholes"},
     {.inputs = "f32[5,2,3];f32[1,16,3];f32[1,16,4];f32[1,32];i32{6,1};f32[1,2,4];f32[1,2,4]", .expect = "error sequence_lens[0] is 6", .why = "a length beyond T"},
     {.inputs = "f32[5,2,3];f32[1,16,3];f32[1,16,4];f32[1,32];none;f32[1,2,4];f32[1,2,4]", .attributes = "hidden_size=5", .expect = "error hidden_size is 5", .why = "hidden_size"},

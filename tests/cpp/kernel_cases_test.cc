@@ -1,5 +1,7 @@
 // Every line of kernels.inc of some families on random cases, against the reference code: 1,000 cases a family with
 // PINNACE_TEST_ALL=1, else a tenth that moves with the seed. Sizes are odd, sometimes 0 or 1; NaN and infinities occur.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "cpp/kernel_line.h"
@@ -314,6 +316,108 @@ RandomCase elementwise(Draw& d) {
   return c;
 }
 
+constexpr const char* kActivations[] = {"", "", "relu", "clip", "hard_swish", "silu", "gelu", "tanh", "leaky_relu"};
+
+std::string activation(Draw& d) {
+  const std::string name = d.of(kActivations);
+  if (name.empty()) return "";
+  const char* params = name == "clip"         ? ", activation_params=[-0.5,2.0]"
+                       : name == "leaky_relu" ? ", activation_params=[0.1]"
+                                              : "";
+  return str_cat(", activation=\"", name, "\"", params);
+}
+
+/// So small that sums of k products stay about 1: what is lost in them is then a part of the result, whatever follows.
+std::string weights(const Sizes& sizes, int64_t k) {
+  return str_cat(tensor("f32", sizes), " x", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, k))));
+}
+
+/// Dense, grouped and depthwise; some as Winograd takes them, some dilated.
+RandomCase convolution(Draw& d) {
+  RandomCase c{.op = "conv"};
+  const int64_t kind = d.integer(0, 3), rank = d.once_in(4) ? 1 : 2;
+  const int64_t groups = kind == 0 ? d.integer(8, 40) : kind == 1 ? d.integer(2, 4) : 1;
+  const int64_t in = kind == 0 ? 1 : d.once_in(3) ? d.integer(16, 40) : d.integer(1, 9);
+  const int64_t out = kind == 0 ? 1 : d.once_in(3) ? d.integer(16, 70) : d.integer(1, 9);
+  Sizes x = {d.integer(1, 2), groups * in}, w = {groups * out, in}, strides, dilations, before, after;
+  const int64_t most = d.of({1, 3, 3, 5, 7}), step = d.once_in(3) ? d.integer(1, 3) : 1;
+  const int64_t dilation = d.once_in(3) ? d.integer(2, 3) : 1;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t k = d.once_in(5) ? d.integer(1, most) : most, span = (k - 1) * dilation + 1;
+    x.push_back(d.size(20));
+    w.push_back(k);
+    strides.push_back(d.once_in(8) ? d.integer(1, 3) : step);
+    dilations.push_back(dilation);
+    before.push_back(d.once_in(3) ? d.integer(0, span - 1) : span / 2);
+    after.push_back(d.once_in(3) ? d.integer(0, span - 1) : span / 2);
+    x.back() = std::max(x.back(), span - before.back() - after.back());
+  }
+  before.insert(before.end(), after.begin(), after.end());
+  int64_t taps = in;
+  for (size_t i = 2; i < w.size(); ++i) taps *= w[i];
+  c.inputs = tensor("f32", x) + ";" + weights(w, taps);
+  if (!d.once_in(3)) c.inputs += ";" + tensor("f32", {groups * out});
+  c.attributes = str_cat("group=", groups, ", strides=[", list_of(strides), "], dilations=[", list_of(dilations),
+                         "], pads=[", list_of(before), "]", activation(d));
+  return c;
+}
+
+RandomCase product(Draw& d) {
+  constexpr const char* kOps[] = {"mat_mul", "mat_mul", "gemm"};
+  RandomCase c{.op = d.of(kOps)};
+  const int64_t k = d.once_in(30) ? 0 : d.size(300), n = d.size(90), m = d.once_in(3) ? 1 : d.size(40);
+  if (c.op == "gemm") {
+    const int ta = d.once_in(3), tb = d.once_in(2);
+    c.inputs = tensor("f32", ta ? Sizes{k, m} : Sizes{m, k}) + ";" + weights(tb ? Sizes{n, k} : Sizes{k, n}, k);
+    const Sizes biases[] = {{n}, {m, n}, {1, n}, {m, 1}, {1}};
+    if (d.once_in(2)) c.inputs += ";" + tensor("f32", biases[d.integer(0, 4)]);
+    constexpr const char* kFactors[] = {"1.0", "1.0", "0.5", "-2.0"};
+    c.attributes =
+        str_cat("trans_a=", ta, ", trans_b=", tb, ", alpha=", d.of(kFactors), ", beta=", d.of(kFactors), activation(d));
+    return c;
+  }
+  Sizes a = {m, k}, b = {k, n};
+  for (int64_t i = d.integer(0, 2); i > 0; --i) {
+    const int64_t batch = d.integer(1, 4);
+    a.insert(a.begin(), d.once_in(3) ? 1 : batch);
+    if (!d.once_in(3)) b.insert(b.begin(), d.once_in(3) ? 1 : batch);
+  }
+  if (a.size() > b.size() + 1 && b.size() > 2) b.insert(b.begin(), 1);
+  // Batches are aligned from the right; where both have one, it is the same or 1.
+  for (size_t i = 3; i <= std::min(a.size(), b.size()); ++i) {
+    int64_t &p = a[a.size() - i], &q = b[b.size() - i];
+    if (p != q && p != 1) q = 1;
+  }
+  c.inputs = tensor("f32", a) + ";" + weights(b, k);
+  if (d.once_in(3)) c.inputs += ";" + tensor("f32", {n});
+  const std::string act = activation(d);
+  c.attributes = act.empty() ? "" : act.substr(2);
+  return c;
+}
+
+RandomCase normalization(Draw& d) {
+  RandomCase c{.op = d.once_in(2) ? "layer_normalization" : "attention"};
+  if (c.op == "attention") {
+    const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), q = d.size(40), k = d.size(40);
+    const int64_t size = d.size(40), value = d.size(40);
+    c.inputs = tensor("f32", {b, heads, q, size}) + ";" + tensor("f32", {b, heads, k, size}) + ";" +
+               tensor("f32", {b, heads, k, value});
+    if (d.once_in(3)) c.inputs += ";" + tensor("f32", {q, k});
+    c.attributes = str_cat("is_causal=", d.once_in(3) ? 1 : 0);
+    return c;
+  }
+  Sizes x;
+  const int64_t rank = d.integer(1, 4);
+  for (int64_t i = 0; i < rank; ++i) x.push_back(d.size(80));
+  const int64_t axis = d.integer(0, rank - 1);
+  const Sizes last(x.begin() + axis, x.end());
+  c.inputs = tensor("f32", x) + ";" + tensor("f32", last);
+  if (d.once_in(2)) c.inputs += ";" + tensor("f32", last);
+  c.attributes = str_cat("axis=", axis);
+  c.tolerance = {.rel = 3e-5f};  // of two numbers that are nearly equal, what the mean leaves has few digits
+  return c;
+}
+
 class KernelCases : public ::testing::TestWithParam<std::pair<const char*, RandomCase (*)(Draw&)>> {};
 
 TEST_P(KernelCases, MatchTheReference) {
@@ -356,7 +460,9 @@ TEST_P(KernelCases, MatchTheReference) {
 INSTANTIATE_TEST_SUITE_P(Cpu, KernelCases,
                          ::testing::Values(std::pair("recurrent", &recurrent), std::pair("resize", &resize),
                                            std::pair("pool", &pool), std::pair("reduction", &reduction),
-                                           std::pair("movement", &movement), std::pair("elementwise", &elementwise)),
+                                           std::pair("movement", &movement), std::pair("elementwise", &elementwise),
+                                           std::pair("convolution", &convolution), std::pair("product", &product),
+                                           std::pair("normalization", &normalization)),
                          [](const auto& info) { return std::string(info.param.first); });
 
 }  // namespace

@@ -93,6 +93,12 @@ class Family {
         return false;
       }
       ++ran_[std::string(line.name)];
+      for (size_t k = 1; k < want->size(); ++k) {
+        const Buffer &a = (*got)[k].bytes, &b = (*want)[k].bytes;
+        if (std::memcmp(a.data(), b.data(), b.size()) == 0) continue;
+        ADD_FAILURE() << line.name << " " << call.text() << ": output " << k << " differs; seed " << test_seed();
+        return false;
+      }
       const Buffer &a = (*got)[0].bytes, &b = (*want)[0].bytes;
       for (size_t i = 0; i < b.size(); ++i) {
         if (a.data()[i] == b.data()[i]) continue;
@@ -123,9 +129,8 @@ class Family {
 };
 
 int cases(int slice) {
-  static const bool all =
-      std::getenv("PINNACE_TEST_ALL") != nullptr && std::string(std::getenv("PINNACE_TEST_ALL")) == "1";
-  return all ? 1000 : slice;
+  static const char* const value = std::getenv("PINNACE_TEST_ALL");
+  return value && std::string_view(value) == "1" ? 1000 : slice;
 }
 
 /// Kernel, stride, dilation and pads of a window that fits h x w.
@@ -143,12 +148,12 @@ Spatial spatial(Family& f, int64_t h, int64_t w, int64_t largest) {
     s.dilations.push_back(dilation);
     s.strides.push_back(f.upto(1, 3));
     s.pads[static_cast<size_t>(d)] = f.upto(0, std::min<int64_t>(extent - 1, 3));
-    s.pads[static_cast<size_t>(d + 2)] = f.upto(0, std::min<int64_t>(extent - 1, 3));
-    const int64_t missing = extent - size - s.pads[static_cast<size_t>(d)] - s.pads[static_cast<size_t>(d + 2)];
+    s.pads[static_cast<size_t>(d) + 2] = f.upto(0, std::min<int64_t>(extent - 1, 3));
+    const int64_t missing = extent - size - s.pads[static_cast<size_t>(d)] - s.pads[static_cast<size_t>(d) + 2];
     if (missing > 0) {
       s.kernel.back() = 1;
       s.dilations.back() = 1;
-      s.pads[static_cast<size_t>(d)] = s.pads[static_cast<size_t>(d + 2)] = 0;
+      s.pads[static_cast<size_t>(d)] = s.pads[static_cast<size_t>(d) + 2] = 0;
     }
   }
   return s;
@@ -171,6 +176,81 @@ TEST(KernelI8, Convolutions) {
     ASSERT_TRUE(f.agrees(call));
   }
   f.expect_ran("conv_image_i8");
+}
+
+/// What the line makes of a convolution that adds `other`, as lower.cc states it: the node's fourth input.
+Result<Buffer> convolution_and_sum(const CpuKernelLine& line, const Call& conv, const Call& sum, int threads) {
+  Node node = conv.node;
+  node.inputs.resize(4, kNoValue);
+  node.inputs[3] = 3;
+  node.set_attr("own_scale", static_cast<double>(conv.declared.quantization->scales[0]));
+  node.set_attr("own_zero_point", static_cast<int64_t>(conv.declared.quantization->zero_points[0]));
+  for (const auto& [name, attr] : sum.node.attrs) node.set_attr(name, attr);
+  const TensorType y{sum.types[1].dtype, sum.types[1].shape, sum.declared.quantization};
+  const auto raw = [](const std::vector<uint8_t>& bytes) {
+    return reinterpret_cast<std::byte*>(const_cast<uint8_t*>(bytes.data()));
+  };
+  std::vector<TensorView> in;
+  std::vector<const TensorType*> types;
+  std::vector<const void*> data;
+  for (size_t i = 0; i < 4; ++i) {
+    const bool there = i == 3 || (i < conv.types.size() && conv.present[i]);
+    const Call& from = i == 3 ? sum : conv;
+    const size_t at = i == 3 ? 1 : i;
+    types.push_back(there ? &from.types[at] : nullptr);
+    data.push_back(there && (i == 1 || i == 2) ? from.bytes[at].data() : nullptr);
+    in.push_back(there ? TensorView{&from.types[at], raw(from.bytes[at])} : TensorView{});
+  }
+  PINNACE_ASSIGN(Buffer result, Buffer::allocate(static_cast<size_t>(y.bytes()), "a result"));
+  const TensorView out{&y, result.data()};
+  const TensorType* stated[] = {&sum.declared};
+  PINNACE_TRY(run_forced(line, NodeView(node, *conv.op, types, data, stated), in, {&out, 1}, threads));
+  return result;
+}
+
+TEST(KernelI8, ConvolutionsThatAdd) {
+  Family f;
+  std::map<std::string, int> ran;
+  for (int i = 0; i < cases(60); ++i) {
+    const int64_t groups = f.upto(0, 3) ? 1 : 2, in = f.one_of({1, 4, 13, 16, 40}), n = f.upto(1, 2);
+    const int64_t out = f.one_of({1, 7, 8, 16, 24, 31, 32, 33, 48, 67}), h = f.upto(1, 9), w = f.upto(1, 17);
+    const Spatial s = spatial(f, h, w, 3);
+    const DType dtype = f.byte();
+    Call conv("conv"), sum("add");
+    f.operand(conv, dtype, {n, in * groups, h, w}, f.parameters(dtype, 0.05f));
+    f.weights(conv, {out * groups, in, s.kernel[0], s.kernel[1]}, 0);
+    if (f.upto(0, 2)) f.bias(conv, out * groups);
+    conv.attr("group", groups).attr("strides", s.strides).attr("dilations", s.dilations).attr("pads", s.pads);
+    const float scale = f.result_scale(in * s.kernel[0] * s.kernel[1]);
+    conv.declare(f.parameters(dtype, scale));
+    const auto product = conv.run(conv.op->reference);
+    ASSERT_TRUE(product.ok()) << product.status().message();
+    const ReferenceOutput& own = (*product)[0];
+    const auto* bytes = reinterpret_cast<const uint8_t*>(own.bytes.data());
+    sum.input(dtype, own.type.shape, std::vector<uint8_t>(bytes, bytes + own.bytes.size()), conv.declared.quantization);
+    // Sums of equal scales lie in the middle between two results where theirs is twice as large.
+    f.operand(sum, dtype, own.type.shape, f.parameters(dtype, f.one_of({scale, 0.02f, 3e38f})));
+    f.activation(sum);
+    sum.declare(f.parameters(dtype, f.one_of({scale, 2 * scale, 0.03f, 0.001f, 1e-38f})));
+    const auto want = sum.run(sum.op->reference);
+    ASSERT_TRUE(want.ok()) << want.status().message();
+    for (const CpuKernelLine& line : cpu_kernels()) {
+      if (!line.name.starts_with("conv_image_i8") || line.dtype != dtype || !cpu_runs(line.needs)) continue;
+      const auto got = convolution_and_sum(line, conv, sum, static_cast<int>(f.upto(1, 3)));
+      ASSERT_TRUE(got.ok()) << line.name << ": " << got.status().message();
+      const Buffer& wanted = (*want)[0].bytes;
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        ASSERT_EQ(got->data()[k], wanted.data()[k])
+            << line.name << " " << conv.text() << ", " << sum.text() << ": byte " << k << "; seed " << test_seed();
+      }
+      ++ran[std::string(line.name)];
+    }
+  }
+  for (const CpuKernelLine& line : cpu_kernels()) {
+    if (line.name.starts_with("conv_image_i8") && cpu_runs(line.needs)) {
+      EXPECT_GT(ran[std::string(line.name)], 0) << line.name;
+    }
+  }
 }
 
 TEST(KernelI8, DepthwiseConvolutions) {
@@ -295,6 +375,26 @@ TEST(KernelI8, Concatenations) {
     ASSERT_TRUE(f.agrees(call.attr("axis", int64_t{1}).declare(to)));
   }
   f.expect_ran("concat_image_i8");
+}
+
+TEST(KernelI8, DynamicQuantising) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const int64_t count = f.one_of({0, 1, 7, 8, 100, 1003, 70001});
+    const float reach = f.one_of({0.0f, 1e-3f, 5.0f, 1e30f});
+    std::vector<float> x;
+    for (int64_t k = 0; k < count; ++k) x.push_back(static_cast<float>(f.random().normal()) * reach);
+    for (int64_t k = f.upto(0, 3); k > 0 && count > 0; --k) {
+      x[static_cast<size_t>(f.upto(0, count - 1))] = f.one_of({NAN, INFINITY, -INFINITY, -0.0f, 3e38f, 1e-42f});
+    }
+    if (f.upto(0, 3) == 0) {
+      for (float& v : x) v = std::fabs(v);
+    }
+    Call call("dynamic_quantize_linear", 3);
+    call.input(DType::kF32, {count}, x);
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("dynamic_quantize_i8");
 }
 
 TEST(KernelI8, Quantising) {

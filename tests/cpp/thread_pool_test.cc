@@ -40,5 +40,59 @@ TEST(ThreadPool, WorkersTakePart) {
   EXPECT_GT(pool.tasks_run_by_workers(), first);
 }
 
+/// Until `enough` rounds went as they should, or 20 s are over: neighbours on the machine may spoil some.
+template <class Round>
+int rounds_as_wanted(int enough, Round round) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  int good = 0;
+  while (good < enough && std::chrono::steady_clock::now() < end) good += round();
+  return good;
+}
+
+TEST(ThreadPool, AShareStaysWithItsThread) {
+  ThreadPool pool;
+  const ThreadPool::Attention attention(pool, 2);
+  EXPECT_EQ(rounds_as_wanted(5,
+                             [&] {
+                               std::thread::id by[8];
+                               pool.run(8, 2, [&](int64_t i) {
+                                 by[i] = std::this_thread::get_id();
+                                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                               });
+                               return by[0] == std::this_thread::get_id() && by[7] != by[0] && by[3] == by[0] &&
+                                      by[4] == by[7];
+                             }),
+            5);
+}
+
+TEST(ThreadPool, MoreThreadsThanSharesAreNotUsed) {
+  ThreadPool pool;
+  std::atomic<int> runs{0};
+  pool.run(1000, 500, [&](int64_t) { runs.fetch_add(1); });
+  EXPECT_EQ(runs.load(), 1000);
+}
+
+/// Workers wait for the next job for milliseconds where one is expected: jobs after a pause longer than they spin find
+/// them awake. Asleep, they would be late for most jobs as short as these.
+TEST(ThreadPool, AttentionKeepsWorkersAwake) {
+  ThreadPool pool;
+  const auto pause = [](int64_t microseconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  const ThreadPool::Attention attention(pool, 2);
+  if (available_processors() < 2) GTEST_SKIP() << "one processor";
+  EXPECT_EQ(rounds_as_wanted(20,
+                             [&] {
+                               const int64_t before = pool.tasks_run_by_workers();
+                               pool.run(4, 2, [&](int64_t) { pause(50); });
+                               const bool shared = pool.tasks_run_by_workers() > before;
+                               pause(500);
+                               return shared;
+                             }),
+            20);
+}
+
 }  // namespace
 }  // namespace pinnace

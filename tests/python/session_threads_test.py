@@ -81,12 +81,8 @@ def test_outputs_outlive_the_next_run_and_the_session(program: pn.Program, feed:
     np.testing.assert_array_equal(first, kept)
 
 
-def test_run_lets_other_threads_go_on(program: pn.Program, feed: Feed) -> None:
-    session = pn.Session(program, threads=1)
-    session.run(feed)
-    start = time.perf_counter()
-    session.run(feed)
-    took = time.perf_counter() - start
+def turns_in_a_run(session: pn.Session, feed: Feed) -> float:
+    """How often another thread, which sleeps for half a millisecond between turns, gets one during a run."""
     marks: list[float] = []
     stop = threading.Event()
 
@@ -97,14 +93,25 @@ def test_run_lets_other_threads_go_on(program: pn.Program, feed: Feed) -> None:
     thread = threading.Thread(target=tick)
     thread.start()
     start = time.perf_counter()
-    while time.perf_counter() - start < max(0.2, 5 * took):
+    runs = 0
+    while time.perf_counter() - start < 0.2 or runs < 5:
         session.run(feed)
+        runs += 1
     end = time.perf_counter()
     stop.set()
     thread.join(10)
-    # Were the GIL held, the other thread would get a turn between two runs only: twice a run at the most.
-    inside = [m for m in marks if start < m < end]
-    assert len(inside) > 4 * (end - start) / took, f"{len(inside)} in {end - start:.3f} s, a run takes {took:.4f} s"
+    return sum(start < m < end for m in marks) / runs
+
+
+def test_run_lets_other_threads_go_on(program: pn.Program, feed: Feed) -> None:
+    session = pn.Session(program, threads=1)
+    session.run(feed)
+    # Were the GIL held, the other thread would get a turn between two runs only: twice a run at the most. On a machine
+    # that is busy with something else it gets few anyway, so it may try again.
+    turns = [0.0]
+    while max(turns) <= 4 and len(turns) < 10:
+        turns.append(turns_in_a_run(session, feed))
+    assert max(turns) > 4, turns
 
 
 def test_fork_after_use(program: pn.Program, feed: Feed, want: np.ndarray[Any, Any]) -> None:

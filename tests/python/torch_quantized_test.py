@@ -3,6 +3,8 @@ value is not on the edge between two, and never more than one unit away."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +109,10 @@ REAL_CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         lambda q, s, z: QD.dequantize_per_channel_group(q, s, z, -8, 7, torch.int8, 4, torch.float32),
         (Q, torch.rand(3, 2) + 0.1, torch.zeros(3, 2)),
     ),
+    "per group, integer zero points": (
+        lambda q, s, z: QD.dequantize_per_channel_group(q, s, z, -8, 7, torch.int8, 4, torch.float32),
+        (Q, torch.rand(3, 2) + 0.1, torch.randint(-5, 5, (3, 2))),
+    ),
     "choose, per tensor": (lambda x: QD.choose_qparams.tensor(x, -128, 127, 1e-7, torch.int8), (seeded(3, 8),)),
     "choose, symmetric": (lambda x: QD.choose_qparams_symmetric.tensor(x, -127, 127, 1e-7, torch.int8), (seeded(9),)),
     "choose, per token": (lambda x: QD.choose_qparams_per_token(x, torch.int8), (seeded(3, 8),)),
@@ -127,6 +133,45 @@ def test_dequantize_and_choose(name: str, tmp_path: Path) -> None:
         torch.testing.assert_close(
             torch.from_numpy(got.astype(want.dtype)), torch.from_numpy(want), rtol=1e-6, atol=1e-7
         )
+
+
+class StoredLinear(nn.Module):
+    """A linear layer of 8-bit weights with scales per channel, or per group of 32: too large to be folded to floats."""
+
+    def __init__(self, groups: bool) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(5)
+        self.groups = groups
+        self.bias = nn.Parameter(torch.randn(320, generator=generator))
+        self.register_buffer("weight", torch.randint(-128, 128, (320, 640), generator=generator).to(torch.int8))
+        shape = (320, 20) if groups else (320,)
+        self.register_buffer("scales", torch.rand(shape, generator=generator) * 0.01 + 0.001)
+        self.register_buffer("zeros", torch.randint(-3, 4, shape, generator=generator))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.groups:
+            w = QD.dequantize_per_channel_group(
+                self.weight, self.scales, self.zeros, -128, 127, torch.int8, 32, torch.float32
+            )
+        else:
+            w = QD.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, *INT8)
+        return nn.functional.linear(x, w, self.bias)
+
+
+@pytest.mark.parametrize("groups", [False, True], ids=["channels", "groups"])
+@pytest.mark.parametrize("rows", [1, 20])
+def test_weights_stay_integers_in_products(groups: bool, rows: int) -> None:
+    """The kernel that multiplies by stored integers takes what PyTorch writes, and nothing is dequantised before."""
+    module = StoredLinear(groups).eval()
+    x = seeded(2, rows, 640)
+    session = pn.Session(pn.load(module, example_inputs=(x,)).build(verify=False), target="cpu")
+    given = {next(iter(session.inputs)): x.numpy()}
+    (got,) = session.run(given).values()
+    with torch.no_grad():
+        torch.testing.assert_close(torch.from_numpy(np.array(got)), module(x), rtol=1e-5, atol=1e-3)
+    kernels = [event.kernel for event in session.profile(given).events]
+    assert len(kernels) == 1
+    assert kernels[0].startswith("mat_mul_weights_f32_")
 
 
 def pt2e(module: nn.Module, x: Tensor, dynamic: bool) -> nn.Module:
@@ -236,3 +281,22 @@ def test_dynamically_quantized_linear(tmp_path: Path) -> None:
     x = seeded(5, 16)
     ours, theirs = results(pt2e(module, x, True), (x,), tmp_path)
     torch.testing.assert_close(torch.from_numpy(ours[0]), torch.from_numpy(theirs[0]), rtol=1e-2, atol=1e-2)
+
+
+def test_verified_where_nothing_else_declares_the_operators(tmp_path: Path) -> None:
+    """A process that has imported no quantiser."""
+    x = seeded(5, 16)
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU()).eval()
+    with torch.no_grad():
+        torch.export.save(torch.export.export(pt2e(module, x, False), (x,)), tmp_path / "m.pt2")
+    code = "import sys, numpy, pinnace; x = numpy.ones((5, 16), 'f4'); print(pinnace.load(sys.argv[1], [x]).build())"
+    path = os.pathsep.join(["python", *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "m.pt2")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Program" in done.stdout

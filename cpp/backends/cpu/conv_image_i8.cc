@@ -1,5 +1,8 @@
 // conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are
-// part of the clamp. Types and window were checked by the shape rule.
+// part of the clamp. An image that is added to the result (input 3) is added before a tile leaves the registers, to the
+// bits of conv and add. Types and window were checked by the shape rule.
+#include <cmath>
+
 #include "backends/cpu/conv_image.h"
 #include "backends/cpu/i8_levels.h"
 
@@ -8,7 +11,15 @@ namespace {
 
 bool conv_takes(const NodeView& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
-  return is_image_i8(x) && signed_weights(w) && !node.has_input(3) && image_conv_takes(node);
+  return is_image_i8(x) && signed_weights(w) && (!node.has_input(3) || is_image_i8(node.input(3))) &&
+         image_conv_takes(node);
+}
+
+/// Of a convolution that adds input 3: what its own result is rounded to (lower.cc).
+RealI8 sum_own(const NodeView& node) {
+  const Attr *scale = node.node().attr("own_scale"), *zero = node.node().attr("own_zero_point");
+  assert(scale && zero);
+  return {static_cast<float>(std::get<double>(*scale)), static_cast<int32_t>(std::get<int64_t>(*zero))};
 }
 
 /// Elements of a block, those that fill up quads included.
@@ -17,11 +28,16 @@ int64_t block_quads(const ImageConv& c) {
   return c.touching ? c.window.kernel[2] * pixel : pixel;
 }
 
-/// What sums become in the result, whose declared type a NodeView gives.
+/// What sums of products become: the result, whose declared type a NodeView gives, or what input 3 is added to.
 Requantize requantize_of(const NodeView& node) {
   const auto activation = parse_activation(node);
   assert(activation.ok());
-  return Requantize(node.input(0), node.input(1), {node.input(0).dtype, {}, node.output_quantization(0)}, *activation);
+  TensorType y{node.input(0).dtype, {}, node.output_quantization(0)};
+  if (node.has_input(3)) {
+    const RealI8 own = sum_own(node);
+    y.quantization = std::make_shared<Quantization>(Quantization{{own.scale}, {own.zero}});
+  }
+  return Requantize(node.input(0), node.input(1), y, *activation);
 }
 
 template <const I8Level& level>
@@ -70,6 +86,18 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   const GemmTilesI8& gemm = *level.gemm;
+  const bool adds = in.size() > 3 && in[3].present();
+  const ImageI8 r = adds ? image_i8_of(in[3], context.layouts[3]) : ImageI8{};
+  AddedI8 added{};
+  if (adds) {
+    const RealI8 own = sum_own(node);
+    added = {nullptr,
+             r.pitch,
+             r.row,
+             {own.scale, own.zero + image_offset(out[0].dtype())},
+             real_i8(*in[3].type),
+             scale_zero(*out[0].type).scale};
+  }
 
   auto* blocks = reinterpret_cast<ptrdiff_t*>(context.scratch);
   for (int64_t ky = 0, i = 0; ky < w.kernel[1]; ++ky) {
@@ -82,7 +110,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   // between.
   const bool pixels_only = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1;
   const auto flat = [](const ImageI8& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
-  const bool one = pixels_only && flat(x) && flat(y);
+  const bool one = pixels_only && flat(x) && flat(y) && (!adds || flat(r));
   const int64_t runs = one ? 1 : y.size.n * y.size.h, length = one ? y.size.n * y.size.h * y.size.w : y.size.w;
 
   const int64_t panels = (c.out_channels + gemm.nr - 1) / gemm.nr * c.groups, group_panels = panels / c.groups;
@@ -102,15 +130,22 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   const int64_t wanted = 4 * threads;
   const int64_t column_tasks = context.threads == 1 ? 1 : std::min(panels, (wanted + row_tasks - 1) / row_tasks);
 
+  const auto place = [&](const ImageI8& i, int64_t unit, int64_t stride) {
+    return i.at + (one ? unit * i.pitch : unit / y.size.h * i.step + unit % y.size.h * stride * i.row);
+  };
+
   context.parallel(row_tasks * column_tasks, [&](int64_t t) {
+    const GemmTilesI8& tiles = *level.gemm;
     const int64_t first = t % row_tasks * each, last = std::min(units, first + each);
     const int64_t column_task = t / row_tasks;
     for (int64_t p = panels * column_task / column_tasks; p < panels * (column_task + 1) / column_tasks; ++p) {
-      const int64_t group = p / group_panels, n = p % group_panels * gemm.nr;
-      const int64_t width = panel_width(gemm, n, c.out_channels), columns = std::min(width, c.out_channels - n);
+      const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
+      const int64_t width = panel_width(tiles, n, c.out_channels), columns = std::min(width, c.out_channels - n);
       const int64_t channel = group * c.out_channels + n;
       GemmRowsI8 g{};
       g.a_row = w.stride[2] * x.pitch;
+      g.a_run = w.stride[1] * x.row;
+      g.c_run = y.row;
       g.blocks = blocks;
       g.block_count = c.blocks();
       g.quads = quads;
@@ -119,20 +154,16 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
       // Pixels are padded to whole registers: what is stored there is of no value.
       g.columns = static_cast<int32_t>(c.groups == 1 ? std::min(width, y.pitch - channel) : columns);
       g.store = store;
-      const uint8_t* a = x.at + group * c.in_channels;
-      if (one) {
-        g.a = a + first * x.pitch;
-        g.c = y.at + channel + first * y.pitch;
-        g.M = last - first;
-        gemm.rows(g, static_cast<int32_t>(width));
-        continue;
-      }
-      g.M = length;
-      for (int64_t u = first; u < last; ++u) {
-        const int64_t image = u / y.size.h, row = u % y.size.h;
-        g.a = a + image * x.step + row * w.stride[1] * x.row;
-        g.c = y.at + channel + image * y.step + row * y.row;
-        gemm.rows(g, static_cast<int32_t>(width));
+      g.added = added;
+      // All rows of an image at once.
+      for (int64_t u = first, next = 0; u < last; u = next) {
+        next = one ? last : std::min(last, (u / y.size.h + 1) * y.size.h);
+        g.a = place(x, u, w.stride[1]) + group * c.in_channels;
+        g.c = place(y, u, 1) + channel;
+        if (adds) g.added.at = place(r, u, 1) + channel;
+        g.M = one ? last - first : length;
+        g.runs = one ? 1 : next - u;
+        tiles.rows(g, static_cast<int32_t>(width));
       }
     }
   });
@@ -146,7 +177,7 @@ constexpr CpuKernel make_conv() {
           .pack = conv_pack<level>,
           .packs = 0b110,
           .layouts = Layouts::kImage,
-          .images = 0b1,
+          .images = 0b1001,
           .border = conv_border,
           .scratch_bytes = conv_scratch_bytes,
           .run = conv_run<level>};
@@ -160,6 +191,8 @@ struct DepthwiseQuads {
 };
 DepthwiseQuads depthwise_quads(const Window& w) {
   const auto quads = [](int64_t rows) { return static_cast<int32_t>((rows + 3) / 4); };
+  // The kernel for 3 x 3 taps goes row by row.
+  if (w.kernel[1] == 3 && w.kernel[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2) return {1, 1};
   const int32_t one = quads(w.kernel[1]), two = quads(w.kernel[1] + w.stride[1]);
   // Two rows of outputs share quads where their taps lie in the same rows, if that saves some.
   if (w.dilation[1] == 1 && w.out[1] > 1 && two < 2 * one) return {2, two};
@@ -167,7 +200,7 @@ DepthwiseQuads depthwise_quads(const Window& w) {
 }
 
 bool depthwise_takes(const NodeView& node) {
-  if (!conv_takes(node)) return false;
+  if (!conv_takes(node) || node.has_input(3)) return false;
   const int64_t groups = node.attr_int("group");
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
@@ -183,10 +216,14 @@ int64_t padded_channels(int64_t channels) {
   return (channels + 15) / 16 * 16;
 }
 
-int64_t depthwise_packed_bytes(const NodeView& node) {
+/// Chunks of weights; behind them a byte for DepthwiseRowsI8::large.
+int64_t depthwise_chunk_bytes(const NodeView& node) {
   const Window w = image_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
   return padded_channels(node.attr_int("group")) * (8 + 4 * q.sets * q.groups * w.kernel[2]);
+}
+int64_t depthwise_packed_bytes(const NodeView& node) {
+  return depthwise_chunk_bytes(node) + 1;
 }
 
 template <const I8Level& level>
@@ -202,6 +239,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
     if (channel >= channels || ky < 0 || ky >= w.kernel[1]) return int8_t{0};
     return static_cast<int8_t>(weights[channel * taps + ky * w.kernel[2] + kx] ^ flip);
   };
+  bool large = false;
   for (int64_t first = 0; first < padded_channels(channels);) {
     const int64_t chunk = depthwise_chunk(first, padded_channels(channels), level.image->widest);
     auto* start = reinterpret_cast<int32_t*>(packed);
@@ -216,6 +254,8 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
       const uint32_t less = static_cast<uint32_t>(sum) * zero;
       start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
+      const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (255 * 128);
+      large |= !(std::min(most, 0x1p31f) * m[i] < 0x1p30f);
       for (int32_t set = 0; set < q.sets; ++set) {
         for (int32_t g = 0; g < q.groups; ++g) {
           for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
@@ -230,6 +270,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
     packed += chunk * (8 + 4 * q.sets * q.groups * w.kernel[2]);
     first += chunk;
   }
+  *packed = static_cast<std::byte>(large);
   return {};
 }
 
@@ -243,6 +284,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   // Units are pairs of rows where two share quads. Few tasks are made a multiple of the threads.
   const int64_t pairs = (y.size.h + q.sets - 1) / q.sets, units = y.size.n * pairs;
+  const bool large = context.packed[depthwise_chunk_bytes(node)] != std::byte{0};
   const auto threads = static_cast<int64_t>(context.threads);
   int64_t tasks = std::min(units, (y.size.n * y.size.h * y.size.w * y.pitch + 65535) / 65536);
   if (tasks < 8 * threads) tasks = std::min(units, (tasks + threads - 1) / threads * threads);
@@ -266,6 +308,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
       d.dilation_x = static_cast<int32_t>(w.dilation[2]);
       d.groups = q.groups;
       d.sets = q.sets;
+      d.large = large;
       d.store = store;
       level.image->depthwise_rows(d);
     }

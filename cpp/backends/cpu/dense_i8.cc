@@ -1,4 +1,5 @@
 // Between floats and 8-bit integers, and elementwise operators on dense 8-bit quantised values.
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/i8_levels.h"
@@ -92,6 +93,71 @@ constexpr CpuKernel make_quantize_image() {
   return {.takes = quantize_image_takes, .layouts = Layouts::kLeads, .run = quantize_image_run<level>};
 }
 
+// ------------------------------------------------------------------------------------------- dynamic_quantize_linear
+
+/// Least and largest of `count` numbers and 0; NaN does not count.
+struct Span {
+  float low = 0, high = 0;
+};
+Span span_of(const float* x, int64_t count) {
+  using Four = float __attribute__((vector_size(16)));
+  Four low[2] = {}, high[2] = {};
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int64_t j = 0; j < 2; ++j) {
+      Four v;
+      std::memcpy(&v, x + i + 4 * j, sizeof v);
+      low[j] = v < low[j] ? v : low[j];
+      high[j] = v > high[j] ? v : high[j];
+    }
+  }
+  Span span;
+  const auto count_in = [&span](float v) {
+    if (v < span.low) span.low = v;
+    if (v > span.high) span.high = v;
+  };
+  for (int l = 0; l < 8; ++l) count_in(low[l / 4][l % 4]), count_in(high[l / 4][l % 4]);
+  for (; i < count; ++i) count_in(x[i]);
+  return span;
+}
+
+int64_t parts_of(const TensorType& type) {
+  return (type.elements() + kEach - 1) / kEach;
+}
+
+template <const I8Level& level>
+Status dynamic_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                   std::span<const TensorView> out) {
+  const auto* x = in[0].data<float>();
+  auto* spans = reinterpret_cast<Span*>(context.scratch);
+  in_parts(context, in[0].elements(),
+           [&](int64_t first, int64_t count) { spans[first / kEach] = span_of(x + first, count); });
+  Span all;
+  for (int64_t i = 0; i < parts_of(*in[0].type); ++i) {
+    all = {std::min(all.low, spans[i].low), std::max(all.high, spans[i].high)};
+  }
+  float scale = (all.high - all.low) / 255.0f;
+  if (scale == 0) scale = 1;
+  const float middle = 0.0f - all.low / scale;  // NaN only where x holds infinities of both signs
+  const int32_t zero = middle == middle ? static_cast<int32_t>(std::nearbyint(limit(middle, 0.0, 255.0))) : 0;
+  in_parts(context, in[0].elements(), [&](int64_t first, int64_t count) {
+    level.image->quantize(x + first, {scale, zero}, 0, out[0].data<uint8_t>() + first, count);
+  });
+  *out[1].data<float>() = scale;
+  *out[2].data<uint8_t>() = static_cast<uint8_t>(zero);
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_dynamic() {
+  return {.scratch_bytes = [](const NodeView& node, int) -> int64_t {
+            return parts_of(node.input(0)) * static_cast<int64_t>(sizeof(Span));
+          },
+          .run = dynamic_run<level>};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
 bool dequantize_takes(const NodeView& node) {
   const std::string_view wanted = node.attr_string("output_dtype");
   return one_scale(node) && (wanted.empty() || wanted == "f32");
@@ -167,6 +233,7 @@ constexpr CpuKernel make_binary() {
 PINNACE_I8_LEVELS(quantize_i8, make_quantize)
 PINNACE_I8_LEVELS(quantize_image_i8, make_quantize_image)
 PINNACE_I8_LEVELS(dequantize_i8, make_dequantize)
+PINNACE_I8_LEVELS(dynamic_quantize_i8, make_dynamic)
 PINNACE_I8_LEVELS(binary_i8, make_binary)
 
 extern const CpuKernel map_i8_generic;

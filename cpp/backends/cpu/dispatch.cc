@@ -64,8 +64,14 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   if (kernel.scratch_bytes) {
     PINNACE_ASSIGN(scratch, Buffer::allocate(static_cast<size_t>(kernel.scratch_bytes(node, threads)), line.name));
   }
-  KernelContext context{scratch.data(), packed.data(), &ThreadPool::shared(), threads, nullptr};
-  if (kernel.layouts == Layouts::kDense) return kernel.run(node, context, inputs, outputs);
+  KernelContext context{scratch.data(), packed.data(), nullptr, &ThreadPool::shared(), threads, nullptr};
+  PINNACE_ASSIGN(Buffer plan,
+                 Buffer::allocate(kernel.plan ? static_cast<size_t>(kernel.plan_bytes(node)) : 0, line.name));
+  context.plan = plan.data();
+  if (kernel.layouts == Layouts::kDense) {
+    if (kernel.plan) kernel.plan(node, nullptr, plan.data());
+    return kernel.run(node, context, inputs, outputs);
+  }
 
   // Operands are brought into the layout that the line works on. What is of no value there is poisoned.
   std::vector<TensorView> operands(inputs.begin(), inputs.end());
@@ -100,6 +106,7 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
     contents.push_back(view.bytes);
   }
   const NodeView running(node.node(), node.op(), types, contents);
+  if (kernel.plan) kernel.plan(running, layouts.data(), plan.data());
   PINNACE_TRY(kernel.run(running, context, all.first(inputs.size()), all.subspan(inputs.size())));
   to_dense(context, operands[inputs.size()], layouts[inputs.size()], outputs[0]);
   return {};

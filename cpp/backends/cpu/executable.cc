@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/lower.h"
+#include "backends/cpu/strips.h"
 #include "base/offset_plan.h"
 
 namespace pinnace {
@@ -38,9 +38,11 @@ struct Call {
   std::vector<const TensorType*> declared;  ///< of outputs
   std::vector<const void*> constants;       ///< known contents of inputs
   const std::byte* packed = nullptr;
+  Buffer plan;  ///< CpuKernel::plan
   size_t scratch_offset = 0;
   int scratch_threads = 1;
   bool nothing_to_do = false;  ///< a view whose bytes are in place already
+  int32_t strip = -1;          ///< index of the strip that it belongs to
 };
 
 class CpuExecutable final : public Executable {
@@ -48,16 +50,23 @@ class CpuExecutable final : public Executable {
   size_t workspace_bytes() const override { return workspace_bytes_; }
   std::string_view kernel(size_t i) const override {
     const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
-    return call.nothing_to_do ? std::string_view("view") : name_of(call);
+    if (call.nothing_to_do) return "view";
+    return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
   }
 
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
+    const ThreadPool::Attention attention(*context.pool, context.threads);
     // Room for the views of one call is in the workspace: a run allocates nothing.
     auto* views = reinterpret_cast<TensorView*>(context.workspace + views_offset_);
     for (const Call& call : calls_) {
       if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
       if (call.nothing_to_do) continue;
+      if (call.strip >= 0) {
+        const Strip& strip = strips_[static_cast<size_t>(call.strip)];
+        if (&call == &calls_[static_cast<size_t>(strip.first)]) run_strip_calls(strip, context, inputs, outputs);
+        continue;
+      }
       const auto start = context.timings ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
       size_t n = 0;
       for (const Operand& o : call.inputs) new (&views[n++]) TensorView(view(o, context.workspace, inputs, outputs));
@@ -67,8 +76,9 @@ class CpuExecutable final : public Executable {
       if (const Layout& layout = call.layouts.back(); !layout.border.none()) {
         clear_border(out.back(), layout);
       }
-      const KernelContext kernel{context.workspace + call.scratch_offset, call.packed, context.pool,
-                                 std::min(context.threads, call.scratch_threads), call.layouts.data()};
+      const KernelContext kernel{
+          context.workspace + call.scratch_offset,         call.packed,        call.plan.data(), context.pool,
+          std::min(context.threads, call.scratch_threads), call.layouts.data()};
       if (call.kind == LoweredNode::Kind::kToImage) {
         to_image(kernel, in[0], out[0], call.layouts[1]);
       } else if (call.kind == LoweredNode::Kind::kToDense) {
@@ -104,6 +114,38 @@ class CpuExecutable final : public Executable {
     int32_t output;
   };
 
+  /// The calls of a strip, on as many threads as there are tasks.
+  void run_strip_calls(const Strip& strip, const RunContext& context, std::span<const TensorView> inputs,
+                       std::span<const TensorView> outputs) const {
+    const auto start = context.timings ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    const Call* calls = &calls_[static_cast<size_t>(strip.first)];
+    const size_t last = strip.images.size();
+    const Call& final = calls[last];
+    if (const Layout& layout = final.layouts.back(); !layout.border.none()) {
+      clear_border(view(final.outputs[0], context.workspace, inputs, outputs), layout);
+    }
+    const int64_t tasks = strip.tasks(std::min(context.threads, calls[0].scratch_threads));
+    context.pool->run(tasks, static_cast<int>(tasks), [&](int64_t task) {
+      std::byte* memory = context.workspace + calls[0].scratch_offset + static_cast<size_t>(task) * strip.task_bytes;
+      run_strip(strip, task, tasks, memory, [&](size_t i, std::byte* const* bases, int64_t first, int64_t end) {
+        const Call& call = calls[i];
+        std::array<TensorView, kStripInputs> in;
+        const size_t count = call.inputs.size();
+        for (size_t j = 0; j < count; ++j) in[j] = view(call.inputs[j], context.workspace, inputs, outputs);
+        TensorView out = view(call.outputs[0], context.workspace, inputs, outputs);
+        if (i > 0) in[0] = {call.inputs[0].type, bases[i - 1]};
+        if (i < last) out = {call.outputs[0].type, bases[i]};
+        if (call.kind == LoweredNode::Kind::kToImage) return to_image_rows(in[0], out, call.layouts[1], first, end);
+        const KernelContext kernel{nullptr, call.packed, call.plan.data(), nullptr, 1, call.layouts.data()};
+        call.line->kernel->rows(kernel, std::span(in).first(count), std::span(&out, 1), first, end);
+      });
+    });
+    if (context.timings) {
+      const auto& name = strip_names_[static_cast<size_t>(final.strip)];
+      context.timings->push_back({final.source, "cpu", name, start, std::chrono::steady_clock::now()});
+    }
+  }
+
   static std::string_view name_of(const Call& call) {
     switch (call.kind) {
       case LoweredNode::Kind::kToImage:
@@ -135,6 +177,8 @@ class CpuExecutable final : public Executable {
 
   Lowered lowered_;  // Operands point to its types
   std::vector<Call> calls_;
+  std::vector<Strip> strips_;
+  std::vector<std::string> strip_names_;
   std::vector<Copy> copies_;
   std::vector<ConstantPtr> constants_;  // keeps computed contents alive
   size_t workspace_bytes_ = 0;
@@ -160,6 +204,24 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
   std::vector<Place> places(values);
   std::vector<int32_t> last_use(values, -1), made_at(values, -1);
   const auto call_count = static_cast<int32_t>(lowered.nodes.size());
+  // Calls of a strip run together: what one of them reads or writes is in use during all of them.
+  executable->strips_ = find_strips(lowered);
+  std::vector<int32_t> begin_of(lowered.nodes.size()), end_of(lowered.nodes.size()), strip_of(lowered.nodes.size(), -1);
+  for (int32_t k = 0; k < call_count; ++k) begin_of[k] = end_of[k] = k;
+  std::vector<bool> in_strip(values, false);
+  for (size_t i = 0; i < executable->strips_.size(); ++i) {
+    const Strip& strip = executable->strips_[i];
+    std::string names = "strips of";
+    for (int32_t k = strip.first; k <= strip.last; ++k) {
+      begin_of[k] = strip.first;
+      end_of[k] = strip.last;
+      strip_of[k] = static_cast<int32_t>(i);
+      if (k < strip.last) in_strip[lowered.nodes[k].outputs[0]] = true;
+      const CpuKernelLine* line = lowered.nodes[k].line;
+      names += str_cat(k > strip.first ? ", " : " ", line ? line->name : std::string_view("to channels last"));
+    }
+    executable->strip_names_.push_back(std::move(names));
+  }
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     places[segment.inputs[i]] = {Place::Kind::kInput, static_cast<int32_t>(i), 0, nullptr};
   }
@@ -167,7 +229,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     const LoweredNode& node = lowered.nodes[k];
     for (ValueId id : node.inputs) {
       if (id == kNoValue) continue;
-      last_use[id] = k;
+      last_use[id] = end_of[k];
       if (const ConstantPtr& data = lowered.data[id]; data && places[id].kind == Place::Kind::kNone) {
         places[id] = {Place::Kind::kConstant, 0, 0, data->data()};
         executable->constants_.push_back(data);
@@ -188,7 +250,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
   std::vector<int32_t> root_last = last_use;
   for (int32_t k = 0; k < call_count; ++k) {
     const LoweredNode& node = lowered.nodes[k];
-    if (!node.op) continue;
+    if (!node.op || strip_of[k] >= 0) continue;
     const ValueId y = node.outputs[0];
     for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
       const ValueId x = node.inputs[i];
@@ -218,10 +280,10 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
     for (ValueId id : lowered.nodes[k].outputs) {
       if (output_of[id] >= 0) {
         places[id] = {Place::Kind::kOutput, output_of[id], 0, nullptr};
-      } else if (root[id] == id) {
+      } else if (root[id] == id && !in_strip[id]) {
         lifetime_of[id] = static_cast<int32_t>(lifetimes.size());
-        lifetimes.push_back(
-            {static_cast<size_t>(layout_bytes(types[id], lowered.layouts[id])), k, std::max(root_last[id], k)});
+        lifetimes.push_back({static_cast<size_t>(layout_bytes(types[id], lowered.layouts[id])), begin_of[k],
+                             std::max(root_last[id], k)});
       }
     }
   }
@@ -260,6 +322,10 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
         requests.push_back({std::move(key), static_cast<size_t>(bytes)});
         packing.push_back(k);
       }
+      if (kernel.plan) {
+        PINNACE_ASSIGN(call.plan, Buffer::allocate(static_cast<size_t>(kernel.plan_bytes(view)), call.line->name));
+        kernel.plan(view, call.layouts.data(), call.plan.data());
+      }
       if (kernel.scratch_bytes) {
         call.scratch_threads = std::min(kMaxThreads, available_processors());
         const int64_t bytes = kernel.scratch_bytes(view, call.scratch_threads);
@@ -268,6 +334,13 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
           lifetimes.push_back({static_cast<size_t>(bytes), k, k});
         }
       }
+    }
+    call.strip = strip_of[k];
+    if (call.strip >= 0 && begin_of[k] == k) {
+      const Strip& strip = executable->strips_[call.strip];
+      call.scratch_threads = static_cast<int>(strip.tasks(std::min(kMaxThreads, available_processors())));
+      scratch_of[k] = static_cast<int32_t>(lifetimes.size());
+      lifetimes.push_back({static_cast<size_t>(call.scratch_threads) * strip.task_bytes, k, end_of[k]});
     }
     executable->calls_.push_back(std::move(call));
   }
@@ -286,7 +359,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& segment, Cpu leve
 
   for (int32_t k = 0; k < call_count; ++k) {
     for (ValueId id : lowered.nodes[k].outputs) {
-      if (output_of[id] < 0) {
+      if (output_of[id] < 0 && !in_strip[id]) {
         places[id] = {Place::Kind::kWorkspace, 0, plan.offsets[lifetime_of[root[id]]], nullptr};
       }
     }

@@ -78,6 +78,11 @@ struct F32Kernels {
   float (*exp_sum)(const float* x, float* y, int64_t count);
   /// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; bias may be null. Sums in double.
   void (*normalize)(const float* x, float* y, int64_t count, float epsilon, const float* scale, const float* bias);
+  /// y[k * width + j] = (q[k, j] - zero[j]) * scale[j] of signed integers of `bits`, 8 or 4. Number j of q holds column
+  /// j of 4 or 8 rows, the first in its lowest bits; rows that fill up the last one are written too. width is that of a
+  /// panel of matrix tiles: 4, 8, 12, 16, 24 or 32.
+  void (*unpack_weights)(const int32_t* q, int bits, const float* zero, const float* scale, int64_t rows, int64_t width,
+                         float* y);
 };
 
 extern const F32Kernels f32_kernels_generic;

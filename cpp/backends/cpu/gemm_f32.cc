@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "backends/cpu/strided_copy.h"
+
 namespace pinnace {
 namespace {
 
@@ -22,33 +24,11 @@ int64_t spread_row(int64_t K) {
 
 void pack_panel(const float* columns, ptrdiff_t step, int64_t count, int64_t rows, int64_t width, float scale,
                 float* panel) {
-  // 4 x 4 at a time, in registers; 16 rows of all columns, so that each of their lines is read once.
-  using Four = float __attribute__((vector_size(16)));
-  using Order = int32_t __attribute__((vector_size(16)));
-  for (int64_t k0 = 0; k0 < rows; k0 += 16) {
-    const int64_t k1 = std::min(rows, k0 + 16);
-    for (int64_t j = 0; j < width; j += 4) {
-      int64_t k = k0;
-      for (; k + 4 <= k1 && j + 4 <= count; k += 4) {
-        Four a, b, c, d;
-        std::memcpy(&a, columns + j * step + k, sizeof a);
-        std::memcpy(&b, columns + (j + 1) * step + k, sizeof b);
-        std::memcpy(&c, columns + (j + 2) * step + k, sizeof c);
-        std::memcpy(&d, columns + (j + 3) * step + k, sizeof d);
-        const Four ab0 = __builtin_shuffle(a, b, Order{0, 4, 1, 5}), ab1 = __builtin_shuffle(a, b, Order{2, 6, 3, 7});
-        const Four cd0 = __builtin_shuffle(c, d, Order{0, 4, 1, 5}), cd1 = __builtin_shuffle(c, d, Order{2, 6, 3, 7});
-        const Four lines[4] = {
-            __builtin_shuffle(ab0, cd0, Order{0, 1, 4, 5}), __builtin_shuffle(ab0, cd0, Order{2, 3, 6, 7}),
-            __builtin_shuffle(ab1, cd1, Order{0, 1, 4, 5}), __builtin_shuffle(ab1, cd1, Order{2, 3, 6, 7})};
-        for (int i = 0; i < 4; ++i) {
-          const Four line = lines[i] * scale;
-          std::memcpy(panel + (k + i) * width + j, &line, sizeof line);
-        }
-      }
-      for (; k < k1; ++k) {
-        for (int64_t i = j; i < j + 4; ++i) panel[k * width + i] = i < count ? columns[i * step + k] * scale : 0.0f;
-      }
-    }
+  transpose_floats(columns, step, panel, width, count, rows);
+  if (count == width && scale == 1) return;
+  for (int64_t k = 0; k < rows; ++k, panel += width) {
+    for (int64_t j = 0; j < count; ++j) panel[j] *= scale;
+    std::fill(panel + count, panel + width, 0.0f);
   }
 }
 

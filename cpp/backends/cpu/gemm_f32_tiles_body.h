@@ -73,7 +73,8 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   float* c = g.c + first * g.c_row;
   const float* residual = g.residual ? g.residual + first * g.residual_row : nullptr;
   const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  const bool simple = g.columns == kWidth && (clamp || g.map.kind == MapKind::kNone);
+  const bool hard_swish = g.map.kind == MapKind::kHardSwish;
+  const bool simple = g.columns == kWidth && (clamp || hard_swish || g.map.kind == MapKind::kNone);
   const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
   const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
   // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part
@@ -81,7 +82,10 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
   const int64_t K = g.block_count * g.k, panel_bytes = (1 + K) * kWidth * static_cast<int64_t>(sizeof(float));
   const bool small = panel_bytes < 40000;
-  const int64_t share = panel_bytes / g.M * MR / K + 1, step = small || share > 128 ? 128 : share;
+  const int64_t share = panel_bytes / g.M * MR / K + 1;
+  // One or two rows are as fast as their weights come in, which the processor fetches ahead better by itself: 33 GB/s
+  // from memory instead of 21.
+  const int64_t step = g.M <= 2 ? 0 : small || share > 128 ? 128 : share;
   const char* const panel = reinterpret_cast<const char*>(g.b);
   const char* next = panel + panel_bytes + panel_bytes / g.M * first;
   for (int64_t tile = 0; tile < count; ++tile) {
@@ -141,9 +145,17 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
           }
         }
       }
-      PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
-        PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-          V::store(c + i * g.c_row + j * V::kLanes, V::at_most(V::at_least(sum[i][j], low), high));
+      if (hard_swish) {
+        PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
+          PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
+            V::store(c + i * g.c_row + j * V::kLanes, V::map({MapKind::kHardSwish, 0, 0}, sum[i][j]));
+          }
+        }
+      } else {
+        PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
+          PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
+            V::store(c + i * g.c_row + j * V::kLanes, V::at_most(V::at_least(sum[i][j], low), high));
+          }
         }
       }
     }

@@ -99,7 +99,8 @@ namespace {
 /// sums, at `c`, its rows c_step bytes apart.
 template <int MR>
 __attribute__((always_inline)) inline void sixteen_columns(const GemmRowsI8& g, int64_t tiles, const uint8_t* a,
-                                                           const float* multipliers, void* c, ptrdiff_t c_step) {
+                                                           const float* multipliers, const StoreI8& store, void* c,
+                                                           ptrdiff_t c_step) {
   const uint8_t *p0, *p1, *p2, *p3;
   const std::byte* b;
   const ptrdiff_t* block;
@@ -110,7 +111,7 @@ __attribute__((always_inline)) inline void sixteen_columns(const GemmRowsI8& g, 
                  [left] "=&r"(left), [n] "=&r"(n), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)    \
                : [panel] "r"(g.b), [blocks] "r"(g.blocks), [block_count] "r"(g.block_count), [row] "r"(g.a_row),     \
                  [a_step] "r"(MR * g.a_row), [k] "r"(g.quads), [multipliers] "r"(multipliers), [c_step] "r"(c_step), \
-                 [zero] "r"(g.store.zero), [low] "r"(g.store.low), [high] "r"(g.store.high)__VA_ARGS__               \
+                 [zero] "r"(store.zero), [low] "r"(store.low), [high] "r"(store.high)__VA_ARGS__               \
                : PINNACE_CLOBBERED)
 #if PINNACE_USDOT
   if (g.quads % 2 == 0) {
@@ -130,25 +131,31 @@ __attribute__((always_inline)) inline void sixteen_columns(const GemmRowsI8& g, 
 #undef PINNACE_ASSEMBLE
 }
 
-/// `count` tiles, one below the other.
+/// `count` tiles, one below the other. Nothing is fetched ahead: a panel of bytes is small.
 template <class V, int MR, int NV>
-__attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums) {
+__attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead) {
   const uint8_t* a = g.a + first * g.a_row;
   const auto* multipliers = reinterpret_cast<const float*>(g.b) + 16;
-  if (!as_sums && g.columns >= 16) {
-    sixteen_columns<MR>(g, count, a, multipliers, g.c + first * g.c_row, g.c_row);
+  const bool whole = g.columns >= 16, adds = g.added.at;
+  const StoreI8 store = adds ? StoreI8{g.added.own.zero} : g.store;
+  if (!as_sums && whole && !adds) {
+    sixteen_columns<MR>(g, count, a, multipliers, store, g.c + first * g.c_row, g.c_row);
     return;
   }
+  const auto add = 255 * (g.added.own.scale + g.added.other.scale) < 0x1p30f * g.added.scale ? add_rows<V, NV, true>
+                                                                                             : add_rows<V, NV, false>;
   for (int64_t tile = 0; tile < count; ++tile, first += MR, a += MR * g.a_row) {
+    uint8_t part[MR * 16];
     if (as_sums) {
       int32_t all[MR * 16];
-      sixteen_columns<MR>(g, 1, a, nullptr, all, sizeof(int32_t) * 16);
-      store_sums<MR>(g, first, 16, all);
+      sixteen_columns<MR>(g, 1, a, nullptr, store, all, sizeof(int32_t) * 16);
+      store_sums<MR>(g, first, 16, all, store, part);
+      if (g.sums) continue;
     } else {
-      uint8_t part[MR * 16];
-      sixteen_columns<MR>(g, 1, a, multipliers, part, 16);
-      store_part<MR, 16>(g, first, part);
+      sixteen_columns<MR>(g, 1, a, multipliers, store, part, 16);
     }
+    if (adds) add(g, first, MR, part, whole ? g.c + first * g.c_row : part, whole ? g.c_row : 16);
+    if (!whole || !adds) store_part<MR, 16>(g, first, part);
   }
 }
 

@@ -15,10 +15,26 @@ struct StoreI8 {
   uint8_t low = 0, high = 255;  ///< low <= high
 };
 
+/// float32(q - zero) * scale of an operand.
+struct RealI8 {
+  float scale;
+  int32_t zero;
+};
+
+/// Another image that is added to a product before its bytes are stored: the product is rounded to `own` first, then
+/// float32 sums of both are stored with `scale`, to the bits of the two operators one after the other.
+struct AddedI8 {
+  const uint8_t* at = nullptr;  ///< unsigned, as c; null: nothing is added
+  ptrdiff_t row, run;           ///< as a_row and a_run
+  RealI8 own, other;
+  float scale;
+};
+
 /// For one panel of packed columns: sum(m, n) = bias[n] + sum over k of a(m, k) * b(k, n), stored as c[m, n].
 ///
 /// Rows are never gathered. Row m begins at a + m * a_row; its elements lie in blocks of 4 * quads, block i `blocks[i]`
-/// bytes from the row's begin. Weights of elements that only fill up a quad are zero, so these may be anything.
+/// bytes from the row's begin. Weights of elements that only fill up a quad are zero, so these may be anything. M rows
+/// are a run, of which there are several: rows of an image.
 struct GemmRowsI8 {
   const uint8_t* a;
   ptrdiff_t a_row;
@@ -29,8 +45,11 @@ struct GemmRowsI8 {
   ptrdiff_t c_row;
   int32_t* sums;  ///< not null: sums are stored here instead, with row stride c_row
   int64_t M;
-  int32_t columns;  ///< of c that may be stored
+  int64_t runs = 1;
+  ptrdiff_t a_run, c_run;  ///< bytes from run to run
+  int32_t columns;         ///< of c that may be stored
   StoreI8 store;
+  AddedI8 added;
 };
 
 /// Columns are packed in panels of `nr`, the last one as wide as is left, rounded up to `step`.

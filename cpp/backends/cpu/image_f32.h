@@ -22,8 +22,20 @@ struct DepthwiseRowsF32 {
   int64_t channels;  ///< rounded up to 8, or to 4 where weights have 4 lanes
   int64_t out_w;
   int32_t kernel_h, kernel_w, stride_x, dilation_x;
-  int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x rows of x below
+  int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x tap rows below
   MapF32 map;
+};
+
+/// One row of outputs of a max pool, all channels. Only taps inside x: `rows` of them down, the first at x; across,
+/// output o has taps [first(o), last(o)) that start at column o * stride_x - before_x.
+struct MaxPoolRowF32 {
+  const float* x;     ///< column 0 of the first row
+  ptrdiff_t pitch;    ///< between pixels of x
+  ptrdiff_t tap_row;  ///< between kernel rows: dilation_y rows of x
+  float* y;
+  ptrdiff_t y_pitch;
+  int64_t channels, in_w, out_w;
+  int64_t rows, kernel_w, stride_x, dilation_x, before_x;
 };
 
 struct ImageF32Kernels {
@@ -34,6 +46,8 @@ struct ImageF32Kernels {
   /// y[p, c] = a[p, c] op b[p, c]; steps from pixel to pixel in elements, 0 repeats a pixel. y may be a or b.
   void (*binary)(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, ptrdiff_t b_step, float* y,
                  ptrdiff_t y_step, int64_t pixels, int64_t channels);
+  /// NaN among the taps gives NaN; no taps give -inf.
+  void (*max_pool_row)(const MaxPoolRowF32&);
   /// y[c] = max(y[c], x[c]); NaN stays.
   void (*maximum)(const float* x, float* y, int64_t channels);
   /// sums[c] += x[p, c] over pixels.

@@ -89,34 +89,40 @@ inline void depthwise_tile(const DepthwiseRowsF32& d, const float* x, const floa
   }
 }
 
-template <class V, int KW, int STRIDE, int ROWS>
+template <class V, int KW, int STRIDE, int ROWS, int COLUMNS>
 void depthwise_channels(const DepthwiseRowsF32& d, int64_t first, int64_t last) {
-  constexpr int kColumns = 7;
   const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * KW) * Wide::kLanes;
   for (int64_t c = first; c < last; c += V::kLanes) {
     const float* w = d.weights + c / Wide::kLanes * panel;
     const float* x = d.x + c;
     float* y = d.y + c;
-    if (d.out_w < kColumns) {
-      for (int64_t ox = 0; ox < d.out_w; ++ox) {
-        depthwise_tile<V, KW, STRIDE, 1, ROWS>(d, x + ox * STRIDE * d.pitch, w, y + ox * d.y_pitch);
-      }
-      continue;
-    }
-    for (int64_t ox = 0; ox < d.out_w; ox += kColumns) {
-      const int64_t at = ox < d.out_w - kColumns ? ox : d.out_w - kColumns;  // the last ones are done again
-      depthwise_tile<V, KW, STRIDE, kColumns, ROWS>(d, x + at * STRIDE * d.pitch, w, y + at * d.y_pitch);
+    for (int64_t ox = 0; ox < d.out_w; ox += COLUMNS) {
+      const int64_t at = ox < d.out_w - COLUMNS ? ox : d.out_w - COLUMNS;  // the last ones are done again
+      depthwise_tile<V, KW, STRIDE, COLUMNS, ROWS>(d, x + at * STRIDE * d.pitch, w, y + at * d.y_pitch);
     }
   }
+}
+
+/// By tiles of the width that does the fewest columns again: rows of networks are multiples of 7 or of 8, or short.
+template <class V, int KW, int STRIDE, int ROWS>
+void depthwise_columns(const DepthwiseRowsF32& d, int64_t first, int64_t last) {
+  if (d.out_w < 4) return depthwise_channels<V, KW, STRIDE, ROWS, 1>(d, first, last);
+  if (d.out_w < 7) return depthwise_channels<V, KW, STRIDE, ROWS, 4>(d, first, last);
+#if PINNACE_LANES == 16
+  if (d.out_w > 7 && (d.out_w + 7) / 8 * 8 < (d.out_w + 6) / 7 * 7) {
+    return depthwise_channels<V, KW, STRIDE, ROWS, 8>(d, first, last);
+  }
+#endif
+  depthwise_channels<V, KW, STRIDE, ROWS, 7>(d, first, last);
 }
 
 /// Whole registers of channels, then those that are left. Weights of Half's channels begin a panel of their own.
 template <int KW, int STRIDE, int ROWS>
 void depthwise_of(const DepthwiseRowsF32& d) {
   const int64_t whole = d.channels / Wide::kLanes * Wide::kLanes;
-  depthwise_channels<Wide, KW, STRIDE, ROWS>(d, 0, whole);
+  depthwise_columns<Wide, KW, STRIDE, ROWS>(d, 0, whole);
 #if PINNACE_LANES == 16
-  if (whole < d.channels) depthwise_channels<Half, KW, STRIDE, ROWS>(d, whole, d.channels);
+  if (whole < d.channels) depthwise_columns<Half, KW, STRIDE, ROWS>(d, whole, d.channels);
 #endif
 }
 #endif
@@ -155,14 +161,6 @@ bool two_rows(int32_t kernel_h, int32_t kernel_w, int32_t stride) {
 }
 
 void depthwise_rows(const DepthwiseRowsF32& d) {
-#if PINNACE_LANES == 16
-  if (d.rows == 2) {
-    if (d.kernel_w == 3) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
-    return d.stride_x == 1 ? depthwise_of<5, 1, 2>(d) : depthwise_of<5, 2, 2>(d);
-  }
-#elif defined(__aarch64__)
-  if (d.rows == 2) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
-#endif
   if (d.dilation_x > 1 && d.stride_x == 1 && (d.kernel_w == 3 || d.kernel_w == 5 || d.kernel_w == 7)) {
     // Every dilation_x-th column by itself is a convolution without dilation.
     DepthwiseRowsF32 phase = d;
@@ -177,6 +175,14 @@ void depthwise_rows(const DepthwiseRowsF32& d) {
     }
     return;
   }
+#if PINNACE_LANES == 16
+  if (d.rows == 2) {
+    if (d.kernel_w == 3) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
+    return d.stride_x == 1 ? depthwise_of<5, 1, 2>(d) : depthwise_of<5, 2, 2>(d);
+  }
+#elif defined(__aarch64__)
+  if (d.rows == 2) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
+#endif
   if (d.dilation_x == 1 && d.stride_x == 1) {
     if (d.kernel_w == 3) return depthwise_of<3, 1, 1>(d);
     if (d.kernel_w == 5) return depthwise_of<5, 1, 1>(d);
@@ -226,6 +232,43 @@ void binary(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
   }
 }
 
+/// Channels [c, c + V::kLanes) of output column o.
+template <class V>
+inline void max_pool_lanes(const MaxPoolRowF32& p, const float* x, int64_t columns, float* y) {
+  typename V::T most = V::all(-__builtin_inff());
+  for (int64_t ky = 0; ky < p.rows; ++ky, x += p.tap_row) {
+    for (int64_t kx = 0; kx < columns; ++kx) {
+      const typename V::T v = V::load(x + kx * p.dilation_x * p.pitch);
+      most = V::select((v > most) | (v != v), v, most);
+    }
+  }
+  V::store(y, most);
+}
+
+void max_pool_row(const MaxPoolRowF32& p) {
+  for (int64_t o = 0; o < p.out_w; ++o) {
+    const int64_t start = o * p.stride_x - p.before_x;
+    const int64_t first = start < 0 ? (-start + p.dilation_x - 1) / p.dilation_x : 0;
+    const int64_t last = start < p.in_w ? (p.in_w - 1 - start) / p.dilation_x + 1 : 0;
+    const int64_t columns = (last < p.kernel_w ? last : p.kernel_w) - first;
+    const float* x = p.x + (start + first * p.dilation_x) * p.pitch;
+    float* y = p.y + o * p.y_pitch;
+    int64_t c = 0;
+    for (; c + Wide::kLanes <= p.channels; c += Wide::kLanes) max_pool_lanes<Wide>(p, x + c, columns, y + c);
+    for (; c + Lanes::kLanes <= p.channels; c += Lanes::kLanes) max_pool_lanes<Lanes>(p, x + c, columns, y + c);
+    for (; c < p.channels; ++c) {
+      float most = -__builtin_inff();
+      for (int64_t ky = 0; ky < p.rows; ++ky) {
+        for (int64_t kx = 0; kx < columns; ++kx) {
+          const float v = x[c + ky * p.tap_row + kx * p.dilation_x * p.pitch];
+          most = v > most || v != v ? v : most;
+        }
+      }
+      y[c] = most;
+    }
+  }
+}
+
 void maximum(const float* x, float* y, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] || x[c] != x[c] ? x[c] : y[c];
 }
@@ -254,8 +297,9 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {PINNACE_LEVEL::kWeightLanes,   PINNACE_LEVEL::two_rows,
-                                                     PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,
-                                                     PINNACE_LEVEL::maximum,        PINNACE_LEVEL::sum};
+const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    PINNACE_LEVEL::kWeightLanes, PINNACE_LEVEL::two_rows,     PINNACE_LEVEL::depthwise_rows,
+    PINNACE_LEVEL::binary,       PINNACE_LEVEL::max_pool_row, PINNACE_LEVEL::maximum,
+    PINNACE_LEVEL::sum};
 
 }  // namespace pinnace

@@ -27,6 +27,7 @@ struct DepthwiseRowsI8 {
   int32_t groups;  ///< quads of rows
   int32_t sets;    ///< of weights: 1 or 2
   int32_t rows;    ///< of outputs, at most `sets`
+  bool large;      ///< products of sums and multipliers may be 2^31 or more, which int32 cannot hold
   StoreI8 store;
 };
 /// Outputs that depthwise_rows computes from one strip of unpacked columns, and how many columns times groups it holds.
@@ -40,14 +41,9 @@ static constexpr int64_t depthwise_chunk(int64_t c, int64_t channels, int64_t wi
 
 enum class BinaryI8 : int32_t { kAdd, kSub, kMul };
 
-/// float32(q - zero) * scale of an operand: stored bytes exclusive-or `flip` count as unsigned.
-struct RealI8 {
-  float scale;
-  int32_t zero;
-};
-
 /// y[p, c] = a[p, c] op b[p, c] in float32, quantised. Steps from pixel to pixel and from channel to channel (0 or 1),
-/// 0 repeats. All operands are stored signed (flip 0x80) or unsigned (0). y may be a or b.
+/// 0 repeats. All operands are stored signed (flip 0x80) or unsigned (0): bytes exclusive-or `flip` count as unsigned.
+/// y may be a or b.
 struct BinaryRowsI8 {
   BinaryI8 op;
   const uint8_t *a, *b;
@@ -66,8 +62,9 @@ struct ImageI8Kernels {
   int32_t activation_offset;  ///< what depthwise activations are taken less, for which packed biases make up
   void (*depthwise_rows)(const DepthwiseRowsI8&);
   void (*binary)(const BinaryRowsI8&);
-  /// y[c] = max(y[c], x[c])
-  void (*maximum)(const uint8_t* x, uint8_t* y, int64_t channels);
+  /// y[c] = the largest x[i, j, c] of a window of rows and columns, not less than 0. Registers are read whole.
+  void (*maximum)(const uint8_t* x, ptrdiff_t row, int64_t rows, ptrdiff_t column, int64_t columns, uint8_t* y,
+                  int64_t channels);
   /// sums[c] += x[p, c] over pixels.
   void (*sum)(const uint8_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, int32_t* sums);
   /// y[i] = the mean of `count` numbers whose sum less count zero points is sums[i] - less.

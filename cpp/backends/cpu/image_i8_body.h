@@ -7,8 +7,6 @@ namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
 
-#define PINNACE_UNROLL _Pragma("GCC unroll 64")
-
 using Wide = Quads<PINNACE_LANES>;
 
 // ------------------------------------------------------------------------------------------------------ depthwise
@@ -82,16 +80,6 @@ inline void depthwise_outputs(const DepthwiseRowsI8& d, const std::byte* weights
   }
 }
 
-#if defined(__aarch64__)
-}  // namespace
-}  // namespace PINNACE_LEVEL
-}  // namespace pinnace
-#include "backends/cpu/depthwise_i8_neon.h"
-namespace pinnace {
-namespace PINNACE_LEVEL {
-namespace {
-#endif
-
 template <class V, int ROWS>
 void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::byte* weights) {
   constexpr int kColumns = ROWS == 2 ? 2 : 4;
@@ -102,14 +90,6 @@ void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::
     const int64_t count = d.out_w - first < kDepthwiseStrip ? d.out_w - first : kDepthwiseStrip;
     const int64_t read = (count - 1) * d.stride_x + static_cast<int64_t>(d.kernel_w - 1) * d.dilation_x + 1;
     unpack_columns<V>(d, d.x + channel + first * d.stride_x * d.pitch, read, columns);
-#if defined(__aarch64__)
-    if (d.kernel_w == 3 && d.groups == 1 && d.dilation_x == 1 && d.stride_x <= 2) {
-      uint8_t* y = d.y + channel + first * d.y_pitch;
-      if (d.stride_x == 1) three_taps_wide<V, ROWS, 1>(d, weights, columns, count, y);
-      if (d.stride_x == 2) three_taps_wide<V, ROWS, 2>(d, weights, columns, count, y);
-      continue;
-    }
-#endif
     for (int64_t x = 0; x < count; x += kColumns) {
       const uint8_t* at[kColumns];
       ptrdiff_t to[kColumns];
@@ -123,8 +103,92 @@ void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::
   }
 }
 
+/// Quads of a column of three rows in all channels of a chunk; the last row is there twice, and has no second weight.
+template <class V>
+inline void three_rows(const uint8_t* x, ptrdiff_t row, typename V::Acts (&quads)[4]) {
+  const auto r0 = V::ready(V::load(x)), r1 = V::ready(V::load(x + row)), r2 = V::ready(V::load(x + 2 * row));
+  const auto a = V::low_bytes(r0, r1), b = V::high_bytes(r0, r1), c = V::low_bytes(r2, r2), e = V::high_bytes(r2, r2);
+  quads[0] = V::acts(V::low_shorts(a, c));
+  quads[1] = V::acts(V::high_shorts(a, c));
+  quads[2] = V::acts(V::low_shorts(b, e));
+  quads[3] = V::acts(V::high_shorts(b, e));
+}
+
+/// A row of 3 x 3 taps without unpacked columns in memory: sums of neighbouring outputs and all weights stay in
+/// registers, and each column is added to all sums that it belongs to.
+template <class V, int STRIDE>
+void depthwise_chunk_3x3(const DepthwiseRowsI8& d, int64_t channel, const std::byte* weights) {
+  using I = typename V::I;
+  using F = typename V::F;
+  constexpr int kBytes = 4 * V::kLanes;
+  typename V::Weights w[3][4];
+  PINNACE_UNROLL for (int k = 0; k < 3; ++k) {
+    PINNACE_UNROLL for (int v = 0; v < 4; ++v) w[k][v] = V::weights(V::load(weights + (8 + 4 * k + v) * kBytes));
+  }
+  const F most = V::all(static_cast<float>(d.store.high - d.store.zero));
+  const I zero = V::all_shorts(d.store.zero), low = V::all_bytes(d.store.low), high = V::all_bytes(d.store.high);
+  const uint8_t* x = d.x + channel;
+  uint8_t* y = d.y + channel;
+  typename V::Acts quads[4];
+  const auto read = [&]() __attribute__((always_inline)) {
+    three_rows<V>(x, d.tap_row, quads);
+    x += d.pitch;
+  };
+  const auto begin = [&](I(&sum)[4]) __attribute__((always_inline)) {
+    PINNACE_UNROLL for (int v = 0; v < 4; ++v) sum[v] = V::dot(V::load(weights + v * kBytes), quads[v], w[0][v]);
+  };
+  const auto add = [&](I(&sum)[4], int k) __attribute__((always_inline)) {
+    PINNACE_UNROLL for (int v = 0; v < 4; ++v) sum[v] = V::dot(sum[v], quads[v], w[k][v]);
+  };
+  const auto put = [&](const I(&sum)[4]) __attribute__((always_inline)) {
+    I q[4];
+    PINNACE_UNROLL for (int v = 0; v < 4; ++v) {
+      const F m = V::load_floats(reinterpret_cast<const float*>(weights) + (4 + v) * V::kLanes);
+      const F real = V::to_floats(sum[v]) * m;
+      q[v] = V::to_ints(d.large ? V::smaller(real, most) : real);
+    }
+    V::store(y, V::at_most_bytes(V::at_least_bytes(V::to_bytes(q[0], q[1], q[2], q[3], zero), low), high));
+    y += d.y_pitch;
+  };
+  I a[4], b[4], c[4];
+  read();
+  begin(a);
+  if constexpr (STRIDE == 2) {
+    const auto next = [&](I(&own)[4], I(&after)[4]) __attribute__((always_inline)) {
+      read();
+      add(own, 1);
+      read();
+      add(own, 2);
+      begin(after);
+      put(own);
+    };
+    int64_t i = 0;
+    for (; i + 2 <= d.out_w; i += 2) next(a, b), next(b, a);
+    if (i < d.out_w) next(a, b);
+  } else {
+    const auto next = [&](I(&own)[4], I(&after)[4], I(&last)[4]) __attribute__((always_inline)) {
+      read();
+      add(own, 2);
+      add(after, 1);
+      begin(last);
+      put(own);
+    };
+    read();
+    add(a, 1);
+    begin(b);
+    int64_t i = 0;
+    for (; i + 3 <= d.out_w; i += 3) next(a, b, c), next(b, c, a), next(c, a, b);
+    if (i < d.out_w) next(a, b, c);
+    if (i + 1 < d.out_w) next(b, c, a);
+  }
+}
+
 template <int LANES>
 void depthwise_chunk_of(const DepthwiseRowsI8& d, int64_t channel, const std::byte* weights) {
+  if (d.tap_rows == 3 && d.sets == 1 && d.kernel_w == 3 && d.dilation_x == 1 && d.stride_x <= 2) {
+    if (d.stride_x == 1) return depthwise_chunk_3x3<Quads<LANES>, 1>(d, channel, weights);
+    return depthwise_chunk_3x3<Quads<LANES>, 2>(d, channel, weights);
+  }
   if (d.rows == 2) return depthwise_chunk_rows<Quads<LANES>, 2>(d, channel, weights);
   depthwise_chunk_rows<Quads<LANES>, 1>(d, channel, weights);
 }
@@ -231,8 +295,21 @@ void binary(const BinaryRowsI8& given) {
   }
 }
 
-void maximum(const uint8_t* x, uint8_t* y, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] ? x[c] : y[c];
+void maximum(const uint8_t* x, ptrdiff_t row, int64_t rows, ptrdiff_t column, int64_t columns, uint8_t* y,
+             int64_t channels) {
+  constexpr int kBytes = 4 * Wide::kLanes;
+  for (int64_t c = 0; c < channels; c += kBytes) {
+    Wide::I most = Wide::all(0);
+    for (int64_t i = 0; i < rows; ++i) {
+      const uint8_t* from = x + i * row + c;
+      for (int64_t j = 0; j < columns; ++j) most = Wide::at_least_bytes(most, Wide::load(from + j * column));
+    }
+    if (c + kBytes <= channels) {
+      Wide::store(y + c, most);
+    } else {
+      __builtin_memcpy(y + c, &most, static_cast<size_t>(channels - c));
+    }
+  }
 }
 
 void sum(const uint8_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, int32_t* sums) {

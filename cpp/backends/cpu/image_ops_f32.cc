@@ -5,7 +5,7 @@
 #include "backends/cpu/elementwise_f32.h"
 #include "backends/cpu/f32_levels.h"
 #include "ops/lines.h"
-#include "ops/window.h"
+#include "ops/pool.h"
 
 namespace pinnace {
 namespace {
@@ -138,63 +138,114 @@ bool max_pool_takes(const NodeView& node) {
   return window.ok() && window->out_size() > 0 && window->kernel[1] <= 256 && window->kernel[2] <= 256;
 }
 
+int64_t max_pool_plan_bytes(const NodeView&) {
+  return sizeof(Window);
+}
+void max_pool_plan(const NodeView& node, const Layout*, std::byte* to) {
+  new (to) Window(*pool_window(node));
+}
+
 template <const F32Level& level>
-Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                    std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, pool_window(node));
+void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
+                   int64_t first, int64_t last) {
+  const auto& w = *reinterpret_cast<const Window*>(context.plan);
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t channels = std::min(x.pitch, y.pitch);
-  for_rows(context, y, [&](int64_t n, int64_t oy) {
-    float* to = y.at + n * y.step + oy * y.row;
-    std::fill_n(to, y.size.w * y.pitch, -__builtin_inff());
-    for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
-      const int64_t iy = oy * w.stride[1] + ky * w.dilation[1] - w.before[1];
-      if (iy < 0 || iy >= w.in[1]) continue;
-      for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
-        const auto columns = w.span(2, kx);
-        const float* line = x.at + n * x.step + iy * x.row + columns.offset * x.pitch;
-        for (int64_t ox = columns.first; ox < columns.last; ++ox) {
-          level.image->maximum(line + ox * w.stride[2] * x.pitch, to + ox * y.pitch, channels);
-        }
-      }
-    }
+  for (int64_t u = first; u < last; ++u) {
+    const int64_t n = u / y.size.h, oy = u % y.size.h;
+    const Taps taps = taps_at(w, 1, oy);
+    level.image->max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
+                               .pitch = x.pitch,
+                               .tap_row = w.dilation[1] * x.row,
+                               .y = y.at + n * y.step + oy * y.row,
+                               .y_pitch = y.pitch,
+                               .channels = std::min(x.pitch, y.pitch),
+                               .in_w = x.size.w,
+                               .out_w = y.size.w,
+                               .rows = taps.last - taps.first,
+                               .kernel_w = w.kernel[2],
+                               .stride_x = w.stride[2],
+                               .dilation_x = w.dilation[2],
+                               .before_x = w.before[2]});
+  }
+}
+
+template <const F32Level& level>
+Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    max_pool_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
   });
   return {};
 }
 
+RowWindow max_pool_reads_rows(const NodeView& node) {
+  const Window w = *pool_window(node);
+  return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
+}
+
 template <const F32Level& level>
 constexpr CpuKernel make_max_pool() {
-  return {.takes = max_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = max_pool_run<level>};
+  return {.takes = max_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .plan_bytes = max_pool_plan_bytes,
+          .plan = max_pool_plan,
+          .run = max_pool_run<level>,
+          .rows = max_pool_rows<level>,
+          .reads_rows = max_pool_reads_rows};
 }
 
 bool global_pool_takes(const NodeView& node) {
   return is_image(node, 0);
 }
 
+/// Rows are summed in this many parts, by the threads that have made them; the parts' sums then in their order.
+int64_t pool_parts(const ImageSizes& x) {
+  return std::min<int64_t>(x.h, 8);
+}
+
+int64_t global_average_pool_scratch(const NodeView& node, int) {
+  const ImageSizes x = image_sizes(node.input(0));
+  return 4 * x.n * pool_parts(x) * x.c;
+}
+
 template <const F32Level& level>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  constexpr int64_t kChannels = 64;
-  const int64_t blocks = (x.size.c + kChannels - 1) / kChannels;
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
-  context.parallel(x.size.n * blocks, [&](int64_t t) {
-    const int64_t n = t / blocks, first = t % blocks * kChannels, count = std::min(kChannels, x.size.c - first);
-    float total[kChannels] = {};
-    for (int64_t row = 0; row < x.size.h; ++row) {  // row by row: short sums lose fewer digits
-      float sums[kChannels] = {};
-      level.image->sum(x.at + n * x.step + row * x.row + first, x.pitch, x.size.w, count, sums);
-      for (int64_t c = 0; c < count; ++c) total[c] += sums[c];
+  const int64_t parts = pool_parts(x.size), channels = x.size.c;
+  auto* sums = reinterpret_cast<float*>(context.scratch);
+  const auto part = [&](int64_t t) {
+    const int64_t n = t / parts, p = t % parts;
+    float* to = sums + t * channels;
+    std::fill_n(to, channels, 0.0f);
+    for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
+      level.image->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
     }
-    for (int64_t c = 0; c < count; ++c) y.at[n * y.step + first + c] = total[c] * scale;
-  });
+  };
+  if (x.size.w * x.size.h * channels < 16384) {
+    for (int64_t t = 0; t < x.size.n * parts; ++t) part(t);
+  } else {
+    context.parallel(x.size.n * parts, part);
+  }
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
+  for (int64_t n = 0; n < x.size.n; ++n) {
+    float *to = y.at + n * y.step, *from = sums + n * parts * channels;
+    level.image->sum(from + channels, channels, parts - 1, channels, from);
+    for (int64_t c = 0; c < channels; ++c) to[c] = from[c] * scale;
+  }
   return {};
 }
 
 template <const F32Level& level>
 constexpr CpuKernel make_global_average_pool() {
-  return {
-      .takes = global_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = global_average_pool_run<level>};
+  return {.takes = global_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .scratch_bytes = global_average_pool_scratch,
+          .run = global_average_pool_run<level>};
 }
 
 // -------------------------------------------------------------------------------------------------- concatenation

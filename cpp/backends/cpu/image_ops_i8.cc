@@ -147,17 +147,13 @@ Status max_pool_run(const NodeView& node, const KernelContext& context, std::spa
   PINNACE_ASSIGN(const Window w, pool_window(node));
   const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t oy) {
-    uint8_t* to = y.at + n * y.step + oy * y.row;
-    std::memset(to, 0, static_cast<size_t>(y.size.w * y.pitch));
     const Taps rows = taps_at(w, 1, oy);
+    const uint8_t* from = x.at + n * x.step + (rows.start + rows.first * w.dilation[1]) * x.row;
     for (int64_t ox = 0; ox < y.size.w; ++ox) {
       const Taps columns = taps_at(w, 2, ox);
-      for (int64_t ky = rows.first; ky < rows.last; ++ky) {
-        const uint8_t* line = x.at + n * x.step + (rows.start + ky * w.dilation[1]) * x.row;
-        for (int64_t kx = columns.first; kx < columns.last; ++kx) {
-          level.image->maximum(line + (columns.start + kx * w.dilation[2]) * x.pitch, to + ox * y.pitch, y.pitch);
-        }
-      }
+      level.image->maximum(from + (columns.start + columns.first * w.dilation[2]) * x.pitch, w.dilation[1] * x.row,
+                           rows.last - rows.first, w.dilation[2] * x.pitch, columns.last - columns.first,
+                           y.at + n * y.step + oy * y.row + ox * y.pitch, y.pitch);
     }
   });
   return {};

@@ -15,6 +15,7 @@ namespace pinnace {
 struct KernelContext {
   std::byte* scratch = nullptr;       ///< as many bytes as scratch_bytes() asked for, aligned
   const std::byte* packed = nullptr;  ///< what pack() made; null for kernels without
+  const std::byte* plan = nullptr;    ///< what plan() wrote; null for kernels without
   ThreadPool* pool = nullptr;
   int threads = 1;
   /// Of the inputs, then the outputs; null: all are dense.
@@ -33,6 +34,11 @@ enum class Layouts : uint8_t {
   kImage,    ///< images, to which dense operands are brought
   kFollows,  ///< images, chosen only where an operand is an image already
   kLeads,    ///< dense operands give an image, chosen only where a reader of output 0 wants one
+};
+
+/// Rows of image input 0 that row i of the output is made of: from i * stride - before on, `span` of them.
+struct RowWindow {
+  int64_t stride = 1, before = 0, span = 1;
 };
 
 /// One way to run one operator for one element type (of its first input) on processors that meet `needs`.
@@ -57,10 +63,20 @@ struct CpuKernel {
   Border (*border)(const NodeView& node) = nullptr;
   /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row.
   float error = 0;
+  /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
+  /// the layouts of the inputs, then the outputs. Null: none.
+  int64_t (*plan_bytes)(const NodeView& node) = nullptr;
+  void (*plan)(const NodeView& node, const Layout* layouts, std::byte* to) = nullptr;
   /// Bytes of scratch for up to `threads` threads; null: none.
   int64_t (*scratch_bytes)(const NodeView& node, int threads) = nullptr;
   Status (*run)(const NodeView& node, const KernelContext& context, std::span<const TensorView> inputs,
                 std::span<const TensorView> outputs) = nullptr;
+  /// Rows [first, last) of output 0, an image, counted through all images of the batch; on the calling thread, without
+  /// scratch. Only those rows, and the rows of input 0 that they are made of, need to be in memory. Null: the kernel
+  /// works on whole images only. reads_rows: which rows of input 0; null: that is no image.
+  void (*rows)(const KernelContext& context, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+               int64_t first, int64_t last) = nullptr;
+  RowWindow (*reads_rows)(const NodeView& node) = nullptr;
 };
 
 /// Stands for every element type in kernels.inc, where it is written `any`.

@@ -12,30 +12,27 @@ namespace {
 /// Pixels that are gathered or scattered at a time: their lines stay in the nearest cache while the planes pass by.
 constexpr int64_t kPixels = 16;
 
+/// f(first, last) for ranges that together are all rows of all images.
 template <class T, class F>
 void for_rows(const KernelContext& context, const ImageOf<T>& image, F f) {
   const int64_t rows = image.size.n * image.size.h;
   const int64_t each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, image.size.w * image.size.c));
-  context.parallel((rows + each - 1) / each, [&](int64_t t) {
-    for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) f(u / image.size.h, u % image.size.h);
-  });
+  context.parallel((rows + each - 1) / each, [&](int64_t t) { f(t * each, std::min(rows, (t + 1) * each)); });
 }
 
-/// f(element of the dense value, element of the image) for all of them, both in their order in memory by turns.
+/// f(element of the dense value, element of the image) for all of a row, both in their order in memory by turns.
 template <class T, class F>
-void for_pairs(const KernelContext& context, T* dense, const ImageOf<T>& image, F f) {
+void for_pairs(T* dense, const ImageOf<T>& image, int64_t n, int64_t y, F f) {
   const ImageSizes& s = image.size;
-  for_rows(context, image, [&](int64_t n, int64_t y) {
-    T* const from = dense + (n * s.c * s.h + y) * s.w;
-    T* const row = image.at + n * image.step + y * image.row;
-    for (int64_t first = 0; first < s.w; first += kPixels) {
-      const int64_t last = std::min(s.w, first + kPixels);
-      for (int64_t c = 0; c < s.c; ++c) {
-        T* const plane = from + c * s.h * s.w;
-        for (int64_t x = first; x < last; ++x) f(plane[x], row[x * image.pitch + c]);
-      }
+  T* const from = dense + (n * s.c * s.h + y) * s.w;
+  T* const row = image.at + n * image.step + y * image.row;
+  for (int64_t first = 0; first < s.w; first += kPixels) {
+    const int64_t last = std::min(s.w, first + kPixels);
+    for (int64_t c = 0; c < s.c; ++c) {
+      T* const plane = from + c * s.h * s.w;
+      for (int64_t x = first; x < last; ++x) f(plane[x], row[x * image.pitch + c]);
     }
-  });
+  }
 }
 
 template <class T>
@@ -56,17 +53,16 @@ void fill_border(const ImageOf<T>& image, const Border& border, T zero) {
 /// Colour images: three planes into touching pixels, four pixels at a time.
 void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
   using Four = float __attribute__((vector_size(16)));
-  using Order = int32_t __attribute__((vector_size(16)));
   int64_t x = 0;
   for (; x + 4 <= pixels; x += 4, to += 12) {
     Four a, b, c;
     std::memcpy(&a, from + x, sizeof a);
     std::memcpy(&b, from + plane + x, sizeof b);
     std::memcpy(&c, from + 2 * plane + x, sizeof c);
-    const Four ab0 = __builtin_shuffle(a, b, Order{0, 4, 1, 5}), ab1 = __builtin_shuffle(a, b, Order{2, 6, 3, 7});
-    const Four first = __builtin_shuffle(ab0, c, Order{0, 1, 4, 2});
-    const Four second = __builtin_shuffle(__builtin_shuffle(ab0, c, Order{3, 5, 3, 5}), ab1, Order{0, 1, 4, 5});
-    const Four third = __builtin_shuffle(__builtin_shuffle(c, ab1, Order{2, 6, 7, 3}), c, Order{0, 1, 2, 7});
+    const Four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Four first = __builtin_shufflevector(ab0, c, 0, 1, 4, 2);
+    const Four second = __builtin_shufflevector(__builtin_shufflevector(ab0, c, 3, 5, 3, 5), ab1, 0, 1, 4, 5);
+    const Four third = __builtin_shufflevector(__builtin_shufflevector(c, ab1, 2, 6, 7, 3), c, 0, 1, 2, 7);
     std::memcpy(to, &first, sizeof first);
     std::memcpy(to + 4, &second, sizeof second);
     std::memcpy(to + 8, &third, sizeof third);
@@ -78,34 +74,56 @@ void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
 
 }  // namespace
 
-void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout) {
+void to_image_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first,
+                   int64_t last) {
   if (dense.dtype() == DType::kF32) {
     const Image to = image_of(image, layout);
     const ImageSizes& s = to.size;
-    return for_rows(context, to, [&](int64_t n, int64_t y) {
+    for (int64_t u = first; u < last; ++u) {
+      const int64_t n = u / s.h, y = u % s.h;
       const float* from = dense.data<float>() + (n * s.c * s.h + y) * s.w;
       float* row = to.at + n * to.step + y * to.row;
-      if (s.c == 3 && to.pitch == 3) return interleave_3(from, s.h * s.w, s.w, row);
-      transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
-    });
+      if (s.c == 3 && to.pitch == 3) {
+        interleave_3(from, s.h * s.w, s.w, row);
+      } else {
+        transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
+      }
+    }
+    return;
   }
+  const ImageI8 to = image_i8_of(image, layout);
   const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
-  for_pairs(context, dense.data<uint8_t>(), image_i8_of(image, layout),
-            [flip](uint8_t& a, uint8_t& b) { b = a ^ flip; });
+  for (int64_t u = first; u < last; ++u) {
+    for_pairs(dense.data<uint8_t>(), to, u / to.size.h, u % to.size.h,
+              [flip](uint8_t& a, uint8_t& b) { b = a ^ flip; });
+  }
+}
+
+void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout) {
+  for_rows(context, image_of(image, layout),
+           [&](int64_t first, int64_t last) { to_image_rows(dense, image, layout, first, last); });
 }
 
 void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense) {
   if (dense.dtype() == DType::kF32) {
     const Image from = image_of(image, layout);
     const ImageSizes& s = from.size;
-    return for_rows(context, from, [&](int64_t n, int64_t y) {
-      const float* row = from.at + n * from.step + y * from.row;
-      transpose_floats(row, from.pitch, dense.data<float>() + (n * s.c * s.h + y) * s.w, s.h * s.w, s.w, s.c);
+    return for_rows(context, from, [&](int64_t first, int64_t last) {
+      for (int64_t u = first; u < last; ++u) {
+        const int64_t n = u / s.h, y = u % s.h;
+        const float* row = from.at + n * from.step + y * from.row;
+        transpose_floats(row, from.pitch, dense.data<float>() + (n * s.c * s.h + y) * s.w, s.h * s.w, s.w, s.c);
+      }
     });
   }
+  const ImageI8 from = image_i8_of(image, layout);
   const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
-  for_pairs(context, dense.data<uint8_t>(), image_i8_of(image, layout),
-            [flip](uint8_t& a, uint8_t& b) { a = b ^ flip; });
+  for_rows(context, from, [&](int64_t first, int64_t last) {
+    for (int64_t u = first; u < last; ++u) {
+      for_pairs(dense.data<uint8_t>(), from, u / from.size.h, u % from.size.h,
+                [flip](uint8_t& a, uint8_t& b) { a = b ^ flip; });
+    }
+  });
 }
 
 void clear_border(const TensorView& image, const Layout& layout) {

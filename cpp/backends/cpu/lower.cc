@@ -30,6 +30,7 @@ class Lowering {
   Lowered run() {
     find_sums();
     find_casts();
+    find_weights();
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       if (summed_by_[k] >= 0) continue;  // another node does it
       place(k);
@@ -45,7 +46,8 @@ class Lowering {
   const Node& node(size_t k) const { return *graph_.nodes[static_cast<size_t>(segment_.nodes[k])]; }
 
   /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
-  /// that nobody else reads, the other is there before the convolution runs.
+  /// that nobody else reads, the other is there before the convolution runs. What a quantised convolution's own result
+  /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_image_i8.cc).
   void find_sums() {
     summed_by_.assign(segment_.nodes.size(), -1);
     sum_of_.assign(segment_.nodes.size(), -1);
@@ -84,12 +86,17 @@ class Lowering {
       copy.inputs.resize(4, kNoValue);
       copy.inputs[3] = other;
       copy.outputs = add.outputs;
+      if (const auto& own = types[static_cast<size_t>(node(static_cast<size_t>(best)).outputs[0])].quantization) {
+        copy.set_attr("own_scale", static_cast<double>(own->scales[0]));
+        copy.set_attr("own_zero_point", static_cast<int64_t>(own->zero_points[0]));
+      }
       for (const char* name : {"activation", "activation_params"}) {
         copy.remove_attr(name);
         if (const Attr* attr = add.attr(name)) copy.set_attr(name, *attr);
       }
+      // Kernels of their own (depthwise) that cannot add are worth more than the addition.
       const CpuKernelLine* line = choose(copy, 0);
-      if (!line || !(line->kernel->images >> 3 & 1)) continue;
+      if (!line || !(line->kernel->images >> 3 & 1) || line != choose(node(static_cast<size_t>(best)), 0)) continue;
       out_.copies.push_back(std::move(copy));
       sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
       summed_by_[k] = best;
@@ -128,6 +135,54 @@ class Lowering {
         continue;
       }
       summed_by_[k] = static_cast<int32_t>(maker);
+    }
+  }
+
+  /// Products whose second operand is dequantised on the way, by a node that nobody else reads: kernels that keep the
+  /// integers get them as input 1, with scales and zero points as inputs 3 and 4 and how they lie in attributes
+  /// (mat_mul_weights_f32.cc).
+  void find_weights() {
+    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
+      }
+      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
+    }
+    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
+    const auto inner_maker = [&](ValueId id, std::string_view op) {
+      const auto i = static_cast<size_t>(id);
+      const bool found = made_at[i] >= 0 && uses[i] == 1 && node(static_cast<size_t>(made_at[i])).op == op;
+      return found && !segment_.inference.data[i] ? made_at[i] : -1;
+    };
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& product = node(k);
+      if ((product.op != "mat_mul" && product.op != "gemm") || sum_of_[k] >= 0) continue;
+      const int32_t transpose = inner_maker(product.inputs[1], "transpose");
+      const int32_t dequantize = inner_maker(
+          transpose >= 0 ? node(static_cast<size_t>(transpose)).inputs[0] : product.inputs[1], "dequantize_linear");
+      if (dequantize < 0) continue;
+      const Node& weights = node(static_cast<size_t>(dequantize));
+      const int32_t rank = segment_.inference.types[static_cast<size_t>(weights.inputs[0])].rank();
+      const auto number = [&](std::string_view name, int64_t otherwise) {
+        const Attr* attr = weights.attr(name);
+        return attr ? std::get<int64_t>(*attr) : otherwise;
+      };
+      Node copy = product;
+      copy.inputs.resize(3, kNoValue);
+      copy.inputs[1] = weights.inputs[0];
+      copy.inputs.push_back(weights.inputs[1]);
+      copy.inputs.push_back(weights.inputs.size() > 2 ? weights.inputs[2] : kNoValue);
+      const int64_t axis = number("axis", 1);
+      copy.set_attr("weights_axis", axis < 0 ? axis + rank : axis);
+      copy.set_attr("weights_block", number("block_size", 0));
+      copy.set_attr("weights_turned", int64_t{transpose >= 0});
+      const CpuKernelLine* line = choose(copy, 0);
+      if (!line || !line->name.starts_with("mat_mul_weights_")) continue;
+      out_.copies.push_back(std::move(copy));
+      sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
+      summed_by_[static_cast<size_t>(dequantize)] = static_cast<int32_t>(k);
+      if (transpose >= 0) summed_by_[static_cast<size_t>(transpose)] = static_cast<int32_t>(k);
     }
   }
 
@@ -290,8 +345,8 @@ class Lowering {
   Cpu level_;
   Lowered out_;
   std::vector<ValueId> other_;      // the value in the other layout, where there is one
-  std::vector<int32_t> summed_by_;  // of an addition or cast: the node that does it along with its own work
-  std::vector<int32_t> sum_of_;     // of a convolution or quantize_linear: its copy that does
+  std::vector<int32_t> summed_by_;  // of a node that another one does along with its own work: that one
+  std::vector<int32_t> sum_of_;     // of such another one: its copy that does
   std::vector<ValueId> alias_;      // of a cast's result: the value that is read instead
 };
 

@@ -10,7 +10,7 @@ namespace pinnace {
 enum class MathKind : int32_t { kNeg, kAbs, kSqrt, kReciprocal, kErf, kLog, kSquare, kCube, kRoot, kRsqrt, kCopy };
 
 struct MathF32Kernels {
-  /// y[i] = f(x[i]); y may be x. Relative error below 3e-7, of erf 2e-7 absolute. kRoot and kRsqrt are pow(x, 0.5) and
+  /// y[i] = f(x[i]); y may be x. Relative error below 4e-7. kRoot and kRsqrt are pow(x, 0.5) and
   /// pow(x, -0.5), which differ from roots at -0 and -inf.
   void (*map)(MathKind kind, const float* x, float* y, int64_t count);
 };

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/resize_f32.h"
+#include "backends/cpu/strided_copy.h"
 #include "ops/resize_map.h"
 
 namespace pinnace {
@@ -216,20 +217,50 @@ constexpr CpuKernel make_image() {
 
 // --------------------------------------------------------------------------------------------------------- dense
 
-// Single elements are gathered along a row, whole registers across rows. So the rows are resized where there are fewer:
-// before the columns where it grows, after them where it shrinks.
+// Columns cost more than rows, so the rows are resized where there are fewer: before the columns where it grows, after
+// them where it shrinks.
 bool rows_first(const Sizes& s) {
   return s.in[0] < s.out[0];
 }
-int64_t dense_scratch_floats(const Sizes& s) {
-  if (!s.resized[0] || !s.resized[1]) return 0;
-  return rows_first(s) ? s.in[0] * s.out[1] : s.in[1];
-}
+
+/// Rows whose columns are resized together: elements of a column stand side by side then, in whole registers.
+constexpr int64_t kColumnRows = 32;
+
+/// Floats that a thread needs: what the first of two passes leaves, and kColumnRows rows on their side, before and
+/// after.
+struct DenseScratch {
+  int64_t between = 0, before = 0, after = 0;
+  explicit DenseScratch(const Sizes& s) {
+    if (!s.resized[1]) return;
+    if (s.resized[0]) between = rows_first(s) ? s.in[0] * s.out[1] : s.out[0] * s.in[1];
+    before = kColumnRows * s.in[1];
+    after = kColumnRows * s.out[1];
+  }
+  int64_t floats() const { return between + before + after; }
+};
 int64_t dense_scratch(const NodeView& node, int threads) {
   Sizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
-  return sizes_of(node, &sizes, &axes, &spec) ? 4 * threads * dense_scratch_floats(sizes) : 0;
+  return sizes_of(node, &sizes, &axes, &spec) ? 4 * threads * DenseScratch(sizes).floats() : 0;
+}
+
+/// The columns of `rows` rows.
+template <const ResizeF32Kernels& loops>
+void resize_columns(const ResizeTapsF32& taps, const Sizes& s, int64_t rows, const float* x, float* before,
+                    float* after, float* y) {
+  for (int64_t row = 0; row < rows; row += kColumnRows) {
+    const int64_t count = std::min(kColumnRows, rows - row);
+    const float* from = x + row * s.in[1];
+    float* to = y + row * s.out[1];
+    if (count == 1) {
+      loops.along(taps, s.out[1], from, 1, to, 1, 1);
+      continue;
+    }
+    transpose_floats(from, s.in[1], before, count, count, s.in[1]);
+    loops.along(taps, s.out[1], before, count, after, count, count);
+    transpose_floats(after, count, to, s.out[1], s.out[1], count);
+  }
 }
 
 template <const ResizeF32Kernels& loops>
@@ -243,32 +274,30 @@ Status dense_run(const NodeView&, const KernelContext& context, std::span<const 
     std::memcpy(out[0].bytes, in[0].bytes, sizeof(float) * static_cast<size_t>(in[0].elements()));
     return {};
   }
+  const DenseScratch scratch(s);
+  const auto across = [&](const float* x, float* y, int64_t width) {
+    for (int64_t row = 0; row < s.out[0]; ++row) loops.across(packed.of(0), row, x, width, y + row * width, width);
+  };
   const int64_t each = together(out_size);
-  const int64_t tasks =
-      horizontal && vertical ? std::min<int64_t>(context.threads, planes) : (planes + each - 1) / each;
+  const int64_t tasks = horizontal ? std::min<int64_t>(context.threads, planes) : (planes + each - 1) / each;
   context.parallel(tasks, [&](int64_t t) {
-    float* own = reinterpret_cast<float*>(context.scratch) + t * dense_scratch_floats(s);
-    const bool both = horizontal && vertical;
-    const int64_t first = both ? planes * t / tasks : t * each;
-    const int64_t last = both ? planes * (t + 1) / tasks : std::min(planes, (t + 1) * each);
+    float* between = reinterpret_cast<float*>(context.scratch) + t * scratch.floats();
+    float *before = between + scratch.between, *after = before + scratch.before;
+    const int64_t first = horizontal ? planes * t / tasks : t * each;
+    const int64_t last = horizontal ? planes * (t + 1) / tasks : std::min(planes, (t + 1) * each);
     for (int64_t p = first; p < last; ++p) {
       const float* x = in[0].data<float>() + p * in_size;
       float* y = out[0].data<float>() + p * out_size;
-      if (horizontal && (!vertical || rows_first(s))) {
-        float* to = vertical ? own : y;
-        for (int64_t row = 0; row < s.in[0]; ++row) {
-          loops.along(packed.of(1), s.out[1], x + row * s.in[1], 1, to + row * s.out[1], 1, 1);
-        }
-        x = to;
-      }
-      if (!vertical) continue;
-      for (int64_t row = 0; row < s.out[0]; ++row) {
-        if (!horizontal || rows_first(s)) {
-          loops.across(packed.of(0), row, x, s.out[1], y + row * s.out[1], s.out[1]);
-        } else {
-          loops.across(packed.of(0), row, x, s.in[1], own, s.in[1]);
-          loops.along(packed.of(1), s.out[1], own, 1, y + row * s.out[1], 1, 1);
-        }
+      if (!horizontal) {
+        across(x, y, s.out[1]);
+      } else if (!vertical) {
+        resize_columns<loops>(packed.of(1), s, s.in[0], x, before, after, y);
+      } else if (rows_first(s)) {
+        resize_columns<loops>(packed.of(1), s, s.in[0], x, before, after, between);
+        across(between, y, s.out[1]);
+      } else {
+        across(x, between, s.in[1]);
+        resize_columns<loops>(packed.of(1), s, s.out[0], between, before, after, y);
       }
     }
   });

@@ -26,6 +26,8 @@
 #define PINNACE_USDOT 0
 #endif
 
+#define PINNACE_UNROLL _Pragma("GCC unroll 64")
+
 namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
@@ -328,6 +330,16 @@ struct IntsOf<16> {
     if (rows > 2) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * row), _mm512_extracti32x4_epi32(v, 2));
     if (rows > 3) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 3 * row), _mm512_extracti32x4_epi32(v, 3));
   }
+  static inline void store_row_pairs(I a, I b, uint8_t* to, ptrdiff_t row, int rows) {
+    const auto two = [&](I order, uint8_t* at, int left) {
+      const I v = _mm512_permutex2var_epi32(a, order, b);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), _mm512_castsi512_si256(v));
+      if (left > 1) _mm256_storeu_si256(reinterpret_cast<__m256i*>(at + row), _mm512_extracti64x4_epi64(v, 1));
+    };
+    two(_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29), to, rows);
+    if (rows < 3) return;
+    two(_mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31), to + 2 * row, rows - 2);
+  }
 };
 #endif
 
@@ -394,6 +406,14 @@ struct Quads : IntsOf<LANES> {
   }
   /// round_half_even(float32(sum) * m), where that is below 2^31.
   static inline I requantise(I sum, F m) { return Base::to_ints(Base::to_floats(sum) * m); }
+  /// The bytes of four rows, as to_bytes leaves them, of NV neighbouring registers of columns.
+  template <int NV>
+  static inline void store_columns(const I (&v)[NV], uint8_t* to, ptrdiff_t row, int rows) {
+#if PINNACE_LANES >= 16
+    if constexpr (LANES == 16 && NV == 2) return Base::store_row_pairs(v[0], v[1], to, row, rows);
+#endif
+    PINNACE_UNROLL for (int j = 0; j < NV; ++j) Base::store_rows(v[j], to + j * LANES, row, rows);
+  }
   /// Whole numbers plus zero as bytes, within [0, 255]: per 128-bit lane four of a, b, c, d.
   static inline I to_bytes(I a, I b, I c, I d, I zero_shorts) {
     const I ab = Base::add_shorts(Base::pack_shorts(a, b), zero_shorts);

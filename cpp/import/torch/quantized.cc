@@ -99,6 +99,19 @@ void map_quantize_groups(Call& c) {
 void map_dequantize_groups(Call& c) {
   const Formula f(c, DType::kF32);
   const ValueId whole = c.tensor("input");
+  // Groups that the sizes are known to fit are the blocks of dequantize_linear, which products by stored weights know.
+  if (c.parameter() == "group" && c.given("zero_points") && c.rank(whole) == 2 && c.rank(c.tensor("scales")) == 2) {
+    const int64_t size = c.integer("group_size", 128);
+    const Dim width = c.dim(whole, 1), groups = c.dim(c.tensor("scales"), 1);
+    const DType dtype = c.dtype_of(whole), zero_dtype = c.dtype_of(c.tensor("zero_points"));
+    if ((dtype == DType::kI8 || dtype == DType::kU8) && (zero_dtype == DType::kI64 || full_range(zero_dtype)) &&
+        size > 0 && width.known() && groups.known() && width.size == groups.size * size) {
+      c.ignore({"dtype", "quant_min", "quant_max", "output_dtype"});
+      const ValueId scale = c.cast(c.tensor("scales"), DType::kF32), zero = c.cast(c.tensor("zero_points"), dtype);
+      const ValueId y = c.add("dequantize_linear", {whole, scale, zero}, {{"axis", int64_t{1}}, {"block_size", size}});
+      return c.output(c.cast(y, c.out_dtype()));
+    }
+  }
   ValueId x = c.cast(whole, DType::kF32), scale = c.cast(c.tensor("scales"), DType::kF32);
   ValueId zero = c.given("zero_points") ? c.cast(c.tensor("zero_points"), DType::kF32) : c.constant(0, DType::kF32);
   c.ignore({"dtype", "quant_min", "quant_max", "output_dtype"});

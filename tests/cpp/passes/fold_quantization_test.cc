@@ -61,6 +61,46 @@ TEST(FoldQuantization, Others) {
   }
 }
 
+TEST(FoldQuantization, ChangesOfShapeBehind) {
+  const auto r = apply_pass(
+      "fold_quantization",
+      with(str_cat(kKernel, "%c = conv(%d, %dk) %a = relu(%c) %r = reshape(%a, %flat) {allowzero=1}", kEnd)));
+  EXPECT_EQ(r.ops, "quantize_linear cast conv reshape cast dequantize_linear");
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%c = softmax(%d) %r = flatten(%c)", kEnd))).changes, 0);
+}
+
+TEST(FoldQuantization, MeansOfPlanes) {
+  const auto ops = [](std::string_view axes, std::string_view text) {
+    return apply_pass("fold_quantization", with(str_cat("const %axes : i64", axes, text, kEnd))).ops;
+  };
+  EXPECT_EQ(ops("[2] = {-1,2} ", "%r = reduce_mean(%d, %axes)"),
+            "quantize_linear cast global_average_pool cast dequantize_linear");
+  EXPECT_EQ(ops("[2] = {2,3} ", "%m = reduce_mean(%d, %axes) %r = reshape(%m, %flat)"),
+            "quantize_linear cast global_average_pool reshape cast dequantize_linear");
+  EXPECT_EQ(ops("[2] = {3,2} ", "%r = reduce_mean(%d, %axes) {keepdims=0}"),
+            "quantize_linear cast global_average_pool squeeze cast dequantize_linear");
+  for (const char* axes : {"[1] = {3} ", "[2] = {1,3} ", "[3] = {1,2,3} "}) {
+    EXPECT_EQ(ops(axes, "%r = reduce_mean(%d, %axes)"),
+              "quantize_linear dequantize_linear reduce_mean quantize_linear dequantize_linear")
+        << axes;
+  }
+}
+
+TEST(FoldQuantization, ZeroPointsStatedAsACast) {
+  // As importers state those of channels: 64-bit numbers, all of which the integers' type must hold.
+  const auto folded = [](std::string_view numbers) {
+    return apply_pass("fold_quantization",
+                      with(str_cat("const %wide : i64[2] = ", numbers, " %cz = cast(%wide) {to=\"i8\"} ",
+                                   "%dk = dequantize_linear(%k, %ws, %cz) {axis=0} %r = conv(%d, %dk)", kEnd)));
+  };
+  const auto r = folded("{1,-2}");
+  ASSERT_EQ(r.changes, 1);
+  const Node& conv = r.maker("o.quantized");
+  ASSERT_EQ(conv.op, "conv");
+  EXPECT_EQ(r.graph.value(conv.inputs[1]).type.quantization->zero_points, (std::vector<int32_t>{1, -2}));
+  EXPECT_EQ(folded("{1,128}").changes, 0);
+}
+
 TEST(FoldQuantization, NoCastsInside) {
   const auto r = apply_pass("fold_quantization", with(str_cat(kKernel,
                                                               "%c = conv(%d, %dk) %m = quantize_linear(%c, %t, %z) "
