@@ -111,7 +111,7 @@ __attribute__((always_inline)) inline void sixteen_columns(const GemmRowsI8& g, 
                  [left] "=&r"(left), [n] "=&r"(n), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)    \
                : [panel] "r"(g.b), [blocks] "r"(g.blocks), [block_count] "r"(g.block_count), [row] "r"(g.a_row),     \
                  [a_step] "r"(MR * g.a_row), [k] "r"(g.quads), [multipliers] "r"(multipliers), [c_step] "r"(c_step), \
-                 [zero] "r"(store.zero), [low] "r"(store.low), [high] "r"(store.high)__VA_ARGS__               \
+                 [zero] "r"(store.zero), [low] "r"(store.low), [high] "r"(store.high)__VA_ARGS__                     \
                : PINNACE_CLOBBERED)
 #if PINNACE_USDOT
   if (g.quads % 2 == 0) {
