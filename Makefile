@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all test-arm64 lint format notebooks soak wheel bench clean
+.PHONY: help setup build install demo test test-all test-arm64 lint format notebooks soak wheel wheel-arm64 bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -57,6 +57,9 @@ soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES
 
 wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an empty environment
 	@scripts/wheel.sh
+
+wheel-arm64: setup ## the same for ARM64, cross-built and tried in emulation
+	@scripts/arm64_wheel.sh
 
 bench: install ## our times beside those of other engines, and our operators; BENCH_ARGS go to bench/report.py
 	@cmake --build build/release --parallel $(JOBS) --target pinnace-peak

@@ -93,7 +93,8 @@ def readme_table() -> str:
     rows = [
         "| target | operators | by kernels of their own | machines |",
         "|---|---|---|---|",
-        f"| `cpu` | {len(operators())} (all) | {len(with_kernel)} ({listed}) | x86-64 Linux |",
+        f"| `cpu` | {len(operators())} (all) | {len(with_kernel)} ({listed}) | "
+        "x86-64 Linux; ARM64 Linux, tested in emulation |",
         "| `vulkan`, `metal`, `nnapi` | not in this build | | |",
     ]
     return "\n".join(rows)

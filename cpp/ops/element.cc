@@ -73,6 +73,21 @@ BroadcastRows::BroadcastRows(const Shape& out, std::span<const TensorView> opera
   }
 }
 
+void BroadcastRows::run_erased(const Threads& threads, void* context, Row row) const {
+  if (count_ == 0) return;
+  threads.ranges(
+      rows_.size() * count_, kMapNanoseconds,
+      [&](int64_t first, int64_t last) {
+        std::vector<int64_t> inside(step_.size());
+        rows_.run(first / count_, (last - 1) / count_ + 1, [&](int64_t r, const int64_t* at) {
+          const int64_t from = std::max<int64_t>(0, first - r * count_), to = std::min(count_, last - r * count_);
+          for (size_t k = 0; k < step_.size(); ++k) inside[k] = at[k] + from * step_[k];
+          row(context, r * count_ + from, to - from, inside.data(), step_.data());
+        });
+      },
+      kMapGrain);
+}
+
 int32_t load_int(const TensorView& t, int64_t i) {
   switch (t.dtype()) {
     case DType::kI2:

@@ -246,21 +246,15 @@ class BroadcastRows {
   /// only within one thread.
   template <class F>
   void run(const Threads& threads, F f) const {
-    if (count_ == 0) return;
-    threads.ranges(
-        rows_.size() * count_, kMapNanoseconds, [&](int64_t first, int64_t last) { run(first, last, f); }, kMapGrain);
+    run_erased(threads, &f, [](void* c, int64_t first, int64_t count, const int64_t* at, const int64_t* step) {
+      (*static_cast<F*>(c))(first, count, at, step);
+    });
   }
 
  private:
-  template <class F>
-  void run(int64_t first, int64_t last, F f) const {
-    std::vector<int64_t> inside(step_.size());
-    rows_.run(first / count_, (last - 1) / count_ + 1, [&](int64_t row, const int64_t* at) {
-      const int64_t from = std::max<int64_t>(0, first - row * count_), to = std::min(count_, last - row * count_);
-      for (size_t k = 0; k < step_.size(); ++k) inside[k] = at[k] + from * step_[k];
-      f(row * count_ + from, to - from, static_cast<const int64_t*>(inside.data()), step_.data());
-    });
-  }
+  // Not a template: there are thousands of f, and rows are long.
+  using Row = void (*)(void* context, int64_t first, int64_t count, const int64_t* at, const int64_t* step);
+  void run_erased(const Threads& threads, void* context, Row row) const;
 
   StridedLoop rows_;
   int64_t count_ = 1;

@@ -295,7 +295,7 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
 
 Status check_fact(std::string_view key, std::string_view value) {
   const auto one_line = [](std::string_view text) {
-    return std::none_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; });
+    return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   };
   if (key.empty()) return invalid("a key of the metadata is empty");
   if (!is_utf8(key) || !is_utf8(value)) return invalid("metadata '", key, "' is not UTF-8");

@@ -1,4 +1,4 @@
-// The float32 inner loops of the ARM64 baseline on shapes of real networks, so that their instructions can be counted:
+// The inner loops of ARM64, float32 and 8-bit, on shapes of real networks, so that their instructions can be counted:
 // `count_kernels NAME TIMES` runs one TIMES times, `count_kernels` lists them. The difference of two TIMES is what one
 // run takes; scripts/arm64.sh compares it with tests/data/arm64_counts.json.
 #include <cstdio>
@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "backends/cpu/gemm_f32_tiles.h"
+#include "backends/cpu/gemm_i8_tiles.h"
 #include "backends/cpu/image_f32.h"
+#include "backends/cpu/image_i8.h"
 #include "backends/cpu/winograd_f32.h"
 
 namespace pinnace {
@@ -91,6 +93,57 @@ void winograd_input(int64_t channels, int64_t times) {
   }
 }
 
+/// A 1x1 convolution of M pixels with 8-bit operands, rounded to bytes.
+void gemm_i8(const GemmTilesI8& tiles, int64_t M, int64_t K, int64_t N, int64_t times) {
+  const int64_t quads = (K + 3) / 4;
+  const std::vector<uint8_t> a(static_cast<size_t>(M * 4 * quads), 3);
+  const std::vector<std::byte> b(static_cast<size_t>(panel_bytes(padded_columns(tiles, N), quads)));
+  std::vector<uint8_t> c(static_cast<size_t>(M * padded_columns(tiles, N)));
+  const ptrdiff_t blocks[] = {0};
+  for (int64_t i = 0; i < times; ++i) {
+    for (int64_t n = 0; n < N; n += tiles.nr) {
+      GemmRowsI8 g{};
+      g.a = a.data();
+      g.a_row = 4 * quads;
+      g.blocks = blocks;
+      g.block_count = 1;
+      g.quads = quads;
+      g.b = b.data() + panel_bytes(n, quads);
+      g.c = c.data() + n;
+      g.c_row = padded_columns(tiles, N);
+      g.M = M;
+      g.columns = static_cast<int32_t>(panel_width(tiles, n, N));
+      g.store = {3, 0, 255};
+      tiles.rows(g, g.columns);
+    }
+  }
+}
+
+/// All rows of a 3x3 depthwise convolution of size x size outputs, stride 1.
+void depthwise_i8(const ImageI8Kernels& loops, int64_t size, int64_t channels, int64_t times) {
+  const int64_t width = size + 2;
+  const std::vector<uint8_t> x(static_cast<size_t>(width * width * channels), 3);
+  const std::vector<std::byte> weights(static_cast<size_t>(channels * (8 + 4 * 3)));
+  std::vector<uint8_t> y(static_cast<size_t>(size * size * channels));
+  for (int64_t i = 0; i < times; ++i) {
+    for (int64_t row = 0; row < size; ++row) {
+      DepthwiseRowsI8 d{};
+      d.x = x.data() + row * width * channels;
+      d.pitch = d.y_pitch = channels;
+      d.tap_row = width * channels;
+      d.tap_rows = d.kernel_w = 3;
+      d.weights = weights.data();
+      d.y = y.data() + row * size * channels;
+      d.y_row = size * channels;
+      d.channels = channels;
+      d.out_w = size;
+      d.stride_x = d.dilation_x = d.groups = d.sets = d.rows = 1;
+      d.store = {3, 0, 255};
+      loops.depthwise_rows(d);
+    }
+  }
+}
+
 struct Kernel {
   const char* name;
   void (*run)(int64_t times);
@@ -113,6 +166,17 @@ constexpr Kernel kKernels[] = {
     {"map_silu_4096", [](int64_t times) { map(MapKind::kSilu, 4096, times); }},
     {"map_gelu_4096", [](int64_t times) { map(MapKind::kGelu, 4096, times); }},
     {"map_hard_swish_4096", [](int64_t times) { map(MapKind::kHardSwish, 4096, times); }},
+#define PINNACE_I8(level)                                                                                             \
+  {"gemm_i8_84x96x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 96, 96, times); }},             \
+      {"gemm_i8_84x16x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 16, 96, times); }},         \
+      {"gemm_i8_49x160x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 49, 160, 96, times); }},       \
+      {"gemm_i8_84x12x32_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 12, 32, times); }}, {       \
+    "depthwise_i8_3x3_14x14x64_" #level, [](int64_t times) { depthwise_i8(image_i8_kernels_##level, 14, 64, times); } \
+  }
+    PINNACE_I8(generic),
+    PINNACE_I8(neon_dotprod),
+    PINNACE_I8(neon_i8mm),
+#undef PINNACE_I8
 };
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <cstring>
 
-#include <pinnace/model.h>
-
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "cases/run_case.h"
@@ -169,52 +167,6 @@ TEST(Threads, LeaveSmallWorkWhole) {
   int calls = 0;
   Threads(&pool(), 8).ranges(1000, 20.0, [&](int64_t first, int64_t last) { calls += last - first == 1000; });
   EXPECT_EQ(calls, 1);
-}
-
-constexpr char kFallback[] = R"(graph "g" {
-  input %x : f32[2,8,24,20]
-  input %grid : f32[2,30,31,2]
-  %a : f32[2,8,24,20] = lrn(%x) {size=3}
-  %b : f32[2,8,30,31] = grid_sample(%a, %grid) {mode="cubic"}
-  %c : f32[2,31,30,8] = einsum(%b) {equation="nchw->nwhc"}
-  %d : f32[2,31,30,8] = log_cum_sum_exp(%c) {axis=1}
-  output "d" %d
-})";
-
-TEST(ReferenceThreads, SessionsUseThemForFallbackNodes) {
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(kFallback, options);
-  ASSERT_TRUE(model.ok()) << model.status().message();
-  const auto program = model->build();
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  std::vector<float> x(2 * 8 * 24 * 20), grid(2 * 30 * 31 * 2);
-  Random random(test_seed());
-  for (float& v : x) v = static_cast<float>(random.normal());
-  for (float& v : grid) v = static_cast<float>(random.uniform(-1.1, 1.1));
-  const auto tensor = [](const Shape& shape, std::vector<float>& values) {
-    Tensor t;
-    t.type = {DType::kF32, shape, nullptr};
-    t.memory.host = values.data();
-    t.memory.bytes = values.size() * sizeof(float);
-    return t;
-  };
-  const std::vector in = {tensor({2, 8, 24, 20}, x), tensor({2, 30, 31, 2}, grid)};
-  std::vector<float> first;
-  for (int threads : {1, 2, 3, 7}) {
-    auto session = Session::create(*program, {.threads = threads});
-    ASSERT_TRUE(session.ok()) << session.status().message();
-    const int64_t before = ThreadPool::shared().tasks_run_by_workers();
-    for (int i = 0; i < 5; ++i) ASSERT_TRUE(session->run(in).ok());
-    // A busy machine may let the caller do all; workers get many more chances than they need.
-    for (int i = 0; threads > 1 && i < 500 && ThreadPool::shared().tasks_run_by_workers() == before; ++i) {
-      ASSERT_TRUE(session->run(in).ok());
-    }
-    EXPECT_EQ(ThreadPool::shared().tasks_run_by_workers() > before, threads > 1);
-    const auto* y = static_cast<const float*>(session->output(0).memory.host);
-    if (first.empty()) first.assign(y, y + session->output(0).type.elements());
-    EXPECT_EQ(std::memcmp(first.data(), y, first.size() * sizeof(float)), 0) << threads << " threads";
-  }
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ Status conv_pack(const NodeView& node, std::byte* packed) {
   for (int64_t g = 0; g < c.groups; ++g) {
     for (int64_t n = 0; n < c.out_channels; n += level.gemm->nr) {
       const int64_t width = panel_width(*level.gemm, n, c.out_channels);
-      packed = pack_panel_i8(requantize, bias, image_zero(node.input(0)), g * c.out_channels + n,
-                             std::min(width, c.out_channels - n), width, c.blocks() * block_quads(c), weight, packed);
+      packed = pack_panel_i8(*level.gemm, requantize, bias, image_zero(node.input(0)), g * c.out_channels + n,
+                             std::min(width, c.out_channels - n), width, c.blocks(), block_quads(c), weight, packed);
     }
   }
   return {};
@@ -250,7 +250,8 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
       const int64_t v = i / lanes, l = i % lanes, channel = first + l / 4 * 16 + v * 4 + l % 4;
       int32_t sum = 0;
       for (int64_t t = 0; t < taps; ++t) sum += weight(channel, t / w.kernel[2], t % w.kernel[2]);
-      const uint32_t less = static_cast<uint32_t>(sum) * image_zero(node.input(0));
+      const auto zero = static_cast<uint32_t>(image_zero(node.input(0)) - level.image->activation_offset);
+      const uint32_t less = static_cast<uint32_t>(sum) * zero;
       start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
       const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (255 * 128);

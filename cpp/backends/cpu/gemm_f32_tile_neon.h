@@ -1,8 +1,8 @@
-// The float32 matrix tile of ARM64, in place of the one in gemm_f32_tiles_body.h, which includes this. A multiply-add
+// The float32 matrix tiles of ARM64, in place of the one in gemm_f32_tiles_body.h, which includes this. A multiply-add
 // takes one of its operands from any lane of a register: a row's elements are loaded four at a time, and no instruction
-// is spent on spreading them. With 32 registers 6 rows by 16 columns hold 24 sums, 6 registers of rows and 2 of the
-// panel: 192 multiply-adds in 223 instructions. 7 by 12, which fits rows of images 7, 14, 28, 56 and 112 wide, takes
-// 197 for 168, and MobileNetV2 as a whole 0.4 % more.
+// is spent on spreading them. Panels of 16 columns of floats have a tile in assembly (gemm_f32_tile_sixteen_neon.h);
+// those of 16 bits, 6 rows by 16 columns, and those of 8, which may end a matrix, 10 by 8, are here: sums, rows and two
+// registers of the panel fit in 32 registers.
 #pragma once
 
 #include <arm_neon.h>
@@ -11,10 +11,10 @@ namespace pinnace {
 namespace PINNACE_LEVEL {
 namespace {
 
-/// Rows of a tile NV registers wide: sums, one register for every row and two of the panel fit in 32.
-constexpr int neon_rows(int nv) {
-  return nv == 4 ? 6 : nv == 3 ? 7 : nv == 2 ? 10 : 14;
-}
+/// The tile in assembly reads weights as floats.
+constexpr bool kAssembly = sizeof(Weight) == sizeof(float);
+/// Rows of tiles of 16 and of 8 columns. Narrower ones would be 21 more functions of 3 KB.
+constexpr int kSixteenRows = kAssembly ? 4 : 6, kEightRows = 10;
 
 #define PINNACE_ROLLED _Pragma("GCC unroll 1")
 
@@ -82,7 +82,7 @@ __attribute__((always_inline)) inline void neon_four_steps(const float* (&p)[MR]
 
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
-__attribute__((noinline)) void tiles(const GemmRowsF32& rows, int64_t first, int64_t count) {
+__attribute__((noinline)) void tiles_by_lanes(const GemmRowsF32& rows, int64_t first, int64_t count) {
   constexpr int kWidth = NV * 4;
   const GemmRowsF32 g = rows;  // which nothing that is stored can change
   const float* a_tile = g.a + first * g.a_row;
@@ -155,6 +155,26 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& rows, int64_t first, int
 
 #undef PINNACE_IN_ORDER
 #undef PINNACE_ROLLED
+
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
+
+#include "backends/cpu/gemm_f32_tile_sixteen_neon.h"
+
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+
+/// `count` tiles, one below the other.
+template <class V, int MR, int NV>
+inline void tiles(const GemmRowsF32& rows, int64_t first, int64_t count) {
+  if constexpr (kAssembly && NV == 4) {
+    sixteen_tiles<V, MR>(rows, first, count);
+  } else {
+    tiles_by_lanes<V, MR, NV>(rows, first, count);
+  }
+}
 
 }  // namespace
 }  // namespace PINNACE_LEVEL

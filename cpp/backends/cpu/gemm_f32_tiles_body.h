@@ -209,16 +209,8 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
   if (width == 16) return rows<Wide, 6, 2>(g, 0, g.M);
   return rows<Wide, 12, 1>(g, 0, g.M);
 #elif defined(__aarch64__)
-  switch (width) {
-    case 16:
-      return rows<Wide, neon_rows(4), 4>(g, 0, g.M);
-    case 12:
-      return rows<Wide, neon_rows(3), 3>(g, 0, g.M);
-    case 8:
-      return rows<Wide, neon_rows(2), 2>(g, 0, g.M);
-    default:
-      return rows<Wide, neon_rows(1), 1>(g, 0, g.M);
-  }
+  if (width == 16) return rows<Wide, kSixteenRows, 4>(g, 0, g.M);
+  return rows<Wide, kEightRows, 2>(g, 0, g.M);
 #else
   if (width == 8) return rows<Wide, 6, 2>(g, 0, g.M);
   return rows<Wide, 6, 1>(g, 0, g.M);
@@ -239,7 +231,7 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
 #if PINNACE_LANES == 16
 const GemmTilesF32 PINNACE_TABLE = {32, 8, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
 #elif defined(__aarch64__)
-const GemmTilesF32 PINNACE_TABLE = {16, 4, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
+const GemmTilesF32 PINNACE_TABLE = {16, 8, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
 #else
 const GemmTilesF32 PINNACE_TABLE = {2 * PINNACE_LANES, PINNACE_LANES, PINNACE_LEVEL::all_rows, PINNACE_FORMAT};
 #endif

@@ -40,7 +40,7 @@ struct GemmRowsI8 {
   ptrdiff_t a_row;
   const ptrdiff_t* blocks;
   int64_t block_count, quads;
-  const std::byte* b;  ///< a panel: int32 bias[width], float m[width], int8 weights[blocks * quads][width][4]
+  const std::byte* b;  ///< a panel: int32 bias[width], float m[width], int8 weights as weight_at has them
   uint8_t* c;
   ptrdiff_t c_row;
   int32_t* sums;  ///< not null: sums are stored here instead, with row stride c_row
@@ -56,7 +56,15 @@ struct GemmRowsI8 {
 struct GemmTilesI8 {
   int32_t nr, step;
   void (*rows)(const GemmRowsI8& g, int32_t width);
+  int32_t activation_offset;  ///< what activations are taken less, for which packed biases make up
+  int32_t together;           ///< weights of a column stand by 1, by 4, or by 8 where blocks have even numbers of quads
 };
+
+/// The byte, behind bias and m of a panel, of the weight of element k of column j. `quads` are those of a block.
+static constexpr int64_t weight_at(const GemmTilesI8& g, int64_t quads, int64_t width, int64_t j, int64_t k) {
+  const int64_t together = g.together == 8 && quads % 2 != 0 ? 4 : g.together;
+  return (k / together * width + j) * together + k % together;
+}
 
 /// Width of the panel that begins at column n of N.
 static constexpr int64_t panel_width(const GemmTilesI8& g, int64_t n, int64_t N) {
@@ -75,6 +83,8 @@ static constexpr int64_t panel_bytes(int64_t width, int64_t quads) {
 extern const GemmTilesI8 gemm_i8_tiles_generic;
 #if defined(__x86_64__)
 extern const GemmTilesI8 gemm_i8_tiles_avx2, gemm_i8_tiles_avx512_vnni;
+#elif defined(__aarch64__)
+extern const GemmTilesI8 gemm_i8_tiles_neon_dotprod, gemm_i8_tiles_neon_i8mm;
 #endif
 
 }  // namespace pinnace

@@ -72,6 +72,15 @@ struct Ahead {
   bool small, last;
 };
 
+#if defined(__aarch64__)
+}  // namespace
+}  // namespace PINNACE_LEVEL
+}  // namespace pinnace
+#include "backends/cpu/gemm_i8_tile_neon.h"
+namespace pinnace {
+namespace PINNACE_LEVEL {
+namespace {
+#else
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
 __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead ahead) {
@@ -159,6 +168,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
     if (!whole || !adds) store_part<MR, kWidth>(g, first, part);
   }
 }
+#endif
 
 using Tiles = void (*)(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead ahead);
 
@@ -197,26 +207,35 @@ constexpr int kWide = PINNACE_LANES;
 #if PINNACE_VNNI
 constexpr int kRows = 14;
 #else
-constexpr int kRows = 4;  // 8 registers of sums: weights and activations need two each, for their even and odd bytes
+// x86-64: 8 registers of sums, for weights and activations need two each, for their even and odd bytes. ARM64: 16.
+constexpr int kRows = 4;
 #endif
 
 /// True if a product of sum and multiplier could be 2^31 or more, where conversions to int32 fail.
 bool too_large(const GemmRowsI8& g, int32_t width) {
+  using V = Quads<kWide>;
   const auto* bias = reinterpret_cast<const int32_t*>(g.b);
   const auto* scale = reinterpret_cast<const float*>(g.b) + width;
-  const float products = static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128);
-  float largest = 0;
-  for (int32_t j = 0; j < width; ++j) {
-    const float start = static_cast<float>(bias[j]), reach = (start < 0 ? -start : start) + products;
-    const float real = (reach < 0x1p31f ? reach : 0x1p31f) * scale[j];
-    largest = real > largest ? real : largest;
+  const auto products = V::all(static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128)), most = V::all(0x1p31f);
+  auto largest = V::all(0.0f);
+  for (int32_t j = 0; j < width; j += V::kLanes) {
+    const auto start = V::to_floats(V::load(bias + j));
+    const auto reach = V::larger(start, -start) + products;
+    largest = V::larger(V::smaller(reach, most) * V::load_floats(scale + j), largest);
   }
-  return !(largest < 0x1p30f);
+  float each[V::kLanes];
+  __builtin_memcpy(each, &largest, sizeof each);
+  bool too_large = false;
+  for (const float real : each) too_large |= !(real < 0x1p30f);
+  return too_large;
 }
 
 void all_rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1) return;
   const bool as_sums = g.sums || too_large(g, width);
+#if defined(__aarch64__)
+  rows<Quads<kWide>, kRows, 4>(g, as_sums);
+#else
 #if PINNACE_LANES == 16
   // Registers of half the width waste nothing where few columns are left: 24 of them take three quarters of 32's time.
   if (width == 24) return rows<Quads<8>, 8, 3>(g, as_sums);
@@ -224,6 +243,7 @@ void all_rows(const GemmRowsI8& g, int32_t width) {
 #endif
   if (width == 2 * kWide) return rows<Quads<kWide>, kRows, 2>(g, as_sums);
   rows<Quads<kWide>, kRows, 1>(g, as_sums);
+#endif
 }
 
 #undef PINNACE_UNROLL
@@ -233,7 +253,14 @@ void all_rows(const GemmRowsI8& g, int32_t width) {
 
 #define PINNACE_NAME_(level) gemm_i8_tiles_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
+#if defined(__aarch64__)
+const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {16, 16, PINNACE_LEVEL::all_rows, PINNACE_LEVEL::kActivationOffset,
+                                                 PINNACE_USDOT  ? 8
+                                                 : PINNACE_SDOT ? 4
+                                                                : 1};
+#else
 const GemmTilesI8 PINNACE_NAME(PINNACE_LEVEL) = {2 * PINNACE_LANES, PINNACE_LANES == 16 ? 8 : PINNACE_LANES,
-                                                 PINNACE_LEVEL::all_rows};
+                                                 PINNACE_LEVEL::all_rows, 0, 4};
+#endif
 
 }  // namespace pinnace

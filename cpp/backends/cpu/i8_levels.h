@@ -18,6 +18,9 @@ inline constexpr I8Level i8_generic{&gemm_i8_tiles_generic, &image_i8_kernels_ge
 #if defined(__x86_64__)
 inline constexpr I8Level i8_avx2{&gemm_i8_tiles_avx2, &image_i8_kernels_avx2};
 inline constexpr I8Level i8_avx512_vnni{&gemm_i8_tiles_avx512_vnni, &image_i8_kernels_avx512_vnni};
+#elif defined(__aarch64__)
+inline constexpr I8Level i8_neon_dotprod{&gemm_i8_tiles_neon_dotprod, &image_i8_kernels_neon_dotprod};
+inline constexpr I8Level i8_neon_i8mm{&gemm_i8_tiles_neon_i8mm, &image_i8_kernels_neon_i8mm};
 #endif
 
 /// The clamp of a result of type y, in images. A range with min > max is max alone.
@@ -42,11 +45,14 @@ inline bool signed_weights(const TensorType& w) {
 }
 
 /// Writes the panel of `columns` columns (padded to `width`) from n: biases less the input's zero point times the sum
-/// of the weights, multipliers, weights [quads][width][4]. weight(column, k) gives the signed weight of element k.
-/// Returns the byte behind it.
+/// of the weights, multipliers, weights. weight(column, k) gives the signed weight of element k of `blocks` blocks of
+/// `block_quads` quads. Returns the byte behind it.
 template <class Weight>
-std::byte* pack_panel_i8(const Requantize& requantize, const int32_t* bias, int32_t x_zero, int64_t n, int64_t columns,
-                         int64_t width, int64_t quads, Weight weight, std::byte* to) {
+std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, const int32_t* bias, int32_t x_zero,
+                         int64_t n, int64_t columns, int64_t width, int64_t blocks, int64_t block_quads, Weight weight,
+                         std::byte* to) {
+  const int64_t quads = blocks * block_quads;
+  const int32_t zero = x_zero - gemm.activation_offset;
   auto* start = reinterpret_cast<int32_t*>(to);
   auto* m = reinterpret_cast<float*>(to) + width;
   auto* quad = reinterpret_cast<int8_t*>(to) + 8 * width;
@@ -54,10 +60,10 @@ std::byte* pack_panel_i8(const Requantize& requantize, const int32_t* bias, int3
     int32_t sum = 0;
     for (int64_t k = 0; k < 4 * quads; ++k) {
       const int8_t w = j < columns ? weight(n + j, k) : int8_t{0};
-      quad[(k / 4 * width + j) * 4 + k % 4] = w;
+      quad[weight_at(gemm, block_quads, width, j, k)] = w;
       sum += w;
     }
-    const uint32_t less = static_cast<uint32_t>(sum) * static_cast<uint32_t>(x_zero);  // modulo 2^32
+    const uint32_t less = static_cast<uint32_t>(sum) * static_cast<uint32_t>(zero);  // modulo 2^32
     start[j] = static_cast<int32_t>((bias && j < columns ? static_cast<uint32_t>(bias[n + j]) : 0u) - less);
     m[j] = j < columns ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(n + j) : 0] : 0.0f;
   }
@@ -66,14 +72,20 @@ std::byte* pack_panel_i8(const Requantize& requantize, const int32_t* bias, int3
 
 }  // namespace pinnace
 
-// Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512_vnni, from
-// template <const I8Level& level> constexpr CpuKernel make().
+// Defines name##_generic, on x86-64 name##_avx2 and name##_avx512_vnni, and on ARM64 name##_neon_dotprod and
+// name##_neon_i8mm, from template <const I8Level& level> constexpr CpuKernel make().
 #if defined(__x86_64__)
 #define PINNACE_I8_LEVELS(name, make)                                     \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512_vnni; \
   const CpuKernel name##_generic = make<i8_generic>();                    \
   const CpuKernel name##_avx2 = make<i8_avx2>();                          \
   const CpuKernel name##_avx512_vnni = make<i8_avx512_vnni>();
+#elif defined(__aarch64__)
+#define PINNACE_I8_LEVELS(name, make)                                           \
+  extern const CpuKernel name##_generic, name##_neon_dotprod, name##_neon_i8mm; \
+  const CpuKernel name##_generic = make<i8_generic>();                          \
+  const CpuKernel name##_neon_dotprod = make<i8_neon_dotprod>();                \
+  const CpuKernel name##_neon_i8mm = make<i8_neon_i8mm>();
 #else
 #define PINNACE_I8_LEVELS(name, make)    \
   extern const CpuKernel name##_generic; \

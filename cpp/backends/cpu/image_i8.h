@@ -58,7 +58,8 @@ struct BinaryRowsI8 {
 };
 
 struct ImageI8Kernels {
-  int32_t widest;  ///< chunk of depthwise channels: 64, 32 or 16
+  int32_t widest;             ///< chunk of depthwise channels: 64, 32 or 16
+  int32_t activation_offset;  ///< what depthwise activations are taken less, for which packed biases make up
   void (*depthwise_rows)(const DepthwiseRowsI8&);
   void (*binary)(const BinaryRowsI8&);
   /// y[c] = the largest x[i, j, c] of a window of rows and columns, not less than 0. Registers are read whole.
@@ -83,6 +84,8 @@ struct ImageI8Kernels {
 extern const ImageI8Kernels image_i8_kernels_generic;
 #if defined(__x86_64__)
 extern const ImageI8Kernels image_i8_kernels_avx2, image_i8_kernels_avx512_vnni;
+#elif defined(__aarch64__)
+extern const ImageI8Kernels image_i8_kernels_neon_dotprod, image_i8_kernels_neon_i8mm;
 #endif
 
 }  // namespace pinnace

@@ -24,8 +24,8 @@ void unpack_columns(const DepthwiseRowsI8& d, const uint8_t* x, int64_t count, u
     uint8_t* at = to + 4 * g * kBytes;
     for (int64_t i = 0; i < count; ++i, at += 4 * kBytes * d.groups) {
       const ptrdiff_t pixel = i * d.pitch;
-      const auto r0 = V::load(rows[0] + pixel), r1 = V::load(rows[1] + pixel);
-      const auto r2 = V::load(rows[2] + pixel), r3 = V::load(rows[3] + pixel);
+      const auto r0 = V::ready(V::load(rows[0] + pixel)), r1 = V::ready(V::load(rows[1] + pixel));
+      const auto r2 = V::ready(V::load(rows[2] + pixel)), r3 = V::ready(V::load(rows[3] + pixel));
       const auto a = V::low_bytes(r0, r1), b = V::high_bytes(r0, r1);
       const auto c = V::low_bytes(r2, r3), e = V::high_bytes(r2, r3);
       V::store(at, V::low_shorts(a, c));
@@ -106,7 +106,7 @@ void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::
 /// Quads of a column of three rows in all channels of a chunk; the last row is there twice, and has no second weight.
 template <class V>
 inline void three_rows(const uint8_t* x, ptrdiff_t row, typename V::Acts (&quads)[4]) {
-  const auto r0 = V::load(x), r1 = V::load(x + row), r2 = V::load(x + 2 * row);
+  const auto r0 = V::ready(V::load(x)), r1 = V::ready(V::load(x + row)), r2 = V::ready(V::load(x + 2 * row));
   const auto a = V::low_bytes(r0, r1), b = V::high_bytes(r0, r1), c = V::low_bytes(r2, r2), e = V::high_bytes(r2, r2);
   quads[0] = V::acts(V::low_shorts(a, c));
   quads[1] = V::acts(V::high_shorts(a, c));
@@ -422,9 +422,16 @@ void lookup(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
 
 #define PINNACE_NAME_(level) image_i8_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    4 * PINNACE_LANES,         PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,   PINNACE_LEVEL::maximum,
-    PINNACE_LEVEL::sum,        PINNACE_LEVEL::means,          PINNACE_LEVEL::quantize, PINNACE_LEVEL::quantize_quads,
-    PINNACE_LEVEL::dequantize, PINNACE_LEVEL::lookup};
+const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {4 * PINNACE_LANES,
+                                                    PINNACE_LEVEL::kActivationOffset,
+                                                    PINNACE_LEVEL::depthwise_rows,
+                                                    PINNACE_LEVEL::binary,
+                                                    PINNACE_LEVEL::maximum,
+                                                    PINNACE_LEVEL::sum,
+                                                    PINNACE_LEVEL::means,
+                                                    PINNACE_LEVEL::quantize,
+                                                    PINNACE_LEVEL::quantize_quads,
+                                                    PINNACE_LEVEL::dequantize,
+                                                    PINNACE_LEVEL::lookup};
 
 }  // namespace pinnace

@@ -60,8 +60,8 @@ Status quantized_pack(const NodeView& node, std::byte* packed) {
   };
   for (int64_t n = 0; n < p.N; n += level.gemm->nr) {
     const int64_t width = panel_width(*level.gemm, n, p.N);
-    packed = pack_panel_i8(requantize, bias, image_zero(node.input(0)), n, std::min(width, p.N - n), width, p.quads(),
-                           weight, packed);
+    packed = pack_panel_i8(*level.gemm, requantize, bias, image_zero(node.input(0)), n, std::min(width, p.N - n), width,
+                           1, p.quads(), weight, packed);
   }
   return {};
 }
@@ -172,7 +172,7 @@ Status integer_pack(const NodeView& node, std::byte* packed) {
     for (int64_t j = 0; j < std::min(width, p.N - n); ++j) {
       for (int64_t k = 0; k < p.K; ++k) {
         const auto w = static_cast<int8_t>(b[k * p.N + n + j] ^ flip);
-        quad[(k / 4 * width + j) * 4 + k % 4] = w;
+        quad[weight_at(*level.gemm, p.quads(), width, j, k)] = w;
         numbers[width + j] += w;
       }
     }
@@ -185,7 +185,8 @@ template <const I8Level& level>
 Status integer_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
-  const int32_t zero = (in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0) + image_offset(in[0].dtype());
+  const int32_t zero = (in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0) + image_offset(in[0].dtype()) -
+                       level.gemm->activation_offset;
   copy_rows(context, p, in[0]);
   for_panels(*level.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
     g.sums = out[0].data<int32_t>() + m * p.N + n;

@@ -156,7 +156,8 @@ bool plan_of(const NodeView& node, const Level& level, Plan* plan) {
   const int64_t rest = p.padded % p.block / p.lanes;
   p.blocks = p.padded / p.block + rest / 2 + rest % 2;
   p.streamed = p.T * p.B <= 2;
-  p.w_floats = p.columns() + level.floats(level.rows(p.I) * p.columns());
+  p.w_floats = p.streamed ? p.columns() + level.floats(level.rows(p.I) * p.columns())
+                          : panel_floats(*level.tiles, padded_columns(*level.tiles, p.columns()), p.I);
   p.r_floats = level.floats(level.rows(p.H) * p.columns());
   p.extra_floats = p.peepholes ? 3 * p.padded : p.kind == RecurrentKind::kGru ? p.padded : 0;
   return true;
@@ -254,9 +255,14 @@ Status pack(const NodeView& node, std::byte* packed) {
       pack_matrix(p, w + d * G * p.I, p.I, 0, p.gates, false, dense.data());
       float *to = at, *panel = dense.data() + p.I * p.columns();
       for (int64_t first = 0; first < p.columns(); first += level.tiles->nr) {
-        const int64_t width = std::min<int64_t>(level.tiles->nr, p.columns() - first);
-        std::memcpy(to, columns + first, sizeof(float) * static_cast<size_t>(width));
-        for (int64_t c = first; c < first + width; ++c) {
+        const int64_t width = panel_width(*level.tiles, first, p.columns());
+        const int64_t last = std::min(first + width, p.columns());
+        if (last - first < width) {
+          std::memset(to, 0, sizeof(float) * static_cast<size_t>(width));
+          std::memset(panel, 0, sizeof(float) * static_cast<size_t>(p.I * width));
+        }
+        std::memcpy(to, columns + first, sizeof(float) * static_cast<size_t>(last - first));
+        for (int64_t c = first; c < last; ++c) {
           // Column c stands in the block that holds it.
           int64_t i = std::min(c / (p.gates * p.block), p.blocks - 1);
           Block block = p.block_at(i);
@@ -403,21 +409,21 @@ class Run {
       const ptrdiff_t start = 0;
       const int64_t end = std::min(panels, (task % groups + 1) * together);
       for (int64_t panel = task % groups * together; panel < end; ++panel) {
-        const auto width = static_cast<int32_t>(std::min(nr, p_.columns() - panel * nr));
+        const int64_t first = panel * nr, width = panel_width(*level.tiles, first, p_.columns());
         level.tiles->rows({.a = x(b, t.first),
                            .a_row = stride,
                            .blocks = &start,
                            .block_count = 1,
                            .k = p_.I,
-                           .b = direction(d) + panel_floats(*level.tiles, panel * nr, p_.I),
-                           .c = part(d, b, t.first) + panel * nr,
+                           .b = direction(d) + panel_floats(*level.tiles, first, p_.I),
+                           .c = part(d, b, t.first) + first,
                            .c_row = p_.columns(),
                            .residual = nullptr,
                            .residual_row = 0,
                            .M = (t.last - t.first) * (merged_ ? p_.B : 1),
-                           .columns = width,
+                           .columns = static_cast<int32_t>(std::min(width, p_.columns() - first)),
                            .map = {}},
-                          width);
+                          static_cast<int32_t>(width));
       }
     });
   }

@@ -2,8 +2,10 @@
 // PINNACE_LANES the int32 in its widest register. Included only by bodies that are compiled once per set; everything
 // lives in the set's namespace.
 //
-// The dot product of four unsigned and four signed bytes must not saturate: vpdpbusd where there is VNNI, else two
-// vpmaddwd on halves widened to 16 bits (vpmaddubsw would saturate at 255 * 127 * 2).
+// The dot product of four unsigned and four signed bytes must not saturate: vpdpbusd where there is VNNI
+// (PINNACE_VNNI), else two vpmaddwd on halves widened to 16 bits (vpmaddubsw would saturate at 255 * 127 * 2). ARM64
+// has USDOT (PINNACE_USDOT), or SDOT of signed bytes alone (PINNACE_SDOT): activations are then 128 less than they are,
+// for which packed biases make up.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +15,15 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#ifndef PINNACE_SDOT
+#define PINNACE_SDOT 0
+#endif
+#ifndef PINNACE_USDOT
+#define PINNACE_USDOT 0
 #endif
 
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
@@ -73,6 +84,60 @@ struct IntsOf<4> {
     _mm_storeu_si128(reinterpret_cast<I*>(four), v);
     for (int i = 0; i < rows; ++i) __builtin_memcpy(to + i * row, four + i, 4);
   }
+};
+#elif defined(__aarch64__)
+template <>
+struct IntsOf<4> {
+  using I = int32x4_t;
+  using F = float32x4_t;
+  static inline I load(const void* p) { return vreinterpretq_s32_u8(vld1q_u8(static_cast<const uint8_t*>(p))); }
+  static inline void store(void* p, I v) { vst1q_u8(static_cast<uint8_t*>(p), bytes(v)); }
+  static inline F load_floats(const float* p) { return vld1q_f32(p); }
+  static inline I all(int32_t v) { return vdupq_n_s32(v); }
+  static inline I all_shorts(int32_t v) { return vreinterpretq_s32_s16(vdupq_n_s16(static_cast<int16_t>(v))); }
+  static inline I all_bytes(uint8_t v) { return vreinterpretq_s32_u8(vdupq_n_u8(v)); }
+  static inline F all(float v) { return vdupq_n_f32(v); }
+  static inline F to_floats(I v) { return vcvtq_f32_s32(v); }
+  static inline I to_ints(F v) { return vcvtnq_s32_f32(v); }
+  static inline F smaller(F a, F b) { return vminnmq_f32(a, b); }
+  static inline F larger(F a, F b) { return vmaxnmq_f32(a, b); }
+  static inline F not_nan(F v) { return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vceqq_f32(v, v))); }
+  static inline I widen(const uint8_t* p) {
+    uint32_t four;
+    __builtin_memcpy(&four, p, sizeof four);
+    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(four)))));
+  }
+  static inline I flip(I v, I bits) { return veorq_s32(v, bits); }
+  static inline I multiply_pairs(I a, I b) {
+    return vpaddq_s32(vmull_s16(vget_low_s16(shorts(a)), vget_low_s16(shorts(b))),
+                      vmull_high_s16(shorts(a), shorts(b)));
+  }
+  static inline I add(I a, I b) { return vaddq_s32(a, b); }
+  template <int BITS>
+  static inline I shift(I a) {
+    return vshlq_n_s32(a, BITS);
+  }
+  static inline I even_unsigned(I v) { return vandq_s32(v, vdupq_n_s32(0x00ff00ff)); }
+  static inline I odd_unsigned(I v) { return vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(v), 8)); }
+  static inline I even_signed(I v) { return vreinterpretq_s32_s16(vshrq_n_s16(vshlq_n_s16(shorts(v), 8), 8)); }
+  static inline I odd_signed(I v) { return vreinterpretq_s32_s16(vshrq_n_s16(shorts(v), 8)); }
+  static inline I pack_shorts(I a, I b) { return vreinterpretq_s32_s16(vqmovn_high_s32(vqmovn_s32(a), b)); }
+  static inline I add_shorts(I a, I b) { return vreinterpretq_s32_s16(vqaddq_s16(shorts(a), shorts(b))); }
+  static inline I pack_bytes(I a, I b) { return of_bytes(vqmovun_high_s16(vqmovun_s16(shorts(a)), shorts(b))); }
+  static inline I at_least_bytes(I a, I b) { return of_bytes(vmaxq_u8(bytes(a), bytes(b))); }
+  static inline I at_most_bytes(I a, I b) { return of_bytes(vminq_u8(bytes(a), bytes(b))); }
+  static inline I low_bytes(I a, I b) { return of_bytes(vzip1q_u8(bytes(a), bytes(b))); }
+  static inline I high_bytes(I a, I b) { return of_bytes(vzip2q_u8(bytes(a), bytes(b))); }
+  static inline I low_shorts(I a, I b) { return vreinterpretq_s32_s16(vzip1q_s16(shorts(a), shorts(b))); }
+  static inline I high_shorts(I a, I b) { return vreinterpretq_s32_s16(vzip2q_s16(shorts(a), shorts(b))); }
+  static inline void store_rows(I v, uint8_t* to, ptrdiff_t row, int rows) {
+    if (row == 4 && rows == 4) return store(to, v);
+    for (int i = 0; i < rows; ++i) __builtin_memcpy(to + i * row, reinterpret_cast<const char*>(&v) + 4 * i, 4);
+  }
+
+  static inline uint8x16_t bytes(I v) { return vreinterpretq_u8_s32(v); }
+  static inline I of_bytes(uint8x16_t v) { return vreinterpretq_s32_u8(v); }
+  static inline int16x8_t shorts(I v) { return vreinterpretq_s16_s32(v); }
 };
 #else
 // Any other processor: the compiler's vectors of 16 bytes.
@@ -278,6 +343,12 @@ struct IntsOf<16> {
 };
 #endif
 
+#if PINNACE_SDOT
+constexpr int32_t kActivationOffset = 128;
+#else
+constexpr int32_t kActivationOffset = 0;
+#endif
+
 /// LANES sums of products of quads: four unsigned activations and four signed weights in each int32.
 template <int LANES>
 struct Quads : IntsOf<LANES> {
@@ -297,6 +368,18 @@ struct Quads : IntsOf<LANES> {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(w));
     return sum;
   }
+#elif PINNACE_SDOT || PINNACE_USDOT
+  using Acts = I;
+  using Weights = I;
+  static inline Acts acts(I v) { return v; }
+  static inline Weights weights(I v) { return v; }
+  static inline I dot(I sum, Acts a, Weights w) {
+#if PINNACE_USDOT
+    return vusdotq_s32(sum, vreinterpretq_u8_s32(a), vreinterpretq_s8_s32(w));
+#else
+    return vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(w));
+#endif
+  }
 #else
   struct Acts {
     I even, odd;
@@ -308,6 +391,14 @@ struct Quads : IntsOf<LANES> {
     return Base::add(sum, Base::add(Base::multiply_pairs(a.even, w.even), Base::multiply_pairs(a.odd, w.odd)));
   }
 #endif
+  /// Activations as the dot product takes them.
+  static inline I ready(I v) {
+#if PINNACE_SDOT
+    return Base::flip(v, Base::all_bytes(0x80));
+#else
+    return v;
+#endif
+  }
   static inline Acts repeat(const uint8_t* quad) {
     int32_t v;
     __builtin_memcpy(&v, quad, sizeof v);
