@@ -157,6 +157,7 @@ constexpr CpuKernel make_packed() {
           .packed_bytes = packed_bytes<product, level>,
           .pack = pack<product, level>,
           .packs = 0b110,
+          .stores = true,
           .scratch_bytes = scratch_bytes<product, level, true>,
           .run = run<product, level, true>};
 }
