@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "backends/cpu/kernel.h"
-#include "cases/parse_case.h"
+#include "base/hash.h"
+#include "cases/run_case.h"
 #include "compile/targets.h"
 #include "cpp/program_fixture.h"
 #include "ops/infer.h"
@@ -161,6 +163,19 @@ TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
   const Program program = packed_for(bare, all), again = packed_for(bare, all);
   EXPECT_EQ(program.payloads().size(), 6 * all.size());
   EXPECT_TRUE(std::ranges::equal(program.bytes(), again.bytes()));
+#if defined(__x86_64__)
+  // Another hash is another layout: kPackedLayout goes up with it, or files of earlier builds compute nonsense.
+  ASSERT_EQ(kPackedLayout, 1);
+  const std::map<std::string, uint64_t> layouts = {
+      {"cpu:sse2", 0}, {"cpu:avx2", 0}, {"cpu:avx512", 0}, {"cpu:avx512_vnni", 0}};
+  for (const auto& [target, recorded] : layouts) {
+    Hasher hasher;
+    for (const Payload& p : program.data().payloads) {
+      if (p.target == target) hasher.add(p.bytes);
+    }
+    EXPECT_EQ(hasher.digest(), recorded) << target;
+  }
+#endif
   for (const std::string& target : all) {
     auto session = Session::create(program, {.target = target, .require_payload = true});
     if (session.status().code() == Code::kUnsupported) {
@@ -170,6 +185,36 @@ TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
     }
     EXPECT_EQ(*run(*session), result(bare, {.target = target})) << target;
   }
+}
+
+/// Else a file would hold whatever memory held before, and no two builds the same bytes.
+TEST(CpuPayload, PackingWritesEveryByte) {
+  int packed = 0;
+  for (const CaseList& list : all_cases()) {
+    for (size_t c = 0; c < list.cases.size(); ++c) {
+      const auto built = build_case(list.op, list.cases[c], case_seed(list.op, c));
+      if (!built || built->inputs.empty() || !infer_case(*built)) continue;
+      const auto pack_twice = [&](const NodeView& node, std::span<const TensorView>, std::span<const TensorView>) {
+        for (const CpuKernelLine& line : cpu_kernels()) {
+          const CpuKernel& kernel = *line.kernel;
+          if (!kernel.stores || line.op != list.op || !node.has_input(0)) continue;
+          if ((line.dtype != kAnyDType && line.dtype != node.input(0).dtype) || (kernel.takes && !kernel.takes(node))) {
+            continue;
+          }
+          const auto bytes = static_cast<size_t>(kernel.packed_bytes(node));
+          std::vector<std::byte> a(bytes, std::byte{0}), b(bytes, std::byte{0xff});
+          EXPECT_TRUE(kernel.pack(node, a.data()).ok());
+          EXPECT_TRUE(kernel.pack(node, b.data()).ok());
+          EXPECT_TRUE(a == b) << line.name << ", case " << c << ": " << list.cases[c].inputs;
+          EXPECT_TRUE(!kernel.valid || kernel.valid(node, a.data())) << line.name << ", case " << c;
+          ++packed;
+        }
+        return Status();
+      };
+      (void)run_case_with(pack_twice, *built);
+    }
+  }
+  EXPECT_GT(packed, 100);
 }
 
 TEST(CpuPayload, OfAnotherLevelIsNoticedOrRefused) {
