@@ -3,9 +3,9 @@
 Writes ops/ops.inc and backends/cpu/kernels.inc under OUT_FOLDER, with the lines of the originals that the models need:
 operators that their nodes use; kernels of those operators for the element types that they meet. Weights that every file
 has packed for stated levels tell more: of the kernels above the baseline only those that these levels choose are kept,
-and where all nodes of an operator have such weights, only the kernels that they are packed for. Prints the operators
-that are left out. Reads files by docs/file_format.md, without any library, and trusts them: a damaged one
-gives a wrong list or a Python error.
+and where all nodes of an operator have such weights, only the kernels that they are packed for. Prints a mask of the
+element types, and the operators that are left out. Reads files by docs/file_format.md, without any library, and trusts
+them: a damaged one gives a wrong list or a Python error.
 """
 
 from __future__ import annotations
@@ -91,10 +91,12 @@ def family(symbol: str) -> str:
 
 @dataclass
 class Needs:
-    """What models need: operators, each with the element types of its first inputs; CPU levels that weights are packed
-    for; families of kernels, for operators of which all are known."""
+    """What models need: operators, each with the element types of its first inputs; all element types; CPU levels that
+    weights are packed for; families of kernels, for operators of which all are known.
+    """
 
     types: dict[str, set[str]] = field(default_factory=dict)
+    every_type: set[str] = field(default_factory=set)
     levels: set[str] = field(default_factory=set)
     families: dict[str, set[str] | None] = field(default_factory=dict)
 
@@ -104,6 +106,7 @@ class Needs:
             mine, others = self.families.get(op, set()), other.families[op]
             self.families[op] = None if mine is None or others is None else mine | others
             self.types.setdefault(op, set()).update(types)
+        self.every_type |= other.every_type
         self.levels |= other.levels
 
 
@@ -117,9 +120,11 @@ def contents(data: bytes, dtypes: list[str]) -> Needs:
         name: set() for name, op in zip(operators, model.tables(1), strict=True) if not op.number(2, "uint8")
     }
     counts = Counter[str]()
+    every_type: set[str] = set()
     place: dict[int, str] = {}
     for number, graph in enumerate(model.tables(4)):
         types = [dtypes[value.number(1, "uint8")] for value in graph.tables(1)]
+        every_type.update(types)
         for index, node in enumerate(graph.tables(2)):
             inputs = node.numbers(2)
             op = operators[node.number(0)]
@@ -140,7 +145,7 @@ def contents(data: bytes, dtypes: list[str]) -> Needs:
     for op in met:
         if levels and known[op] == counts[op] * len(levels):
             families[op] = {name for (_, index), name in kernels.items() if place[index] == op}
-    return Needs(met, levels, families)
+    return Needs(met, every_type, levels, families)
 
 
 def chosen(lines: list[Any], packed_for: set[str]) -> set[str]:
@@ -186,8 +191,9 @@ def main() -> None:
         content = "\n".join(text) + "\n"
         if not to.exists() or to.read_text() != content:  # what has not changed is not built again
             to.write_text(content)
+    mask = sum(1 << i for i, name in enumerate(dtypes) if name in needs.every_type | {"f32", "i64"})
     print(f"{len(met)} of {len(known)} operators, {len(lines)} kernels", file=sys.stderr)
-    print(";".join(op for op in known if op not in met))
+    print(f"{mask:#x};" + ";".join(op for op in known if op not in met))
 
 
 main()

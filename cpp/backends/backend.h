@@ -2,6 +2,7 @@
 // backends.inc lists those built in. How to add one: docs/adding_a_backend.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/memory.h"
 #include "base/stored_bytes.h"
 #include "base/thread_pool.h"
@@ -96,6 +98,14 @@ class PackedConstants {
       if (found == entries_.end() || found->second.bytes.size() != requests[i].bytes) continue;
       all[i] = {found->second.bytes.data(), found->second.stored != nullptr};
       if (all[i].stored) stored.push_back(i);
+    }
+    if (!stored.empty()) {  // payloads of one target follow each other
+      const std::byte *first = all[stored[0]].data, *last = first;
+      for (size_t i : stored) {
+        first = std::min(first, all[i].data);
+        last = std::max(last, all[i].data + requests[i].bytes);
+      }
+      prefer_large_pages({first, last});
     }
     PINNACE_TRY(for_each(stored, [&](size_t, size_t i) {
       done[i] = entries_.find({requests[i].target, requests[i].key})->second.stored->check();

@@ -110,7 +110,10 @@ Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::s
   if (*upgraded > 0) {
     if (const Status status = verify(decoded.graph); !status.ok()) return broken("F-48", status);
   }
-  if (const Status status = check_nodes(decoded.graph, options.ops); !status.ok()) return broken("F-49", status);
+  if (Status status = check_nodes(decoded.graph, options.ops); !status.ok()) {
+    if (status.code() == Code::kUnsupported) return status.with_prefix(str_cat(file.name, ": "));
+    return broken("F-49", status);
+  }
   auto data = std::make_shared<ProgramData>();
   data->owner = std::move(owner);
   data->bytes = bytes;

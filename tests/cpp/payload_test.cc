@@ -166,8 +166,10 @@ TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
 #if defined(__x86_64__)
   // Another hash is another layout: kPackedLayout goes up with it, or files of earlier builds compute nonsense.
   ASSERT_EQ(kPackedLayout, 1);
-  const std::map<std::string, uint64_t> layouts = {
-      {"cpu:sse2", 0}, {"cpu:avx2", 0}, {"cpu:avx512", 0}, {"cpu:avx512_vnni", 0}};
+  const std::map<std::string, uint64_t> layouts = {{"cpu:sse2", 0x8b795aa6c612ad3a},
+                                                   {"cpu:avx2", 0xb3b1110eab58018e},
+                                                   {"cpu:avx512", 0x9f1307cd48316fe3},
+                                                   {"cpu:avx512_vnni", 0x5e7397262a604bdf}};
   for (const auto& [target, recorded] : layouts) {
     Hasher hasher;
     for (const Payload& p : program.data().payloads) {

@@ -95,7 +95,7 @@ std::vector<Damage> all_damage() {
   all.push_back(in_bytes("F-1", "inside the header of 64", [](Bytes& b) { b.resize(40); }, true));
   all.push_back(in_bytes("F-2", "this is not a .pnc file", [](Bytes& b) { b[1] = std::byte{'Q'}; }));
   all.push_back(in_bytes("F-2", "the file is empty", [](Bytes& b) { b.clear(); }, true));
-  all.push_back(in_bytes("F-3", "version 0.0 never existed", [](Bytes& b) { poke<uint16_t>(b, kMajorAt, 0); }));
+  all.push_back(in_bytes("F-3", "version 0.1 never existed", [](Bytes& b) { poke<uint16_t>(b, kMajorAt, 0); }));
   all.push_back(in_bytes("F-4", "the header says", [](Bytes& b) { poke<uint64_t>(b, kLengthAt, b.size() + 1); }));
   all.push_back(in_bytes(
       "F-5", "sections are too many", [](Bytes& b) { poke<uint32_t>(b, kSectionsAt, kMaxSections + 1); }, true));
@@ -334,7 +334,7 @@ TEST(ProgramCorruption, NewerFormatsAreNotCorrupt) {
     poke<uint16_t>(bytes, field, 7);
     const auto read = Program::from_bytes(bytes);  // before the hash: the layout of a newer header is not known
     EXPECT_EQ(read.status().code(), Code::kUnsupported);
-    const char* version = field == kMajorAt ? "7.0" : "1.7";
+    const char* version = field == kMajorAt ? "7.1" : "1.7";
     EXPECT_EQ(read.status().message(),
               str_cat("program: the file is of format version ", version, ", this library reads up to 1.1"));
   }

@@ -1,4 +1,4 @@
-"""Weights packed for CPU levels, from Python: build(targets=...), what is used, what is said where they do not serve."""
+"""Weights packed for CPU levels, from Python: what build(targets=...) stores, what is used, what is said of others."""
 
 from __future__ import annotations
 
@@ -76,6 +76,5 @@ def test_damage_is_found_by_those_who_read_it(model: pn.Model, tmp_path: Path) -
             pn.Program.open(path)
         with pytest.raises(pn.CorruptFile) as caught:
             pn.Session(path, target="cpu:sse2")
-            pn.Program.open(path, on_use=True).without_payloads()
-        assert caught.value.rule in ("F-13", "F-50")
+        assert caught.value.rule == ("F-50" if targets == ["cpu"] else "F-13")
         assert pn.Program.open(path, verify_hashes=False).inputs
