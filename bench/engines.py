@@ -8,6 +8,7 @@ its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED say
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -63,7 +64,11 @@ class Pinnace(Engine):
         import pinnace as pn
 
         with np.load(case / "inputs.npz") as inputs:
-            pn.load(self.source(case), dict(inputs)).build().save(case / self.file)
+            # As one does for a known processor: weights packed ahead for its level, and for the one of pinnace-avx2.
+            (cpu,) = (d for d in pn.devices() if d["target"] == "cpu")
+            levels = {cpu["description"].split(", ")[-2], "avx2"} if platform.machine() == "x86_64" else {"neon"}
+            targets = [f"cpu:{level}" for level in sorted(levels)]
+            pn.load(self.source(case), dict(inputs)).build(targets=targets).save(case / self.file)
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import pinnace as pn

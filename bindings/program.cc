@@ -15,10 +15,10 @@ Verify verify_of(bool hashes) {
   return hashes ? Verify::kFull : Verify::kStructure;
 }
 
-Program open_program(const std::string& path, bool verify_hashes) {
+Program open_program(const std::string& path, bool verify_hashes, bool on_use) {
   const auto open = [&] {
     py::gil_scoped_release release;
-    return Program::open(path, verify_of(verify_hashes));
+    return Program::open(path, verify_hashes && on_use ? Verify::kOnUse : verify_of(verify_hashes));
   };
   return check(open());
 }
@@ -65,7 +65,7 @@ void save(const Program& program, const std::string& path) {
 
 void add_program(py::module_& module) {
   py::class_<Program>(module, "Program", "What a .pnc file holds: immutable, shared, verified. See pinnace.Program.")
-      .def_static("open", open_program, py::arg("path"), py::arg("verify_hashes") = true,
+      .def_static("open", open_program, py::arg("path"), py::arg("verify_hashes") = true, py::arg("on_use") = false,
                   "Maps and verifies a .pnc file. FileError, CorruptFile, Unsupported.")
       .def_static("from_bytes", program_from_bytes, py::arg("bytes"), py::arg("verify_hashes") = true,
                   "As open, from bytes, which are copied.")

@@ -106,7 +106,7 @@ class PendingRun {
 
 std::unique_ptr<Session> make_session(const Program& program, const std::string& target, int threads,
                                       const std::string& precision, bool fallback, const std::vector<std::string>& keep,
-                                      int plan_cache, const std::vector<const CustomOp*>& ops) {
+                                      int plan_cache, const std::vector<const CustomOp*>& ops, bool require_payload) {
   Options options;
   options.target = target;
   options.threads = threads;
@@ -115,6 +115,7 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
   options.keep = keep;
   options.plan_cache = plan_cache;
   options.ops = ops;
+  options.require_payload = require_payload;
   const auto create = [&] {
     py::gil_scoped_release release;
     return Session::create(program, options);
@@ -133,6 +134,7 @@ py::list placement_dicts(const Session& session) {
     d["kernel"] = p.kernel;
     d["why"] = p.why;
     d["bytes_copied"] = p.bytes_copied;
+    d["notice"] = p.notice;
     rows.append(d);
   }
   return rows;
@@ -198,7 +200,8 @@ void add_session(py::module_& module) {
   py::class_<Session>(module, "Session", "A program made ready for a target. See pinnace.Session.")
       .def(py::init(&make_session), py::arg("program"), py::arg("target") = "auto", py::arg("threads") = 0,
            py::arg("precision") = "fp32", py::arg("fallback") = true, py::arg("keep") = std::vector<std::string>{},
-           py::arg("plan_cache") = 8, py::arg("ops") = std::vector<const CustomOp*>{})
+           py::arg("plan_cache") = 8, py::arg("ops") = std::vector<const CustomOp*>{},
+           py::arg("require_payload") = false)
       .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
       .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
       .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })

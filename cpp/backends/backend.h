@@ -2,6 +2,7 @@
 // backends.inc lists those built in. How to add one: docs/adding_a_backend.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <chrono>
@@ -13,7 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/memory.h"
+#include "base/stored_bytes.h"
 #include "base/thread_pool.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -38,83 +41,117 @@ struct Verdict {
 };
 
 /// Constants in a back end's own layout, made once and shared by every executable of a Prepared, which keeps them
-/// alive. Those with a target can be stored in the file and are then taken from there. Thread-safe.
+/// alive. Those with a target can be stored in the file and are then taken from there, where they lie. Thread-safe.
 class PackedConstants {
  public:
   struct Entry {
     std::string target;  ///< "cpu:avx2"; empty: never stored
-    std::string key;     ///< unique for the target; Segment::key_prefix and the node's name belong in it
+    /// Unique for the back end, whatever the variant: says all that the bytes depend on. Segment::key_prefix and the
+    /// node's name belong in it.
+    std::string key;
     std::span<const std::byte> bytes;
+    std::shared_ptr<const StoredBytes> stored = nullptr;  ///< of a file; null: made here
   };
 
   /// The `bytes` bytes under target and key, aligned to 64: as the file has them, if they are that many and
   /// `valid(data)` finds them to be what this back end writes, else as `make()`, a Result<Buffer>, gives them.
+  /// kCorruptFile if the file's are damaged.
   template <class Valid, class Make>
   Result<const std::byte*> get(const std::string& target, const std::string& key, size_t bytes, Valid&& valid,
                                Make&& make) {
     std::lock_guard lock(mutex_);
-    const auto name = std::make_pair(target, key);
-    if (auto found = entries_.find(name);
-        found != entries_.end() && found->second.size() == bytes && valid(found->second.data())) {
-      return found->second.data();
+    if (const Held* held = find(target, key, bytes)) {
+      if (held->stored) PINNACE_TRY(held->stored->check());
+      if (valid(held->bytes.data())) return held->bytes.data();
     }
     PINNACE_ASSIGN(Buffer made, make());
     assert(made.size() >= bytes);
     buffers_.push_back(std::move(made));
     made_bytes_ += buffers_.back().size();
-    entries_.insert_or_assign(name, std::span<const std::byte>(buffers_.back().data(), bytes));
+    entries_.insert_or_assign({target, key}, Held{{buffers_.back().data(), bytes}, nullptr});
     return buffers_.back().data();
   }
+
   struct Request {
-    std::string key;
-    size_t bytes;
+    std::string target, key;
+    size_t bytes = 0;
   };
-  /// The addresses, in order, of constants without a target. What is not there yet gets room in one buffer and is made
-  /// by fill(i, address), a Status; several at a time, on `pool`.
-  template <class Fill>
-  Result<std::vector<const std::byte*>> get_all(std::span<const Request> requests, ThreadPool& pool, Fill&& fill) {
+  struct Packed {
+    const std::byte* data = nullptr;
+    bool stored = false;  ///< the file's
+  };
+  /// The same for many at once, in order. valid(i, address) is a bool; what is not there yet gets room in one buffer
+  /// and is made by fill(i, address), a Status. Both run several at a time, on `pool`.
+  template <class Valid, class Fill>
+  Result<std::vector<Packed>> get_all(std::span<const Request> requests, ThreadPool& pool, Valid&& valid, Fill&& fill) {
     std::lock_guard lock(mutex_);
-    std::vector<const std::byte*> found(requests.size());
-    std::vector<size_t> missing, offsets;
+    std::vector<Packed> all(requests.size());
+    std::vector<Status> done(requests.size());
+    const auto for_each = [&](const std::vector<size_t>& indices, auto&& f) -> Status {
+      pool.run(static_cast<int64_t>(indices.size()), available_processors(),
+               [&](int64_t k) { f(static_cast<size_t>(k), indices[static_cast<size_t>(k)]); });
+      for (const Status& status : done) PINNACE_TRY(status);
+      return {};
+    };
+    std::vector<size_t> stored, missing, offsets;
+    std::vector<const StoredBytes*> sources(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const Held* held = find(requests[i].target, requests[i].key, requests[i].bytes);
+      if (!held) continue;
+      sources[i] = held->stored.get();
+      all[i] = {held->bytes.data(), sources[i] != nullptr};
+      if (sources[i]) stored.push_back(i);
+    }
+    if (!stored.empty()) {  // payloads of one target follow each other
+      const std::byte *first = all[stored[0]].data, *last = first;
+      for (size_t i : stored) {
+        first = std::min(first, all[i].data);
+        last = std::max(last, all[i].data + requests[i].bytes);
+      }
+      prefer_large_pages({first, last});
+    }
+    PINNACE_TRY(for_each(stored, [&](size_t, size_t i) {
+      done[i] = sources[i]->check();
+      if (done[i].ok() && !valid(i, all[i].data)) all[i].data = nullptr;
+    }));
     size_t total = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
-      const auto at = entries_.find({"", requests[i].key});
-      if (at != entries_.end() && at->second.size() == requests[i].bytes) {
-        found[i] = at->second.data();
-        continue;
-      }
+      if (all[i].data) continue;
       missing.push_back(i);
       offsets.push_back(total);
       total += aligned_size(requests[i].bytes);
     }
-    if (missing.empty()) return found;
+    if (missing.empty()) return all;
     PINNACE_ASSIGN(Buffer made, Buffer::allocate(total, "packed weights"));
-    std::vector<Status> done(missing.size());
-    pool.run(static_cast<int64_t>(missing.size()), available_processors(), [&](int64_t m) {
-      const auto i = static_cast<size_t>(m);
-      done[i] = fill(missing[i], made.data() + offsets[i]);
-    });
-    for (const Status& status : done) PINNACE_TRY(status);
-    for (size_t m = 0; m < missing.size(); ++m) {
-      const Request& request = requests[missing[m]];
-      found[missing[m]] = made.data() + offsets[m];
-      entries_.insert_or_assign({"", request.key}, std::span<const std::byte>(found[missing[m]], request.bytes));
+    PINNACE_TRY(for_each(missing, [&](size_t m, size_t i) {
+      all[i] = {made.data() + offsets[m], false};
+      done[i] = fill(i, made.data() + offsets[m]);
+    }));
+    for (size_t i : missing) {
+      entries_.insert_or_assign({requests[i].target, requests[i].key}, Held{{all[i].data, requests[i].bytes}, nullptr});
     }
     made_bytes_ += made.size();
     buffers_.push_back(std::move(made));
-    return found;
+    return all;
   }
+
   /// A payload of the file; its bytes outlive this.
   void add_stored(const Entry& entry) {
     std::lock_guard lock(mutex_);
-    entries_.insert_or_assign(std::make_pair(entry.target, entry.key), entry.bytes);
+    entries_.insert_or_assign(std::make_pair(entry.target, entry.key), Held{entry.bytes, entry.stored});
+    if (stored_targets_.empty() || stored_targets_.back() != entry.target) stored_targets_.push_back(entry.target);
   }
+  /// The targets that the file has payloads for, in order.
+  const std::vector<std::string>& stored_targets() const { return stored_targets_; }
+  /// The user wants kUnsupported rather than anything packed that could have been stored.
+  void require_stored() { stored_required_ = true; }
+  bool stored_required() const { return stored_required_; }
   /// What a file can store, made or read, in order of target and key.
   std::vector<Entry> storable() const {
     std::lock_guard lock(mutex_);
     std::vector<Entry> all;
-    for (const auto& [name, bytes] : entries_) {
-      if (!name.first.empty()) all.push_back({name.first, name.second, bytes});
+    for (const auto& [name, held] : entries_) {
+      if (!name.first.empty()) all.push_back({name.first, name.second, held.bytes, held.stored});
     }
     return all;
   }
@@ -125,8 +162,31 @@ class PackedConstants {
   }
 
  private:
+  struct Held {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const StoredBytes> stored;
+  };
+  /// What is there under this key; of a file also what another variant of the back end packed: avx512_bf16 runs most of
+  /// the kernels of avx512_vnni. Under mutex_.
+  const Held* find(const std::string& target, const std::string& key, size_t bytes) const {
+    const auto of = [&](const std::string& name) -> const Held* {
+      const auto found = entries_.find({name, key});
+      return found != entries_.end() && found->second.bytes.size() == bytes ? &found->second : nullptr;
+    };
+    const Held* held = of(target);
+    if (held || target.empty()) return held;
+    const std::string_view backend = std::string_view(target).substr(0, target.find(':') + 1);
+    for (const std::string& other : stored_targets_) {
+      if (!other.starts_with(backend)) continue;
+      if (held = of(other); held) return held;
+    }
+    return nullptr;
+  }
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, std::span<const std::byte>> entries_;  // by target and key
+  std::map<std::pair<std::string, std::string>, Held> entries_;  // by target and key
+  // Set before the first plan.
+  std::vector<std::string> stored_targets_;
+  bool stored_required_ = false;
   std::vector<Buffer> buffers_;
   size_t made_bytes_ = 0;
 };
@@ -172,6 +232,8 @@ class Executable {
                      std::span<const TensorView> outputs) const = 0;
   /// What runs the i-th node of the segment: "conv_f32_generic", "reference".
   virtual std::string_view kernel(size_t i) const = 0;
+  /// What a user should know of how the i-th node was made ready, one sentence; empty: nothing.
+  virtual std::string notice(size_t) const { return {}; }
 };
 
 class Backend {
@@ -190,8 +252,12 @@ class Backend {
   virtual Verdict supports(const NodeView& node, const TargetSpec& target) const = 0;
   /// kDeviceLost: the device is gone or fails its self-check; the runtime then plans again without this back end.
   virtual Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const = 0;
-  /// Whether compile() leaves constants in Segment::packed that are worth keeping in a file.
-  virtual bool stores_payloads() const { return false; }
+  /// Whether compile() leaves constants in Segment::packed that are to be kept in a file which is built for `target`.
+  /// compile() then works for any variant of this build, whether or not it can run here.
+  virtual bool stores_payloads(const TargetSpec&) const { return false; }
+  /// True if compile() itself calls Constant::check() for what it and its executables read. Else all constants of the
+  /// segment's nodes have been checked.
+  virtual bool checks_constants() const { return false; }
 };
 
 /// The back ends built in, in the order of backends.inc; the CPU is the last and takes every node.

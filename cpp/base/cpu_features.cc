@@ -45,6 +45,10 @@ std::string_view cpu_level_name(Cpu level) {
   return kNames[static_cast<int>(level)];
 }
 
+std::string_view cpu_isa_name(Cpu level) {
+  return level == Cpu::generic ? kBaseline : cpu_level_name(level);
+}
+
 bool cpu_level_from_name(std::string_view name, Cpu* level) {
   if (name == kBaseline || name == cpu_level_name(Cpu::generic)) {
     *level = Cpu::generic;

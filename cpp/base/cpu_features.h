@@ -21,6 +21,8 @@ enum class Cpu : uint8_t {
 
 /// "avx2"
 std::string_view cpu_level_name(Cpu level);
+/// The same as users write it: "sse2" or "neon" for the baseline.
+std::string_view cpu_isa_name(Cpu level);
 /// The inverse, with "sse2" or "neon" for the baseline of this architecture; false if the name is no level of this
 /// build's architecture.
 bool cpu_level_from_name(std::string_view name, Cpu* level);

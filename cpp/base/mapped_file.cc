@@ -50,10 +50,22 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
       ::close(fd);
       return file_error("map", path, error);
     }
+#if defined(MADV_NOHUGEPAGE)
+    ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
+#endif
     data = static_cast<const std::byte*>(mapping);
   }
   ::close(fd);
   return std::shared_ptr<const MappedFile>(new MappedFile(data, size));
+}
+
+void prefer_large_pages(std::span<const std::byte> bytes) {
+#if defined(MADV_HUGEPAGE)
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
+  const uintptr_t last = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page * page;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
 }
 
 MappedFile::~MappedFile() {

@@ -30,6 +30,10 @@ class MappedFile {
   size_t size_;
 };
 
+/// A wish for large pages where these bytes lie, before they are read; for what is read often. A mapped file has small
+/// ones elsewhere: one byte of it would bring 2 MiB into the process.
+void prefer_large_pages(std::span<const std::byte> bytes);
+
 /// kFile "cannot <verb> '<path>': No such file or directory (errno 2)".
 Status file_error(std::string_view verb, const std::string& path, int error);
 

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,13 @@ std::string str_cat(const Parts&... parts) {
   std::string text;
   (append_text(text, parts), ...);
   return text;
+}
+
+/// "0x1f40"
+inline std::string hex(uint64_t number) {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number, 16);
+  return str_cat("0x", std::string_view(digits, static_cast<size_t>(end.ptr - digits)));
 }
 
 /// "[1,2,3]"

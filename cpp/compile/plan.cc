@@ -110,9 +110,23 @@ Result<Plan> make_plan(const PlanRequest& request) {
   for (ValueId id : graph.inputs) plan.slots[id].kind = Slot::Kind::kInput;
   for (const State& s : graph.states) plan.slots[s.input].kind = Slot::Kind::kInput;
 
+  // Constants are read from here on. A node whose sizes depend on data is a segment of its own when it runs.
+  const auto check_inputs = [&](const Step& step) -> Status {
+    for (int32_t k : step.nodes) {
+      for (ValueId id : graph.nodes[k]->inputs) {
+        if (id != kNoValue && plan.inference.data[id]) PINNACE_TRY(plan.inference.data[id]->check());
+      }
+    }
+    return {};
+  };
+  for (ValueId id : request.outputs) {
+    if (plan.inference.data[id]) PINNACE_TRY(plan.inference.data[id]->check());
+  }
   for (int32_t s = 0; s < end; ++s) {
     Step& step = plan.steps[s];
+    if (step.kind == Step::Kind::kControl) PINNACE_TRY(check_inputs(step));
     if (step.kind != Step::Kind::kSegment) continue;
+    if (!step.target->backend->checks_constants()) PINNACE_TRY(check_inputs(step));
     const Segment segment{graph,        plan.inference, step.nodes,     step.inputs,
                           step.outputs, request.ops,    request.packed, request.key_prefix};
     auto compiled = step.target->backend->compile(segment, step.target->spec);
@@ -120,6 +134,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
     step.executable = std::move(*compiled);
     for (size_t i = 0; i < step.nodes.size(); ++i) {
       plan.placement[step.nodes[i]].kernel = step.executable->kernel(i);
+      plan.placement[step.nodes[i]].notice = step.executable->notice(i);
     }
     lifetimes.push_back({step.executable->workspace_bytes(), s, s});
   }

@@ -140,17 +140,23 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   return Model(std::move(data));
 }
 
-/// The program with what its back ends pack for the declared shapes.
-Result<Program> with_payloads(const Program& program, const BuildOptions& build, const std::string& targets,
+/// The program with what the back ends of `targets` pack for the declared shapes.
+Result<Program> with_payloads(const Program& program, const BuildOptions& build, std::span<const TargetChoice> targets,
                               const Model::Data& model) {
   Options options;
-  options.target = targets;
   options.backends = build.backends;
   options.ops = model.ops;
-  PINNACE_ASSIGN(const std::shared_ptr<const Prepared> prepared, Prepared::create(program, options));
+  std::vector<std::shared_ptr<const Prepared>> all;  // keeps the bytes
   std::vector<Payload> payloads;
-  for (const PackedConstants::Entry& e : prepared->data().packed.storable()) {
-    payloads.push_back({e.target, e.key, e.bytes});
+  for (const TargetChoice& target : targets) {
+    PINNACE_ASSIGN(std::shared_ptr<const Prepared> prepared, Prepared::to_store(program, options, target));
+    for (const PackedConstants::Entry& e : prepared->data().packed.storable()) {
+      // The CPU, which takes what the target does not, has others.
+      if (e.target.substr(0, e.target.find(':')) != target.spec.backend) continue;
+      const auto same = [&](const Payload& p) { return p.target == e.target && p.key == e.key; };
+      if (std::none_of(payloads.begin(), payloads.end(), same)) payloads.push_back({e.target, e.key, e.bytes});
+    }
+    all.push_back(std::move(prepared));
   }
   PINNACE_ASSIGN(Buffer bytes, write_program(program.data().graph, program.data().metadata, payloads));
   return Program::from_bytes({bytes.data(), bytes.size()});
@@ -170,7 +176,7 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
   PINNACE_ASSIGN(std::string format, format_of(path));
   if (format == "pnc") {
     // A program was optimised when it was made; running the passes again would change what its metadata vouch for.
-    PINNACE_ASSIGN(Program program, Program::open(path));
+    PINNACE_ASSIGN(Program program, Program::open(path, Verify::kFull));
     LoadOptions as_is = options;
     as_is.disabled_passes = {"all"};
     return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
@@ -245,10 +251,10 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
 
 Result<Program> Model::build(const BuildOptions& options) const {
   std::string targets;
-  bool storing = false;
+  std::vector<TargetChoice> storing;
   for (const std::string& target : options.targets) {
     PINNACE_ASSIGN(TargetChoice choice, find_target(target, "fp32", options.backends));
-    storing |= choice.backend->stores_payloads();
+    if (choice.backend->stores_payloads(choice.spec)) storing.push_back(std::move(choice));
     targets += str_cat(targets.empty() ? "" : ",", target);
   }
   if (options.targets.empty()) return invalid("build needs at least one target");
@@ -258,8 +264,8 @@ Result<Program> Model::build(const BuildOptions& options) const {
   metadata.emplace_back("targets", targets);
   PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
   PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
-  if (!storing) return program;
-  return with_payloads(program, options, targets, *data_);
+  if (storing.empty()) return program;
+  return with_payloads(program, options, storing, *data_);
 }
 
 }  // namespace pinnace

@@ -55,6 +55,19 @@ void Node::remove_attr(std::string_view key) {
   std::erase_if(attrs, [&](const auto& entry) { return entry.first == key; });
 }
 
+Status check_constants(const Graph& graph) {
+  for (const Value& v : graph.values) {
+    if (v.constant) PINNACE_TRY(v.constant->check());
+  }
+  for (const State& s : graph.states) PINNACE_TRY(s.initial->check());
+  for (const auto& node : graph.nodes) {
+    for (const auto& [name, attr] : node->attrs) {
+      if (const auto* nested = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(check_constants(**nested));
+    }
+  }
+  return {};
+}
+
 struct Graph::Names {
   std::unordered_set<std::string> values, nodes;
   size_t value_count = 0, node_count = 0;  // how much of the graph the sets cover

@@ -14,6 +14,7 @@
 #include <pinnace/tensor.h>
 
 #include "base/memory.h"
+#include "base/stored_bytes.h"
 
 namespace pinnace {
 
@@ -33,13 +34,28 @@ class Constant {
   /// Copies the bytes.
   static Result<std::shared_ptr<const Constant>> copy_of(const void* data, size_t bytes);
 
+  /// Bytes of a file, which `owner` keeps.
+  Constant(std::shared_ptr<const void> owner, std::unique_ptr<const StoredBytes> stored)
+      : owner_(std::move(owner)),
+        data_(stored->bytes().data()),
+        bytes_(stored->bytes().size()),
+        stored_(std::move(stored)) {}
+
+  /// Where the bytes are. Whoever reads what lies there calls check() first; the plan does so for what it hands on.
   const std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  /// kCorruptFile if the bytes come from a file and are damaged. Cheap after the first call; thread-safe.
+  Status check() const { return stored_ ? stored_->check() : Status(); }
+  /// Memory of a mapped file goes back to the system until somebody reads it again.
+  void drop_pages() const {
+    if (stored_) stored_->drop_pages();
+  }
 
  private:
   std::shared_ptr<const void> owner_;
   const std::byte* data_;
   size_t bytes_;
+  std::unique_ptr<const StoredBytes> stored_;
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
@@ -175,6 +191,9 @@ struct Uses {
 /// excludes cycles), unique names, constants' sizes, state, symbols, nested graphs, attribute order. The first
 /// violation is kInvalidArgument with rule id G-n, node or value, and the offending number.
 Status verify(const Graph& graph);
+
+/// Constant::check() for every constant and initial state, of nested graphs too: before all of them are read.
+Status check_constants(const Graph& graph);
 
 /// The text form; see docs/text_form.md for the grammar. Constants over `max_constant_bytes` are printed as a hash and
 /// cannot be parsed back; by default everything is printed.

@@ -8,7 +8,19 @@
 #include "base/small_float.h"
 #include "ops/op.h"
 
+// Bits of the element types that reference code is made for: all, or those of the models that a build is for, always with
+// f32 and i64. check_node and infer_node refuse the others.
+#if !defined(PINNACE_DTYPES)
+#define PINNACE_DTYPES 0xffffffff
+#endif
+
 namespace pinnace {
+
+constexpr bool built_for(DType dtype) {
+  return PINNACE_DTYPES >> static_cast<int>(dtype) & 1;
+}
+template <DType dtype, class T, class Other>
+using BuiltFor = std::conditional_t<built_for(dtype), T, Other>;
 
 /// Calls f with a value-initialised element of the C++ type of `dtype` and returns what it returns:
 /// visit(t.dtype(), [&](auto zero) { using T = decltype(zero); … }). Half and BFloat16 stand for f16 and bf16, bool for
@@ -17,29 +29,29 @@ template <class F>
 auto visit(DType dtype, F&& f) {
   switch (dtype) {
     case DType::kF64:
-      return f(double{});
+      return f(BuiltFor<DType::kF64, double, float>{});
     case DType::kF16:
-      return f(Half{});
+      return f(BuiltFor<DType::kF16, Half, float>{});
     case DType::kBF16:
-      return f(BFloat16{});
+      return f(BuiltFor<DType::kBF16, BFloat16, float>{});
     case DType::kI8:
-      return f(int8_t{});
+      return f(BuiltFor<DType::kI8, int8_t, float>{});
     case DType::kU8:
-      return f(uint8_t{});
+      return f(BuiltFor<DType::kU8, uint8_t, float>{});
     case DType::kI16:
-      return f(int16_t{});
+      return f(BuiltFor<DType::kI16, int16_t, float>{});
     case DType::kU16:
-      return f(uint16_t{});
+      return f(BuiltFor<DType::kU16, uint16_t, float>{});
     case DType::kI32:
-      return f(int32_t{});
+      return f(BuiltFor<DType::kI32, int32_t, float>{});
     case DType::kU32:
-      return f(uint32_t{});
+      return f(BuiltFor<DType::kU32, uint32_t, float>{});
     case DType::kI64:
-      return f(int64_t{});
+      return f(BuiltFor<DType::kI64, int64_t, float>{});
     case DType::kU64:
-      return f(uint64_t{});
+      return f(BuiltFor<DType::kU64, uint64_t, float>{});
     case DType::kBool:
-      return f(bool{});
+      return f(BuiltFor<DType::kBool, bool, float>{});
     default:
       assert(dtype == DType::kF32);
       return f(float{});
@@ -51,11 +63,11 @@ template <class F>
 auto visit_float(DType dtype, F&& f) {
   switch (dtype) {
     case DType::kF64:
-      return f(double{});
+      return f(BuiltFor<DType::kF64, double, float>{});
     case DType::kF16:
-      return f(Half{});
+      return f(BuiltFor<DType::kF16, Half, float>{});
     case DType::kBF16:
-      return f(BFloat16{});
+      return f(BuiltFor<DType::kBF16, BFloat16, float>{});
     default:
       assert(dtype == DType::kF32);
       return f(float{});
@@ -67,19 +79,19 @@ template <class F>
 auto visit_int(DType dtype, F&& f) {
   switch (dtype) {
     case DType::kI8:
-      return f(int8_t{});
+      return f(BuiltFor<DType::kI8, int8_t, int64_t>{});
     case DType::kU8:
-      return f(uint8_t{});
+      return f(BuiltFor<DType::kU8, uint8_t, int64_t>{});
     case DType::kI16:
-      return f(int16_t{});
+      return f(BuiltFor<DType::kI16, int16_t, int64_t>{});
     case DType::kU16:
-      return f(uint16_t{});
+      return f(BuiltFor<DType::kU16, uint16_t, int64_t>{});
     case DType::kI32:
-      return f(int32_t{});
+      return f(BuiltFor<DType::kI32, int32_t, int64_t>{});
     case DType::kU32:
-      return f(uint32_t{});
+      return f(BuiltFor<DType::kU32, uint32_t, int64_t>{});
     case DType::kU64:
-      return f(uint64_t{});
+      return f(BuiltFor<DType::kU64, uint64_t, int64_t>{});
     default:
       assert(dtype == DType::kI64);
       return f(int64_t{});

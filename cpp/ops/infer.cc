@@ -132,6 +132,9 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     state.computed_bytes += bytes;
     std::vector<TensorView> in, out;
     std::vector<Buffer> buffers;
+    for (ValueId id : node.inputs) {
+      if (id != kNoValue) PINNACE_TRY(state.data[id]->check());
+    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       // Reference code only reads its inputs; TensorView has one type of pointer for both directions.
       in.push_back({types[i], const_cast<std::byte*>(static_cast<const std::byte*>(data[i]))});

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/element.h"
+
 namespace pinnace {
 
 #define OP(name) extern const OpDef name##_op;
@@ -30,6 +32,13 @@ std::string types_text(DTypes types) {
     if (types >> i & 1) text += str_cat(text.empty() ? "" : " ", dtype_name(static_cast<DType>(i)));
   }
   return text;
+}
+
+/// In a build for some models an element type may be missing.
+Status check_built(const Node& node, DType dtype) {
+  if (built_for(dtype)) return {};
+  return unsupported("element type ", dtype_name(dtype), " of ", node.op, " '", node.name,
+                     "' is not in this build, which was made for models without it");
 }
 
 const InputDef& input_def(const OpDef& op, size_t i) {
@@ -65,6 +74,7 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
       continue;
     }
     const TensorType& type = *types[i];
+    PINNACE_TRY(check_built(node, type.dtype));
     if (!(def.types >> static_cast<int>(type.dtype) & 1)) {
       return fail("input ", i, " '", def.name, "' is ", to_string(type), ", takes ", types_text(def.types));
     }
@@ -115,6 +125,7 @@ Result<std::vector<TensorType>> infer_node(const NodeView& node) {
     PINNACE_TRY(node.op().types(node, outputs));
   }
   for (const TensorType& type : outputs) {
+    PINNACE_TRY(check_built(node.node(), type.dtype));
     if (type.quantized() && kFloats >> static_cast<int>(type.dtype) & 1) {
       return node.error("its output is declared quantised, but is made of ", dtype_name(type.dtype));
     }

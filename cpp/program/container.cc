@@ -9,12 +9,6 @@
 namespace pinnace {
 namespace {
 
-std::string hex(uint64_t number) {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number, 16);
-  return str_cat("0x", std::string_view(digits, static_cast<size_t>(end.ptr - digits)));
-}
-
 /// The hash of header and table, taken as if the header's own field were 0.
 uint64_t header_hash(FileHeader header, std::span<const std::byte> table) {
   header.hash = 0;
@@ -134,6 +128,8 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   }
   Container container;
   container.file = file.bytes;
+  container.verify = verify;
+  container.stored = std::make_shared<const StoredFile>(StoredFile{file.name, file.bytes, file.mapped});
   container.sections.resize(header.sections);
   if (!table.empty()) std::memcpy(container.sections.data(), table.data(), table.size());
   uint64_t end = table_end;
@@ -144,13 +140,17 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   if (end != total) return file.corrupt(end, "F-14", total - end, " bytes follow the last section");
   PINNACE_TRY(check_counts(file, container.sections));
   for (const SectionEntry& s : container.sections) {
-    if (verify == Verify::kStructure && s.kind != SectionKind::kGraph && s.kind != SectionKind::kManifest) continue;
-    if (const uint64_t found = hash64(container.bytes(s)); found != s.hash) {
-      return file.corrupt(s.offset, "F-13", "hash of section '", section_name(s.kind), "' is ", hex(found),
-                          ", recorded is ", hex(s.hash));
-    }
+    if (verify != Verify::kFull && s.kind != SectionKind::kGraph && s.kind != SectionKind::kManifest) continue;
+    PINNACE_TRY(check_hash(file, container, s));
   }
   return container;
+}
+
+Status check_hash(const FileView& file, const Container& container, const SectionEntry& s) {
+  const uint64_t found = hash64(container.bytes(s));
+  if (found == s.hash) return {};
+  return file.corrupt(s.offset, "F-13", "hash of section '", section_name(s.kind), "' is ", hex(found),
+                      ", recorded is ", hex(s.hash));
 }
 
 uint64_t SectionContent::size() const {

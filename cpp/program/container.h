@@ -12,6 +12,7 @@
 #include <pinnace/program.h>
 
 #include "base/memory.h"
+#include "base/stored_bytes.h"
 #include "program/program_data.h"
 
 namespace pinnace {
@@ -20,7 +21,10 @@ namespace pinnace {
 static_assert(std::endian::native == std::endian::little, "a .pnc file is little-endian and is mapped, not converted");
 
 /// A file of a newer version is refused. A newer minor version reads all older ones; a newer major version may not.
-inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 0;
+inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 1;
+/// Constants of at most so many bytes are checked when a file is opened, and stand before the others: they are read
+/// while a plan is made.
+inline constexpr size_t kCheckedAtOnce = 4096;
 /// More than this many sections are refused: 32 bytes each, read before any hash is known to be right.
 inline constexpr uint32_t kMaxSections = 4096;
 
@@ -51,6 +55,7 @@ static_assert(sizeof(SectionEntry) == 32);
 struct FileView {
   std::string name;
   std::span<const std::byte> bytes;
+  bool mapped = false;  ///< by MappedFile
 
   /// kCorruptFile "net.pnc at 0x1f40: <parts> (rule F-12)".
   template <class... Parts>
@@ -70,6 +75,8 @@ struct FileView {
 struct Container {
   std::vector<SectionEntry> sections;
   std::span<const std::byte> file;
+  Verify verify = Verify::kFull;             ///< what was checked, and what is left to decode_graph
+  std::shared_ptr<const StoredFile> stored;  ///< what constants and payloads are pieces of
 
   std::span<const std::byte> bytes(const SectionEntry& section) const {
     return file.subspan(section.offset, section.bytes);
@@ -81,6 +88,8 @@ struct Container {
 /// Checks header, table, gaps, and the hashes of graph and manifest; those of all other sections too with
 /// Verify::kFull. kCorruptFile; kUnsupported for a newer version. `file.bytes` start at a multiple of 64.
 Result<Container> read_container(const FileView& file, Verify verify);
+/// Rule F-13 for one section.
+Status check_hash(const FileView& file, const Container& container, const SectionEntry& section);
 
 /// A section to be written. Its hash may be known already (of a file that was read), else it is taken.
 struct SectionContent {

@@ -82,7 +82,7 @@ class GraphDecoder {
     if (index_ > 0) label += str_cat(" of graph ", index_);
     PINNACE_ASSIGN(v.type, lists_.type(from, label));
     if (from.constant()) {
-      PINNACE_ASSIGN(v.constant, lists_.constant(*from.constant(), v.type, label));
+      PINNACE_ASSIGN(v.constant, lists_.constant(*from.constant(), from.hash(), v.type, label));
     }
     to.values.push_back(std::move(v));
     return {};
@@ -109,8 +109,8 @@ class GraphDecoder {
     PINNACE_TRY(check_id(from.output(), to, &from, "the output of a state", false));
     s.input = from.input();
     s.output = from.output();
-    PINNACE_ASSIGN(s.initial,
-                   lists_.constant(*from.initial(), to.value(s.input).type, str_cat("state '", s.name, "'")));
+    PINNACE_ASSIGN(s.initial, lists_.constant(*from.initial(), from.hash(), to.value(s.input).type,
+                                              str_cat("state '", s.name, "'")));
     to.states.push_back(std::move(s));
     return {};
   }
@@ -231,7 +231,7 @@ Result<DecodedGraph> decode_graph(const FileView& file, const Container& contain
   RootLists lists(file, container, *model, std::move(owner));
   PINNACE_TRY(lists.read());
   PINNACE_ASSIGN(Graph graph, GraphDecoder(lists, *model).run());
-  return DecodedGraph{std::move(graph), std::move(lists.operators)};
+  return DecodedGraph{std::move(graph), std::move(lists.operators), lists.unhashed()};
 }
 
 Result<Manifest> decode_manifest(const FileView& file, const Container& container) {
@@ -276,7 +276,12 @@ Result<Manifest> decode_manifest(const FileView& file, const Container& containe
                           ", which is not a payload of its own");
     }
     claimed[p.section()] = true;
-    payload.bytes = container.bytes(container.sections[p.section()]);
+    const SectionEntry& section = container.sections[p.section()];
+    payload.bytes = container.bytes(section);
+    payload.stored =
+        container.verify == Verify::kOnUse
+            ? std::make_shared<const StoredBytes>(container.stored, payload.bytes, section.hash, "a payload", "F-13")
+            : std::make_shared<const StoredBytes>(container.stored, payload.bytes);
     if (i > 0 && std::tie(payload.target, payload.key) <=
                      std::tie(manifest.payloads.back().target, manifest.payloads.back().key)) {
       return file.corrupt(at, "F-45", "payload '", payload.key, "' for ", payload.target,

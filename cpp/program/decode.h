@@ -27,6 +27,7 @@ struct FileOperator {
 struct DecodedGraph {
   Graph graph;
   std::vector<FileOperator> operators;
+  bool unhashed = false;  ///< there are constants without a hash of their own
 };
 
 /// Constants point into the file, and `owner` keeps it alive. kCorruptFile; kOutOfMemory. The graph has not been

@@ -11,6 +11,7 @@ namespace pinnace {
 RootLists::RootLists(const FileView& file, const Container& container, const format::Model& model,
                      std::shared_ptr<const void> owner)
     : file_(file),
+      container_(container),
       model_(model),
       owner_(std::move(owner)),
       weights_(container.bytes(container.only(SectionKind::kWeights))) {}
@@ -176,7 +177,7 @@ Status RootLists::check_quantization(const TensorType& type, const void* place, 
   return {};
 }
 
-Result<ConstantPtr> RootLists::constant(const format::Span& span, const TensorType& type,
+Result<ConstantPtr> RootLists::constant(const format::Span& span, uint64_t hash, const TensorType& type,
                                         std::string_view label) const {
   const uint64_t at = file_.offset_of(&span);
   if (span.offset() > weights_.size() || span.bytes() > weights_.size() - span.offset()) {
@@ -200,7 +201,14 @@ Result<ConstantPtr> RootLists::constant(const format::Span& span, const TensorTy
                            ", must be 0 or 1");
     }
   }
-  return std::make_shared<const Constant>(owner_, data, span.bytes());
+  const std::span<const std::byte> bytes(data, span.bytes());
+  unhashed_ |= hash == 0 && !bytes.empty();
+  const bool unchecked = container_.verify == Verify::kStructure || hash == 0;
+  auto stored = unchecked ? std::make_unique<const StoredBytes>(container_.stored, bytes)
+                          : std::make_unique<const StoredBytes>(container_.stored, bytes, hash, "a constant", "F-50");
+  // The others wait for their first reader: many values may lie in the same bytes, and nobody may read them.
+  if (bytes.size() <= kCheckedAtOnce) PINNACE_TRY(stored->check());
+  return std::make_shared<const Constant>(owner_, std::move(stored));
 }
 
 }  // namespace pinnace

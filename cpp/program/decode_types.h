@@ -37,8 +37,11 @@ class RootLists {
     return std::span<const T>(reinterpret_cast<const T*>(v->data()), v->size());
   }
   Result<TensorType> type(const format::Value& value, std::string_view label) const;
-  /// The bytes of a constant of `type`.
-  Result<ConstantPtr> constant(const format::Span& span, const TensorType& type, std::string_view label) const;
+  /// The bytes of a constant of `type` with the recorded hash (0: none).
+  Result<ConstantPtr> constant(const format::Span& span, uint64_t hash, const TensorType& type,
+                               std::string_view label) const;
+  /// True if a constant came without a hash.
+  bool unhashed() const { return unhashed_; }
 
   const FileView& file() const { return file_; }
   std::vector<FileOperator> operators;
@@ -52,9 +55,11 @@ class RootLists {
   Status check_quantization(const TensorType& type, const void* place, std::string_view label) const;
 
   const FileView& file_;
+  const Container& container_;
   const format::Model& model_;
   const std::shared_ptr<const void> owner_;
   const std::span<const std::byte> weights_;
+  mutable bool unhashed_ = false;
   std::vector<std::string_view> strings_;
   std::vector<std::shared_ptr<const Quantization>> quantizations_;
 };

@@ -34,9 +34,13 @@ class Encoder {
       return unsupported("graph '", graph.name, "' takes more than ", kMaxBytes,
                          " bytes beside its weights, or has more than ", kMaxGraphs, " nested graphs");
     }
+    // What every session reads lies together, so that opening a file touches few pages of it.
+    const uint64_t begin = aligned_size(small_.end);
+    for (format::Span* span : large_spans_) *span = format::Span(begin + span->offset(), span->bytes());
+    small_.parts.insert(small_.parts.end(), large_.parts.begin(), large_.parts.end());
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(format::Model::Pack(builder, &model_));
-    return EncodedGraph{builder.Release(), std::move(weights_)};
+    return EncodedGraph{builder.Release(), std::move(small_.parts)};
   }
 
  private:
@@ -59,7 +63,7 @@ class Encoder {
       state->name = string(s.name);
       state->input = s.input;
       state->output = s.output;
-      state->initial = std::make_unique<format::Span>(span(*s.initial));
+      state->initial = span(*s.initial, &state->hash);
       to.states.push_back(std::move(state));
     }
     for (const auto& n : from.nodes) {
@@ -83,7 +87,7 @@ class Encoder {
       for (const Dim& d : from.type.shape) to->shape_max.push_back(d.max);
     }
     if (from.type.quantization) to->quantization = quantization(*from.type.quantization);
-    if (from.constant) to->constant = std::make_unique<format::Span>(span(*from.constant));
+    if (from.constant) to->constant = span(*from.constant, &to->hash);
     return to;
   }
 
@@ -179,33 +183,45 @@ class Encoder {
     return index;
   }
 
-  /// The place of a constant in the weights; equal bytes share one.
-  format::Span span(const Constant& constant) {
+  /// The place of a constant in the weights, and the hash of its bytes; equal bytes share one place.
+  std::unique_ptr<format::Span> span(const Constant& constant, uint64_t* hash_to) {
     const std::span<const std::byte> bytes(constant.data(), constant.bytes());
-    if (bytes.empty()) return format::Span(0, 0);
-    const uint64_t hash = hash64(bytes);
+    if (bytes.empty()) return std::make_unique<format::Span>(0, 0);
+    const bool large = bytes.size() > kCheckedAtOnce;
+    const auto at_offset = [&](uint64_t offset) {
+      auto made = std::make_unique<format::Span>(offset, bytes.size());
+      if (large) large_spans_.push_back(made.get());
+      return made;
+    };
+    const uint64_t hash = *hash_to = hash64(bytes);
     const auto [first, last] = constants_.equal_range(hash);
     for (auto at = first; at != last; ++at) {
       const Placed& other = at->second;
       if (other.bytes.size() == bytes.size() &&
           (other.bytes.data() == bytes.data() || std::memcmp(other.bytes.data(), bytes.data(), bytes.size()) == 0)) {
-        return format::Span(other.offset, bytes.size());
+        return at_offset(other.offset);
       }
     }
-    const uint64_t offset = aligned_size(weights_end_);
-    weights_end_ = offset + bytes.size();
-    weights_.push_back(bytes);
+    Weights& to = large ? large_ : small_;
+    const uint64_t offset = aligned_size(to.end);
+    to.end = offset + bytes.size();
+    to.parts.push_back(bytes);
     constants_.emplace(hash, Placed{offset, bytes});
-    return format::Span(offset, bytes.size());
+    return at_offset(offset);
   }
 
+  /// Constants one after the other, each at a multiple of 64.
+  struct Weights {
+    std::vector<std::span<const std::byte>> parts;
+    uint64_t end = 0;
+  };
   struct Placed {
-    uint64_t offset;
+    uint64_t offset;  ///< in the small or the large ones
     std::span<const std::byte> bytes;
   };
   format::ModelT model_;
-  std::vector<std::span<const std::byte>> weights_;
-  uint64_t weights_end_ = 0;
+  Weights small_, large_;
+  std::vector<format::Span*> large_spans_;
   uint64_t bytes_ = 0;  // upper bound of the FlatBuffer so far, taken high
   std::unordered_map<std::string, uint32_t> strings_;
   std::map<std::pair<std::string, int32_t>, uint32_t> operators_;

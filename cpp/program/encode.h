@@ -5,13 +5,15 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "program/container.h"
 #include "program/format_generated.h"
 
 namespace pinnace {
 
 struct EncodedGraph {
   flatbuffers::DetachedBuffer model;
-  /// Distinct constants in order of first mention, each to start at a multiple of 64; borrowed from the graph.
+  /// Distinct constants, those of at most kCheckedAtOnce bytes first, then in order of first mention; each to start at
+  /// a multiple of 64. Borrowed from the graph.
   std::vector<std::span<const std::byte>> weights;
 };
 

@@ -81,10 +81,11 @@ class Counter {
     sum_ += sizeof(Graph) + 12 * kAllocation + text(g.name());
     each(g.values(), [&](const format::Value& v) {
       sum_ += sizeof(Value) + kNameEntry + 2 * text(v.name()) + kAllocation + list(v.shape()) * sizeof(Dim);
-      if (v.constant()) sum_ += sizeof(Constant) + 2 * kAllocation;
+      if (v.constant()) sum_ += sizeof(Constant) + sizeof(StoredBytes) + 3 * kAllocation;
     });
     each(g.states(), [&](const format::State& s) {
-      sum_ += sizeof(State) + sizeof(StateSpec) + sizeof(Constant) + kNameEntry + 3 * text(s.name()) + 4 * kAllocation;
+      sum_ += sizeof(State) + sizeof(StateSpec) + sizeof(Constant) + sizeof(StoredBytes) + kNameEntry +
+              3 * text(s.name()) + 5 * kAllocation;
       mention_value(g, s.input(), true);
     });
     // Twice a Dim per rank for inputs and outputs would be the TensorSpecs; they count in full, whatever their length.

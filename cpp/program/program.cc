@@ -25,7 +25,7 @@ Result<Program> Program::open(const std::string& path, Verify verify) {
   PINNACE_ASSIGN(auto file, MappedFile::open(path));
   const std::span<const std::byte> bytes = file->bytes();
   std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(file), bytes, {.verify = verify}));
+  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(file), bytes, {.verify = verify, .mapped = true}));
   return Program(std::move(data));
 }
 
@@ -73,6 +73,8 @@ Result<Program> Program::with_metadata(const std::string& key, const std::string
 }
 
 Result<Program> Program::without_payloads() const {
+  // What is written gets hashes of its own: damaged weights would pass for good ones.
+  PINNACE_TRY(check_constants(data_->graph));
   PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, data_->metadata, {}));
   return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were just made
 }

@@ -24,6 +24,7 @@ struct Payload {
   std::string target;  ///< "cpu:avx2"
   std::string key;     ///< the back end's own name for it; unique for the target
   std::span<const std::byte> bytes;
+  std::shared_ptr<const StoredBytes> stored;  ///< the same bytes, to be checked before use; null: made just now
 };
 
 /// Immutable once it is in a Program. Constants, payloads and `bytes` point into what `owner` keeps alive: a mapped

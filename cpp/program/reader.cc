@@ -92,10 +92,13 @@ void fill_specs(ProgramData& data) {
 Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::shared_ptr<const void> owner,
                                                         std::span<const std::byte> bytes, const ReadOptions& options) {
   assert(reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment == 0);
-  const FileView file{std::move(name), bytes};
+  const FileView file{std::move(name), bytes, options.mapped};
   PINNACE_ASSIGN(const Container container, read_container(file, options.verify));
   PINNACE_ASSIGN(Manifest manifest, decode_manifest(file, container));
   PINNACE_ASSIGN(DecodedGraph decoded, decode_graph(file, container, owner));
+  if (decoded.unhashed && options.verify == Verify::kOnUse) {  // of version 1.0
+    PINNACE_TRY(check_hash(file, container, container.only(SectionKind::kWeights)));
+  }
   PINNACE_TRY(check_operators(file, decoded, options.ops));
   const uint64_t at = container.only(SectionKind::kGraph).offset;
   const auto broken = [&](std::string_view rule, const Status& status) {
@@ -107,7 +110,10 @@ Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::s
   if (*upgraded > 0) {
     if (const Status status = verify(decoded.graph); !status.ok()) return broken("F-48", status);
   }
-  if (const Status status = check_nodes(decoded.graph, options.ops); !status.ok()) return broken("F-49", status);
+  if (Status status = check_nodes(decoded.graph, options.ops); !status.ok()) {
+    if (status.code() == Code::kUnsupported) return status.with_prefix(str_cat(file.name, ": "));
+    return broken("F-49", status);
+  }
   auto data = std::make_shared<ProgramData>();
   data->owner = std::move(owner);
   data->bytes = bytes;

@@ -14,7 +14,8 @@ namespace pinnace {
 
 struct ReadOptions {
   Verify verify = Verify::kFull;
-  OpTable ops;  ///< built-in operators, and others before them
+  bool mapped = false;  ///< the bytes are a MappedFile's
+  OpTable ops;          ///< built-in operators, and others before them
   std::span<const Upgrade> upgrades = all_upgrades();
 };
 

@@ -8,13 +8,34 @@
 namespace pinnace {
 namespace {
 
-/// One Prepared per program and options while any is alive: sixteen sessions pack weights once.
+/// One Prepared per program and options while any is alive: sixteen sessions pack weights once, those that come while
+/// the first one packs wait for it.
 struct Registry {
+  struct Slot {
+    std::mutex making;  // held while it is made; guards `prepared`
+    std::weak_ptr<const Prepared> prepared;
+  };
   struct Entry {
     const ProgramData* program;
     std::string options;
-    std::weak_ptr<const Prepared> prepared;
+    std::shared_ptr<Slot> slot;
   };
+
+  std::shared_ptr<Slot> slot(const ProgramData* program, std::string options) {
+    std::lock_guard lock(mutex);
+    std::erase_if(entries, [](const Entry& e) {
+      // In nobody else's hands: no maker, no one waiting, and none can come before this is done.
+      std::unique_lock idle(e.slot->making, std::try_to_lock);
+      return idle && e.slot.use_count() == 1 && e.slot->prepared.expired();
+    });
+    for (const Entry& entry : entries) {
+      if (entry.program == program && entry.options == options) return entry.slot;
+    }
+    entries.push_back({program, std::move(options), std::make_shared<Slot>()});
+    return entries.back().slot;
+  }
+
+ private:
   std::mutex mutex;
   std::vector<Entry> entries;
 };
@@ -25,7 +46,8 @@ Registry& registry() {
 }
 
 std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
-  std::string key = str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache);
+  std::string key =
+      str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache, "|", o.require_payload);
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
@@ -118,6 +140,16 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   }
 }
 
+Result<std::shared_ptr<const Prepared>> Prepared::to_store(const Program& program, const Options& options,
+                                                           const TargetChoice& target) {
+  std::vector<TargetChoice> targets = {target};
+  if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+  Options wanted = options;
+  wanted.target =
+      target.spec.variant.empty() ? target.spec.backend : str_cat(target.spec.backend, ":", target.spec.variant);
+  return create(program, wanted, targets);
+}
+
 Result<std::shared_ptr<const Prepared>> Prepared::without(const Status& lost) const {
   std::vector<TargetChoice> targets = data_->targets;
   if (!mark_lost(targets, lost)) return lost;
@@ -129,16 +161,9 @@ Result<std::shared_ptr<const Prepared>> Prepared::without(const Status& lost) co
 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options,
                                                          const std::vector<TargetChoice>& targets) {
-  Registry& all = registry();
-  const std::string key = key_of(options, targets);
-  {
-    std::lock_guard lock(all.mutex);
-    std::erase_if(all.entries, [](const auto& e) { return e.prepared.expired(); });
-    for (const auto& entry : all.entries) {
-      if (entry.program != &program.data() || entry.options != key) continue;
-      if (auto alive = entry.prepared.lock()) return alive;
-    }
-  }
+  const std::shared_ptr<Registry::Slot> slot = registry().slot(&program.data(), key_of(options, targets));
+  std::lock_guard making(slot->making);
+  if (auto alive = slot->prepared.lock()) return alive;
   std::shared_ptr<Prepared> prepared(new Prepared);
   prepared->data_ = std::make_unique<Data>(program, options);
   Data& data = *prepared->data_;
@@ -153,8 +178,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   PINNACE_TRY(keep_values(data));
   for (const State& s : graph.states) data.state_outputs.push_back(s.output);
   PINNACE_TRY(plan_declared(data));
-  std::lock_guard lock(all.mutex);
-  all.entries.push_back({&program.data(), key, prepared});
+  slot->prepared = prepared;
   return std::shared_ptr<const Prepared>(std::move(prepared));
 }
 

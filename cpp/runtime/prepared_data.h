@@ -11,7 +11,10 @@ namespace pinnace {
 
 struct Prepared::Data {
   Data(Program p, Options o) : program(std::move(p)), options(std::move(o)), plans(plan_capacity(options)) {
-    for (const Payload& stored : program.data().payloads) packed.add_stored({stored.target, stored.key, stored.bytes});
+    for (const Payload& stored : program.data().payloads) {
+      packed.add_stored({stored.target, stored.key, stored.bytes, stored.stored});
+    }
+    if (options.require_payload) packed.require_stored();
   }
   static size_t plan_capacity(const Options& o) { return static_cast<size_t>(o.plan_cache < 1 ? 1 : o.plan_cache); }
 

@@ -133,6 +133,7 @@ Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
   data->inputs.resize(graph.inputs.size());
   data->outputs.resize(data->prepared->data().outputs.size());
   for (const State& s : graph.states) {
+    PINNACE_TRY(s.initial->check());
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(s.initial->bytes(), "a session's state"));
     data->state_bytes.push_back(std::move(bytes));
     data->states.push_back({&graph.value(s.input).type, data->state_bytes.back().data()});

@@ -120,6 +120,7 @@ void print_placement(const Session& session) {
   for (const pinnace::Placement& p : session.placement()) {
     std::printf("%-24s %-20s %-8s %s", p.node.c_str(), p.op.c_str(), p.backend.c_str(), p.kernel.c_str());
     for (const std::string& why : p.why) std::printf("  [%s]", why.c_str());
+    if (!p.notice.empty()) std::printf("  [%s]", p.notice.c_str());
     std::printf("\n");
   }
 }

@@ -109,7 +109,7 @@ class Program:
         As open, from bytes, which are copied.
         """
     @staticmethod
-    def open(path: str, verify_hashes: bool = True) -> Program:
+    def open(path: str, verify_hashes: bool = True, on_use: bool = False) -> Program:
         """
         Maps and verifies a .pnc file. FileError, CorruptFile, Unsupported.
         """
@@ -162,6 +162,7 @@ class Session:
         keep: collections.abc.Sequence[str] = [],
         plan_cache: typing.SupportsInt | typing.SupportsIndex = 8,
         ops: collections.abc.Sequence[CustomOp] = [],
+        require_payload: bool = False,
     ) -> None: ...
     def profile(self, inputs: collections.abc.Sequence[typing.Any]) -> tuple[typing.Any, ...]:
         """

@@ -244,8 +244,11 @@ def _inspect(options: argparse.Namespace) -> int:
                 print(f"{kind:8}{spec}")
         for key, value in program.metadata.items():
             print(f"{key}: {value}")
+        sizes: dict[str, list[int]] = {}
         for payload in program.payloads:
-            print(f"payload {payload.key} for {payload.target}: {payload.bytes:,} bytes")
+            sizes.setdefault(payload.target, []).append(payload.bytes)
+        for target, parts in sizes.items():
+            print(f"payload for {target}: {len(parts)} parts, {sum(parts):,} bytes")
         for node in program.nodes:
             place = f"  {node.source}" if node.source else ""
             print(

@@ -47,9 +47,13 @@ class Program:
         return f"<pinnace.Program: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
 
     @classmethod
-    def open(cls, path: str | PathLike[str], *, verify_hashes: bool = True) -> Program:
-        """Maps a .pnc file. FileError; CorruptFile (offset, rule); Unsupported where it is newer than this build."""
-        return cls(_core.Program.open(fspath(path), verify_hashes))
+    def open(cls, path: str | PathLike[str], *, verify_hashes: bool = True, on_use: bool = False) -> Program:
+        """Maps a .pnc file. FileError; CorruptFile (offset, rule); Unsupported where it is newer than this build.
+
+        on_use  hashes of weights and payloads are checked when a session first uses them, and CorruptFile is raised
+                then, instead of all of them here: what no session reads never leaves the disk.
+        """
+        return cls(_core.Program.open(fspath(path), verify_hashes, on_use))
 
     @classmethod
     def from_bytes(cls, data: bytes, *, verify_hashes: bool = True) -> Program:

@@ -18,7 +18,10 @@ from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one node runs: back end, kernel, one reason per target that was passed over, bytes copied into it."""
+    """Where one node runs: back end, kernel, one reason per target that was passed over, bytes copied into it.
+
+    `notice` says why packed weights in the file were of no use; it is empty where there is nothing to say.
+    """
 
     node: str
     op: str
@@ -27,6 +30,7 @@ class Placement:
     kernel: str
     why: list[str]
     bytes_copied: int
+    notice: str
 
 
 @dataclass(frozen=True)
@@ -104,13 +108,14 @@ class Session:
     """A program made ready for a target, with memory and state of its own. One thread at a time; sessions share
     weights.
 
-    program    a Program or the path of a .pnc file.
+    program    a Program or the path of a .pnc file, of which only what this session uses is read and checked.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list.
     threads    most threads of one run; 0: as many as the process may use processors.
     precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where
                the processor multiplies bfloat16. All else, sums too, stays float32. compare() tells the error.
     fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked.
     keep       names of inner values to return as further outputs.
+    require_payload  True: Unsupported rather than pack weights that the file does not hold packed for the target.
 
     Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open
     raises.
@@ -126,15 +131,16 @@ class Session:
         *,
         keep: Sequence[str] = (),
         plan_cache: int = 8,
+        require_payload: bool = False,
     ) -> None:
         """See the class."""
         if not isinstance(program, Program):
-            program = Program.open(program)
+            program = Program.open(program, on_use=True)
         self.program = program
         targets = target if isinstance(target, str) else ",".join(target)
         self.precision = precision
         self._core = _core.Session(
-            program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops()
+            program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops(), require_payload
         )
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
         self._outputs = specs_from(self._core.outputs, self._core.symbols)

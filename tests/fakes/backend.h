@@ -30,7 +30,7 @@ class FakeBackend final : public Backend {
   std::string description() const override { return "a back end for tests"; }
   Verdict supports(const NodeView& node, const TargetSpec& target) const override;
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override;
-  bool stores_payloads() const override { return true; }
+  bool stores_payloads(const TargetSpec&) const override { return true; }
 
  private:
   std::string name_;

@@ -38,6 +38,10 @@ class CpuBackend final : public Backend {
     return verdict;
   }
 
+  /// For a stated level: what "cpu" alone stands for is not known before the file is opened.
+  bool stores_payloads(const TargetSpec& target) const override { return !target.variant.empty(); }
+  bool checks_constants() const override { return true; }
+
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
     return compile_cpu(segment, mode_of(target));
   }

@@ -197,6 +197,7 @@ constexpr CpuKernel make_conv() {
           .packed_bytes = conv_packed_bytes<kernels>,
           .pack = conv_pack<kernels>,
           .packs = 0b10,
+          .stores = true,
           .scratch_bytes = conv_scratch_bytes,
           .run = conv_run<kernels>};
 }

@@ -225,6 +225,7 @@ constexpr CpuKernel make_winograd() {
           .packed_bytes = winograd_packed_bytes<level>,
           .pack = winograd_pack<level>,
           .packs = 0b110,
+          .stores = true,
           .layouts = Layouts::kImage,
           .images = 0b1001,
           .border = winograd_border,

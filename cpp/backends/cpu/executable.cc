@@ -40,7 +40,8 @@ struct Call {
   std::vector<const TensorType*> declared;  ///< of outputs
   std::vector<const void*> constants;       ///< known contents of inputs
   const std::byte* packed = nullptr;
-  Buffer plan;  ///< CpuKernel::plan
+  Buffer plan;               ///< CpuKernel::plan
+  bool packed_here = false;  ///< and could have been in the file
   size_t scratch_offset = 0;
   int scratch_threads = 1;
   bool nothing_to_do = false;  ///< a view whose bytes are in place already
@@ -75,6 +76,10 @@ class CpuExecutable final : public Executable {
     const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
     if (call.nothing_to_do) return "view";
     return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
+  }
+  std::string notice(size_t i) const override {
+    if (widened_) i = static_cast<size_t>(widened_->node_of[i]);
+    return calls_[static_cast<size_t>(lowered_.node_of[i])].packed_here ? notice_ : std::string();
   }
 
   Status run(const RunContext& context, std::span<const TensorView> inputs,
@@ -213,9 +218,75 @@ class CpuExecutable final : public Executable {
   std::vector<std::string> strip_names_;
   std::vector<Copy> copies_;
   std::vector<ConstantPtr> constants_;  // keeps computed contents alive
+  std::string notice_;
   size_t workspace_bytes_ = 0;
   size_t views_offset_ = 0;
 };
+
+/// Why packed weights of the file do not serve `target`; empty if it has none.
+std::string payload_notice(const PackedConstants& packed, const std::string& target) {
+  std::string others;
+  for (const std::string& stored : packed.stored_targets()) {
+    if (stored == target) {
+      return str_cat("packed at load: the weights that the file has packed for ", target,
+                     " are of another layout or for other sizes");
+    }
+    if (stored.starts_with("cpu:")) others += str_cat(others.empty() ? "" : ", ", stored);
+  }
+  if (others.empty()) return {};
+  return str_cat("packed at load: the file has weights packed for ", others, ", this runs as ", target);
+}
+
+/// Unique for the node and what is packed for it, and in order of execution, in which the file then has them.
+std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes) {
+  std::string number = str_cat(index);
+  number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
+  std::string key = str_cat("layout ", kPackedLayout, "/", segment.key_prefix, number, " ", call.node->name, "/",
+                            call.line->name, "/", bytes);
+  for (const TensorType* type : call.types) {
+    if (call.line->kernel->packs_sizes && type) key += "/" + to_string(*type);
+  }
+  return key;
+}
+
+/// Finds or makes what the calls with the numbers `packing` asked for. Sources that nobody else reads are checked here.
+Status make_packed(const Segment& segment, const Lowered& lowered, const std::string& target,
+                   std::span<const int32_t> packing, std::span<const PackedConstants::Request> requests,
+                   std::vector<Call>& calls) {
+  const auto view_of = [&](const Call& call) {
+    return NodeView(*call.node, *call.op, call.types, call.constants, call.declared);
+  };
+  const auto valid = [&](size_t i, const std::byte* data) {
+    const Call& call = calls[packing[i]];
+    return !call.line->kernel->valid || call.line->kernel->valid(view_of(call), data);
+  };
+  const auto pack = [&](size_t i, std::byte* to) -> Status {
+    const Call& call = calls[packing[i]];
+    const CpuKernel& kernel = *call.line->kernel;
+    const NodeView node = view_of(call);
+    if (kernel.stores && segment.packed.stored_required()) {
+      const std::string notice = payload_notice(segment.packed, target);
+      return unsupported(node.label(), ": a payload is required, and the file has no packed weights for ", target,
+                         notice.empty() ? "" : "; ", notice);
+    }
+    std::vector<const Constant*> sources;
+    for (size_t k = 0; k < lowered.nodes[packing[i]].inputs.size() && k < 32; ++k) {
+      const ValueId id = lowered.nodes[packing[i]].inputs[k];
+      if (id != kNoValue && (kernel.packs >> k & 1) && lowered.data[id]) sources.push_back(lowered.data[id].get());
+    }
+    for (const Constant* source : sources) PINNACE_TRY(source->check());
+    PINNACE_TRY(kernel.pack(node, to));
+    for (const Constant* source : sources) source->drop_pages();  // whoever wants them again has them from the file
+    return {};
+  };
+  PINNACE_ASSIGN(const auto packed, segment.packed.get_all(requests, ThreadPool::shared(), valid, pack));
+  for (size_t i = 0; i < packed.size(); ++i) {
+    Call& call = calls[packing[i]];
+    call.packed = packed[i].data;
+    call.packed_here = !packed[i].stored && call.line->kernel->stores;
+  }
+  return {};
+}
 
 /// How many threads the scratch is made for: more than this never run in one call.
 constexpr int kMaxThreads = 64;
@@ -240,6 +311,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
   const Lowered& lowered = executable->lowered_;
   const std::vector<TensorType>& types = lowered.types;
   const size_t values = types.size();
+  const std::string target = str_cat("cpu:", cpu_isa_name(mode.level));
 
   // Storage: values that share bytes (views, in-place) belong to one root.
   std::vector<ValueId> root(values);
@@ -337,7 +409,9 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
   }
   size_t most_views = 0;
   std::vector<PackedConstants::Request> requests;
-  std::vector<int32_t> packing;  // the calls that want them
+  std::vector<int32_t> packing;                                       // the calls that want them
+  std::vector<int32_t> index_of(static_cast<size_t>(call_count), 0);  // in the graph
+  for (size_t i = segment.nodes.size(); i-- > 0;) index_of[lowered.node_of[i]] = segment.nodes[i];
   std::vector<int32_t> scratch_of(static_cast<size_t>(call_count), -1);
   for (int32_t k = 0; k < call_count; ++k) {
     const LoweredNode& node = lowered.nodes[k];
@@ -359,17 +433,15 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
     }
     most_views = std::max(most_views, node.inputs.size() + node.outputs.size());
     call.scratch_threads = kMaxThreads;
+    uint32_t packs = 0;  // what only pack() reads
     if (call.line) {
       const NodeView view(*node.node, *call.op, call.types, call.constants, call.declared);
       const CpuKernel& kernel = *call.line->kernel;
       if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
-        // Not stored in files: packing is a copy, and a file would hold the weights twice.
-        std::string key = str_cat(segment.key_prefix, node.node->name, "/", call.line->name, "/", bytes);
-        for (const TensorType* type : call.types) {
-          if (kernel.packs_sizes && type) key += "/" + to_string(*type);
-        }
-        requests.push_back({std::move(key), static_cast<size_t>(bytes)});
+        requests.push_back(
+            {kernel.stores ? target : "", packed_key(segment, index_of[k], call, bytes), static_cast<size_t>(bytes)});
         packing.push_back(k);
+        if (kernel.stores) packs = kernel.packs;
       }
       if (kernel.plan) {
         PINNACE_ASSIGN(call.plan, Buffer::allocate(static_cast<size_t>(kernel.plan_bytes(view)), call.line->name));
@@ -384,6 +456,11 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
         }
       }
     }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      const bool only_packed = i < 32 && (packs >> i & 1);
+      if (id != kNoValue && lowered.data[id] && !only_packed) PINNACE_TRY(lowered.data[id]->check());
+    }
     call.strip = strip_of[k];
     if (call.strip >= 0 && begin_of[k] == k) {
       const Strip& strip = executable->strips_[call.strip];
@@ -393,12 +470,8 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
     }
     executable->calls_.push_back(std::move(call));
   }
-  const auto pack = [&](size_t i, std::byte* to) {
-    const Call& call = executable->calls_[packing[i]];
-    return call.line->kernel->pack(NodeView(*call.node, *call.op, call.types, call.constants, call.declared), to);
-  };
-  PINNACE_ASSIGN(const auto packed, segment.packed.get_all(requests, ThreadPool::shared(), pack));
-  for (size_t i = 0; i < packed.size(); ++i) executable->calls_[packing[i]].packed = packed[i];
+  PINNACE_TRY(make_packed(segment, lowered, target, packing, requests, executable->calls_));
+  executable->notice_ = payload_notice(segment.packed, target);
 
   const size_t views_lifetime = lifetimes.size();
   lifetimes.push_back({most_views * (sizeof(TensorView) + sizeof(void*)), 0, call_count});

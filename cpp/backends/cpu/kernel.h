@@ -31,6 +31,10 @@ struct KernelContext {
 /// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is.
 enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
 
+/// Version of everything that pack() of a kernel with `stores` writes. Packed weights in a file are of use to builds of
+/// the same version only: it goes up whenever one of them changes (tests/cpp/payload_test.cc notices).
+inline constexpr int kPackedLayout = 1;
+
 /// Which layouts a kernel works on.
 enum class Layouts : uint8_t {
   kDense,    ///< every operand is dense
@@ -53,8 +57,13 @@ struct CpuKernel {
   int64_t (*packed_bytes)(const NodeView& node) = nullptr;
   /// Fills packed_bytes() bytes from node.input_data().
   Status (*pack)(const NodeView& node, std::byte* packed) = nullptr;
-  /// Bits of the inputs that must be constants for this kernel. A run does not read what pack() has read.
+  /// Bits of the inputs that must be constants for this kernel. With packed_bytes, run() reads what pack() made and not
+  /// these inputs, unless they are of less than a page: their memory may have been given back.
   uint32_t packs = 0;
+  /// pack() writes what is worth keeping in a file, and numbers alone: run() stays within its tensors whatever they
+  /// are. Bytes that come from a file must also satisfy `valid`, where there is one.
+  bool stores = false;
+  bool (*valid)(const NodeView& node, const std::byte* packed) = nullptr;
   /// What pack() writes depends on the sizes of inputs as well: it is made for each set of them. Without, plans for
   /// different sizes share what has the same number of bytes.
   bool packs_sizes = false;

@@ -160,6 +160,7 @@ constexpr CpuKernel make_packed() {
           .packed_bytes = packed_bytes<product, level>,
           .pack = pack<product, level>,
           .packs = 0b110,
+          .stores = level.precision == Precision::kFp32,
           .precision = level.precision,
           .scratch_bytes = scratch_bytes<product, level, true>,
           .run = run<product, level, true>};

@@ -139,6 +139,7 @@ constexpr CpuKernel make_quantized() {
           .packed_bytes = packed_bytes<level>,
           .pack = quantized_pack<level>,
           .packs = 0b110,
+          .stores = true,
           .scratch_bytes = scratch_bytes,
           .run = quantized_run<level>};
 }
@@ -206,6 +207,7 @@ constexpr CpuKernel make_integer() {
           .packed_bytes = packed_bytes<level>,
           .pack = integer_pack<level>,
           .packs = 0b1010,
+          .stores = true,
           .scratch_bytes = scratch_bytes,
           .run = integer_run<level>};
 }

@@ -167,6 +167,7 @@ constexpr CpuKernel make() {
           .packed_bytes = packed_bytes<level>,
           .pack = pack<level>,
           .packs = 0b11110,
+          .stores = true,
           .scratch_bytes = scratch_bytes<level>,
           .run = run<level>};
 }

@@ -58,22 +58,23 @@ std::span<const std::string_view> defaults_of(const NodeView& node) {
 bool map_of_gate(const GateActivation& gate, MapF32* map) {
   using Kind = GateActivation::Kind;
   const auto alpha = static_cast<float>(gate.alpha), beta = static_cast<float>(gate.beta);
+  const auto set = [&](MapKind kind, float a, float b) {  // field by field: the bytes between stay 0
+    map->kind = kind;
+    map->a = a;
+    map->b = b;
+    return true;
+  };
   switch (gate.kind) {
     case Kind::kRelu:
-      *map = {MapKind::kRelu, 0, 0};
-      return true;
+      return set(MapKind::kRelu, 0, 0);
     case Kind::kTanh:
-      *map = {MapKind::kTanh, 0, 0};
-      return true;
+      return set(MapKind::kTanh, 0, 0);
     case Kind::kSigmoid:
-      *map = {MapKind::kSigmoid, 0, 0};
-      return true;
+      return set(MapKind::kSigmoid, 0, 0);
     case Kind::kLeakyRelu:
-      *map = {MapKind::kLeakyRelu, alpha, 0};
-      return true;
+      return set(MapKind::kLeakyRelu, alpha, 0);
     case Kind::kHardSigmoid:
-      *map = {MapKind::kHardSigmoid, alpha, beta};
-      return true;
+      return set(MapKind::kHardSigmoid, alpha, beta);
     default:
       return false;
   }
@@ -179,6 +180,17 @@ int64_t packed_bytes(const NodeView& node) {
   return 4 * (kPlanFloats + p.directions * p.direction_floats() + (p.streamed ? 16 : 0));
 }
 
+/// The plan in front is followed without further checks, so a file's must be the one that is made here.
+template <const Level& level>
+bool valid(const NodeView& node, const std::byte* packed) {
+  Plan here, there;
+  if (!plan_of(node, level, &here)) return false;
+  std::memcpy(static_cast<void*>(&there), packed, sizeof there);
+  there.T = here.T;  // every run has its own
+  there.B = here.B;
+  return std::memcmp(&here, &there, sizeof here) == 0;
+}
+
 /// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units]; with `pairs`
 /// as [block][K / 2][gates][units][2].
 void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, int gates, bool pairs, float* to) {
@@ -224,6 +236,7 @@ template <const Level& level>
 Status pack(const NodeView& node, std::byte* packed) {
   Plan p;
   if (!plan_of(node, level, &p)) return unsupported(node.label());
+  std::memset(packed, 0, kPlanFloats * sizeof(float));
   std::memcpy(packed, &p, sizeof p);
   auto* at = reinterpret_cast<float*>(packed) + kPlanFloats;
   const int64_t G = p.gates * p.H;
@@ -287,6 +300,7 @@ Status pack(const NodeView& node, std::byte* packed) {
       pack_vector(p, holes + d * 3 * p.H, 3, extra);
     }
   }
+  if (p.streamed) std::fill_n(at, 16, 0.0f);
   return {};
 }
 
@@ -528,6 +542,8 @@ constexpr CpuKernel make() {
           .packed_bytes = packed_bytes<level>,
           .pack = pack<level>,
           .packs = 0b10001110,
+          .stores = level.precision == Precision::kFp32,
+          .valid = valid<level>,
           .precision = level.precision,
           .error = level.precision == Precision::kFp16   ? 8e-3f
                    : level.precision == Precision::kBf16 ? 6e-2f

@@ -155,6 +155,7 @@ class Widening {
     wide = add_wide(id);
     const ValueId made = wide;
     if (const ConstantPtr contents = out_.inference.data[static_cast<size_t>(id)]) {
+      PINNACE_TRY(contents->check());
       const TensorType& from = type(id);
       PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type(made).bytes()), reader));
       half_f32_kernels_generic.widen(from.dtype == DType::kF16 ? HalfKind::kF16 : HalfKind::kBf16,

@@ -16,8 +16,10 @@ namespace pinnace {
 
 struct ProgramData;  // program/program_data.h
 
-/// How much of a file is checked before its first use. kStructure skips only the hash of the weights' bytes.
-enum class Verify : uint8_t { kFull, kStructure };
+/// When the hashes of weights and payloads are checked; everything else always is when a file is opened. kFull: all of
+/// them at once. kOnUse: each constant and payload before it is first used, so that what no session reads never leaves
+/// the disk; a session that meets a damaged one is not created. kStructure: not at all.
+enum class Verify : uint8_t { kFull, kOnUse, kStructure };
 
 /// One node of the portable graph, for reports. Nested graphs follow their node; `path` tells them apart
 /// ("loop1.body").
@@ -50,11 +52,12 @@ class Program {
  public:
   /// Maps a .pnc file and verifies every field before its first use.
   ///
-  /// kFile: it cannot be read. kCorruptFile: byte offset and rule. kUnsupported: format or operator version newer than
+  /// kFile: it cannot be read. kCorruptFile: byte offset and rule, here or, for weights and payloads with
+  /// Verify::kOnUse, when a session is created. kUnsupported: format or operator version newer than
   /// this library, or an operator not in this build; both sides are named.
   /// Weights stay in the mapping: memory grows with nodes, not with weights. Do not change the file while it is open;
   /// replacing it (save() does) is safe.
-  static Result<Program> open(const std::string& path, Verify verify = Verify::kFull);
+  static Result<Program> open(const std::string& path, Verify verify = Verify::kOnUse);
   /// As open, from bytes, which are copied.
   static Result<Program> from_bytes(std::span<const std::byte> bytes, Verify verify = Verify::kFull);
 

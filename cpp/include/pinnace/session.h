@@ -38,6 +38,8 @@ struct Options {
   /// An application's own operators and back ends; kept alive by the caller as long as any session.
   std::vector<const CustomOp*> ops = {};
   std::vector<const Backend*> backends = {};
+  /// kUnsupported rather than pack weights that the file does not hold packed for the target, in this build's layout.
+  bool require_payload = false;
 };
 
 /// Where one node runs, and why not elsewhere.
@@ -49,6 +51,7 @@ struct Placement {
   std::string kernel;            ///< what runs it there: "conv_f32_generic", "reference", …
   std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
   int64_t bytes_copied = 0;      ///< across borders of segments, into this node
+  std::string notice;            ///< why packed weights in the file were of no use; empty: nothing to say
 };
 
 /// Sizes of the plan for the shapes of the last run (or the declared ones).
@@ -74,6 +77,9 @@ class Prepared {
   ~Prepared();
   const Program& program() const;
   const Options& options() const;
+  /// What a target's back end packs for a file, whether or not the target can run here: not to be run.
+  static Result<std::shared_ptr<const Prepared>> to_store(const Program& program, const Options& options,
+                                                          const TargetChoice& target);
   /// One row per node, for the declared shapes (symbols at their smallest size).
   std::vector<Placement> placement() const;
 

@@ -1,0 +1,149 @@
+"""A runtime library for one model (-DPINNACE_ONLY): what the script leaves in its lists, and, where everything is
+tested, the library itself, which is built, measured, and run through its C functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from slices import all_mode
+from torch import nn
+
+ROOT = Path(__file__).resolve().parents[2]
+# All levels of x86-64 would be there three times over; see docs/performance.md for MobileNetV2's sizes.
+MOST_BYTES = 900_000
+
+
+def small_net() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2), nn.ReLU6(), nn.Conv2d(16, 16, 3, groups=16), nn.Flatten(), nn.Linear(16 * 81, 5)
+    ).eval()
+
+
+X = torch.linspace(-1, 1, 3 * 23 * 23).reshape(1, 3, 23, 23)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("only")
+    model = pn.load(small_net(), (X,))
+    model.build().save(folder / "plain.pnc")
+    model.build(targets=["cpu:sse2"]).save(folder / "packed.pnc")
+    pn.load(nn.Softmax(-1), (X,)).build().save(folder / "other.pnc")
+    return folder
+
+
+def lists(folder: Path, *models: str) -> tuple[set[str], set[str], set[str]]:
+    """Operators and kernels that are kept, operators that are left out."""
+    script = [sys.executable, ROOT / "cmake/only.py", ROOT, folder / "out", *(folder / m for m in models)]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)
+    kept = [
+        {line.rsplit("(")[-1].split(", ")[-1].rstrip(")") for line in text.splitlines() if line.startswith(word)}
+        for word, text in (
+            ("OP(", (folder / "out/ops/ops.inc").read_text()),
+            ("KERNEL(", (folder / "out/backends/cpu/kernels.inc").read_text()),
+        )
+    ]
+    mask, *left_out = done.stdout.strip().split(";")
+    assert int(mask, 16) == 1 | 1 << 10  # f32 and i64
+    return kept[0], kept[1], set(left_out)
+
+
+def test_lists_hold_what_the_model_uses(files: Path) -> None:
+    ops, kernels, out = lists(files, "plain.pnc")
+    assert ops == {n.op for n in pn.Program.open(files / "plain.pnc").nodes}
+    assert {"conv_f32_avx2", "conv_image_f32_avx512", "conv_image_f32_generic", "gemm_f32_generic"} <= kernels
+    assert not any("i8" in k or k.startswith(("softmax", "recurrent")) for k in kernels)
+    assert "softmax" in out
+    assert not out & ops
+    # Two models together.
+    both, _, _ = lists(files, "plain.pnc", "other.pnc")
+    assert both == ops | {"softmax"}
+
+
+def test_packed_weights_tell_the_kernels(files: Path) -> None:
+    _, kernels, _ = lists(files, "packed.pnc")
+    packed = {p.key.split("/")[2] for p in pn.Program.open(files / "packed.pnc").payloads}
+    assert {"conv_image_f32_generic", "conv_image_depthwise_f32_generic"} <= packed <= kernels
+    assert "conv_f32_generic" not in kernels  # no convolution of this model takes it
+    assert all(k.endswith("_generic") for k in kernels)
+
+
+def test_what_is_no_program_is_refused(files: Path) -> None:
+    (files / "text").write_text("not a program")
+    done = subprocess.run(
+        [sys.executable, ROOT / "cmake/only.py", ROOT, files / "out", files / "text"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "not a .pnc file" in done.stderr
+
+
+class CTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("dtype", ctypes.c_int),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.c_int64 * 8),
+    ]
+
+
+def c_open(library: Any, path: Path) -> tuple[ctypes.c_void_p, str]:
+    program = ctypes.c_void_p()
+    status = library.pnc_program_open(os.fsencode(path), ctypes.byref(program))
+    return program, library.pnc_error().decode() if status else ""
+
+
+@pytest.mark.skipif(not all_mode(), reason="PINNACE_TEST_ALL=1 builds the library, which takes minutes")
+def test_the_library_runs_its_model_and_refuses_others(files: Path) -> None:
+    build = files / "build"
+    for command in (
+        [
+            *("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
+            *(f"-DPINNACE_ONLY={files / 'packed.pnc'}", f"-DPython_EXECUTABLE={sys.executable}"),
+        ],
+        ["cmake", "--build", build, "--target", "pinnace_runtime", "--parallel", "2"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    path = (build / "libpinnace_runtime.so").resolve()
+    assert path.stat().st_size < MOST_BYTES
+    names = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True, timeout=60)
+    assert all(line.split()[-1].startswith("pnc_") for line in names.stdout.splitlines())
+
+    library = ctypes.CDLL(str(path))
+    library.pnc_error.restype = ctypes.c_char_p
+    program, error = c_open(library, files / "plain.pnc")
+    assert not error
+    session = ctypes.c_void_p()
+    assert library.pnc_session_create(program, None, ctypes.byref(session)) == 0, library.pnc_error()
+    x = np.ascontiguousarray(X.numpy())
+    y = np.zeros((1, 5), np.float32)
+    given = CTensor(x.ctypes.data, x.nbytes, 0, 4, (ctypes.c_int64 * 8)(*x.shape))
+    wanted = CTensor(y.ctypes.data, y.nbytes, 0, 2, (ctypes.c_int64 * 8)(*y.shape))
+    status = library.pnc_session_run(session, ctypes.byref(given), 1, ctypes.byref(wanted), 1)
+    assert status == 0, library.pnc_error()
+    expected = small_net()(X).detach().numpy()
+    np.testing.assert_allclose(y, expected, atol=1e-4 * np.abs(expected).max())
+    library.pnc_session_close(session)
+    library.pnc_program_close(program)
+
+    _, error = c_open(library, files / "other.pnc")
+    assert "operator softmax" in error
+    assert "is not in this build" in error
+    shutil.rmtree(build)
