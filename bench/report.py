@@ -94,6 +94,7 @@ def best_turn(turns: list[Row]) -> Row:
     quiet = [t for t in turns if t["others"] <= OTHERS_LIMIT]
     best = min(quiet or turns, key=lambda t: float(t["median"]))
     return best | {
+        "start_up": best["first_ms"] - best["median"],
         "medians": [t["median"] for t in turns],
         "repeated": sum(t["attempt"] > 0 for t in turns),
         "peak_mb": max(t["peak_mb"] for t in turns),

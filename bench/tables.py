@@ -50,8 +50,8 @@ def rivals(engines: Row, limited: bool = False) -> Row:
 
 
 def best_rival(engines: Row, key: str = "median", limited: bool = False) -> tuple[str, float] | None:
-    """The rival with the smallest figure, and the figure."""
-    found = rivals(engines, limited)
+    """The rival with the smallest figure, and the figure. A start-up that disturbance made negative is none."""
+    found = {name: row for name, row in rivals(engines, limited).items() if float(row[key]) > 0}
     name = min(found, key=lambda n: float(found[n][key]), default=None)
     return None if name is None else (name, float(found[name][key]))
 
@@ -74,7 +74,9 @@ def compared(engines: Row, name: str, key: str, at_most: float, limited: bool = 
     rival = best_rival(engines, key, limited)
     if rival is None:
         return f"{NOT_MEASURED}: no rival"
-    ratio = float(row[key]) / max(rival[1], 1e-9)
+    if float(row[key]) <= 0:
+        return f"{NOT_MEASURED}: disturbed"
+    ratio = float(row[key]) / rival[1]
     sign = "≤" if ratio <= at_most else ">"
     tilde = "~" if disturbed(row) or disturbed(engines[rival[0]]) else ""
     return f"{tilde}{ratio:.2f} {sign} {at_most:.2f} {verdict(ratio, at_most)} ({rival[0]})"

@@ -88,7 +88,7 @@ class Timed:
             "p90": float(np.percentile(ms, 90)),
             "min": float(ms.min()),
             "runs": len(times),
-            "start_up": max(0.0, self.first_ms - float(np.median(ms))),
+            "first_ms": self.first_ms,
             "cpu_s": own / len(times),
             "peak_mb": peak_mb(),
             "others": max(0.0, busy_seconds() - busy - own) / wall,

@@ -118,12 +118,21 @@ def test_report_shows_machine_versions_and_a_run_that_was_broken_off(recorded: d
 
 
 def test_an_undisturbed_turn_is_preferred() -> None:
-    turn = {"others": 0.0, "attempt": 0, "peak_mb": 10.0}
+    turn = {"others": 0.0, "attempt": 0, "peak_mb": 10.0, "first_ms": 12.0}
     disturbed = turn | {"median": 1.0, "others": 0.5}
     quiet = turn | {"median": 2.0, "attempt": 1, "peak_mb": 11.0}
     best = report.best_turn([disturbed, quiet, quiet | {"median": 3.0, "attempt": 0}])
     assert (best["median"], best["repeated"], best["peak_mb"], best["medians"]) == (2.0, 1, 11.0, [1.0, 2.0, 3.0])
+    assert best["start_up"] == 10.0
     assert report.best_turn([disturbed, disturbed | {"median": 0.9}])["median"] == 0.9
+
+
+def test_a_start_up_below_one_run_is_not_measured(recorded: dict[str, Any]) -> None:
+    engines = recorded["models"][0]["engines"]
+    engines["litert"]["start_up"] = -1.0
+    assert tables.compared(engines, "pinnace", "start_up", 0.25) == "0.08 ≤ 0.25 met (onnxruntime)"
+    engines["pinnace"]["start_up"] = -1.0
+    assert tables.compared(engines, "pinnace", "start_up", 0.25) == "not measured: disturbed"
 
 
 def test_a_run_that_was_broken_off_goes_on(recorded: dict[str, Any], tmp_path: Path) -> None:
