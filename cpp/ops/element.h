@@ -8,8 +8,8 @@
 #include "base/small_float.h"
 #include "ops/op.h"
 
-// Bits of the element types that reference code is made for: all, or those of the models that a build is for, always with
-// f32 and i64. check_node and infer_node refuse the others.
+// Bits of the element types that reference code is made for: all, or those of the models that a build is for, always
+// with f32 and i64. check_node and infer_node refuse the others.
 #if !defined(PINNACE_DTYPES)
 #define PINNACE_DTYPES 0xffffffff
 #endif

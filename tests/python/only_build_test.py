@@ -46,7 +46,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def lists(folder: Path, *models: str) -> tuple[set[str], set[str], set[str]]:
     """Operators and kernels that are kept, operators that are left out."""
-    script = [sys.executable, ROOT / "cmake/only.py", ROOT, folder / "out", *(folder / m for m in models)]
+    script: list[Path | str] = [
+        sys.executable,
+        ROOT / "cmake/only.py",
+        ROOT,
+        folder / "out",
+        *(folder / m for m in models),
+    ]
     done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)
     kept = [
         {line.rsplit("(")[-1].split(", ")[-1].rstrip(")") for line in text.splitlines() if line.startswith(word)}
@@ -112,13 +118,14 @@ def c_open(library: Any, path: Path) -> tuple[ctypes.c_void_p, str]:
 @pytest.mark.skipif(not all_mode(), reason="PINNACE_TEST_ALL=1 builds the library, which takes minutes")
 def test_the_library_runs_its_model_and_refuses_others(files: Path) -> None:
     build = files / "build"
-    for command in (
+    commands: list[list[Path | str]] = [
         [
             *("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
             *(f"-DPINNACE_ONLY={files / 'packed.pnc'}", f"-DPython_EXECUTABLE={sys.executable}"),
         ],
         ["cmake", "--build", build, "--target", "pinnace_runtime", "--parallel", "2"],
-    ):
+    ]
+    for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     path = (build / "libpinnace_runtime.so").resolve()
