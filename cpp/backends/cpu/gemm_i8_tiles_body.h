@@ -213,7 +213,7 @@ constexpr int kRows = 4;
 
 /// True if a product of sum and multiplier could be 2^31 or more, where conversions to int32 fail.
 bool too_large(const GemmRowsI8& g, int32_t width) {
-  using V = Quads<kWide>;
+  using V = Quads<kWide == 16 ? 8 : kWide>;  // of which every width has a whole number
   const auto* bias = reinterpret_cast<const int32_t*>(g.b);
   const auto* scale = reinterpret_cast<const float*>(g.b) + width;
   const auto products = V::all(static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128)), most = V::all(0x1p31f);
