@@ -10,6 +10,7 @@ namespace {
 using V = Wide;
 using T = V::T;
 using I = V::I;
+using U = V::U;
 
 inline T root(T x) {
 #if PINNACE_LANES == 16
@@ -35,9 +36,8 @@ inline T logarithm(T x) {
   // Subnormal numbers are scaled into the range of the others.
   const I small = x < 1.17549435e-38f;
   const T scaled = V::select(small, x * 8388608.0f, x);
-  const I bits = (I)scaled - 0x3f3504f3;
-  const I exponent = bits >> 23;
-  const T m = (T)((I)scaled - (exponent << 23));
+  const I exponent = (I)((U)scaled - 0x3f3504f3u) >> 23;  // of negative numbers nonsense, which is replaced below
+  const T m = (T)((U)scaled - ((U)exponent << 23));
   const T e = __builtin_convertvector(exponent, T) - V::select(small, V::all(23.0f), T{});
   const T s = (m - 1.0f) / (m + 1.0f), q = s * s;
   const T series = q * (2.0f / 3 + q * (2.0f / 5 + q * (2.0f / 7 + q * (2.0f / 9))));
