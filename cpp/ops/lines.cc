@@ -63,17 +63,22 @@ Status check_per_channel(const NodeView& node, int input, Dim channels) {
                     ", must have one element per channel", channels.known() ? str_cat(", ", channels.size) : "");
 }
 
+Status check_scale(const NodeView& node, float scale, int32_t zero, DType dtype, std::string_view what) {
+  if (!(scale > 0) || std::isinf(scale)) {
+    return node.error("scale ", scale, " of ", what, " is not positive and finite");
+  }
+  const IntRange range = int_range(dtype);
+  if (zero < range.min || zero > range.max) {
+    return node.error("zero point ", zero, " of ", what, " is outside ", dtype_name(dtype));
+  }
+  return {};
+}
+
 Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype, std::string_view what) {
   if (q.axis >= 0 || q.block != 0 || q.scales.size() != 1 || q.zero_points.size() != 1) {
     return node.error(what, " must be quantised per tensor, has ", q.scales.size(), " scales on axis ", q.axis);
   }
-  const IntRange range = int_range(dtype);
-  if (!(q.scales[0] > 0) || std::isinf(q.scales[0]))
-    return node.error("scale ", q.scales[0], " of ", what, " is not positive and finite");
-  if (q.zero_points[0] < range.min || q.zero_points[0] > range.max) {
-    return node.error("zero point ", q.zero_points[0], " of ", what, " is outside ", dtype_name(dtype));
-  }
-  return {};
+  return check_scale(node, q.scales[0], q.zero_points[0], dtype, what);
 }
 
 Status check_quantized(const NodeView& node, int input) {

@@ -33,6 +33,8 @@ struct Lanes {
 Status check_quantized(const NodeView& node, int input);
 /// The same for one type that `what` names.
 Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype, std::string_view what);
+/// The same for one of many scales and its zero point.
+Status check_scale(const NodeView& node, float scale, int32_t zero, DType dtype, std::string_view what);
 
 /// True if both sizes are known and differ.
 constexpr bool differ(Dim a, Dim b) {

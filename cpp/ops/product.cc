@@ -1,6 +1,7 @@
 // Types of product operands and the rounding of quantised sums.
 #include "ops/product.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,17 +52,17 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
                         q.scales.size(), " on axis ", q.axis, " of ", to_string(w));
     }
     for (size_t i = 0; i < q.scales.size(); ++i) {
-      PINNACE_TRY(check_per_tensor(node, {{q.scales[i]}, {q.zero_points[i]}, -1, 0}, w.dtype, name(w_at)));
+      PINNACE_TRY(check_scale(node, q.scales[i], q.zero_points[i], w.dtype, name(w_at)));
     }
   }
   if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != DType::kI32) {
     return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be i32 beside a quantised ",
                       name(x_at));
   }
-  for (float scale : q.scales) {
-    const double m = static_cast<double>(scale_zero(x).scale) * scale / node.output_quantization(0)->scales[0];
-    if (m > std::numeric_limits<float>::max())
-      return node.error("scales give a multiplier of ", m, ", more than f32 holds");
+  const double most = *std::max_element(q.scales.begin(), q.scales.end());
+  const double m = static_cast<double>(scale_zero(x).scale) * most / node.output_quantization(0)->scales[0];
+  if (m > std::numeric_limits<float>::max()) {
+    return node.error("scales give a multiplier of ", m, ", more than f32 holds");
   }
   if (!length.known()) return {};
   return check_sum_length(node, length.size, largest(x.dtype, x.quantization->zero_points),
