@@ -24,12 +24,27 @@ from slices import all_mode, test_seed
 
 GRAPHS = 600 if all_mode() else 60
 # Twelve operators of float16, each rounded by itself.
-WITHIN = {**BOUNDS, "float16": 4e-2}
+HALVES = 4e-2
+WITHIN = {**BOUNDS, "float16": HALVES}
+
+
+def has_halves(graph: onnx.GraphProto) -> bool:
+    """True if float16 is an input or made on the way, perhaps in a nested graph; a result in float32 is no closer."""
+    if any(i.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for i in graph.input):
+        return True
+    for node in graph.node:
+        for a in node.attribute:
+            if node.op_type == "Cast" and a.name == "to" and a.i == onnx.TensorProto.FLOAT16:
+                return True
+            if a.type == onnx.AttributeProto.GRAPH and has_halves(a.g):
+                return True
+    return False
 
 
 def check(got: dict[str, np.ndarray], random: RandomModel, when: str) -> None:
+    rounding = dict.fromkeys(WITHIN, HALVES) if has_halves(random.model.graph) else WITHIN
     for name, want in random.expected.items():
-        bounds = dict.fromkeys(WITHIN, 0.0) if name in random.exact else WITHIN
+        bounds = dict.fromkeys(WITHIN, 0.0) if name in random.exact else rounding
         found = difference(got[name], want, bounds)
         # What cancels out is as far off as the values it came from.
         close = name not in random.exact and found.largest <= bounds.get(str(want.dtype), 0) * random.scale / 16
@@ -49,8 +64,9 @@ def check_model(random: RandomModel) -> None:
         try:
             plain = pn.load(path, random.inputs, symbols=symbols, disabled_passes=["all"])
         except pn.ConversionError as error:
-            # A value has one rank with us. That of a Squeeze without axes has as many as its input's sizes say.
-            if random.symbols and all(p.op == "ai.onnx.Squeeze" for p in error.nodes):
+            # A value has one rank with us. That of a Squeeze without axes has as many as its input's sizes say; one in a
+            # nested graph is reported for the If around it as well.
+            if random.symbols and all("without axes its rank depends on sizes" in p.rule for p in error.nodes):
                 return
             raise
         check(run(plain.build(verify=False), random), random, "as imported")
