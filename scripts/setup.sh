@@ -6,12 +6,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# clang-format and clang-tidy by number: another release formats and warns differently.
+# clang-format and clang-tidy by number: another release formats and warns differently. qemu-user is for processors that
+# this one is not.
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
   libspdlog-dev libsimdjson-dev libzip-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libgtest-dev
   python3-venv python3-dev
+  qemu-user
   clang-format-19 clang-tidy-19
 )
 

@@ -198,7 +198,10 @@ class Session:
         """Puts every state back to its initial value."""
         self._core.reset_state()
 
-    def _bind(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def _bind(self, inputs: Any) -> list[Any]:
+        if not isinstance(inputs, Mapping):
+            names = ", ".join(map(repr, self._inputs)) or "none"
+            raise _core.InvalidArgument(f"inputs: {type(inputs).__name__}, must be arrays by name ({names})")
         missing = [name for name in self._inputs if name not in inputs]
         extra = [name for name in inputs if name not in self._inputs]
         if missing or extra:

@@ -55,7 +55,7 @@ def good() -> dict[str, Any]:
 
 # ---- arrays ---------------------------------------------------------------------------------------------------------
 
-REFUSED: list[tuple[str, dict[Any, Any], str]] = [
+REFUSED: list[tuple[str, Any, str]] = [
     ("nothing", {}, "missing 'x', 'k'"),
     ("one missing", {"x": good()["x"]}, "missing 'k'"),
     ("one too many", {**good(), "w": np.zeros(1)}, "unknown 'w'"),
@@ -82,12 +82,14 @@ REFUSED: list[tuple[str, dict[Any, Any], str]] = [
         {**good(), "x": np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 40, 3), (0, 0))},
         "'x' is not an array|bytes",
     ),
+    ("a list", [np.zeros(3, np.float32)], "inputs: list, must be arrays by name"),
+    ("nothing", None, "inputs: NoneType, must be arrays by name"),
 ]
 
 
 @pytest.mark.parametrize(("feed", "says"), [c[1:] for c in REFUSED], ids=[c[0] for c in REFUSED])
-def test_arrays_that_do_not_fit_are_named(session: pn.Session, feed: dict[Any, Any], says: str) -> None:
-    def wait(inputs: dict[Any, Any]) -> Any:
+def test_arrays_that_do_not_fit_are_named(session: pn.Session, feed: Any, says: str) -> None:
+    def wait(inputs: Any) -> Any:
         return session.run_async(inputs).result()
 
     for run in (session.run, wait, session.profile):

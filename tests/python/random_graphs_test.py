@@ -64,8 +64,8 @@ def check_model(random: RandomModel) -> None:
         try:
             plain = pn.load(path, random.inputs, symbols=symbols, disabled_passes=["all"])
         except pn.ConversionError as error:
-            # A value has one rank with us. That of a Squeeze without axes has as many as its input's sizes say; one in a
-            # nested graph is reported for the If around it as well.
+            # A value has one rank with us. That of a Squeeze without axes has as many as its input's sizes say; one in
+            # a nested graph is reported for the If around it as well.
             if random.symbols and all("without axes its rank depends on sizes" in p.rule for p in error.nodes):
                 return
             raise
