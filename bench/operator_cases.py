@@ -476,17 +476,22 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "softmax_1_1000", one("Softmax", [(1, 1000)], axis=-1)
     yield "softmax_channels_21_at_65", one("Softmax", [(1, 21, 65, 65)], axis=1)
     yield "log_softmax_128_1000", one("LogSoftmax", [(128, 1000)], axis=-1)
+    yield "log_softmax_channels_21_at_65", one("LogSoftmax", [(1, 21, 65, 65)], axis=1)
+    yield "lp_normalization_128_768", one("LpNormalization", [(128, 768)], axis=-1)
+    yield "lp_normalization_channels_64_at_56", one("LpNormalization", [(1, 64, 56, 56)], axis=1)
 
     axes = {name: np.array(value) for name, value in (("last", [-1]), ("space", [2, 3]), ("channels", [1]))}
     yield "reduce_mean_last_128_768", with_constant("ReduceMean", (128, 768), axes["last"])
     yield "reduce_mean_space_960_at_7", with_constant("ReduceMean", (1, 960, 7, 7), axes["space"])
     yield "reduce_sum_channels_64_at_56", with_constant("ReduceSum", (1, 64, 56, 56), axes["channels"])
     yield "reduce_max_last_128_768", with_constant("ReduceMax", (128, 768), axes["last"])
-    yield "reduce_l2_last_128_768", with_constant("ReduceL2", (128, 768), axes["last"])
+    for op, name in (("Min", "min"), ("Prod", "prod"), ("L1", "l1"), ("L2", "l2"), ("LogSumExp", "log_sum_exp")):
+        yield f"reduce_{name}_last_128_768", with_constant(f"Reduce{op}", (128, 768), axes["last"])
     yield "reduce_sum_all_1000000", with_constant("ReduceSum", (1000000,), keepdims=0)
     yield "arg_max_channels_21_at_256", one("ArgMax", [(1, 21, 256, 256)], axis=1)
     yield "arg_max_last_128_1000", one("ArgMax", [(128, 1000)], axis=-1)
     yield "cum_sum_128_768", with_constant("CumSum", (128, 768), np.array(1))
+    yield "cum_sum_columns_128_768", with_constant("CumSum", (128, 768), np.array(0))
 
     yield (
         "max_pool_3x3_s2_64_at_112",
@@ -514,9 +519,15 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         "Swish",
         "Mish",
         "Elu",
+        "Selu",
+        "Softplus",
+        "Softsign",
         "Abs",
         "Floor",
+        "Round",
+        "Sign",
         "Sin",
+        "Cos",
     ):
         yield f"{op.lower() if op != 'HardSwish' else 'hard_swish'}_64_at_56", one(op, [image])
     yield "sqrt_64_at_56", one("Sqrt", [image], positive=True)

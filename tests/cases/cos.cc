@@ -6,6 +6,8 @@ constexpr Tolerance kF32{.rel = 1e-6f};   // a few units of the last place of f3
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
+    {.inputs = "f32[8]{12867,-12868,1e5,1e10,-3e38,3.14159274,-7561.30566,8939.67383}", .tolerance = kF32,
+     .why = "many turns, and beside the roots"},
     {.inputs = "f32[5]{0,1,-1,inf,nan}", .expect = "f32[5]{1,0.5403023,0.5403023,nan,nan}", .tolerance = kF32,
      .why = "infinity, NaN"},
     {.inputs = "f32[2,3,37] in -7..7", .tolerance = kF32, .why = "more than a vector, with a rest"},

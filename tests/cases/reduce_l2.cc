@@ -3,6 +3,9 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,19,5,3];i64{2,3}", .tolerance = {.rel = 1e-6f}, .why = "all pixels of images"},
+    {.inputs = "f32[2,2]{3e30,-4e30,3e-30,4e-30};i64{1}", .expect = "f32[2,1]{5e30,5e-30}", .tolerance = {.rel = 1e-6f},
+     .why = "squares beyond the range of f32"},
     {.inputs = "f32[2,2]{3,-4,0,5}", .expect = "f32[1,1]{7.0710678}", .tolerance = {.rel = 1e-6f}, .why = "all axes"},
     {.inputs = "f32[2,2]{3,-4,0,5};i64{1}", .expect = "f32[2,1]{5,5}", .tolerance = {.rel = 1e-6f}, .why = "one axis"},
     {.inputs = "f32[2,2]{3,-4,0,5};i64{-1}", .attributes = "keepdims=0", .expect = "f32[2]{5,5}",

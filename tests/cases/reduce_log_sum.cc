@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,19,5,3] in 0.1..2;i64{2,3}", .tolerance = {.rel = 1e-6f}, .why = "all pixels of images"},
     {.inputs = "f32[2,2]{1,0,1,0}", .expect = "f32[1,1]{0.6931472}", .tolerance = {.rel = 1e-6f}, .why = "all axes"},
     {.inputs = "f32[2,2]{1,0,1,0};i64{1}", .expect = "f32[2,1]{0,0}", .tolerance = {.rel = 1e-6f}, .why = "one axis"},
     {.inputs = "f32[2,2]{1,0,1,0};i64{-1}", .attributes = "keepdims=0", .expect = "f32[2]{0,0}",

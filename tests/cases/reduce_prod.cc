@@ -3,6 +3,7 @@
 
 namespace pinnace::testing {
 constexpr Case kCases[] = {
+    {.inputs = "f32[2,19,5,3];i64{2,3}", .tolerance = {.rel = 1e-6f}, .why = "all pixels of images"},
     {.inputs = "f32[2,2]{1,-2,-3,4}", .expect = "f32[1,1]{24}", .tolerance = {.rel = 1e-6f}, .why = "all axes"},
     {.inputs = "f32[2,2]{1,-2,-3,4};i64{1}", .expect = "f32[2,1]{-2,-12}", .tolerance = {.rel = 1e-6f},
      .why = "one axis"},

@@ -4,6 +4,7 @@
 namespace pinnace::testing {
 constexpr Case kCases[] = {
     {.inputs = "f32[6]{-3,-0,0,2,inf,nan}", .expect = "f32[6]{-1,0,0,1,1,nan}", .why = "-0 becomes 0, NaN stays"},
+    {.inputs = "f32[2,5,3,7]", .why = "images"},
     {.inputs = "i32{-5,0,7}", .expect = "i32{-1,0,1}", .why = "integers"},
     {.inputs = "i8{-128,127}", .expect = "i8{-1,1}", .why = "i8"},
     {.inputs = "u8{0,200}", .expect = "u8{0,1}", .why = "unsigned"},

@@ -61,7 +61,8 @@ TEST(Kernel, SmallNumbersKeepTheirDigits) {
   constexpr Case kZero = {.inputs = "f32[9]{0,0,0,0,0,0,0,0,0}"};
   int ran = 0;
   for (const CpuKernelLine& line : cpu_kernels()) {
-    constexpr std::string_view kMaps[] = {"erf", "tanh", "silu", "gelu", "hard_swish"};
+    constexpr std::string_view kMaps[] = {"erf",  "tanh", "silu", "gelu",     "hard_swish", "elu",
+                                          "selu", "celu", "mish", "softsign", "sin",        "round"};
     if (std::find(std::begin(kMaps), std::end(kMaps), line.op) == std::end(kMaps)) continue;
     if (line.dtype != DType::kF32 || line.kernel->layouts != Layouts::kDense || !cpu_runs(line.needs)) continue;
     for (const Case& the_case : {kTiny, kZero}) {

@@ -209,8 +209,24 @@ RandomCase convolution(Draw& d) {
   return c;
 }
 
+/// [N, C, ...], normalised over what follows the channels.
+void channels_normalization(Draw& d, RandomCase& c) {
+  const int64_t groups = d.integer(1, 4), channels = c.op == "group_normalization" ? groups * d.size(12) : d.size(40);
+  Sizes x = {d.integer(1, 3), channels};
+  for (int64_t i = d.once_in(8) ? d.integer(0, 3) : d.integer(1, 2); i > 0; --i) {
+    x.push_back(d.once_in(30) ? 0 : d.size(20));
+  }
+  const std::string each = ";" + tensor("f32", {channels});
+  c.inputs = floats(d, x, 12) + each + each;
+  if (c.op == "batch_normalization") c.inputs += each + each + " in 0..2";
+  c.attributes = str_cat("epsilon=", d.once_in(3) ? "0.1" : "1e-5");
+  if (c.op == "group_normalization") c.attributes += str_cat(", num_groups=", groups);
+}
+
 RandomCase normalization(Draw& d) {
-  RandomCase c{.op = d.once_in(2) ? "layer_normalization" : "attention"};
+  constexpr const char* kOps[] = {"layer_normalization", "rms_normalization",      "batch_normalization",
+                                  "group_normalization", "instance_normalization", "attention"};
+  RandomCase c{.op = d.of(kOps)};
   if (c.op == "attention") {
     const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), q = d.size(40), k = d.size(40);
     const int64_t size = d.size(40), value = d.size(40);
@@ -220,15 +236,19 @@ RandomCase normalization(Draw& d) {
     c.attributes = str_cat("is_causal=", d.once_in(3) ? 1 : 0);
     return c;
   }
+  c.tolerance = {.rel = 3e-5f};  // of two numbers that are nearly equal, what the mean leaves has few digits
+  if (c.op != "layer_normalization" && c.op != "rms_normalization") {
+    channels_normalization(d, c);
+    return c;
+  }
   Sizes x;
   const int64_t rank = d.integer(1, 4);
   for (int64_t i = 0; i < rank; ++i) x.push_back(d.size(80));
   const int64_t axis = d.integer(0, rank - 1);
   const Sizes last(x.begin() + axis, x.end());
-  c.inputs = tensor("f32", x) + ";" + tensor("f32", last);
-  if (d.once_in(2)) c.inputs += ";" + tensor("f32", last);
+  c.inputs = floats(d, x, 12) + ";" + tensor("f32", last);
+  if (c.op == "layer_normalization" && d.once_in(2)) c.inputs += ";" + tensor("f32", last);
   c.attributes = str_cat("axis=", axis);
-  c.tolerance = {.rel = 3e-5f};  // of two numbers that are nearly equal, what the mean leaves has few digits
   return c;
 }
 
@@ -269,14 +289,32 @@ RandomCase pool(Draw& d) {
 }
 
 RandomCase reduction(Draw& d) {
-  constexpr const char* kOps[] = {"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "softmax", "softmax"};
+  constexpr const char* kOps[] = {"reduce_mean", "reduce_sum",     "reduce_max",         "reduce_min",
+                                  "softmax",     "softmax",        "reduce_prod",        "reduce_l1",
+                                  "reduce_l2",   "reduce_log_sum", "reduce_sum_square",  "lp_normalization",
+                                  "log_softmax", "arg_max",        "reduce_log_sum_exp", "arg_min",
+                                  "cum_sum"};
   RandomCase c{.op = d.of(kOps)};
   Sizes x;
   const int64_t rank = d.integer(1, 4);
   for (int64_t i = 0; i < rank; ++i) x.push_back(d.once_in(40) ? 0 : d.size(40) / (rank > 3 ? 2 : 1) + (rank > 3));
   c.inputs = floats(d, x);
-  if (c.op == "softmax") {
-    c.attributes = str_cat("axis=", d.integer(-rank, rank - 1));
+  const int64_t axis = d.integer(-rank, rank - 1);
+  if (c.op == "cum_sum") {
+    c.inputs += str_cat(";i64{", axis, "}");
+    c.attributes = str_cat("exclusive=", d.integer(0, 1), ", reverse=", d.integer(0, 1));
+    return c;
+  }
+  if (!c.op.starts_with("reduce_")) {
+    const bool arg = c.op.starts_with("arg_");
+    int64_t& size = x[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+    if (arg && size == 0) {
+      size = 1;
+      c.inputs = floats(d, x);
+    }
+    c.attributes = str_cat("axis=", axis);
+    if (arg) c.attributes += str_cat(", keepdims=", d.integer(0, 1), ", select_last_index=", d.integer(0, 1));
+    if (c.op == "lp_normalization") c.attributes += str_cat(", p=", d.integer(1, 2));
     return c;
   }
   Sizes axes;
@@ -377,8 +415,11 @@ RandomCase movement(Draw& d) {
 }
 
 RandomCase elementwise(Draw& d) {
-  constexpr const char* kOps[] = {"add", "sub",        "mul", "div",  "pow", "min",      "max",   "neg",  "abs", "sqrt",
-                                  "erf", "reciprocal", "log", "relu", "elu", "softplus", "floor", "ceil", "sin", "cos"};
+  constexpr const char* kOps[] = {"add",      "sub",  "mul",  "div",   "pow", "min",    "max",  "neg",
+                                  "abs",      "sqrt", "erf",  "relu",  "elu", "log",    "selu", "reciprocal",
+                                  "celu",     "mish", "sign", "floor", "sin", "shrink", "ceil", "thresholded_relu",
+                                  "softplus", "cos",  "tanh", "round", "exp", "gelu",   "silu", "softsign",
+                                  "prelu"};
   RandomCase c{.op = d.of(kOps)};
   const int64_t rank = d.integer(1, 5);
   Sizes y;
@@ -390,7 +431,9 @@ RandomCase elementwise(Draw& d) {
     return s;
   };
   const std::string_view op = c.op;
-  if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow") {
+  if (op == "prelu") {
+    c.inputs = floats(d, y) + ";" + floats(d, operand());
+  } else if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow") {
     c.inputs = floats(d, operand());
     if (op == "pow" && d.once_in(2)) {
       constexpr const char* kPowers[] = {"2", "0.5", "3", "-1", "1", "0", "-0.5", "1.7"};
@@ -403,6 +446,9 @@ RandomCase elementwise(Draw& d) {
     for (int64_t i = d.integer(0, 3); i > 0; --i) c.inputs += ";" + floats(d, operand());
   } else {
     c.inputs = floats(d, y);
+    // Far enough for sines, and for exponentials to end at 0 and infinity.
+    if (!c.inputs.ends_with("}") && d.once_in(3)) c.inputs += d.of({" x30", " x1e4"});
+    if (op == "elu" || op == "selu" || op == "celu") c.attributes = str_cat("alpha=", d.of({"1.0", "0.3", "2.5"}));
   }
   return c;
 }

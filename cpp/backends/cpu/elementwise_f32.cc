@@ -40,12 +40,13 @@ bool clip_bounds_known(const NodeView& node) {
 }
 
 BinaryKind binary_kind(const std::string& op) {
-  return op == "add"   ? BinaryKind::kAdd
-         : op == "sub" ? BinaryKind::kSub
-         : op == "mul" ? BinaryKind::kMul
-         : op == "min" ? BinaryKind::kMin
-         : op == "max" ? BinaryKind::kMax
-                       : BinaryKind::kDiv;
+  return op == "add"     ? BinaryKind::kAdd
+         : op == "sub"   ? BinaryKind::kSub
+         : op == "mul"   ? BinaryKind::kMul
+         : op == "min"   ? BinaryKind::kMin
+         : op == "max"   ? BinaryKind::kMax
+         : op == "prelu" ? BinaryKind::kPrelu
+                         : BinaryKind::kDiv;
 }
 
 namespace {

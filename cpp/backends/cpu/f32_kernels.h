@@ -59,8 +59,14 @@ struct DepthwiseF32 {
   MapF32 map;
 };
 
-/// kMin and kMax give NaN where either is NaN.
-enum class BinaryKind : int32_t { kAdd, kSub, kMul, kDiv, kMin, kMax };
+/// kMin and kMax give NaN where either is NaN. kPrelu: a where a >= 0, else b * a.
+enum class BinaryKind : int32_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kPrelu };
+
+/// Of some numbers: their mean, rounded, what that left off, and their variance (of the population).
+struct MomentsF32 {
+  float centre;
+  double rest, variance;
+};
 
 /// The loops of one instruction set. Accuracy of the maps: exp 3e-7 relative; sigmoid, tanh, gelu 4e-7 absolute
 /// (relative for |x| >= 0.5), silu and gelu times |x|.
@@ -76,8 +82,14 @@ struct F32Kernels {
   void (*softmax)(const float* x, float* y, int64_t count);
   /// y[i] = exp(x[i] - largest x), and their sum; all 0 where every x is -inf. y may be x.
   float (*exp_sum)(const float* x, float* y, int64_t count);
-  /// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; bias may be null. Sums in double.
-  void (*normalize)(const float* x, float* y, int64_t count, float epsilon, const float* scale, const float* bias);
+  /// Sums in double; no square of a number overflows. A NaN or an infinity makes the variance NaN.
+  MomentsF32 (*moments)(const float* x, int64_t count);
+  /// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; bias may be null. Without `centred`, 0 stands for the
+  /// mean.
+  void (*normalize)(const float* x, float* y, int64_t count, float epsilon, bool centred, const float* scale,
+                    const float* bias);
+  /// y[i] = (x[i] - centre) * factor + bias; y may be x.
+  void (*affine)(const float* x, float* y, int64_t count, float centre, float factor, float bias);
   /// y[k * width + j] = (q[k, j] - zero[j]) * scale[j] of signed integers of `bits`, 8 or 4. Number j of q holds column
   /// j of 4 or 8 rows, the first in its lowest bits; rows that fill up the last one are written too. width is that of a
   /// panel of matrix tiles: 4, 8, 12, 16, 24 or 32.

@@ -162,6 +162,8 @@ void binary_f32(BinaryKind kind, const float* a, int a_step, const float* b, int
       return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return (p < q) | (p != p) ? p : q; });
     case BinaryKind::kMax:
       return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return (p > q) | (p != p) ? p : q; });
+    case BinaryKind::kPrelu:
+      return binary_loop(a, a_step, b, b_step, y, count, [](float p, float q) { return p >= 0 ? p : q * p; });
   }
 }
 
@@ -232,20 +234,44 @@ void softmax_f32(const float* x, float* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] *= scale;
 }
 
-void normalize_f32(const float* x, float* y, int64_t count, float epsilon, const float* scale, const float* bias) {
+/// The sum of (x - centre)^2. Squares that single precision cannot hold are taken again in double.
+double squares_about(const float* x, int64_t count, float centre) {
+  const double sum = row_sum(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
+  if (sum < __builtin_inf()) return sum;
+  double exact = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double v = static_cast<double>(x[i]) - static_cast<double>(centre);
+    exact += v * v;
+  }
+  return exact;
+}
+
+MomentsF32 moments_f32(const float* x, int64_t count) {
   const double mean = row_sum(x, count, 0, [](V v, int64_t, int64_t) { return v; }) / static_cast<double>(count);
   const auto centre = static_cast<float>(mean);
-  const double squares = row_sum(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
   // `centre` is the mean rounded: what that adds to every square is taken off again.
-  const double off = mean - static_cast<double>(centre);
-  const double variance = squares / static_cast<double>(count) - off * off;
-  const auto factor = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(epsilon)));
+  const double rest = mean - static_cast<double>(centre);
+  return {centre, rest, squares_about(x, count, centre) / static_cast<double>(count) - rest * rest};
+}
+
+void normalize_f32(const float* x, float* y, int64_t count, float epsilon, bool centred, const float* scale,
+                   const float* bias) {
+  const MomentsF32 m =
+      centred ? moments_f32(x, count) : MomentsF32{0, 0, squares_about(x, count, 0) / static_cast<double>(count)};
+  const float centre = m.centre;
+  const auto factor = static_cast<float>(1.0 / __builtin_sqrt(m.variance + static_cast<double>(epsilon)));
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     const V v = (load(x + i) - centre) * factor * load(scale + i);
     store(y + i, bias ? v + load(bias + i) : v);
   }
   for (; i < count; ++i) y[i] = (x[i] - centre) * factor * scale[i] + (bias ? bias[i] : 0.0f);
+}
+
+void affine_f32(const float* x, float* y, int64_t count, float centre, float factor, float bias) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(y + i, (load(x + i) - centre) * factor + bias);
+  for (; i < count; ++i) y[i] = (x[i] - centre) * factor + bias;
 }
 
 /// Vectors of N elements, of whatever registers there are. (GCC forgets the attribute in an alias that depends on N.)
@@ -301,11 +327,10 @@ void unpack_weights_f32(const int32_t* q, int bits, const float* zero, const flo
 #define PINNACE_NAME_(level) f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kRows,         PINNACE_LEVEL::kColumns,
-    PINNACE_LEVEL::gemm_f32,      PINNACE_LEVEL::depthwise_f32,
-    PINNACE_LEVEL::map_f32,       PINNACE_LEVEL::binary_f32,
-    PINNACE_LEVEL::softmax_f32,   PINNACE_LEVEL::exp_sum_f32,
-    PINNACE_LEVEL::normalize_f32, PINNACE_LEVEL::unpack_weights_f32,
+    PINNACE_LEVEL::kRows,         PINNACE_LEVEL::kColumns,    PINNACE_LEVEL::gemm_f32,
+    PINNACE_LEVEL::depthwise_f32, PINNACE_LEVEL::map_f32,     PINNACE_LEVEL::binary_f32,
+    PINNACE_LEVEL::softmax_f32,   PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::moments_f32,
+    PINNACE_LEVEL::normalize_f32, PINNACE_LEVEL::affine_f32,  PINNACE_LEVEL::unpack_weights_f32,
 };
 
 }  // namespace pinnace

@@ -48,10 +48,22 @@ struct ImageF32Kernels {
                  ptrdiff_t y_step, int64_t pixels, int64_t channels);
   /// NaN among the taps gives NaN; no taps give -inf.
   void (*max_pool_row)(const MaxPoolRowF32&);
-  /// y[c] = max(y[c], x[c]); NaN stays.
-  void (*maximum)(const float* x, float* y, int64_t channels);
+  /// y[c] = the larger (least: the smaller) of y[c] and x[p, c] over pixels; NaN stays.
+  void (*extreme)(bool least, const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* y);
+  /// The same, and at[c] becomes first + p where y[c] becomes x[p, c]; of equal ones the first or `last`. NaN is more
+  /// extreme than any number.
+  void (*arg_extreme)(bool least, bool last, const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* y,
+                      int32_t first, int32_t* at);
   /// sums[c] += x[p, c] over pixels.
   void (*sum)(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums);
+  /// sums[c] += |x[p, c]|
+  void (*sum_magnitudes)(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums);
+  /// sums[c] += (x[p, c] - centre[c])^2
+  void (*sum_squares)(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, const float* centre,
+                      float* sums);
+  /// y[p, c] = (x[p, c] - centre[c]) * factor[c] + bias[c]; y may be x.
+  void (*affine)(const float* x, ptrdiff_t x_step, float* y, ptrdiff_t y_step, int64_t pixels, int64_t channels,
+                 const float* centre, const float* factor, const float* bias);
 };
 
 extern const ImageF32Kernels image_f32_kernels_generic;

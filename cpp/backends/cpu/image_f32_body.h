@@ -229,6 +229,9 @@ void binary(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
     case BinaryKind::kMax:
       return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
                        [](auto p, auto q) { return (p > q) | (p != p) ? p : q; });
+    case BinaryKind::kPrelu:
+      return pixels_of(a, a_step, b, b_step, y, y_step, pixels, channels,
+                       [](auto p, auto q) { return p >= 0.0f ? p : q * p; });
   }
 }
 
@@ -269,25 +272,115 @@ void max_pool_row(const MaxPoolRowF32& p) {
   }
 }
 
-void maximum(const float* x, float* y, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] || x[c] != x[c] ? x[c] : y[c];
+/// One float where a register of them may stand.
+struct Single {
+  using T = float;
+  using I = int32_t;
+  static constexpr int kLanes = 1;
+  static T load(const float* p) { return *p; }
+  static void store(float* p, T v) { *p = v; }
+  static T all(float x) { return x; }
+  static T select(bool mask, T yes, T no) { return mask ? yes : no; }
+  static T absolute(T x) { return __builtin_fabsf(x); }
+};
+
+/// y[c] = f(y[c], x[p, c]) over pixels, for N registers from channel c on; f also takes the kind of register and c.
+template <class V, int N, class F>
+inline void fold_registers(const float* x, ptrdiff_t step, int64_t pixels, int64_t c, float* y, F f) {
+  typename V::T total[N];
+  PINNACE_UNROLL for (int i = 0; i < N; ++i) total[i] = V::load(y + c + i * V::kLanes);
+  x += c;
+  for (int64_t p = 0; p < pixels; ++p, x += step) {
+    PINNACE_UNROLL for (int i = 0; i < N; ++i) {
+      total[i] = f(V{}, total[i], V::load(x + i * V::kLanes), c + i * V::kLanes);
+    }
+  }
+  PINNACE_UNROLL for (int i = 0; i < N; ++i) V::store(y + c + i * V::kLanes, total[i]);
+}
+template <class F>
+inline void fold(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* y, F f) {
+  int64_t c = 0;  // four registers are as many additions as begin before the first ends
+  for (; c + 4 * Wide::kLanes <= channels; c += 4 * Wide::kLanes) fold_registers<Wide, 4>(x, step, pixels, c, y, f);
+  for (; c + Wide::kLanes <= channels; c += Wide::kLanes) fold_registers<Wide, 1>(x, step, pixels, c, y, f);
+  for (; c + Lanes::kLanes <= channels; c += Lanes::kLanes) fold_registers<Lanes, 1>(x, step, pixels, c, y, f);
+  for (; c < channels; ++c) fold_registers<Single, 1>(x, step, pixels, c, y, f);
+}
+
+void extreme(bool least, const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* y) {
+  if (least) {
+    return fold(x, step, pixels, channels, y, [](auto kind, auto most, auto v, int64_t) {
+      return decltype(kind)::select((v < most) | (v != v), v, most);
+    });
+  }
+  fold(x, step, pixels, channels, y,
+       [](auto kind, auto most, auto v, int64_t) { return decltype(kind)::select((v > most) | (v != v), v, most); });
+}
+
+/// Channels [c, c + V::kLanes). `better(a, b)` is the order of numbers.
+template <class V, class F>
+inline void arg_extreme_lanes(const float* x, ptrdiff_t step, int64_t pixels, float* y, int32_t first, int32_t* at,
+                              F better) {
+  typename V::T most = V::load(y);
+  typename V::I place;
+  __builtin_memcpy(&place, at, sizeof place);
+  for (int64_t p = 0; p < pixels; ++p, x += step) {
+    const typename V::T v = V::load(x);
+    const auto takes = better(v, most);
+    most = takes ? v : most;
+    place = takes ? place * 0 + static_cast<int32_t>(first + p) : place;
+  }
+  V::store(y, most);
+  __builtin_memcpy(at, &place, sizeof place);
+}
+template <class F>
+inline void arg_extreme_of(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* y, int32_t first,
+                           int32_t* at, F better) {
+  int64_t c = 0;
+  for (; c + Wide::kLanes <= channels; c += Wide::kLanes) {
+    arg_extreme_lanes<Wide>(x + c, step, pixels, y + c, first, at + c, better);
+  }
+  for (; c < channels; ++c) arg_extreme_lanes<Single>(x + c, step, pixels, y + c, first, at + c, better);
+}
+void arg_extreme(bool least, bool last, const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* y,
+                 int32_t first, int32_t* at) {
+  const auto run = [&](auto better) { arg_extreme_of(x, step, pixels, channels, y, first, at, better); };
+  // A NaN that is there is not followed by a number; among several the first or the last counts too.
+  if (last && least) return run([](auto v, auto most) { return (v <= most) | (v != v); });
+  if (last) return run([](auto v, auto most) { return (v >= most) | (v != v); });
+  if (least) return run([](auto v, auto most) { return (v < most) | ((v != v) & (most == most)); });
+  run([](auto v, auto most) { return (v > most) | ((v != v) & (most == most)); });
 }
 
 void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums) {
-  int64_t c = 0;
-  for (; c + Wide::kLanes <= channels; c += Wide::kLanes) {
-    Wide::T total = Wide::load(sums + c);
-    for (int64_t p = 0; p < pixels; ++p) total += Wide::load(x + p * step + c);
-    Wide::store(sums + c, total);
+  fold(x, step, pixels, channels, sums, [](auto, auto total, auto v, int64_t) { return total + v; });
+}
+
+void sum_magnitudes(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums) {
+  fold(x, step, pixels, channels, sums,
+       [](auto kind, auto total, auto v, int64_t) { return total + decltype(kind)::absolute(v); });
+}
+
+void sum_squares(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, const float* centre, float* sums) {
+  fold(x, step, pixels, channels, sums, [&](auto kind, auto total, auto v, int64_t c) {
+    const auto off = v - decltype(kind)::load(centre + c);
+    return total + off * off;
+  });
+}
+
+template <class V>
+inline int64_t affine_lanes(const float* x, ptrdiff_t x_step, float* y, ptrdiff_t y_step, int64_t pixels, int64_t c,
+                            int64_t channels, const float* centre, const float* factor, const float* bias) {
+  for (; c + V::kLanes <= channels; c += V::kLanes) {
+    const typename V::T m = V::load(centre + c), f = V::load(factor + c), b = V::load(bias + c);
+    for (int64_t p = 0; p < pixels; ++p) V::store(y + p * y_step + c, (V::load(x + p * x_step + c) - m) * f + b);
   }
-  for (; c + Lanes::kLanes <= channels; c += Lanes::kLanes) {
-    Lanes::T total = Lanes::load(sums + c);
-    for (int64_t p = 0; p < pixels; ++p) total += Lanes::load(x + p * step + c);
-    Lanes::store(sums + c, total);
-  }
-  for (; c < channels; ++c) {
-    for (int64_t p = 0; p < pixels; ++p) sums[c] += x[p * step + c];
-  }
+  return c;
+}
+void affine(const float* x, ptrdiff_t x_step, float* y, ptrdiff_t y_step, int64_t pixels, int64_t channels,
+            const float* centre, const float* factor, const float* bias) {
+  int64_t c = affine_lanes<Wide>(x, x_step, y, y_step, pixels, 0, channels, centre, factor, bias);
+  c = affine_lanes<Lanes>(x, x_step, y, y_step, pixels, c, channels, centre, factor, bias);
+  affine_lanes<Single>(x, x_step, y, y_step, pixels, c, channels, centre, factor, bias);
 }
 
 #undef PINNACE_UNROLL
@@ -298,8 +391,8 @@ void sum(const float* x, ptrdiff_t step, int64_t pixels, int64_t channels, float
 #define PINNACE_NAME_(level) image_f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kWeightLanes, PINNACE_LEVEL::two_rows,     PINNACE_LEVEL::depthwise_rows,
-    PINNACE_LEVEL::binary,       PINNACE_LEVEL::max_pool_row, PINNACE_LEVEL::maximum,
-    PINNACE_LEVEL::sum};
+    PINNACE_LEVEL::kWeightLanes,   PINNACE_LEVEL::two_rows,    PINNACE_LEVEL::depthwise_rows, PINNACE_LEVEL::binary,
+    PINNACE_LEVEL::max_pool_row,   PINNACE_LEVEL::extreme,     PINNACE_LEVEL::arg_extreme,    PINNACE_LEVEL::sum,
+    PINNACE_LEVEL::sum_magnitudes, PINNACE_LEVEL::sum_squares, PINNACE_LEVEL::affine};
 
 }  // namespace pinnace

@@ -1,23 +1,33 @@
-// neg, abs, sqrt, reciprocal, erf, log and powers by some constants in float32, over dense tensors and over images.
+// Functions of one variable in float32 that no other kernel fuses, and powers by some constants, over dense tensors and
+// over images.
 #include "backends/cpu/math_f32.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/kernel.h"
 
 namespace pinnace {
 namespace {
 
+constexpr std::pair<std::string_view, MathKind> kFunctions[] = {{"neg", MathKind::kNeg},
+                                                                {"abs", MathKind::kAbs},
+                                                                {"sqrt", MathKind::kSqrt},
+                                                                {"reciprocal", MathKind::kReciprocal},
+                                                                {"erf", MathKind::kErf},
+                                                                {"log", MathKind::kLog},
+                                                                {"softplus", MathKind::kSoftplus},
+                                                                {"softsign", MathKind::kSoftsign},
+                                                                {"mish", MathKind::kMish},
+                                                                {"floor", MathKind::kFloor},
+                                                                {"ceil", MathKind::kCeil},
+                                                                {"round", MathKind::kRound},
+                                                                {"sign", MathKind::kSign},
+                                                                {"sin", MathKind::kSin},
+                                                                {"cos", MathKind::kCos}};
+
 /// False for a power that only the reference has.
-bool kind_of(const NodeView& node, MathKind* kind) {
-  const std::string& op = node.node().op;
-  if (op == "neg") *kind = MathKind::kNeg;
-  if (op == "abs") *kind = MathKind::kAbs;
-  if (op == "sqrt") *kind = MathKind::kSqrt;
-  if (op == "reciprocal") *kind = MathKind::kReciprocal;
-  if (op == "erf") *kind = MathKind::kErf;
-  if (op == "log") *kind = MathKind::kLog;
-  if (op != "pow") return true;
+bool power_of(const NodeView& node, MathF32* m) {
   if (node.input(1).elements() != 1 || node.input(1).rank() > node.input(0).rank()) return false;
   double power;
   if (const auto real = node.input_floats(1)) {
@@ -32,16 +42,47 @@ bool kind_of(const NodeView& node, MathKind* kind) {
                                                      {-1, MathKind::kReciprocal}, {1, MathKind::kCopy}};
   for (const auto& [value, is] : kPowers) {
     if (power == value) {
-      *kind = is;
+      m->kind = is;
       return true;
     }
   }
   return false;
 }
 
+/// False where only the reference has the function, or parameters that double has and single precision has not.
+bool function_of(const NodeView& node, MathF32* m) {
+  const std::string& op = node.node().op;
+  if (op == "pow") return power_of(node, m);
+  for (const auto& [name, kind] : kFunctions) {
+    if (op == name) {
+      m->kind = kind;
+      return true;
+    }
+  }
+  double a = 0, b = 0, c = 1;
+  if (op == "thresholded_relu") {
+    m->kind = MathKind::kThreshold;
+    a = node.attr_float("alpha");
+  } else if (op == "shrink") {
+    m->kind = MathKind::kShrink;
+    a = node.attr_float("bias");
+    b = node.attr_float("lambd");
+  } else {  // elu, selu, celu
+    m->kind = MathKind::kElu;
+    b = op == "selu" ? node.attr_float("gamma") : 1;
+    a = node.attr_float("alpha") * b;
+    if (op == "celu") {
+      c = 1 / a;
+      if (!(c > 1e-30 && c < 1e30)) return false;
+    }
+  }
+  *m = {m->kind, static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)};
+  return std::fabs(a) < 1e30 && std::fabs(b) < 1e30;
+}
+
 bool takes(const NodeView& node) {
-  MathKind kind;
-  return kind_of(node, &kind);
+  MathF32 m;
+  return function_of(node, &m);
 }
 
 bool image_takes(const NodeView& node) {
@@ -52,11 +93,11 @@ template <const MathF32Kernels& loops>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kChunk = 16384;
-  MathKind kind{};
-  kind_of(node, &kind);
+  MathF32 m;
+  function_of(node, &m);
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
-    loops.map(kind, in[0].data<float>() + t * kChunk, out[0].data<float>() + t * kChunk,
+    loops.map(m, in[0].data<float>() + t * kChunk, out[0].data<float>() + t * kChunk,
               std::min(kChunk, count - t * kChunk));
   });
   return {};
@@ -65,8 +106,8 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
 template <const MathF32Kernels& loops>
 Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
-  MathKind kind{};
-  kind_of(node, &kind);
+  MathF32 m;
+  function_of(node, &m);
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = std::max<int64_t>(1, 16384 / (y.size.w * y.pitch));
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
@@ -74,10 +115,10 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
       const float* from = x.at + u / y.size.h * x.step + u % y.size.h * x.row;
       float* to = y.at + u / y.size.h * y.step + u % y.size.h * y.row;
       if (x.pitch == y.pitch) {
-        loops.map(kind, from, to, y.size.w * y.pitch);
+        loops.map(m, from, to, y.size.w * y.pitch);
         continue;
       }
-      for (int64_t i = 0; i < y.size.w; ++i) loops.map(kind, from + i * x.pitch, to + i * y.pitch, y.size.c);
+      for (int64_t i = 0; i < y.size.w; ++i) loops.map(m, from + i * x.pitch, to + i * y.pitch, y.size.c);
     }
   });
   return {};

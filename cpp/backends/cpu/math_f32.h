@@ -7,12 +7,43 @@
 
 namespace pinnace {
 
-enum class MathKind : int32_t { kNeg, kAbs, kSqrt, kReciprocal, kErf, kLog, kSquare, kCube, kRoot, kRsqrt, kCopy };
+enum class MathKind : int32_t {
+  kNeg,
+  kAbs,
+  kSqrt,
+  kReciprocal,
+  kErf,
+  kLog,
+  kSquare,
+  kCube,
+  kRoot,
+  kRsqrt,
+  kCopy,
+  kElu,
+  kSoftplus,
+  kSoftsign,
+  kMish,
+  kFloor,
+  kCeil,
+  kRound,
+  kSign,
+  kSin,
+  kCos,
+  kThreshold,
+  kShrink
+};
+
+/// A function and its parameters. kElu: b * x where x >= 0, else a * (exp(x * c) - 1); kThreshold: x where x > a, else
+/// 0; kShrink: x + a where x < -b, x - a where x > b, else 0.
+struct MathF32 {
+  MathKind kind = MathKind::kCopy;
+  float a = 0, b = 0, c = 0;
+};
 
 struct MathF32Kernels {
-  /// y[i] = f(x[i]); y may be x. Relative error below 4e-7. kRoot and kRsqrt are pow(x, 0.5) and
-  /// pow(x, -0.5), which differ from roots at -0 and -inf.
-  void (*map)(MathKind kind, const float* x, float* y, int64_t count);
+  /// y[i] = f(x[i]); y may be x. Relative error below 4e-7, of sines beside their roots too. kRoot and kRsqrt are
+  /// pow(x, 0.5) and pow(x, -0.5), which differ from roots at -0 and -inf.
+  void (*map)(const MathF32& m, const float* x, float* y, int64_t count);
 };
 
 extern const MathF32Kernels math_f32_kernels_generic;

@@ -55,6 +55,100 @@ inline T error_function(T x) {
   return V::select(V::absolute(x) < 0.5f, x * 1.12837917f * series, V::error_function(x));
 }
 
+/// exp(x) - 1 for x <= 0: with x = n log(2) + r, 2^n (exp(r) - 1) + (2^n - 1); the series of exp(r) - 1 to r^7 / 5040,
+/// whose next term is below 2e-8 of the sum. Below -20 it is -1.
+inline T exponential_minus_one(T x) {
+  const T clamped = V::at_least(x, V::all(-20.0f));
+  const T shifted = clamped * 1.44269504f + 12582912.0f;  // see V::exponential
+  const T n = shifted - 12582912.0f;
+  const T r = clamped - n * 0.693359375f - n * -2.12194440e-4f;
+  const T series =
+      1.0f + r * (0.5f + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720 + r * (1.0f / 5040))))));
+  const T power = (T)(((I)shifted - (0x4b400000 - 127)) << 23);
+  return V::select(n == 0.0f, r * series, power * (r * series) + (power - 1.0f));
+}
+
+/// log(1 + exp(x)) = max(x, 0) + log(1 + t) with t = exp(-|x|); log(1 + t) by the series of logarithm() in s = t / (2 +
+/// t), which is at most 1/3: the next term is below 2e-8 of the sum.
+inline T softplus(T x) {
+  const T t = V::exponential(-V::absolute(x)), s = t / (2.0f + t), q = s * s;
+  const T series =
+      1.0f + q * (1.0f / 3 + q * (1.0f / 5 + q * (1.0f / 7 + q * (1.0f / 9 + q * (1.0f / 11 + q * (1.0f / 13))))));
+  return V::at_least(x, T{}) + 2.0f * s * series;
+}
+
+/// x * tanh(log(1 + e)) with e = exp(x) is x * w / (w + 2) with w = e * (e + 2); beyond 20 the quotient is 1.
+inline T mish(T x) {
+  const T e = V::exponential(V::at_most(x, V::all(20.0f))), w = e * (e + 2.0f);
+  return x * (w / (w + 2.0f));
+}
+
+/// |y| with the sign of x.
+inline T with_sign(T y, T x) {
+  return (T)(((I)y & 0x7fffffff) | ((I)x & (int32_t)0x80000000));
+}
+/// The nearest whole number, half to even. Numbers from 2^23 on are whole; so are infinities, and NaN stays.
+inline T nearest(T x) {
+  const T size = V::absolute(x);
+  return V::select(size < 8388608.0f, with_sign((size + 8388608.0f) - 8388608.0f, x), x);
+}
+inline T lower(T x) {
+  const T y = nearest(x);
+  return with_sign(y - V::select(y > x, V::all(1.0f), T{}), y);
+}
+inline T upper(T x) {
+  const T y = nearest(x);
+  return with_sign(y + V::select(y < x, V::all(1.0f), T{}), y);
+}
+
+inline T sign(T x) {
+  const T y = V::select(x > 0.0f, V::all(1.0f), V::select(x < 0.0f, V::all(-1.0f), T{}));
+  return V::select(x == x, y, x);
+}
+
+/// sin and cos of |x| <= kMostTurned: x = n pi/2 + r. pi/2 in four parts, of which the first three have 11 bits, so
+/// that n times each is exact and r loses nothing beside a root; then series in r, next terms below 3e-9 and 3e-8.
+constexpr float kMostTurned = 12867.0f;  // n below 2^13
+template <int QUARTER>
+inline T turned(T x) {
+  const T shifted = x * 0.636619772f + 12582912.0f, n = shifted - 12582912.0f;
+  const T r = (((x - n * 1.5703125f) - n * 4.83751297e-4f) - n * 7.54953362e-8f) - n * 2.56334407e-12f;
+  const T q = r * r;
+  const T sine = r * (1.0f + q * (-1.0f / 6 + q * (1.0f / 120 + q * (-1.0f / 5040 + q * (1.0f / 362880)))));
+  const T cosine =
+      1.0f + q * (-0.5f + q * (1.0f / 24 + q * (-1.0f / 720 + q * (1.0f / 40320 + q * (-1.0f / 3628800)))));
+  const I quarter = (I)shifted + QUARTER;
+  const T y = V::select((quarter & 1) == 0, sine, cosine);
+  return (T)((I)y ^ ((quarter & 2) << 30));
+}
+inline bool any(I mask) {
+#if PINNACE_LANES == 16
+  return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif PINNACE_LANES == 8
+  return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__x86_64__)
+  return _mm_movemask_ps((__m128)mask) != 0;
+#else
+  int32_t all = 0;
+  for (int i = 0; i < V::kLanes; ++i) all |= mask[i];
+  return all != 0;
+#endif
+}
+/// Numbers beyond kMostTurned, and no numbers, one by one.
+template <int QUARTER>
+inline T sine(T x) {
+  T y = turned<QUARTER>(x);
+  if (__builtin_expect(any(~(V::absolute(x) <= kMostTurned)), 0)) {
+    for (int i = 0; i < V::kLanes; ++i) {
+      const double v = static_cast<double>(x[i]);
+      if (!(__builtin_fabs(v) <= static_cast<double>(kMostTurned))) {
+        y[i] = static_cast<float>(QUARTER ? __builtin_cos(v) : __builtin_sin(v));
+      }
+    }
+  }
+  return y;
+}
+
 template <class F>
 inline void each_of(const float* x, float* y, int64_t count, F f) {
   int64_t i = 0;
@@ -66,8 +160,8 @@ inline void each_of(const float* x, float* y, int64_t count, F f) {
   __builtin_memcpy(y + i, part, sizeof(float) * static_cast<size_t>(count - i));
 }
 
-void map_of_kind(MathKind kind, const float* x, float* y, int64_t count) {
-  switch (kind) {
+void map_of_kind(const MathF32& m, const float* x, float* y, int64_t count) {
+  switch (m.kind) {
     case MathKind::kNeg:
       return each_of(x, y, count, [](T v) { return -v; });
     case MathKind::kAbs:
@@ -90,6 +184,32 @@ void map_of_kind(MathKind kind, const float* x, float* y, int64_t count) {
       return each_of(x, y, count, [](T v) { return 1.0f / power_half(v); });
     case MathKind::kCopy:
       return each_of(x, y, count, [](T v) { return v; });
+    case MathKind::kElu:
+      return each_of(x, y, count, [&](T v) {
+        return V::select(v >= 0.0f, v * m.b, m.a * exponential_minus_one(V::at_most(v * m.c, T{})));
+      });
+    case MathKind::kSoftplus:
+      return each_of(x, y, count, [](T v) { return softplus(v); });
+    case MathKind::kSoftsign:
+      return each_of(x, y, count, [](T v) { return v / (1.0f + V::absolute(v)); });
+    case MathKind::kMish:
+      return each_of(x, y, count, [](T v) { return mish(v); });
+    case MathKind::kFloor:
+      return each_of(x, y, count, [](T v) { return lower(v); });
+    case MathKind::kCeil:
+      return each_of(x, y, count, [](T v) { return upper(v); });
+    case MathKind::kRound:
+      return each_of(x, y, count, [](T v) { return nearest(v); });
+    case MathKind::kSign:
+      return each_of(x, y, count, [](T v) { return sign(v); });
+    case MathKind::kSin:
+      return each_of(x, y, count, [](T v) { return sine<0>(v); });
+    case MathKind::kCos:
+      return each_of(x, y, count, [](T v) { return sine<1>(v); });
+    case MathKind::kThreshold:
+      return each_of(x, y, count, [&](T v) { return V::select(v > m.a, v, T{}); });
+    case MathKind::kShrink:
+      return each_of(x, y, count, [&](T v) { return V::select(v < -m.b, v + m.a, V::select(v > m.b, v - m.a, T{})); });
   }
 }
 

@@ -1,22 +1,172 @@
-// Reductions in float32: sum, mean and largest over neighbouring dimensions of dense tensors and over all pixels of
-// images; softmax along a dimension that is not the last. The inner loops are those of images: columns are channels.
-#include <algorithm>
+// The reduce_* operators in float32, over neighbouring dimensions of dense tensors and over all pixels of images. The
+// inner loops are those of images: columns are channels.
+#include "backends/cpu/reduce_f32.h"
 
-#include "backends/cpu/f32_levels.h"
-#include "ops/lines.h"
+#include <algorithm>
+#include <cmath>
 
 namespace pinnace {
 namespace {
 
-/// Columns that are reduced at a time, and how many rows are added in float before the sum goes to double.
-constexpr int64_t kColumns = 64, kRows = 64;
+constexpr int64_t kColumns = kReducedColumns, kRows = kReducedRows;
 constexpr int64_t kChunk = 16384;  ///< elements of a task
+constexpr double kInfinity = __builtin_inf();
 
-enum class Reduction : uint8_t { kSum, kMean, kMax };
+/// The kind of a reduce_* operator.
 Reduction reduction_of(const NodeView& node) {
-  const std::string& op = node.node().op;
-  return op == "reduce_sum" ? Reduction::kSum : op == "reduce_mean" ? Reduction::kMean : Reduction::kMax;
+  constexpr std::pair<std::string_view, Reduction> kKinds[] = {{"reduce_sum", Reduction::kSum},
+                                                               {"reduce_mean", Reduction::kMean},
+                                                               {"reduce_min", Reduction::kMin},
+                                                               {"reduce_prod", Reduction::kProd},
+                                                               {"reduce_l1", Reduction::kL1},
+                                                               {"reduce_l2", Reduction::kL2},
+                                                               {"reduce_log_sum", Reduction::kLogSum},
+                                                               {"reduce_log_sum_exp", Reduction::kLogSumExp},
+                                                               {"reduce_sum_square", Reduction::kSumSquare}};
+  for (const auto& [op, kind] : kKinds) {
+    if (node.node().op == op) return kind;
+  }
+  return Reduction::kMax;  // reduce_max and global_max_pool
 }
+
+bool is_extreme(Reduction kind) {
+  return kind == Reduction::kMax || kind == Reduction::kMin;
+}
+
+constexpr float kZeros[kColumns] = {};
+
+/// The sum of a column's squares in double.
+double exact_squares(const float* x, ptrdiff_t step, int64_t rows) {
+  double sum = 0;
+  for (int64_t i = 0; i < rows; ++i) sum += static_cast<double>(x[i * step]) * static_cast<double>(x[i * step]);
+  return sum;
+}
+
+/// log of the sum of exp, given the largest; which it is if that is no number.
+double log_of_sum(double most, double sum) {
+  return most - most == 0 ? most + std::log(sum) : most;
+}
+
+}  // namespace
+
+double joined(Reduction kind, double a, double b) {
+  switch (kind) {
+    case Reduction::kMax:
+      return b > a || b != b ? b : a;
+    case Reduction::kMin:
+      return b < a || b != b ? b : a;
+    case Reduction::kProd:
+      return a * b;
+    default:
+      return a + b;
+  }
+}
+
+double finished(Reduction kind, double result, int64_t size) {
+  switch (kind) {
+    case Reduction::kMean:
+      return result / static_cast<double>(size);
+    case Reduction::kL2:
+      return std::sqrt(result);
+    case Reduction::kLogSum:
+      return std::log(result);
+    default:
+      return result;
+  }
+}
+
+void exp_sums(const F32Level& level, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
+              double* sums) {
+  constexpr int64_t kTogether = 16;
+  float part[kTogether * kColumns];
+  std::fill_n(sums, count, 0.0);
+  for (int64_t i = 0; i < rows; i += kTogether) {
+    const int64_t some = std::min(kTogether, rows - i);
+    level.image->binary(BinaryKind::kSub, x + i * step, step, most, 0, part, count, some, count);
+    level.loops->map({MapKind::kExp, 0, 0}, part, part, some * count);
+    float total[kColumns] = {};
+    level.image->sum(part, count, some, count, total);
+    for (int64_t c = 0; c < count; ++c) sums[c] += static_cast<double>(total[c]);
+  }
+}
+
+void reduce_columns(const F32Level& level, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
+                    double* result) {
+  if (is_extreme(kind)) {
+    float most[kColumns];
+    std::fill_n(most, count, static_cast<float>(kind == Reduction::kMin ? kInfinity : -kInfinity));
+    level.image->extreme(kind == Reduction::kMin, x, step, rows, count, most);
+    std::copy_n(most, count, result);
+    return;
+  }
+  if (kind == Reduction::kLogSumExp) {
+    float most[kColumns];
+    std::fill_n(most, count, static_cast<float>(-kInfinity));
+    level.image->extreme(false, x, step, rows, count, most);
+    exp_sums(level, x, step, rows, count, most, result);
+    for (int64_t c = 0; c < count; ++c) result[c] = log_of_sum(static_cast<double>(most[c]), result[c]);
+    return;
+  }
+  if (kind == Reduction::kProd) {  // in double throughout: single precision soon ends at 0 or infinity
+    std::fill_n(result, count, 1.0);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t c = 0; c < count; ++c) result[c] *= static_cast<double>(x[i * step + c]);
+    }
+    return;
+  }
+  std::fill_n(result, count, 0.0);
+  for (int64_t i = 0; i < rows; i += kRows) {
+    const int64_t some = std::min(kRows, rows - i);
+    const float* from = x + i * step;
+    float sums[kColumns] = {};
+    if (kind == Reduction::kL1) {
+      level.image->sum_magnitudes(from, step, some, count, sums);
+    } else if (kind == Reduction::kL2 || kind == Reduction::kSumSquare) {
+      level.image->sum_squares(from, step, some, count, kZeros, sums);
+    } else {
+      level.image->sum(from, step, some, count, sums);
+    }
+    for (int64_t c = 0; c < count; ++c) {
+      // The root brings squares that single precision cannot hold back into its range.
+      const bool exact = kind == Reduction::kL2 && !(sums[c] > 1e-30f && sums[c] < __builtin_inff());
+      result[c] += exact ? exact_squares(from + c, step, some) : static_cast<double>(sums[c]);
+    }
+  }
+}
+
+double exp_sum(const F32Level& level, const float* x, int64_t size, float most) {
+  const int64_t whole = size / kColumns, rest = size % kColumns;
+  float every[kColumns];
+  double columns[kColumns], sum = 0;
+  std::fill_n(every, kColumns, most);
+  exp_sums(level, x, kColumns, whole, kColumns, every, columns);
+  for (double v : columns) sum += v;
+  exp_sums(level, x + whole * kColumns, rest, 1, rest, every, columns);
+  for (int64_t c = 0; c < rest; ++c) sum += columns[c];
+  return sum;
+}
+
+double reduce_row(const F32Level& level, Reduction kind, const float* x, int64_t size) {
+  if (kind == Reduction::kLogSumExp) {
+    const double most = reduce_row(level, Reduction::kMax, x, size);
+    return log_of_sum(most, exp_sum(level, x, size, static_cast<float>(most)));
+  }
+  const int64_t whole = size / kColumns, rest = size % kColumns;
+  double columns[kColumns];
+  double result = kind == Reduction::kMax ? -kInfinity : kind == Reduction::kMin ? kInfinity : kind == Reduction::kProd;
+  if (whole > 0) {
+    reduce_columns(level, kind, x, kColumns, whole, kColumns, columns);
+    for (int64_t width = kColumns / 2; width > 0; width /= 2) {
+      for (int64_t c = 0; c < width; ++c) columns[c] = joined(kind, columns[c], columns[c + width]);
+    }
+    result = columns[0];
+  }
+  reduce_columns(level, kind, x + whole * kColumns, rest, 1, rest, columns);
+  for (int64_t c = 0; c < rest; ++c) result = joined(kind, result, columns[c]);
+  return result;
+}
+
+namespace {
 
 /// [outer, size, inner]: all dimensions between the first reduced one and the last are reduced, or of size 1.
 struct Reduced {
@@ -56,52 +206,13 @@ bool reduce_takes(const NodeView& node) {
   return reduced_of(node, &r);
 }
 
-/// Reduces `rows` rows, `step` apart, of `count` columns, which are kColumns or fewer.
-template <const F32Level& level>
-void reduce_columns(Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count, double* result) {
-  if (kind == Reduction::kMax) {
-    float most[kColumns];
-    std::fill_n(most, count, -__builtin_inff());
-    for (int64_t i = 0; i < rows; ++i) level.image->maximum(x + i * step, most, count);
-    std::copy_n(most, count, result);
-    return;
-  }
-  std::fill_n(result, count, 0.0);
-  for (int64_t i = 0; i < rows; i += kRows) {
-    float sums[kColumns] = {};
-    level.image->sum(x + i * step, step, std::min(kRows, rows - i), count, sums);
-    for (int64_t c = 0; c < count; ++c) result[c] += static_cast<double>(sums[c]);
-  }
-}
-
-/// One row of `size` neighbours: as columns of which there are kColumns, then these.
-template <const F32Level& level>
-double reduce_row(Reduction kind, const float* x, int64_t size) {
-  double columns[kColumns], result = kind == Reduction::kMax ? -__builtin_inf() : 0;
-  const auto join = [&](double v) {
-    if (kind != Reduction::kMax) {
-      result += v;
-    } else if (v > result || v != v) {
-      result = v;
-    }
-  };
-  const int64_t whole = size / kColumns;
-  if (whole > 0) {
-    reduce_columns<level>(kind, x, kColumns, whole, kColumns, columns);
-    for (double v : columns) join(v);
-  }
-  for (int64_t i = whole * kColumns; i < size; ++i) join(static_cast<double>(x[i]));
-  return result;
-}
-
-template <const F32Level& level>
-void reduce(Reduction kind, const KernelContext& context, const Reduced& r, const float* x, float* y) {
-  const double divisor = kind == Reduction::kMean ? static_cast<double>(r.size) : 1;
+void reduce(const F32Level& level, Reduction kind, const KernelContext& context, const Reduced& r, const float* x,
+            float* y) {
   if (r.inner == 1) {
     const int64_t each = std::max<int64_t>(1, kChunk / r.size);
     context.parallel((r.outer + each - 1) / each, [&](int64_t t) {
       for (int64_t o = t * each; o < std::min(r.outer, (t + 1) * each); ++o) {
-        y[o] = static_cast<float>(reduce_row<level>(kind, x + o * r.size, r.size) / divisor);
+        y[o] = static_cast<float>(finished(kind, reduce_row(level, kind, x + o * r.size, r.size), r.size));
       }
     });
     return;
@@ -112,9 +223,9 @@ void reduce(Reduction kind, const KernelContext& context, const Reduced& r, cons
     for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
       const int64_t o = u / blocks, first = u % blocks * kColumns, count = std::min(kColumns, r.inner - first);
       double result[kColumns];
-      reduce_columns<level>(kind, x + o * r.size * r.inner + first, r.inner, r.size, count, result);
+      reduce_columns(level, kind, x + o * r.size * r.inner + first, r.inner, r.size, count, result);
       float* to = y + o * r.inner + first;
-      for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(result[c] / divisor);
+      for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(finished(kind, result[c], r.size));
     }
   });
 }
@@ -124,7 +235,7 @@ Status reduce_run(const NodeView& node, const KernelContext& context, std::span<
                   std::span<const TensorView> out) {
   Reduced r;
   if (!reduced_of(node, &r)) return unsupported(node.label());
-  reduce<level>(reduction_of(node), context, r, in[0].data<float>(), out[0].data<float>());
+  reduce(level, reduction_of(node), context, r, in[0].data<float>(), out[0].data<float>());
   return {};
 }
 
@@ -137,8 +248,8 @@ template <const F32Level& level>
 Status global_max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   const int64_t planes = in[0].dim(0) * in[0].dim(1);
-  reduce<level>(Reduction::kMax, context, {planes, in[0].elements() / planes, 1}, in[0].data<float>(),
-                out[0].data<float>());
+  reduce(level, Reduction::kMax, context, {planes, in[0].elements() / planes, 1}, in[0].data<float>(),
+         out[0].data<float>());
   return {};
 }
 
@@ -172,22 +283,16 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
   const Reduction kind = reduction_of(node);
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
   const int64_t blocks = (x.size.c + kColumns - 1) / kColumns;
-  const double divisor = kind == Reduction::kMean ? static_cast<double>(x.size.h * x.size.w) : 1;
   context.parallel(x.size.n * blocks, [&](int64_t t) {
     const int64_t n = t / blocks, first = t % blocks * kColumns, count = std::min(kColumns, x.size.c - first);
     double total[kColumns] = {}, row[kColumns];
     for (int64_t i = 0; i < x.size.h; ++i) {
-      reduce_columns<level>(kind, x.at + n * x.step + i * x.row + first, x.pitch, x.size.w, count, i ? row : total);
-      if (i == 0) continue;
-      for (int64_t c = 0; c < count; ++c) {
-        if (kind != Reduction::kMax) {
-          total[c] += row[c];
-        } else if (row[c] > total[c] || row[c] != row[c]) {
-          total[c] = row[c];
-        }
-      }
+      reduce_columns(level, kind, x.at + n * x.step + i * x.row + first, x.pitch, x.size.w, count, i ? row : total);
+      for (int64_t c = 0; i > 0 && c < count; ++c) total[c] = joined(kind, total[c], row[c]);
     }
-    for (int64_t c = 0; c < count; ++c) y.at[n * y.step + first + c] = static_cast<float>(total[c] / divisor);
+    for (int64_t c = 0; c < count; ++c) {
+      y.at[n * y.step + first + c] = static_cast<float>(finished(kind, total[c], x.size.h * x.size.w));
+    }
   });
   return {};
 }
@@ -201,55 +306,11 @@ constexpr CpuKernel make_global_max_pool_image() {
   return {.takes = global_image_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
 }
 
-// -------------------------------------------------------------------------------------------------------- softmax
-
-bool softmax_takes(const NodeView& node) {
-  return node.axis(node.attr_int("axis"), node.input(0).rank()).ok() && has_elements(node);
-}
-
-/// Columns side by side: their largest elements, then exp of what is left, its sum, and the quotient.
-template <const F32Level& level>
-Status softmax_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                   std::span<const TensorView> out) {
-  const Lanes lanes(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
-  const int64_t blocks = (lanes.inner + kColumns - 1) / kColumns, tasks = lanes.outer * blocks;
-  const int64_t each = std::max<int64_t>(1, kChunk / (lanes.size * std::min(lanes.inner, kColumns)));
-  context.parallel((tasks + each - 1) / each, [&](int64_t t) {
-    for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
-      const int64_t first = u % blocks * kColumns, count = std::min(kColumns, lanes.inner - first);
-      const int64_t at = u / blocks * lanes.size * lanes.inner + first;
-      const float* x = in[0].data<float>() + at;
-      float* y = out[0].data<float>() + at;
-      float most[kColumns], sums[kColumns] = {};
-      std::fill_n(most, count, -__builtin_inff());
-      for (int64_t i = 0; i < lanes.size; ++i) level.image->maximum(x + i * lanes.inner, most, count);
-      for (int64_t i = 0; i < lanes.size; ++i) {
-        float* row = y + i * lanes.inner;
-        level.loops->binary(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
-        level.loops->map({MapKind::kExp, 0, 0}, row, row, count);
-        level.loops->binary(BinaryKind::kAdd, sums, 1, row, 1, sums, count);
-      }
-      for (int64_t c = 0; c < count; ++c) sums[c] = 1 / sums[c];
-      for (int64_t i = 0; i < lanes.size; ++i) {
-        float* row = y + i * lanes.inner;
-        level.loops->binary(BinaryKind::kMul, row, 1, sums, 1, row, count);
-      }
-    }
-  });
-  return {};
-}
-
-template <const F32Level& level>
-constexpr CpuKernel make_softmax() {
-  return {.takes = softmax_takes, .run = softmax_run<level>};
-}
-
 }  // namespace
 
 PINNACE_F32_IMAGE_LEVELS(reduce_f32, make_reduce)
 PINNACE_F32_IMAGE_LEVELS(reduce_image_f32, make_image)
 PINNACE_F32_IMAGE_LEVELS(global_max_pool_f32, make_global_max_pool)
 PINNACE_F32_IMAGE_LEVELS(global_max_pool_image_f32, make_global_max_pool_image)
-PINNACE_F32_IMAGE_LEVELS(softmax_columns_f32, make_softmax)
 
 }  // namespace pinnace

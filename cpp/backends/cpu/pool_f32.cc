@@ -1,83 +1,16 @@
-// Operators that work on rows or planes in float32: softmax, layer normalisation, pooling, mean over trailing
-// dimensions.
+// Pooling of dense float32 tensors: largest of a window, mean over trailing dimensions.
 #include <algorithm>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/kernel.h"
 #include "ops/window.h"
 
 namespace pinnace {
 namespace {
 
-/// Product of dimensions [first, last).
-int64_t product(const Shape& shape, int first, int last) {
-  int64_t total = 1;
-  for (int i = first; i < last; ++i) total *= shape[static_cast<size_t>(i)].size;
-  return total;
-}
-
 /// Rows that one task takes, so that it has about 16,384 elements.
 int64_t rows_per_task(int64_t columns) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns));
 }
-
-// -------------------------------------------------------------------------------------------------------- softmax
-
-bool softmax_takes(const NodeView& node) {
-  const TensorType& x = node.input(0);
-  const auto axis = node.axis(node.attr_int("axis"), x.rank());
-  return axis.ok() && *axis == x.rank() - 1 && x.elements() > 0;
-}
-
-template <const F32Kernels& kernels>
-Status softmax_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                   std::span<const TensorView> out) {
-  const int64_t columns = in[0].dim(-1), rows = in[0].elements() / columns, each = rows_per_task(columns);
-  context.parallel((rows + each - 1) / each, [&](int64_t t) {
-    for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      kernels.softmax(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns);
-    }
-  });
-  return {};
-}
-
-template <const F32Kernels& kernels>
-constexpr CpuKernel make_softmax() {
-  return {.takes = softmax_takes, .run = softmax_run<kernels>};
-}
-
-// ------------------------------------------------------------------------------------------- layer normalisation
-
-bool layer_norm_takes(const NodeView& node) {
-  const TensorType& x = node.input(0);
-  const auto axis = node.axis(node.attr_int("axis"), x.rank());
-  if (!axis.ok() || x.elements() == 0 || node.output_count() > 1) return false;
-  const int64_t columns = product(x.shape, *axis, x.rank());
-  return node.input(1).elements() == columns && (!node.has_input(2) || node.input(2).elements() == columns);
-}
-
-template <const F32Kernels& kernels>
-Status layer_norm_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                      std::span<const TensorView> out) {
-  const int axis = *node.axis(node.attr_int("axis"), in[0].rank());
-  const int64_t columns = product(in[0].type->shape, axis, in[0].rank()), rows = in[0].elements() / columns;
-  const int64_t each = rows_per_task(columns);
-  const auto epsilon = static_cast<float>(node.attr_float("epsilon"));
-  const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
-  context.parallel((rows + each - 1) / each, [&](int64_t t) {
-    for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      kernels.normalize(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns, epsilon,
-                        in[1].data<float>(), bias);
-    }
-  });
-  return {};
-}
-
-template <const F32Kernels& kernels>
-constexpr CpuKernel make_layer_norm() {
-  return {.takes = layer_norm_takes, .run = layer_norm_run<kernels>};
-}
-
-// -------------------------------------------------------------------------------------------------------- pooling
 
 Result<Window> pool_window(const NodeView& node) {
   PINNACE_ASSIGN(Shape kernel, kernel_shape_of(node, node.input(0)));
@@ -144,9 +77,6 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
 }
 
 }  // namespace
-
-PINNACE_F32_LEVELS(softmax_f32, make_softmax)
-PINNACE_F32_LEVELS(layer_normalization_f32, make_layer_norm)
 
 extern const CpuKernel max_pool_f32_generic, global_average_pool_f32_generic;
 const CpuKernel max_pool_f32_generic = {.takes = max_pool_takes, .run = max_pool_run};
