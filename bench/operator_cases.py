@@ -176,21 +176,30 @@ def _eight_bits(
 
 
 def eight(
-    op: str, shapes: Sequence[Sequence[int]], *, operations: float = 0.0, **attributes: Any
+    op: str,
+    shapes: Sequence[Sequence[int]],
+    *,
+    operations: float = 0.0,
+    scales: Sequence[float] = (),
+    **attributes: Any,
 ) -> Callable[[np.random.Generator], Built]:
-    """An operator of 8-bit inputs and output, between quantize and dequantize nodes."""
+    """An operator of 8-bit inputs and output, between quantize and dequantize nodes. scales: those of the inputs."""
 
     def make(random: np.random.Generator) -> Built:
         names = [f"x{i}" for i in range(len(shapes))]
-        scales: dict[str, Array] = {"s": np.array(0.02, np.float32), "z": np.array(120, np.uint8)}
+        constants: dict[str, Array] = {"s": np.array(0.02, np.float32), "z": np.array(120, np.uint8)}
+        constants |= {f"s{i}": np.array(scale, np.float32) for i, scale in enumerate(scales)}
         return Built(
             [
-                *(("DequantizeLinear", [n, "s", "z"], ["f" + n], {}) for n in names),
+                *(
+                    ("DequantizeLinear", [n, f"s{i}" if scales else "s", "z"], ["f" + n], {})
+                    for i, n in enumerate(names)
+                ),
                 (op, ["f" + n for n in names], ["f"], attributes),
                 ("QuantizeLinear", ["f", "s", "z"], ["y"], {}),
             ],
             {n: random.integers(0, 256, shape).astype(np.uint8) for n, shape in zip(names, shapes, strict=True)},
-            scales,
+            constants,
             operations,
             "i8",
         )
@@ -384,6 +393,34 @@ def quantizing(op: str, x: Sequence[int], kind: Any) -> Any:
     return make
 
 
+def quantizing_by_axis(op: str, x: Sequence[int], axis: int, block: int = 0) -> Any:
+    """quantize_linear or dequantize_linear with i8 and a scale for each index of an axis, or for each block of it."""
+
+    def make(random: np.random.Generator) -> Built:
+        sizes = [x[axis]] if not block else [n // block if i == axis else n for i, n in enumerate(x)]
+        constants: dict[str, Array] = {
+            "s": random.uniform(0.01, 0.05, sizes).astype(np.float32),
+            "z": random.integers(-9, 10, sizes).astype(np.int8),
+        }
+        attributes = {"axis": axis, "block_size": block}
+        data = normal(random, *x) if op == "quantize" else random.integers(-128, 128, x).astype(np.int8)
+        node = "QuantizeLinear" if op == "quantize" else "DequantizeLinear"
+        return Built([(node, ["x", "s", "z"], ["y"], attributes)], {"x": data}, constants)
+
+    return make
+
+
+def one_hot(count: int, depth: int) -> Any:
+    def make(random: np.random.Generator) -> Built:
+        return Built(
+            [("OneHot", ["i", "d", "v"], ["y"], {})],
+            {"i": random.integers(0, depth, (count,))},
+            {"d": np.array([depth]), "v": np.array([0, 1], np.float32)},
+        )
+
+    return make
+
+
 # ---- the list -------------------------------------------------------------------------------------------------------
 
 F16 = np.float16
@@ -554,6 +591,12 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "scatter_elements_128_768", indexed("ScatterElements", rows, (32, 768), 128, (32, 768), axis=0)
     yield "top_k_5_of_1000", top_k((1, 1000), 5)
     yield "top_k_1000_of_20000", top_k((1, 20000), 1000)
+    yield "top_k_10_of_128_by_1000", top_k((128, 1000), 10)
+    yield "top_k_all_of_64_by_1024", top_k((64, 1024), 1024)
+    yield "one_hot_4096_of_128", one_hot(4096, 128)
+    yield "trilu_12_512_512", one("Trilu", [(12, 512, 512)])
+    yield "tile_128_768_by_4", with_constant("Tile", rows, np.array([1, 4]))
+    yield "reverse_sequence_100_8_256", with_constant("ReverseSequence", (100, 8, 256), np.arange(8) * 12 + 3)
     yield "transpose_heads_128_12_64", one("Transpose", [(1, 128, 12, 64)], perm=[0, 2, 1, 3])
     yield "transpose_to_channels_last_64_at_56", one("Transpose", [image], perm=[0, 2, 3, 1])
     yield "transpose_768_3072", one("Transpose", [(768, 3072)], perm=[1, 0])
@@ -564,16 +607,25 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "pad_64_at_56", with_constant("Pad", image, np.array([0, 0, 1, 1, 0, 0, 1, 1]))
     yield "expand_768_to_128_768", with_constant("Expand", (1, 768), np.array([128, 768]))
     yield "depth_to_space_2_256_at_28", one("DepthToSpace", [(1, 256, 28, 28)], blocksize=2)
+    yield "space_to_depth_2_64_at_56", one("SpaceToDepth", [image], blocksize=2)
     yield "cast_f32_to_f16_64_at_56", cast(image, np.float32, "FLOAT16")
     yield "cast_f16_to_f32_64_at_56", cast(image, F16, "FLOAT")
     yield "cast_f32_to_i32_64_at_56", cast(image, np.float32, "INT32")
     yield "cast_u8_to_f32_3_at_224", cast((1, 3, 224, 224), np.uint8, "FLOAT")
+
+    yield "cast_i64_to_i32_128_768", cast(rows, np.int64, "INT32")
+    yield "cast_u8_to_i32_64_at_56", cast(image, np.uint8, "INT32")
 
     yield "quantize_u8_64_at_56", quantizing("quantize", image, np.uint8)
     yield "quantize_i8_128_768", quantizing("quantize", rows, np.int8)
     yield "dequantize_u8_64_at_56", quantizing("dequantize", image, np.uint8)
     yield "requantize_u8_64_at_56", quantizing("requantize", image, np.uint8)
     yield "dynamic_quantize_128_768", quantizing("dynamic", rows, np.uint8)
+    yield "quantize_channels_i8_64_at_56", quantizing_by_axis("quantize", image, 1)
+    yield "dequantize_channels_i8_64_at_56", quantizing_by_axis("dequantize", image, 1)
+    yield "dequantize_rows_i8_768_3072", quantizing_by_axis("dequantize", (768, 3072), 0)
+    yield "dequantize_columns_i8_768_3072", quantizing_by_axis("dequantize", (768, 3072), 1)
+    yield "dequantize_blocks_of_32_i8_768_3072", quantizing_by_axis("dequantize", (768, 3072), 1, 32)
     for c, m, s in ((32, 16, 112), (24, 144, 56), (96, 576, 14), (160, 960, 7), (64, 256, 56), (1024, 256, 14)):
         yield f"conv_i8_1x1_{c}_{m}_at_{s}", conv(c, m, s, eight=True)
     yield "conv_i8_3x3_s2_3_32_at_224", conv(3, 32, 224, 3, 2, eight=True)
@@ -599,6 +651,9 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         eight("MaxPool", [(1, 64, 112, 112)], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
     )
     yield "concat_i8_channels_64_at_56", eight("Concat", [image] * 2, axis=1)
+    yield "concat_i8_scales_last_128_768", eight("Concat", [rows] * 2, scales=(0.02, 0.03), axis=1)
+    yield "add_i8_broadcast_row_128_768", eight("Add", [rows, (768,)])
+    yield "mul_i8_broadcast_column_128_768", eight("Mul", [rows, (128, 1)])
     yield "softmax_i8_12_128_128", eight("Softmax", [(1, 12, 128, 128)], axis=-1)
 
     yield "lstm_100_steps_128_256", recurrent("LSTM", 100, 128, 256)

@@ -26,6 +26,8 @@ constexpr Case kCases[] = {
      .expect = "i8[3]{1,4,12}", .why = "vector per axis"},
     {.inputs = "f32[2,5]{1,2,3,4,5,1,2,3,4,5};f32[2,3]{1,0.5,0.25,1,1,1};i8[2,3]{0,0,0,1,2,3}",
      .attributes = "block_size=2", .expect = "i8[2,5]{1,2,6,8,20,2,3,5,6,8}", .why = "per block, last one short"},
+    {.inputs = "f32[2,3,37];f32[3]{0.02,0.1,3};i8[3]{-128,5,127}", .why = "per axis, rows of one scale"},
+    {.inputs = "f32[3,37];f32[3,3]{0.02,0.1,3,0.3,1e-3,0.5,1e30,1e-30,1}", .attributes = "block_size=16", .why = "per block, rows"},
     {.inputs = "f32[3,2]{1,2,3,4,5,6};f32[2,2]{1,2,0.5,1}", .attributes = "block_size=2, axis=0, output_dtype=\"i8\"",
      .expect = "i8[3,2]{1,1,3,2,10,6}", .why = "per block of axis 0"},
     {.inputs = "f16[3]{1,2,0.3};f16[]{0.1};u8[]{0}", .expect = "u8[3]{10,20,3}", .why = "half"},

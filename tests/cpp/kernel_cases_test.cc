@@ -33,7 +33,8 @@ TEST_P(KernelCases, MatchTheReference) {
     const Case source{.inputs = drawn.inputs.c_str(),
                       .attributes = drawn.attributes.c_str(),
                       .outputs = drawn.outputs,
-                      .tolerance = drawn.tolerance};
+                      .tolerance = drawn.tolerance,
+                      .output_quantization = drawn.quantization.c_str()};
     const std::string sentence =
         str_cat(name, " case ", i, ": ", drawn.op, " (", drawn.inputs.substr(0, 300), " | ", drawn.attributes, ")");
     const auto built = build_case(drawn.op.c_str(), source, case_seed(name, i));

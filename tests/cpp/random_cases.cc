@@ -4,9 +4,6 @@
 #include "cpp/random_cases.h"
 
 namespace pinnace::testing {
-namespace {
-
-using Sizes = std::vector<int64_t>;
 
 std::string list_of(const Sizes& sizes) {
   std::string s;
@@ -20,8 +17,7 @@ std::string ints(const Sizes& values) {
   return str_cat("i64{", list_of(values), "}");
 }
 
-/// float32 of these sizes; now and then all contents spelt out, with NaN, infinities and zeros among them.
-std::string floats(Draw& d, const Sizes& sizes, int64_t special_once_in = 5) {
+std::string floats(Draw& d, const Sizes& sizes, int64_t special_once_in) {
   int64_t count = 1;
   for (int64_t n : sizes) count *= n;
   std::string s = tensor("f32", sizes);
@@ -33,6 +29,31 @@ std::string floats(Draw& d, const Sizes& sizes, int64_t special_once_in = 5) {
   }
   return s + "}";
 }
+
+std::string window(Draw& d, const Sizes& x, bool dilates) {
+  Sizes kernel, strides, dilations, before, after;
+  for (size_t i = 2; i < x.size(); ++i) {
+    const int64_t dilation = dilates && d.once_in(3) ? 2 : 1;
+    int64_t k = d.integer(1, 5);
+    while ((k - 1) * dilation + 1 > x[i]) --k;
+    kernel.push_back(k);
+    dilations.push_back(dilation);
+    strides.push_back(d.integer(1, 3));
+    const int64_t most = (k - 1) * dilation;
+    before.push_back(d.once_in(2) ? 0 : d.integer(0, most));
+    after.push_back(d.once_in(2) ? 0 : d.integer(0, most));
+  }
+  before.insert(before.end(), after.begin(), after.end());
+  return str_cat("kernel_shape=[", list_of(kernel), "], strides=[", list_of(strides), "], dilations=[",
+                 list_of(dilations), "], pads=[", list_of(before), "], ceil_mode=", d.integer(0, 1));
+}
+
+std::string moved_type(Draw& d) {
+  constexpr const char* kMoved[] = {"f32", "f32", "f32", "f16", "bf16", "u8", "i8", "i32", "i64", "f64", "bool"};
+  return d.of(kMoved);
+}
+
+namespace {
 
 RandomCase recurrent(Draw& d) {
   constexpr const char* kOps[] = {"gru", "lstm", "rnn"};
@@ -252,25 +273,6 @@ RandomCase normalization(Draw& d) {
   return c;
 }
 
-/// kernel_shape, strides, dilations, pads of a window that fits x.
-std::string window(Draw& d, const Sizes& x, bool dilates) {
-  Sizes kernel, strides, dilations, before, after;
-  for (size_t i = 2; i < x.size(); ++i) {
-    const int64_t dilation = dilates && d.once_in(3) ? 2 : 1;
-    int64_t k = d.integer(1, 5);
-    while ((k - 1) * dilation + 1 > x[i]) --k;
-    kernel.push_back(k);
-    dilations.push_back(dilation);
-    strides.push_back(d.integer(1, 3));
-    const int64_t most = (k - 1) * dilation;
-    before.push_back(d.once_in(2) ? 0 : d.integer(0, most));
-    after.push_back(d.once_in(2) ? 0 : d.integer(0, most));
-  }
-  before.insert(before.end(), after.begin(), after.end());
-  return str_cat("kernel_shape=[", list_of(kernel), "], strides=[", list_of(strides), "], dilations=[",
-                 list_of(dilations), "], pads=[", list_of(before), "], ceil_mode=", d.integer(0, 1));
-}
-
 RandomCase pool(Draw& d) {
   constexpr const char* kOps[] = {"average_pool", "adaptive_average_pool", "global_max_pool", "max_pool",
                                   "global_average_pool"};
@@ -327,13 +329,11 @@ RandomCase reduction(Draw& d) {
   return c;
 }
 
-constexpr const char* kMoved[] = {"f32", "f32", "f32", "f16", "bf16", "u8", "i8", "i32", "i64", "f64", "bool"};
-
 RandomCase movement(Draw& d) {
   constexpr const char* kOps[] = {"transpose", "transpose", "concat", "split", "slice",
                                   "pad",       "gather",    "expand", "where", "cast"};
   RandomCase c{.op = d.of(kOps)};
-  const std::string dtype = d.of(kMoved);
+  const std::string dtype = moved_type(d);
   const int64_t rank = d.integer(c.op == "transpose" ? 2 : 1, 4);
   Sizes x;
   for (int64_t i = 0; i < rank; ++i) x.push_back(d.once_in(50) ? 0 : d.size(rank > 2 ? 20 : 80));
@@ -461,7 +461,11 @@ constexpr RandomFamily kFamilies[] = {{"recurrent", &recurrent},
                                       {"movement", &movement},
                                       {"elementwise", &elementwise},
                                       {"convolution", &convolution},
-                                      {"normalization", &normalization}};
+                                      {"normalization", &normalization},
+                                      {"indexing", &indexing},
+                                      {"arrangement", &arrangement},
+                                      {"top_k", &top_k},
+                                      {"eight_bits", &eight_bits}};
 
 }  // namespace
 

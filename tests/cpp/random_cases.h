@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cases/parse_case.h"
 
@@ -17,6 +18,7 @@ struct RandomCase {
   std::string op, inputs, attributes;
   int outputs = 1;
   Tolerance tolerance = {};
+  std::string quantization;  ///< that is declared for output 0
 };
 
 /// What generators are made of.
@@ -34,8 +36,25 @@ struct Draw {
   }
 };
 
+// Parts of a case's text.
+using Sizes = std::vector<int64_t>;
+std::string list_of(const Sizes& sizes);
+std::string tensor(std::string_view dtype, const Sizes& sizes);
+std::string ints(const Sizes& values);
+/// float32 of these sizes; now and then all contents spelt out, with NaN, infinities and zeros among them.
+std::string floats(Draw& d, const Sizes& sizes, int64_t special_once_in = 5);
+/// kernel_shape, strides, dilations, pads of a window that fits x.
+std::string window(Draw& d, const Sizes& x, bool dilates);
+/// A type whose elements are moved without being looked at.
+std::string moved_type(Draw& d);
+
 using RandomFamily = std::pair<const char*, RandomCase (*)(Draw&)>;
 std::span<const RandomFamily> random_families();
+// Families with files of their own.
+RandomCase indexing(Draw& d);
+RandomCase arrangement(Draw& d);
+RandomCase top_k(Draw& d);
+RandomCase eight_bits(Draw& d);
 
 /// Inputs of a case with every float32 tensor of another type: "f16", which has no 1e30.
 std::string in_type(const std::string& inputs, const std::string& dtype);

@@ -4,7 +4,9 @@
 
 #include "backends/cpu/i8_levels.h"
 #include "backends/cpu/i8_table.h"
+#include "backends/cpu/strided_copy.h"
 #include "ops/linear_quantization.h"
+#include "ops/move.h"
 
 namespace pinnace {
 namespace {
@@ -190,35 +192,56 @@ Status map_run(const NodeView&, const KernelContext& context, std::span<const Te
   return {};
 }
 
-/// Operands of the result's shape, or of one element.
 bool binary_takes(const NodeView& node) {
   if (!node.has_input(1) || !node.output_quantization(0)) return false;
   const TensorType &a = node.input(0), &b = node.input(1);
   if (!is_image_i8(a) || !is_image_i8(b) || a.elements() == 0 || b.elements() == 0) return false;
-  return a.shape == b.shape || (b.elements() == 1 && b.rank() <= a.rank()) ||
-         (a.elements() == 1 && a.rank() <= b.rank());
+  BroadcastLoops<2> loops;
+  return loops.set({&a.shape, &b.shape});
 }
 
+/// Rows of the innermost loop, or parts of the only one.
 template <const I8Level& level>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
-  BinaryRowsI8 rows = binary_rows_i8(node, *in[0].type, *in[1].type, *out[0].type);
-  const int64_t elements = out[0].elements();
-  rows.a_channel = in[0].elements() == elements;
-  rows.b_channel = in[1].elements() == elements;
-  rows.pixels = 1;
-  rows.flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  BinaryRowsI8 all = binary_rows_i8(node, *in[0].type, *in[1].type, *out[0].type);
+  all.flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  BroadcastLoops<2> loops;
+  loops.set({&in[0].type->shape, &in[1].type->shape});
+  for (; loops.rank < 2; ++loops.rank) {
+    loops.size[loops.rank] = 1;
+    loops.step[0][loops.rank] = loops.step[1][loops.rank] = 0;
+  }
+  all.a_channel = loops.step[0][0] != 0;
+  all.b_channel = loops.step[1][0] != 0;
+  all.a_step = loops.step[0][1];
+  all.b_step = loops.step[1][1];
+  all.y_step = loops.size[0];
   // A number may share its bytes with the result.
   const uint8_t a = *in[0].data<uint8_t>(), b = *in[1].data<uint8_t>();
-  in_parts(context, elements, [&](int64_t first, int64_t count) {
-    BinaryRowsI8 own = rows;
-    own.a = own.a_channel ? in[0].data<uint8_t>() + first : &a;
-    own.b = own.b_channel ? in[1].data<uint8_t>() + first : &b;
-    own.y = out[0].data<uint8_t>() + first;
-    own.a_step = own.a_channel ? count : 0;
-    own.b_step = own.b_channel ? count : 0;
-    own.y_step = own.channels = count;
-    level.image->binary(own);
+  const uint8_t* from_a = in[0].elements() == 1 ? &a : in[0].data<uint8_t>();
+  const uint8_t* from_b = in[1].elements() == 1 ? &b : in[1].data<uint8_t>();
+  const int64_t run = loops.size[0], pixels = loops.size[1], rows = out[0].elements() / run;
+  const int64_t pieces = (run + kEach - 1) / kEach, together = std::max<int64_t>(1, kEach / run);
+  context.parallel((rows + together - 1) / together * pieces, [&](int64_t t) {
+    const int64_t first = t % pieces * kEach, last = std::min(rows, (t / pieces + 1) * together);
+    for (int64_t row = t / pieces * together; row < last;) {
+      const int64_t pixel = row % pixels;
+      int64_t rest = row / pixels, at_a = pixel * all.a_step, at_b = pixel * all.b_step;
+      for (int d = 2; d < loops.rank; ++d) {
+        at_a += rest % loops.size[d] * loops.step[0][d];
+        at_b += rest % loops.size[d] * loops.step[1][d];
+        rest /= loops.size[d];
+      }
+      BinaryRowsI8 own = all;
+      own.a = from_a + at_a + (all.a_channel ? first : 0);
+      own.b = from_b + at_b + (all.b_channel ? first : 0);
+      own.y = out[0].data<uint8_t>() + row * run + first;
+      own.channels = std::min(kEach, run - first);
+      own.pixels = std::min(pixels - pixel, last - row);
+      level.image->binary(own);
+      row += own.pixels;
+    }
   });
   return {};
 }
@@ -226,6 +249,46 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
 template <const I8Level& level>
 constexpr CpuKernel make_binary() {
   return {.takes = binary_takes, .run = binary_run<level>};
+}
+
+// ------------------------------------------------------------------------------------------------------- concat
+
+bool concat_takes(const NodeView& node) {
+  if (!node.output_quantization(0)) return false;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (!is_image_i8(node.input(i))) return false;
+  }
+  return node.input(0).rank() <= Dims::kMost;
+}
+
+Status concat_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                  std::span<const TensorView> out) {
+  PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), out[0].rank()));
+  const AxisView v = view_axis(out[0].type->shape, axis);
+  const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  std::byte* to = out[0].bytes;
+  for (const TensorView& x : in) {
+    const int64_t run = x.dim(axis) * v.inner;
+    CopyLoops loops;
+    loops.add(run, 1, 1);
+    loops.add(v.outer, run, v.size * v.inner);
+    if (x.elements() > 0 && same_quantization(*x.type, *out[0].type)) {
+      strided_copy(context, loops, x.bytes, to, 1);
+    } else if (x.elements() > 0) {
+      uint8_t unsigned_table[256], table[256];
+      requantize_table_i8(*x.type, *out[0].type, unsigned_table);
+      for (int i = 0; i < 256; ++i) table[i] = unsigned_table[i ^ flip] ^ flip;
+      const int64_t step = loops.rank > 0 ? loops.to_step[0] : 1;  // not 1 where runs have one element
+      for_each_line(context, loops, kEach, [&](int64_t first, int64_t place, int64_t count) {
+        const uint8_t* from = x.data<uint8_t>() + first;
+        auto* y = reinterpret_cast<uint8_t*>(to) + place;
+        if (step == 1) return image_i8_kernels_generic.lookup(table, from, y, count);
+        for (int64_t i = 0; i < count; ++i) y[i * step] = table[from[i]];
+      });
+    }
+    to += run;
+  }
+  return {};
 }
 
 }  // namespace
@@ -236,7 +299,8 @@ PINNACE_I8_LEVELS(dequantize_i8, make_dequantize)
 PINNACE_I8_LEVELS(dynamic_quantize_i8, make_dynamic)
 PINNACE_I8_LEVELS(binary_i8, make_binary)
 
-extern const CpuKernel map_i8_generic;
+extern const CpuKernel map_i8_generic, concat_i8_generic;
+const CpuKernel concat_i8_generic = {.takes = concat_takes, .run = concat_run};
 const CpuKernel map_i8_generic = {.takes = table_i8_takes,
                                   .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
                                   .pack = pack_table_i8<false>,

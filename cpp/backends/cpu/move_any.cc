@@ -1,5 +1,5 @@
-// Operators that move elements of any type: transpose, slice, expand, concat, split, gather, pad, where. Elements are
-// copied by their size; types of fewer than 8 bits stay with the reference.
+// Operators that move elements of any type: transpose, slice, expand, concat, split, pad, where. Elements are copied
+// by their size; types of fewer than 8 bits stay with the reference.
 #include <algorithm>
 #include <cstring>
 
@@ -9,24 +9,8 @@
 namespace pinnace {
 namespace {
 
-constexpr int kMostDims = CopyLoops::kMost;
+constexpr int kMostDims = Dims::kMost;
 
-/// Sizes and strides without allocation.
-struct Dims {
-  int rank = 0;
-  int64_t size[kMostDims], stride[kMostDims];
-  explicit Dims(const TensorType& type) : rank(type.rank()) {
-    int64_t step = 1;
-    for (int d = rank; d-- > 0; step *= size[d]) {
-      size[d] = type.shape[static_cast<size_t>(d)].size;
-      stride[d] = step;
-    }
-  }
-};
-
-bool movable(const TensorType& type) {
-  return type.rank() <= kMostDims && dtype_bits(type.dtype) >= 8;
-}
 bool has_elements(const NodeView& node) {
   return movable(node.input(0)) && node.input(0).elements() > 0;
 }
@@ -137,26 +121,6 @@ Status split_run(const NodeView& node, const KernelContext& context, std::span<c
   return {};
 }
 
-Status gather_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                  std::span<const TensorView> out) {
-  const TensorView x = in[0], indices = in[1], y = out[0];
-  PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
-  const AxisView v = view_axis(x.type->shape, axis);
-  const size_t bytes = element_bytes(x.dtype()), run = static_cast<size_t>(v.inner) * bytes;
-  const int64_t count = indices.elements();
-  for (int64_t i = 0; i < count; ++i) PINNACE_TRY(wrap_index(node, load_index(indices, i), v.size).status());
-  const int64_t runs = v.outer * count, each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, v.inner));
-  context.parallel((runs + each - 1) / each, [&](int64_t t) {
-    for (int64_t u = t * each; u < std::min(runs, (t + 1) * each); ++u) {
-      const int64_t given = load_index(indices, u % count), index = given < 0 ? given + v.size : given;
-      const std::byte* from = x.bytes + static_cast<size_t>(u / count * v.size + index) * run;
-      std::byte* to = y.bytes + static_cast<size_t>(u) * run;
-      v.inner == 1 ? copy_element(to, from, bytes) : copy_run(to, from, v.inner, bytes);
-    }
-  });
-  return {};
-}
-
 // ------------------------------------------------------------------------------------------------------------- pad
 
 /// Where an element of a padded axis comes from; -1: it is filled.
@@ -248,46 +212,12 @@ Status pad_run(const NodeView& node, const KernelContext& context, std::span<con
 
 // ----------------------------------------------------------------------------------------------------------- where
 
-/// Nested loops over three operands, innermost first; a step of 0 repeats.
-struct Choice {
-  int rank = 0;
-  int64_t size[kMostDims], step[3][kMostDims];
-};
-
-bool choice_of(const Shape* const (&shapes)[3], Choice* c) {
-  size_t rank = 0;
-  for (const Shape* s : shapes) rank = std::max(rank, s->size());
-  int64_t stride[3] = {1, 1, 1};
-  for (size_t i = 0; i < rank; ++i) {
-    int64_t size = 1, own[3], step[3];
-    for (int k = 0; k < 3; ++k) {
-      const Shape& s = *shapes[k];
-      own[k] = i < s.size() ? s[s.size() - 1 - i].size : 1;
-      if (own[k] != 1) size = own[k];
-    }
-    if (size == 1) continue;
-    bool merges = c->rank > 0;
-    for (int k = 0; k < 3; ++k) {
-      step[k] = own[k] == 1 ? 0 : stride[k];
-      stride[k] *= own[k];
-      merges = merges && step[k] == c->step[k][c->rank - 1] * c->size[c->rank - 1];
-    }
-    if (merges) {
-      c->size[c->rank - 1] *= size;
-      continue;
-    }
-    if (c->rank == kMostDims) return false;
-    c->size[c->rank] = size;
-    for (int k = 0; k < 3; ++k) c->step[k][c->rank] = step[k];
-    ++c->rank;
-  }
-  return true;
-}
+using Choice = BroadcastLoops<3>;
 
 bool where_takes(const NodeView& node) {
   Choice c;
   if (node.input(1).quantized() || node.output_quantization(0)) return false;
-  return choice_of({&node.input(0).shape, &node.input(1).shape, &node.input(2).shape}, &c);
+  return c.set({&node.input(0).shape, &node.input(1).shape, &node.input(2).shape});
 }
 
 template <class T>
@@ -335,7 +265,7 @@ Status where_run(const NodeView&, const KernelContext& context, std::span<const 
                  std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   Choice c;
-  choice_of({&in[0].type->shape, &in[1].type->shape, &in[2].type->shape}, &c);
+  c.set({&in[0].type->shape, &in[1].type->shape, &in[2].type->shape});
   switch (element_bytes(out[0].dtype())) {
     case 1:
       where_of<uint8_t>(c, context, in, out[0]);
@@ -363,7 +293,6 @@ PINNACE_MOVE(expand, expand_takes)
 PINNACE_MOVE(slice, has_elements)
 PINNACE_MOVE(concat, concat_takes)
 PINNACE_MOVE(split, split_takes)
-PINNACE_MOVE(gather, has_elements)
 PINNACE_MOVE(pad, pad_takes)
 PINNACE_MOVE(where, where_takes)
 #undef PINNACE_MOVE
