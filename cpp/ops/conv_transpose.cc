@@ -12,13 +12,10 @@
 // same_upper puts the odd one at the end, everything else at the begin. Arithmetic as in conv. NaN and infinities go
 // through products and sums as IEEE 754 has them. Source: ONNX ConvTranspose, opset 22; quantised types and activation
 // are additions.
-#include "ops/product.h"
-#include "ops/window.h"
+#include "ops/convolution.h"
 
 namespace pinnace {
-namespace {
-// The geometry of the conv whose transpose this is: its input is y and its output x.
-Result<Window> mirror(const NodeView& node) {
+Result<Window> check_conv_transpose(const NodeView& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const std::span<const Dim> kernel(w.shape.data() + 2, w.shape.size() - 2);
   PINNACE_ASSIGN(Window window, window_attributes(node, kernel));
@@ -58,6 +55,7 @@ Result<Window> mirror(const NodeView& node) {
   return window;
 }
 
+namespace {
 Result<TensorType> conv_transpose_type(const NodeView& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const int64_t group = node.attr_int("group");
@@ -82,7 +80,7 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
     if (b.rank() != 1 || differ(b.shape[0], M))
       return node.error("bias ", to_string(b), " must have one element per output channel, ", M.size);
   }
-  PINNACE_ASSIGN(const Window window, mirror(node));
+  PINNACE_ASSIGN(const Window window, check_conv_transpose(node));
   Dim length = C.known() ? Dim(C.size / group) : Dim();
   TensorType y{x.dtype, {x.shape[0], M}, node.output_quantization(0)};
   for (int i = 0; i < window.rank; ++i) {
@@ -154,7 +152,7 @@ Status scatter(const Threads& threads, const Window& w, int64_t batch, int64_t g
 
 Status conv_transpose_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView &x = in[0], &w = in[1], &y = out[0];
-  PINNACE_ASSIGN(const Window window, mirror(node));
+  PINNACE_ASSIGN(const Window window, check_conv_transpose(node));
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const int64_t N = x.dim(0), C = x.dim(1), M = y.dim(1), groups = node.attr_int("group"), group_out = w.dim(1);
   const int64_t x_size = window.out_size(), y_size = window.in_size(), taps = window.taps();

@@ -1,4 +1,4 @@
-// The loops of a convolution for reference code: plain sums over channels and taps, any accumulator.
+// The geometry of convolutions, and their loops for reference code: plain sums over channels and taps, any accumulator.
 #pragma once
 
 #include "ops/product.h"
@@ -9,6 +9,10 @@ namespace pinnace {
 /// Checks x [N, C, spatial...], w [M, C / group, kernel...] and an optional bias [M] (input `bias`, -1: the operator
 /// has none) and gives the window; `y` receives the shape [N, M, out...]. Input 0 is x, input 1 is w.
 Result<Window> check_convolution(const NodeView& node, int bias, Shape& y);
+
+/// The window of a conv_transpose, whose input 0 is x and input 1 is w, both of the same rank: that of the conv whose
+/// transpose it is, with `in` the sizes of y and `out` those of x; `before` are the pads at y's begin.
+Result<Window> check_conv_transpose(const NodeView& node);
 
 /// Number of products in one sum, or unknown.
 Dim convolution_length(const TensorType& w);

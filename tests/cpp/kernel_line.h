@@ -55,7 +55,8 @@ inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase&
   const float part = precision == Precision::kFp16 ? 0x1p-11f : precision == Precision::kBf16 ? 0x1p-7f : 0;
   // States of about 1 may leave results near 0.
   if (line.op == "gru" || line.op == "lstm" || line.op == "rnn") return Tolerance{.abs = 2 * part};
-  if (line.op != "conv" && line.op != "gemm" && line.op != "mat_mul") return Tolerance{};
+  const bool product = line.op.starts_with("conv") || line.op == "gemm" || line.op == "mat_mul";
+  if (!product) return Tolerance{};
   std::vector<ConstantPtr> magnitudes;
   std::vector<TensorView> views = built.input_views();
   for (TensorView& view : views) {

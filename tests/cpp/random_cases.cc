@@ -244,6 +244,46 @@ void channels_normalization(Draw& d, RandomCase& c) {
   if (c.op == "group_normalization") c.attributes += str_cat(", num_groups=", groups);
 }
 
+/// Dense, grouped and depthwise; phases of the output that no tap reaches, sizes that are asked for.
+RandomCase transposed(Draw& d) {
+  RandomCase c{.op = "conv_transpose"};
+  const int64_t kind = d.integer(0, 3), rank = d.once_in(12) ? 3 : d.once_in(3) ? 1 : 2;
+  const int64_t groups = kind == 0 ? d.integer(8, 40) : kind == 1 ? d.integer(2, 6) : 1;
+  const int64_t in = kind == 0 ? 1 : d.once_in(3) ? d.integer(16, 40) : d.integer(1, 9);
+  const int64_t out = kind == 0 && !d.once_in(5) ? 1 : d.once_in(3) ? d.integer(16, 70) : d.integer(1, 9);
+  Sizes x = {d.once_in(25) ? 0 : d.integer(1, 2), groups * in}, w = {groups * in, out};
+  Sizes strides, dilations, before, after, adds, wanted;
+  const int64_t most = rank == 3 ? 3 : d.of({1, 2, 3, 4, 5}), step = d.integer(1, rank == 3 ? 2 : 3);
+  const int64_t dilation = d.once_in(3) ? d.integer(2, 3) : 1;
+  int64_t taps = in;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t k = d.once_in(4) ? d.integer(1, most) : most, stride = d.once_in(6) ? d.integer(1, 5) : step;
+    const int64_t span = (k - 1) * dilation + 1;
+    x.push_back(rank == 3 ? d.integer(1, 4) : d.size(12));
+    w.push_back(k);
+    taps *= k;
+    strides.push_back(stride);
+    dilations.push_back(dilation);
+    const int64_t full = (x.back() - 1) * stride + span, most_pads = d.once_in(3) ? full - 1 : (span - 1) / 2;
+    before.push_back(d.integer(0, most_pads / 2));
+    after.push_back(d.integer(0, most_pads / 2));
+    adds.push_back(d.once_in(2) ? 0 : d.integer(0, stride - 1));
+    wanted.push_back(d.integer(1, full + stride));
+  }
+  before.insert(before.end(), after.begin(), after.end());
+  c.inputs = (in * taps < 40 ? floats(d, x, 12) : tensor("f32", x)) + ";" + weights(w, taps);
+  if (!d.once_in(3)) c.inputs += ";" + tensor("f32", {groups * out});
+  c.attributes = str_cat("group=", groups, ", strides=[", list_of(strides), "], dilations=[", list_of(dilations),
+                         "], output_padding=[", list_of(adds), "], ");
+  if (d.once_in(8)) {
+    c.attributes += str_cat("output_shape=[", list_of(wanted), "]");
+  } else {
+    c.attributes += str_cat("pads=[", list_of(before), "]");
+  }
+  c.attributes += activation(d);
+  return c;
+}
+
 RandomCase normalization(Draw& d) {
   constexpr const char* kOps[] = {"layer_normalization", "rms_normalization",      "batch_normalization",
                                   "group_normalization", "instance_normalization", "attention"};
@@ -461,6 +501,7 @@ constexpr RandomFamily kFamilies[] = {{"recurrent", &recurrent},
                                       {"movement", &movement},
                                       {"elementwise", &elementwise},
                                       {"convolution", &convolution},
+                                      {"transposed", &transposed},
                                       {"normalization", &normalization},
                                       {"indexing", &indexing},
                                       {"arrangement", &arrangement},

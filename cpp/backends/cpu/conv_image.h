@@ -23,6 +23,8 @@ bool image_conv_takes(const NodeView& node);
 
 /// Zeros (quantised: zero points) that taps read beyond the input.
 Border conv_border(const NodeView& node);
+/// Rows of input 0 that a row of the output is made of.
+RowWindow conv_reads_rows(const NodeView& node);
 
 /// Weights and biases as panels of `tiles`: [group][panel][bias, then taps in order of (ky, kx, channel)][column].
 int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles);

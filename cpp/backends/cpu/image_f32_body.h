@@ -184,6 +184,11 @@ void depthwise_rows(const DepthwiseRowsF32& d) {
   if (d.rows == 2) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
 #endif
   if (d.dilation_x == 1 && d.stride_x == 1) {
+#if !defined(__aarch64__)
+    // Phases of transposed convolutions.
+    if (d.kernel_w == 1) return depthwise_of<1, 1, 1>(d);
+    if (d.kernel_w == 2) return depthwise_of<2, 1, 1>(d);
+#endif
     if (d.kernel_w == 3) return depthwise_of<3, 1, 1>(d);
     if (d.kernel_w == 5) return depthwise_of<5, 1, 1>(d);
     if (d.kernel_w == 7) return depthwise_of<7, 1, 1>(d);

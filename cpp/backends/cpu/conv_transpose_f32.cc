@@ -1,0 +1,301 @@
+// conv_transpose in float32 over images. Outputs that stand a stride apart are reached by the same taps: each such
+// phase is a convolution of x by these taps, without stride, whose rows are read where they lie and whose results stand
+// a stride apart. Nothing is scattered, and each output is written once. Depthwise ones go through the depthwise
+// convolution's rows. Types and window were checked by the shape rule.
+#include <numeric>
+
+#include "backends/cpu/conv_product_f32.h"
+
+namespace pinnace {
+namespace {
+
+/// In one dimension: the taps that reach outputs first, first + stride and so on. The i-th of them in the order of the
+/// pixels that they read is kernel tap `last_tap - i * tap_step`, and reads pixel o / stride + offset + i * apart.
+struct Taps {
+  int64_t count, last_tap, tap_step, offset, apart;
+};
+
+Taps taps_of(const Window& w, size_t d, int64_t first) {
+  const int64_t stride = w.stride[d], dilation = w.dilation[d], common = std::gcd(stride, dilation);
+  Taps t{0, 0, stride / common, 0, dilation / common};
+  const int64_t at = first + w.before[d];  // tap k reads x at (at - k * dilation) / stride
+  for (int64_t k = 0; k < std::min(t.tap_step, w.kernel[d]); ++k) {
+    if ((at - k * dilation) % stride != 0) continue;
+    t.count = (w.kernel[d] - 1 - k) / t.tap_step + 1;
+    t.last_tap = k + (t.count - 1) * t.tap_step;
+    t.offset = (at - t.last_tap * dilation) / stride;
+    return t;
+  }
+  return t;
+}
+
+/// What the parts of a kernel need of a node. check_conv_transpose's window: `in` is y, `out` is x.
+struct Transposed {
+  Window window;
+  int64_t groups, in_channels, out_channels;  ///< channels per group
+  int64_t phases(size_t d) const { return std::min(window.stride[d], window.in[d]); }
+  /// Calls f(taps down, taps across, y, x) for every phase, (y, x) its first output.
+  template <class F>
+  void each_phase(F f) const {
+    for (int64_t y = 0; y < phases(1); ++y) {
+      for (int64_t x = 0; x < phases(2); ++x) f(taps_of(window, 1, y), taps_of(window, 2, x), y, x);
+    }
+  }
+};
+
+Transposed transposed(const NodeView& node) {
+  const auto window = check_conv_transpose(node);
+  assert(window.ok());
+  const TensorType& w = node.input(1);
+  const int64_t groups = node.attr_int("group");
+  return {*window, groups, w.shape[0].size / groups, w.shape[1].size};
+}
+
+/// Zeros that taps read beyond x.
+Border transposed_border(const NodeView& node) {
+  const Transposed t = transposed(node);
+  int64_t before[3] = {}, after[3] = {};
+  for (size_t d : {1, 2}) {
+    for (int64_t first = 0; first < t.phases(d); ++first) {
+      const Taps taps = taps_of(t.window, d, first);
+      if (taps.count == 0) continue;
+      const int64_t last = (t.window.in[d] - 1 - first) / t.window.stride[d];
+      before[d] = std::max(before[d], -taps.offset);
+      after[d] = std::max(after[d], last + taps.offset + (taps.count - 1) * taps.apart - t.window.out[d] + 1);
+    }
+  }
+  return {static_cast<int32_t>(before[1]), static_cast<int32_t>(before[2]), static_cast<int32_t>(after[1]),
+          static_cast<int32_t>(after[2])};
+}
+
+bool transposed_takes(const NodeView& node) {
+  if (!has_image_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+  const auto window = check_conv_transpose(node);
+  if (!window.ok() || window->in_size() == 0) return false;
+  // Phases and borders are made one by one; wide borders would be mostly zeros.
+  for (size_t d : {1, 2}) {
+    if (window->stride[d] > 64 || window->kernel[d] > 1024) return false;
+    if ((window->kernel[d] - 1) * window->dilation[d] > 64 * window->stride[d]) return false;
+    if (window->before[d] > 64 * window->stride[d]) return false;
+    if (window->in[d] > (window->out[d] + 64) * window->stride[d]) return false;
+  }
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------- matrix product
+
+int64_t rows_of(const Transposed& t, const Taps& down, const Taps& across) {
+  return std::max<int64_t>(1, down.count * across.count * t.in_channels);
+}
+
+template <const F32Level& level>
+int64_t transposed_packed_bytes(const NodeView& node) {
+  const Transposed t = transposed(node);
+  const int64_t columns = padded_columns(*level.gemm, t.out_channels);
+  int64_t floats = 0;
+  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+    floats += t.groups * panel_floats(*level.gemm, columns, rows_of(t, down, across));
+  });
+  return floats * 4;
+}
+
+/// [phase][group][panel][bias, then taps in the order of the pixels that they read, channels within][column]
+template <const F32Level& level>
+Status transposed_pack(const NodeView& node, std::byte* packed) {
+  const Transposed t = transposed(node);
+  const GemmTilesF32& tiles = *level.gemm;
+  const auto* w = static_cast<const float*>(node.input_data(1));
+  const float* bias = bias_of(node);
+  const int64_t taps = t.window.taps(), kernel_w = t.window.kernel[2], per_input = t.out_channels * taps;
+  auto* to = reinterpret_cast<float*>(packed);
+  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+    const bool reached = down.count * across.count > 0;
+    for (int64_t g = 0; g < t.groups; ++g) {
+      for (int64_t n = 0; n < t.out_channels; n += tiles.nr) {
+        const int64_t width = panel_width(tiles, n, t.out_channels), columns = std::min(width, t.out_channels - n);
+        for (int64_t j = 0; j < width; ++j) *to++ = bias && j < columns ? bias[g * t.out_channels + n + j] : 0.0f;
+        to = fill_panel(tiles, rows_of(t, down, across), width, to, [&](int64_t first, int64_t rows, float* line) {
+          for (int64_t i = first; i < first + rows; ++i, line += width) {
+            std::fill_n(line, width, 0.0f);
+            if (!reached) continue;
+            const int64_t tap = i / t.in_channels, channel = g * t.in_channels + i % t.in_channels;
+            const int64_t ky = down.last_tap - tap / across.count * down.tap_step;
+            const int64_t kx = across.last_tap - tap % across.count * across.tap_step;
+            const float* from = w + channel * per_input + n * taps + ky * kernel_w + kx;
+            for (int64_t j = 0; j < columns; ++j) line[j] = from[j * taps];
+          }
+        });
+      }
+    }
+  });
+  return {};
+}
+
+int64_t transposed_plan_bytes(const NodeView& node) {
+  const Transposed t = transposed(node);
+  return ConvPlan::bytes(t.phases(1) * t.phases(2), t.window.taps());
+}
+
+template <const F32Level& level>
+void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
+  const Transposed t = transposed(node);
+  auto* plan = new (to) ConvPlan{.groups = t.groups,
+                                 .in_channels = t.in_channels,
+                                 .out_channels = t.out_channels,
+                                 .block = t.in_channels,
+                                 .stride_y = 1,
+                                 .stride_x = 1,
+                                 .step_y = t.window.stride[1],
+                                 .step_x = t.window.stride[2],
+                                 .weights = t.groups * t.in_channels * t.out_channels * t.window.taps(),
+                                 .phase_count = t.phases(1) * t.phases(2),
+                                 .map = fused_map(node)};
+  const ptrdiff_t row = image_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
+  const int64_t columns = padded_columns(*level.gemm, t.out_channels);
+  ConvPhase* phase = plan->phases();
+  int64_t block = 0, packed = 0;
+  t.each_phase([&](const Taps& down, const Taps& across, int64_t y, int64_t x) {
+    const int64_t K = rows_of(t, down, across);
+    new (phase++) ConvPhase{y, x, block, down.count * across.count, K, packed};
+    packed += t.groups * panel_floats(*level.gemm, columns, K);
+    for (int64_t i = 0; i < down.count; ++i) {
+      for (int64_t j = 0; j < across.count; ++j) {
+        plan->blocks()[block++] = (down.offset + i * down.apart) * row + (across.offset + j * across.apart) * pitch;
+      }
+    }
+  });
+}
+
+template <const F32Level& level>
+Status transposed_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                      std::span<const TensorView> out) {
+  ConvRun<level>(context, in, out).run(context);
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_transposed() {
+  return {.takes = transposed_takes,
+          .packed_bytes = transposed_packed_bytes<level>,
+          .pack = transposed_pack<level>,
+          .packs = 0b110,
+          .stores = true,
+          .layouts = Layouts::kImage,
+          .images = 0b1,
+          .border = transposed_border,
+          .precision = level.precision,
+          .plan_bytes = transposed_plan_bytes,
+          .plan = transposed_plan<level>,
+          .run = transposed_run<level>};
+}
+
+// ------------------------------------------------------------------------------------------------------ depthwise
+
+template <const F32Level& level>
+bool depthwise_takes(const NodeView& node) {
+  if (!transposed_takes(node)) return false;
+  const Transposed t = transposed(node);
+  if (t.groups < 8 || t.in_channels != 1 || t.out_channels != 1) return false;
+  // Pixels of one image are not padded where there is only one: its channels must be whole registers then.
+  return t.groups % 8 == 0 || (t.window.out_size() > 1 && t.window.in_size() > 1);
+}
+
+/// Floats of a register of channels of one phase: bias and taps.
+int64_t register_floats(const Taps& down, const Taps& across, int64_t lanes) {
+  return lanes * (1 + down.count * across.count);
+}
+
+template <const F32Level& level>
+int64_t depthwise_packed_bytes(const NodeView& node) {
+  const Transposed t = transposed(node);
+  const int64_t lanes = level.image->lanes;
+  int64_t floats = 0;
+  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+    floats += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
+  });
+  return floats * 4;
+}
+
+/// [phase][channels / lanes][bias, then taps][lanes]
+template <const F32Level& level>
+Status depthwise_pack(const NodeView& node, std::byte* packed) {
+  const Transposed t = transposed(node);
+  const auto* w = static_cast<const float*>(node.input_data(1));
+  const float* bias = bias_of(node);
+  const int64_t lanes = level.image->lanes, taps = t.window.taps();
+  auto* to = reinterpret_cast<float*>(packed);
+  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+    for (int64_t first = 0; first < t.groups; first += lanes) {
+      const auto put = [&](const float* from, int64_t step) {
+        for (int64_t j = first; j < first + lanes; ++j) *to++ = from && j < t.groups ? from[j * step] : 0.0f;
+      };
+      put(bias, 1);
+      for (int64_t i = 0; i < down.count; ++i) {
+        for (int64_t j = 0; j < across.count; ++j) {
+          const int64_t ky = down.last_tap - i * down.tap_step, kx = across.last_tap - j * across.tap_step;
+          put(w + ky * t.window.kernel[2] + kx, taps);
+        }
+      }
+    }
+  });
+  return {};
+}
+
+template <const F32Level& level>
+Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                     std::span<const TensorView> out) {
+  const Transposed t = transposed(node);
+  const Window& w = t.window;
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const MapF32 map = fused_map(node);
+  const int64_t lanes = level.image->lanes, step = std::min<int64_t>(lanes, 8), rows = y.size.n * y.size.h;
+  const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
+  context.parallel((rows + each - 1) / each, [&](int64_t task) {
+    const float* weights = reinterpret_cast<const float*>(context.packed);
+    t.each_phase([&](const Taps& down, const Taps& across, int64_t first_y, int64_t first_x) {
+      for (int64_t u = task * each; u < std::min(rows, (task + 1) * each); ++u) {
+        const int64_t image = u / y.size.h, row = u % y.size.h;
+        if (row % w.stride[1] != first_y) continue;
+        DepthwiseRowsF32 d{};
+        d.rows = 1;
+        d.x = x.at + image * x.step + (row / w.stride[1] + down.offset) * x.row + across.offset * x.pitch;
+        d.pitch = x.pitch;
+        d.tap_row = down.apart * x.row;
+        d.weights = weights;
+        d.y = y.at + image * y.step + row * y.row + first_x * y.pitch;
+        d.y_pitch = w.stride[2] * y.pitch;
+        d.channels = (y.size.c + step - 1) / step * step;
+        d.out_w = (y.size.w - first_x + w.stride[2] - 1) / w.stride[2];
+        d.kernel_h = static_cast<int32_t>(across.count > 0 ? down.count : 0);
+        d.kernel_w = static_cast<int32_t>(down.count > 0 ? across.count : 0);
+        d.stride_x = 1;
+        d.dilation_x = static_cast<int32_t>(across.apart);
+        d.map = map;
+        level.image->depthwise_rows(d);
+      }
+      weights += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
+    });
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_depthwise() {
+  return {.takes = depthwise_takes<level>,
+          .packed_bytes = depthwise_packed_bytes<level>,
+          .pack = depthwise_pack<level>,
+          .packs = 0b110,
+          .stores = true,
+          .layouts = Layouts::kImage,
+          .images = 0b1,
+          .border = transposed_border,
+          .run = depthwise_run<level>};
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(conv_transpose_depthwise_f32, make_depthwise)
+PINNACE_F32_IMAGE_LEVELS(conv_transpose_f32, make_transposed)
+PINNACE_WEIGHT_LEVELS(conv_transpose, make_transposed)
+
+}  // namespace pinnace
