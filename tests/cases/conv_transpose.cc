@@ -11,6 +11,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,1,2]{1,2};f32[1,1,3]{1,1,1}", .attributes = "strides=[2], auto_pad=\"same_upper\"", .expect = "f32[1,1,4]{1,1,3,2}", .why = "one too many, cut at the end"},
     {.inputs = "f32[1,1,2]{1,2};f32[1,1,3]{1,1,1}", .attributes = "strides=[2], auto_pad=\"same_lower\"", .expect = "f32[1,1,4]{1,3,2,2}", .why = "cut at the begin"},
     {.inputs = "f32[1,1,2]{1,2};f32[1,1,3]{1,1,1}", .attributes = "strides=[2], output_shape=[4]", .expect = "f32[1,1,4]{1,3,2,2}", .why = "a wanted size"},
+    {.inputs = "f32[2,3,1];f32[3,62,4];f32[62]", .attributes = "strides=[3], output_shape=[1]", .why = "one pixel of each image, the stride beyond it"},
+    {.inputs = "f32[3,8,1,1];f32[8,17,2,2]", .attributes = "strides=[2,3], output_shape=[1,1]"},
     {.inputs = "f32[1,1,2]{1,2};f32[1,1,3]{1,1,1};f32{5}", .attributes = "strides=[2], output_shape=[7]", .expect = "f32[1,1,7]{6,6,8,7,7,5,5}", .why = "a larger size than there are taps: the bias"},
     {.inputs = "f32[2,3,5,6];f32[3,4,3,2];f32[4]", .attributes = "strides=[2,3], pads=[1,0,0,1], dilations=[2,1]", .tolerance = kF32, .why = "two dimensions"},
     {.inputs = "f32[1,4,5,5];f32[4,2,3,3]", .attributes = "group=2, strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]", .tolerance = kF32, .why = "groups"},

@@ -20,7 +20,7 @@ struct ConvPlan {
   int64_t groups, in_channels, out_channels;  ///< channels per group
   int64_t block;                              ///< elements of a block
   int64_t stride_y, stride_x;                 ///< pixels of the input from output to output of a phase
-  int64_t step_y, step_x;                     ///< pixels of the output from output to output of a phase
+  int64_t step_y, step_x;                     ///< of the output from output to output of a phase: as many as phases
   int64_t weights;                            ///< in all
   int64_t phase_count;
   MapF32 map;

@@ -145,8 +145,8 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
                                  .block = t.in_channels,
                                  .stride_y = 1,
                                  .stride_x = 1,
-                                 .step_y = t.window.stride[1],
-                                 .step_x = t.window.stride[2],
+                                 .step_y = t.phases(1),
+                                 .step_x = t.phases(2),
                                  .weights = t.groups * t.in_channels * t.out_channels * t.window.taps(),
                                  .phase_count = t.phases(1) * t.phases(2),
                                  .map = fused_map(node)};
