@@ -19,6 +19,7 @@ constexpr Case kCases[] = {
     {.inputs = "bf16[1,3,8,8]", .attributes = "kernel_shape=[2,2], strides=[2,2]", .why = "bfloat16"},
     {.inputs = "f64[1,3,8]", .attributes = "kernel_shape=[3]", .why = "double"},
     {.inputs = "u8[1,1,3]{0,255,7}", .attributes = "kernel_shape=[2]", .expect = "u8[1,1,2]{255,255}", .why = "plain unsigned"},
+    {.inputs = "i8[1,1,4]{-3,5,-128,2}", .attributes = "kernel_shape=[2000000001], pads=[1000000000,1000000000]", .expect = "i8[1,1,4]{5,5,5,5}", .why = "taps far outside are not visited"},
     {.inputs = "i8[1,1,2]{scale 0.5, zero 3}{-128,-5}", .attributes = "kernel_shape=[2]", .expect = "i8[1,1,1]{scale 0.5, zero 3}{-5}", .why = "quantised: integers and parameters stay"},
     {.inputs = "i8[1,1,2]{scale 0.5, zero 3}{1,2}", .attributes = "kernel_shape=[2]", .expect = "error is kept", .output_quantization = "scale 1, zero 3", .why = "no requantisation"},
     {.inputs = "f32[0,3,4,4]", .attributes = "kernel_shape=[2,2]", .expect = "f32[0,3,3,3]{}", .why = "empty batch"},

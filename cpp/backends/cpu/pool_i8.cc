@@ -9,15 +9,17 @@
 namespace pinnace {
 namespace {
 
-/// A thread's memory for a row of x, then one of y.
+/// A thread's memory for a row of x, then one of y, then the elements of the former at even places and at odd ones.
 template <class T>
 struct Rows {
-  T *in, *out;
+  T *in, *out, *half[2];
   static int64_t bytes(const Window& w) {
-    return static_cast<int64_t>(aligned_size(static_cast<size_t>(w.in[2] + w.out[2]) * sizeof(T)));
+    return static_cast<int64_t>(aligned_size(static_cast<size_t>(2 * w.in[2] + 1 + w.out[2]) * sizeof(T)));
   }
   Rows(const KernelContext& context, int64_t t, const Window& w)
-      : in(reinterpret_cast<T*>(context.scratch + t * bytes(w))), out(in + w.in[2]) {}
+      : in(reinterpret_cast<T*>(context.scratch + t * bytes(w))),
+        out(in + w.in[2]),
+        half{out + w.out[2], out + w.out[2] + (w.in[2] + 1) / 2} {}
 };
 
 Result<Window> window_of(const NodeView& node) {
@@ -56,22 +58,33 @@ void join_rows(const Window& w, const uint8_t* plane, uint8_t flip, const Taps& 
   }
 }
 
-/// to[o] = join(to[o], from[o * stride + ...]) over the columns of windows.
+/// out[o] = join(out[o], in[o * stride + ...]) over the columns of windows.
 template <class T, class Join>
-void join_columns(const Window& w, const T* from, T* to, Join join) {
+void join_columns(const Window& w, const Rows<T>& rows, Join join) {
+  T* to = rows.out;
   std::fill_n(to, w.out[2], T{0});
   const int64_t stride = w.stride[2];
-  for (int64_t k = 0; k < w.kernel[2]; ++k) {
-    const int64_t offset = k * w.dilation[2] - w.before[2];
+  if (stride == 2) {  // side by side, so that several are read at a time
+    for (int64_t i = 0; i < w.in[2] / 2; ++i) {
+      rows.half[0][i] = rows.in[2 * i];
+      rows.half[1][i] = rows.in[2 * i + 1];
+    }
+    if (w.in[2] % 2) rows.half[0][w.in[2] / 2] = rows.in[w.in[2] - 1];
+  }
+  // Taps that lie inside x for some window: padding may be far wider than x.
+  const int64_t before = w.before[2] - (w.out[2] - 1) * stride, dilation = w.dilation[2];
+  const int64_t first_tap = before > 0 ? (before + dilation - 1) / dilation : 0;
+  const int64_t last_tap = std::min(w.kernel[2], (w.in[2] - 1 + w.before[2]) / dilation + 1);
+  for (int64_t k = first_tap; k < last_tap; ++k) {
+    const int64_t offset = k * dilation - w.before[2];
     const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
     const int64_t last = offset >= w.in[2] ? 0 : std::min(w.out[2], (w.in[2] - 1 - offset) / stride + 1);
-    const T* x = from + offset;
-    if (stride == 1) {
-      for (int64_t o = first; o < last; ++o) to[o] = join(to[o], x[o]);
-    } else if (stride == 2) {
-      for (int64_t o = first; o < last; ++o) to[o] = join(to[o], x[2 * o]);
+    if (stride <= 2) {
+      const T* x = stride == 1 ? rows.in : rows.half[offset & 1];
+      const int64_t at = stride == 1 ? offset : offset >> 1;
+      for (int64_t o = first; o < last; ++o) to[o] = join(to[o], x[o + at]);
     } else {
-      for (int64_t o = first; o < last; ++o) to[o] = join(to[o], x[o * stride]);
+      for (int64_t o = first; o < last; ++o) to[o] = join(to[o], rows.in[o * stride + offset]);
     }
   }
 }
@@ -95,7 +108,7 @@ Status max_pool_run(const NodeView& node, const KernelContext& context, std::spa
   for_rows<uint8_t>(context, w, in[0].dim(0) * in[0].dim(1),
                     [&](const Rows<uint8_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
                       join_rows(w, in[0].data<uint8_t>() + plane * w.in_size(), flip, tz, ty, rows.in, larger_of);
-                      join_columns(w, rows.in, rows.out, larger_of);
+                      join_columns(w, rows, larger_of);
                       uint8_t* y = out[0].data<uint8_t>() + row * w.out[2];
                       for (int64_t o = 0; o < w.out[2]; ++o) y[o] = rows.out[o] ^ flip;
                     });
@@ -127,7 +140,7 @@ Status average_pool_run(const NodeView& node, const KernelContext& context, std:
   for_rows<int32_t>(context, w, in[0].dim(0) * in[0].dim(1),
                     [&](const Rows<int32_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
                       join_rows(w, in[0].data<uint8_t>() + plane * w.in_size(), flip, tz, ty, rows.in, sum_of);
-                      join_columns(w, rows.in, rows.out, sum_of);
+                      join_columns(w, rows, sum_of);
                       const int64_t high = (tz.last - tz.first) * (ty.last - ty.first),
                                     divisor = counted(0, tz) * counted(1, ty);
                       uint8_t* y = out[0].data<uint8_t>() + row * w.out[2];
