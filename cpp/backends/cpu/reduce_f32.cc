@@ -42,6 +42,23 @@ double exact_squares(const float* x, ptrdiff_t step, int64_t rows) {
   return sum;
 }
 
+/// What a number by itself adds to its sum.
+double term(Reduction kind, double x) {
+  if (kind == Reduction::kL1) return std::fabs(x);
+  return kind == Reduction::kL2 || kind == Reduction::kSumSquare ? x * x : x;
+}
+
+/// The sum of a short row, for which calls would cost more than the numbers: means over 7 x 7 pixels.
+double short_sum(const float* x, int64_t size) {
+  double sums[4] = {};  // four chains of additions: one alone waits for each
+  int64_t i = 0;
+  for (; i + 4 <= size; i += 4) {
+    for (int j = 0; j < 4; ++j) sums[j] += static_cast<double>(x[i + j]);
+  }
+  for (; i < size; ++i) sums[0] += static_cast<double>(x[i]);
+  return sums[0] + sums[1] + (sums[2] + sums[3]);
+}
+
 /// log of the sum of exp, given the largest; which it is if that is no number.
 double log_of_sum(double most, double sum) {
   return most - most == 0 ? most + std::log(sum) : most;
@@ -151,18 +168,22 @@ double reduce_row(const F32Level& level, Reduction kind, const float* x, int64_t
     const double most = reduce_row(level, Reduction::kMax, x, size);
     return log_of_sum(most, exp_sum(level, x, size, static_cast<float>(most)));
   }
-  const int64_t whole = size / kColumns, rest = size % kColumns;
-  double columns[kColumns];
+  if (size < 2 * kColumns && (kind == Reduction::kSum || kind == Reduction::kMean)) return short_sum(x, size);
+  // Few numbers as few columns: adding the columns up would cost more than the numbers themselves.
+  const int64_t width = size < 4 * kColumns ? 16 : kColumns, whole = size / width;
   double result = kind == Reduction::kMax ? -kInfinity : kind == Reduction::kMin ? kInfinity : kind == Reduction::kProd;
   if (whole > 0) {
-    reduce_columns(level, kind, x, kColumns, whole, kColumns, columns);
-    for (int64_t width = kColumns / 2; width > 0; width /= 2) {
-      for (int64_t c = 0; c < width; ++c) columns[c] = joined(kind, columns[c], columns[c + width]);
+    double columns[kColumns];
+    reduce_columns(level, kind, x, width, whole, width, columns);
+    if (is_extreme(kind) || kind == Reduction::kProd) {
+      for (int64_t c = 0; c < width; ++c) result = joined(kind, result, columns[c]);
+    } else {
+      for (int64_t c = 0; c < width; c += 4) {  // sums that do not wait for each other
+        result += (columns[c] + columns[c + 1]) + (columns[c + 2] + columns[c + 3]);
+      }
     }
-    result = columns[0];
   }
-  reduce_columns(level, kind, x + whole * kColumns, rest, 1, rest, columns);
-  for (int64_t c = 0; c < rest; ++c) result = joined(kind, result, columns[c]);
+  for (int64_t i = whole * width; i < size; ++i) result = joined(kind, result, term(kind, static_cast<double>(x[i])));
   return result;
 }
 
