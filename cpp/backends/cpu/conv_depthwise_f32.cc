@@ -59,9 +59,10 @@ bool two_rows(const Window& w) {
                                static_cast<int32_t>(w.stride[2]));
 }
 
+/// Rows [first, last) of `channels` channels from `channel` on, a multiple of the register.
 template <const F32Level& level>
-void depthwise_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
-                    int64_t first, int64_t last) {
+void depthwise_part(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
+                    int64_t first, int64_t last, int64_t channel, int64_t channels) {
   const auto& plan = *reinterpret_cast<const DepthwisePlan*>(context.plan);
   const Window& w = plan.window;
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
@@ -72,13 +73,13 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
     DepthwiseRowsF32 d{};
     d.rows = count;
     d.y_row = w.dilation[1] * y.row;
-    d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
+    d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + channel;
     d.pitch = x.pitch;
     d.tap_row = w.dilation[1] * x.row;
-    d.weights = reinterpret_cast<const float*>(context.packed);
-    d.y = y.at + image * y.step + row * y.row;
+    d.weights = reinterpret_cast<const float*>(context.packed) + channel * (1 + w.taps());
+    d.y = y.at + image * y.step + row * y.row + channel;
     d.y_pitch = y.pitch;
-    d.channels = (y.size.c + step - 1) / step * step;
+    d.channels = (channels + step - 1) / step * step;
     d.out_w = y.size.w;
     d.kernel_h = static_cast<int32_t>(w.kernel[1]);
     d.kernel_w = static_cast<int32_t>(w.kernel[2]);
@@ -99,13 +100,34 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
 }
 
 template <const F32Level& level>
+void depthwise_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
+                    int64_t first, int64_t last) {
+  depthwise_part<level>(context, in, out, first, last, 0, image_sizes(*out[0].type).c);
+}
+
+template <const F32Level& level>
 Status depthwise_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
+  constexpr int64_t kEachFloats = 16384;
   const Image y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t rows = y.size.n * y.size.h;
-  int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   const Window& w = reinterpret_cast<const DepthwisePlan*>(context.plan)->window;
-  if (const int64_t pair = 2 * w.dilation[1]; two_rows<level>(w)) each = (each + pair - 1) / pair * pair;
+  const int64_t rows = y.size.n * y.size.h, lanes = level.image->lanes, registers = (y.size.c + lanes - 1) / lanes;
+  const auto threads = static_cast<int64_t>(context.threads);
+  if (threads > 1 && rows < 7 * threads && registers >= 2 * threads) {
+    // Few rows do not come out even; and convolutions before and after are cut by channels there (conv_tasks.h).
+    const int64_t groups = std::min(2 * threads, registers);
+    context.parallel(groups, [&](int64_t t) {
+      const int64_t first = registers * t / groups * lanes, last = registers * (t + 1) / groups * lanes;
+      depthwise_part<level>(context, in, out, 0, rows, first, std::min(last, y.size.c) - first);
+    });
+    return {};
+  }
+  const int64_t share = (rows + threads - 1) / threads;
+  const int64_t parts =
+      std::clamp<int64_t>(share * y.size.w * y.pitch / kEachFloats, std::min<int64_t>(2, share), share);
+  int64_t each = (share + parts - 1) / parts;
+  if (const int64_t pair = 2 * w.dilation[1]; two_rows<level>(w) && each >= 2 * pair)
+    each = (each + pair - 1) / pair * pair;
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     depthwise_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
   });

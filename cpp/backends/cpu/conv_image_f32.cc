@@ -95,7 +95,6 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
                                  .stride_x = w.stride[2],
                                  .step_y = 1,
                                  .step_x = 1,
-                                 .weights = c.groups * c.out_channels * c.K(),
                                  .phase_count = 1,
                                  .map = fused_map(node)};
   new (plan->phases()) ConvPhase{.y = 0, .x = 0, .first_block = 0, .block_count = c.blocks(), .K = c.K(), .packed = 0};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/cpu/conv_image.h"
+#include "backends/cpu/conv_tasks.h"
 #include "backends/cpu/i8_levels.h"
 
 namespace pinnace {
@@ -74,9 +75,6 @@ int64_t conv_scratch_bytes(const NodeView& node, int) {
   return image_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
 }
 
-/// Bytes of input that one task works on: they stay in the second-level cache while every panel passes by.
-constexpr int64_t kBlockBytes = 128 * 1024;
-
 template <const I8Level& level>
 Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
@@ -117,28 +115,20 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   const int64_t quads = block_quads(c), all_quads = c.blocks() * quads;
   const int64_t group_bytes = panel_bytes(padded_columns(gemm, c.out_channels), all_quads);
   const int64_t per_pixel = x.pitch * (one ? 1 : w.stride[1] * w.stride[2]);
-  // Rows of a task, in pixels of the one run or in whole runs; then panels of a task, so that there are enough of them.
-  const int64_t units = one ? length : runs;
-  const int64_t unit_bytes = one ? per_pixel : per_pixel * length;
-  int64_t each = std::clamp<int64_t>(kBlockBytes / std::max<int64_t>(1, unit_bytes), 1, units);
-  const auto threads = static_cast<int64_t>(context.threads);
-  int64_t row_tasks = (units + each - 1) / each;
-  if (row_tasks < 8 * threads) row_tasks = std::min(units, (row_tasks + threads - 1) / threads * threads);
-  each = (units + row_tasks - 1) / row_tasks;
-  if (one) each = std::min(units, (each + 13) / 14 * 14);  // rows of a tile
-  row_tasks = (units + each - 1) / each;
-  const int64_t wanted = 4 * threads;
-  const int64_t column_tasks = context.threads == 1 ? 1 : std::min(panels, (wanted + row_tasks - 1) / row_tasks);
+  const ConvTasks tasks = conv_tasks({.units = one ? length : runs,
+                                      .unit_bytes = one ? per_pixel : per_pixel * length,
+                                      .unit_pixels = one ? 1 : length,
+                                      .panels = panels},
+                                     context.threads);
 
   const auto place = [&](const ImageI8& i, int64_t unit, int64_t stride) {
     return i.at + (one ? unit * i.pitch : unit / y.size.h * i.step + unit % y.size.h * stride * i.row);
   };
 
-  context.parallel(row_tasks * column_tasks, [&](int64_t t) {
+  context.parallel(tasks.count(), [&](int64_t t) {
     const GemmTilesI8& tiles = *level.gemm;
-    const int64_t first = t % row_tasks * each, last = std::min(units, first + each);
-    const int64_t column_task = t / row_tasks;
-    for (int64_t p = panels * column_task / column_tasks; p < panels * (column_task + 1) / column_tasks; ++p) {
+    const auto [first, last, first_panel, last_panel] = tasks.part(t);
+    for (int64_t p = first_panel; p < last_panel; ++p) {
       const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
       const int64_t width = panel_width(tiles, n, c.out_channels), columns = std::min(width, c.out_channels - n);
       const int64_t channel = group * c.out_channels + n;

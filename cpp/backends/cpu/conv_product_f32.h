@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cpu/conv_image.h"
+#include "backends/cpu/conv_tasks.h"
 
 namespace pinnace {
 
@@ -21,7 +22,6 @@ struct ConvPlan {
   int64_t block;                              ///< elements of a block
   int64_t stride_y, stride_x;                 ///< pixels of the input from output to output of a phase
   int64_t step_y, step_x;                     ///< of the output from output to output of a phase: as many as phases
-  int64_t weights;                            ///< in all
   int64_t phase_count;
   MapF32 map;
   ConvPhase* phases() { return reinterpret_cast<ConvPhase*>(this + 1); }
@@ -33,9 +33,6 @@ struct ConvPlan {
                                 static_cast<size_t>(blocks) * sizeof(ptrdiff_t));
   }
 };
-
-/// Floats of input that one task works on: they stay in the second-level cache while every panel passes by.
-inline constexpr int64_t kConvBlockFloats = 32 * 1024;
 
 /// One call's operands, and how its output divides into units: pixels where all of them stand at one distance, in the
 /// input too, else rows.
@@ -59,7 +56,6 @@ class ConvRun {
   int64_t units() const { return y_.size.n * y_.size.h * units_per_row(); }
   int64_t panels() const { return group_panels_ * plan_.groups; }
   bool pixels() const { return one_; }
-  int64_t weights() const { return plan_.weights; }
   int64_t unit_floats() const {
     if (one_) return x_.pitch;
     const int64_t pixels = y_.size.w * plan_.stride_y * plan_.stride_x / (plan_.step_y * plan_.step_x);
@@ -75,25 +71,14 @@ class ConvRun {
 
   /// All of it, on the run's threads.
   void run(const KernelContext& context) const {
-    // Units of a task; then panels of a task, so that there are enough of them.
-    const int64_t all = units();
-    int64_t each = std::clamp<int64_t>(kConvBlockFloats / unit_floats(), 1, all);
-    const auto threads = static_cast<int64_t>(context.threads);
-    // Few tasks are made a multiple of the threads, so that all end together. Where they are cut changes no sum.
-    int64_t row_tasks = (all + each - 1) / each;
-    if (row_tasks < 8 * threads) row_tasks = std::min(all, (row_tasks + threads - 1) / threads * threads);
-    each = (all + row_tasks - 1) / row_tasks;
-    if (one_) each = std::min(all, (each + 13) / 14 * 14);  // rows of a tile
-    row_tasks = (all + each - 1) / each;
-    const int64_t wanted = 4 * threads;
-    const int64_t column_tasks = threads == 1 ? 1 : std::min(panels(), (wanted + row_tasks - 1) / row_tasks);
-    // Neighbouring tasks go to the same thread: they share rows where the input is larger, else weights.
-    const bool by_rows = plan_.weights < all * unit_floats();
-    context.parallel(row_tasks * column_tasks, [&](int64_t t) {
-      const int64_t first = (by_rows ? t / column_tasks : t % row_tasks) * each;
-      const int64_t column_task = by_rows ? t % column_tasks : t / row_tasks;
-      part(first, std::min(all, first + each), panels() * column_task / column_tasks,
-           panels() * (column_task + 1) / column_tasks);
+    const ConvTasks tasks = conv_tasks({.units = units(),
+                                        .unit_bytes = unit_floats() * static_cast<int64_t>(sizeof(float)),
+                                        .unit_pixels = one_ ? 1 : y_.size.w,
+                                        .panels = panels()},
+                                       context.threads);
+    context.parallel(tasks.count(), [&](int64_t t) {
+      const ConvTasks::Part p = tasks.part(t);
+      part(p.first, p.last, p.first_panel, p.last_panel);
     });
   }
 

@@ -147,7 +147,6 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
                                  .stride_x = 1,
                                  .step_y = t.phases(1),
                                  .step_x = t.phases(2),
-                                 .weights = t.groups * t.in_channels * t.out_channels * t.window.taps(),
                                  .phase_count = t.phases(1) * t.phases(2),
                                  .map = fused_map(node)};
   const ptrdiff_t row = image_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
