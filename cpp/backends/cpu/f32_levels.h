@@ -33,7 +33,7 @@ struct F32Level {
   const GemmTilesF32* gemm;
   const ImageF32Kernels* image;
   const F32Kernels* loops;
-  const WinogradF32* winograd;
+  const WinogradTilesF32* winograd;
   const GroupedF32* grouped;
   const HalfF32Kernels* half;
   Precision precision = Precision::kFp32;
