@@ -207,10 +207,13 @@ def eight(
     return make
 
 
-def conv_transpose(channels: int, filters: int, size: int, kernel: int, stride: int, pad: int) -> Any:
-    operations = 2.0 * channels * filters * kernel**2 * size**2
-    shapes = [(1, channels, size, size)], [(channels, filters, kernel, kernel), (filters,)]
-    return one("ConvTranspose", *shapes, operations=operations, strides=[stride] * 2, pads=[pad] * 4)
+def conv_transpose(
+    channels: int, filters: int, size: int, kernel: int, stride: int, pad: int, groups: int = 1, rank: int = 2
+) -> Any:
+    operations = 2.0 * channels * filters / groups * (kernel * size) ** rank
+    shapes = [(1, channels, *[size] * rank)], [(channels, filters // groups, *[kernel] * rank), (filters,)]
+    attributes = {"strides": [stride] * rank, "pads": [pad] * 2 * rank, "group": groups}
+    return one("ConvTranspose", *shapes, operations=operations, **attributes)
 
 
 def mat_mul(batch: Sequence[int], m: int, k: int, n: int, constant: bool = False, dtype: Any = np.float32) -> Any:
@@ -444,7 +447,7 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "conv_3x3_s2_3_32_at_224", conv(3, 32, 224, 3, 2)
     yield "conv_7x7_s2_3_64_at_224", conv(3, 64, 224, 7, 2)
     yield "conv_16x16_s16_3_768_at_224", conv(3, 768, 224, 16, 16, pad=0)
-    for c, s in ((64, 56), (128, 28), (256, 14), (512, 7)):
+    for c, s in ((64, 56), (128, 28), (256, 14), (512, 7), (256, 10), (128, 7), (64, 5)):
         yield f"conv_3x3_{c}_{c}_at_{s}", conv(c, c, s, 3)
     yield "conv_3x3_s2_128_128_at_56", conv(128, 128, 56, 3, 2)
     yield "conv_3x3_dilated2_64_64_at_56", conv(64, 64, 56, 3, dilation=2)
@@ -474,10 +477,20 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         named = f"depthwise_{k}x{k}{'_s2' if s == 2 else ''}{'_dilated2' if d == 2 else ''}_{c}_at_{size}"
         yield named, conv(c, c, size, k, s, d, c)
     yield "conv_grouped32_3x3_128_128_at_28", conv(128, 128, 28, 3, groups=32)
+    yield "conv_grouped32_3x3_256_256_at_28", conv(256, 256, 28, 3, groups=32)
+    yield "conv_grouped32_3x3_512_512_at_14", conv(512, 512, 14, 3, groups=32)
+    yield "conv_grouped32_3x3_s2_256_256_at_56", conv(256, 256, 56, 3, 2, groups=32)
     yield "conv_grouped3_1x1_240_240_at_28", conv(240, 240, 28, groups=3)
+    yield (
+        "conv_1d_grouped32_w5_128_128_at_400",
+        one("Conv", [(1, 128, 400)], [(128, 4, 5), (128,)], operations=2.0 * 128 * 4 * 5 * 400, pads=[2, 2], group=32),
+    )
     yield "conv_transpose_2x2_s2_256_256_at_14", conv_transpose(256, 256, 14, 2, 2, 0)
     yield "conv_transpose_3x3_s2_64_32_at_56", conv_transpose(64, 32, 56, 3, 2, 1)
     yield "conv_transpose_4x4_s2_128_64_at_28", conv_transpose(128, 64, 28, 4, 2, 1)
+    yield "conv_transpose_grouped4_4x4_s2_128_128_at_28", conv_transpose(128, 128, 28, 4, 2, 1, 4)
+    yield "conv_transpose_depthwise_4x4_s2_64_at_56", conv_transpose(64, 64, 56, 4, 2, 1, 64)
+    yield "conv_transpose_1d_w16_s8_256_128_at_100", conv_transpose(256, 128, 100, 16, 8, 4, rank=1)
     yield "conv_f16_1x1_96_576_at_14", conv(96, 576, 14, dtype=F16)
     yield "conv_f16_3x3_64_64_at_56", conv(64, 64, 56, 3, dtype=F16)
 

@@ -203,10 +203,14 @@ std::string weights(const Sizes& sizes, int64_t k) {
 /// Dense, grouped and depthwise; some as Winograd takes them, some dilated.
 RandomCase convolution(Draw& d) {
   RandomCase c{.op = "conv"};
-  const int64_t kind = d.integer(0, 3), rank = d.once_in(4) ? 1 : 2;
-  const int64_t groups = kind == 0 ? d.integer(8, 40) : kind == 1 ? d.integer(2, 4) : 1;
-  const int64_t in = kind == 0 ? 1 : d.once_in(3) ? d.integer(16, 40) : d.integer(1, 9);
-  const int64_t out = kind == 0 ? 1 : d.once_in(3) ? d.integer(16, 70) : d.integer(1, 9);
+  const int64_t kind = d.integer(0, 4), rank = d.once_in(4) ? 1 : 2;
+  const bool few = kind == 4;  // channels, in each of some groups
+  const int64_t groups = kind == 0 ? d.integer(8, 40) : kind == 1 ? d.integer(2, 4) : few ? d.integer(2, 20) : 1;
+  const int64_t in = kind == 0      ? 1
+                     : few          ? d.of({2, 4, 8, 16, 3, 6})
+                     : d.once_in(3) ? d.integer(16, 40)
+                                    : d.integer(1, 9);
+  const int64_t out = kind == 0 ? 1 : few && !d.once_in(5) ? in : d.once_in(3) ? d.integer(16, 70) : d.integer(1, 9);
   Sizes x = {d.integer(1, 2), groups * in}, w = {groups * out, in}, strides, dilations, before, after;
   const int64_t most = d.of({1, 3, 3, 5, 7}), step = d.once_in(3) ? d.integer(1, 3) : 1;
   const int64_t dilation = d.once_in(3) ? d.integer(2, 3) : 1;

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/f32_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
+#include "backends/cpu/grouped_f32.h"
 #include "backends/cpu/half_f32.h"
 #include "backends/cpu/image_f32.h"
 #include "backends/cpu/kernel.h"
@@ -32,22 +33,23 @@ struct F32Level {
   const GemmTilesF32* gemm;
   const ImageF32Kernels* image;
   const F32Kernels* loops;
-  const WinogradF32* winograd;
+  const WinogradTilesF32* winograd;
+  const GroupedF32* grouped;
   const HalfF32Kernels* half;
   Precision precision = Precision::kFp32;
 };
 inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic,
-                                      &winograd_f32_generic, &half_f32_kernels_generic};
+                                      &winograd_f32_generic,   &grouped_f32_generic,       &half_f32_kernels_generic};
 #if defined(__x86_64__)
-inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2, &winograd_f32_avx2,
-                                   &half_f32_kernels_avx2};
+inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2,
+                                   &winograd_f32_avx2,   &grouped_f32_avx2,       &half_f32_kernels_avx2};
 inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512,
-                                     &winograd_f32_avx512, &half_f32_kernels_avx512};
+                                     &winograd_f32_avx512,   &grouped_f32_avx512,       &half_f32_kernels_avx512};
 #endif
 
 /// The same with weights of 16 bits, for products with packed weights.
 constexpr F32Level with_weights(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
-  return {tiles, level.image, level.loops, level.winograd, level.half, precision};
+  return {tiles, level.image, level.loops, level.winograd, level.grouped, level.half, precision};
 }
 inline constexpr F32Level f16_generic = with_weights(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
 inline constexpr F32Level bf16_generic = with_weights(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);

@@ -1,7 +1,8 @@
-// The transforms of Winograd's convolution F(4x4, 3x3) in float32, compiled once per instruction set. A tile of 4 x 4
-// outputs comes from 6 x 6 inputs through 36 products instead of 144: y = A^T [(G w G^T) . (B^T x B)] A, summed over
-// channels before the last step, so that each of the 36 positions is a matrix product. Source: A. Lavin, S. Gray, "Fast
-// Algorithms for Convolutional Neural Networks", arXiv:1509.09308, with the points 0, 1, -1, 2, -2.
+// The transforms of Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in float32, compiled once per instruction set.
+// A tile of 4 x 4 outputs comes from 6 x 6 inputs through 36 products instead of 144, one of 2 x 2 outputs from 4 x 4
+// through 16 instead of 36: y = A^T [(G w G^T) . (B^T x B)] A, summed over channels before the last step, so that each
+// of the 36 or 16 positions is a matrix product. Source: A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural
+// Networks", arXiv:1509.09308, with the points 0, 1, -1, 2, -2 or the first three of them.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,6 @@
 #include "backends/cpu/f32_kernels.h"
 
 namespace pinnace {
-
-/// Outputs of a tile in a row, inputs, and positions of the transform.
-inline constexpr int kWinogradOut = 4, kWinogradIn = 6, kWinogradPositions = 36;
 
 /// v[p, c] = (B^T x B)[p] for one tile, x its first pixel. channels is a multiple of 8, or of 4 where registers have 4.
 struct WinogradInputF32 {
@@ -42,9 +40,14 @@ struct WinogradF32 {
   void (*output)(const WinogradOutputF32&);
 };
 
-extern const WinogradF32 winograd_f32_generic;
+/// Of 4 x 4 and of 2 x 2 outputs.
+struct WinogradTilesF32 {
+  WinogradF32 four, two;
+};
+
+extern const WinogradTilesF32 winograd_f32_generic;
 #if defined(__x86_64__)
-extern const WinogradF32 winograd_f32_avx2, winograd_f32_avx512;
+extern const WinogradTilesF32 winograd_f32_avx2, winograd_f32_avx512;
 #endif
 
 }  // namespace pinnace
