@@ -18,6 +18,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,19,5,6];f32[19,1,4,4];f32[19]", .attributes = "group=19, strides=[2,2], pads=[1,1,1,1], activation=\"relu\"", .tolerance = kF32, .why = "depthwise, to twice the size"},
     {.inputs = "f32[1,8,7];f32[8,1,3];f32[8]", .attributes = "group=8, strides=[2], dilations=[2], output_padding=[1]", .tolerance = kF32, .why = "depthwise, every other output without taps"},
     {.inputs = "f32[1,3,4,5];f32[3,9,1,2];f32[9]", .attributes = "strides=[2,3], output_padding=[1,2], activation=\"sigmoid\"", .tolerance = kF32, .why = "outputs that are only the bias"},
+    {.inputs = "f32[2,3,1];f32[3,62,4];f32[62]", .attributes = "strides=[3], output_shape=[1]", .tolerance = kF32, .why = "one output of several that a stride reaches"},
     {.inputs = "f16[1,3,4,4];f16[3,2,3,3]", .tolerance = {.rel = 1e-3f}, .why = "half"},
     {.inputs = "bf16[1,3,4,4];bf16[3,2,3,3]", .tolerance = {.rel = 8e-3f}, .why = "bfloat16"},
     {.inputs = "f64[1,3,4];f64[3,2,3]", .attributes = "kernel_shape=[3]", .tolerance = {.rel = 1e-14f}, .why = "double"},

@@ -51,8 +51,8 @@ class ConvRun {
         r_(adds_ ? image_of(in[3], context.layouts[3]) : Image{}) {
     const auto flat = [](const Image& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
     one_ = plan_.phase_count == 1 && plan_.phases()->K == plan_.in_channels && plan_.stride_y == 1 &&
-           plan_.stride_x == 1 && x_.size.h == y_.size.h && x_.size.w == y_.size.w && flat(x_) && flat(y_) &&
-           (!adds_ || flat(r_));
+           plan_.stride_x == 1 && plan_.step_y == 1 && plan_.step_x == 1 && x_.size.h == y_.size.h &&
+           x_.size.w == y_.size.w && flat(x_) && flat(y_) && (!adds_ || flat(r_));
     group_panels_ = (plan_.out_channels + level.gemm->nr - 1) / level.gemm->nr;
   }
   int64_t units_per_row() const { return one_ ? y_.size.w : 1; }
