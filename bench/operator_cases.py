@@ -203,7 +203,7 @@ def conv_transpose(
 ) -> Any:
     operations = 2.0 * channels * filters / groups * (kernel * size) ** rank
     shapes = [(1, channels, *[size] * rank)], [(channels, filters // groups, *[kernel] * rank), (filters,)]
-    attributes = {"strides": [stride] * rank, "pads": [pad] * 2 * rank, "group": groups}
+    attributes: dict[str, Any] = {"strides": [stride] * rank, "pads": [pad] * 2 * rank, "group": groups}
     return one("ConvTranspose", *shapes, operations=operations, **attributes)
 
 
