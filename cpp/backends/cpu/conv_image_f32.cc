@@ -1,6 +1,6 @@
-// conv in float32 over images: a matrix product whose rows are read where they lie, and depthwise convolutions. A sum
-// that is added to the result (input 3, "residual") and the activation are applied before a tile leaves the registers.
-// Types and window were checked by the shape rule.
+// conv over images, in float32 and on halves: a matrix product whose rows are read where they lie, and depthwise
+// convolutions. A sum that is added to the result (input 3, "residual") and the activation are applied before a tile
+// leaves the registers. Types and window were checked by the shape rule.
 #include <cstring>
 
 #include "backends/cpu/conv_image.h"
@@ -69,14 +69,48 @@ namespace {
 
 // ------------------------------------------------------------------------------------------------- matrix product
 
-template <const F32Level& level>
-int64_t packed_bytes(const NodeView& node) {
-  return conv_packed_bytes(node, *level.gemm);
+/// Elements that panels of `columns` columns (padded) and K rows take, with their biases.
+int64_t panel_elements(const GemmTilesF32& tiles, int64_t columns, int64_t K) {
+  return panel_floats(tiles, columns, K);
+}
+[[maybe_unused]] int64_t panel_elements(const GemmTiles<uint16_t>&, int64_t columns, int64_t K) {
+  return columns * (1 + K);
 }
 
-template <const F32Level& level>
+template <const auto& level>
+int64_t packed_bytes(const NodeView& node) {
+  const ImageConv c = image_conv(node);
+  const auto& tiles = *level.gemm;
+  return c.groups * panel_elements(tiles, padded_columns(tiles, c.out_channels), c.K()) *
+         static_cast<int64_t>(sizeof(ElementOf<level>));
+}
+
+/// The same panels as conv_pack() makes of float32 weights.
+[[maybe_unused]] void pack_halves(const NodeView& node, const GemmTiles<uint16_t>& tiles, uint16_t* to) {
+  const ImageConv c = image_conv(node);
+  const auto* w = static_cast<const uint16_t*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const uint16_t*>(node.input_data(2)) : nullptr;
+  const int64_t taps = c.window.taps(), row = c.in_channels * taps;
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < c.out_channels; n += tiles.nr) {
+      const int64_t width = panel_width(tiles, n, c.out_channels);
+      const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
+      const auto line = [&](const uint16_t* from, ptrdiff_t step) {
+        for (int64_t j = 0; j < width; ++j) *to++ = from && j < columns ? from[j * step] : uint16_t{0};
+      };
+      line(bias ? bias + first : nullptr, 1);
+      for (int64_t i = 0; i < row; ++i) line(w + first * row + i % c.in_channels * taps + i / c.in_channels, row);
+    }
+  }
+}
+
+template <const auto& level>
 Status pack(const NodeView& node, std::byte* packed) {
-  conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  if constexpr (std::is_same_v<ElementOf<level>, float>) {
+    conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  } else {
+    pack_halves(node, *level.gemm, reinterpret_cast<uint16_t*>(packed));
+  }
   return {};
 }
 
@@ -105,23 +139,25 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
   }
 }
 
-/// Floats of input that one task works on: they stay in the second-level cache while every panel passes by.
-constexpr int64_t kBlockFloats = 32 * 1024;
+/// Bytes of input that one task works on: they stay in the second-level cache while every panel passes by.
+constexpr int64_t kBlockBytes = 128 * 1024;
 
 /// One call's operands, and how its output divides into units: pixels where all of them stand at one distance, in the
 /// input too, else rows.
-template <const F32Level& level>
+template <const auto& level>
 class ConvRun {
+  using T = ElementOf<level>;
+
  public:
   ConvRun(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
       : plan_(*reinterpret_cast<const ConvPlan*>(context.plan)),
-        packed_(reinterpret_cast<const float*>(context.packed)),
-        x_(image_of(in[0], context.layouts[0])),
-        y_(image_of(out[0], context.layouts[in.size()])),
+        packed_(reinterpret_cast<const T*>(context.packed)),
+        x_(image_of<T>(in[0], context.layouts[0])),
+        y_(image_of<T>(out[0], context.layouts[in.size()])),
         adds_(in.size() > 3 && in[3].present()),
-        r_(adds_ ? image_of(in[3], context.layouts[3]) : Image{}) {
+        r_(adds_ ? image_of<T>(in[3], context.layouts[3]) : ImageOf<T>{}) {
     const Window& w = plan_.conv.window;
-    const auto flat = [](const Image& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
+    const auto flat = [](const ImageOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
     one_ = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && flat(x_) && flat(y_) && (!adds_ || flat(r_));
     const int64_t n = plan_.conv.out_channels;
     group_panels_ = (n + level.gemm->nr - 1) / level.gemm->nr;
@@ -131,16 +167,17 @@ class ConvRun {
   int64_t panels() const { return group_panels_ * plan_.conv.groups; }
   bool pixels() const { return one_; }
   int64_t weights() const { return plan_.conv.groups * plan_.conv.out_channels * plan_.conv.K(); }
-  int64_t unit_floats() const {
+  int64_t unit_elements() const {
     const Window& w = plan_.conv.window;
     return one_ ? x_.pitch : x_.pitch * w.stride[1] * w.stride[2] * y_.size.w;
   }
+  int64_t unit_bytes() const { return unit_elements() * static_cast<int64_t>(sizeof(T)); }
 
   /// Units [first, last) of panels [first_panel, last_panel).
   void part(int64_t first, int64_t last, int64_t first_panel, int64_t last_panel) const {
     const ImageConv& c = plan_.conv;
     const Window& w = c.window;
-    const GemmTilesF32& gemm = *level.gemm;
+    const GemmTiles<T>& gemm = *level.gemm;
     const int64_t K = c.K(), padded = padded_columns(gemm, c.out_channels);
     for (int64_t p = first_panel; p < last_panel; ++p) {
       const int64_t group = p / group_panels_, n = p % group_panels_ * gemm.nr;
@@ -148,17 +185,17 @@ class ConvRun {
       const int64_t channel = group * c.out_channels + n;
       // Pixels are padded to whole registers: what is stored there is of no value.
       const int64_t store = c.groups == 1 ? std::min(width, y_.pitch - channel) : columns;
-      GemmRowsF32 g{};
+      GemmRows<T> g{};
       g.a_row = w.stride[2] * x_.pitch;
       g.blocks = plan_.blocks();
       g.block_count = c.blocks();
       g.k = c.block();
-      g.b = packed_ + group * panel_floats(gemm, padded, K) + panel_floats(gemm, n, K);
+      g.b = packed_ + group * panel_elements(gemm, padded, K) + panel_elements(gemm, n, K);
       g.c_row = y_.pitch;
       g.residual_row = r_.pitch;
       g.columns = static_cast<int32_t>(std::max(columns, adds_ ? std::min(store, r_.pitch - channel) : store));
       g.map = plan_.map;
-      const float* a = x_.at + group * c.in_channels;
+      const T* a = x_.at + group * c.in_channels;
       if (one_) {
         g.a = a + first * x_.pitch;
         g.c = y_.at + channel + first * y_.pitch;
@@ -180,21 +217,21 @@ class ConvRun {
 
  private:
   const ConvPlan& plan_;
-  const float* packed_;
-  Image x_, y_;
+  const T* packed_;
+  ImageOf<T> x_, y_;
   bool adds_;
-  Image r_;
+  ImageOf<T> r_;
   bool one_;
   int64_t group_panels_;
 };
 
-template <const F32Level& level>
+template <const auto& level>
 Status conv_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const ConvRun<level> conv(context, in, out);
   // Units of a task; then panels of a task, so that there are enough of them.
   const int64_t units = conv.units(), panels = conv.panels();
-  int64_t each = std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, conv.unit_floats()), 1, units);
+  int64_t each = std::clamp<int64_t>(kBlockBytes / std::max<int64_t>(1, conv.unit_bytes()), 1, units);
   const auto threads = static_cast<int64_t>(context.threads);
   // Few tasks are made a multiple of the threads, so that all end together. Where they are cut changes no sum.
   int64_t row_tasks = (units + each - 1) / each;
@@ -205,7 +242,7 @@ Status conv_run(const NodeView&, const KernelContext& context, std::span<const T
   const int64_t wanted = 4 * threads;
   const int64_t column_tasks = threads == 1 ? 1 : std::min(panels, (wanted + row_tasks - 1) / row_tasks);
   // Neighbouring tasks go to the same thread: they share rows where the input is larger, else weights.
-  const bool by_rows = conv.weights() < units * conv.unit_floats();
+  const bool by_rows = conv.weights() < units * conv.unit_elements();
   context.parallel(row_tasks * column_tasks, [&](int64_t t) {
     const int64_t first = (by_rows ? t / column_tasks : t % row_tasks) * each;
     const int64_t column_task = by_rows ? t % column_tasks : t / row_tasks;
@@ -215,7 +252,7 @@ Status conv_run(const NodeView&, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 void conv_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                int64_t first, int64_t last) {
   const ConvRun<level> conv(context, in, out);
@@ -227,7 +264,11 @@ RowWindow conv_reads_rows(const NodeView& node) {
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-template <const F32Level& level>
+/// Sums of halves round after every product: about sqrt(K) times where signs are mixed, at most K times 2^-12.
+template <const auto& level>
+constexpr float kSumError = std::is_same_v<ElementOf<level>, float> ? 0 : 0x1p-8f;
+
+template <const auto& level>
 constexpr CpuKernel make_conv() {
   return {.takes = image_conv_takes,
           .packed_bytes = packed_bytes<level>,
@@ -238,6 +279,7 @@ constexpr CpuKernel make_conv() {
           .images = 0b1001,
           .border = conv_border,
           .precision = level.precision,
+          .error = kSumError<level>,
           .plan_bytes = conv_plan_bytes,
           .plan = conv_plan,
           .run = conv_run<level>,
@@ -255,23 +297,25 @@ bool depthwise_takes(const NodeView& node) {
          groups >= 8;
 }
 
-template <const F32Level& level>
+template <const auto& level>
 int64_t depthwise_packed_bytes(const NodeView& node) {
   const ImageConv c = image_conv(node);
   const int64_t lanes = level.image->lanes;
-  return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) * 4;
+  return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) *
+         static_cast<int64_t>(sizeof(ElementOf<level>));
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
+  using T = ElementOf<level>;
   const ImageConv c = image_conv(node);
-  const auto* w = static_cast<const float*>(node.input_data(1));
-  const float* bias = bias_of(node);
+  const auto* w = static_cast<const T*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const T*>(node.input_data(2)) : nullptr;
   const int64_t lanes = level.image->lanes, taps = c.window.taps();
-  auto* to = reinterpret_cast<float*>(packed);
+  auto* to = reinterpret_cast<T*>(packed);
   for (int64_t first = 0; first < c.groups; first += lanes) {
-    const auto put = [&](const float* from, int64_t step) {
-      for (int64_t j = 0; j < lanes; ++j) *to++ = from && first + j < c.groups ? from[(first + j) * step] : 0.0f;
+    const auto put = [&](const T* from, int64_t step) {
+      for (int64_t j = 0; j < lanes; ++j) *to++ = from && first + j < c.groups ? from[(first + j) * step] : T{0};
     };
     put(bias, 1);
     for (int64_t t = 0; t < taps; ++t) put(w + t, taps);
@@ -292,30 +336,31 @@ void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
   new (to) DepthwisePlan{image_conv(node).window, fused_map(node)};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 bool two_rows(const Window& w) {
   return (w.dilation[2] == 1 || w.stride[2] == 1) && w.stride[1] == w.stride[2] &&
          level.image->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
                                static_cast<int32_t>(w.stride[2]));
 }
 
-template <const F32Level& level>
+template <const auto& level>
 void depthwise_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                     int64_t first, int64_t last) {
+  using T = ElementOf<level>;
   const auto& plan = *reinterpret_cast<const DepthwisePlan*>(context.plan);
   const Window& w = plan.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
   const int64_t step = std::min<int64_t>(level.image->lanes, 8);
   const bool two = two_rows<level>(w);
   const auto run = [&](int64_t u, int32_t count) {
     const int64_t image = u / y.size.h, row = u % y.size.h;
-    DepthwiseRowsF32 d{};
+    DepthwiseRows<T> d{};
     d.rows = count;
     d.y_row = w.dilation[1] * y.row;
     d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
     d.pitch = x.pitch;
     d.tap_row = w.dilation[1] * x.row;
-    d.weights = reinterpret_cast<const float*>(context.packed);
+    d.weights = reinterpret_cast<const T*>(context.packed);
     d.y = y.at + image * y.step + row * y.row;
     d.y_pitch = y.pitch;
     d.channels = (y.size.c + step - 1) / step * step;
@@ -338,10 +383,10 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
   }
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status depthwise_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
-  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h;
   int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   const Window& w = reinterpret_cast<const DepthwisePlan*>(context.plan)->window;
@@ -353,7 +398,7 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
 }
 
 /// Pixels of one image are not padded where there is only one: its channels must be whole registers then.
-template <const F32Level& level>
+template <const auto& level>
 bool depthwise_fits(const NodeView& node) {
   if (!depthwise_takes(node)) return false;
   Shape shape;
@@ -362,7 +407,7 @@ bool depthwise_fits(const NodeView& node) {
   return x.c % 8 == 0 || (x.h * x.w > 1 && window->out[1] * window->out[2] > 1);
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_depthwise() {
   return {.takes = depthwise_fits<level>,
           .packed_bytes = depthwise_packed_bytes<level>,
@@ -372,6 +417,8 @@ constexpr CpuKernel make_depthwise() {
           .layouts = Layouts::kImage,
           .images = 0b0001,
           .border = conv_border,
+          .precision = level.precision,
+          .error = kSumError<level>,
           .plan_bytes = depthwise_plan_bytes,
           .plan = depthwise_plan,
           .run = depthwise_run<level>,
@@ -518,5 +565,7 @@ PINNACE_F32_IMAGE_LEVELS(conv_image_dilated_f32, make_dilated)
 PINNACE_F32_IMAGE_LEVELS(conv_image_depthwise_f32, make_depthwise)
 PINNACE_F32_IMAGE_LEVELS(conv_image_f32, make_conv)
 PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
+PINNACE_HALF_LEVELS(conv_image_depthwise, make_depthwise)
+PINNACE_HALF_LEVELS(conv_image, make_conv)
 
 }  // namespace pinnace

@@ -7,8 +7,8 @@
 
 #include "backends/cpu/f32_levels.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/retype.h"
 #include "backends/cpu/strips.h"
-#include "backends/cpu/widen.h"
 #include "base/offset_plan.h"
 
 namespace pinnace {
@@ -72,13 +72,13 @@ class CpuExecutable final : public Executable {
  public:
   size_t workspace_bytes() const override { return workspace_bytes_; }
   std::string_view kernel(size_t i) const override {
-    if (widened_) i = static_cast<size_t>(widened_->node_of[i]);
+    if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
     const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
     if (call.nothing_to_do) return "view";
     return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
   }
   std::string notice(size_t i) const override {
-    if (widened_) i = static_cast<size_t>(widened_->node_of[i]);
+    if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
     return calls_[static_cast<size_t>(lowered_.node_of[i])].packed_here ? notice_ : std::string();
   }
 
@@ -210,7 +210,7 @@ class CpuExecutable final : public Executable {
     return {};
   }
 
-  std::optional<Widened> widened_;  // whose nodes lowered_ has
+  std::optional<Retyped> retyped_;  // whose nodes lowered_ has
   Lowered lowered_;                 // Operands point to its types
   const HalfF32Kernels* half_ = nullptr;
   std::vector<Call> calls_;
@@ -295,11 +295,11 @@ constexpr int kMaxThreads = 64;
 
 Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mode) {
   auto executable = std::make_unique<CpuExecutable>();
-  PINNACE_ASSIGN(executable->widened_, widen_halves(given, mode));
-  const std::optional<Widened>& widened = executable->widened_;
-  const Segment segment{widened ? widened->graph : given.graph,
-                        widened ? widened->inference : given.inference,
-                        widened ? widened->nodes : given.nodes,
+  PINNACE_ASSIGN(executable->retyped_, retype(given, mode));
+  const std::optional<Retyped>& retyped = executable->retyped_;
+  const Segment segment{retyped ? retyped->graph : given.graph,
+                        retyped ? retyped->inference : given.inference,
+                        retyped ? retyped->nodes : given.nodes,
                         given.inputs,
                         given.outputs,
                         given.ops,
@@ -349,8 +349,8 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
       const ConstantPtr& data = lowered.data[id];
       const Place& place = places[id];
       if (!data || (place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data))) continue;
-      // Wide copies of weights are needed only until they are packed.
-      const bool until_packed = widened && static_cast<size_t>(id) >= given.graph.values.size() && node.line &&
+      // Converted weights are needed only until they are packed.
+      const bool until_packed = retyped && static_cast<size_t>(id) >= given.graph.values.size() && node.line &&
                                 node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
       places[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : data->data()};
       if (!until_packed) executable->constants_.push_back(data);
@@ -508,7 +508,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const Segment& given, CpuMode mo
     executable->copies_.push_back({{&types[id], place}, static_cast<int32_t>(i)});
   }
   executable->lowered_.data.clear();
-  if (executable->widened_) executable->widened_->inference = {};
+  if (executable->retyped_) executable->retyped_->inference = {};
   return std::unique_ptr<Executable>(std::move(executable));
 }
 

@@ -2,6 +2,9 @@
 // for every instruction set.
 #pragma once
 
+#include <type_traits>
+
+#include "backends/cpu/f16_kernels.h"
 #include "backends/cpu/f32_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/half_f32.h"
@@ -29,6 +32,7 @@ inline MapF32 fused_map(const NodeView& node) {
 
 /// The loops of one instruction set.
 struct F32Level {
+  using Element = float;
   const GemmTilesF32* gemm;
   const ImageF32Kernels* image;
   const F32Kernels* loops;
@@ -59,6 +63,23 @@ inline constexpr F32Level bf16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles
 inline constexpr F32Level bf16_avx512_bf16 =
     with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
 #endif
+
+/// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
+struct F16Level {
+  using Element = uint16_t;
+  const GemmTiles<uint16_t>* gemm;
+  const ImageKernels<uint16_t>* image;
+  const F16Kernels* loops;
+  Precision precision = Precision::kFp16;
+};
+#if defined(__aarch64__)
+inline constexpr F16Level half_neon_dotprod{&gemm_f16_tiles_neon_dotprod, &image_f16_kernels_neon_dotprod,
+                                            &f16_kernels_neon_dotprod};
+#endif
+
+/// What the values of a level's kernels are made of: float, or a half's bits.
+template <const auto& level>
+using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
 
 }  // namespace pinnace
 
@@ -111,4 +132,13 @@ inline constexpr F32Level bf16_avx512_bf16 =
   const CpuKernel name##_bf16_avx512_bf16 = make<bf16_avx512_bf16>();
 #else
 #define PINNACE_PAIR_LEVELS(name, make)
+#endif
+
+// name##_half_neon_dotprod: the same on halves, from template <const auto& level> constexpr CpuKernel make().
+#if defined(__aarch64__)
+#define PINNACE_HALF_LEVELS(name, make)            \
+  extern const CpuKernel name##_half_neon_dotprod; \
+  const CpuKernel name##_half_neon_dotprod = make<half_neon_dotprod>();
+#else
+#define PINNACE_HALF_LEVELS(name, make)
 #endif
