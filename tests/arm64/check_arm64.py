@@ -27,7 +27,7 @@ PROCESSORS = {
     "cortex-a53": "generic",
     "cortex-a76": "neon_dotprod",
     "neoverse-n1": "neon_dotprod",
-    "max,sve128=on": "sve",
+    "max,sve128=on": "neon_i8mm",
     "max,sve256=on": "sve",
     "max,sve512=on": "sve",
 }

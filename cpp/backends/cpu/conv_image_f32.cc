@@ -567,5 +567,6 @@ PINNACE_F32_IMAGE_LEVELS(conv_image_f32, make_conv)
 PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
 PINNACE_HALF_LEVELS(conv_image_depthwise, make_depthwise)
 PINNACE_HALF_LEVELS(conv_image, make_conv)
+PINNACE_SVE_LEVEL(conv_image_f32, make_conv, f32_sve)
 
 }  // namespace pinnace

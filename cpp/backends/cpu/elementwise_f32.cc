@@ -165,6 +165,8 @@ constexpr CpuKernel make_binary() {
 PINNACE_F32_IMAGE_LEVELS(map_f32, make_map)
 PINNACE_F32_IMAGE_LEVELS(clip_f32, make_clip)
 PINNACE_F32_IMAGE_LEVELS(binary_f32, make_binary)
+PINNACE_SVE_LEVEL(map_f32, make_map, map_sve)
+PINNACE_SVE_LEVEL(clip_f32, make_clip, map_sve)
 PINNACE_HALF_LEVELS(map, make_map)
 PINNACE_HALF_LEVELS(clip, make_clip)
 PINNACE_HALF_LEVELS(binary, make_binary)

@@ -64,6 +64,19 @@ inline constexpr F32Level bf16_avx512_bf16 =
     with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
 #endif
 
+#if defined(__aarch64__)
+/// Products by SVE; what they share with others is NEON's.
+inline constexpr F32Level f32_sve{&gemm_f32_tiles_sve, &image_f32_kernels_generic, &f32_kernels_generic,
+                                  &winograd_f32_generic, &half_f32_kernels_generic};
+/// Maps alone.
+struct MapLevel {
+  using Element = float;
+  const MapKernels* loops;
+  Precision precision = Precision::kFp32;
+};
+inline constexpr MapLevel map_sve{&map_kernels_sve};
+#endif
+
 /// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
 struct F16Level {
   using Element = uint16_t;
@@ -141,4 +154,13 @@ using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
   const CpuKernel name##_half_neon_dotprod = make<half_neon_dotprod>();
 #else
 #define PINNACE_HALF_LEVELS(name, make)
+#endif
+
+// name##_sve, from the same, over `level`: f32_sve or map_sve.
+#if defined(__aarch64__)
+#define PINNACE_SVE_LEVEL(name, make, level) \
+  extern const CpuKernel name##_sve;         \
+  const CpuKernel name##_sve = make<level>();
+#else
+#define PINNACE_SVE_LEVEL(name, make, level)
 #endif

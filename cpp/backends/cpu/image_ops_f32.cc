@@ -322,6 +322,7 @@ PINNACE_F32_IMAGE_LEVELS(binary_image_f32, make_binary)
 PINNACE_F32_IMAGE_LEVELS(max_pool_image_f32, make_max_pool)
 PINNACE_F32_IMAGE_LEVELS(global_average_pool_image_f32, make_global_average_pool)
 
+PINNACE_SVE_LEVEL(map_image_f32, make_map, map_sve)
 PINNACE_HALF_LEVELS(map_image, make_map)
 PINNACE_HALF_LEVELS(binary_image, make_binary)
 PINNACE_HALF_LEVELS(max_pool_image, make_max_pool)
