@@ -32,7 +32,8 @@ std::string cpu_level_problem(std::string_view name);
 std::string cpu_isa_problem();
 /// True if this processor (and operating system) runs code of that level.
 bool cpu_runs(Cpu level);
-/// The best level that cpu_runs, or the one named by PINNACE_CPU_ISA if that is lower. Read once.
+/// The best level that cpu_runs, sve only if its registers are longer than 16 bytes; with PINNACE_CPU_ISA the one that
+/// it names, or the highest that cpu_runs if that is lower. Read once.
 Cpu cpu_level();
 /// The processor's own name, "AMD EPYC", for reports.
 std::string cpu_description();

@@ -1,4 +1,4 @@
-// From a segment to an executable: nodes widened and lowered, storage shared, calls made, constants packed, places
+// From a segment to an executable: nodes retyped and lowered, storage shared, calls made, constants packed, places
 // planned. Compilation does one after the other; its members are what the steps hand on.
 #include <algorithm>
 
@@ -111,11 +111,11 @@ class Compilation {
 
   static Result<std::unique_ptr<Executable>> run(const Segment& given, CpuMode mode) {
     auto executable = std::make_unique<CpuExecutable>();
-    PINNACE_ASSIGN(executable->widened_, widen_halves(given, mode));
-    const std::optional<Widened>& widened = executable->widened_;
-    const Segment segment{widened ? widened->graph : given.graph,
-                          widened ? widened->inference : given.inference,
-                          widened ? widened->nodes : given.nodes,
+    PINNACE_ASSIGN(executable->retyped_, retype(given, mode));
+    const std::optional<Retyped>& retyped = executable->retyped_;
+    const Segment segment{retyped ? retyped->graph : given.graph,
+                          retyped ? retyped->inference : given.inference,
+                          retyped ? retyped->nodes : given.nodes,
                           given.inputs,
                           given.outputs,
                           given.ops,
@@ -132,7 +132,7 @@ class Compilation {
     compilation.place_all();
     compilation.copy_outputs();
     executable->lowered_.data.clear();
-    if (executable->widened_) executable->widened_->inference = {};
+    if (executable->retyped_) executable->retyped_->inference = {};
     return std::unique_ptr<Executable>(std::move(executable));
   }
 
@@ -174,8 +174,8 @@ class Compilation {
         const Place& place = places_[id];
         const bool placed = place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data);
         if (!contents || placed) continue;
-        // Wide copies of weights are needed only until they are packed.
-        const bool until_packed = to_.widened_ && static_cast<size_t>(id) >= given_.graph.values.size() && node.line &&
+        // Converted weights are needed only until they are packed.
+        const bool until_packed = to_.retyped_ && static_cast<size_t>(id) >= given_.graph.values.size() && node.line &&
                                   node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
         places_[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : contents->data()};
         if (!until_packed) to_.constants_.push_back(contents);
@@ -359,7 +359,7 @@ class Compilation {
   }
 
   const Segment& given_;    // as the plan has it
-  const Segment& segment_;  // the same, or with its 16-bit nodes widened
+  const Segment& segment_;  // the same, or with nodes in other types
   const std::string target_;
   CpuExecutable& to_;
   const std::vector<TensorType>& types_;   // of values

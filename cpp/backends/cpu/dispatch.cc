@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/widen.h"
+#include "backends/cpu/retype.h"
 
 namespace pinnace {
 

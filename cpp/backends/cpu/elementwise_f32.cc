@@ -1,5 +1,5 @@
-// Elementwise operators in float32: activations as maps over contiguous memory; add, sub, mul, div with broadcasting
-// reduced to runs in which each operand is contiguous or one number.
+// Elementwise operators in float32 and on halves: activations as maps over contiguous memory; add, sub, mul, div with
+// broadcasting reduced to runs in which each operand is contiguous or one number.
 #include <algorithm>
 
 #include "backends/cpu/elementwise_f32.h"
@@ -54,26 +54,27 @@ namespace {
 /// Elements that one task takes: small tensors stay on one thread.
 constexpr int64_t kChunk = 16384;
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
+  using T = ElementOf<level>;
   const MapF32 map = map_of_op(node);
-  const float* x = in[0].data<float>();
-  float* y = out[0].data<float>();
+  const T* x = in[0].data<T>();
+  T* y = out[0].data<T>();
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
-    kernels.map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
+    level.loops->map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
   });
   return {};
 }
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 constexpr CpuKernel make_map() {
-  return {.run = map_run<kernels>};
+  return {.precision = level.precision, .run = map_run<level>};
 }
-template <const F32Kernels& kernels>
+template <const auto& level>
 constexpr CpuKernel make_clip() {
-  return {.takes = clip_bounds_known, .run = map_run<kernels>};
+  return {.takes = clip_bounds_known, .precision = level.precision, .run = map_run<level>};
 }
 
 // --------------------------------------------------------------------------------------------------------- binary
@@ -111,15 +112,16 @@ bool loops_of(const Shape& a, const Shape& b, const Shape& y, Loops* loops) {
   return true;
 }
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
+  using T = ElementOf<level>;
   Loops l;
   loops_of(in[0].type->shape, in[1].type->shape, out[0].type->shape, &l);
   const BinaryKind kind = binary_kind(node.node().op);
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
-  const float *a = in[0].data<float>(), *b = in[1].data<float>();
-  float* y = out[0].data<float>();
+  const T *a = in[0].data<T>(), *b = in[1].data<T>();
+  T* y = out[0].data<T>();
   const int64_t run = l.rank ? l.size[0] : 1;
   const int a_step = l.rank && l.a_step[0], b_step = l.rank && l.b_step[0];
   const int64_t runs = out[0].elements() / std::max<int64_t>(run, 1);
@@ -135,9 +137,9 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
         b_at += left % l.size[d] * l.b_step[d];
         left /= l.size[d];
       }
-      float* to = y + r * run + first;
-      kernels.binary(kind, a + a_at, a_step, b + b_at, b_step, to, count);
-      if (map.kind != MapKind::kNone) kernels.map(map, to, to, count);
+      T* to = y + r * run + first;
+      level.loops->binary(kind, a + a_at, a_step, b + b_at, b_step, to, count);
+      if (map.kind != MapKind::kNone) level.loops->map(map, to, to, count);
     }
   });
   return {};
@@ -154,15 +156,20 @@ bool binary_takes(const NodeView& node) {
   return true;
 }
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 constexpr CpuKernel make_binary() {
-  return {.takes = binary_takes, .run = binary_run<kernels>};
+  return {.takes = binary_takes, .precision = level.precision, .run = binary_run<level>};
 }
 
 }  // namespace
 
-PINNACE_F32_LEVELS(map_f32, make_map)
-PINNACE_F32_LEVELS(clip_f32, make_clip)
-PINNACE_F32_LEVELS(binary_f32, make_binary)
+PINNACE_F32_IMAGE_LEVELS(map_f32, make_map)
+PINNACE_F32_IMAGE_LEVELS(clip_f32, make_clip)
+PINNACE_F32_IMAGE_LEVELS(binary_f32, make_binary)
+PINNACE_SVE_LEVEL(map_f32, make_map, map_sve)
+PINNACE_SVE_LEVEL(clip_f32, make_clip, map_sve)
+PINNACE_HALF_LEVELS(map, make_map)
+PINNACE_HALF_LEVELS(clip, make_clip)
+PINNACE_HALF_LEVELS(binary, make_binary)
 
 }  // namespace pinnace

@@ -97,9 +97,16 @@ struct F32Kernels {
                          float* y);
 };
 
+/// Loops of an instruction set that has no others.
+struct MapKernels {
+  void (*map)(const MapF32&, const float* x, float* y, int64_t count);
+};
+
 extern const F32Kernels f32_kernels_generic;
 #if defined(__x86_64__)
 extern const F32Kernels f32_kernels_avx2, f32_kernels_avx512;
+#elif defined(__aarch64__)
+extern const MapKernels map_kernels_sve;
 #endif
 
 }  // namespace pinnace

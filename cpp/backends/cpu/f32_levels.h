@@ -2,6 +2,9 @@
 // for every instruction set.
 #pragma once
 
+#include <type_traits>
+
+#include "backends/cpu/f16_kernels.h"
 #include "backends/cpu/f32_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/grouped_f32.h"
@@ -30,6 +33,7 @@ inline MapF32 fused_map(const NodeView& node) {
 
 /// The loops of one instruction set.
 struct F32Level {
+  using Element = float;
   const GemmTilesF32* gemm;
   const ImageF32Kernels* image;
   const F32Kernels* loops;
@@ -47,20 +51,49 @@ inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_
                                      &winograd_f32_avx512,   &grouped_f32_avx512,       &half_f32_kernels_avx512};
 #endif
 
-/// The same with weights of 16 bits, for products with packed weights.
-constexpr F32Level with_weights(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
+/// The same with other products, mostly of weights of 16 bits.
+constexpr F32Level with_products(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
   return {tiles, level.image, level.loops, level.winograd, level.grouped, level.half, precision};
 }
-inline constexpr F32Level f16_generic = with_weights(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
-inline constexpr F32Level bf16_generic = with_weights(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
+inline constexpr F32Level f16_generic = with_products(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
+inline constexpr F32Level bf16_generic = with_products(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
 #if defined(__x86_64__)
-inline constexpr F32Level f16_avx2 = with_weights(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
-inline constexpr F32Level bf16_avx2 = with_weights(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
-inline constexpr F32Level f16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
-inline constexpr F32Level bf16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
+inline constexpr F32Level f16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
+inline constexpr F32Level bf16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
+inline constexpr F32Level f16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
+inline constexpr F32Level bf16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
 inline constexpr F32Level bf16_avx512_bf16 =
-    with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
+    with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
 #endif
+
+#if defined(__aarch64__)
+/// Products by SVE; what they share with others is NEON's.
+inline constexpr F32Level f32_sve = with_products(f32_generic, &gemm_f32_tiles_sve, Precision::kFp32);
+/// Maps alone.
+struct MapLevel {
+  using Element = float;
+  const MapKernels* loops;
+  Precision precision = Precision::kFp32;
+};
+inline constexpr MapLevel map_sve{&map_kernels_sve};
+#endif
+
+/// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
+struct F16Level {
+  using Element = uint16_t;
+  const GemmTiles<uint16_t>* gemm;
+  const ImageKernels<uint16_t>* image;
+  const F16Kernels* loops;
+  Precision precision = Precision::kFp16;
+};
+#if defined(__aarch64__)
+inline constexpr F16Level half_neon_dotprod{&gemm_f16_tiles_neon_dotprod, &image_f16_kernels_neon_dotprod,
+                                            &f16_kernels_neon_dotprod};
+#endif
+
+/// What the values of a level's kernels are made of: float, or a half's bits.
+template <const auto& level>
+using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
 
 }  // namespace pinnace
 
@@ -113,4 +146,22 @@ inline constexpr F32Level bf16_avx512_bf16 =
   const CpuKernel name##_bf16_avx512_bf16 = make<bf16_avx512_bf16>();
 #else
 #define PINNACE_PAIR_LEVELS(name, make)
+#endif
+
+// name##_half_neon_dotprod: the same on halves, from template <const auto& level> constexpr CpuKernel make().
+#if defined(__aarch64__)
+#define PINNACE_HALF_LEVELS(name, make)            \
+  extern const CpuKernel name##_half_neon_dotprod; \
+  const CpuKernel name##_half_neon_dotprod = make<half_neon_dotprod>();
+#else
+#define PINNACE_HALF_LEVELS(name, make)
+#endif
+
+// name##_sve, from the same, over `level`: f32_sve or map_sve.
+#if defined(__aarch64__)
+#define PINNACE_SVE_LEVEL(name, make, level) \
+  extern const CpuKernel name##_sve;         \
+  const CpuKernel name##_sve = make<level>();
+#else
+#define PINNACE_SVE_LEVEL(name, make, level)
 #endif

@@ -28,7 +28,8 @@ struct KernelContext {
   }
 };
 
-/// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is.
+/// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is, but with kFp16
+/// where the processor computes with halves, in convolutions.
 enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
 
 /// Version of everything that pack() of a kernel with `stores` writes. Packed weights in a file are of use to builds of
@@ -73,10 +74,11 @@ struct CpuKernel {
   uint32_t images = 0;
   /// The zeros that must stand around image input 0; null: none.
   Border (*border)(const NodeView& node) = nullptr;
-  /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a line
-  /// then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
+  /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a float32
+  /// line then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
   Precision precision = Precision::kFp32;
-  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row.
+  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row. f16: as a
+  /// part of the largest sum of magnitudes.
   float error = 0;
   /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
   /// the layouts of the inputs, then the outputs. Null: none.

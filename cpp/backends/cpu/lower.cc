@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/widen.h"
+#include "backends/cpu/retype.h"
 
 namespace pinnace {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "backends/cpu/gemm_f32.h"
 #include "backends/cpu/recurrent_f32.h"
+#include "backends/cpu/retype.h"
 #include "backends/cpu/step_team.h"
-#include "backends/cpu/widen.h"
 #include "ops/recurrent.h"
 
 namespace pinnace {
@@ -188,7 +188,7 @@ bool valid(const NodeView& node, const std::byte* packed) {
   std::memcpy(static_cast<void*>(&there), packed, sizeof there);
   there.T = here.T;  // every run has its own
   there.B = here.B;
-  return std::memcmp(&here, &there, sizeof here) == 0;
+  return std::memcmp(&here, &there, sizeof here) == 0;  // NOLINT: plan_of() clears what lies between members
 }
 
 /// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units]; with `pairs`
