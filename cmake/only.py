@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 GRAPH, MANIFEST = 1, 2
-LEVELS = ["generic", "avx2", "avx512", "avx512_vnni", "neon_dotprod", "neon_i8mm", "sve"]
+LEVELS = re.findall(
+    r"^  (\w+), +///<", (Path(__file__).parents[1] / "cpp/base/cpu_features.h").read_text(), re.MULTILINE
+)
 FORMS = {"int32": "<i", "uint32": "<I", "uint8": "<B", "uint64": "<Q"}
 
 

@@ -86,6 +86,15 @@ def test_packed_weights_tell_the_kernels(files: Path) -> None:
     assert all(k.endswith("_generic") for k in kernels)
 
 
+def test_packed_for_this_machine(files: Path) -> None:
+    level = pn.devices()[0]["description"].split(", ")[1]
+    pn.load(small_net(), (X,)).build(targets=[f"cpu:{level}"]).save(files / "here.pnc")
+    _, kernels, _ = lists(files, "here.pnc")
+    packed = {p.key.split("/")[2] for p in pn.Program.open(files / "here.pnc").payloads}
+    assert packed
+    assert packed <= kernels
+
+
 def test_what_is_no_program_is_refused(files: Path) -> None:
     (files / "text").write_text("not a program")
     done = subprocess.run(
