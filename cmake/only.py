@@ -85,10 +85,9 @@ def root(data: bytes, kind: int) -> Table:
 
 
 def family(symbol: str) -> str:
-    """A kernel's name without its level."""
-    return next(
-        (symbol.removesuffix(f"_{level}") for level in reversed(LEVELS) if symbol.endswith(f"_{level}")), symbol
-    )
+    """A kernel's name without its level; payloads call the baseline by its instruction set."""
+    levels = [*reversed(LEVELS), "sse2", "neon"]
+    return next((symbol.removesuffix(f"_{level}") for level in levels if symbol.endswith(f"_{level}")), symbol)
 
 
 @dataclass

@@ -200,6 +200,20 @@ TEST(CpuPayload, ServesOtherLevelsThatRunTheSameKernels) {
 }
 #endif
 
+/// Panels of the baseline are as long on x86-64 as on ARM64, and in another order.
+TEST(CpuPayload, OfTheBaselineIsNotTakenForAnotherArchitectures) {
+  const std::string isa(cpu_isa_name(Cpu::generic));
+  const Program program = packed_for(plain(), {str_cat("cpu:", isa)});
+  const auto prepared = Prepared::to_store(program, {}, *find_target(str_cat("cpu:", isa)));
+  ASSERT_TRUE(prepared.ok()) << prepared.status().message();
+  const auto stored = (*prepared)->data().packed.storable();
+  ASSERT_FALSE(stored.empty());
+  for (const auto& entry : stored) {
+    EXPECT_NE(entry.key.find(str_cat("_", isa, "/")), std::string::npos) << entry.key;
+    EXPECT_EQ(entry.key.find("generic"), std::string::npos) << entry.key;
+  }
+}
+
 /// Else a file would hold whatever memory held before, and no two builds the same bytes.
 TEST(CpuPayload, PackingWritesEveryByte) {
   int packed = 0;

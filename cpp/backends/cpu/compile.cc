@@ -34,12 +34,20 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
   return str_cat("packed at load: the file has weights packed for ", others, ", this runs as ", target);
 }
 
+/// A kernel's name as payloads have it. What the baseline packs differs from one architecture to the next, so its
+/// kernels are called "_sse2" or "_neon" there: "conv_image_f32_sse2".
+std::string packed_name(std::string_view kernel) {
+  const std::string_view generic = cpu_level_name(Cpu::generic);
+  if (!kernel.ends_with(generic)) return std::string(kernel);
+  return str_cat(kernel.substr(0, kernel.size() - generic.size()), cpu_isa_name(Cpu::generic));
+}
+
 /// Unique for the node and what is packed for it, and in order of execution, in which the file then has them.
 std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes) {
   std::string number = str_cat(index);
   number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
   std::string key = str_cat("layout ", kPackedLayout, "/", segment.key_prefix, number, " ", call.node->name, "/",
-                            call.line->name, "/", bytes);
+                            packed_name(call.line->name), "/", bytes);
   for (const TensorType* type : call.types) {
     if (call.line->kernel->packs_sizes && type) key += "/" + to_string(*type);
   }
