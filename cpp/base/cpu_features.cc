@@ -74,6 +74,18 @@ bool cpu_level_from_name(std::string_view name, Cpu* level) {
   return false;
 }
 
+bool arm64_level_from_name(std::string_view name, Cpu* level) {
+  constexpr Cpu kArm64[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
+  *level = Cpu::generic;
+  if (name == "neon") return true;
+  for (const Cpu known : kArm64) {
+    if (name != cpu_level_name(known)) continue;
+    *level = known;
+    return true;
+  }
+  return false;
+}
+
 std::string cpu_level_problem(std::string_view name) {
   if (Cpu level; cpu_level_from_name(name, &level)) return {};
   const bool elsewhere = std::find(std::begin(kElsewhere), std::end(kElsewhere), name) != std::end(kElsewhere);

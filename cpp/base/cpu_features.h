@@ -26,7 +26,10 @@ std::string_view cpu_isa_name(Cpu level);
 /// The inverse, with "sse2" or "neon" for the baseline of this architecture; false if the name is no level of this
 /// build's architecture.
 bool cpu_level_from_name(std::string_view name, Cpu* level);
-/// Why that is so, one sentence with the names that are known; empty if it is a level.
+/// The same for the names of ARM64's levels, whatever this build is for.
+bool arm64_level_from_name(std::string_view name, Cpu* level);
+/// Why a name is no level of this build's architecture, one sentence with the names that are known; empty if it is a
+/// level.
 std::string cpu_level_problem(std::string_view name);
 /// The same for what the environment variable PINNACE_CPU_ISA says; empty if it is not set.
 std::string cpu_isa_problem();

@@ -36,18 +36,19 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
 
 /// A kernel's name as payloads have it. What the baseline packs differs from one architecture to the next, so its
 /// kernels are called "_sse2" or "_neon" there: "conv_image_f32_sse2".
-std::string packed_name(std::string_view kernel) {
+std::string packed_name(std::string_view kernel, CpuMode mode) {
   const std::string_view generic = cpu_level_name(Cpu::generic);
   if (!kernel.ends_with(generic)) return std::string(kernel);
-  return str_cat(kernel.substr(0, kernel.size() - generic.size()), cpu_isa_name(Cpu::generic));
+  mode.level = Cpu::generic;
+  return str_cat(kernel.substr(0, kernel.size() - generic.size()), mode.isa());
 }
 
 /// Unique for the node and what is packed for it, and in order of execution, in which the file then has them.
-std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes) {
+std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes, CpuMode mode) {
   std::string number = str_cat(index);
   number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
   std::string key = str_cat("layout ", kPackedLayout, "/", segment.key_prefix, number, " ", call.node->name, "/",
-                            packed_name(call.line->name), "/", bytes);
+                            packed_name(call.line->name, mode), "/", bytes);
   for (const TensorType* type : call.types) {
     if (call.line->kernel->packs_sizes && type) key += "/" + to_string(*type);
   }
@@ -101,7 +102,8 @@ class Compilation {
   Compilation(const Segment& given, const Segment& segment, CpuMode mode, CpuExecutable& executable)
       : given_(given),
         segment_(segment),
-        target_(str_cat("cpu:", cpu_isa_name(mode.level))),
+        mode_(mode),
+        target_(str_cat("cpu:", mode.isa())),
         to_(executable),
         types_(executable.lowered_.types),
         nodes_(executable.lowered_.nodes),
@@ -129,7 +131,7 @@ class Compilation {
                           given.ops,
                           given.packed,
                           given.key_prefix};
-    executable->half_ = &half_kernels(mode.level);
+    executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.level);
     executable->lowered_ = lower_cpu(segment, mode);
     Compilation compilation(given, segment, mode, *executable);
     compilation.find_strips_of_calls();
@@ -304,7 +306,7 @@ class Compilation {
     const CpuKernel& kernel = *call.line->kernel;
     if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
       requests_.push_back(
-          {kernel.stores ? target_ : "", packed_key(segment_, index, call, bytes), static_cast<size_t>(bytes)});
+          {kernel.stores ? target_ : "", packed_key(segment_, index, call, bytes, mode_), static_cast<size_t>(bytes)});
       packing_.push_back(k);
       if (kernel.stores) *packs = kernel.packs;
     }
@@ -368,6 +370,7 @@ class Compilation {
 
   const Segment& given_;    // as the plan has it
   const Segment& segment_;  // the same, or with nodes in other types
+  const CpuMode mode_;
   const std::string target_;
   CpuExecutable& to_;
   const std::vector<TensorType>& types_;   // of values

@@ -301,8 +301,8 @@ constexpr CpuKernel make_dilated() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_image_dilated_f32, make_dilated)
-PINNACE_F32_IMAGE_LEVELS(conv_image_depthwise_f32, make_depthwise)
+PINNACE_F32_PACKED_LEVELS(conv_image_dilated_f32, make_dilated)
+PINNACE_F32_PACKED_LEVELS(conv_image_depthwise_f32, make_depthwise)
 PINNACE_HALF_LEVELS(conv_image_depthwise, make_depthwise)
 
 }  // namespace pinnace

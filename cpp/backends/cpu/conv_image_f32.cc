@@ -168,7 +168,7 @@ constexpr CpuKernel make_conv() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_image_f32, make_conv)
+PINNACE_F32_PACKED_LEVELS(conv_image_f32, make_conv)
 PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
 PINNACE_HALF_LEVELS(conv_image, make_conv)
 PINNACE_SVE_LEVEL(conv_image_f32, make_conv, f32_sve)

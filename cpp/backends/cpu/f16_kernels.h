@@ -15,7 +15,7 @@ struct F16Kernels {
   void (*binary)(BinaryKind, const uint16_t* a, int a_step, const uint16_t* b, int b_step, uint16_t* y, int64_t count);
 };
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const GemmTiles<uint16_t> gemm_f16_tiles_neon_dotprod;
 extern const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod;
 extern const F16Kernels f16_kernels_neon_dotprod;

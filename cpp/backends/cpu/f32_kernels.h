@@ -105,7 +105,8 @@ struct MapKernels {
 extern const F32Kernels f32_kernels_generic;
 #if defined(__x86_64__)
 extern const F32Kernels f32_kernels_avx2, f32_kernels_avx512;
-#elif defined(__aarch64__)
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const MapKernels map_kernels_sve;
 #endif
 

@@ -60,8 +60,12 @@ extern const GemmTilesF32 gemm_f32_tiles_generic, gemm_f32_tiles_f16_generic, ge
 extern const GemmTilesF32 gemm_f32_tiles_avx2, gemm_f32_tiles_f16_avx2, gemm_f32_tiles_bf16_avx2;
 extern const GemmTilesF32 gemm_f32_tiles_avx512, gemm_f32_tiles_f16_avx512, gemm_f32_tiles_bf16_avx512;
 extern const GemmTilesF32 gemm_f32_tiles_bf16_avx512_bf16;
-#elif defined(__aarch64__)
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const GemmTilesF32 gemm_f32_tiles_sve;
+#endif
+#if defined(PINNACE_PACKS_ARM64)
+extern const GemmTilesF32 gemm_f32_tiles_neon, gemm_f32_tiles_f16_neon, gemm_f32_tiles_bf16_neon;
 #endif
 
 }  // namespace pinnace

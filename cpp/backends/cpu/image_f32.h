@@ -76,5 +76,8 @@ extern const ImageF32Kernels image_f32_kernels_generic;
 #if defined(__x86_64__)
 extern const ImageF32Kernels image_f32_kernels_avx2, image_f32_kernels_avx512;
 #endif
+#if defined(PINNACE_PACKS_ARM64)
+extern const ImageF32Kernels image_f32_kernels_neon;
+#endif
 
 }  // namespace pinnace

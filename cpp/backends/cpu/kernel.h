@@ -94,7 +94,21 @@ struct CpuKernel {
   void (*rows)(const KernelContext& context, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                int64_t first, int64_t last) = nullptr;
   RowWindow (*reads_rows)(const NodeView& node) = nullptr;
+  /// On x86-64, of a kernel of the baseline: the same as ARM64's baseline packs for it. Null: it packs alike.
+  const CpuKernel* neon = nullptr;
 };
+
+/// A kernel of ARM64 where only its weights can be packed.
+constexpr CpuKernel packing_only(CpuKernel kernel) {
+  kernel.run = nullptr;
+  kernel.rows = nullptr;
+  return kernel;
+}
+/// A kernel of the baseline with what ARM64's packs for it.
+constexpr CpuKernel with_neon(CpuKernel kernel, const CpuKernel* neon) {
+  kernel.neon = neon;
+  return kernel;
+}
 
 /// Stands for every element type in kernels.inc, where it is written `any`.
 inline constexpr DType kAnyDType = static_cast<DType>(0xff);
@@ -107,12 +121,16 @@ struct CpuKernelLine {
   std::string_view name;
   const CpuKernel* kernel;
 };
-std::span<const CpuKernelLine> cpu_kernels();
+/// Of this architecture, or, in builds that prepare models on x86-64, what can be packed on it for ARM64.
+std::span<const CpuKernelLine> cpu_kernels(bool for_arm64 = false);
 
 /// What lines are chosen for.
 struct CpuMode {
   Cpu level;
   Precision precision = Precision::kFp32;
+  bool for_arm64 = false;  ///< the level is ARM64's, and the architecture is not
+  /// "neon_dotprod"; "sse2" or "neon" for the baseline.
+  std::string_view isa() const { return for_arm64 && level == Cpu::generic ? "neon" : cpu_isa_name(level); }
 };
 
 /// The first line for the node, or null: reference code. has_image: bits of the operands that are images already.

@@ -44,6 +44,10 @@ constexpr Level kBf16Avx512{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_
 constexpr Level kPairs{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512_bf16, Precision::kBf16, true};
 #endif
 
+#if defined(PINNACE_PACKS_ARM64)
+constexpr Level kNeon{&gemm_f32_tiles_neon, &recurrent_f32_kernels_generic};
+#endif
+
 constexpr std::string_view kGruDefaults[] = {"sigmoid", "tanh"};
 constexpr std::string_view kLstmDefaults[] = {"sigmoid", "tanh", "tanh"};
 constexpr std::string_view kRnnDefaults[] = {"tanh"};
@@ -555,8 +559,13 @@ constexpr CpuKernel make() {
 }  // namespace
 
 extern const CpuKernel recurrent_f32_generic, recurrent_f16_generic, recurrent_bf16_generic;
-const CpuKernel recurrent_f32_generic = make<kGeneric>(), recurrent_f16_generic = make<kF16Generic>(),
-                recurrent_bf16_generic = make<kBf16Generic>();
+#if defined(PINNACE_PACKS_ARM64)
+static constexpr CpuKernel recurrent_f32_neon = packing_only(make<kNeon>());
+const CpuKernel recurrent_f32_generic = with_neon(make<kGeneric>(), &recurrent_f32_neon);
+#else
+const CpuKernel recurrent_f32_generic = make<kGeneric>();
+#endif
+const CpuKernel recurrent_f16_generic = make<kF16Generic>(), recurrent_bf16_generic = make<kBf16Generic>();
 #if defined(__x86_64__)
 extern const CpuKernel recurrent_f32_avx2, recurrent_f16_avx2, recurrent_bf16_avx2;
 const CpuKernel recurrent_f32_avx2 = make<kAvx2>(), recurrent_f16_avx2 = make<kF16Avx2>(),
