@@ -595,6 +595,12 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "less_64_at_56", one("Less", [image] * 2)
     yield "add_f16_64_at_56", one("Add", [image] * 2, dtype=F16)
     yield "add_i64_128_768", one("Add", [rows] * 2, dtype=np.int64)
+    yield "mul_i32_128_768", one("Mul", [rows] * 2, dtype=np.int32)
+    yield "div_i64_by_number_128_768", with_constant("Div", rows, np.array(32), dtype=np.int64)
+    yield "equal_i64_broadcast_row_128_768", one("Equal", [rows, (768,)], dtype=np.int64)
+    yield "less_i32_128_768", one("Less", [rows] * 2, dtype=np.int32)
+    yield "and_128_768", one("And", [rows] * 2, dtype=np.bool_)
+    yield "not_64_at_56", one("Not", [image], dtype=np.bool_)
 
     yield "gather_rows_30522_768_by_128", indexed("Gather", (30522, 768), (128,), 30522)
     yield "gather_columns_128_768_by_64", indexed("Gather", rows, (64,), 768, axis=1)

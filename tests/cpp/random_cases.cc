@@ -463,7 +463,7 @@ RandomCase elementwise(Draw& d) {
                                   "abs",      "sqrt", "erf",  "relu",  "elu", "log",    "selu", "reciprocal",
                                   "celu",     "mish", "sign", "floor", "sin", "shrink", "ceil", "thresholded_relu",
                                   "softplus", "cos",  "tanh", "round", "exp", "gelu",   "silu", "softsign",
-                                  "prelu"};
+                                  "prelu",    "sum"};
   RandomCase c{.op = d.of(kOps)};
   const int64_t rank = d.integer(1, 5);
   Sizes y;
@@ -485,7 +485,7 @@ RandomCase elementwise(Draw& d) {
     } else {
       c.inputs += ";" + floats(d, operand());
     }
-  } else if (op == "min" || op == "max") {
+  } else if (op == "min" || op == "max" || op == "sum") {
     c.inputs = floats(d, operand());
     for (int64_t i = d.integer(0, 3); i > 0; --i) c.inputs += ";" + floats(d, operand());
   } else {
@@ -510,7 +510,8 @@ constexpr RandomFamily kFamilies[] = {{"recurrent", &recurrent},
                                       {"indexing", &indexing},
                                       {"arrangement", &arrangement},
                                       {"top_k", &top_k},
-                                      {"eight_bits", &eight_bits}};
+                                      {"eight_bits", &eight_bits},
+                                      {"plain", &plain}};
 
 }  // namespace
 
