@@ -578,6 +578,10 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         "Sign",
         "Sin",
         "Cos",
+        "Tan",
+        "Sinh",
+        "Atan",
+        "Asinh",
     ):
         yield f"{op.lower() if op != 'HardSwish' else 'hard_swish'}_64_at_56", one(op, [image])
     yield "sqrt_64_at_56", one("Sqrt", [image], positive=True)
@@ -586,6 +590,8 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "add_64_at_56", one("Add", [image] * 2)
     yield "div_64_at_56", one("Div", [image] * 2, positive=True)
     yield "pow_64_at_56", one("Pow", [image] * 2, positive=True)
+    yield "pow_by_number_64_at_56", one("Pow", [image], [(1,)], positive=True)
+    yield "mod_64_at_56", one("Mod", [image] * 2, positive=True, fmod=1)
     yield "add_broadcast_row_128_768", one("Add", [rows, (768,)])
     yield "add_broadcast_column_128_768", one("Add", [rows, (128, 1)])
     yield "mul_broadcast_channels_672_at_14", one("Mul", [(1, 672, 14, 14), (1, 672, 1, 1)])

@@ -459,11 +459,12 @@ RandomCase movement(Draw& d) {
 }
 
 RandomCase elementwise(Draw& d) {
-  constexpr const char* kOps[] = {"add",      "sub",  "mul",  "div",   "pow", "min",    "max",  "neg",
-                                  "abs",      "sqrt", "erf",  "relu",  "elu", "log",    "selu", "reciprocal",
-                                  "celu",     "mish", "sign", "floor", "sin", "shrink", "ceil", "thresholded_relu",
-                                  "softplus", "cos",  "tanh", "round", "exp", "gelu",   "silu", "softsign",
-                                  "prelu",    "sum"};
+  constexpr const char* kOps[] = {"add",      "sub",   "mul",   "div",   "pow",  "min",    "max",  "neg",
+                                  "abs",      "sqrt",  "erf",   "relu",  "elu",  "log",    "selu", "reciprocal",
+                                  "celu",     "mish",  "sign",  "floor", "sin",  "shrink", "ceil", "thresholded_relu",
+                                  "softplus", "cos",   "tanh",  "round", "exp",  "gelu",   "silu", "softsign",
+                                  "prelu",    "sum",   "tan",   "sinh",  "cosh", "asin",   "acos", "atan",
+                                  "asinh",    "acosh", "atanh", "mod",   "pow"};
   RandomCase c{.op = d.of(kOps)};
   const int64_t rank = d.integer(1, 5);
   Sizes y;
@@ -477,10 +478,10 @@ RandomCase elementwise(Draw& d) {
   const std::string_view op = c.op;
   if (op == "prelu") {
     c.inputs = floats(d, y) + ";" + floats(d, operand());
-  } else if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow") {
+  } else if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow" || op == "mod") {
     c.inputs = floats(d, operand());
     if (op == "pow" && d.once_in(2)) {
-      constexpr const char* kPowers[] = {"2", "0.5", "3", "-1", "1", "0", "-0.5", "1.7"};
+      constexpr const char* kPowers[] = {"2", "0.5", "3", "-1", "1", "0", "-0.5", "1.7", "5", "-3", "8", "20"};
       c.inputs += str_cat(";f32 ", d.of(kPowers));
     } else {
       c.inputs += ";" + floats(d, operand());
