@@ -517,6 +517,7 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         "group_normalization_32_256_at_28",
         one("GroupNormalization", [(1, 256, 28, 28)], [(256,), (256,)], num_groups=32),
     )
+    yield "mean_variance_normalization_64_at_56", one("MeanVarianceNormalization", [(1, 64, 56, 56)])
     yield "instance_normalization_64_at_56", one("InstanceNormalization", [(1, 64, 56, 56)], [(64,), (64,)])
     yield (
         "batch_normalization_64_at_56",

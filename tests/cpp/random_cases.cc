@@ -289,8 +289,9 @@ RandomCase transposed(Draw& d) {
 }
 
 RandomCase normalization(Draw& d) {
-  constexpr const char* kOps[] = {"layer_normalization", "rms_normalization",      "batch_normalization",
-                                  "group_normalization", "instance_normalization", "attention"};
+  constexpr const char* kOps[] = {"layer_normalization",        "rms_normalization",      "batch_normalization",
+                                  "group_normalization",        "instance_normalization", "attention",
+                                  "mean_variance_normalization"};
   RandomCase c{.op = d.of(kOps)};
   if (c.op == "attention") {
     const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), q = d.size(40), k = d.size(40);
@@ -299,6 +300,18 @@ RandomCase normalization(Draw& d) {
                tensor("f32", {b, heads, k, value});
     if (d.once_in(3)) c.inputs += ";" + tensor("f32", {q, k});
     c.attributes = str_cat("is_causal=", d.once_in(3) ? 1 : 0);
+    return c;
+  }
+  if (c.op == "mean_variance_normalization") {
+    Sizes x, axes;
+    for (int64_t i = d.integer(1, 5); i > 0; --i) x.push_back(d.once_in(40) ? 0 : d.size(20));
+    for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
+      if (x.size() != 4 || d.once_in(2)) axes.push_back(i);
+    }
+    while (axes.size() > 1 && d.once_in(3)) axes.erase(axes.begin() + d.integer(0, std::ssize(axes) - 1));
+    if (axes.empty()) axes = {0};
+    c.inputs = d.once_in(6) ? tensor("f32", x) + " in 1234.5..1234.6" : floats(d, x, 12);
+    if (x.size() != 4 || d.once_in(2)) c.attributes = str_cat("axes=[", list_of(axes), "]");
     return c;
   }
   c.tolerance = {.rel = 3e-5f};  // of two numbers that are nearly equal, what the mean leaves has few digits

@@ -202,17 +202,22 @@ inline double sum_of(V v) {
 }
 
 /// The sum of f(register, its place) over a row; a last part of a register is filled up with `fill`. Up to 64 registers
-/// are added in single precision, those sums in double.
-template <class F>
+/// are added in single precision, in SUMS that do not wait for each other, and those in double.
+template <int SUMS, class F>
 inline double row_sum(const float* x, int64_t count, float fill, F f) {
   double sum = 0;
   for (int64_t i = 0; i < count;) {
     const int64_t last = count - i < 64 * kLanes ? count : i + 64 * kLanes;
-    V part = splat(0);
-    for (; i + kLanes <= last; i += kLanes) part += f(load(x + i), i, kLanes);
-    if (i < last) part += f(load_part(x + i, last - i, fill), i, last - i);
+    V parts[SUMS] = {};
+    for (; i + SUMS * kLanes <= last; i += SUMS * kLanes) {
+#pragma GCC unroll 4
+      for (int j = 0; j < SUMS; ++j) parts[j] += f(load(x + i + j * kLanes), i + j * kLanes, kLanes);
+    }
+    for (; SUMS > 1 && i + kLanes <= last; i += kLanes) parts[0] += f(load(x + i), i, kLanes);
+    if (i < last) parts[0] += f(load_part(x + i, last - i, fill), i, last - i);
     i = last;
-    sum += sum_of(part);
+    for (int j = 1; j < SUMS; ++j) parts[0] += parts[j];
+    sum += sum_of(parts[0]);
   }
   return sum;
 }
@@ -220,7 +225,7 @@ inline double row_sum(const float* x, int64_t count, float fill, F f) {
 float exp_sum_f32(const float* x, float* y, int64_t count) {
   float largest = largest_of(x, count);
   if (largest == -__builtin_inff()) largest = 0;
-  return static_cast<float>(row_sum(x, count, -__builtin_inff(), [&](V v, int64_t i, int64_t some) {
+  return static_cast<float>(row_sum<1>(x, count, -__builtin_inff(), [&](V v, int64_t i, int64_t some) {
     v = Wide::exponential(v - largest);
     store_part(y + i, v, some);
     return v;
@@ -236,7 +241,7 @@ void softmax_f32(const float* x, float* y, int64_t count) {
 
 /// The sum of (x - centre)^2. Squares that single precision cannot hold are taken again in double.
 double squares_about(const float* x, int64_t count, float centre) {
-  const double sum = row_sum(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
+  const double sum = row_sum<4>(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
   if (sum < __builtin_inf()) return sum;
   double exact = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -247,7 +252,7 @@ double squares_about(const float* x, int64_t count, float centre) {
 }
 
 MomentsF32 moments_f32(const float* x, int64_t count) {
-  const double mean = row_sum(x, count, 0, [](V v, int64_t, int64_t) { return v; }) / static_cast<double>(count);
+  const double mean = row_sum<4>(x, count, 0, [](V v, int64_t, int64_t) { return v; }) / static_cast<double>(count);
   const auto centre = static_cast<float>(mean);
   // `centre` is the mean rounded: what that adds to every square is taken off again.
   const double rest = mean - static_cast<double>(centre);
