@@ -257,9 +257,10 @@ def mat_mul_weights(m: int, k: int, n: int, bits: int) -> Callable[[np.random.Ge
     return make
 
 
-def attention(heads: int, queries: int, keys: int, size: int) -> Any:
+def attention(heads: int, queries: int, keys: int, size: int, share: int = 1) -> Any:
+    """share: heads that have the same keys and values."""
     operations = 4.0 * heads * queries * keys * size
-    shapes = [(1, heads, queries, size), (1, heads, keys, size), (1, heads, keys, size)]
+    shapes = [(1, heads, queries, size), *[(1, heads // share, keys, size)] * 2]
     return one("Attention", shapes, operations=operations)
 
 
@@ -509,6 +510,7 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "attention_12_heads_197_of_64", attention(12, 197, 197, 64)
     yield "attention_12_heads_1024_of_64", attention(12, 1024, 1024, 64)
     yield "attention_12_heads_one_query_1024_of_64", attention(12, 1, 1024, 64)
+    yield "attention_32_heads_one_query_1024_of_128_shared_by_4", attention(32, 1, 1024, 128, 4)
 
     yield "layer_normalization_128_768", one("LayerNormalization", [(128, 768)], [(768,), (768,)])
     yield "layer_normalization_197_768", one("LayerNormalization", [(197, 768)], [(768,), (768,)])

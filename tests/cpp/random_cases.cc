@@ -294,11 +294,16 @@ RandomCase normalization(Draw& d) {
                                   "mean_variance_normalization"};
   RandomCase c{.op = d.of(kOps)};
   if (c.op == "attention") {
-    const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), q = d.size(40), k = d.size(40);
+    const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), group = d.once_in(3) ? 2 : 1;
+    const bool one = d.once_in(3);  // query, and at times more keys than are taken together
+    const int64_t q = one ? 1 : d.size(40), k = one && d.once_in(3) ? d.integer(500, 1600) : d.size(40);
     const int64_t size = d.size(40), value = d.size(40);
-    c.inputs = tensor("f32", {b, heads, q, size}) + ";" + tensor("f32", {b, heads, k, size}) + ";" +
+    c.inputs = tensor("f32", {b, heads * group, q, size}) + ";" + tensor("f32", {b, heads, k, size}) + ";" +
                tensor("f32", {b, heads, k, value});
-    if (d.once_in(3)) c.inputs += ";" + tensor("f32", {q, k});
+    if (d.once_in(2)) {
+      const Sizes mask = d.once_in(2) ? Sizes{q, k} : Sizes{b, 1, q, k};
+      c.inputs += ";" + (d.once_in(2) ? tensor("bool", mask) : tensor("f32", mask));
+    }
     c.attributes = str_cat("is_causal=", d.once_in(3) ? 1 : 0);
     return c;
   }
