@@ -1,21 +1,13 @@
 // attention in float32: for each head a block of queries at a time, so that its scores stay in cache: scores on the
 // tiles, exp in place, times the values on the tiles, divided by the row's sum at the end. Memory does not grow with
-// the number of queries. One query alone reads keys and values where they lie, once. What is left to the reference: a
-// past, lengths, windows, softcap, further outputs.
+// the number of queries.
 #include <cmath>
 #include <cstring>
 
+#include "backends/cpu/attention_f32.h"
 #include "backends/cpu/gemm_f32.h"
 
 namespace pinnace {
-namespace {
-
-/// As the operator has them; steps between tokens and heads are in elements.
-struct Heads {
-  int64_t B, Hq, Hk, Sq, Sk, E, F;
-  ptrdiff_t q_token, k_token, v_token, y_token;
-  ptrdiff_t q_head, k_head, v_head, y_head;
-};
 
 Heads heads_of(const NodeView& node) {
   const TensorType &q = node.input(0), &k = node.input(1), &v = node.input(2);
@@ -52,10 +44,12 @@ bool attention_takes(const NodeView& node) {
   return (mask.dtype == DType::kF32 || mask.dtype == DType::kBool) && mask.shape.back() == heads_of(node).Sk;
 }
 
-float scale_of(const NodeView& node, const Heads& s) {
+float attention_scale(const NodeView& node, const Heads& s) {
   const auto wanted = static_cast<float>(node.attr_float("scale"));
   return wanted != 0 ? wanted : static_cast<float>(1 / std::sqrt(static_cast<double>(s.E)));
 }
+
+namespace {
 
 /// Queries of a block: their scores fill at most half of a second-level cache of 256 KiB.
 int64_t block_rows(const Heads& s) {
@@ -80,30 +74,6 @@ int64_t attention_scratch_bytes(const NodeView& node, int threads) {
   return Room(heads_of(node), *level.gemm).total * threads * 4;
 }
 
-/// A mask's row for a query, as numbers to add: -inf where a key takes no part.
-struct Mask {
-  const std::byte* data = nullptr;
-  bool boolean = false;
-  int64_t batch = 0, head = 0, token = 0;  ///< elements from one to the next, 0 where it broadcasts
-
-  Mask(const TensorView& mask, int64_t Sk) : data(mask.bytes), boolean(mask.dtype() == DType::kBool) {
-    int64_t* steps[] = {&token, &head, &batch};
-    int64_t step = Sk;
-    for (int d = mask.rank() - 2, i = 0; d >= 0; --d, ++i) {
-      *steps[i] = mask.dim(d) == 1 ? 0 : step;
-      step *= mask.dim(d);
-    }
-  }
-  /// Of `count` keys from `key` on; in `room` where they have to be made.
-  const float* row(int64_t b, int64_t h, int64_t i, int64_t key, int64_t count, float* room) const {
-    const int64_t first = b * batch + h * head + i * token + key;
-    if (!boolean) return reinterpret_cast<const float*>(data) + first;
-    const auto* seen = reinterpret_cast<const uint8_t*>(data) + first;
-    for (int64_t j = 0; j < count; ++j) room[j] = seen[j] ? 0.0f : -__builtin_inff();
-    return room;
-  }
-};
-
 /// By the exponents: a sum of products with 0 would have to be added one by one.
 bool all_finite(const float* x, int64_t rows, int64_t columns, ptrdiff_t row) {
   constexpr uint32_t kExponent = 0x7f800000;
@@ -122,12 +92,11 @@ template <const F32Level& level>
 Status attention_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Heads s = heads_of(node);
-  const GemmTilesF32& tiles = *level.gemm;
-  const Room room(s, tiles);
-  const float scale = scale_of(node, s);
+  const Room room(s, *level.gemm);
+  const float scale = attention_scale(node, s);
   const bool causal = node.attr_int("is_causal") != 0, masked = in.size() > 3 && in[3].present();
   const int64_t rows = block_rows(s), row = Room::row(s);
-  const int64_t keys_floats = (room.keys.floats(tiles) + 15) / 16 * 16;
+  const int64_t keys_floats = (room.keys.floats(*level.gemm) + 15) / 16 * 16;
 
   // Heads are divided among the threads; where there are fewer, their queries too.
   const int64_t pairs = s.B * s.Hq, blocks = (s.Sq + rows - 1) / rows;
@@ -145,8 +114,8 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       if (packed != b * s.Hk + hk) {
         packed = b * s.Hk + hk;
         const float* k = in[1].data<float>() + b * s.Hk * s.Sk * s.E + hk * s.k_head;
-        room.keys.pack(tiles, k, 1, s.k_token, nullptr, scale, 0, room.keys.panels(tiles), keys);
-        room.values.pack(tiles, v, s.v_token, 1, nullptr, 1, 0, room.values.panels(tiles), values);
+        room.keys.pack(*level.gemm, k, 1, s.k_token, nullptr, scale, 0, room.keys.panels(*level.gemm), keys);
+        room.values.pack(*level.gemm, v, s.v_token, 1, nullptr, 1, 0, room.values.panels(*level.gemm), values);
         finite = all_finite(v, s.Sk, s.F, s.v_token);
       }
       const float* q = in[0].data<float>() + b * s.Hq * s.Sq * s.E + h * s.q_head;
@@ -154,7 +123,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       for (int64_t block = blocks * part / parts; block < blocks * (part + 1) / parts; ++block) {
         const int64_t first = block * rows, count = std::min(rows, s.Sq - first);
         const ProductF32 score{q + first * s.q_token, s.q_token, keys, room.keys, scores, row, count, {}};
-        score.block(tiles, 0, count, 0, room.keys.panels(tiles));
+        score.block(*level.gemm, 0, count, 0, room.keys.panels(*level.gemm));
         for (int64_t i = 0; i < count; ++i) {
           float* line = scores + i * row;
           if (masked) {
@@ -169,7 +138,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
         float* to = y + first * s.y_token;
         if (finite) {
           const ProductF32 mix{scores, row, values, room.values, to, s.y_token, count, {}};
-          mix.block(tiles, 0, count, 0, room.values.panels(tiles));
+          mix.block(*level.gemm, 0, count, 0, room.values.panels(*level.gemm));
         }
         for (int64_t i = 0; i < count; ++i) {
           float* line = to + i * s.y_token;
@@ -194,124 +163,8 @@ constexpr CpuKernel make_attention() {
   return {.takes = attention_takes, .scratch_bytes = attention_scratch_bytes<level>, .run = attention_run<level>};
 }
 
-// ------------------------------------------------------------------------------------------------------- one query
-
-/// Keys of a part. Parts are divided among the threads and put together in their order, so that no bit depends on the
-/// number of threads.
-constexpr int64_t kPart = 512;
-
-bool query_takes(const NodeView& node) {
-  return attention_takes(node) && heads_of(node).Sq == 1;
-}
-
-/// Scores of all heads, and what each part leaves: its mixed values, the largest score, the sum.
-struct QueryRoom {
-  int64_t parts, row, scores, total;
-  explicit QueryRoom(const Heads& s)
-      : parts((s.Sk + kPart - 1) / kPart),
-        row(s.F + 2),
-        scores(s.B * s.Hq * parts * row),
-        total(scores + s.B * s.Hq * s.Sk) {}
-};
-int64_t query_scratch_bytes(const NodeView& node, int) {
-  return QueryRoom(heads_of(node)).total * 4;
-}
-
-/// One part of the heads that share keys and values: a block of these at a time, which all of them read from the
-/// nearest cache.
-template <const F32Level& level>
-void query_part(const Heads& s, const QueryF32& shared, const TensorView* mask, int64_t pair, int64_t first,
-                int64_t keys, float* scores, float* left, ptrdiff_t left_row) {
-  const int64_t group = s.Hq / s.Hk, b = pair / s.Hk;
-  const int64_t block = group == 1 ? keys : std::max<int64_t>(4, 4096 / std::max(s.E, s.F) / 4 * 4);
-  float mask_row[kPart];
-  const auto query = [&](int64_t g, int64_t j) {
-    QueryF32 q = shared;
-    q.q += g * s.q_head;
-    q.k += j * q.k_row;
-    q.v += j * q.v_row;
-    q.keys = std::min(block, keys - j);
-    q.scores = scores + g * s.Sk + j;
-    q.y = left + g * left_row;
-    return q;
-  };
-  for (int64_t g = 0; g < group; ++g) {
-    std::fill_n(left + g * left_row, s.F, 0.0f);
-    left[g * left_row + s.F] = -__builtin_inff();
-  }
-  for (int64_t j = 0; j < keys; j += block) {
-    for (int64_t g = 0; g < group; ++g) {
-      QueryF32 q = query(g, j);
-      if (mask) q.bias = Mask(*mask, s.Sk).row(b, pair % s.Hk * group + g, 0, first + j, q.keys, mask_row);
-      float& largest = left[g * left_row + s.F];
-      largest = std::max(largest, level.loops->scores(q));
-    }
-  }
-  for (int64_t g = 0; g < group; ++g) {
-    left[g * left_row + s.F + 1] = level.loops->exp_sum(scores + g * s.Sk, scores + g * s.Sk, keys);
-  }
-  for (int64_t j = 0; j < keys; j += block) {
-    for (int64_t g = 0; g < group; ++g) level.loops->mix(query(g, j));
-  }
-}
-
-/// y = what the parts of a head left, each by exp(its largest score - the largest of all), by the sum of all.
-void gather_parts(const float* from, int64_t parts, int64_t width, float* y) {
-  const int64_t row = width + 2;
-  float largest = -__builtin_inff(), sum = 0;
-  for (int64_t p = 0; p < parts; ++p) largest = std::max(largest, from[p * row + width]);
-  std::fill_n(y, width, 0.0f);
-  for (int64_t p = 0; p < parts; ++p, from += row) {
-    // A part that no key takes part in has a sum of 0, or NaN.
-    const float share = from[width] == -__builtin_inff() ? 1.0f : std::exp(from[width] - largest);
-    sum += share * from[width + 1];
-    for (int64_t f = 0; f < width; ++f) y[f] += share * from[f];
-  }
-  const float share = sum == 0 ? 0.0f : 1.0f / sum;
-  for (int64_t f = 0; f < width; ++f) y[f] *= share;
-}
-
-template <const F32Level& level>
-Status query_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
-  const Heads s = heads_of(node);
-  const QueryRoom room(s);
-  const float scale = scale_of(node, s);
-  // The first query of a causal attention sees the first key.
-  const int64_t keys = node.attr_int("is_causal") != 0 ? 1 : s.Sk, parts = (keys + kPart - 1) / kPart;
-  const int64_t group = s.Hq / s.Hk;
-  auto* left = reinterpret_cast<float*>(context.scratch);
-  context.parallel(s.B * s.Hk * parts, [&](int64_t t) {
-    const int64_t pair = t / parts, b = pair / s.Hk, hk = pair % s.Hk, first = t % parts * kPart;
-    const QueryF32 shared{
-        .q = in[0].data<float>() + b * s.Hq * s.E + hk * group * s.q_head,
-        .k = in[1].data<float>() + b * s.Hk * s.Sk * s.E + hk * s.k_head + first * s.k_token,
-        .k_row = s.k_token,
-        .v = in[2].data<float>() + b * s.Hk * s.Sk * s.F + hk * s.v_head + first * s.v_token,
-        .v_row = s.v_token,
-        .size = s.E,
-        .width = s.F,
-        .scale = scale,
-    };
-    query_part<level>(s, shared, in.size() > 3 && in[3].present() ? &in[3] : nullptr, pair, first,
-                      std::min(kPart, keys - first), left + room.scores + pair * group * s.Sk + first,
-                      left + (pair * group * parts + t % parts) * room.row, parts * room.row);
-  });
-  for (int64_t h = 0; h < s.B * s.Hq; ++h) {
-    gather_parts(left + h * parts * room.row, parts, s.F,
-                 out[0].data<float>() + h / s.Hq * s.Hq * s.F + h % s.Hq * s.y_head);
-  }
-  return {};
-}
-
-template <const F32Level& level>
-constexpr CpuKernel make_query() {
-  return {.takes = query_takes, .scratch_bytes = query_scratch_bytes, .run = query_run<level>};
-}
-
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(attention_query_f32, make_query)
 PINNACE_F32_IMAGE_LEVELS(attention_f32, make_attention)
 
 }  // namespace pinnace
