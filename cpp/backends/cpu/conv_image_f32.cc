@@ -166,8 +166,56 @@ constexpr CpuKernel make_conv() {
           .reads_rows = conv_reads_rows};
 }
 
+// ------------------------------------------------------------------------------------------------------------- gated
+
+// A 1 x 1 convolution of an image whose channels are multiplied by numbers first (input 4, as squeeze-and-excitation
+// has them): weights are multiplied instead, where they are much fewer than the image's elements. Lowering makes such
+// nodes.
+
+bool gated_takes(const NodeView& node) {
+  if (node.input_count() != 5 || !node.has_input(4) || !image_conv_takes(node)) return false;
+  const ImageConv c = image_conv(node);
+  const ImageSizes x = image_sizes(node.input(0));
+  return c.groups == 1 && c.K() == c.in_channels && x.n == 1 && x.h * x.w >= 4 * c.out_channels;
+}
+
+template <const F32Level& level>
+int64_t gated_scratch_bytes(const NodeView& node, int) {
+  return packed_bytes<level>(node);
+}
+
+template <const F32Level& level>
+Status gated_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  const auto& plan = *reinterpret_cast<const ConvPlan*>(context.plan);
+  const float *from = reinterpret_cast<const float*>(context.packed), *gate = in[4].data<float>();
+  float* to = reinterpret_cast<float*>(context.scratch);
+  for (int64_t n = 0; n < plan.out_channels; n += level.gemm->nr) {
+    const int64_t width = panel_width(*level.gemm, n, plan.out_channels);
+    to = std::copy_n(from, width, to);  // the bias
+    from += width;
+    for (int64_t k = 0; k < plan.in_channels; ++k) {
+      for (int64_t j = 0; j < width; ++j) *to++ = *from++ * gate[k];
+    }
+  }
+  KernelContext gated = context;
+  gated.packed = context.scratch;
+  return conv_run<level>(node, gated, in, out);
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_gated() {
+  CpuKernel kernel = make_conv<level>();
+  kernel.takes = gated_takes;
+  kernel.scratch_bytes = gated_scratch_bytes<level>;
+  kernel.run = gated_run<level>;
+  kernel.rows = nullptr;
+  return kernel;
+}
+
 }  // namespace
 
+PINNACE_F32_PACKED_LEVELS(conv_gated_f32, make_gated)
 PINNACE_F32_PACKED_LEVELS(conv_image_f32, make_conv)
 PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
 PINNACE_HALF_LEVELS(conv_image, make_conv)
