@@ -1,5 +1,5 @@
 // fold_quantization: dequantize_linear -> operator -> quantize_linear becomes the operator on quantised types, for
-// products, add, sub, mul, activations, pools, concat and operators that only move elements. relu or clip between a
+// products, add, sub, mul, activations, softmax, pools, concat and operators that only move elements. relu or clip between a
 // product or add and quantize_linear goes along, and so does a change of shape behind another operator. A mean of whole
 // planes is a global_average_pool. Plain and quantised integers meet in casts that keep the bytes; between two folded
 // operators none remains. A product's bias, dequantised or a constant, is rounded to int32 at scale
@@ -32,6 +32,7 @@ constexpr std::string_view kOthers[] = {"add",
                                         "hard_sigmoid",
                                         "silu",
                                         "gelu",
+                                        "softmax",
                                         "reshape",
                                         "flatten",
                                         "squeeze",

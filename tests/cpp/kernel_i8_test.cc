@@ -338,6 +338,24 @@ TEST(KernelI8, Maps) {
   f.expect_ran("map_image_i8");
 }
 
+TEST(KernelI8, Softmax) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const DType dtype = f.byte();
+    Call call("softmax");
+    // One column of many rows, or one of several dimensions; results that the largest number and a flat row make.
+    const bool wide = f.upto(0, 1);
+    const Shape shape = wide ? Shape{f.upto(0, 5), f.one_of({1, 7, 16, 31, 63, 64, 65, 128, 300, 1001})}
+                             : Shape{f.upto(1, 3), f.one_of({1, 2, 15, 21, 64}), f.upto(1, 5), f.upto(1, 70)};
+    // Powers of two make quotients that lie in the middle of two results.
+    f.operand(call, dtype, shape, f.parameters(dtype, f.one_of({0.01f, 0.07f, 0.5f, 3.0f, 101.0f, 0x1p-9f})));
+    call.attr("axis", f.upto(wide ? 1 : 0, wide ? 1 : 3));
+    call.declare(f.parameters(dtype, f.one_of({0x1p-8f, 0.003f, 0x1p-10f, 0.1f, 1e-5f, 1e-7f})));
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("softmax_i8");
+}
+
 TEST(KernelI8, Pools) {
   Family f;
   for (int i = 0; i < cases(60); ++i) {

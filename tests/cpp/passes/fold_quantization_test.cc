@@ -66,7 +66,12 @@ TEST(FoldQuantization, ChangesOfShapeBehind) {
       "fold_quantization",
       with(str_cat(kKernel, "%c = conv(%d, %dk) %a = relu(%c) %r = reshape(%a, %flat) {allowzero=1}", kEnd)));
   EXPECT_EQ(r.ops, "quantize_linear cast conv reshape cast dequantize_linear");
-  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%c = softmax(%d) %r = flatten(%c)", kEnd))).changes, 0);
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%c = log_softmax(%d) %r = flatten(%c)", kEnd))).changes, 0);
+}
+
+TEST(FoldQuantization, Softmax) {
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%r = softmax(%d) {axis=1}", kEnd))).ops,
+            "quantize_linear cast softmax cast dequantize_linear");
 }
 
 TEST(FoldQuantization, MeansOfPlanes) {
