@@ -74,6 +74,12 @@ TEST(FoldQuantization, Softmax) {
             "quantize_linear cast softmax cast dequantize_linear");
 }
 
+TEST(FoldQuantization, ChangesOfScale) {
+  EXPECT_EQ(
+      apply_pass("fold_quantization", with("%o = quantize_linear(%d, %t, %z) %y = dequantize_linear(%o, %t, %z)")).ops,
+      "quantize_linear cast clip cast dequantize_linear");
+}
+
 TEST(FoldQuantization, MeansOfPlanes) {
   const auto ops = [](std::string_view axes, std::string_view text) {
     return apply_pass("fold_quantization", with(str_cat("const %axes : i64", axes, text, kEnd))).ops;
