@@ -216,6 +216,17 @@ def conv_transpose(
     return one("ConvTranspose", *shapes, operations=operations, **attributes)
 
 
+def conv_transpose_i8(channels: int, filters: int, size: int, kernel: int, stride: int, pad: int) -> Any:
+    def make(random: np.random.Generator) -> Built:
+        x = random.integers(0, 256, (1, channels, size, size)).astype(np.uint8)
+        attributes: dict[str, Any] = {"strides": [stride] * 2, "pads": [pad] * 4}
+        depth, operations = channels * (kernel // stride) ** 2, 2.0 * channels * filters * (kernel * size) ** 2
+        shape = (channels, filters, kernel, kernel)
+        return _eight_bits(random, "ConvTranspose", x, shape, 1, depth, filters, operations, attributes)
+
+    return make
+
+
 def mat_mul(batch: Sequence[int], m: int, k: int, n: int, constant: bool = False, dtype: Any = np.float32) -> Any:
     operations = 2.0 * math.prod(batch) * m * k * n
     if constant:
@@ -649,6 +660,8 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "conv_i8_grouped32_3x3_128_128_at_28", conv(128, 128, 28, 3, groups=32, eight=True)
     for k, s, c, size in ((3, 1, 144, 56), (3, 2, 96, 112), (3, 1, 960, 7), (5, 1, 120, 28), (7, 1, 96, 56)):
         yield f"depthwise_i8_{k}x{k}{'_s2' if s == 2 else ''}_{c}_at_{size}", conv(c, c, size, k, s, 1, c, eight=True)
+    yield "conv_transpose_i8_2x2_s2_256_256_at_14", conv_transpose_i8(256, 256, 14, 2, 2, 0)
+    yield "conv_transpose_i8_4x4_s2_128_64_at_28", conv_transpose_i8(128, 64, 28, 4, 2, 1)
     yield "mat_mul_i8_128_768_768", mat_mul_i8(128, 768, 768)
     yield "mat_mul_i8_1_1280_1000", mat_mul_i8(1, 1280, 1000)
     yield "mat_mul_weights_i8_1_768_3072", mat_mul_weights(1, 768, 3072, 8)

@@ -272,6 +272,36 @@ TEST(KernelI8, DepthwiseConvolutions) {
   f.expect_ran("conv_image_depthwise_i8");
 }
 
+TEST(KernelI8, TransposedConvolutions) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const int64_t groups = f.upto(0, 3) ? 1 : f.upto(2, 5), in = f.one_of({1, 3, 4, 5, 13, 16, 37});
+    const int64_t out = f.one_of({1, 2, 7, 8, 16, 24, 31, 33, 67}), h = f.upto(1, 7), w = f.upto(1, 9);
+    const DType dtype = f.byte();
+    std::vector<int64_t> kernel, strides, dilations, adds, pads(4);
+    for (size_t d = 0; d < 2; ++d) {
+      kernel.push_back(f.upto(1, 5));
+      strides.push_back(f.upto(1, 4));
+      dilations.push_back(f.upto(0, 3) ? 1 : f.upto(1, 3));
+      adds.push_back(f.upto(0, 3) ? 0 : f.upto(0, strides[d] - 1));
+      // Results may have no rows, but not fewer.
+      const int64_t full = ((d ? w : h) - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 + adds[d];
+      pads[d] = f.upto(0, std::min<int64_t>(full / 2, 3));
+      pads[d + 2] = f.upto(0, std::min<int64_t>(full / 2, 3));
+    }
+    Call call("conv_transpose");
+    f.operand(call, dtype, {f.upto(1, 2), in * groups, h, w}, f.parameters(dtype, 0.05f));
+    f.weights(call, {in * groups, out, kernel[0], kernel[1]}, 1);
+    if (f.upto(0, 2)) f.bias(call, out * groups);
+    call.attr("group", groups).attr("strides", strides).attr("dilations", dilations).attr("pads", pads);
+    call.attr("output_padding", adds);
+    f.activation(call);
+    call.declare(f.parameters(dtype, f.result_scale(in * kernel[0] * kernel[1])));
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("conv_transpose_i8");
+}
+
 TEST(KernelI8, Products) {
   Family f;
   for (int i = 0; i < cases(60); ++i) {
