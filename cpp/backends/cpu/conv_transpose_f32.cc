@@ -27,12 +27,12 @@ int64_t transposed_packed_bytes(const NodeView& node) {
 template <const F32Level& level>
 Status transposed_pack(const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
-  const GemmTilesF32& tiles = *level.gemm;
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
   const int64_t taps = t.window.taps(), kernel_w = t.window.kernel[2], per_input = t.out_channels * taps;
   auto* to = reinterpret_cast<float*>(packed);
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
+    const GemmTilesF32& tiles = *level.gemm;
     const bool reached = down.count * across.count > 0;
     for (int64_t g = 0; g < t.groups; ++g) {
       for (int64_t n = 0; n < t.out_channels; n += tiles.nr) {

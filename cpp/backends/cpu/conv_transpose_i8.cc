@@ -100,10 +100,11 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
                                       .panels = panels},
                                      context.threads);
   context.parallel(tasks.count(), [&](int64_t task) {
+    const GemmTilesI8& tiles = *level.gemm;
     const auto [first, last, first_panel, last_panel] = tasks.part(task);
     for (int64_t p = first_panel; p < last_panel; ++p) {
-      const int64_t group = p / group_panels, n = p % group_panels * gemm.nr;
-      const int64_t width = panel_width(gemm, n, t.out_channels), columns = std::min(width, t.out_channels - n);
+      const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
+      const int64_t width = panel_width(tiles, n, t.out_channels), columns = std::min(width, t.out_channels - n);
       const int64_t channel = group * t.out_channels + n;
       const ptrdiff_t* blocks = all_blocks;
       const std::byte* packed = context.packed;
@@ -113,9 +114,9 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         g.block_count = blocks_of(down, across);
         g.blocks = blocks;
         g.quads = quads;
-        g.b = packed + group * group_bytes(gemm, t, g.block_count) + panel_bytes(n, g.block_count * quads);
+        g.b = packed + group * group_bytes(tiles, t, g.block_count) + panel_bytes(n, g.block_count * quads);
         blocks += g.block_count;
-        packed += t.groups * group_bytes(gemm, t, g.block_count);
+        packed += t.groups * group_bytes(tiles, t, g.block_count);
         g.a_row = reached ? x.pitch : 0;
         g.a_run = reached ? x.row : 0;
         g.c_row = step_x * y.pitch;
@@ -133,7 +134,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
           g.runs = (next - begin - row + step_y - 1) / step_y;
           g.a = x.at + image * x.step + group * t.in_channels + (reached ? row / step_y * x.row : 0);
           g.c = y.at + image * y.step + row * y.row + phase_x * y.pitch + channel;
-          gemm.rows(g, static_cast<int32_t>(width));
+          tiles.rows(g, static_cast<int32_t>(width));
         }
       });
     }
