@@ -638,6 +638,9 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "cast_u8_to_f32_3_at_224", cast((1, 3, 224, 224), np.uint8, "FLOAT")
 
     yield "cast_i64_to_i32_128_768", cast(rows, np.int64, "INT32")
+    yield "cast_i64_to_f32_128_768", cast(rows, np.int64, "FLOAT")
+    yield "cast_f32_to_u8_64_at_56", cast(image, np.float32, "UINT8")
+    yield "cast_f32_to_bool_64_at_56", cast(image, np.float32, "BOOL")
     yield "cast_u8_to_i32_64_at_56", cast(image, np.uint8, "INT32")
 
     yield "quantize_u8_64_at_56", quantizing("quantize", image, np.uint8)
