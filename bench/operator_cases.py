@@ -379,6 +379,27 @@ def resize(channels: int, size: int, factor: float, mode: str, source: str = "ha
     )
 
 
+def resize_i8(channels: int, size: int, factor: float, mode: str, source: str = "half_pixel") -> Any:
+    def make(random: np.random.Generator) -> Built:
+        more = {"nearest_mode": "floor"} if mode == "nearest" else {}
+        return Built(
+            [
+                ("DequantizeLinear", ["x", "s", "z"], ["f"], {}),
+                ("Resize", ["f", "", "r"], ["g"], {"mode": mode, "coordinate_transformation_mode": source, **more}),
+                ("QuantizeLinear", ["g", "s", "z"], ["y"], {}),
+            ],
+            {"x": random.integers(0, 256, (1, channels, size, size)).astype(np.uint8)},
+            {
+                "r": np.array([1, 1, factor, factor], np.float32),
+                "s": np.array(0.02, np.float32),
+                "z": np.array(120, np.uint8),
+            },
+            arithmetic="i8",
+        )
+
+    return make
+
+
 def quantizing(op: str, x: Sequence[int], kind: Any) -> Any:
     """quantize_linear, dequantize_linear, both after another with other scales, or the dynamic one."""
 
@@ -683,6 +704,8 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "concat_i8_scales_last_128_768", eight("Concat", [rows] * 2, scales=(0.02, 0.03), axis=1)
     yield "add_i8_broadcast_row_128_768", eight("Add", [rows, (768,)])
     yield "mul_i8_broadcast_column_128_768", eight("Mul", [rows, (128, 1)])
+    yield "resize_i8_linear_x2_64_at_28", resize_i8(64, 28, 2, "linear")
+    yield "resize_i8_nearest_x2_256_at_14", resize_i8(256, 14, 2, "nearest", "asymmetric")
     yield "softmax_i8_12_128_128", eight("Softmax", [(1, 12, 128, 128)], axis=-1)
 
     yield "lstm_100_steps_128_256", recurrent("LSTM", 100, 128, 256)

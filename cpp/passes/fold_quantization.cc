@@ -1,10 +1,10 @@
 // fold_quantization: dequantize_linear -> operator -> quantize_linear becomes the operator on quantised types, for
-// products, add, sub, mul, activations, softmax, pools, concat and operators that only move elements. relu or clip
-// between a product or add and quantize_linear goes along, and so does a change of shape behind another operator. A
-// mean of whole planes is a global_average_pool; nothing in between, a change of scale, is a clip without bounds. Plain
-// and quantised integers meet in casts that keep the bytes; between two folded operators none remains. A product's
-// bias, dequantised or a constant, is rounded to int32 at scale s_x * s_w. Conditions: scales and zero points are
-// constants, f32, per tensor (weights also per channel), without blocks; results i8 or u8; inner values are read
+// products, add, sub, mul, activations, softmax, pools, resize, concat and operators that only move elements. relu or
+// clip between a product or add and quantize_linear goes along, and so does a change of shape behind another operator.
+// A mean of whole planes is a global_average_pool; nothing in between, a change of scale, is a clip without bounds.
+// Plain and quantised integers meet in casts that keep the bytes; between two folded operators none remains. A
+// product's bias, dequantised or a constant, is rounded to int32 at scale s_x * s_w. Conditions: scales and zero points
+// are constants, f32, per tensor (weights also per channel), without blocks; results i8 or u8; inner values are read
 // nowhere else and leave nowhere; the operator's own rules accept the types. Bound: the float result and the exact one
 // may round to neighbouring integers, so one step of each folded result's scale.
 #include <algorithm>
@@ -33,6 +33,7 @@ constexpr std::string_view kOthers[] = {"add",
                                         "silu",
                                         "gelu",
                                         "softmax",
+                                        "resize",
                                         "reshape",
                                         "flatten",
                                         "squeeze",
@@ -293,6 +294,7 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
     if (!set_mean(rewrite, *main, trial, y, after)) return false;
     op = context.ops.find(trial.op);
   }
+  const bool only_first = main->op == "clip" || main->op == "resize";  // others are bounds, or places
   std::vector<Operand> operands;
   std::optional<std::vector<double>> bias;
   for (size_t i = 0; i < (mean || rescales ? 1 : main->inputs.size()); ++i) {
@@ -307,7 +309,7 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
       bias = bias_of(rewrite, operand.id, *operands[0].type.quantization, *operands[1].type.quantization);
       if (!bias) return false;
       operand.type = {DType::kI32, rewrite.type(operand.id).shape, nullptr};
-    } else if (is_float_type(rewrite.type(operand.id).dtype) && !(main->op == "clip" && i > 0)) {
+    } else if (is_float_type(rewrite.type(operand.id).dtype) && !(only_first && i > 0)) {
       if (!quantized_operand(rewrite, operand.id, operand)) return false;
     } else {
       operand.type = rewrite.type(operand.id);

@@ -410,6 +410,42 @@ TEST(KernelI8, Pools) {
   f.expect_ran("global_average_pool_image_i8");
 }
 
+TEST(KernelI8, Resizing) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const DType dtype = f.byte();
+    const std::string mode = f.one_of({"nearest", "linear", "linear", "cubic"});
+    const bool rank3 = f.upto(0, 4) == 0;
+    const int64_t h = f.upto(1, 8), w = f.upto(1, 13), channels = f.one_of({1, 3, 5, 8, 17, 48});
+    std::vector<int64_t> sizes{f.upto(0, 3) ? f.upto(1, 20) : h, f.upto(0, 3) ? f.upto(1, 20) : w};
+    Shape shape{f.upto(1, 2), channels, h, w};
+    if (rank3) shape.erase(shape.begin() + 2);
+    Call call("resize");
+    const Parameters from = f.parameters(dtype, f.one_of({0.02f, 0.25f, 3.0f}));
+    const int64_t count = shape[0].size * channels * (rank3 ? 1 : h) * w;
+    const bool plain = mode == "nearest" && f.upto(0, 2) == 0;
+    if (plain) {
+      call.input(dtype, shape, f.bytes(dtype, count));
+    } else {
+      f.operand(call, dtype, shape, from);
+    }
+    const bool both = !rank3 && f.upto(0, 3);
+    call.left_out().left_out();
+    std::vector<int64_t> axes{rank3 ? 2 : 3};
+    if (both) axes = {2, 3};
+    if (!both) sizes.erase(sizes.begin());
+    call.input(DType::kI64, {static_cast<int64_t>(sizes.size())}, sizes);
+    call.attr("axes", axes).attr("mode", mode).attr("antialias", f.upto(0, 1));
+    call.attr("coordinate_transformation_mode",
+              std::string(f.one_of({"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"})));
+    // The middle of two results is common where scales are powers of two.
+    if (!plain) call.declare(mode == "nearest" ? from : f.parameters(dtype, f.one_of({0.02f, 0.25f, 0.5f, 0.001f})));
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("resize_i8");
+  f.expect_ran("resize_image_i8");
+}
+
 TEST(KernelI8, Concatenations) {
   Family f;
   for (int i = 0; i < cases(60); ++i) {

@@ -69,6 +69,13 @@ TEST(FoldQuantization, ChangesOfShapeBehind) {
   EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%c = log_softmax(%d) %r = flatten(%c)", kEnd))).changes, 0);
 }
 
+TEST(FoldQuantization, Resize) {
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("const %sc : f32[4] = {1,1,2,2} ",
+                                                         "%r = resize(%d, none, %sc) {mode=\"linear\"}", kEnd)))
+                .ops,
+            "quantize_linear cast resize cast dequantize_linear");
+}
+
 TEST(FoldQuantization, Softmax) {
   EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%r = softmax(%d) {axis=1}", kEnd))).ops,
             "quantize_linear cast softmax cast dequantize_linear");
