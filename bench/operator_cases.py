@@ -216,6 +216,17 @@ def conv_transpose(
     return one("ConvTranspose", *shapes, operations=operations, **attributes)
 
 
+def conv_transpose_i8(channels: int, filters: int, size: int, kernel: int, stride: int, pad: int) -> Any:
+    def make(random: np.random.Generator) -> Built:
+        x = random.integers(0, 256, (1, channels, size, size)).astype(np.uint8)
+        attributes: dict[str, Any] = {"strides": [stride] * 2, "pads": [pad] * 4}
+        depth, operations = channels * (kernel // stride) ** 2, 2.0 * channels * filters * (kernel * size) ** 2
+        shape = (channels, filters, kernel, kernel)
+        return _eight_bits(random, "ConvTranspose", x, shape, 1, depth, filters, operations, attributes)
+
+    return make
+
+
 def mat_mul(batch: Sequence[int], m: int, k: int, n: int, constant: bool = False, dtype: Any = np.float32) -> Any:
     operations = 2.0 * math.prod(batch) * m * k * n
     if constant:
@@ -367,6 +378,27 @@ def resize(channels: int, size: int, factor: float, mode: str, source: str = "ha
     return with_constant(
         "Resize", (1, channels, size, size), None, scales, mode=mode, coordinate_transformation_mode=source, **more
     )
+
+
+def resize_i8(channels: int, size: int, factor: float, mode: str, source: str = "half_pixel") -> Any:
+    def make(random: np.random.Generator) -> Built:
+        more = {"nearest_mode": "floor"} if mode == "nearest" else {}
+        return Built(
+            [
+                ("DequantizeLinear", ["x", "s", "z"], ["f"], {}),
+                ("Resize", ["f", "", "r"], ["g"], {"mode": mode, "coordinate_transformation_mode": source, **more}),
+                ("QuantizeLinear", ["g", "s", "z"], ["y"], {}),
+            ],
+            {"x": random.integers(0, 256, (1, channels, size, size)).astype(np.uint8)},
+            {
+                "r": np.array([1, 1, factor, factor], np.float32),
+                "s": np.array(0.02, np.float32),
+                "z": np.array(120, np.uint8),
+            },
+            arithmetic="i8",
+        )
+
+    return make
 
 
 def quantizing(op: str, x: Sequence[int], kind: Any) -> Any:
@@ -642,6 +674,9 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "cast_u8_to_f32_3_at_224", cast((1, 3, 224, 224), np.uint8, "FLOAT")
 
     yield "cast_i64_to_i32_128_768", cast(rows, np.int64, "INT32")
+    yield "cast_i64_to_f32_128_768", cast(rows, np.int64, "FLOAT")
+    yield "cast_f32_to_u8_64_at_56", cast(image, np.float32, "UINT8")
+    yield "cast_f32_to_bool_64_at_56", cast(image, np.float32, "BOOL")
     yield "cast_u8_to_i32_64_at_56", cast(image, np.uint8, "INT32")
 
     yield "quantize_u8_64_at_56", quantizing("quantize", image, np.uint8)
@@ -664,6 +699,8 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "conv_i8_grouped32_3x3_128_128_at_28", conv(128, 128, 28, 3, groups=32, eight=True)
     for k, s, c, size in ((3, 1, 144, 56), (3, 2, 96, 112), (3, 1, 960, 7), (5, 1, 120, 28), (7, 1, 96, 56)):
         yield f"depthwise_i8_{k}x{k}{'_s2' if s == 2 else ''}_{c}_at_{size}", conv(c, c, size, k, s, 1, c, eight=True)
+    yield "conv_transpose_i8_2x2_s2_256_256_at_14", conv_transpose_i8(256, 256, 14, 2, 2, 0)
+    yield "conv_transpose_i8_4x4_s2_128_64_at_28", conv_transpose_i8(128, 64, 28, 4, 2, 1)
     yield "mat_mul_i8_128_768_768", mat_mul_i8(128, 768, 768)
     yield "mat_mul_i8_1_1280_1000", mat_mul_i8(1, 1280, 1000)
     yield "mat_mul_weights_i8_1_768_3072", mat_mul_weights(1, 768, 3072, 8)
@@ -682,6 +719,8 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "concat_i8_scales_last_128_768", eight("Concat", [rows] * 2, scales=(0.02, 0.03), axis=1)
     yield "add_i8_broadcast_row_128_768", eight("Add", [rows, (768,)])
     yield "mul_i8_broadcast_column_128_768", eight("Mul", [rows, (128, 1)])
+    yield "resize_i8_linear_x2_64_at_28", resize_i8(64, 28, 2, "linear")
+    yield "resize_i8_nearest_x2_256_at_14", resize_i8(256, 14, 2, "nearest", "asymmetric")
     yield "softmax_i8_12_128_128", eight("Softmax", [(1, 12, 128, 128)], axis=-1)
 
     yield "lstm_100_steps_128_256", recurrent("LSTM", 100, 128, 256)

@@ -1,12 +1,12 @@
 // fold_quantization: dequantize_linear -> operator -> quantize_linear becomes the operator on quantised types, for
-// products, add, sub, mul, activations, pools, concat and operators that only move elements. relu or clip between a
-// product or add and quantize_linear goes along, and so does a change of shape behind another operator. A mean of whole
-// planes is a global_average_pool. Plain and quantised integers meet in casts that keep the bytes; between two folded
-// operators none remains. A product's bias, dequantised or a constant, is rounded to int32 at scale
-// s_x * s_w. Conditions: scales and zero points are constants, f32, per tensor (weights also per channel), without
-// blocks; results i8 or u8; inner values are read nowhere else and leave nowhere; the operator's own rules accept the
-// types. Bound: the float result and the exact one may round to neighbouring integers, so one step of each folded
-// result's scale.
+// products, add, sub, mul, activations, softmax, pools, resize, concat and operators that only move elements. relu or
+// clip between a product or add and quantize_linear goes along, and so does a change of shape behind another operator.
+// A mean of whole planes is a global_average_pool; nothing in between, a change of scale, is a clip without bounds.
+// Plain and quantised integers meet in casts that keep the bytes; between two folded operators none remains. A
+// product's bias, dequantised or a constant, is rounded to int32 at scale s_x * s_w. Conditions: scales and zero points
+// are constants, f32, per tensor (weights also per channel), without blocks; results i8 or u8; inner values are read
+// nowhere else and leave nowhere; the operator's own rules accept the types. Bound: the float result and the exact one
+// may round to neighbouring integers, so one step of each folded result's scale.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -32,6 +32,8 @@ constexpr std::string_view kOthers[] = {"add",
                                         "hard_sigmoid",
                                         "silu",
                                         "gelu",
+                                        "softmax",
+                                        "resize",
                                         "reshape",
                                         "flatten",
                                         "squeeze",
@@ -277,13 +279,13 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
     if (before && (is_one_of(kProducts, before->op) || before->op == "add")) clamp = std::exchange(main, before);
   }
   if (!main || main->outputs.size() != 1) return false;
-  const bool product = is_one_of(kProducts, main->op);
-  const OpDef* op = context.ops.find(main->op);
-  if ((!product && !is_one_of(kOthers, main->op)) || !op) return false;
+  const bool product = is_one_of(kProducts, main->op), rescales = main->op == "dequantize_linear";
+  const OpDef* op = context.ops.find(rescales ? "clip" : main->op);
+  if ((!product && !rescales && !is_one_of(kOthers, main->op)) || !op) return false;
   Node trial;
-  trial.op = main->op;
+  trial.op = op->name;
   trial.name = main->name;
-  trial.attrs = main->attrs;
+  if (!rescales) trial.attrs = main->attrs;
   trial.source = main->source;
   trial.outputs = {kNoValue};
   if (clamp && (main->attr("activation") || !set_clamp(rewrite, *clamp, trial))) return false;
@@ -292,10 +294,11 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
     if (!set_mean(rewrite, *main, trial, y, after)) return false;
     op = context.ops.find(trial.op);
   }
+  const bool only_first = main->op == "clip" || main->op == "resize";  // others are bounds, or places
   std::vector<Operand> operands;
   std::optional<std::vector<double>> bias;
-  for (size_t i = 0; i < (mean ? 1 : main->inputs.size()); ++i) {
-    Operand operand{.id = main->inputs[i]};
+  for (size_t i = 0; i < (mean || rescales ? 1 : main->inputs.size()); ++i) {
+    Operand operand{.id = rescales ? last.inputs[0] : main->inputs[i]};
     if (operand.id == kNoValue) {
       trial.inputs.push_back(kNoValue);
       operands.push_back(std::move(operand));
@@ -306,7 +309,7 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
       bias = bias_of(rewrite, operand.id, *operands[0].type.quantization, *operands[1].type.quantization);
       if (!bias) return false;
       operand.type = {DType::kI32, rewrite.type(operand.id).shape, nullptr};
-    } else if (is_float_type(rewrite.type(operand.id).dtype) && !(main->op == "clip" && i > 0)) {
+    } else if (is_float_type(rewrite.type(operand.id).dtype) && !(only_first && i > 0)) {
       if (!quantized_operand(rewrite, operand.id, operand)) return false;
     } else {
       operand.type = rewrite.type(operand.id);

@@ -102,6 +102,38 @@ const Placement& row(const std::vector<Placement>& rows, const std::string& op, 
   return none;
 }
 
+TEST(Backend, BytesThatAreCastToAQuantisedTypeAreReadWhereTheyLie) {
+  constexpr const char* kText = R"(graph "g" {
+    input %x : u8[1,2,3,3] input %z : u8[4]
+    %q : u8[1,2,3,3]{scale 0.1, zero 30} = cast(%x) {to="u8"}
+    %a : u8[1,2,3,3]{scale 0.1, zero 30} = relu(%q)
+    %b : u8[1,2,3,3]{scale 0.2, zero 0} = relu(%q)
+    %y = cast(%a) {to="u8"} %w = cast(%b) {to="u8"}
+    %v : u8[4]{scale 0.5, zero 1} = cast(%z) {to="u8"}
+    output "y" %y output "w" %w output "v" %v })";
+  auto session = Session::create(program_of(kText), {.target = "cpu", .threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<uint8_t> x(18), z{7, 0, 255, 1};
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(14 * i);
+  const std::vector<uint8_t> before = x;
+  Tensor inputs[2];
+  for (Dim d : {Dim(1), Dim(2), Dim(3), Dim(3)}) inputs[0].type.shape.push_back(d);
+  inputs[1].type.shape.push_back(Dim(4));
+  for (int i : {0, 1}) {
+    inputs[i].type.dtype = DType::kU8;
+    inputs[i].memory.host = i ? z.data() : x.data();
+    inputs[i].memory.bytes = i ? z.size() : x.size();
+  }
+  ASSERT_TRUE(session->run(inputs).ok());
+  const auto bytes = [&](int i) { return static_cast<const uint8_t*>(session->output(i).memory.host); };
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(x[i], before[i]);
+    EXPECT_EQ(bytes(0)[i], std::max<int>(x[i], 30));
+    EXPECT_EQ(bytes(1)[i], (std::max<int>(x[i], 30) - 30) / 2);  // halves of even numbers
+  }
+  for (size_t i = 0; i < z.size(); ++i) EXPECT_EQ(bytes(2)[i], z[i]);
+}
+
 TEST(Backend, TakesWhatItSupportsAndTheRestGoesToTheCpuWithAReason) {
   const FakeBackend fake;
   const Program program = program_of(kNet);

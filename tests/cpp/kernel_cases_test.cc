@@ -89,6 +89,8 @@ TEST_P(KernelCases, MatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, KernelCases, ::testing::ValuesIn(random_families()),
                          [](const auto& info) { return std::string(info.param.first); });
+INSTANTIATE_TEST_SUITE_P(Casts, KernelCases, ::testing::Values(RandomFamily{"conversions", &conversions}),
+                         [](const auto& info) { return std::string(info.param.first); });
 
 }  // namespace
 }  // namespace pinnace::testing

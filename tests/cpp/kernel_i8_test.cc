@@ -272,6 +272,36 @@ TEST(KernelI8, DepthwiseConvolutions) {
   f.expect_ran("conv_image_depthwise_i8");
 }
 
+TEST(KernelI8, TransposedConvolutions) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const int64_t groups = f.upto(0, 3) ? 1 : f.upto(2, 5), in = f.one_of({1, 3, 4, 5, 13, 16, 37});
+    const int64_t out = f.one_of({1, 2, 7, 8, 16, 24, 31, 33, 67}), h = f.upto(1, 7), w = f.upto(1, 9);
+    const DType dtype = f.byte();
+    std::vector<int64_t> kernel, strides, dilations, adds, pads(4);
+    for (size_t d = 0; d < 2; ++d) {
+      kernel.push_back(f.upto(1, 5));
+      strides.push_back(f.upto(1, 4));
+      dilations.push_back(f.upto(0, 3) ? 1 : f.upto(1, 3));
+      adds.push_back(f.upto(0, 3) ? 0 : f.upto(0, strides[d] - 1));
+      // Results may have no rows, but not fewer.
+      const int64_t full = ((d ? w : h) - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 + adds[d];
+      pads[d] = f.upto(0, std::min<int64_t>(full / 2, 3));
+      pads[d + 2] = f.upto(0, std::min<int64_t>(full / 2, 3));
+    }
+    Call call("conv_transpose");
+    f.operand(call, dtype, {f.upto(1, 2), in * groups, h, w}, f.parameters(dtype, 0.05f));
+    f.weights(call, {in * groups, out, kernel[0], kernel[1]}, 1);
+    if (f.upto(0, 2)) f.bias(call, out * groups);
+    call.attr("group", groups).attr("strides", strides).attr("dilations", dilations).attr("pads", pads);
+    call.attr("output_padding", adds);
+    f.activation(call);
+    call.declare(f.parameters(dtype, f.result_scale(in * kernel[0] * kernel[1])));
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("conv_transpose_i8");
+}
+
 TEST(KernelI8, Products) {
   Family f;
   for (int i = 0; i < cases(60); ++i) {
@@ -338,6 +368,24 @@ TEST(KernelI8, Maps) {
   f.expect_ran("map_image_i8");
 }
 
+TEST(KernelI8, Softmax) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const DType dtype = f.byte();
+    Call call("softmax");
+    // One column of many rows, or one of several dimensions; results that the largest number and a flat row make.
+    const bool wide = f.upto(0, 1);
+    const Shape shape = wide ? Shape{f.upto(0, 5), f.one_of({1, 7, 16, 31, 63, 64, 65, 128, 300, 1001})}
+                             : Shape{f.upto(1, 3), f.one_of({1, 2, 15, 21, 64}), f.upto(1, 5), f.upto(1, 70)};
+    // Powers of two make quotients that lie in the middle of two results.
+    f.operand(call, dtype, shape, f.parameters(dtype, f.one_of({0.01f, 0.07f, 0.5f, 3.0f, 101.0f, 0x1p-9f})));
+    call.attr("axis", f.upto(wide ? 1 : 0, wide ? 1 : 3));
+    call.declare(f.parameters(dtype, f.one_of({0x1p-8f, 0.003f, 0x1p-10f, 0.1f, 1e-5f, 1e-7f})));
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("softmax_i8");
+}
+
 TEST(KernelI8, Pools) {
   Family f;
   for (int i = 0; i < cases(60); ++i) {
@@ -360,6 +408,42 @@ TEST(KernelI8, Pools) {
   f.expect_ran("max_pool_image_i8");
   f.expect_ran("average_pool_image_i8");
   f.expect_ran("global_average_pool_image_i8");
+}
+
+TEST(KernelI8, Resizing) {
+  Family f;
+  for (int i = 0; i < cases(60); ++i) {
+    const DType dtype = f.byte();
+    const std::string mode = f.one_of({"nearest", "linear", "linear", "cubic"});
+    const bool rank3 = f.upto(0, 4) == 0;
+    const int64_t h = f.upto(1, 8), w = f.upto(1, 13), channels = f.one_of({1, 3, 5, 8, 17, 48});
+    std::vector<int64_t> sizes{f.upto(0, 3) ? f.upto(1, 20) : h, f.upto(0, 3) ? f.upto(1, 20) : w};
+    Shape shape{f.upto(1, 2), channels, h, w};
+    if (rank3) shape.erase(shape.begin() + 2);
+    Call call("resize");
+    const Parameters from = f.parameters(dtype, f.one_of({0.02f, 0.25f, 3.0f}));
+    const int64_t count = shape[0].size * channels * (rank3 ? 1 : h) * w;
+    const bool plain = mode == "nearest" && f.upto(0, 2) == 0;
+    if (plain) {
+      call.input(dtype, shape, f.bytes(dtype, count));
+    } else {
+      f.operand(call, dtype, shape, from);
+    }
+    const bool both = !rank3 && f.upto(0, 3);
+    call.left_out().left_out();
+    std::vector<int64_t> axes{rank3 ? 2 : 3};
+    if (both) axes = {2, 3};
+    if (!both) sizes.erase(sizes.begin());
+    call.input(DType::kI64, {static_cast<int64_t>(sizes.size())}, sizes);
+    call.attr("axes", axes).attr("mode", mode).attr("antialias", f.upto(0, 1));
+    call.attr("coordinate_transformation_mode",
+              std::string(f.one_of({"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"})));
+    // The middle of two results is common where scales are powers of two.
+    if (!plain) call.declare(mode == "nearest" ? from : f.parameters(dtype, f.one_of({0.02f, 0.25f, 0.5f, 0.001f})));
+    ASSERT_TRUE(f.agrees(call));
+  }
+  f.expect_ran("resize_i8");
+  f.expect_ran("resize_image_i8");
 }
 
 TEST(KernelI8, Concatenations) {

@@ -56,6 +56,8 @@ RandomCase arrangement(Draw& d);
 RandomCase top_k(Draw& d);
 RandomCase eight_bits(Draw& d);
 RandomCase plain(Draw& d);
+/// Casts; not among random_families(), whose float32 numbers are read as 16-bit floats too.
+RandomCase conversions(Draw& d);
 
 /// Inputs of a case with every float32 tensor of another type: "f16", which has no 1e30.
 std::string in_type(const std::string& inputs, const std::string& dtype);

@@ -1,5 +1,5 @@
 // Random cases of operators on 8-bit quantised types, which every kernel must compute to the bit, and of the operators
-// between them and floats.
+// between them and floats. Casts between float32, booleans and integers.
 #include "cpp/random_cases.h"
 
 namespace pinnace::testing {
@@ -95,6 +95,41 @@ RandomCase eight_bits(Draw& d) {
     c.inputs = quantized(d, dtype, operand()) + ";" + quantized(d, dtype, operand());
     if (c.op == "add" && d.once_in(4)) c.attributes = "activation=\"relu\"";
   }
+  return c;
+}
+
+RandomCase conversions(Draw& d) {
+  constexpr const char* kTypes[] = {"f32", "i8", "u8", "i32", "i64", "bool"};
+  // Halves, ends of types, what float32 does not hold, what no integer holds.
+  constexpr const char* kFloats[] = {"nan",         "inf",    "-inf",   "-0",         "0.5",        "-0.99",
+                                     "254.9",       "256",    "-129",   "2147483520", "2147483648", "-2147483648",
+                                     "-2147483904", "9.2e18", "9.3e18", "-9.3e18",    "1e-40"};
+  constexpr const char* kInts[] = {"0", "1", "-1", "127", "-128", "255", "16777217", "2147483647", "-2147483648"};
+  constexpr const char* kLongs[] = {"0",
+                                    "-1",
+                                    "256",
+                                    "2147483648",
+                                    "-2147483649",
+                                    "9007199254740993",
+                                    "9223372036854775807",
+                                    "-9223372036854775808",
+                                    "1099511627775"};
+  const std::string from = d.of(kTypes);
+  RandomCase c{.op = "cast"};
+  Sizes x;
+  for (int64_t i = d.integer(0, 3); i > 0; --i) x.push_back(d.once_in(20) ? 0 : d.size(70));
+  int64_t count = 1;
+  for (int64_t n : x) count *= n;
+  c.inputs = x.empty() ? from + "[]" : tensor(from, x);
+  const bool spelt = from == "f32" || from == "i32" || from == "i64";
+  if (spelt && count > 0 && count <= 300) {
+    c.inputs += "{";
+    for (int64_t i = 0; i < count; ++i) {
+      c.inputs += str_cat(i ? "," : "", from == "f32" ? d.of(kFloats) : from == "i32" ? d.of(kInts) : d.of(kLongs));
+    }
+    c.inputs += "}";
+  }
+  c.attributes = str_cat("to=\"", d.of(kTypes), "\"");
   return c;
 }
 

@@ -1,90 +1,14 @@
-// conv_transpose in float32 over images. Outputs that stand a stride apart are reached by the same taps: each such
-// phase is a convolution of x by these taps, without stride, whose rows are read where they lie and whose results stand
-// a stride apart. Nothing is scattered, and each output is written once. Depthwise ones go through the depthwise
-// convolution's rows. Types and window were checked by the shape rule.
-#include <numeric>
-
+// conv_transpose in float32 over images, by phases (conv_transposed.h). Depthwise ones go through the depthwise
+// convolution's rows.
 #include "backends/cpu/conv_product_f32.h"
+#include "backends/cpu/conv_transposed.h"
 
 namespace pinnace {
 namespace {
 
-/// In one dimension: the taps that reach outputs first, first + stride and so on. The i-th of them in the order of the
-/// pixels that they read is kernel tap `last_tap - i * tap_step`, and reads pixel o / stride + offset + i * apart.
-struct Taps {
-  int64_t count, last_tap, tap_step, offset, apart;
-};
-
-Taps taps_of(const Window& w, size_t d, int64_t first) {
-  const int64_t stride = w.stride[d], dilation = w.dilation[d], common = std::gcd(stride, dilation);
-  Taps t{0, 0, stride / common, 0, dilation / common};
-  const int64_t at = first + w.before[d];  // tap k reads x at (at - k * dilation) / stride
-  for (int64_t k = 0; k < std::min(t.tap_step, w.kernel[d]); ++k) {
-    if ((at - k * dilation) % stride != 0) continue;
-    t.count = (w.kernel[d] - 1 - k) / t.tap_step + 1;
-    t.last_tap = k + (t.count - 1) * t.tap_step;
-    t.offset = (at - t.last_tap * dilation) / stride;
-    return t;
-  }
-  return t;
-}
-
-/// What the parts of a kernel need of a node. check_conv_transpose's window: `in` is y, `out` is x.
-struct Transposed {
-  Window window;
-  int64_t groups, in_channels, out_channels;  ///< channels per group
-  int64_t phases(size_t d) const { return std::min(window.stride[d], window.in[d]); }
-  /// Calls f(taps down, taps across, y, x) for every phase, (y, x) its first output.
-  template <class F>
-  void each_phase(F f) const {
-    for (int64_t y = 0; y < phases(1); ++y) {
-      for (int64_t x = 0; x < phases(2); ++x) f(taps_of(window, 1, y), taps_of(window, 2, x), y, x);
-    }
-  }
-};
-
-Transposed transposed(const NodeView& node) {
-  const auto window = check_conv_transpose(node);
-  assert(window.ok());
-  const TensorType& w = node.input(1);
-  const int64_t groups = node.attr_int("group");
-  return {*window, groups, w.shape[0].size / groups, w.shape[1].size};
-}
-
-/// Zeros that taps read beyond x.
-Border transposed_border(const NodeView& node) {
-  const Transposed t = transposed(node);
-  int64_t before[3] = {}, after[3] = {};
-  for (size_t d : {1, 2}) {
-    for (int64_t first = 0; first < t.phases(d); ++first) {
-      const Taps taps = taps_of(t.window, d, first);
-      if (taps.count == 0) continue;
-      const int64_t last = (t.window.in[d] - 1 - first) / t.window.stride[d];
-      before[d] = std::max(before[d], -taps.offset);
-      after[d] = std::max(after[d], last + taps.offset + (taps.count - 1) * taps.apart - t.window.out[d] + 1);
-    }
-  }
-  return {static_cast<int32_t>(before[1]), static_cast<int32_t>(before[2]), static_cast<int32_t>(after[1]),
-          static_cast<int32_t>(after[2])};
-}
-
-bool transposed_takes(const NodeView& node) {
-  if (!has_image_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
-  const auto window = check_conv_transpose(node);
-  if (!window.ok() || window->in_size() == 0) return false;
-  // Phases and borders are made one by one; wide borders would be mostly zeros.
-  for (size_t d : {1, 2}) {
-    if (window->stride[d] > 64 || window->kernel[d] > 1024) return false;
-    if ((window->kernel[d] - 1) * window->dilation[d] > 64 * window->stride[d]) return false;
-    if (window->before[d] > 64 * window->stride[d]) return false;
-    if (window->in[d] > (window->out[d] + 64) * window->stride[d]) return false;
-  }
-  return true;
-}
-
 // ------------------------------------------------------------------------------------------------- matrix product
 
-int64_t rows_of(const Transposed& t, const Taps& down, const Taps& across) {
+int64_t rows_of(const Transposed& t, const PhaseTaps& down, const PhaseTaps& across) {
   return std::max<int64_t>(1, down.count * across.count * t.in_channels);
 }
 
@@ -93,7 +17,7 @@ int64_t transposed_packed_bytes(const NodeView& node) {
   const Transposed t = transposed(node);
   const int64_t columns = padded_columns(*level.gemm, t.out_channels);
   int64_t floats = 0;
-  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+  t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     floats += t.groups * panel_floats(*level.gemm, columns, rows_of(t, down, across));
   });
   return floats * 4;
@@ -103,12 +27,12 @@ int64_t transposed_packed_bytes(const NodeView& node) {
 template <const F32Level& level>
 Status transposed_pack(const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
-  const GemmTilesF32& tiles = *level.gemm;
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
   const int64_t taps = t.window.taps(), kernel_w = t.window.kernel[2], per_input = t.out_channels * taps;
   auto* to = reinterpret_cast<float*>(packed);
-  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+  t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
+    const GemmTilesF32& tiles = *level.gemm;
     const bool reached = down.count * across.count > 0;
     for (int64_t g = 0; g < t.groups; ++g) {
       for (int64_t n = 0; n < t.out_channels; n += tiles.nr) {
@@ -153,7 +77,7 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
   const int64_t columns = padded_columns(*level.gemm, t.out_channels);
   ConvPhase* phase = plan->phases();
   int64_t block = 0, packed = 0;
-  t.each_phase([&](const Taps& down, const Taps& across, int64_t y, int64_t x) {
+  t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t y, int64_t x) {
     const int64_t K = rows_of(t, down, across);
     new (phase++) ConvPhase{y, x, block, down.count * across.count, K, packed};
     packed += t.groups * panel_floats(*level.gemm, columns, K);
@@ -200,7 +124,7 @@ bool depthwise_takes(const NodeView& node) {
 }
 
 /// Floats of a register of channels of one phase: bias and taps.
-int64_t register_floats(const Taps& down, const Taps& across, int64_t lanes) {
+int64_t register_floats(const PhaseTaps& down, const PhaseTaps& across, int64_t lanes) {
   return lanes * (1 + down.count * across.count);
 }
 
@@ -209,7 +133,7 @@ int64_t depthwise_packed_bytes(const NodeView& node) {
   const Transposed t = transposed(node);
   const int64_t lanes = level.image->lanes;
   int64_t floats = 0;
-  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+  t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     floats += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
   });
   return floats * 4;
@@ -223,7 +147,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   const float* bias = bias_of(node);
   const int64_t lanes = level.image->lanes, taps = t.window.taps();
   auto* to = reinterpret_cast<float*>(packed);
-  t.each_phase([&](const Taps& down, const Taps& across, int64_t, int64_t) {
+  t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     for (int64_t first = 0; first < t.groups; first += lanes) {
       const auto put = [&](const float* from, int64_t step) {
         for (int64_t j = first; j < first + lanes; ++j) *to++ = from && j < t.groups ? from[j * step] : 0.0f;
@@ -251,7 +175,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   context.parallel((rows + each - 1) / each, [&](int64_t task) {
     const float* weights = reinterpret_cast<const float*>(context.packed);
-    t.each_phase([&](const Taps& down, const Taps& across, int64_t first_y, int64_t first_x) {
+    t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t first_y, int64_t first_x) {
       for (int64_t u = task * each; u < std::min(rows, (task + 1) * each); ++u) {
         const int64_t image = u / y.size.h, row = u % y.size.h;
         if (row % w.stride[1] != first_y) continue;

@@ -183,13 +183,23 @@ constexpr CpuKernel make_dequantize() {
 
 // -------------------------------------------------------------------------------------------------------- elementwise
 
+template <LookupI8& lookup>
 Status map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
   in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
-    image_i8_kernels_generic.lookup(table, in[0].data<uint8_t>() + first, out[0].data<uint8_t>() + first, count);
+    lookup(table, in[0].data<uint8_t>() + first, out[0].data<uint8_t>() + first, count);
   });
   return {};
+}
+
+template <LookupI8& lookup>
+constexpr CpuKernel make_map() {
+  return {.takes = table_i8_takes,
+          .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
+          .pack = pack_table_i8<false>,
+          .packs = 0b110,
+          .run = map_run<lookup>};
 }
 
 bool binary_takes(const NodeView& node) {
@@ -261,6 +271,7 @@ bool concat_takes(const NodeView& node) {
   return node.input(0).rank() <= Dims::kMost;
 }
 
+template <LookupI8& lookup>
 Status concat_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), out[0].rank()));
@@ -282,13 +293,18 @@ Status concat_run(const NodeView& node, const KernelContext& context, std::span<
       for_each_line(context, loops, kEach, [&](int64_t first, int64_t place, int64_t count) {
         const uint8_t* from = x.data<uint8_t>() + first;
         auto* y = reinterpret_cast<uint8_t*>(to) + place;
-        if (step == 1) return image_i8_kernels_generic.lookup(table, from, y, count);
+        if (step == 1) return lookup(table, from, y, count);
         for (int64_t i = 0; i < count; ++i) y[i * step] = table[from[i]];
       });
     }
     to += run;
   }
   return {};
+}
+
+template <LookupI8& lookup>
+constexpr CpuKernel make_concat() {
+  return {.takes = concat_takes, .run = concat_run<lookup>};
 }
 
 }  // namespace
@@ -298,13 +314,7 @@ PINNACE_I8_LEVELS(quantize_image_i8, make_quantize_image)
 PINNACE_I8_LEVELS(dequantize_i8, make_dequantize)
 PINNACE_I8_LEVELS(dynamic_quantize_i8, make_dynamic)
 PINNACE_I8_LEVELS(binary_i8, make_binary)
-
-extern const CpuKernel map_i8_generic, concat_i8_generic;
-const CpuKernel concat_i8_generic = {.takes = concat_takes, .run = concat_run};
-const CpuKernel map_i8_generic = {.takes = table_i8_takes,
-                                  .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
-                                  .pack = pack_table_i8<false>,
-                                  .packs = 0b110,
-                                  .run = map_run};
+PINNACE_LOOKUP_LEVELS(map_i8, make_map)
+PINNACE_LOOKUP_LEVELS(concat_i8, make_concat)
 
 }  // namespace pinnace

@@ -83,6 +83,7 @@ constexpr CpuKernel make_clip() {
 template <const auto& level>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
+  using T = ElementOf<level>;
   const BinaryKind kind = binary_kind(node.node().op);
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
   T* y = out[0].data<T>();

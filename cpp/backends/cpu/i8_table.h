@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cpu/i8_levels.h"
+#include "backends/cpu/lookup_i8.h"
 
 namespace pinnace {
 
@@ -24,3 +25,17 @@ void requantize_table_i8(const TensorType& from, const TensorType& to, uint8_t t
 BinaryRowsI8 binary_rows_i8(const NodeView& node, const TensorType& a, const TensorType& b, const TensorType& y);
 
 }  // namespace pinnace
+
+// Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from
+// template <LookupI8& lookup> constexpr CpuKernel make().
+#if defined(__x86_64__)
+#define PINNACE_LOOKUP_LEVELS(name, make)                            \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
+  const CpuKernel name##_generic = make<lookup_i8_generic>();        \
+  const CpuKernel name##_avx2 = make<lookup_i8_avx2>();              \
+  const CpuKernel name##_avx512 = make<lookup_i8_avx512>();
+#else
+#define PINNACE_LOOKUP_LEVELS(name, make) \
+  extern const CpuKernel name##_generic;  \
+  const CpuKernel name##_generic = make<lookup_i8_generic>();
+#endif

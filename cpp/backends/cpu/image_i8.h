@@ -77,8 +77,6 @@ struct ImageI8Kernels {
                          int64_t n);
   /// y[i] = (x[i] ^ flip - zero) * scale
   void (*dequantize)(const uint8_t* x, RealI8 real, uint8_t flip, float* y, int64_t n);
-  /// y[i] = table[x[i]]; y may be x.
-  void (*lookup)(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n);
 };
 
 extern const ImageI8Kernels image_i8_kernels_generic;

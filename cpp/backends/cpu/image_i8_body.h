@@ -406,15 +406,6 @@ void dequantize(const uint8_t* x, RealI8 real, uint8_t flip, float* y, int64_t n
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] ^ flip) - real.zero) * real.scale;
 }
 
-void lookup(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const uint8_t a = table[x[i]], b = table[x[i + 1]], c = table[x[i + 2]], d = table[x[i + 3]];
-    y[i] = a, y[i + 1] = b, y[i + 2] = c, y[i + 3] = d;
-  }
-  for (; i < n; ++i) y[i] = table[x[i]];
-}
-
 #undef PINNACE_UNROLL
 
 }  // namespace
@@ -422,16 +413,10 @@ void lookup(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
 
 #define PINNACE_NAME_(level) image_i8_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
-const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {4 * PINNACE_LANES,
-                                                    PINNACE_LEVEL::kActivationOffset,
-                                                    PINNACE_LEVEL::depthwise_rows,
-                                                    PINNACE_LEVEL::binary,
-                                                    PINNACE_LEVEL::maximum,
-                                                    PINNACE_LEVEL::sum,
-                                                    PINNACE_LEVEL::means,
-                                                    PINNACE_LEVEL::quantize,
-                                                    PINNACE_LEVEL::quantize_quads,
-                                                    PINNACE_LEVEL::dequantize,
-                                                    PINNACE_LEVEL::lookup};
+const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {
+    4 * PINNACE_LANES,        PINNACE_LEVEL::kActivationOffset, PINNACE_LEVEL::depthwise_rows,
+    PINNACE_LEVEL::binary,    PINNACE_LEVEL::maximum,           PINNACE_LEVEL::sum,
+    PINNACE_LEVEL::means,     PINNACE_LEVEL::quantize,          PINNACE_LEVEL::quantize_quads,
+    PINNACE_LEVEL::dequantize};
 
 }  // namespace pinnace

@@ -27,13 +27,13 @@ bool is_image(const NodeView& node, int i) {
 
 // -------------------------------------------------------------------------------------------------------- elementwise
 
-template <const I8Level& level>
+template <LookupI8& lookup>
 Status map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
   const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
   for_rows(context, y, [&](int64_t n, int64_t row) {
-    level.image->lookup(table, x.at + n * x.step + row * x.row, y.at + n * y.step + row * y.row, y.size.w * y.pitch);
+    lookup(table, x.at + n * x.step + row * x.row, y.at + n * y.step + row * y.row, y.size.w * y.pitch);
   });
   return {};
 }
@@ -42,7 +42,7 @@ bool map_takes(const NodeView& node) {
   return is_image(node, 0) && table_i8_takes(node);
 }
 
-template <const I8Level& level>
+template <LookupI8& lookup>
 constexpr CpuKernel make_map() {
   return {.takes = map_takes,
           .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
@@ -50,7 +50,7 @@ constexpr CpuKernel make_map() {
           .packs = 0b110,
           .layouts = Layouts::kFollows,
           .images = 0b1,
-          .run = map_run<level>};
+          .run = map_run<lookup>};
 }
 
 /// How an operand meets the output: element by element, one pixel for all of an image, or one number.
@@ -255,6 +255,7 @@ bool concat_takes(const NodeView& node) {
   return axis.ok() && *axis == 1;
 }
 
+template <LookupI8& lookup>
 Status concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   const ImageI8 y = image_i8_of(out[0], context.layouts[in.size()]);
@@ -271,7 +272,7 @@ Status concat_run(const NodeView&, const KernelContext& context, std::span<const
         if (same) {
           std::memcpy(to, from, static_cast<size_t>(x.size.c));
         } else {
-          for (int64_t c = 0; c < x.size.c; ++c) to[c] = table[from[c]];
+          lookup(table, from, to, x.size.c);
         }
       }
     });
@@ -280,17 +281,18 @@ Status concat_run(const NodeView&, const KernelContext& context, std::span<const
   return {};
 }
 
+template <LookupI8& lookup>
+constexpr CpuKernel make_concat() {
+  return {.takes = concat_takes, .layouts = Layouts::kFollows, .images = ~0u, .run = concat_run<lookup>};
+}
+
 }  // namespace
 
 PINNACE_I8_LEVELS(binary_image_i8, make_binary)
 PINNACE_I8_LEVELS(max_pool_image_i8, make_max_pool)
 PINNACE_I8_LEVELS(average_pool_image_i8, make_average_pool)
 PINNACE_I8_LEVELS(global_average_pool_image_i8, make_global_average_pool)
-
-// Looking up is the same on every level.
-extern const CpuKernel map_image_i8_generic, concat_image_i8_generic;
-const CpuKernel map_image_i8_generic = make_map<i8_generic>();
-const CpuKernel concat_image_i8_generic = {
-    .takes = concat_takes, .layouts = Layouts::kFollows, .images = ~0u, .run = concat_run};
+PINNACE_LOOKUP_LEVELS(map_image_i8, make_map)
+PINNACE_LOOKUP_LEVELS(concat_image_i8, make_concat)
 
 }  // namespace pinnace

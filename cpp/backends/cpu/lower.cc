@@ -146,7 +146,8 @@ class Lowering {
   }
 
   /// Casts that keep the bytes of 8-bit integers: quantize_linear gives a plain tensor, which a cast makes a quantised
-  /// one, and the other way round before dequantize_linear. The neighbour reads or makes the cast's other value.
+  /// one, and the other way round before dequantize_linear. The neighbour reads or makes the cast's other value. An
+  /// input of the segment that nobody but a cast reads is taken for what the cast makes of it.
   void find_casts() {
     alias_.assign(out_.types.size(), kNoValue);
     std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
@@ -164,7 +165,15 @@ class Lowering {
       if (cast.op != "cast") continue;
       const auto x = static_cast<size_t>(cast.inputs[0]), y = static_cast<size_t>(cast.outputs[0]);
       const DType dtype = out_.types[x].dtype;
-      if (dtype != out_.types[y].dtype || (dtype != DType::kI8 && dtype != DType::kU8) || made_at[x] < 0) continue;
+      if (dtype != out_.types[y].dtype || (dtype != DType::kI8 && dtype != DType::kU8)) continue;
+      if (made_at[x] < 0) {
+        const int32_t reader = first_reader(cast.outputs[0]);
+        if (segment_.inference.data[x] || uses[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
+        out_.types[x] = out_.types[y];
+        alias_[y] = cast.inputs[0];
+        summed_by_[k] = reader;
+        continue;
+      }
       const auto maker = static_cast<size_t>(made_at[x]);
       if (node(maker).op == "quantize_linear" && uses[x] == 1 && sum_of_[maker] < 0) {
         Node copy = node(maker);
@@ -178,6 +187,17 @@ class Lowering {
       }
       summed_by_[k] = static_cast<int32_t>(maker);
     }
+  }
+
+  int32_t first_reader(ValueId id) const {
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const auto& inputs = node(k).inputs;
+      if (std::find(inputs.begin(), inputs.end(), id) != inputs.end()) return static_cast<int32_t>(k);
+    }
+    return -1;
+  }
+  bool is_output(ValueId id) const {
+    return std::find(segment_.outputs.begin(), segment_.outputs.end(), id) != segment_.outputs.end();
   }
 
   /// Products whose second operand is dequantised on the way, by a node that nobody else reads: kernels that keep the
@@ -312,7 +332,7 @@ class Lowering {
     const ValueId y = from.outputs[0];
     const auto elements = [&](ValueId id) { return out_.types[static_cast<size_t>(id)].elements(); };
     if (elements(y) < 2 * elements(from.inputs[0])) return false;
-    if (std::find(segment_.outputs.begin(), segment_.outputs.end(), y) == segment_.outputs.end()) return false;
+    if (!is_output(y)) return false;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       for (ValueId id : node(k).inputs) {
         if (id == y) return false;

@@ -5,57 +5,11 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/resize_f32.h"
+#include "backends/cpu/resize_sizes.h"
 #include "backends/cpu/strided_copy.h"
-#include "ops/resize_map.h"
 
 namespace pinnace {
 namespace {
-
-/// The last two dimensions; one that is not resized has in == out and no taps.
-struct Sizes {
-  int64_t in[2] = {1, 1}, out[2] = {1, 1};
-  bool resized[2] = {false, false};
-};
-
-/// False where another dimension is resized, or with regions, which are known in a run only.
-bool sizes_of(const NodeView& node, Sizes* sizes, std::vector<ResizeAxis>* axes, ResizeSpec* spec) {
-  const TensorType& x = node.input(0);
-  const auto attributes = resize_spec(node);
-  const auto planned = resize_axes(node);
-  if (!attributes.ok() || !planned.ok() || x.rank() < 1 || x.elements() < 1 || x.elements() > INT32_MAX) return false;
-  *spec = *attributes;
-  if (spec->coordinates == ResizeCoordinates::kTfCropAndResize) return false;
-  for (int i = 0; i < 2; ++i) {
-    const int d = x.rank() - 2 + i;
-    if (d >= 0) sizes->in[i] = sizes->out[i] = x.shape[static_cast<size_t>(d)].size;
-  }
-  for (const ResizeAxis& a : *planned) {
-    if (a.identity(*spec)) continue;
-    const int i = a.axis - (x.rank() - 2);
-    if (i < 0 || a.out < 1 || a.out > INT32_MAX / 2) return false;
-    if (x.rank() == 1 && i == 0) return false;
-    sizes->out[i] = a.out;
-    sizes->resized[i] = true;
-    axes->push_back(a);
-  }
-  return true;
-}
-
-bool takes(const NodeView& node) {
-  Sizes sizes;
-  std::vector<ResizeAxis> axes;
-  ResizeSpec spec;
-  return sizes_of(node, &sizes, &axes, &spec);
-}
-
-bool image_takes(const NodeView& node) {
-  if (!has_image_sizes(node.input(0)) || !takes(node)) return false;
-  if (node.input(0).rank() == 4) return true;
-  Sizes sizes;
-  std::vector<ResizeAxis> axes;
-  ResizeSpec spec;
-  return sizes_of(node, &sizes, &axes, &spec) && !sizes.resized[0];  // [N, C, W]: dimension -2 is the channels
-}
 
 /// The taps of both dimensions, those of weight 0 left out: infinities beside the filter do not count.
 struct Tables {
@@ -63,10 +17,10 @@ struct Tables {
   std::vector<float> weight[2];
 };
 
-Status tables_of(const NodeView& node, Sizes* sizes, Tables* tables) {
+Status tables_of(const NodeView& node, ResizeSizes* sizes, Tables* tables) {
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
-  if (!sizes_of(node, sizes, &axes, &spec)) return unsupported(node.label());
+  if (!resize_sizes(node, sizes, &axes, &spec)) return unsupported(node.label());
   const int rank = node.input(0).rank();
   for (const ResizeAxis& a : axes) {
     const int d = a.axis - (rank - 2);
@@ -104,7 +58,7 @@ Status tables_of(const NodeView& node, Sizes* sizes, Tables* tables) {
 
 /// What is packed: sizes, then start, index and weight of both dimensions.
 struct Packed {
-  Sizes sizes;
+  ResizeSizes sizes;
   int64_t taps[2];
   const int32_t* ints() const { return reinterpret_cast<const int32_t*>(this + 1); }
   ResizeTapsF32 of(int d) const {
@@ -116,7 +70,7 @@ struct Packed {
 };
 
 int64_t packed_bytes(const NodeView& node) {
-  Sizes sizes;
+  ResizeSizes sizes;
   Tables tables;
   if (!tables_of(node, &sizes, &tables).ok()) return 0;
   size_t words = 0;
@@ -204,7 +158,7 @@ Status image_run(const NodeView&, const KernelContext& context, std::span<const 
 
 template <const ResizeF32Kernels& loops>
 constexpr CpuKernel make_image() {
-  return {.takes = image_takes,
+  return {.takes = resize_image_takes,
           .packed_bytes = packed_bytes,
           .pack = pack,
           .packs = 0b1110,
@@ -219,7 +173,7 @@ constexpr CpuKernel make_image() {
 
 // Columns cost more than rows, so the rows are resized where there are fewer: before the columns where it grows, after
 // them where it shrinks.
-bool rows_first(const Sizes& s) {
+bool rows_first(const ResizeSizes& s) {
   return s.in[0] < s.out[0];
 }
 
@@ -230,7 +184,7 @@ constexpr int64_t kColumnRows = 32;
 /// after.
 struct DenseScratch {
   int64_t between = 0, before = 0, after = 0;
-  explicit DenseScratch(const Sizes& s) {
+  explicit DenseScratch(const ResizeSizes& s) {
     if (!s.resized[1]) return;
     if (s.resized[0]) between = rows_first(s) ? s.in[0] * s.out[1] : s.out[0] * s.in[1];
     before = kColumnRows * s.in[1];
@@ -239,15 +193,15 @@ struct DenseScratch {
   int64_t floats() const { return between + before + after; }
 };
 int64_t dense_scratch(const NodeView& node, int threads) {
-  Sizes sizes;
+  ResizeSizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
-  return sizes_of(node, &sizes, &axes, &spec) ? 4 * threads * DenseScratch(sizes).floats() : 0;
+  return resize_sizes(node, &sizes, &axes, &spec) ? 4 * threads * DenseScratch(sizes).floats() : 0;
 }
 
 /// The columns of `rows` rows.
 template <const ResizeF32Kernels& loops>
-void resize_columns(const ResizeTapsF32& taps, const Sizes& s, int64_t rows, const float* x, float* before,
+void resize_columns(const ResizeTapsF32& taps, const ResizeSizes& s, int64_t rows, const float* x, float* before,
                     float* after, float* y) {
   for (int64_t row = 0; row < rows; row += kColumnRows) {
     const int64_t count = std::min(kColumnRows, rows - row);
@@ -267,7 +221,7 @@ template <const ResizeF32Kernels& loops>
 Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
-  const Sizes& s = packed.sizes;
+  const ResizeSizes& s = packed.sizes;
   const int64_t in_size = s.in[0] * s.in[1], out_size = s.out[0] * s.out[1], planes = in[0].elements() / in_size;
   const bool vertical = s.resized[0], horizontal = s.resized[1];
   if (!vertical && !horizontal) {
@@ -306,7 +260,7 @@ Status dense_run(const NodeView&, const KernelContext& context, std::span<const 
 
 template <const ResizeF32Kernels& loops>
 constexpr CpuKernel make_dense() {
-  return {.takes = takes,
+  return {.takes = resize_takes,
           .packed_bytes = packed_bytes,
           .pack = pack,
           .packs = 0b1110,

@@ -66,7 +66,25 @@ TEST(FoldQuantization, ChangesOfShapeBehind) {
       "fold_quantization",
       with(str_cat(kKernel, "%c = conv(%d, %dk) %a = relu(%c) %r = reshape(%a, %flat) {allowzero=1}", kEnd)));
   EXPECT_EQ(r.ops, "quantize_linear cast conv reshape cast dequantize_linear");
-  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%c = softmax(%d) %r = flatten(%c)", kEnd))).changes, 0);
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%c = log_softmax(%d) %r = flatten(%c)", kEnd))).changes, 0);
+}
+
+TEST(FoldQuantization, Resize) {
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("const %sc : f32[4] = {1,1,2,2} ",
+                                                         "%r = resize(%d, none, %sc) {mode=\"linear\"}", kEnd)))
+                .ops,
+            "quantize_linear cast resize cast dequantize_linear");
+}
+
+TEST(FoldQuantization, Softmax) {
+  EXPECT_EQ(apply_pass("fold_quantization", with(str_cat("%r = softmax(%d) {axis=1}", kEnd))).ops,
+            "quantize_linear cast softmax cast dequantize_linear");
+}
+
+TEST(FoldQuantization, ChangesOfScale) {
+  EXPECT_EQ(
+      apply_pass("fold_quantization", with("%o = quantize_linear(%d, %t, %z) %y = dequantize_linear(%o, %t, %z)")).ops,
+      "quantize_linear cast clip cast dequantize_linear");
 }
 
 TEST(FoldQuantization, MeansOfPlanes) {
