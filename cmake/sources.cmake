@@ -40,19 +40,27 @@ function(pinnace_sources variable)
   endif()
   # Size counts: on devices, and in the memory of every process. All but the CPU's kernels (a word and an underscore at
   # least) and changes of layout: -O2, and on ARM64, where models are only run, -Os, half of what -O3 makes of it. There
-  # what only drives kernels, and moves elements, has no loops cloned and unrolled either.
+  # what only drives kernels has no loops cloned and unrolled either, and what moves elements of any type is small.
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     set(others "-O2")
     set(drivers "-O3")
+    set(moves "-O3")
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
       set(others "-Os")
       set(drivers "-O2")
+      set(moves "-Os")
     endif()
     foreach(file ${found})
       if(NOT file MATCHES "/backends/cpu/(layout|.*_)")
         set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${others})
+      elseif(file MATCHES "_any\\.cc$")
+        set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${moves})
       elseif(NOT file MATCHES "/layout\\.cc$")  # every camera frame passes through it
         set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${drivers})
+      endif()
+      # The ends of tiles, once for every caller's constants, are 40 KB and no faster.
+      if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND file MATCHES "gemm_f32_tiles_.*\\.cc$")
+        set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-ipa-cp-clone>)
       endif()
     endforeach()
   endif()
