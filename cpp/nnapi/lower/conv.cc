@@ -1,31 +1,9 @@
-// Convolutions and the fully connected layer. NNAPI's filters are [Co, fh, fw, Ci], of depthwise ones [1, fh, fw, Co].
-#include <cmath>
-
+// Convolutions. NNAPI's filters are [Co, fh, fw, Ci / groups], of depthwise ones [1, fh, fw, Co].
+#include "nnapi/lower/bias.h"
 #include "nnapi/lower/window.h"
 
 namespace pinnace::nnapi {
 namespace {
-
-/// The bias of a quantised product stands at scale s_x * s_w, or 0 where the filter has scales per channel.
-Status check_bias(Call& call, const Operand& x, const Operand& filter, const Operand& bias) {
-  if (!info(x.type).quantized) return {};
-  if (bias.zero_point != 0) return call.error("the bias has zero point ", bias.zero_point, ", must be 0");
-  if (filter.type == OperandCode::kTensorQuant8SymmPerChannel) {
-    return bias.scale == 0 ? Status() : call.error("the bias has scale ", bias.scale, ", must be 0");
-  }
-  const float product = x.scale * filter.scale;
-  if (std::fabs(product - bias.scale) > 1e-6f * std::fmin(product, bias.scale)) {
-    return call.error("the bias has scale ", bias.scale, ", must be ", product);
-  }
-  return {};
-}
-
-Status check_bias_shape(const Call& call, ValueId bias, int64_t channels) {
-  if (call.type(bias).rank() != 1 || call.type(bias).shape[0].size != channels) {
-    return call.error("the bias is ", to_string(call.type(bias)), ", must have ", channels, " elements");
-  }
-  return {};
-}
 
 /// Inputs of a convolution, read as far as all kinds have them alike.
 struct Convolution {
@@ -41,7 +19,7 @@ Result<Convolution> read_convolution(Call& call, const WindowInputs& where, size
   PINNACE_ASSIGN(c.x, call.in(0));
   PINNACE_ASSIGN(c.filter, call.in(1));
   PINNACE_ASSIGN(c.bias, call.in(2));
-  PINNACE_TRY(check_bias(call, call.operand(0), call.operand(1), call.operand(2)));
+  PINNACE_TRY(check_bias_scale(call));
   PINNACE_ASSIGN(c.nchw, call.flag(nchw, false));
   if (call.rank(c.x) != 4 || call.rank(c.filter) != 4) return call.error("input and filter must have rank 4");
   PINNACE_ASSIGN(c.channels, call.size(c.x, c.nchw ? 1 : 3));
@@ -101,30 +79,15 @@ Status lower_depthwise_conv_2d(Call& call) {
   return finish_convolution(call, c, filter, c.channels, code);
 }
 
-Status lower_fully_connected(Call& call) {
-  PINNACE_ASSIGN(ValueId x, call.in(0));
-  PINNACE_ASSIGN(ValueId weights, call.in(1));
-  PINNACE_ASSIGN(ValueId bias, call.in(2));
-  PINNACE_ASSIGN(int64_t code, call.integer(3));
-  PINNACE_TRY(check_bias(call, call.operand(0), call.operand(1), call.operand(2)));
-  if (call.rank(weights) != 2) return call.error("weights must be a matrix, are ", to_string(call.type(weights)));
-  PINNACE_ASSIGN(int64_t units, call.size(weights, 0));
-  PINNACE_ASSIGN(int64_t row, call.size(weights, 1));
-  PINNACE_TRY(check_bias_shape(call, bias, units));
-  if (row < 1) return call.error("weights without columns");
-  if (call.rank(x) != 2 || call.type(x).shape[1].size != row) {
-    int64_t batch = -1;
-    if (call.type(x).concrete()) {
-      const int64_t elements = call.type(x).elements();
-      if (elements % row != 0) return call.error(to_string(call.type(x)), " does not divide into rows of ", row);
-      batch = elements / row;
-    }
-    PINNACE_ASSIGN(x, call.reshape(x, {batch, row}));
-  }
-  PINNACE_ASSIGN(Attrs attrs, call.activation(code));
-  attrs.emplace_back("trans_b", int64_t{1});
-  PINNACE_ASSIGN(ValueId y, call.emit("gemm", {x, weights, bias}, std::move(attrs), call.declared()));
-  return call.finish(0, y);
+Status lower_grouped_conv_2d(Call& call) {
+  const bool implicit = call.inputs() == 9;
+  const WindowInputs where{3, !implicit};
+  const size_t code_at = implicit ? 7 : 10;
+  PINNACE_ASSIGN(Convolution c, read_convolution(call, where, code_at + 1, call.inputs()));
+  PINNACE_ASSIGN(int64_t groups, call.integer(code_at - 1));
+  PINNACE_ASSIGN(int64_t code, call.integer(code_at));
+  PINNACE_ASSIGN(ValueId filter, call.transpose(c.filter, {0, 3, 1, 2}));
+  return finish_convolution(call, c, filter, groups, code);
 }
 
 }  // namespace pinnace::nnapi
