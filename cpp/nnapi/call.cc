@@ -224,6 +224,9 @@ Status Call::finish(size_t i, ValueId id) {
     return error("output ", i, " has the quantisation of ", to_string(made), ", the operand that of ",
                  to_string(wanted));
   }
+  if (made.concrete() && made.bytes() > UINT32_MAX) {
+    return error("output ", i, ", ", to_string(made), ", is larger than an operand can be");
+  }
   if (!operand.rank_open()) {
     bool fits = made.rank() == wanted.rank();
     for (size_t d = 0; fits && d < operand.dims.size(); ++d) {

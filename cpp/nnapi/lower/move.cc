@@ -90,18 +90,27 @@ Status lower_pack(Call& call) {
   return call.finish(0, y);
 }
 
+// A dimension that data decides is checked by what it becomes.
 Status lower_slice(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(std::vector<int64_t> begins, per_dimension(call, 1, x));
   PINNACE_ASSIGN(std::vector<int64_t> sizes, per_dimension(call, 2, x));
+  std::vector<int64_t> ends, axes;
   for (size_t i = 0; i < begins.size(); ++i) {
-    PINNACE_ASSIGN(int64_t dim, call.size(x, static_cast<int>(i)));
-    if (sizes[i] == -1) sizes[i] = dim - begins[i];
-    if (begins[i] < 0 || sizes[i] < 0 || begins[i] + sizes[i] > dim) {
-      return call.error("dimension ", i, " of ", dim, " has nothing from ", begins[i], " on for ", sizes[i]);
+    const Dim dim = call.type(x).shape[i];
+    if (dim.known() && sizes[i] == -1) sizes[i] = dim.size - begins[i];
+    const bool rest = sizes[i] == -1;
+    if (begins[i] < 0 || (sizes[i] < 0 && !rest) || (dim.known() && begins[i] + sizes[i] > dim.size)) {
+      return call.error("dimension ", i, " of ", to_string(call.type(x)), " has nothing from ", begins[i], " on for ",
+                        sizes[i]);
     }
+    ends.push_back(rest ? INT64_MAX : begins[i] + sizes[i]);
+    axes.push_back(static_cast<int64_t>(i));
   }
-  PINNACE_ASSIGN(ValueId y, slice(call, x, begins, sizes, std::vector<int64_t>(begins.size(), 1)));
+  PINNACE_ASSIGN(ValueId start, call.constant_ints(begins));
+  PINNACE_ASSIGN(ValueId end, call.constant_ints(ends));
+  PINNACE_ASSIGN(ValueId axis, call.constant_ints(axes));
+  PINNACE_ASSIGN(ValueId y, call.emit("slice", {x, start, end, axis}));
   return call.finish(0, y);
 }
 
