@@ -2,6 +2,8 @@
 // models, and what they need in feature levels.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 #include "base/status.h"
 #include "nnapi/operations.h"
@@ -171,6 +173,28 @@ Status check_while(const Checked& c) {
   return {};
 }
 
+/// True for an input that may be left out at the end and says what is meant without it: layout NHWC, dilation 1,
+/// corners not aligned, the last axis.
+bool is_default(const Checked& c, size_t i) {
+  const Operand& o = c.in(i);
+  if (o.lifetime != Lifetime::kConstant) return false;
+  if (o.type == kBool) return o.data[0] == std::byte{0};
+  if (o.type != kInt32) return false;
+  int32_t value = 0;
+  std::memcpy(&value, o.data.data(), sizeof value);
+  if (c.is({Op::CONV_2D, Op::DEPTHWISE_CONV_2D})) {  // dilations stand behind the layout
+    const auto& before = c.operation.inputs;
+    const bool behind = std::any_of(before.begin(), before.begin() + static_cast<ptrdiff_t>(i),
+                                    [&](uint32_t k) { return c.model.operands[k].type == kBool; });
+    return behind && value == 1;
+  }
+  const size_t axis_at = c.is({Op::L2_NORMALIZATION})               ? 1
+                         : c.is({Op::SOFTMAX})                      ? 2
+                         : c.is({Op::LOCAL_RESPONSE_NORMALIZATION}) ? 5
+                                                                    : SIZE_MAX;
+  return i == axis_at && value == -1;
+}
+
 }  // namespace
 
 Status validate_operand(int32_t code, uint32_t rank, const uint32_t* dims, float scale, int32_t zero_point) {
@@ -221,7 +245,12 @@ Result<int> validate_operation(const Model& model, const Operation& operation, i
       types[side].push_back(model.operands[i].type);
     }
   }
-  const int needed = signature_level(operation.code, types[0], types[1]);
+  int needed = signature_level(operation.code, types[0], types[1]);
+  // Inputs that change nothing need not be known to a level.
+  for (size_t left = types[0].size(); needed > 0 && left > 1 && is_default(c, left - 1); --left) {
+    const int without = signature_level(operation.code, std::span(types[0]).first(left - 1), types[1]);
+    if (without > 0) needed = std::min(needed, without);
+  }
   if (needed == 0) return c.error("number or types of the operands fit no signature");
   c.need(needed);
   PINNACE_TRY(check_ranks(c));

@@ -64,7 +64,6 @@ int ANeuralNetworksModel_addOperand(ANeuralNetworksModel* model, const ANeuralNe
   if (!status.ok()) return ANEURALNETWORKS_BAD_DATA;
   Operand operand;
   operand.type = static_cast<OperandCode>(type->type);
-  if (pinnace::nnapi::info(operand.type).since > feature_level()) return ANEURALNETWORKS_BAD_DATA;
   operand.dims.assign(type->dimensions, type->dimensions + type->dimensionCount);
   operand.scale = type->scale;
   operand.zero_point = type->zeroPoint;
