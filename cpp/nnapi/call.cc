@@ -141,11 +141,11 @@ Result<ValueId> Call::reshape(ValueId id, std::vector<int64_t> dims) {
 
 Result<ValueId> Call::cast(ValueId id, DType dtype) {
   if (type(id).dtype == dtype && !quantized(id)) return id;
-  return emit("cast", {id}, {{"to", std::string(dtype_name(dtype))}});
+  return pointwise("cast", {id}, {{"to", std::string(dtype_name(dtype))}});
 }
 
 Result<ValueId> Call::reinterpret(ValueId id, QuantizationPtr quantization) {
-  return emit("cast", {id}, {{"to", std::string(dtype_name(type(id).dtype))}}, std::move(quantization));
+  return pointwise("cast", {id}, {{"to", std::string(dtype_name(type(id).dtype))}}, std::move(quantization));
 }
 
 Result<ValueId> Call::dequantize(ValueId id, DType to) {
@@ -161,7 +161,7 @@ Result<ValueId> Call::dequantize(ValueId id, DType to) {
   }
   Attrs attrs = {{"axis", int64_t{per_axis ? q->axis : 0}}};
   if (to != DType::kF32) attrs.emplace_back("output_dtype", std::string(dtype_name(to)));
-  return emit("dequantize_linear", std::move(operands), std::move(attrs));
+  return pointwise("dequantize_linear", std::move(operands), std::move(attrs));
 }
 
 Result<ValueId> Call::requantize(ValueId id, DType dtype, QuantizationPtr quantization) {
@@ -173,17 +173,46 @@ Result<ValueId> Call::requantize(ValueId id, DType dtype, QuantizationPtr quanti
   }
   PINNACE_ASSIGN(ValueId scale, constant_scalar(DType::kF32, quantization->scales[0]));
   PINNACE_ASSIGN(ValueId zero, constant_scalar(dtype, quantization->zero_points[0]));
-  PINNACE_ASSIGN(ValueId plain, emit("quantize_linear", {real, scale, zero}, {{"precision", std::string("f32")}}));
+  PINNACE_ASSIGN(ValueId plain, pointwise("quantize_linear", {real, scale, zero}, {{"precision", std::string("f32")}}));
   return reinterpret(plain, std::move(quantization));
 }
 
 Result<ValueId> Call::to_nchw(ValueId id, bool nchw) {
   if (nchw) return id;
-  return transpose(id, {0, 3, 1, 2});
+  if (const ValueId first = channels_first(id); first != kNoValue) return first;
+  PINNACE_ASSIGN(const ValueId first, transpose(id, {0, 3, 1, 2}));
+  lowering_.channels_first[id] = first;
+  return first;
 }
 Result<ValueId> Call::from_nchw(ValueId id, bool nchw) {
   if (nchw) return id;
-  return transpose(id, {0, 2, 3, 1});
+  PINNACE_ASSIGN(const ValueId last, transpose(id, {0, 2, 3, 1}));
+  lowering_.channels_first[last] = id;
+  return last;
+}
+
+ValueId Call::channels_first(ValueId id) const {
+  const auto found = lowering_.channels_first.find(id);
+  return found == lowering_.channels_first.end() ? kNoValue : found->second;
+}
+
+Result<ValueId> Call::pointwise(std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
+                                QuantizationPtr quantization) {
+  bool first = false, possible = true;
+  for (ValueId id : inputs) {
+    first |= channels_first(id) != kNoValue;
+    possible &= rank(id) == 4 || rank(id) <= 1;
+  }
+  if (!first || !possible) return emit(op, std::move(inputs), std::move(attrs), std::move(quantization));
+  for (ValueId& id : inputs) {
+    if (rank(id) == 4) {
+      PINNACE_ASSIGN(id, to_nchw(id));
+    } else if (rank(id) == 1 && type(id).shape[0] != Dim(1)) {  // channels
+      PINNACE_ASSIGN(id, reshape(id, {-1, 1, 1}));
+    }
+  }
+  PINNACE_ASSIGN(const ValueId y, emit(op, std::move(inputs), std::move(attrs), std::move(quantization)));
+  return from_nchw(y);
 }
 
 Result<Attrs> Call::activation(int64_t code) const {
@@ -204,12 +233,12 @@ Result<Attrs> Call::activation(int64_t code) const {
 Result<ValueId> Call::activate(ValueId id, int64_t code) {
   if (code == 0) return id;
   const QuantizationPtr q = type(id).quantization;
-  if (code == 1) return emit("relu", {id}, {}, q);
+  if (code == 1) return pointwise("relu", {id}, {}, q);
   if (code != 2 && code != 3) return error("activation ", code, " is not one of 0 to 3");
   const DType dtype = q ? DType::kF32 : type(id).dtype;
   PINNACE_ASSIGN(ValueId least, constant_scalar(dtype, code == 2 ? -1 : 0));
   PINNACE_ASSIGN(ValueId most, constant_scalar(dtype, code == 2 ? 1 : 6));
-  return emit("clip", {id, least, most}, {}, q);
+  return pointwise("clip", {id, least, most}, {}, q);
 }
 
 Status Call::finish(size_t i, ValueId id) {

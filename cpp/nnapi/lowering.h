@@ -29,6 +29,9 @@ class Lowering {
   std::vector<ValueId> values;  ///< per operand; kNoValue: omitted, or not made yet
   std::vector<uint32_t> graph_inputs;
   std::vector<uint32_t> needed;
+  /// For values that are channels last, the same channels first, where there is one. Operators that can take either
+  /// order take that, so that no transposes stand between convolutions; the other value then has no readers.
+  std::map<ValueId, ValueId> channels_first;
 
   /// Inputs and constants, then all operations, then outputs.
   Status run(std::span<const InputSpec> inputs);
@@ -124,8 +127,13 @@ class Call {
   Result<ValueId> requantize(ValueId id, DType dtype, QuantizationPtr quantization);
   Result<ValueId> dequantize(ValueId id, DType to = DType::kF32);
   /// Channels-last to channels-first and back; nothing where `nchw` is true already.
-  Result<ValueId> to_nchw(ValueId id, bool nchw);
-  Result<ValueId> from_nchw(ValueId id, bool nchw);
+  Result<ValueId> to_nchw(ValueId id, bool nchw = false);
+  Result<ValueId> from_nchw(ValueId id, bool nchw = false);
+  /// The value of channels_first, or kNoValue.
+  ValueId channels_first(ValueId id) const;
+  /// As emit, for operators that work element by element, with broadcasting: channels first where an input is there.
+  Result<ValueId> pointwise(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {},
+                            QuantizationPtr quantization = nullptr);
   /// A fused activation as a node of its own; codes 0 to 3.
   Result<ValueId> activate(ValueId id, int64_t code);
   /// The same as attributes of an operator that has them.

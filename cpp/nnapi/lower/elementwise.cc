@@ -24,7 +24,7 @@ Result<Operands> read_arithmetic(Call& call) {
 
 Status lower_arithmetic(Call& call, std::string_view op) {
   PINNACE_ASSIGN(Operands o, read_arithmetic(call));
-  PINNACE_ASSIGN(ValueId y, call.emit(op, {o.a, o.b}, {}, call.declared()));
+  PINNACE_ASSIGN(ValueId y, call.pointwise(op, {o.a, o.b}, {}, call.declared()));
   PINNACE_ASSIGN(y, call.activate(y, o.code));
   return call.finish(0, y);
 }
@@ -32,7 +32,7 @@ Status lower_arithmetic(Call& call, std::string_view op) {
 Status lower_binary(Call& call, std::string_view op) {
   PINNACE_ASSIGN(ValueId a, call.in(0));
   PINNACE_ASSIGN(ValueId b, call.in(1));
-  PINNACE_ASSIGN(ValueId y, call.emit(op, {a, b}, {}, call.declared()));
+  PINNACE_ASSIGN(ValueId y, call.pointwise(op, {a, b}, {}, call.declared()));
   return call.finish(0, y);
 }
 
@@ -57,7 +57,7 @@ std::string_view comparison(Op op) {
 Status lower_add(Call& call) {
   PINNACE_ASSIGN(Operands o, read_arithmetic(call));
   PINNACE_ASSIGN(Attrs attrs, call.activation(o.code));
-  PINNACE_ASSIGN(ValueId y, call.emit("add", {o.a, o.b}, std::move(attrs), call.declared()));
+  PINNACE_ASSIGN(ValueId y, call.pointwise("add", {o.a, o.b}, std::move(attrs), call.declared()));
   return call.finish(0, y);
 }
 
@@ -109,7 +109,7 @@ Status lower_prelu(Call& call) {
     PINNACE_ASSIGN(ValueId shape, call.constant_ints(dims));
     PINNACE_ASSIGN(x, call.emit("expand", {x, shape}));
   }
-  PINNACE_ASSIGN(ValueId y, call.emit("prelu", {x, alpha}, {}, call.declared()));
+  PINNACE_ASSIGN(ValueId y, call.pointwise("prelu", {x, alpha}, {}, call.declared()));
   return call.finish(0, y);
 }
 

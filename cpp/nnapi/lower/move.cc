@@ -58,6 +58,12 @@ Status lower_concatenation(Call& call) {
   PINNACE_ASSIGN(int64_t axis, call.integer(count));
   if (axis < 0 || axis >= call.rank(parts[0]))
     return call.error("axis ", axis, " is outside rank ", call.rank(parts[0]));
+  if (axis == 3 && std::all_of(parts.begin(), parts.end(), [&](ValueId p) { return call.channels_first(p) >= 0; })) {
+    for (ValueId& part : parts) part = call.channels_first(part);
+    PINNACE_ASSIGN(ValueId y, call.emit("concat", std::move(parts), {{"axis", int64_t{1}}}, call.declared()));
+    PINNACE_ASSIGN(y, call.from_nchw(y));
+    return call.finish(0, y);
+  }
   PINNACE_ASSIGN(ValueId y, call.emit("concat", std::move(parts), {{"axis", axis}}, call.declared()));
   return call.finish(0, y);
 }
@@ -174,8 +180,10 @@ Status lower_reverse(Call& call) {
 Status lower_pad(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(std::vector<int64_t> sizes, read_pads(call, x));
+  const ValueId first = call.channels_first(x);
+  if (first != kNoValue) sizes = {sizes[0], sizes[3], sizes[1], sizes[2], sizes[4], sizes[7], sizes[5], sizes[6]};
   PINNACE_ASSIGN(ValueId pads, call.constant_ints(sizes));
-  std::vector<ValueId> operands = {x, pads};
+  std::vector<ValueId> operands = {first == kNoValue ? x : first, pads};
   if (call.op() == Op::PAD_V2) {
     PINNACE_ASSIGN(ValueId value, call.in(2));
     if (call.quantized(x)) {  // a stored integer
@@ -185,6 +193,9 @@ Status lower_pad(Call& call) {
     operands.push_back(value);
   }
   PINNACE_ASSIGN(ValueId y, call.emit("pad", std::move(operands)));
+  if (first != kNoValue) {
+    PINNACE_ASSIGN(y, call.from_nchw(y));
+  }
   return call.finish(0, y);
 }
 

@@ -35,6 +35,17 @@ Status lower_reduce(Call& call) {
   }
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  // Over both of an image's dimensions either order of the others gives the same.
+  if (const ValueId first = call.channels_first(x); first != kNoValue && axes == std::vector<int64_t>{1, 2}) {
+    PINNACE_ASSIGN(ValueId list, call.constant_ints({2, 3}));
+    Attrs attrs = {{"keepdims", int64_t{keep > 0}}};
+    const std::string_view op = operator_of(call.op());
+    PINNACE_ASSIGN(ValueId y, call.emit(op, {first, list}, std::move(attrs), call.type(x).quantization));
+    if (keep > 0) {
+      PINNACE_ASSIGN(y, call.from_nchw(y));
+    }
+    return call.finish(0, y);
+  }
   PINNACE_ASSIGN(ValueId list, call.constant_ints(axes));
   Attrs attrs = {{"keepdims", int64_t{keep > 0}}, {"noop_with_empty_axes", int64_t{1}}};
   PINNACE_ASSIGN(ValueId y, call.emit(operator_of(call.op()), {x, list}, std::move(attrs), call.type(x).quantization));

@@ -6,7 +6,7 @@ namespace {
 
 Status lower_unary(Call& call, std::string_view op) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
-  PINNACE_ASSIGN(ValueId y, call.emit(op, {x}, {}, call.declared()));
+  PINNACE_ASSIGN(ValueId y, call.pointwise(op, {x}, {}, call.declared()));
   return call.finish(0, y);
 }
 
@@ -15,7 +15,7 @@ Status lower_fixed(Call& call, std::string_view op, float scale, int32_t unsigne
   PINNACE_ASSIGN(ValueId x, call.in(0));
   QuantizationPtr q;
   if (call.quantized(x)) q = per_tensor(scale, unsigned_zero - (call.type(x).dtype == DType::kI8 ? 128 : 0));
-  PINNACE_ASSIGN(ValueId y, call.emit(op, {x}, {}, std::move(q)));
+  PINNACE_ASSIGN(ValueId y, call.pointwise(op, {x}, {}, std::move(q)));
   return call.finish(0, y);
 }
 
@@ -65,7 +65,7 @@ Status lower_logical_not(Call& call) {
 Status lower_elu(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(double alpha, call.real(1));
-  PINNACE_ASSIGN(ValueId y, call.emit("elu", {x}, {{"alpha", alpha}}));
+  PINNACE_ASSIGN(ValueId y, call.pointwise("elu", {x}, {{"alpha", alpha}}));
   return call.finish(0, y);
 }
 
