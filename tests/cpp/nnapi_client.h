@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "nnapi_host/neural_networks.h"
@@ -17,6 +19,7 @@ inline constexpr int32_t kAdd = 0, kConv2d = 3, kSoftmax = 25;
 struct Builder {
   ANeuralNetworksModel* model = nullptr;
   uint32_t operands = 0;
+  std::deque<std::vector<std::byte>> kept = {};  ///< constants, which the model does not copy
 
   Builder() { EXPECT_EQ(ANeuralNetworksModel_create(&model), 0); }
   ~Builder() { ANeuralNetworksModel_free(model); }
@@ -35,9 +38,9 @@ struct Builder {
   template <class T>
   uint32_t constant(int32_t type, std::vector<uint32_t> dims, const std::vector<T>& values, float scale = 0) {
     const uint32_t index = operand(type, std::move(dims), scale);
-    EXPECT_EQ(ANeuralNetworksModel_setOperandValue(model, static_cast<int32_t>(index), values.data(),
-                                                   values.size() * sizeof(T)),
-              0);
+    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+    const std::vector<std::byte>& copy = kept.emplace_back(bytes, bytes + values.size() * sizeof(T));
+    EXPECT_EQ(ANeuralNetworksModel_setOperandValue(model, static_cast<int32_t>(index), copy.data(), copy.size()), 0);
     return index;
   }
   void add(int32_t code, std::vector<uint32_t> in, std::vector<uint32_t> out) {
