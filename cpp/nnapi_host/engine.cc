@@ -55,8 +55,8 @@ bool Engine::matches(const Entry& entry, std::span<const InputArgument> inputs) 
   }
   return std::all_of(entry.values.begin(), entry.values.end(), [&](const auto& value) {
     const std::span<const std::byte> now = inputs[value.first].data;
-    return now.size() == value.second.size() &&
-           (now.empty() || std::memcmp(now.data(), value.second.data(), now.size()) == 0);
+    return now.size() == value.second->bytes() &&
+           (now.empty() || std::memcmp(now.data(), value.second->data(), now.size()) == 0);
   });
 }
 
@@ -85,8 +85,10 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
       entry.dims.push_back(input.dims);
       entry.omitted.push_back(input.omitted);
     }
-    for (uint32_t i : constants)
-      entry.values.emplace_back(i, std::vector(inputs[i].data.begin(), inputs[i].data.end()));
+    for (uint32_t i : constants) {
+      PINNACE_ASSIGN(ConstantPtr copy, Constant::copy_of(inputs[i].data.data(), inputs[i].data.size()));
+      entry.values.emplace_back(i, std::move(copy));
+    }
     entry.made = std::make_shared<Specialisation>(std::move(prepared), std::move(lowered.inputs), std::move(outputs));
     return entry;
   }

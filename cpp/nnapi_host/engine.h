@@ -56,7 +56,7 @@ class Engine {
   struct Entry {
     std::vector<std::vector<uint32_t>> dims;
     std::vector<bool> omitted;
-    std::vector<std::pair<uint32_t, std::vector<std::byte>>> values;  ///< of inputs that became constants
+    std::vector<std::pair<uint32_t, ConstantPtr>> values;  ///< of inputs that became constants
     std::shared_ptr<Specialisation> made;
   };
   static bool matches(const Entry& entry, std::span<const InputArgument> inputs);

@@ -36,27 +36,24 @@ Result<Resized> read_resize(Call& call) {
     PINNACE_ASSIGN(r.out[a], wanted_size(call, a == 1 ? 1 : 2, r.in[a]));
     if (r.in[a] < 1 || r.out[a] < 1) return call.error("a size of ", r.in[a], " cannot become ", r.out[a]);
   }
+  if (r.out[0] > UINT32_MAX / r.out[1])
+    return call.error(r.out[0], " x ", r.out[1], " is larger than an operand can be");
   return r;
 }
 
-/// NNAPI's place of each output element of an axis, mode nearest.
-std::vector<int64_t> nearest_places(const Resized& r, int a) {
+/// NNAPI's place of output element i of an axis, mode nearest.
+int64_t nearest_place(const Resized& r, int a, int64_t i) {
   const auto in = static_cast<float>(r.in[a]), out = static_cast<float>(r.out[a]);
   const float scale = r.align && r.out[a] > 1 ? (in - 1) / (out - 1) : in / out;
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < r.out[a]; ++i) {
-    const float at = (static_cast<float>(i) + (r.half ? 0.5f : 0.0f)) * scale;
-    places.push_back(
-        std::clamp<int64_t>(static_cast<int64_t>(r.align ? std::round(at) : std::floor(at)), 0, r.in[a] - 1));
-  }
-  return places;
+  const float at = (static_cast<float>(i) + (r.half ? 0.5f : 0.0f)) * scale;
+  return std::clamp<int64_t>(static_cast<int64_t>(r.align ? std::round(at) : std::floor(at)), 0, r.in[a] - 1);
 }
 
 /// True if our resize with these attributes takes the same places: it rounds coordinates at other steps.
-bool agrees(const Resized& r, int a, const ResizeSpec& spec, const std::vector<int64_t>& places) {
+bool agrees(const Resized& r, int a, const ResizeSpec& spec) {
   const ResizeAxis axis{a, r.in[a], r.out[a], static_cast<float>(r.out[a]) / static_cast<float>(r.in[a])};
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (resize_nearest(spec, axis, resize_coordinate(spec, axis, static_cast<int64_t>(i))) != places[i]) return false;
+  for (int64_t i = 0; i < r.out[a]; ++i) {
+    if (resize_nearest(spec, axis, resize_coordinate(spec, axis, i)) != nearest_place(r, a, i)) return false;
   }
   return true;
 }
@@ -89,15 +86,16 @@ Status lower_resize_nearest_neighbor(Call& call) {
                      : r.half ? ResizeCoordinates::kHalfPixel
                               : ResizeCoordinates::kAsymmetric;
   spec.rounding = r.align || r.half ? ResizeRounding::kRoundPreferCeil : ResizeRounding::kFloor;
-  const std::vector<int64_t> places[2] = {nearest_places(r, 0), nearest_places(r, 1)};
   ValueId y = r.x;
-  if (agrees(r, 0, spec, places[0]) && agrees(r, 1, spec, places[1])) {
+  if (agrees(r, 0, spec) && agrees(r, 1, spec)) {
     const bool floor = spec.rounding == ResizeRounding::kFloor;
     PINNACE_ASSIGN(y, emit_resize(call, r, {{"nearest_mode", std::string(floor ? "floor" : "round_prefer_ceil")}}));
     return call.finish(0, y);
   }
   for (int a : {0, 1}) {
-    PINNACE_ASSIGN(ValueId indices, call.constant_ints(places[a]));
+    PINNACE_ASSIGN(auto places, Scratch<int64_t>::allocate(r.out[a], "places of a resized axis"));
+    for (int64_t i = 0; i < r.out[a]; ++i) places[i] = nearest_place(r, a, i);
+    PINNACE_ASSIGN(ValueId indices, call.constant_ints(places.span()));
     PINNACE_ASSIGN(y, call.emit("gather", {y, indices}, {{"axis", int64_t{(r.nchw ? 2 : 1) + a}}}));
   }
   return call.finish(0, y);
