@@ -119,14 +119,13 @@ Result<ValueId> Call::constant_floats(std::span<const float> values) {
 // --------------------------------------------------------------------------------------------------------- nodes
 
 Result<std::vector<ValueId>> Call::emit_many(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, int outputs,
-                                             QuantizationPtr quantization) {
-  return lowering_.emit(op, str_cat(name_, "/", op), std::move(inputs), std::move(attrs), outputs,
-                        std::move(quantization));
+                                             const QuantizationPtr& quantization) {
+  return lowering_.emit(op, str_cat(name_, "/", op), std::move(inputs), std::move(attrs), outputs, quantization);
 }
 
 Result<ValueId> Call::emit(std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
-                           QuantizationPtr quantization) {
-  PINNACE_ASSIGN(auto made, emit_many(op, std::move(inputs), std::move(attrs), 1, std::move(quantization)));
+                           const QuantizationPtr& quantization) {
+  PINNACE_ASSIGN(auto made, emit_many(op, std::move(inputs), std::move(attrs), 1, quantization));
   return made[0];
 }
 
@@ -144,8 +143,8 @@ Result<ValueId> Call::cast(ValueId id, DType dtype) {
   return pointwise("cast", {id}, {{"to", std::string(dtype_name(dtype))}});
 }
 
-Result<ValueId> Call::reinterpret(ValueId id, QuantizationPtr quantization) {
-  return pointwise("cast", {id}, {{"to", std::string(dtype_name(type(id).dtype))}}, std::move(quantization));
+Result<ValueId> Call::reinterpret(ValueId id, const QuantizationPtr& quantization) {
+  return pointwise("cast", {id}, {{"to", std::string(dtype_name(type(id).dtype))}}, quantization);
 }
 
 Result<ValueId> Call::dequantize(ValueId id, DType to) {
@@ -164,7 +163,8 @@ Result<ValueId> Call::dequantize(ValueId id, DType to) {
   return pointwise("dequantize_linear", std::move(operands), std::move(attrs));
 }
 
-Result<ValueId> Call::requantize(ValueId id, DType dtype, QuantizationPtr quantization) {
+Result<ValueId> Call::requantize(ValueId id, DType dtype, const QuantizationPtr& wanted) {
+  const QuantizationPtr quantization = wanted;  // it may lie among the types, which grow
   const TensorType& from = type(id);
   if (from.quantized() && from.dtype == dtype && *from.quantization == *quantization) return id;
   ValueId real = id;
@@ -174,7 +174,7 @@ Result<ValueId> Call::requantize(ValueId id, DType dtype, QuantizationPtr quanti
   PINNACE_ASSIGN(ValueId scale, constant_scalar(DType::kF32, quantization->scales[0]));
   PINNACE_ASSIGN(ValueId zero, constant_scalar(dtype, quantization->zero_points[0]));
   PINNACE_ASSIGN(ValueId plain, pointwise("quantize_linear", {real, scale, zero}, {{"precision", std::string("f32")}}));
-  return reinterpret(plain, std::move(quantization));
+  return reinterpret(plain, quantization);
 }
 
 Result<ValueId> Call::to_nchw(ValueId id, bool nchw) {
@@ -197,13 +197,14 @@ ValueId Call::channels_first(ValueId id) const {
 }
 
 Result<ValueId> Call::pointwise(std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
-                                QuantizationPtr quantization) {
+                                const QuantizationPtr& declared) {
+  const QuantizationPtr quantization = declared;  // it may lie among the types, which grow
   bool first = false, possible = true;
   for (ValueId id : inputs) {
     first |= channels_first(id) != kNoValue;
     possible &= rank(id) == 4 || rank(id) <= 1;
   }
-  if (!first || !possible) return emit(op, std::move(inputs), std::move(attrs), std::move(quantization));
+  if (!first || !possible) return emit(op, std::move(inputs), std::move(attrs), quantization);
   for (ValueId& id : inputs) {
     if (rank(id) == 4) {
       PINNACE_ASSIGN(id, to_nchw(id));
@@ -211,7 +212,7 @@ Result<ValueId> Call::pointwise(std::string_view op, std::vector<ValueId> inputs
       PINNACE_ASSIGN(id, reshape(id, {-1, 1, 1}));
     }
   }
-  PINNACE_ASSIGN(const ValueId y, emit(op, std::move(inputs), std::move(attrs), std::move(quantization)));
+  PINNACE_ASSIGN(const ValueId y, emit(op, std::move(inputs), std::move(attrs), quantization));
   return from_nchw(y);
 }
 

@@ -119,7 +119,7 @@ ValueId Lowering::add_input(std::string name, TensorType type) {
 }
 
 Result<std::vector<ValueId>> Lowering::emit(std::string_view op, std::string name, std::vector<ValueId> inputs,
-                                            Attrs attrs, int outputs, QuantizationPtr declared) {
+                                            Attrs attrs, int outputs, const QuantizationPtr& declared) {
   const OpDef* def = find_op(op);
   if (!def) return unsupported("operator ", op, " is not in this build");
   std::vector<ValueId> made;

@@ -49,7 +49,7 @@ class Lowering {
   ValueId add_input(std::string name, TensorType type);
   /// Adds a node and infers its outputs; `declared` has the quantisation of output 0.
   Result<std::vector<ValueId>> emit(std::string_view op, std::string name, std::vector<ValueId> inputs, Attrs attrs,
-                                    int outputs, QuantizationPtr declared);
+                                    int outputs, const QuantizationPtr& declared);
 
  private:
   void grow();
@@ -115,16 +115,16 @@ class Call {
   // Nodes.
   /// With one output; `quantization` is what the output is declared to have.
   Result<ValueId> emit(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {},
-                       QuantizationPtr quantization = nullptr);
+                       const QuantizationPtr& quantization = nullptr);
   Result<std::vector<ValueId>> emit_many(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, int outputs,
-                                         QuantizationPtr quantization = nullptr);
+                                         const QuantizationPtr& quantization = nullptr);
   Result<ValueId> transpose(ValueId id, std::vector<int64_t> perm);
   Result<ValueId> reshape(ValueId id, std::vector<int64_t> dims);
   Result<ValueId> cast(ValueId id, DType dtype);
   /// The same stored integers with another quantisation, or none: no arithmetic.
-  Result<ValueId> reinterpret(ValueId id, QuantizationPtr quantization);
+  Result<ValueId> reinterpret(ValueId id, const QuantizationPtr& quantization);
   /// Real values kept as well as the quantisation (and f32, where null) allows.
-  Result<ValueId> requantize(ValueId id, DType dtype, QuantizationPtr quantization);
+  Result<ValueId> requantize(ValueId id, DType dtype, const QuantizationPtr& quantization);
   Result<ValueId> dequantize(ValueId id, DType to = DType::kF32);
   /// Channels-last to channels-first and back; nothing where `nchw` is true already.
   Result<ValueId> to_nchw(ValueId id, bool nchw = false);
@@ -133,7 +133,7 @@ class Call {
   ValueId channels_first(ValueId id) const;
   /// As emit, for operators that work element by element, with broadcasting: channels first where an input is there.
   Result<ValueId> pointwise(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {},
-                            QuantizationPtr quantization = nullptr);
+                            const QuantizationPtr& quantization = nullptr);
   /// A fused activation as a node of its own; codes 0 to 3.
   Result<ValueId> activate(ValueId id, int64_t code);
   /// The same as attributes of an operator that has them.

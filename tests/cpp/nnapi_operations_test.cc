@@ -196,7 +196,7 @@ struct Chain {
     std::mt19937 random(7);
     for (float& v : values) v = static_cast<float>(random() % 200) / 100 - 1;
   }
-  uint32_t weights(Builder& b, std::vector<uint32_t> dims, size_t from) const {
+  uint32_t weights(Builder& b, const std::vector<uint32_t>& dims, size_t from) const {
     size_t n = 1;
     for (uint32_t d : dims) n *= d;
     return b.constant<float>(

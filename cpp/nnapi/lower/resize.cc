@@ -36,7 +36,7 @@ Result<Resized> read_resize(Call& call) {
     PINNACE_ASSIGN(r.out[a], wanted_size(call, a == 1 ? 1 : 2, r.in[a]));
     if (r.in[a] < 1 || r.out[a] < 1) return call.error("a size of ", r.in[a], " cannot become ", r.out[a]);
   }
-  if (r.out[0] > UINT32_MAX / r.out[1])
+  if (r.out[0] * r.out[1] > UINT32_MAX)
     return call.error(r.out[0], " x ", r.out[1], " is larger than an operand can be");
   return r;
 }

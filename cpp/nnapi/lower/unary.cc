@@ -15,7 +15,7 @@ Status lower_fixed(Call& call, std::string_view op, float scale, int32_t unsigne
   PINNACE_ASSIGN(ValueId x, call.in(0));
   QuantizationPtr q;
   if (call.quantized(x)) q = per_tensor(scale, unsigned_zero - (call.type(x).dtype == DType::kI8 ? 128 : 0));
-  PINNACE_ASSIGN(ValueId y, call.pointwise(op, {x}, {}, std::move(q)));
+  PINNACE_ASSIGN(ValueId y, call.pointwise(op, {x}, {}, q));
   return call.finish(0, y);
 }
 
