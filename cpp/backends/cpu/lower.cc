@@ -30,6 +30,7 @@ class Lowering {
   }
 
   Lowered run() {
+    find_uses();
     find_sums();
     find_gates();
     find_casts();
@@ -48,20 +49,25 @@ class Lowering {
  private:
   const Node& node(size_t k) const { return *graph_.nodes[static_cast<size_t>(segment_.nodes[k])]; }
 
+  /// Where values are made, and how often they are read.
+  void find_uses() {
+    made_at_.assign(graph_.values.size(), -1);
+    uses_.assign(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id != kNoValue) ++uses_[static_cast<size_t>(id)];
+      }
+      for (ValueId id : node(k).outputs) made_at_[static_cast<size_t>(id)] = static_cast<int32_t>(k);
+    }
+    for (ValueId id : segment_.outputs) ++uses_[static_cast<size_t>(id)];
+  }
+
   /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
   /// that nobody else reads, the other is there before the convolution runs. What a quantised convolution's own result
   /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_image_i8.cc).
   void find_sums() {
     summed_by_.assign(segment_.nodes.size(), -1);
     sum_of_.assign(segment_.nodes.size(), -1);
-    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
-    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      for (ValueId id : node(k).inputs) {
-        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
-      }
-      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
-    }
-    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
     const std::vector<TensorType>& types = segment_.inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& add = node(k);
@@ -72,15 +78,15 @@ class Lowering {
       for (int i : {0, 1}) {
         const auto x = static_cast<size_t>(add.inputs[static_cast<size_t>(i)]);
         const auto r = static_cast<size_t>(add.inputs[static_cast<size_t>(1 - i)]);
-        const int32_t at = made_at[x];
-        if (at < 0 || uses[x] != 1 || node(static_cast<size_t>(at)).op != "conv" ||
+        const int32_t at = made_at_[x];
+        if (at < 0 || uses_[x] != 1 || node(static_cast<size_t>(at)).op != "conv" ||
             sum_of_[static_cast<size_t>(at)] >= 0) {
           continue;
         }
         const Attr* activation = node(static_cast<size_t>(at)).attr("activation");
         if (activation && !std::get<std::string>(*activation).empty()) continue;
         if (types[x].shape != y.shape || types[r].shape != y.shape) continue;
-        if (segment_.inference.data[r] || made_at[r] >= at || at <= best) continue;
+        if (segment_.inference.data[r] || made_at_[r] >= at || at <= best) continue;
         best = at;
         other = add.inputs[static_cast<size_t>(1 - i)];
       }
@@ -109,21 +115,13 @@ class Lowering {
   /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
   /// (conv_gated in conv_image_f32.cc): it gets the numbers as input 4.
   void find_gates() {
-    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
-    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      for (ValueId id : node(k).inputs) {
-        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
-      }
-      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
-    }
-    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
     const std::vector<TensorType>& types = segment_.inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& from = sum_of_[k] >= 0 ? out_.copies[static_cast<size_t>(sum_of_[k])] : node(k);
       if (from.op != "conv" || stored_as(from) != DType::kF32) continue;
       const auto x = static_cast<size_t>(from.inputs[0]);
-      if (made_at[x] < 0 || uses[x] != 1 || node(static_cast<size_t>(made_at[x])).op != "mul") continue;
-      const Node& mul = node(static_cast<size_t>(made_at[x]));
+      if (made_at_[x] < 0 || uses_[x] != 1 || node(static_cast<size_t>(made_at_[x])).op != "mul") continue;
+      const Node& mul = node(static_cast<size_t>(made_at_[x]));
       const auto shape = [&](size_t i) -> const Shape& { return types[static_cast<size_t>(mul.inputs[i])].shape; };
       const size_t image = shape(0) == types[x].shape ? 0 : 1;
       const Shape &whole = shape(image), &gate = shape(1 - image);
@@ -141,7 +139,7 @@ class Lowering {
         continue;
       out_.copies.push_back(std::move(copy));
       sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
-      summed_by_[static_cast<size_t>(made_at[x])] = static_cast<int32_t>(k);
+      summed_by_[static_cast<size_t>(made_at_[x])] = static_cast<int32_t>(k);
     }
   }
 
@@ -150,37 +148,31 @@ class Lowering {
   /// input of the segment that nobody but a cast reads is taken for what the cast makes of it.
   void find_casts() {
     alias_.assign(out_.types.size(), kNoValue);
-    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
     std::vector<int32_t> dequantized(graph_.values.size(), 0);
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      for (ValueId id : node(k).inputs) {
-        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
-      }
-      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
       if (node(k).op == "dequantize_linear") ++dequantized[static_cast<size_t>(node(k).inputs[0])];
     }
-    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& cast = node(k);
       if (cast.op != "cast") continue;
       const auto x = static_cast<size_t>(cast.inputs[0]), y = static_cast<size_t>(cast.outputs[0]);
       const DType dtype = out_.types[x].dtype;
       if (dtype != out_.types[y].dtype || (dtype != DType::kI8 && dtype != DType::kU8)) continue;
-      if (made_at[x] < 0) {
+      if (made_at_[x] < 0) {
         const int32_t reader = first_reader(cast.outputs[0]);
-        if (segment_.inference.data[x] || uses[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
+        if (segment_.inference.data[x] || uses_[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
         out_.types[x] = out_.types[y];
         alias_[y] = cast.inputs[0];
         summed_by_[k] = reader;
         continue;
       }
-      const auto maker = static_cast<size_t>(made_at[x]);
-      if (node(maker).op == "quantize_linear" && uses[x] == 1 && sum_of_[maker] < 0) {
+      const auto maker = static_cast<size_t>(made_at_[x]);
+      if (node(maker).op == "quantize_linear" && uses_[x] == 1 && sum_of_[maker] < 0) {
         Node copy = node(maker);
         copy.outputs = cast.outputs;
         out_.copies.push_back(std::move(copy));
         sum_of_[maker] = static_cast<int32_t>(out_.copies.size() - 1);
-      } else if (uses[y] > 0 && uses[y] == dequantized[y]) {
+      } else if (uses_[y] > 0 && uses_[y] == dequantized[y]) {
         alias_[y] = cast.inputs[0];
       } else {
         continue;
@@ -204,18 +196,10 @@ class Lowering {
   /// integers get them as input 1, with scales and zero points as inputs 3 and 4 and how they lie in attributes
   /// (mat_mul_weights_f32.cc).
   void find_weights() {
-    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
-    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      for (ValueId id : node(k).inputs) {
-        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
-      }
-      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
-    }
-    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
     const auto inner_maker = [&](ValueId id, std::string_view op) {
       const auto i = static_cast<size_t>(id);
-      const bool found = made_at[i] >= 0 && uses[i] == 1 && node(static_cast<size_t>(made_at[i])).op == op;
-      return found && !segment_.inference.data[i] ? made_at[i] : -1;
+      const bool found = made_at_[i] >= 0 && uses_[i] == 1 && node(static_cast<size_t>(made_at_[i])).op == op;
+      return found && !segment_.inference.data[i] ? made_at_[i] : -1;
     };
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& product = node(k);
@@ -406,6 +390,8 @@ class Lowering {
   const Graph& graph_;
   CpuMode mode_;
   Lowered out_;
+  std::vector<int32_t> made_at_;    // of the graph's values: the segment's node that makes them, or -1
+  std::vector<int32_t> uses_;       // and how many of its inputs and outputs they are
   std::vector<ValueId> other_;      // the value in the other layout, where there is one
   std::vector<int32_t> summed_by_;  // of a node that another one does along with its own work: that one
   std::vector<int32_t> sum_of_;     // of such another one: its copy that does
