@@ -170,8 +170,7 @@ void in_tasks(const KernelContext& context, int64_t rows, int64_t bytes, F f) {
 
 // --------------------------------------------------------------------------------------------------------- images
 
-template <const ResizeLevelI8& level>
-Status image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status image_run(const ResizeLevelI8& level, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
   const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
@@ -213,7 +212,8 @@ constexpr CpuKernel make_image() {
             const int64_t unit = image_pitch_i8(image_sizes(node.input(0)).c);
             return nearest(node) || !fill(node, &packed, nullptr).ok() ? 0 : threads * thread_bytes(packed.sizes, unit);
           },
-          .run = image_run<level>};
+          .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) { return image_run(level, context, in, out); }};
 }
 
 // ---------------------------------------------------------------------------------------------------------- dense
@@ -229,8 +229,7 @@ int64_t side_by_side_bytes(const ResizeSizes& s, int64_t unit) {
   return unit == 1 ? 0 : ((s.in[0] * s.in[1] + s.out[1]) * unit + 63) / 64 * 64;
 }
 
-template <const ResizeLevelI8& level>
-Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
   const ResizeSizes& s = packed.sizes;
@@ -283,7 +282,8 @@ constexpr CpuKernel make_dense() {
             const int64_t unit = planes_together(node.input(0).elements() / (s.in[0] * s.in[1]));
             return threads * (thread_bytes(s, unit) + side_by_side_bytes(s, unit));
           },
-          .run = dense_run<level>};
+          .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) { return dense_run(level, context, in, out); }};
 }
 
 }  // namespace
