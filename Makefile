@@ -28,7 +28,7 @@ build: build/release/build.ninja ## libraries, C++ tests and the Python extensio
 # anything.
 install: build/release/build.ninja ## libraries, headers and pinnace-run, in build/install
 	@cmake --build build/release --parallel $(JOBS) \
-	  --target pinnace_runtime_static pinnace_runtime pinnace pinnace-run _core
+	  --target pinnace_runtime_static pinnace_runtime pinnace neuralnetworks pinnace-run _core
 	@cmake --install build/release --prefix build/install >build/install.log || { cat build/install.log; exit 1; }
 
 demo: install ## the example, from a model to its answers

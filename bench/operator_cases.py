@@ -268,9 +268,10 @@ def mat_mul_weights(m: int, k: int, n: int, bits: int) -> Callable[[np.random.Ge
     return make
 
 
-def attention(heads: int, queries: int, keys: int, size: int) -> Any:
+def attention(heads: int, queries: int, keys: int, size: int, share: int = 1) -> Any:
+    """share: heads that have the same keys and values."""
     operations = 4.0 * heads * queries * keys * size
-    shapes = [(1, heads, queries, size), (1, heads, keys, size), (1, heads, keys, size)]
+    shapes = [(1, heads, queries, size), *[(1, heads // share, keys, size)] * 2]
     return one("Attention", shapes, operations=operations)
 
 
@@ -541,6 +542,7 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "attention_12_heads_197_of_64", attention(12, 197, 197, 64)
     yield "attention_12_heads_1024_of_64", attention(12, 1024, 1024, 64)
     yield "attention_12_heads_one_query_1024_of_64", attention(12, 1, 1024, 64)
+    yield "attention_32_heads_one_query_1024_of_128_shared_by_4", attention(32, 1, 1024, 128, 4)
 
     yield "layer_normalization_128_768", one("LayerNormalization", [(128, 768)], [(768,), (768,)])
     yield "layer_normalization_197_768", one("LayerNormalization", [(197, 768)], [(768,), (768,)])
@@ -549,6 +551,7 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         "group_normalization_32_256_at_28",
         one("GroupNormalization", [(1, 256, 28, 28)], [(256,), (256,)], num_groups=32),
     )
+    yield "mean_variance_normalization_64_at_56", one("MeanVarianceNormalization", [(1, 64, 56, 56)])
     yield "instance_normalization_64_at_56", one("InstanceNormalization", [(1, 64, 56, 56)], [(64,), (64,)])
     yield (
         "batch_normalization_64_at_56",
@@ -610,6 +613,10 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
         "Sign",
         "Sin",
         "Cos",
+        "Tan",
+        "Sinh",
+        "Atan",
+        "Asinh",
     ):
         yield f"{op.lower() if op != 'HardSwish' else 'hard_swish'}_64_at_56", one(op, [image])
     yield "sqrt_64_at_56", one("Sqrt", [image], positive=True)
@@ -618,6 +625,8 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "add_64_at_56", one("Add", [image] * 2)
     yield "div_64_at_56", one("Div", [image] * 2, positive=True)
     yield "pow_64_at_56", one("Pow", [image] * 2, positive=True)
+    yield "pow_by_number_64_at_56", one("Pow", [image], [(1,)], positive=True)
+    yield "mod_64_at_56", one("Mod", [image] * 2, positive=True, fmod=1)
     yield "add_broadcast_row_128_768", one("Add", [rows, (768,)])
     yield "add_broadcast_column_128_768", one("Add", [rows, (128, 1)])
     yield "mul_broadcast_channels_672_at_14", one("Mul", [(1, 672, 14, 14), (1, 672, 1, 1)])
@@ -627,6 +636,12 @@ def _cases() -> Iterator[tuple[str, Callable[[np.random.Generator], Built]]]:
     yield "less_64_at_56", one("Less", [image] * 2)
     yield "add_f16_64_at_56", one("Add", [image] * 2, dtype=F16)
     yield "add_i64_128_768", one("Add", [rows] * 2, dtype=np.int64)
+    yield "mul_i32_128_768", one("Mul", [rows] * 2, dtype=np.int32)
+    yield "div_i64_by_number_128_768", with_constant("Div", rows, np.array(32), dtype=np.int64)
+    yield "equal_i64_broadcast_row_128_768", one("Equal", [rows, (768,)], dtype=np.int64)
+    yield "less_i32_128_768", one("Less", [rows] * 2, dtype=np.int32)
+    yield "and_128_768", one("And", [rows] * 2, dtype=np.bool_)
+    yield "not_64_at_56", one("Not", [image], dtype=np.bool_)
 
     yield "gather_rows_30522_768_by_128", indexed("Gather", (30522, 768), (128,), 30522)
     yield "gather_columns_128_768_by_64", indexed("Gather", rows, (64,), 768, axis=1)

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 GRAPH, MANIFEST = 1, 2
-LEVELS = ["generic", "avx2", "avx512", "avx512_vnni", "neon_dotprod", "neon_i8mm", "sve"]
+LEVELS = re.findall(
+    r"^  (\w+), +///<", (Path(__file__).parents[1] / "cpp/base/cpu_features.h").read_text(), re.MULTILINE
+)
 FORMS = {"int32": "<i", "uint32": "<I", "uint8": "<B", "uint64": "<Q"}
 
 
@@ -83,10 +85,9 @@ def root(data: bytes, kind: int) -> Table:
 
 
 def family(symbol: str) -> str:
-    """A kernel's name without its level."""
-    return next(
-        (symbol.removesuffix(f"_{level}") for level in reversed(LEVELS) if symbol.endswith(f"_{level}")), symbol
-    )
+    """A kernel's name without its level; payloads call the baseline by its instruction set."""
+    levels = [*reversed(LEVELS), "sse2", "neon"]
+    return next((symbol.removesuffix(f"_{level}") for level in levels if symbol.endswith(f"_{level}")), symbol)
 
 
 @dataclass

@@ -11,7 +11,9 @@
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
+#include <linux/prctl.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #endif
 
 namespace pinnace {
@@ -29,15 +31,25 @@ constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon n
 constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
 #endif
 
+/// True if the level is worth choosing where it runs: SVE with registers as long as NEON's is not.
+bool pays([[maybe_unused]] Cpu level) {
+#if defined(__aarch64__) && defined(__linux__)
+  constexpr int kNeonBytes = 16;
+  if (level == Cpu::sve) return (prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK) > kNeonBytes;
+#endif
+  return true;
+}
+
 Cpu choose() {
-  Cpu best = Cpu::generic;
+  Cpu best = Cpu::generic, highest = Cpu::generic;
   for (const Cpu level : kLevels) {
-    if (cpu_runs(level)) best = level;
+    if (!cpu_runs(level)) continue;
+    highest = level;
+    if (pays(level)) best = level;
   }
   Cpu wanted;
   const char* forced = std::getenv("PINNACE_CPU_ISA");
-  if (forced && cpu_level_from_name(forced, &wanted)) best = std::min(best, wanted);
-  return best;
+  return forced && cpu_level_from_name(forced, &wanted) ? std::min(highest, wanted) : best;
 }
 }  // namespace
 
@@ -55,6 +67,18 @@ bool cpu_level_from_name(std::string_view name, Cpu* level) {
     return true;
   }
   for (const Cpu known : kLevels) {
+    if (name != cpu_level_name(known)) continue;
+    *level = known;
+    return true;
+  }
+  return false;
+}
+
+bool arm64_level_from_name(std::string_view name, Cpu* level) {
+  constexpr Cpu kArm64[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
+  *level = Cpu::generic;
+  if (name == "neon") return true;
+  for (const Cpu known : kArm64) {
     if (name != cpu_level_name(known)) continue;
     *level = known;
     return true;

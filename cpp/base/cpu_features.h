@@ -26,13 +26,17 @@ std::string_view cpu_isa_name(Cpu level);
 /// The inverse, with "sse2" or "neon" for the baseline of this architecture; false if the name is no level of this
 /// build's architecture.
 bool cpu_level_from_name(std::string_view name, Cpu* level);
-/// Why that is so, one sentence with the names that are known; empty if it is a level.
+/// The same for the names of ARM64's levels, whatever this build is for.
+bool arm64_level_from_name(std::string_view name, Cpu* level);
+/// Why a name is no level of this build's architecture, one sentence with the names that are known; empty if it is a
+/// level.
 std::string cpu_level_problem(std::string_view name);
 /// The same for what the environment variable PINNACE_CPU_ISA says; empty if it is not set.
 std::string cpu_isa_problem();
 /// True if this processor (and operating system) runs code of that level.
 bool cpu_runs(Cpu level);
-/// The best level that cpu_runs, or the one named by PINNACE_CPU_ISA if that is lower. Read once.
+/// The best level that cpu_runs, sve only if its registers are longer than 16 bytes; with PINNACE_CPU_ISA the one that
+/// it names, or the highest that cpu_runs if that is lower. Read once.
 Cpu cpu_level();
 /// The processor's own name, "AMD EPYC", for reports.
 std::string cpu_description();

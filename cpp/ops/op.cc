@@ -235,19 +235,19 @@ const AttrDef& require_attr(const OpDef& op, std::string_view name, [[maybe_unus
 int64_t NodeView::attr_int(std::string_view name) const {
   const AttrDef& def = require_attr(op_, name, AttrKind::kInt);
   const Attr* attr = node_.attr(name);
-  return attr ? std::get<int64_t>(*attr) : def.int_default;
+  return attr ? std::get<int64_t>(*attr) : def.int_default();
 }
 
 double NodeView::attr_float(std::string_view name) const {
   const AttrDef& def = require_attr(op_, name, AttrKind::kFloat);
   const Attr* attr = node_.attr(name);
-  return attr ? std::get<double>(*attr) : def.float_default;
+  return attr ? std::get<double>(*attr) : def.float_default();
 }
 
 std::string_view NodeView::attr_string(std::string_view name) const {
   const AttrDef& def = require_attr(op_, name, AttrKind::kString);
   const Attr* attr = node_.attr(name);
-  return attr ? std::string_view(std::get<std::string>(*attr)) : def.string_default;
+  return attr ? std::string_view(std::get<std::string>(*attr)) : def.string_default();
 }
 
 std::span<const int64_t> NodeView::attr_ints(std::string_view name) const {

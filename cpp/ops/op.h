@@ -61,9 +61,20 @@ enum class Arity : uint8_t {
   kVariadic,  ///< last one only: zero or more
 };
 
+/// A string of a schema: half the size of a string_view, and an empty one needs no relocation when a library is loaded.
+class Literal {
+ public:
+  constexpr Literal() = default;
+  constexpr Literal(const char* text) : text_(text) {}                        // NOLINT: implicit on purpose
+  constexpr operator std::string_view() const { return text_ ? text_ : ""; }  // NOLINT: implicit on purpose
+
+ private:
+  const char* text_ = nullptr;
+};
+
 /// One input. Inputs with the same type letter must have the same element type; 0 is no constraint.
 struct InputDef {
-  std::string_view name;
+  Literal name;
   DTypes types = kAny;
   char type_letter = 0;
   Arity arity = Arity::kRequired;
@@ -71,33 +82,49 @@ struct InputDef {
 
 /// One attribute. Lists default to empty; a required attribute has no default.
 struct AttrDef {
-  std::string_view name;
+  union Default {
+    int64_t number = 0;
+    double real;
+    const char* text;
+  };
+  Literal name;
   AttrKind kind = AttrKind::kInt;
   bool required = false;
-  int64_t int_default = 0;
-  double float_default = 0;
-  std::string_view string_default;
+  Default value = {};  ///< of kInt, kFloat, kString
+
+  int64_t int_default() const {
+    assert(kind == AttrKind::kInt);
+    return value.number;
+  }
+  double float_default() const {
+    assert(kind == AttrKind::kFloat);
+    return value.real;
+  }
+  std::string_view string_default() const {
+    assert(kind == AttrKind::kString);
+    return value.text;
+  }
 };
-constexpr AttrDef int_attr(std::string_view name, int64_t value) {
-  return {name, AttrKind::kInt, false, value, 0, {}};
+constexpr AttrDef int_attr(Literal name, int64_t value) {
+  return {name, AttrKind::kInt, false, {.number = value}};
 }
-constexpr AttrDef float_attr(std::string_view name, double value) {
-  return {name, AttrKind::kFloat, false, 0, value, {}};
+constexpr AttrDef float_attr(Literal name, double value) {
+  return {name, AttrKind::kFloat, false, {.real = value}};
 }
-constexpr AttrDef string_attr(std::string_view name, std::string_view value) {
-  return {name, AttrKind::kString, false, 0, 0, value};
+constexpr AttrDef string_attr(Literal name, const char* value) {
+  return {name, AttrKind::kString, false, {.text = value}};
 }
-constexpr AttrDef ints_attr(std::string_view name) {
-  return {name, AttrKind::kInts, false, 0, 0, {}};
+constexpr AttrDef ints_attr(Literal name) {
+  return {name, AttrKind::kInts};
 }
-constexpr AttrDef floats_attr(std::string_view name) {
-  return {name, AttrKind::kFloats, false, 0, 0, {}};
+constexpr AttrDef floats_attr(Literal name) {
+  return {name, AttrKind::kFloats};
 }
-constexpr AttrDef strings_attr(std::string_view name) {
-  return {name, AttrKind::kStrings, false, 0, 0, {}};
+constexpr AttrDef strings_attr(Literal name) {
+  return {name, AttrKind::kStrings};
 }
-constexpr AttrDef required_attr(std::string_view name, AttrKind kind) {
-  return {name, kind, true, 0, 0, {}};
+constexpr AttrDef required_attr(Literal name, AttrKind kind) {
+  return {name, kind, true};
 }
 
 // ------------------------------------------------------------------------------------------------------ node views

@@ -21,11 +21,11 @@ std::string default_text(const AttrDef& attr) {
   if (attr.required) return {};
   switch (attr.kind) {
     case AttrKind::kInt:
-      return str_cat(attr.int_default);
+      return str_cat(attr.int_default());
     case AttrKind::kFloat:
-      return str_cat(attr.float_default);
+      return str_cat(attr.float_default());
     case AttrKind::kString:
-      return std::string(attr.string_default);
+      return std::string(attr.string_default());
     default:
       return {};
   }

@@ -80,6 +80,8 @@ Result<Window> window_of(const NodeView& node, const Shape& x, std::span<const D
       w.after[d] = pads - w.before[d];
     }
     if (extent < 0) continue;
+    // A stride beyond the padded input is never taken; kernels multiply strides with sizes.
+    w.stride[d] = std::min(stride, std::max<int64_t>(1, in + w.before[d] + w.after[d]));
     const int64_t room = in + w.before[d] + w.after[d] - extent;
     if (is_same(auto_pad)) continue;
     if (room < 0) {

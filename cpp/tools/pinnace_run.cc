@@ -31,7 +31,7 @@ int fail(const std::string& text) {
 }
 
 struct Arguments {
-  std::string program, target = "auto";
+  std::string program, target = "auto", precision = "fp32";
   int threads = 0, runs = 0;
   bool placement = false;
   std::vector<std::string> inputs, outputs, sizes;
@@ -145,6 +145,7 @@ int run(const Arguments& arguments) {
   if (!program) return fail(program.status());
   pinnace::Options options;
   options.target = arguments.target;
+  options.precision = arguments.precision;
   options.threads = arguments.threads;
   auto session = Session::create(*program, options);
   if (!session) return fail(session.status());
@@ -165,8 +166,10 @@ int run(const Arguments& arguments) {
     if (!read_file(path, &bytes[i])) return fail(Status(pinnace::Code::kFile, path + ": cannot be read"));
     const size_t one = std::max<size_t>(tensors[i].memory.bytes, 1), count = bytes[i].size() / one;
     if (bytes[i].size() % one || count == 0 || (!first && count != repeats)) {
-      return fail(path + ": has " + std::to_string(bytes[i].size()) + " bytes, one run of '" + name + "' takes " +
-                  std::to_string(one));
+      std::string sentence = path + ": has " + std::to_string(bytes[i].size());
+      sentence += " bytes, one run of '" + name;
+      sentence += "' takes " + std::to_string(one);
+      return fail(sentence);
     }
     repeats = count;
     first = false;
@@ -223,6 +226,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   app.add_option("program", arguments.program, "the .pnc file")->required();
   app.add_option("--target", arguments.target, "auto, cpu, cpu:avx2, ...");
+  app.add_option("--precision", arguments.precision, "fp32, fp16 or bf16");
   app.add_option("--threads", arguments.threads, "most threads of one run; 0: all processors")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--input", arguments.inputs, "NAME=FILE, raw bytes of one run or of several in a row");

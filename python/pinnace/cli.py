@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import __version__, _core
-from pinnace.compare import compare
+from pinnace.comparison import compare
 from pinnace.model import load
 from pinnace.program import Program, diff
 from pinnace.session import Session, devices

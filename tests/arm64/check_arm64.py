@@ -27,12 +27,12 @@ PROCESSORS = {
     "cortex-a53": "generic",
     "cortex-a76": "neon_dotprod",
     "neoverse-n1": "neon_dotprod",
-    "max,sve128=on": "sve",
+    "max,sve128=on": "neon_i8mm",
     "max,sve256=on": "sve",
     "max,sve512=on": "sve",
 }
 # What differs between processors and levels; the rest is the same code everywhere, and runs on the first of them.
-EVERYWHERE = "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:CpuFeatures.*"
+EVERYWHERE = "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:CpuFeatures.*:*CpuPrecision*"
 ONCE = EVERYWHERE + ":*Contract*:ThreadPool*:StepTeam*:Golden*:*Parity*:*HostileValues*"
 GROWTH = 1.02
 LIBRARY_BYTES = 3_000_000
@@ -116,13 +116,14 @@ def check_counts(build: Path, write: bool) -> list[str]:
     return wrong
 
 
-def count_model(build: Path, model: Path, processor: str) -> int:
+def count_model(build: Path, model: Path, processor: str, precision: str) -> int:
     """Instructions of one inference on one thread, as the difference of one and two runs behind a first.
 
     On one processor: where there are more, weights are packed by several threads, of which some wait, counted too.
     """
     plugin = build / "count_instructions.so"
-    program = [str(build / "pinnace-run"), str(model), "--threads", "1", "--target", "cpu", "--bench"]
+    program = [str(build / "pinnace-run"), str(model), "--threads", "1", "--target", "cpu"]
+    program += ["--precision", precision, "--bench"]
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})
     try:
@@ -166,6 +167,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="store today's instruction counts")
     parser.add_argument("--only", action="append", default=[], choices=["library", "counts", "tests"])
     parser.add_argument("--model", type=Path, help="a .pnc file, whose instructions for one inference are printed")
+    parser.add_argument("--precision", default="fp32", help="of that inference")
     args = parser.parse_args()
     steps = args.only or ["library", "counts", "tests"]
     wrong = []
@@ -175,7 +177,7 @@ def main() -> int:
         wrong += check_counts(args.build, args.write)
     if args.model:
         for processor in ("cortex-a53", "cortex-a76", "max"):
-            million = count_model(args.build, args.model, processor) / 1e6
+            million = count_model(args.build, args.model, processor, args.precision) / 1e6
             print(f"arm64: {args.model} on {processor}: {million:.2f} M instructions an inference")
     if "tests" in steps:
         wrong += run_tests(args.build)

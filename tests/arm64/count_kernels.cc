@@ -1,11 +1,12 @@
-// The inner loops of ARM64, float32 and 8-bit, on shapes of real networks, so that their instructions can be counted:
-// `count_kernels NAME TIMES` runs one TIMES times, `count_kernels` lists them. The difference of two TIMES is what one
-// run takes; scripts/arm64.sh compares it with tests/data/arm64_counts.json.
+// The inner loops of ARM64, float32, halves and 8-bit, on shapes of real networks, so that their instructions can be
+// counted: `count_kernels NAME TIMES` runs one TIMES times, `count_kernels` lists them. The difference of two TIMES is
+// what one run takes; scripts/arm64.sh compares it with tests/data/arm64_counts.json.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/f16_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/gemm_i8_tiles.h"
 #include "backends/cpu/image_f32.h"
@@ -17,21 +18,27 @@ namespace {
 
 constexpr MapF32 kRelu6{MapKind::kClip, 0, 6};
 
+/// Floats, or halves, of 0.5.
+template <class T>
+std::vector<T> numbers(int64_t count) {
+  return std::vector<T>(static_cast<size_t>(count), sizeof(T) == 2 ? T(0x3800) : T(0.5f));
+}
 std::vector<float> floats(int64_t count) {
-  return std::vector<float>(static_cast<size_t>(count), 0.5f);
+  return numbers<float>(count);
 }
 
 /// A 1x1 convolution of M pixels, or taps > 1: rows of `taps` blocks.
-void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t taps, int64_t times) {
-  const GemmTilesF32& tiles = gemm_f32_tiles_generic;
-  const std::vector<float> a = floats(M * K * taps + 64), b = floats((N + 16) * (K * taps + 1)),
-                           residual = floats(M * N);
-  std::vector<float> c = floats(M * N);
+template <class T = float>
+void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t taps, int64_t times,
+          const GemmTiles<T>& tiles = gemm_f32_tiles_generic) {
+  const std::vector<T> a = numbers<T>(M * K * taps + 64), b = numbers<T>((N + 16) * (K * taps + 1)),
+                       residual = numbers<T>(M * N);
+  std::vector<T> c = numbers<T>(M * N);
   std::vector<ptrdiff_t> blocks;
   for (int64_t t = 0; t < taps; ++t) blocks.push_back(t * K);
   for (int64_t i = 0; i < times; ++i) {
     for (int64_t n = 0; n < N; n += tiles.nr) {
-      GemmRowsF32 g{};
+      GemmRows<T> g{};
       g.a = a.data();
       g.a_row = K * taps;
       g.blocks = blocks.data();
@@ -51,15 +58,16 @@ void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t
 }
 
 /// All rows of a depthwise convolution of size x size outputs.
-void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, int64_t times) {
-  const ImageF32Kernels& loops = image_f32_kernels_generic;
+template <class T = float>
+void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, int64_t times,
+               const ImageKernels<T>& loops = image_f32_kernels_generic) {
   const int64_t width = (size - 1) * stride + kernel;
-  const std::vector<float> x = floats(width * width * channels), weights = floats((1 + kernel * kernel) * channels);
-  std::vector<float> y = floats(size * size * channels);
+  const std::vector<T> x = numbers<T>(width * width * channels), weights = numbers<T>((1 + kernel * kernel) * channels);
+  std::vector<T> y = numbers<T>(size * size * channels);
   const int32_t rows = loops.two_rows(kernel, kernel, stride) ? 2 : 1;
   for (int64_t i = 0; i < times; ++i) {
     for (int64_t row = 0; row < size; row += rows) {
-      DepthwiseRowsF32 d{};
+      DepthwiseRows<T> d{};
       d.x = x.data() + row * stride * width * channels;
       d.pitch = d.y_pitch = channels;
       d.tap_row = width * channels;
@@ -86,10 +94,11 @@ void map(MapKind kind, int64_t count, int64_t times) {
 }
 
 void winograd_input(int64_t channels, int64_t times) {
-  const std::vector<float> x = floats(kWinogradIn * kWinogradIn * channels);
-  std::vector<float> v = floats(kWinogradPositions * channels);
+  constexpr int64_t kIn = 6;  // rows and columns of F(4x4, 3x3)
+  const std::vector<float> x = floats(kIn * kIn * channels);
+  std::vector<float> v = floats(kIn * kIn * channels);
   for (int64_t i = 0; i < times; ++i) {
-    winograd_f32_generic.input({x.data(), channels, kWinogradIn * channels, v.data(), channels, channels});
+    winograd_f32_generic.four.input({x.data(), channels, kIn * channels, v.data(), channels, channels});
   }
 }
 
@@ -149,6 +158,9 @@ struct Kernel {
   void (*run)(int64_t times);
 };
 
+const GemmTiles<uint16_t>& kGemmF16 = gemm_f16_tiles_neon_dotprod;
+const ImageKernels<uint16_t>& kImageF16 = image_f16_kernels_neon_dotprod;
+
 constexpr Kernel kKernels[] = {
     {"gemm_84x96x96", [](int64_t times) { gemm(84, 96, 96, {}, false, 1, times); }},
     {"gemm_84x16x96_clip", [](int64_t times) { gemm(84, 16, 96, kRelu6, false, 1, times); }},
@@ -166,6 +178,16 @@ constexpr Kernel kKernels[] = {
     {"map_silu_4096", [](int64_t times) { map(MapKind::kSilu, 4096, times); }},
     {"map_gelu_4096", [](int64_t times) { map(MapKind::kGelu, 4096, times); }},
     {"map_hard_swish_4096", [](int64_t times) { map(MapKind::kHardSwish, 4096, times); }},
+    {"gemm_f16_84x96x96", [](int64_t times) { gemm(84, 96, 96, {}, false, 1, times, kGemmF16); }},
+    {"gemm_f16_84x16x96_clip", [](int64_t times) { gemm(84, 16, 96, kRelu6, false, 1, times, kGemmF16); }},
+    {"gemm_f16_49x160x96_clip", [](int64_t times) { gemm(49, 160, 96, kRelu6, false, 1, times, kGemmF16); }},
+    {"gemm_f16_84x144x24_add", [](int64_t times) { gemm(84, 144, 24, {}, true, 1, times, kGemmF16); }},
+    {"conv_f16_stem_112x27x32_clip", [](int64_t times) { gemm(112, 9, 32, kRelu6, false, 3, times, kGemmF16); }},
+    {"depthwise_f16_3x3_14x14x64", [](int64_t times) { depthwise(3, 1, 14, 64, times, kImageF16); }},
+    {"depthwise_f16_3x3_s2_14x14x64", [](int64_t times) { depthwise(3, 2, 14, 64, times, kImageF16); }},
+    {"depthwise_f16_3x3_7x7x64", [](int64_t times) { depthwise(3, 1, 7, 64, times, kImageF16); }},
+    {"depthwise_f16_5x5_14x14x64", [](int64_t times) { depthwise(5, 1, 14, 64, times, kImageF16); }},
+    {"depthwise_f16_5x5_s2_14x14x64", [](int64_t times) { depthwise(5, 2, 14, 64, times, kImageF16); }},
 #define PINNACE_I8(level)                                                                                             \
   {"gemm_i8_84x96x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 96, 96, times); }},             \
       {"gemm_i8_84x16x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 16, 96, times); }},         \

@@ -11,6 +11,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,1,4];f32[3,1]", .why = "both broadcast"},
     {.inputs = "f16[5];f16[]", .why = "scalar"},
     {.inputs = "i32{2147483647};i32{1}", .expect = "i32{-2147483648}", .why = "integers wrap"},
+    {.inputs = "i64[2]{9223372036854775807,-5};i64[]{1}", .expect = "i64[2]{-9223372036854775808,-4}",
+     .why = "i64"},
     {.inputs = "u8{250};u8{10}", .expect = "u8{4}", .why = "unsigned wraps"},
     {.inputs = "f32[2]{inf,nan};f32[2]{-inf,1}", .expect = "f32[2]{nan,nan}", .why = "IEEE"},
     {.inputs = "f32[0];f32[1]", .expect = "f32[0]{}", .why = "empty"},

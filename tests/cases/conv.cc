@@ -24,6 +24,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,3,10,10];f32[2,3,3,3]", .attributes = "pads=[0,1,2,3]", .tolerance = kF32, .why = "four different pads"},
     {.inputs = "f32[1,2,12,12];f32[2,2,3,3]", .attributes = "dilations=[2,3]", .tolerance = kF32, .why = "dilation"},
     {.inputs = "f32[1,8,6,6];f32[8,1,3,3];f32[8]", .attributes = "group=8, pads=[1,1,1,1]", .tolerance = kF32, .why = "depthwise"},
+    {.inputs = "f32[1,4,6,6];f32[8,4,2,2]", .attributes = "strides=[2147483647,2147483647]", .tolerance = kF32, .why = "strides that are never taken, and whose product leaves int64 beside sizes"},
+    {.inputs = "f32[1,4,6,6];f32[4,1,2,2]", .attributes = "group=4, strides=[2147483647,2147483647]", .tolerance = kF32, .why = "the same, depthwise"},
     {.inputs = "f32[1,4,6,6];f32[8,1,3,3]", .attributes = "group=4, strides=[2,2], pads=[1,1,1,1]", .tolerance = kF32, .why = "depthwise, multiplier 2"},
     {.inputs = "f32[2,24,9,15];f32[24,4,3,3];f32[24]", .attributes = "group=6, pads=[1,1,1,1], activation=\"relu\"", .tolerance = kF32, .why = "groups of four channels"},
     {.inputs = "f32[1,32,9];f32[32,8,4];f32[32]", .attributes = "group=4, strides=[2], dilations=[2], activation=\"silu\"", .tolerance = kF32, .why = "groups of eight, one dimension"},

@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[3];f64[3]", .why = "double"},
     {.inputs = "f32[2,3];f32[3];f32[2,1]", .tolerance = {.rel = 1e-6f}, .why = "three broadcast"},
     {.inputs = "f32[2,1,4];f32[3,1]", .tolerance = {.rel = 1e-6f}, .why = "both broadcast"},
+    {.inputs = "f32[1,9,5,7];f32[1,9,5,7]", .why = "two images"},
     {.inputs = "f32[];f32[5]", .tolerance = {.rel = 1e-6f}, .why = "scalar first"},
     {.inputs = "f32[0];f32[1]", .expect = "f32[0]{}", .why = "empty"},
     {.inputs = "", .expect = "error one input or more", .why = "none"},

@@ -50,6 +50,18 @@ TEST_P(KernelCases, MatchTheReference) {
     for (const CpuKernelLine& line : cpu_kernels()) {
       if (line.op != drawn.op || !cpu_runs(line.needs)) continue;
       const uint32_t images = line.kernel->layouts == Layouts::kDense ? 0 : line.kernel->images;
+      if (on_halves(line)) {
+        const auto of_halves = halved(build_case(drawn.op.c_str(), source, case_seed(name, i)), line);
+        ASSERT_TRUE(of_halves.ok()) << sentence;
+        const auto rounding = rounding_of(line, *of_halves);
+        if (!rounding.ok()) continue;
+        const auto want = run_case(*of_halves), got = run_line(line, *of_halves, images, 3);
+        if (!got.ok() && got.status().code() == Code::kUnsupported) continue;
+        ASSERT_TRUE(want.ok() && got.ok()) << line.name << " on " << sentence;
+        EXPECT_EQ(differs(line, *got, *want, *rounding), "") << line.name << " on " << sentence;
+        ++ran;
+        continue;
+      }
       const auto one = run_line(line, *built, images, 1);
       if (!one.ok() && one.status().code() == Code::kUnsupported) continue;
       ASSERT_TRUE(one.ok()) << line.name << " on " << sentence << ": " << one.status().message();

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "base/half.h"
 #include "cases/run_case.h"
 
 namespace pinnace::testing {
@@ -46,11 +47,33 @@ inline Result<std::vector<ReferenceOutput>> run_line(const CpuKernelLine& line, 
                        built);
 }
 
+/// A line of f16 computes with halves: it is held to what they lose.
+inline bool on_halves(const CpuKernelLine& line) {
+  return line.dtype == DType::kF16 && line.op != "cast";
+}
+/// The case with halves for floats, for such lines; others get it as it is.
+inline Result<BuiltCase> halved(Result<BuiltCase> built, const CpuKernelLine& line) {
+  if (!built.ok() || !on_halves(line)) return built;
+  for (CaseTensor& input : built->inputs) {
+    if (!input.present || input.type.dtype != DType::kF32) continue;
+    const auto* from = reinterpret_cast<const float*>(input.bytes->data());
+    std::vector<uint16_t> halves(static_cast<size_t>(input.type.elements()));
+    for (size_t i = 0; i < halves.size(); ++i) halves[i] = float_to_half(from[i]);
+    PINNACE_ASSIGN(input.bytes, Constant::copy_of(halves.data(), halves.size() * sizeof(uint16_t)));
+    input.type.dtype = DType::kF16;
+  }
+  for (size_t i = 0; i < built->graph.values.size(); ++i) {
+    if (built->graph.values[i].type.dtype == DType::kF32) built->graph.values[i].type.dtype = DType::kF16;
+  }
+  return built;
+}
+
 /// What sums of products may differ by, whatever becomes of them afterwards: the part that CpuKernel::precision states
 /// of the largest sum of magnitudes (`exact`: nothing, the operands are numbers of 16 bits), and what float32 loses.
-/// Activations steepen it by at most an eighth. Nothing for operators that are no product.
+/// Activations steepen it by at most an eighth. Nothing for operators that are no product. kUnsupported: sums of halves
+/// may pass the largest one on the way.
 inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase& built, bool exact = false) {
-  if (line.dtype != DType::kF32) return Tolerance{};
+  if (line.dtype != DType::kF32 && !on_halves(line)) return Tolerance{};
   const Precision precision = exact ? Precision::kFp32 : line.kernel->precision;
   const float part = precision == Precision::kFp16 ? 0x1p-11f : precision == Precision::kBf16 ? 0x1p-7f : 0;
   // States of about 1 may leave results near 0.
@@ -59,10 +82,18 @@ inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase&
   if (!product) return Tolerance{};
   std::vector<ConstantPtr> magnitudes;
   std::vector<TensorView> views = built.input_views();
-  for (TensorView& view : views) {
-    if (!view.present() || view.dtype() != DType::kF32) continue;
-    std::vector<float> floats(view.data<float>(), view.data<float>() + view.elements());
-    for (float& x : floats) x = std::fabs(x);
+  std::vector<TensorType> types(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    TensorView& view = views[i];
+    if (!view.present() || (view.dtype() != DType::kF32 && view.dtype() != DType::kF16)) continue;
+    std::vector<float> floats(static_cast<size_t>(view.elements()));
+    for (size_t k = 0; k < floats.size(); ++k) {
+      floats[k] =
+          std::fabs(view.dtype() == DType::kF32 ? view.data<float>()[k] : half_to_float(view.data<uint16_t>()[k]));
+    }
+    types[i] = *view.type;
+    types[i].dtype = DType::kF32;
+    view.type = &types[i];
     PINNACE_ASSIGN(ConstantPtr bytes, Constant::copy_of(floats.data(), floats.size() * sizeof(float)));
     view.bytes = const_cast<std::byte*>(bytes->data());
     magnitudes.push_back(std::move(bytes));
@@ -70,12 +101,20 @@ inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase&
   Node plain = built.node();
   plain.remove_attr("activation");
   plain.remove_attr("activation_params");
-  PINNACE_ASSIGN(const auto sums, run_node_with(built.op->reference, plain, *built.op, views, built.declared()));
+  std::vector<TensorType> results;
+  for (const TensorType* type : built.declared()) {
+    results.push_back(*type);
+    if (type->dtype == DType::kF16) results.back().dtype = DType::kF32;
+  }
+  std::vector<const TensorType*> declared;
+  for (const TensorType& type : results) declared.push_back(&type);
+  PINNACE_ASSIGN(const auto sums, run_node_with(built.op->reference, plain, *built.op, views, declared));
   float largest = 0;
   for (int64_t i = 0; i < sums[0].type.elements(); ++i) {
     const float sum = reinterpret_cast<const float*>(sums[0].bytes.data())[i];
     if (std::isfinite(sum)) largest = std::max(largest, sum);
   }
+  if (on_halves(line) && largest > 6e4f) return unsupported("sums of halves that may overflow");
   return Tolerance{.abs = largest * (part + 0x1p-23f + line.kernel->error) * 1.125f};
 }
 
@@ -84,6 +123,7 @@ inline std::string differs(const CpuKernelLine& line, const std::vector<Referenc
                            const std::vector<ReferenceOutput>& reference, Tolerance tolerance) {
   tolerance.abs = std::max(tolerance.abs, kFloat32.abs);
   tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error});
+  if (on_halves(line)) tolerance = {std::max(tolerance.abs, 0x1p-10f), std::max(tolerance.rel, 0x1p-10f)};
   for (size_t k = 0; k < got.size(); ++k) {
     const CaseTensor want{true, reference[k].type,
                           *Constant::copy_of(reference[k].bytes.data(), reference[k].bytes.size())};

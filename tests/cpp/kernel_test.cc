@@ -19,9 +19,11 @@ TEST_P(KernelLine, MatchesTheReference) {
   for (const CaseList& list : all_cases()) {
     if (line.op != list.op) continue;
     for (size_t i = 0; i < list.cases.size(); ++i) {
-      auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
+      const auto built = halved(build_case(list.op, list.cases[i], case_seed(list.op, i)), line);
       ASSERT_TRUE(built.ok()) << built.status().message();
       if (built->expect.error) continue;
+      const auto rounding = rounding_of(line, *built);
+      if (on_halves(line) && !rounding.ok()) continue;
       const auto reference = run_case(*built);
       if (!reference.ok()) continue;  // the parity test reports it
       // Images are values of a run; beside one, other operands may be constants.
@@ -33,8 +35,7 @@ TEST_P(KernelLine, MatchesTheReference) {
                               << "): " << got.status().message();
         ++ran;
         Tolerance tolerance = list.cases[i].tolerance;
-        if (line.kernel->precision != Precision::kFp32) {
-          const auto rounding = rounding_of(line, *built);
+        if (line.kernel->precision != Precision::kFp32 || on_halves(line)) {
           ASSERT_TRUE(rounding.ok());
           tolerance.abs = std::max(tolerance.abs, rounding->abs);
         }
@@ -44,8 +45,9 @@ TEST_P(KernelLine, MatchesTheReference) {
       }
     }
   }
-  // No case of one operator has the operands that only lower.cc puts together: kernel_weights_test.cc.
-  if (line.name.starts_with("mat_mul_weights_")) return;
+  // No case of one operator has the operands that only lower.cc puts together: kernel_weights_test.cc,
+  // kernel_gated_test.cc.
+  if (line.name.starts_with("mat_mul_weights_") || line.name.starts_with("conv_gated_")) return;
   EXPECT_GT(ran, 0) << line.name << ": no case of " << line.op << " runs it";
 }
 

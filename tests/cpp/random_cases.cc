@@ -289,16 +289,34 @@ RandomCase transposed(Draw& d) {
 }
 
 RandomCase normalization(Draw& d) {
-  constexpr const char* kOps[] = {"layer_normalization", "rms_normalization",      "batch_normalization",
-                                  "group_normalization", "instance_normalization", "attention"};
+  constexpr const char* kOps[] = {"layer_normalization",        "rms_normalization",      "batch_normalization",
+                                  "group_normalization",        "instance_normalization", "attention",
+                                  "mean_variance_normalization"};
   RandomCase c{.op = d.of(kOps)};
   if (c.op == "attention") {
-    const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), q = d.size(40), k = d.size(40);
+    const int64_t b = d.integer(1, 2), heads = d.integer(1, 3), group = d.once_in(3) ? 2 : 1;
+    const bool one = d.once_in(3);  // query, and at times more keys than are taken together
+    const int64_t q = one ? 1 : d.size(40), k = one && d.once_in(3) ? d.integer(500, 1600) : d.size(40);
     const int64_t size = d.size(40), value = d.size(40);
-    c.inputs = tensor("f32", {b, heads, q, size}) + ";" + tensor("f32", {b, heads, k, size}) + ";" +
+    c.inputs = tensor("f32", {b, heads * group, q, size}) + ";" + tensor("f32", {b, heads, k, size}) + ";" +
                tensor("f32", {b, heads, k, value});
-    if (d.once_in(3)) c.inputs += ";" + tensor("f32", {q, k});
+    if (d.once_in(2)) {
+      const Sizes mask = d.once_in(2) ? Sizes{q, k} : Sizes{b, 1, q, k};
+      c.inputs += ";" + (d.once_in(2) ? tensor("bool", mask) : tensor("f32", mask));
+    }
     c.attributes = str_cat("is_causal=", d.once_in(3) ? 1 : 0);
+    return c;
+  }
+  if (c.op == "mean_variance_normalization") {
+    Sizes x, axes;
+    for (int64_t i = d.integer(1, 5); i > 0; --i) x.push_back(d.once_in(40) ? 0 : d.size(20));
+    for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
+      if (x.size() != 4 || d.once_in(2)) axes.push_back(i);
+    }
+    while (axes.size() > 1 && d.once_in(3)) axes.erase(axes.begin() + d.integer(0, std::ssize(axes) - 1));
+    if (axes.empty()) axes = {0};
+    c.inputs = d.once_in(6) ? tensor("f32", x) + " in 1234.5..1234.6" : floats(d, x, 12);
+    if (x.size() != 4 || d.once_in(2)) c.attributes = str_cat("axes=[", list_of(axes), "]");
     return c;
   }
   c.tolerance = {.rel = 3e-5f};  // of two numbers that are nearly equal, what the mean leaves has few digits
@@ -459,11 +477,12 @@ RandomCase movement(Draw& d) {
 }
 
 RandomCase elementwise(Draw& d) {
-  constexpr const char* kOps[] = {"add",      "sub",  "mul",  "div",   "pow", "min",    "max",  "neg",
-                                  "abs",      "sqrt", "erf",  "relu",  "elu", "log",    "selu", "reciprocal",
-                                  "celu",     "mish", "sign", "floor", "sin", "shrink", "ceil", "thresholded_relu",
-                                  "softplus", "cos",  "tanh", "round", "exp", "gelu",   "silu", "softsign",
-                                  "prelu"};
+  constexpr const char* kOps[] = {"add",      "sub",   "mul",   "div",   "pow",  "min",    "max",  "neg",
+                                  "abs",      "sqrt",  "erf",   "relu",  "elu",  "log",    "selu", "reciprocal",
+                                  "celu",     "mish",  "sign",  "floor", "sin",  "shrink", "ceil", "thresholded_relu",
+                                  "softplus", "cos",   "tanh",  "round", "exp",  "gelu",   "silu", "softsign",
+                                  "prelu",    "sum",   "tan",   "sinh",  "cosh", "asin",   "acos", "atan",
+                                  "asinh",    "acosh", "atanh", "mod",   "pow"};
   RandomCase c{.op = d.of(kOps)};
   const int64_t rank = d.integer(1, 5);
   Sizes y;
@@ -477,15 +496,15 @@ RandomCase elementwise(Draw& d) {
   const std::string_view op = c.op;
   if (op == "prelu") {
     c.inputs = floats(d, y) + ";" + floats(d, operand());
-  } else if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow") {
+  } else if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow" || op == "mod") {
     c.inputs = floats(d, operand());
     if (op == "pow" && d.once_in(2)) {
-      constexpr const char* kPowers[] = {"2", "0.5", "3", "-1", "1", "0", "-0.5", "1.7"};
+      constexpr const char* kPowers[] = {"2", "0.5", "3", "-1", "1", "0", "-0.5", "1.7", "5", "-3", "8", "20"};
       c.inputs += str_cat(";f32 ", d.of(kPowers));
     } else {
       c.inputs += ";" + floats(d, operand());
     }
-  } else if (op == "min" || op == "max") {
+  } else if (op == "min" || op == "max" || op == "sum") {
     c.inputs = floats(d, operand());
     for (int64_t i = d.integer(0, 3); i > 0; --i) c.inputs += ";" + floats(d, operand());
   } else {
@@ -510,7 +529,8 @@ constexpr RandomFamily kFamilies[] = {{"recurrent", &recurrent},
                                       {"indexing", &indexing},
                                       {"arrangement", &arrangement},
                                       {"top_k", &top_k},
-                                      {"eight_bits", &eight_bits}};
+                                      {"eight_bits", &eight_bits},
+                                      {"plain", &plain}};
 
 }  // namespace
 

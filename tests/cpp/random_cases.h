@@ -55,6 +55,7 @@ RandomCase indexing(Draw& d);
 RandomCase arrangement(Draw& d);
 RandomCase top_k(Draw& d);
 RandomCase eight_bits(Draw& d);
+RandomCase plain(Draw& d);
 /// Casts; not among random_families(), whose float32 numbers are read as 16-bit floats too.
 RandomCase conversions(Draw& d);
 

@@ -80,10 +80,21 @@ def test_lists_hold_what_the_model_uses(files: Path) -> None:
 
 def test_packed_weights_tell_the_kernels(files: Path) -> None:
     _, kernels, _ = lists(files, "packed.pnc")
-    packed = {p.key.split("/")[2] for p in pn.Program.open(files / "packed.pnc").payloads}
+    keys = {p.key.split("/")[2] for p in pn.Program.open(files / "packed.pnc").payloads}
+    packed = {key.replace("_sse2", "_generic") for key in keys}
     assert {"conv_image_f32_generic", "conv_image_depthwise_f32_generic"} <= packed <= kernels
     assert "conv_f32_generic" not in kernels  # no convolution of this model takes it
     assert all(k.endswith("_generic") for k in kernels)
+
+
+def test_packed_for_this_machine(files: Path) -> None:
+    level = pn.devices()[0]["description"].split(", ")[1]
+    pn.load(small_net(), (X,)).build(targets=[f"cpu:{level}"]).save(files / "here.pnc")
+    _, kernels, _ = lists(files, "here.pnc")
+    keys = {p.key.split("/")[2] for p in pn.Program.open(files / "here.pnc").payloads}
+    packed = {key.replace("_sse2", "_generic") for key in keys}
+    assert packed
+    assert packed <= kernels
 
 
 def test_what_is_no_program_is_refused(files: Path) -> None:

@@ -1,20 +1,13 @@
 // attention in float32: for each head a block of queries at a time, so that its scores stay in cache: scores on the
 // tiles, exp in place, times the values on the tiles, divided by the row's sum at the end. Memory does not grow with
-// the number of queries. What it leaves to the reference: a past, lengths, windows, softcap, further outputs.
+// the number of queries.
 #include <cmath>
 #include <cstring>
 
+#include "backends/cpu/attention_f32.h"
 #include "backends/cpu/gemm_f32.h"
 
 namespace pinnace {
-namespace {
-
-/// As the operator has them; steps between tokens and heads are in elements.
-struct Heads {
-  int64_t B, Hq, Hk, Sq, Sk, E, F;
-  ptrdiff_t q_token, k_token, v_token, y_token;
-  ptrdiff_t q_head, k_head, v_head, y_head;
-};
 
 Heads heads_of(const NodeView& node) {
   const TensorType &q = node.input(0), &k = node.input(1), &v = node.input(2);
@@ -51,6 +44,13 @@ bool attention_takes(const NodeView& node) {
   return (mask.dtype == DType::kF32 || mask.dtype == DType::kBool) && mask.shape.back() == heads_of(node).Sk;
 }
 
+float attention_scale(const NodeView& node, const Heads& s) {
+  const auto wanted = static_cast<float>(node.attr_float("scale"));
+  return wanted != 0 ? wanted : static_cast<float>(1 / std::sqrt(static_cast<double>(s.E)));
+}
+
+namespace {
+
 /// Queries of a block: their scores fill at most half of a second-level cache of 256 KiB.
 int64_t block_rows(const Heads& s) {
   return std::clamp<int64_t>(32 * 1024 / s.Sk / 14 * 14, 14, 112);
@@ -74,29 +74,6 @@ int64_t attention_scratch_bytes(const NodeView& node, int threads) {
   return Room(heads_of(node), *level.gemm).total * threads * 4;
 }
 
-/// A mask's row for a query, as numbers to add: -inf where a key takes no part.
-struct Mask {
-  const std::byte* data = nullptr;
-  bool boolean = false;
-  int64_t batch = 0, head = 0, token = 0;  ///< elements from one to the next, 0 where it broadcasts
-
-  Mask(const TensorView& mask, int64_t Sk) : data(mask.bytes), boolean(mask.dtype() == DType::kBool) {
-    int64_t* steps[] = {&token, &head, &batch};
-    int64_t step = Sk;
-    for (int d = mask.rank() - 2, i = 0; d >= 0; --d, ++i) {
-      *steps[i] = mask.dim(d) == 1 ? 0 : step;
-      step *= mask.dim(d);
-    }
-  }
-  const float* row(int64_t b, int64_t h, int64_t i, int64_t Sk, float* room) const {
-    const int64_t first = b * batch + h * head + i * token;
-    if (!boolean) return reinterpret_cast<const float*>(data) + first;
-    const auto* seen = reinterpret_cast<const uint8_t*>(data) + first;
-    for (int64_t j = 0; j < Sk; ++j) room[j] = seen[j] ? 0.0f : -__builtin_inff();
-    return room;
-  }
-};
-
 /// By the exponents: a sum of products with 0 would have to be added one by one.
 bool all_finite(const float* x, int64_t rows, int64_t columns, ptrdiff_t row) {
   constexpr uint32_t kExponent = 0x7f800000;
@@ -115,13 +92,11 @@ template <const F32Level& level>
 Status attention_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Heads s = heads_of(node);
-  const GemmTilesF32& tiles = *level.gemm;
-  const Room room(s, tiles);
-  const auto wanted = static_cast<float>(node.attr_float("scale"));
-  const float scale = wanted != 0 ? wanted : static_cast<float>(1 / std::sqrt(static_cast<double>(s.E)));
+  const Room room(s, *level.gemm);
+  const float scale = attention_scale(node, s);
   const bool causal = node.attr_int("is_causal") != 0, masked = in.size() > 3 && in[3].present();
   const int64_t rows = block_rows(s), row = Room::row(s);
-  const int64_t keys_floats = (room.keys.floats(tiles) + 15) / 16 * 16;
+  const int64_t keys_floats = (room.keys.floats(*level.gemm) + 15) / 16 * 16;
 
   // Heads are divided among the threads; where there are fewer, their queries too.
   const int64_t pairs = s.B * s.Hq, blocks = (s.Sq + rows - 1) / rows;
@@ -139,8 +114,8 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       if (packed != b * s.Hk + hk) {
         packed = b * s.Hk + hk;
         const float* k = in[1].data<float>() + b * s.Hk * s.Sk * s.E + hk * s.k_head;
-        room.keys.pack(tiles, k, 1, s.k_token, nullptr, scale, 0, room.keys.panels(tiles), keys);
-        room.values.pack(tiles, v, s.v_token, 1, nullptr, 1, 0, room.values.panels(tiles), values);
+        room.keys.pack(*level.gemm, k, 1, s.k_token, nullptr, scale, 0, room.keys.panels(*level.gemm), keys);
+        room.values.pack(*level.gemm, v, s.v_token, 1, nullptr, 1, 0, room.values.panels(*level.gemm), values);
         finite = all_finite(v, s.Sk, s.F, s.v_token);
       }
       const float* q = in[0].data<float>() + b * s.Hq * s.Sq * s.E + h * s.q_head;
@@ -148,11 +123,11 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       for (int64_t block = blocks * part / parts; block < blocks * (part + 1) / parts; ++block) {
         const int64_t first = block * rows, count = std::min(rows, s.Sq - first);
         const ProductF32 score{q + first * s.q_token, s.q_token, keys, room.keys, scores, row, count, {}};
-        score.block(tiles, 0, count, 0, room.keys.panels(tiles));
+        score.block(*level.gemm, 0, count, 0, room.keys.panels(*level.gemm));
         for (int64_t i = 0; i < count; ++i) {
           float* line = scores + i * row;
           if (masked) {
-            const float* bias = Mask(in[3], s.Sk).row(b, h, first + i, s.Sk, mask_row);
+            const float* bias = Mask(in[3], s.Sk).row(b, h, first + i, 0, s.Sk, mask_row);
             level.loops->binary(BinaryKind::kAdd, line, 1, bias, 1, line, s.Sk);
             // A key that takes no part may hold anything, NaN too.
             for (int64_t j = 0; j < s.Sk; ++j) line[j] = bias[j] == -__builtin_inff() ? bias[j] : line[j];
@@ -163,7 +138,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
         float* to = y + first * s.y_token;
         if (finite) {
           const ProductF32 mix{scores, row, values, room.values, to, s.y_token, count, {}};
-          mix.block(tiles, 0, count, 0, room.values.panels(tiles));
+          mix.block(*level.gemm, 0, count, 0, room.values.panels(*level.gemm));
         }
         for (int64_t i = 0; i < count; ++i) {
           float* line = to + i * s.y_token;

@@ -5,18 +5,29 @@
 namespace pinnace {
 namespace {
 
+/// True if the target is a level of ARM64 for which this build, of another architecture, can pack weights.
+bool packs_for_arm64(const TargetSpec& target, Cpu* level) {
+#if defined(PINNACE_PACKS_ARM64)
+  return arm64_level_from_name(target.variant, level);
+#else
+  return static_cast<void>(target), static_cast<void>(level), false;
+#endif
+}
+
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
 
   std::string unknown_variant(const TargetSpec& target) const override {
-    return target.variant.empty() ? std::string() : cpu_level_problem(target.variant);
+    if (Cpu level; target.variant.empty() || packs_for_arm64(target, &level)) return {};
+    return cpu_level_problem(target.variant);
   }
 
   std::string unavailable(const TargetSpec& target) const override {
     if (std::string problem = cpu_isa_problem(); !problem.empty()) return problem;
     Cpu level;
-    if (target.variant.empty() || !cpu_level_from_name(target.variant, &level)) return unknown_variant(target);
+    if (target.variant.empty()) return {};
+    if (!cpu_level_from_name(target.variant, &level)) return cpu_level_problem(target.variant);
     if (!cpu_runs(level)) return str_cat("this processor does not have ", target.variant);
     return {};
   }
@@ -49,7 +60,12 @@ class CpuBackend final : public Backend {
  private:
   static CpuMode mode_of(const TargetSpec& target) {
     CpuMode mode{cpu_level()};
-    if (Cpu wanted; cpu_level_from_name(target.variant, &wanted)) mode.level = wanted;
+    if (Cpu wanted; cpu_level_from_name(target.variant, &wanted)) {
+      mode.level = wanted;
+    } else if (packs_for_arm64(target, &wanted)) {
+      mode.level = wanted;
+      mode.for_arm64 = true;
+    }
     if (target.precision == "fp16") mode.precision = Precision::kFp16;
     if (target.precision == "bf16") mode.precision = Precision::kBf16;
     return mode;

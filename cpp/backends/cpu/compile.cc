@@ -1,4 +1,4 @@
-// From a segment to an executable: nodes widened and lowered, storage shared, calls made, constants packed, places
+// From a segment to an executable: nodes retyped and lowered, storage shared, calls made, constants packed, places
 // planned. Compilation does one after the other; its members are what the steps hand on.
 #include <algorithm>
 
@@ -34,12 +34,21 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
   return str_cat("packed at load: the file has weights packed for ", others, ", this runs as ", target);
 }
 
+/// A kernel's name as payloads have it. What the baseline packs differs from one architecture to the next, so its
+/// kernels are called "_sse2" or "_neon" there: "conv_image_f32_sse2".
+std::string packed_name(std::string_view kernel, CpuMode mode) {
+  const std::string_view generic = cpu_level_name(Cpu::generic);
+  if (!kernel.ends_with(generic)) return std::string(kernel);
+  mode.level = Cpu::generic;
+  return str_cat(kernel.substr(0, kernel.size() - generic.size()), mode.isa());
+}
+
 /// Unique for the node and what is packed for it, and in order of execution, in which the file then has them.
-std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes) {
+std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes, CpuMode mode) {
   std::string number = str_cat(index);
   number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
   std::string key = str_cat("layout ", kPackedLayout, "/", segment.key_prefix, number, " ", call.node->name, "/",
-                            call.line->name, "/", bytes);
+                            packed_name(call.line->name, mode), "/", bytes);
   for (const TensorType* type : call.types) {
     if (call.line->kernel->packs_sizes && type) key += "/" + to_string(*type);
   }
@@ -93,7 +102,8 @@ class Compilation {
   Compilation(const Segment& given, const Segment& segment, CpuMode mode, CpuExecutable& executable)
       : given_(given),
         segment_(segment),
-        target_(str_cat("cpu:", cpu_isa_name(mode.level))),
+        mode_(mode),
+        target_(str_cat("cpu:", mode.isa())),
         to_(executable),
         types_(executable.lowered_.types),
         nodes_(executable.lowered_.nodes),
@@ -111,17 +121,17 @@ class Compilation {
 
   static Result<std::unique_ptr<Executable>> run(const Segment& given, CpuMode mode) {
     auto executable = std::make_unique<CpuExecutable>();
-    PINNACE_ASSIGN(executable->widened_, widen_halves(given, mode));
-    const std::optional<Widened>& widened = executable->widened_;
-    const Segment segment{widened ? widened->graph : given.graph,
-                          widened ? widened->inference : given.inference,
-                          widened ? widened->nodes : given.nodes,
+    PINNACE_ASSIGN(executable->retyped_, retype(given, mode));
+    const std::optional<Retyped>& retyped = executable->retyped_;
+    const Segment segment{retyped ? retyped->graph : given.graph,
+                          retyped ? retyped->inference : given.inference,
+                          retyped ? retyped->nodes : given.nodes,
                           given.inputs,
                           given.outputs,
                           given.ops,
                           given.packed,
                           given.key_prefix};
-    executable->half_ = &half_kernels(mode.level);
+    executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.level);
     executable->lowered_ = lower_cpu(segment, mode);
     Compilation compilation(given, segment, mode, *executable);
     compilation.find_strips_of_calls();
@@ -132,7 +142,7 @@ class Compilation {
     compilation.place_all();
     compilation.copy_outputs();
     executable->lowered_.data.clear();
-    if (executable->widened_) executable->widened_->inference = {};
+    if (executable->retyped_) executable->retyped_->inference = {};
     return std::unique_ptr<Executable>(std::move(executable));
   }
 
@@ -174,8 +184,8 @@ class Compilation {
         const Place& place = places_[id];
         const bool placed = place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data);
         if (!contents || placed) continue;
-        // Wide copies of weights are needed only until they are packed.
-        const bool until_packed = to_.widened_ && static_cast<size_t>(id) >= given_.graph.values.size() && node.line &&
+        // Converted weights are needed only until they are packed.
+        const bool until_packed = to_.retyped_ && static_cast<size_t>(id) >= given_.graph.values.size() && node.line &&
                                   node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
         places_[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : contents->data()};
         if (!until_packed) to_.constants_.push_back(contents);
@@ -296,7 +306,7 @@ class Compilation {
     const CpuKernel& kernel = *call.line->kernel;
     if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
       requests_.push_back(
-          {kernel.stores ? target_ : "", packed_key(segment_, index, call, bytes), static_cast<size_t>(bytes)});
+          {kernel.stores ? target_ : "", packed_key(segment_, index, call, bytes, mode_), static_cast<size_t>(bytes)});
       packing_.push_back(k);
       if (kernel.stores) *packs = kernel.packs;
     }
@@ -359,7 +369,8 @@ class Compilation {
   }
 
   const Segment& given_;    // as the plan has it
-  const Segment& segment_;  // the same, or with its 16-bit nodes widened
+  const Segment& segment_;  // the same, or with nodes in other types
+  const CpuMode mode_;
   const std::string target_;
   CpuExecutable& to_;
   const std::vector<TensorType>& types_;   // of values

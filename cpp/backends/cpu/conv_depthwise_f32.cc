@@ -1,5 +1,5 @@
-// Depthwise conv in float32 over images: rows of taps in registers, and a form of its own for dilated kernels. Types
-// and window were checked by the shape rule.
+// Depthwise conv over images, in float32 and on halves: rows of taps in registers, and in float32 a form of its own for
+// dilated kernels. Types and window were checked by the shape rule.
 #include <cstring>
 
 #include "backends/cpu/conv_image.h"
@@ -15,23 +15,25 @@ bool depthwise_takes(const NodeView& node) {
          groups >= 8;
 }
 
-template <const F32Level& level>
+template <const auto& level>
 int64_t depthwise_packed_bytes(const NodeView& node) {
   const ImageConv c = image_conv(node);
   const int64_t lanes = level.image->lanes;
-  return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) * 4;
+  return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) *
+         static_cast<int64_t>(sizeof(ElementOf<level>));
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
+  using T = ElementOf<level>;
   const ImageConv c = image_conv(node);
-  const auto* w = static_cast<const float*>(node.input_data(1));
-  const float* bias = bias_of(node);
+  const auto* w = static_cast<const T*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const T*>(node.input_data(2)) : nullptr;
   const int64_t lanes = level.image->lanes, taps = c.window.taps();
-  auto* to = reinterpret_cast<float*>(packed);
+  auto* to = reinterpret_cast<T*>(packed);
   for (int64_t first = 0; first < c.groups; first += lanes) {
-    const auto put = [&](const float* from, int64_t step) {
-      for (int64_t j = 0; j < lanes; ++j) *to++ = from && first + j < c.groups ? from[(first + j) * step] : 0.0f;
+    const auto put = [&](const T* from, int64_t step) {
+      for (int64_t j = 0; j < lanes; ++j) *to++ = from && first + j < c.groups ? from[(first + j) * step] : T{0};
     };
     put(bias, 1);
     for (int64_t t = 0; t < taps; ++t) put(w + t, taps);
@@ -52,7 +54,7 @@ void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
   new (to) DepthwisePlan{image_conv(node).window, fused_map(node)};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 bool two_rows(const Window& w) {
   return (w.dilation[2] == 1 || w.stride[2] == 1) && w.stride[1] == w.stride[2] &&
          level.image->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
@@ -60,23 +62,24 @@ bool two_rows(const Window& w) {
 }
 
 /// Rows [first, last) of `channels` channels from `channel` on, a multiple of the register.
-template <const F32Level& level>
+template <const auto& level>
 void depthwise_part(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                     int64_t first, int64_t last, int64_t channel, int64_t channels) {
+  using T = ElementOf<level>;
   const auto& plan = *reinterpret_cast<const DepthwisePlan*>(context.plan);
   const Window& w = plan.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
   const int64_t step = std::min<int64_t>(level.image->lanes, 8);
   const bool two = two_rows<level>(w);
   const auto run = [&](int64_t u, int32_t count) {
     const int64_t image = u / y.size.h, row = u % y.size.h;
-    DepthwiseRowsF32 d{};
+    DepthwiseRows<T> d{};
     d.rows = count;
     d.y_row = w.dilation[1] * y.row;
     d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + channel;
     d.pitch = x.pitch;
     d.tap_row = w.dilation[1] * x.row;
-    d.weights = reinterpret_cast<const float*>(context.packed) + channel * (1 + w.taps());
+    d.weights = reinterpret_cast<const T*>(context.packed) + channel * (1 + w.taps());
     d.y = y.at + image * y.step + row * y.row + channel;
     d.y_pitch = y.pitch;
     d.channels = (channels + step - 1) / step * step;
@@ -99,17 +102,17 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
   }
 }
 
-template <const F32Level& level>
+template <const auto& level>
 void depthwise_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                     int64_t first, int64_t last) {
   depthwise_part<level>(context, in, out, first, last, 0, image_sizes(*out[0].type).c);
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status depthwise_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
-  constexpr int64_t kEachFloats = 16384;
-  const Image y = image_of(out[0], context.layouts[in.size()]);
+  constexpr int64_t kEachElements = 16384;
+  const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
   const Window& w = reinterpret_cast<const DepthwisePlan*>(context.plan)->window;
   const int64_t rows = y.size.n * y.size.h, lanes = level.image->lanes, registers = (y.size.c + lanes - 1) / lanes;
   const auto threads = static_cast<int64_t>(context.threads);
@@ -124,7 +127,7 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
   }
   const int64_t share = (rows + threads - 1) / threads;
   const int64_t parts =
-      std::clamp<int64_t>(share * y.size.w * y.pitch / kEachFloats, std::min<int64_t>(2, share), share);
+      std::clamp<int64_t>(share * y.size.w * y.pitch / kEachElements, std::min<int64_t>(2, share), share);
   int64_t each = (share + parts - 1) / parts;
   if (const int64_t pair = 2 * w.dilation[1]; two_rows<level>(w) && each >= 2 * pair)
     each = (each + pair - 1) / pair * pair;
@@ -135,7 +138,7 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
 }
 
 /// Pixels of one image are not padded where there is only one: its channels must be whole registers then.
-template <const F32Level& level>
+template <const auto& level>
 bool depthwise_fits(const NodeView& node) {
   if (!depthwise_takes(node)) return false;
   Shape shape;
@@ -144,7 +147,7 @@ bool depthwise_fits(const NodeView& node) {
   return x.c % 8 == 0 || (x.h * x.w > 1 && window->out[1] * window->out[2] > 1);
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_depthwise() {
   return {.takes = depthwise_fits<level>,
           .packed_bytes = depthwise_packed_bytes<level>,
@@ -154,6 +157,8 @@ constexpr CpuKernel make_depthwise() {
           .layouts = Layouts::kImage,
           .images = 0b0001,
           .border = conv_border,
+          .precision = level.precision,
+          .error = kSumError<level>,
           .plan_bytes = depthwise_plan_bytes,
           .plan = depthwise_plan,
           .run = depthwise_run<level>,
@@ -296,7 +301,8 @@ constexpr CpuKernel make_dilated() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_image_dilated_f32, make_dilated)
-PINNACE_F32_IMAGE_LEVELS(conv_image_depthwise_f32, make_depthwise)
+PINNACE_F32_PACKED_LEVELS(conv_image_dilated_f32, make_dilated)
+PINNACE_F32_PACKED_LEVELS(conv_image_depthwise_f32, make_depthwise)
+PINNACE_HALF_LEVELS(conv_image_depthwise, make_depthwise)
 
 }  // namespace pinnace

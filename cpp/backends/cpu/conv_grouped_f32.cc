@@ -126,6 +126,6 @@ constexpr CpuKernel make_grouped() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_grouped_f32, make_grouped)
+PINNACE_F32_PACKED_LEVELS(conv_grouped_f32, make_grouped)
 
 }  // namespace pinnace

@@ -30,6 +30,10 @@ RowWindow conv_reads_rows(const NodeView& node);
 int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles);
 void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to);
 
+/// Sums of halves round after every product: about sqrt(K) times where signs are mixed, at most K times 2^-12.
+template <const auto& level>
+constexpr float kSumError = std::is_same_v<ElementOf<level>, float> ? 0 : 0x1p-8f;
+
 /// Input 2, which is constant, or null.
 inline const float* bias_of(const NodeView& node) {
   return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;

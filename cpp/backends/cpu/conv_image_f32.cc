@@ -1,5 +1,5 @@
-// conv in float32 over images: a matrix product whose rows are read where they lie. Types and window were checked by
-// the shape rule.
+// conv over images, in float32 and on halves: a matrix product whose rows are read where they lie. Types and window
+// were checked by the shape rule.
 #include "backends/cpu/conv_product_f32.h"
 
 namespace pinnace {
@@ -69,14 +69,40 @@ void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
 
 namespace {
 
-template <const F32Level& level>
+template <const auto& level>
 int64_t packed_bytes(const NodeView& node) {
-  return conv_packed_bytes(node, *level.gemm);
+  const ImageConv c = image_conv(node);
+  const auto& tiles = *level.gemm;
+  return c.groups * panel_elements(tiles, padded_columns(tiles, c.out_channels), c.K()) *
+         static_cast<int64_t>(sizeof(ElementOf<level>));
 }
 
-template <const F32Level& level>
+/// The same panels as conv_pack() makes of float32 weights.
+[[maybe_unused]] void pack_halves(const NodeView& node, const GemmTiles<uint16_t>& tiles, uint16_t* to) {
+  const ImageConv c = image_conv(node);
+  const auto* w = static_cast<const uint16_t*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const uint16_t*>(node.input_data(2)) : nullptr;
+  const int64_t taps = c.window.taps(), row = c.in_channels * taps;
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < c.out_channels; n += tiles.nr) {
+      const int64_t width = panel_width(tiles, n, c.out_channels);
+      const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
+      const auto line = [&](const uint16_t* from, ptrdiff_t step) {
+        for (int64_t j = 0; j < width; ++j) *to++ = from && j < columns ? from[j * step] : uint16_t{0};
+      };
+      line(bias ? bias + first : nullptr, 1);
+      for (int64_t i = 0; i < row; ++i) line(w + first * row + i % c.in_channels * taps + i / c.in_channels, row);
+    }
+  }
+}
+
+template <const auto& level>
 Status pack(const NodeView& node, std::byte* packed) {
-  conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  if constexpr (std::is_same_v<ElementOf<level>, float>) {
+    conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  } else {
+    pack_halves(node, *level.gemm, reinterpret_cast<uint16_t*>(packed));
+  }
   return {};
 }
 
@@ -107,21 +133,21 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
   }
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status conv_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   ConvRun<level>(context, in, out).run(context);
   return {};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 void conv_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                int64_t first, int64_t last) {
   const ConvRun<level> conv(context, in, out);
   conv.part(first * conv.units_per_row(), last * conv.units_per_row(), 0, conv.panels());
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_conv() {
   return {.takes = image_conv_takes,
           .packed_bytes = packed_bytes<level>,
@@ -132,6 +158,7 @@ constexpr CpuKernel make_conv() {
           .images = 0b1001,
           .border = conv_border,
           .precision = level.precision,
+          .error = kSumError<level>,
           .plan_bytes = conv_plan_bytes,
           .plan = conv_plan,
           .run = conv_run<level>,
@@ -139,9 +166,59 @@ constexpr CpuKernel make_conv() {
           .reads_rows = conv_reads_rows};
 }
 
+// ------------------------------------------------------------------------------------------------------------- gated
+
+// A 1 x 1 convolution of an image whose channels are multiplied by numbers first (input 4, as squeeze-and-excitation
+// has them): weights are multiplied instead, where they are much fewer than the image's elements. Lowering makes such
+// nodes.
+
+bool gated_takes(const NodeView& node) {
+  if (node.input_count() != 5 || !node.has_input(4) || !image_conv_takes(node)) return false;
+  const ImageConv c = image_conv(node);
+  const ImageSizes x = image_sizes(node.input(0));
+  return c.groups == 1 && c.K() == c.in_channels && x.n == 1 && x.h * x.w >= 4 * c.out_channels;
+}
+
+template <const F32Level& level>
+int64_t gated_scratch_bytes(const NodeView& node, int) {
+  return packed_bytes<level>(node);
+}
+
+template <const F32Level& level>
+Status gated_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  const auto& plan = *reinterpret_cast<const ConvPlan*>(context.plan);
+  const float *from = reinterpret_cast<const float*>(context.packed), *gate = in[4].data<float>();
+  float* to = reinterpret_cast<float*>(context.scratch);
+  for (int64_t n = 0; n < plan.out_channels; n += level.gemm->nr) {
+    const int64_t width = panel_width(*level.gemm, n, plan.out_channels);
+    to = std::copy_n(from, width, to);  // the bias
+    from += width;
+    for (int64_t k = 0; k < plan.in_channels; ++k) {
+      for (int64_t j = 0; j < width; ++j) *to++ = *from++ * gate[k];
+    }
+  }
+  KernelContext gated = context;
+  gated.packed = context.scratch;
+  return conv_run<level>(node, gated, in, out);
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_gated() {
+  CpuKernel kernel = make_conv<level>();
+  kernel.takes = gated_takes;
+  kernel.scratch_bytes = gated_scratch_bytes<level>;
+  kernel.run = gated_run<level>;
+  kernel.rows = nullptr;
+  return kernel;
+}
+
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_image_f32, make_conv)
+PINNACE_F32_PACKED_LEVELS(conv_gated_f32, make_gated)
+PINNACE_F32_PACKED_LEVELS(conv_image_f32, make_conv)
 PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
+PINNACE_HALF_LEVELS(conv_image, make_conv)
+PINNACE_SVE_LEVEL(conv_image_f32, make_conv, f32_sve)
 
 }  // namespace pinnace

@@ -1,6 +1,6 @@
-// A convolution of images in float32 as matrix products whose rows are read where they lie: what conv and
-// conv_transpose share. A sum that is added to the result (input 3, "residual") and the activation are applied before a
-// tile leaves the registers.
+// A convolution of images, in float32 or on halves, as matrix products whose rows are read where they lie: what conv
+// and conv_transpose share. A sum that is added to the result (input 3, "residual") and the activation are applied
+// before a tile leaves the registers.
 #pragma once
 
 #include "backends/cpu/conv_image.h"
@@ -8,12 +8,20 @@
 
 namespace pinnace {
 
+/// Elements that panels of `columns` columns (padded) and K rows take, with their biases.
+inline int64_t panel_elements(const GemmTilesF32& tiles, int64_t columns, int64_t K) {
+  return panel_floats(tiles, columns, K);
+}
+inline int64_t panel_elements(const GemmTiles<uint16_t>&, int64_t columns, int64_t K) {
+  return columns * (1 + K);
+}
+
 /// Outputs that the same taps reach: from (y, x) on, every step-th of ConvPlan. conv has one phase of all outputs.
 struct ConvPhase {
   int64_t y, x;
   int64_t first_block, block_count;  ///< of ConvPlan::blocks(); no blocks: the outputs are the bias
   int64_t K;                         ///< rows of its panels; 1, of zeros, where there are no blocks
-  int64_t packed;                    ///< floats before its panels: [group][panel]
+  int64_t packed;                    ///< elements before its panels: [group][panel]
 };
 
 /// What a run needs of types and layouts. ConvPhase[phase_count] and GemmRowsF32::blocks of all of them follow it.
@@ -36,17 +44,19 @@ struct ConvPlan {
 
 /// One call's operands, and how its output divides into units: pixels where all of them stand at one distance, in the
 /// input too, else rows.
-template <const F32Level& level>
+template <const auto& level>
 class ConvRun {
+  using T = ElementOf<level>;
+
  public:
   ConvRun(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
       : plan_(*reinterpret_cast<const ConvPlan*>(context.plan)),
-        packed_(reinterpret_cast<const float*>(context.packed)),
-        x_(image_of(in[0], context.layouts[0])),
-        y_(image_of(out[0], context.layouts[in.size()])),
+        packed_(reinterpret_cast<const T*>(context.packed)),
+        x_(image_of<T>(in[0], context.layouts[0])),
+        y_(image_of<T>(out[0], context.layouts[in.size()])),
         adds_(in.size() > 3 && in[3].present()),
-        r_(adds_ ? image_of(in[3], context.layouts[3]) : Image{}) {
-    const auto flat = [](const Image& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
+        r_(adds_ ? image_of<T>(in[3], context.layouts[3]) : ImageOf<T>{}) {
+    const auto flat = [](const ImageOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
     one_ = plan_.phase_count == 1 && plan_.phases()->K == plan_.in_channels && plan_.stride_y == 1 &&
            plan_.stride_x == 1 && x_.size.h == y_.size.h && x_.size.w == y_.size.w && flat(x_) && flat(y_) &&
            (!adds_ || flat(r_));
@@ -56,7 +66,7 @@ class ConvRun {
   int64_t units() const { return y_.size.n * y_.size.h * units_per_row(); }
   int64_t panels() const { return group_panels_ * plan_.groups; }
   bool pixels() const { return one_; }
-  int64_t unit_floats() const {
+  int64_t unit_elements() const {
     if (one_) return x_.pitch;
     const int64_t pixels = y_.size.w * plan_.stride_y * plan_.stride_x / (plan_.step_y * plan_.step_x);
     return x_.pitch * std::max<int64_t>(1, pixels);
@@ -72,7 +82,7 @@ class ConvRun {
   /// All of it, on the run's threads.
   void run(const KernelContext& context) const {
     const ConvTasks tasks = conv_tasks({.units = units(),
-                                        .unit_bytes = unit_floats() * static_cast<int64_t>(sizeof(float)),
+                                        .unit_bytes = unit_elements() * static_cast<int64_t>(sizeof(T)),
                                         .unit_pixels = one_ ? 1 : y_.size.w,
                                         .panels = panels()},
                                        context.threads);
@@ -85,25 +95,25 @@ class ConvRun {
  private:
   void panel(int64_t p, const ConvPhase& phase, int64_t first, int64_t last) const {
     static constexpr ptrdiff_t kHere = 0;
-    const GemmTilesF32& gemm = *level.gemm;
+    const GemmTiles<T>& gemm = *level.gemm;
     const int64_t group = p / group_panels_, n = p % group_panels_ * gemm.nr;
     const int64_t width = panel_width(gemm, n, plan_.out_channels), columns = std::min(width, plan_.out_channels - n);
     const int64_t channel = group * plan_.out_channels + n;
     // Pixels are padded to whole registers: what is stored there is of no value.
     const int64_t store = plan_.groups == 1 ? std::min(width, y_.pitch - channel) : columns;
     const bool taps = phase.block_count > 0;
-    GemmRowsF32 g{};
+    GemmRows<T> g{};
     g.a_row = taps ? plan_.stride_x * x_.pitch : 0;
     g.blocks = taps ? plan_.blocks() + phase.first_block : &kHere;
     g.block_count = taps ? phase.block_count : 1;
     g.k = taps ? plan_.block : 1;
-    g.b = packed_ + phase.packed + group * panel_floats(gemm, padded_columns(gemm, plan_.out_channels), phase.K) +
-          panel_floats(gemm, n, phase.K);
+    g.b = packed_ + phase.packed + group * panel_elements(gemm, padded_columns(gemm, plan_.out_channels), phase.K) +
+          panel_elements(gemm, n, phase.K);
     g.c_row = plan_.step_x * y_.pitch;
     g.residual_row = r_.pitch;
     g.columns = static_cast<int32_t>(std::max(columns, adds_ ? std::min(store, r_.pitch - channel) : store));
     g.map = plan_.map;
-    const float* a = x_.at + group * plan_.in_channels;
+    const T* a = x_.at + group * plan_.in_channels;
     if (one_) {
       g.a = a + first * x_.pitch;
       g.c = y_.at + channel + first * y_.pitch;
@@ -124,10 +134,10 @@ class ConvRun {
   }
 
   const ConvPlan& plan_;
-  const float* packed_;
-  Image x_, y_;
+  const T* packed_;
+  ImageOf<T> x_, y_;
   bool adds_;
-  Image r_;
+  ImageOf<T> r_;
   bool one_;
   int64_t group_panels_;
 };

@@ -217,8 +217,8 @@ constexpr CpuKernel make_depthwise() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_transpose_depthwise_f32, make_depthwise)
-PINNACE_F32_IMAGE_LEVELS(conv_transpose_f32, make_transposed)
+PINNACE_F32_PACKED_LEVELS(conv_transpose_depthwise_f32, make_depthwise)
+PINNACE_F32_PACKED_LEVELS(conv_transpose_f32, make_transposed)
 PINNACE_WEIGHT_LEVELS(conv_transpose, make_transposed)
 
 }  // namespace pinnace

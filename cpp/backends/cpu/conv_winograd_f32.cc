@@ -274,7 +274,7 @@ constexpr CpuKernel make_two() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_winograd_f32, make_four)
-PINNACE_F32_IMAGE_LEVELS(conv_winograd_two_f32, make_two)
+PINNACE_F32_PACKED_LEVELS(conv_winograd_f32, make_four)
+PINNACE_F32_PACKED_LEVELS(conv_winograd_two_f32, make_two)
 
 }  // namespace pinnace

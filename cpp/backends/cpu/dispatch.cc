@@ -1,8 +1,17 @@
 // Which kernel runs a node.
 #include <cstring>
+#include <vector>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/widen.h"
+#include "backends/cpu/retype.h"
+
+#if defined(__aarch64__)
+#define PINNACE_LINES_ARM64 1
+#define PINNACE_LINES_X86 0
+#elif defined(__x86_64__)
+#define PINNACE_LINES_ARM64 0
+#define PINNACE_LINES_X86 1
+#endif
 
 namespace pinnace {
 
@@ -25,6 +34,33 @@ constexpr CpuKernelLine kLines[] = {
 };
 constexpr size_t kLineCount = sizeof(kLines) / sizeof(kLines[0]) - 1;
 
+#if defined(PINNACE_PACKS_ARM64)
+}  // namespace
+#undef PINNACE_LINES_ARM64
+#undef PINNACE_LINES_X86
+#define PINNACE_LINES_ARM64 1
+#define PINNACE_LINES_X86 0
+#define KERNEL(op, dtype, needs, symbol) extern const CpuKernel symbol;
+#include "backends/cpu/kernels.inc"
+#undef KERNEL
+namespace {
+/// ARM64's lines, of which nothing but the weights can be packed here. Never destroyed: no exit-time destructors.
+const std::vector<CpuKernelLine>& arm64_lines() {
+  static const std::vector<CpuKernelLine>* const lines = [] {
+    auto* all = new std::vector<CpuKernelLine>{
+#define KERNEL(op, dtype, needs, symbol) {#op, dtype, Cpu::needs, #symbol, &symbol},
+#include "backends/cpu/kernels.inc"
+#undef KERNEL
+    };
+    for (CpuKernelLine& line : *all) {
+      if (line.kernel->neon) line.kernel = line.kernel->neon;
+    }
+    return all;
+  }();
+  return *lines;
+}
+#endif
+
 bool takes(const CpuKernelLine& line, const NodeView& node) {
   if (line.dtype != kAnyDType && line.dtype != node.input(0).dtype) return false;
   for (int i = 0; i < node.input_count(); ++i) {
@@ -34,7 +70,10 @@ bool takes(const CpuKernelLine& line, const NodeView& node) {
 }
 }  // namespace
 
-std::span<const CpuKernelLine> cpu_kernels() {
+std::span<const CpuKernelLine> cpu_kernels([[maybe_unused]] bool for_arm64) {
+#if defined(PINNACE_PACKS_ARM64)
+  if (for_arm64) return arm64_lines();
+#endif
   return {kLines, kLineCount};
 }
 
@@ -44,7 +83,7 @@ const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t 
   const Precision precision = stored == DType::kF16    ? Precision::kFp16
                               : stored == DType::kBF16 ? Precision::kBf16
                                                        : mode.precision;
-  for (const CpuKernelLine& line : cpu_kernels()) {
+  for (const CpuKernelLine& line : cpu_kernels(mode.for_arm64)) {
     if (line.kernel->precision != Precision::kFp32 && line.kernel->precision != precision) continue;
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
     if (line.kernel->layouts == Layouts::kLeads && !image_wanted) continue;

@@ -1,7 +1,8 @@
-// Elementwise operators in float32: activations as maps over contiguous memory; add, sub, mul, div with broadcasting
-// reduced to runs in which each operand is contiguous or one number.
+// Elementwise operators in float32 and on halves: activations as maps over contiguous memory; add, sub, mul, div with
+// broadcasting reduced to runs in which each operand is contiguous or one number; more operands than two by pairs.
 #include <algorithm>
 
+#include "backends/cpu/broadcast_runs.h"
 #include "backends/cpu/elementwise_f32.h"
 
 namespace pinnace {
@@ -40,13 +41,13 @@ bool clip_bounds_known(const NodeView& node) {
 }
 
 BinaryKind binary_kind(const std::string& op) {
-  return op == "add"     ? BinaryKind::kAdd
-         : op == "sub"   ? BinaryKind::kSub
-         : op == "mul"   ? BinaryKind::kMul
-         : op == "min"   ? BinaryKind::kMin
-         : op == "max"   ? BinaryKind::kMax
-         : op == "prelu" ? BinaryKind::kPrelu
-                         : BinaryKind::kDiv;
+  return op == "add" || op == "sum" ? BinaryKind::kAdd
+         : op == "sub"              ? BinaryKind::kSub
+         : op == "mul"              ? BinaryKind::kMul
+         : op == "min"              ? BinaryKind::kMin
+         : op == "max"              ? BinaryKind::kMax
+         : op == "prelu"            ? BinaryKind::kPrelu
+                                    : BinaryKind::kDiv;
 }
 
 namespace {
@@ -54,115 +55,70 @@ namespace {
 /// Elements that one task takes: small tensors stay on one thread.
 constexpr int64_t kChunk = 16384;
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
+  using T = ElementOf<level>;
   const MapF32 map = map_of_op(node);
-  const float* x = in[0].data<float>();
-  float* y = out[0].data<float>();
+  const T* x = in[0].data<T>();
+  T* y = out[0].data<T>();
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
-    kernels.map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
+    level.loops->map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
   });
   return {};
 }
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 constexpr CpuKernel make_map() {
-  return {.run = map_run<kernels>};
+  return {.precision = level.precision, .run = map_run<level>};
 }
-template <const F32Kernels& kernels>
+template <const auto& level>
 constexpr CpuKernel make_clip() {
-  return {.takes = clip_bounds_known, .run = map_run<kernels>};
+  return {.takes = clip_bounds_known, .precision = level.precision, .run = map_run<level>};
 }
 
 // --------------------------------------------------------------------------------------------------------- binary
 
-/// Broadcasting as nested loops: neighbouring dimensions in which both operands behave alike are merged.
-struct Loops {
-  static constexpr int kMost = 8;
-  int rank = 0;
-  int64_t size[kMost], a_step[kMost], b_step[kMost];
-};
-
-/// False if more than Loops::kMost dimensions remain.
-bool loops_of(const Shape& a, const Shape& b, const Shape& y, Loops* loops) {
-  int64_t a_stride = 1, b_stride = 1;
-  for (size_t i = 0; i < y.size(); ++i) {  // from the last dimension
-    const int64_t n = y[y.size() - 1 - i].size;
-    const int64_t an = i < a.size() ? a[a.size() - 1 - i].size : 1, bn = i < b.size() ? b[b.size() - 1 - i].size : 1;
-    if (n == 1) continue;
-    const int64_t as = an == 1 ? 0 : a_stride, bs = bn == 1 ? 0 : b_stride;
-    a_stride *= an;
-    b_stride *= bn;
-    if (loops->rank > 0) {
-      const int last = loops->rank - 1;
-      if (as == loops->a_step[last] * loops->size[last] && bs == loops->b_step[last] * loops->size[last] &&
-          (as != 0) == (loops->a_step[last] != 0) && (bs != 0) == (loops->b_step[last] != 0)) {
-        loops->size[last] *= n;
-        continue;
-      }
-    }
-    if (loops->rank == Loops::kMost) return false;
-    loops->size[loops->rank] = n;
-    loops->a_step[loops->rank] = as;
-    loops->b_step[loops->rank++] = bs;
-  }
-  return true;
-}
-
-template <const F32Kernels& kernels>
+template <const auto& level>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
-  Loops l;
-  loops_of(in[0].type->shape, in[1].type->shape, out[0].type->shape, &l);
+  using T = ElementOf<level>;
   const BinaryKind kind = binary_kind(node.node().op);
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
-  const float *a = in[0].data<float>(), *b = in[1].data<float>();
-  float* y = out[0].data<float>();
-  const int64_t run = l.rank ? l.size[0] : 1;
-  const int a_step = l.rank && l.a_step[0], b_step = l.rank && l.b_step[0];
-  const int64_t runs = out[0].elements() / std::max<int64_t>(run, 1);
-  const int64_t pieces = (run + kChunk - 1) / kChunk;                                 // a long run is split,
-  const int64_t together = std::max<int64_t>(1, kChunk / std::max<int64_t>(run, 1));  // short ones are taken together
-  const int64_t groups = (runs + together - 1) / together;
-  context.parallel(groups * pieces, [&](int64_t t) {
-    const int64_t first = t % pieces * kChunk, count = std::min(kChunk, run - first);
-    for (int64_t r = t / pieces * together; r < std::min(runs, (t / pieces + 1) * together); ++r) {
-      int64_t left = r, a_at = first * a_step, b_at = first * b_step;
-      for (int d = 1; d < l.rank; ++d) {
-        a_at += left % l.size[d] * l.a_step[d];
-        b_at += left % l.size[d] * l.b_step[d];
-        left /= l.size[d];
-      }
-      float* to = y + r * run + first;
-      kernels.binary(kind, a + a_at, a_step, b + b_at, b_step, to, count);
-      if (map.kind != MapKind::kNone) kernels.map(map, to, to, count);
-    }
-  });
+  T* y = out[0].data<T>();
+  const auto pair = [&](const TensorView& a, const TensorView& b) {
+    PairLoops l;
+    l.set({&a.type->shape, &b.type->shape, &out[0].type->shape});
+    const int a_step = l.rank && l.step[0][0], b_step = l.rank && l.step[1][0];
+    for_each_run(context, l, out[0].elements(), [&](int64_t at_a, int64_t at_b, int64_t at, int64_t count) {
+      level.loops->binary(kind, a.data<T>() + at_a, a_step, b.data<T>() + at_b, b_step, y + at, count);
+      if (map.kind != MapKind::kNone) level.loops->map(map, y + at, y + at, count);
+    });
+  };
+  pair(in[0], in[1]);
+  for (size_t k = 2; k < in.size(); ++k) pair(out[0], in[k]);
   return {};
 }
 
 bool binary_takes(const NodeView& node) {
-  if (node.input_count() != 2) return false;  // min and max take any number
-  Loops l;
-  const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
-  if (!y || !loops_of(node.input(0).shape, node.input(1).shape, *y, &l)) return false;
-  for (const Dim& d : *y) {
-    if (d.size == 0) return false;
-  }
-  return true;
+  return node.input_count() > 1 && pairs_fit(node);
 }
 
-template <const F32Kernels& kernels>
+template <const auto& level>
 constexpr CpuKernel make_binary() {
-  return {.takes = binary_takes, .run = binary_run<kernels>};
+  return {.takes = binary_takes, .precision = level.precision, .run = binary_run<level>};
 }
 
 }  // namespace
 
-PINNACE_F32_LEVELS(map_f32, make_map)
-PINNACE_F32_LEVELS(clip_f32, make_clip)
-PINNACE_F32_LEVELS(binary_f32, make_binary)
+PINNACE_F32_IMAGE_LEVELS(map_f32, make_map)
+PINNACE_F32_IMAGE_LEVELS(clip_f32, make_clip)
+PINNACE_F32_IMAGE_LEVELS(binary_f32, make_binary)
+PINNACE_SVE_LEVEL(map_f32, make_map, map_sve)
+PINNACE_SVE_LEVEL(clip_f32, make_clip, map_sve)
+PINNACE_HALF_LEVELS(map, make_map)
+PINNACE_HALF_LEVELS(clip, make_clip)
+PINNACE_HALF_LEVELS(binary, make_binary)
 
 }  // namespace pinnace

@@ -9,7 +9,7 @@ namespace pinnace {
 MapF32 map_of_op(const NodeView& node);
 /// A clip whose bounds are constants and not NaN, which would make every result NaN.
 bool clip_bounds_known(const NodeView& node);
-/// add, sub, mul, div, min, max, prelu
+/// add or sum, sub, mul, div, min, max, prelu
 BinaryKind binary_kind(const std::string& op);
 
 }  // namespace pinnace

@@ -51,14 +51,14 @@ TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorVi
 }  // namespace
 
 std::string_view CpuExecutable::kernel(size_t i) const {
-  if (widened_) i = static_cast<size_t>(widened_->node_of[i]);
+  if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
   const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
   if (call.nothing_to_do) return "view";
   return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
 }
 
 std::string CpuExecutable::notice(size_t i) const {
-  if (widened_) i = static_cast<size_t>(widened_->node_of[i]);
+  if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
   return calls_[static_cast<size_t>(lowered_.node_of[i])].packed_here ? notice_ : std::string();
 }
 

@@ -11,8 +11,8 @@
 #include "backends/cpu/half_f32.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/lower.h"
+#include "backends/cpu/retype.h"
 #include "backends/cpu/strips.h"
-#include "backends/cpu/widen.h"
 
 namespace pinnace {
 
@@ -70,7 +70,7 @@ class CpuExecutable final : public Executable {
   void run_strip_calls(const Strip& strip, const RunContext& context, std::span<const TensorView> inputs,
                        std::span<const TensorView> outputs) const;
 
-  std::optional<Widened> widened_;  // whose nodes lowered_ has
+  std::optional<Retyped> retyped_;  // whose nodes lowered_ has
   Lowered lowered_;                 // Operands point to its types
   const HalfF32Kernels* half_ = nullptr;
   std::vector<Call> calls_;

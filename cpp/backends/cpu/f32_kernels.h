@@ -68,6 +68,20 @@ struct MomentsF32 {
   double rest, variance;
 };
 
+/// One query and some keys. k(j) = k[j * k_row + e], e < size; v(j) = v[j * v_row + f], f < width.
+struct QueryF32 {
+  const float* q;
+  const float* k;
+  ptrdiff_t k_row;
+  const float* v;
+  ptrdiff_t v_row;
+  int64_t keys, size, width;
+  float scale;
+  const float* bias;  ///< may be null
+  float* scores;
+  float* y;
+};
+
 /// The loops of one instruction set. Accuracy of the maps: exp 3e-7 relative; sigmoid, tanh, gelu 4e-7 absolute
 /// (relative for |x| >= 0.5), silu and gelu times |x|.
 struct F32Kernels {
@@ -84,6 +98,10 @@ struct F32Kernels {
   float (*exp_sum)(const float* x, float* y, int64_t count);
   /// Sums in double; no square of a number overflows. A NaN or an infinity makes the variance NaN.
   MomentsF32 (*moments)(const float* x, int64_t count);
+  /// scores[j] = scale * sum of q * k(j), + bias[j] where there is one (-inf: whatever the key holds); the largest.
+  float (*scores)(const QueryF32&);
+  /// y += sum over j of scores[j] * v(j); what has a score of 0 is not read.
+  void (*mix)(const QueryF32&);
   /// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; bias may be null. Without `centred`, 0 stands for the
   /// mean.
   void (*normalize)(const float* x, float* y, int64_t count, float epsilon, bool centred, const float* scale,
@@ -97,9 +115,17 @@ struct F32Kernels {
                          float* y);
 };
 
+/// Loops of an instruction set that has no others.
+struct MapKernels {
+  void (*map)(const MapF32&, const float* x, float* y, int64_t count);
+};
+
 extern const F32Kernels f32_kernels_generic;
 #if defined(__x86_64__)
 extern const F32Kernels f32_kernels_avx2, f32_kernels_avx512;
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
+extern const MapKernels map_kernels_sve;
 #endif
 
 }  // namespace pinnace

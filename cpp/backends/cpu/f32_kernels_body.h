@@ -25,6 +25,10 @@ inline V splat(float x) {
 inline V apply(const MapF32& m, V x) {
   return Wide::map(m, x);
 }
+/// The same where it would be inlined many times: 40 KB of the library.
+__attribute__((noinline)) V apply_apart(const MapF32& m, V x) {
+  return Wide::map(m, x);
+}
 
 void map_f32(const MapF32& m, const float* x, float* y, int64_t count) {
   int64_t i = 0;
@@ -70,7 +74,11 @@ inline void tile(const GemmF32& g, const float* a, const float* b, int64_t m, in
 #pragma GCC unroll 16
   for (int r = 0; r < ROWS; ++r) {
     const float bias = g.row_bias ? g.row_bias[m + r] : 0.0f;
-    const V y0 = apply(g.map, sum0[r] + bias + c0), y1 = apply(g.map, sum1[r] + bias + c1);
+    V y0 = sum0[r] + bias + c0, y1 = sum1[r] + bias + c1;
+    if (g.map.kind != MapKind::kNone) {
+      y0 = apply_apart(g.map, y0);
+      y1 = apply_apart(g.map, y1);
+    }
     float* c = g.c + (m + r) * g.c_row + n;
     if (columns == kColumns) {
       store(c, y0);
@@ -118,8 +126,8 @@ void depthwise_f32(const DepthwiseF32& d) {
           s1 += value * load(x + kLanes);
         }
       }
-      s0 = apply(d.map, s0);
-      s1 = apply(d.map, s1);
+      s0 = apply_apart(d.map, s0);
+      s1 = apply_apart(d.map, s1);
       float* y = d.y + oy * d.out_w + ox;
       const int64_t columns = d.out_w - ox;
       if (columns >= kColumns) {
@@ -202,17 +210,22 @@ inline double sum_of(V v) {
 }
 
 /// The sum of f(register, its place) over a row; a last part of a register is filled up with `fill`. Up to 64 registers
-/// are added in single precision, those sums in double.
-template <class F>
+/// are added in single precision, in SUMS that do not wait for each other, and those in double.
+template <int SUMS, class F>
 inline double row_sum(const float* x, int64_t count, float fill, F f) {
   double sum = 0;
   for (int64_t i = 0; i < count;) {
     const int64_t last = count - i < 64 * kLanes ? count : i + 64 * kLanes;
-    V part = splat(0);
-    for (; i + kLanes <= last; i += kLanes) part += f(load(x + i), i, kLanes);
-    if (i < last) part += f(load_part(x + i, last - i, fill), i, last - i);
+    V parts[SUMS] = {};
+    for (; i + SUMS * kLanes <= last; i += SUMS * kLanes) {
+#pragma GCC unroll 4
+      for (int j = 0; j < SUMS; ++j) parts[j] += f(load(x + i + j * kLanes), i + j * kLanes, kLanes);
+    }
+    for (; SUMS > 1 && i + kLanes <= last; i += kLanes) parts[0] += f(load(x + i), i, kLanes);
+    if (i < last) parts[0] += f(load_part(x + i, last - i, fill), i, last - i);
     i = last;
-    sum += sum_of(part);
+    for (int j = 1; j < SUMS; ++j) parts[0] += parts[j];
+    sum += sum_of(parts[0]);
   }
   return sum;
 }
@@ -220,7 +233,7 @@ inline double row_sum(const float* x, int64_t count, float fill, F f) {
 float exp_sum_f32(const float* x, float* y, int64_t count) {
   float largest = largest_of(x, count);
   if (largest == -__builtin_inff()) largest = 0;
-  return static_cast<float>(row_sum(x, count, -__builtin_inff(), [&](V v, int64_t i, int64_t some) {
+  return static_cast<float>(row_sum<1>(x, count, -__builtin_inff(), [&](V v, int64_t i, int64_t some) {
     v = Wide::exponential(v - largest);
     store_part(y + i, v, some);
     return v;
@@ -234,9 +247,92 @@ void softmax_f32(const float* x, float* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] *= scale;
 }
 
+// ------------------------------------------------------------------------------------------------------ one query
+
+using Four = VectorOf<4>::T;
+/// The sums of a register's lanes by their number modulo 4.
+inline Four quarters(VectorOf<4>::T v) {
+  return v;
+}
+#if PINNACE_LANES >= 8
+inline Four quarters(VectorOf<8>::T v) {
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+}
+#endif
+#if PINNACE_LANES == 16
+inline Four quarters(VectorOf<16>::T v) {
+  return quarters(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                  __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+#endif
+
+/// Four keys at a time, whose sums across registers share their last steps.
+float scores_f32(const QueryF32& a) {
+  for (int64_t j = 0; j < a.keys; j += 4) {
+    const float* k[4];
+    for (int64_t r = 0; r < 4; ++r) k[r] = a.k + (j + r < a.keys ? j + r : a.keys - 1) * a.k_row;
+    V sum[4] = {};
+    int64_t e = 0;
+    for (; e + kLanes <= a.size; e += kLanes) {
+      const V q = load(a.q + e);
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) sum[r] += q * load(k[r] + e);
+    }
+    if (e < a.size) {
+      const V q = load_part(a.q + e, a.size - e, 0);
+      for (int r = 0; r < 4; ++r) sum[r] += q * load_part(k[r] + e, a.size - e, 0);
+    }
+    const Four s0 = quarters(sum[0]), s1 = quarters(sum[1]), s2 = quarters(sum[2]), s3 = quarters(sum[3]);
+    const Four low = __builtin_shufflevector(s0, s1, 0, 4, 1, 5) + __builtin_shufflevector(s0, s1, 2, 6, 3, 7);
+    const Four high = __builtin_shufflevector(s2, s3, 0, 4, 1, 5) + __builtin_shufflevector(s2, s3, 2, 6, 3, 7);
+    Four all = __builtin_shufflevector(low, high, 0, 1, 4, 5) + __builtin_shufflevector(low, high, 2, 3, 6, 7);
+    all *= a.scale;
+    const int64_t some = a.keys - j < 4 ? a.keys - j : 4;
+    __builtin_memcpy(a.scores + j, &all, sizeof(float) * static_cast<size_t>(some));
+  }
+  for (int64_t j = 0; a.bias && j < a.keys; ++j) {
+    const float b = a.bias[j];
+    a.scores[j] = b == -__builtin_inff() ? b : a.scores[j] + b;
+  }
+  return largest_of(a.scores, a.keys);
+}
+
+/// REGISTERS of the mixed values, from column f on, if there are as many; the last may be part of one. The next column.
+template <int REGISTERS>
+int64_t mix_of(const QueryF32& a, int64_t f) {
+  if (f + (REGISTERS - 1) * kLanes >= a.width) return f;
+  const int64_t last = a.width - f - (REGISTERS - 1) * kLanes;
+  float* y = a.y + f;
+  V sum[REGISTERS];
+  for (int r = 0; r < REGISTERS - 1; ++r) sum[r] = load(y + r * kLanes);
+  sum[REGISTERS - 1] = load_part(y + (REGISTERS - 1) * kLanes, last, 0);
+  for (int64_t j = 0; j < a.keys; ++j) {
+    const float p = a.scores[j];
+    if (p == 0) continue;
+    const float* v = a.v + j * a.v_row + f;
+    const V share = splat(p);
+#pragma GCC unroll 8
+    for (int r = 0; r < REGISTERS - 1; ++r) sum[r] += share * load(v + r * kLanes);
+    v += (REGISTERS - 1) * kLanes;
+    sum[REGISTERS - 1] += share * (last >= kLanes ? load(v) : load_part(v, last, 0));
+  }
+  for (int r = 0; r < REGISTERS - 1; ++r) store(y + r * kLanes, sum[r]);
+  store_part(y + (REGISTERS - 1) * kLanes, sum[REGISTERS - 1], last);
+  return f + REGISTERS * kLanes;
+}
+
+void mix_f32(const QueryF32& a) {
+  for (int64_t f = 0; f < a.width;) {
+    for (int64_t next = mix_of<8>(a, f); next != f; next = mix_of<8>(a, f)) f = next;
+    f = mix_of<4>(a, f);
+    f = mix_of<2>(a, f);
+    f = mix_of<1>(a, f);
+  }
+}
+
 /// The sum of (x - centre)^2. Squares that single precision cannot hold are taken again in double.
 double squares_about(const float* x, int64_t count, float centre) {
-  const double sum = row_sum(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
+  const double sum = row_sum<4>(x, count, centre, [&](V v, int64_t, int64_t) { return (v - centre) * (v - centre); });
   if (sum < __builtin_inf()) return sum;
   double exact = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -247,7 +343,7 @@ double squares_about(const float* x, int64_t count, float centre) {
 }
 
 MomentsF32 moments_f32(const float* x, int64_t count) {
-  const double mean = row_sum(x, count, 0, [](V v, int64_t, int64_t) { return v; }) / static_cast<double>(count);
+  const double mean = row_sum<4>(x, count, 0, [](V v, int64_t, int64_t) { return v; }) / static_cast<double>(count);
   const auto centre = static_cast<float>(mean);
   // `centre` is the mean rounded: what that adds to every square is taken off again.
   const double rest = mean - static_cast<double>(centre);
@@ -327,10 +423,13 @@ void unpack_weights_f32(const int32_t* q, int bits, const float* zero, const flo
 #define PINNACE_NAME_(level) f32_kernels_##level
 #define PINNACE_NAME(level) PINNACE_NAME_(level)
 const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
-    PINNACE_LEVEL::kRows,         PINNACE_LEVEL::kColumns,    PINNACE_LEVEL::gemm_f32,
-    PINNACE_LEVEL::depthwise_f32, PINNACE_LEVEL::map_f32,     PINNACE_LEVEL::binary_f32,
-    PINNACE_LEVEL::softmax_f32,   PINNACE_LEVEL::exp_sum_f32, PINNACE_LEVEL::moments_f32,
-    PINNACE_LEVEL::normalize_f32, PINNACE_LEVEL::affine_f32,  PINNACE_LEVEL::unpack_weights_f32,
+    PINNACE_LEVEL::kRows,       PINNACE_LEVEL::kColumns,
+    PINNACE_LEVEL::gemm_f32,    PINNACE_LEVEL::depthwise_f32,
+    PINNACE_LEVEL::map_f32,     PINNACE_LEVEL::binary_f32,
+    PINNACE_LEVEL::softmax_f32, PINNACE_LEVEL::exp_sum_f32,
+    PINNACE_LEVEL::moments_f32, PINNACE_LEVEL::scores_f32,
+    PINNACE_LEVEL::mix_f32,     PINNACE_LEVEL::normalize_f32,
+    PINNACE_LEVEL::affine_f32,  PINNACE_LEVEL::unpack_weights_f32,
 };
 
 }  // namespace pinnace

@@ -2,6 +2,9 @@
 // for every instruction set.
 #pragma once
 
+#include <type_traits>
+
+#include "backends/cpu/f16_kernels.h"
 #include "backends/cpu/f32_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/grouped_f32.h"
@@ -30,6 +33,7 @@ inline MapF32 fused_map(const NodeView& node) {
 
 /// The loops of one instruction set.
 struct F32Level {
+  using Element = float;
   const GemmTilesF32* gemm;
   const ImageF32Kernels* image;
   const F32Kernels* loops;
@@ -47,20 +51,58 @@ inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_
                                      &winograd_f32_avx512,   &grouped_f32_avx512,       &half_f32_kernels_avx512};
 #endif
 
-/// The same with weights of 16 bits, for products with packed weights.
-constexpr F32Level with_weights(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
+/// The same with other products, mostly of weights of 16 bits.
+constexpr F32Level with_products(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
   return {tiles, level.image, level.loops, level.winograd, level.grouped, level.half, precision};
 }
-inline constexpr F32Level f16_generic = with_weights(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
-inline constexpr F32Level bf16_generic = with_weights(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
+inline constexpr F32Level f16_generic = with_products(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
+inline constexpr F32Level bf16_generic = with_products(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
 #if defined(__x86_64__)
-inline constexpr F32Level f16_avx2 = with_weights(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
-inline constexpr F32Level bf16_avx2 = with_weights(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
-inline constexpr F32Level f16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
-inline constexpr F32Level bf16_avx512 = with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
+inline constexpr F32Level f16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
+inline constexpr F32Level bf16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
+inline constexpr F32Level f16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
+inline constexpr F32Level bf16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
 inline constexpr F32Level bf16_avx512_bf16 =
-    with_weights(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
+    with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
 #endif
+
+#if defined(PINNACE_PACKS_ARM64)
+/// ARM64's baseline, as far as weights are packed for it.
+inline constexpr F32Level f32_neon{&gemm_f32_tiles_neon,  &image_f32_kernels_neon, &f32_kernels_generic,
+                                   &winograd_f32_generic, &grouped_f32_generic,    &half_f32_kernels_generic};
+inline constexpr F32Level f16_neon = with_products(f32_neon, &gemm_f32_tiles_f16_neon, Precision::kFp16);
+inline constexpr F32Level bf16_neon = with_products(f32_neon, &gemm_f32_tiles_bf16_neon, Precision::kBf16);
+#elif defined(__aarch64__)
+inline constexpr const F32Level& f32_neon = f32_generic;
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
+/// Products by SVE; what they share with others is NEON's.
+inline constexpr F32Level f32_sve = with_products(f32_neon, &gemm_f32_tiles_sve, Precision::kFp32);
+/// Maps alone.
+struct MapLevel {
+  using Element = float;
+  const MapKernels* loops;
+  Precision precision = Precision::kFp32;
+};
+inline constexpr MapLevel map_sve{&map_kernels_sve};
+#endif
+
+/// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
+struct F16Level {
+  using Element = uint16_t;
+  const GemmTiles<uint16_t>* gemm;
+  const ImageKernels<uint16_t>* image;
+  const F16Kernels* loops;
+  Precision precision = Precision::kFp16;
+};
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
+inline constexpr F16Level half_neon_dotprod{&gemm_f16_tiles_neon_dotprod, &image_f16_kernels_neon_dotprod,
+                                            &f16_kernels_neon_dotprod};
+#endif
+
+/// What the values of a level's kernels are made of: float, or a half's bits.
+template <const auto& level>
+using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
 
 }  // namespace pinnace
 
@@ -91,19 +133,41 @@ inline constexpr F32Level bf16_avx512_bf16 =
   const CpuKernel name##_generic = make<f32_generic>();
 #endif
 
+// The same of kernels that pack weights: where that is done for ARM64 on x86-64, with what its baseline packs.
+#if defined(PINNACE_PACKS_ARM64)
+#define PINNACE_F32_PACKED_LEVELS(name, make)                                    \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512;             \
+  static constexpr CpuKernel name##_neon = packing_only(make<f32_neon>());       \
+  const CpuKernel name##_generic = with_neon(make<f32_generic>(), &name##_neon); \
+  const CpuKernel name##_avx2 = make<f32_avx2>();                                \
+  const CpuKernel name##_avx512 = make<f32_avx512>();
+#else
+#define PINNACE_F32_PACKED_LEVELS(name, make) PINNACE_F32_IMAGE_LEVELS(name, make)
+#endif
+
 // name##_f16_generic, name##_bf16_generic and so on: the same with weights of 16 bits, which are widened as they are
 // read.
+#if defined(PINNACE_PACKS_ARM64)
+#define PINNACE_WEIGHTS_OF_THE_BASELINE(name, make)                                      \
+  static constexpr CpuKernel name##_f16_neon = packing_only(make<f16_neon>());           \
+  static constexpr CpuKernel name##_bf16_neon = packing_only(make<bf16_neon>());         \
+  const CpuKernel name##_f16_generic = with_neon(make<f16_generic>(), &name##_f16_neon); \
+  const CpuKernel name##_bf16_generic = with_neon(make<bf16_generic>(), &name##_bf16_neon);
+#else
+#define PINNACE_WEIGHTS_OF_THE_BASELINE(name, make) \
+  const CpuKernel name##_f16_generic = make<f16_generic>(), name##_bf16_generic = make<bf16_generic>();
+#endif
 #if defined(__x86_64__)
-#define PINNACE_WEIGHT_LEVELS(name, make)                                                               \
-  extern const CpuKernel name##_f16_generic, name##_f16_avx2, name##_f16_avx512;                        \
-  extern const CpuKernel name##_bf16_generic, name##_bf16_avx2, name##_bf16_avx512;                     \
-  const CpuKernel name##_f16_generic = make<f16_generic>(), name##_bf16_generic = make<bf16_generic>(); \
-  const CpuKernel name##_f16_avx2 = make<f16_avx2>(), name##_bf16_avx2 = make<bf16_avx2>();             \
+#define PINNACE_WEIGHT_LEVELS(name, make)                                                   \
+  extern const CpuKernel name##_f16_generic, name##_f16_avx2, name##_f16_avx512;            \
+  extern const CpuKernel name##_bf16_generic, name##_bf16_avx2, name##_bf16_avx512;         \
+  PINNACE_WEIGHTS_OF_THE_BASELINE(name, make)                                               \
+  const CpuKernel name##_f16_avx2 = make<f16_avx2>(), name##_bf16_avx2 = make<bf16_avx2>(); \
   const CpuKernel name##_f16_avx512 = make<f16_avx512>(), name##_bf16_avx512 = make<bf16_avx512>();
 #else
 #define PINNACE_WEIGHT_LEVELS(name, make)                         \
   extern const CpuKernel name##_f16_generic, name##_bf16_generic; \
-  const CpuKernel name##_f16_generic = make<f16_generic>(), name##_bf16_generic = make<bf16_generic>();
+  PINNACE_WEIGHTS_OF_THE_BASELINE(name, make)
 #endif
 
 // name##_bf16_avx512_bf16, where rows are rounded too and pairs multiplied.
@@ -113,4 +177,30 @@ inline constexpr F32Level bf16_avx512_bf16 =
   const CpuKernel name##_bf16_avx512_bf16 = make<bf16_avx512_bf16>();
 #else
 #define PINNACE_PAIR_LEVELS(name, make)
+#endif
+
+// name##_half_neon_dotprod: the same on halves, from template <const auto& level> constexpr CpuKernel make().
+#if defined(__aarch64__)
+#define PINNACE_HALF_LEVELS(name, make)            \
+  extern const CpuKernel name##_half_neon_dotprod; \
+  const CpuKernel name##_half_neon_dotprod = make<half_neon_dotprod>();
+#elif defined(PINNACE_PACKS_ARM64)
+#define PINNACE_HALF_LEVELS(name, make)            \
+  extern const CpuKernel name##_half_neon_dotprod; \
+  const CpuKernel name##_half_neon_dotprod = packing_only(make<half_neon_dotprod>());
+#else
+#define PINNACE_HALF_LEVELS(name, make)
+#endif
+
+// name##_sve, from the same, over `level`: f32_sve or map_sve.
+#if defined(__aarch64__)
+#define PINNACE_SVE_LEVEL(name, make, level) \
+  extern const CpuKernel name##_sve;         \
+  const CpuKernel name##_sve = make<level>();
+#elif defined(PINNACE_PACKS_ARM64)
+#define PINNACE_SVE_LEVEL(name, make, level) \
+  extern const CpuKernel name##_sve;         \
+  const CpuKernel name##_sve = packing_only(make<level>());
+#else
+#define PINNACE_SVE_LEVEL(name, make, level)
 #endif

@@ -9,12 +9,14 @@
 namespace pinnace {
 
 /// Width of the panel that begins at column n of N.
-inline int64_t panel_width(const GemmTilesF32& tiles, int64_t n, int64_t N) {
+template <class T>
+int64_t panel_width(const GemmTiles<T>& tiles, int64_t n, int64_t N) {
   const int64_t left = N - n;
   return left >= tiles.nr ? tiles.nr : (left + tiles.step - 1) / tiles.step * tiles.step;
 }
 /// Columns of all panels together.
-inline int64_t padded_columns(const GemmTilesF32& tiles, int64_t N) {
+template <class T>
+int64_t padded_columns(const GemmTiles<T>& tiles, int64_t N) {
   const int64_t full = N / tiles.nr * tiles.nr;
   return full == N ? N : full + panel_width(tiles, full, N);
 }

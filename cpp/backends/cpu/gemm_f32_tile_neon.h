@@ -1,8 +1,8 @@
 // The float32 matrix tiles of ARM64, in place of the one in gemm_f32_tiles_body.h, which includes this. A multiply-add
 // takes one of its operands from any lane of a register: a row's elements are loaded four at a time, and no instruction
 // is spent on spreading them. Panels of 16 columns of floats have a tile in assembly (gemm_f32_tile_sixteen_neon.h);
-// those of 16 bits, 6 rows by 16 columns, and those of 8, which may end a matrix, 10 by 8, are here: sums, rows and two
-// registers of the panel fit in 32 registers.
+// those of 16 bits, 6 rows by 16 columns, and those of 8, which may end a matrix, up to 10 by 8, are here: sums, rows
+// and two registers of the panel fit in 32 registers.
 #pragma once
 
 #include <arm_neon.h>
@@ -13,8 +13,9 @@ namespace {
 
 /// The tile in assembly reads weights as floats.
 constexpr bool kAssembly = sizeof(Weight) == sizeof(float);
-/// Rows of tiles of 16 and of 8 columns. Narrower ones would be 21 more functions of 3 KB.
-constexpr int kSixteenRows = kAssembly ? 4 : 6, kEightRows = 10;
+/// Rows of tiles of 16 and of 8 columns. Narrower ones would be 21 more functions of 3 KB; those of 8 columns and 16
+/// bits, which are rare, are kept few.
+constexpr int kSixteenRows = kAssembly ? 4 : 6, kEightRows = kAssembly ? 10 : 4;
 
 #define PINNACE_ROLLED _Pragma("GCC unroll 1")
 

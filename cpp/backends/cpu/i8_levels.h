@@ -18,9 +18,13 @@ inline constexpr I8Level i8_generic{&gemm_i8_tiles_generic, &image_i8_kernels_ge
 #if defined(__x86_64__)
 inline constexpr I8Level i8_avx2{&gemm_i8_tiles_avx2, &image_i8_kernels_avx2};
 inline constexpr I8Level i8_avx512_vnni{&gemm_i8_tiles_avx512_vnni, &image_i8_kernels_avx512_vnni};
-#elif defined(__aarch64__)
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 inline constexpr I8Level i8_neon_dotprod{&gemm_i8_tiles_neon_dotprod, &image_i8_kernels_neon_dotprod};
 inline constexpr I8Level i8_neon_i8mm{&gemm_i8_tiles_neon_i8mm, &image_i8_kernels_neon_i8mm};
+#endif
+#if defined(PINNACE_PACKS_ARM64)
+inline constexpr I8Level i8_neon{&gemm_i8_tiles_neon, &image_i8_kernels_generic};
 #endif
 
 /// The clamp of a result of type y, in images. A range with min > max is max alone.
@@ -73,8 +77,19 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
 }  // namespace pinnace
 
 // Defines name##_generic, on x86-64 name##_avx2 and name##_avx512_vnni, and on ARM64 name##_neon_dotprod and
-// name##_neon_i8mm, from template <const I8Level& level> constexpr CpuKernel make().
-#if defined(__x86_64__)
+// name##_neon_i8mm, from template <const I8Level& level> constexpr CpuKernel make(). Where weights are packed for ARM64
+// on x86-64 all of them.
+#if defined(PINNACE_PACKS_ARM64)
+#define PINNACE_I8_LEVELS(name, make)                                           \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512_vnni;       \
+  extern const CpuKernel name##_neon_dotprod, name##_neon_i8mm;                 \
+  static constexpr CpuKernel name##_neon = packing_only(make<i8_neon>());       \
+  const CpuKernel name##_generic = with_neon(make<i8_generic>(), &name##_neon); \
+  const CpuKernel name##_avx2 = make<i8_avx2>();                                \
+  const CpuKernel name##_avx512_vnni = make<i8_avx512_vnni>();                  \
+  const CpuKernel name##_neon_dotprod = packing_only(make<i8_neon_dotprod>());  \
+  const CpuKernel name##_neon_i8mm = packing_only(make<i8_neon_i8mm>());
+#elif defined(__x86_64__)
 #define PINNACE_I8_LEVELS(name, make)                                     \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512_vnni; \
   const CpuKernel name##_generic = make<i8_generic>();                    \

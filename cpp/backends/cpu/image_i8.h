@@ -82,7 +82,8 @@ struct ImageI8Kernels {
 extern const ImageI8Kernels image_i8_kernels_generic;
 #if defined(__x86_64__)
 extern const ImageI8Kernels image_i8_kernels_avx2, image_i8_kernels_avx512_vnni;
-#elif defined(__aarch64__)
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const ImageI8Kernels image_i8_kernels_neon_dotprod, image_i8_kernels_neon_i8mm;
 #endif
 

@@ -1,9 +1,10 @@
-// Elementwise operators, pooling and concatenation in float32 over images (channels last). Chosen where an operand is
-// an image already; otherwise the dense kernels are as fast.
+// Elementwise operators, pooling and concatenation over images (channels last), in float32 and on halves. Chosen where
+// an operand is an image already; otherwise the dense kernels are as fast.
 #include <cstring>
 
 #include "backends/cpu/elementwise_f32.h"
 #include "backends/cpu/f32_levels.h"
+#include "base/half.h"
 #include "ops/lines.h"
 #include "ops/pool.h"
 
@@ -11,13 +12,14 @@ namespace pinnace {
 namespace {
 
 /// Rows of pixels that one task takes, so that it has about 16,384 elements.
-int64_t rows_per_task(const Image& y) {
+template <class T>
+int64_t rows_per_task(const ImageOf<T>& y) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, y.size.w * y.pitch));
 }
 
 /// f(image n, row) for every row of y.
-template <class F>
-void for_rows(const KernelContext& context, const Image& y, F f) {
+template <class T, class F>
+void for_rows(const KernelContext& context, const ImageOf<T>& y, F f) {
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) f(u / y.size.h, u % y.size.h);
@@ -30,14 +32,15 @@ bool is_image(const NodeView& node, int i) {
 
 // -------------------------------------------------------------------------------------------------------- elementwise
 
-template <const F32Level& level>
+template <const auto& level>
 Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
+  using T = ElementOf<level>;
   const MapF32 map = map_of_op(node);
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t row) {
-    const float* from = x.at + n * x.step + row * x.row;
-    float* to = y.at + n * y.step + row * y.row;
+    const T* from = x.at + n * x.step + row * x.row;
+    T* to = y.at + n * y.step + row * y.row;
     if (x.pitch == y.pitch) return level.loops->map(map, from, to, y.size.w * y.pitch);
     for (int64_t i = 0; i < y.size.w; ++i) level.loops->map(map, from + i * x.pitch, to + i * y.pitch, y.size.c);
   });
@@ -48,9 +51,13 @@ bool map_takes(const NodeView& node) {
   return is_image(node, 0) && (node.node().op != "clip" || clip_bounds_known(node));
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_map() {
-  return {.takes = map_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = map_run<level>};
+  return {.takes = map_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .precision = level.precision,
+          .run = map_run<level>};
 }
 
 /// How an operand meets the output: element by element, one pixel for all of an image, or one number.
@@ -80,34 +87,37 @@ bool binary_takes(const NodeView& node) {
 }
 
 /// Where an operand's elements for a row of pixels begin, and how far from pixel to pixel.
+template <class T>
 struct Operand {
-  const float* at;
+  const T* at;
   ptrdiff_t pixel, row, step;
   int64_t readable;  ///< channels that may be read
 };
-Operand operand(const TensorView& view, const Layout& layout, Meets how) {
-  if (!layout.image) return {view.data<float>(), 0, 0, 0, view.elements()};
-  const Image i = image_of(view, layout);
+template <class T>
+Operand<T> operand(const TensorView& view, const Layout& layout, Meets how) {
+  if (!layout.image) return {view.data<T>(), 0, 0, 0, view.elements()};
+  const ImageOf<T> i = image_of<T>(view, layout);
   if (how == Meets::kWhole) return {i.at, i.pitch, i.row, i.step, i.pitch};
   return {i.at, 0, 0, i.size.n == 1 ? 0 : i.step, i.pitch};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
+  using T = ElementOf<level>;
   const BinaryKind kind = binary_kind(node.node().op);
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
-  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const auto y = image_of<T>(out[0], context.layouts[in.size()]);
   const Shape& shape = out[0].type->shape;
   const Meets how[2] = {meets(*in[0].type, shape, !context.layouts[0].image),
                         meets(*in[1].type, shape, !context.layouts[1].image)};
-  const Operand a = operand(in[0], context.layouts[0], how[0]), b = operand(in[1], context.layouts[1], how[1]);
+  const auto a = operand<T>(in[0], context.layouts[0], how[0]), b = operand<T>(in[1], context.layouts[1], how[1]);
   const bool number = how[0] == Meets::kNumber || how[1] == Meets::kNumber;
   // Pixels are padded to whole registers, which are faster; what is computed there is of no value.
   const int64_t channels = number ? y.pitch : std::min({y.pitch, a.readable, b.readable});
   for_rows(context, y, [&](int64_t n, int64_t row) {
-    const float *from_a = a.at + n * a.step + row * a.row, *from_b = b.at + n * b.step + row * b.row;
-    float* to = y.at + n * y.step + row * y.row;
+    const T *from_a = a.at + n * a.step + row * a.row, *from_b = b.at + n * b.step + row * b.row;
+    T* to = y.at + n * y.step + row * y.row;
     if (number) {
       level.loops->binary(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to,
                           y.size.w * y.pitch);
@@ -119,9 +129,13 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
   return {};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_binary() {
-  return {.takes = binary_takes, .layouts = Layouts::kFollows, .images = 0b11, .run = binary_run<level>};
+  return {.takes = binary_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b11,
+          .precision = level.precision,
+          .run = binary_run<level>};
 }
 
 // -------------------------------------------------------------------------------------------------------- pooling
@@ -145,11 +159,12 @@ void max_pool_plan(const NodeView& node, const Layout*, std::byte* to) {
   new (to) Window(*pool_window(node));
 }
 
-template <const F32Level& level>
+template <const auto& level>
 void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                    int64_t first, int64_t last) {
+  using T = ElementOf<level>;
   const auto& w = *reinterpret_cast<const Window*>(context.plan);
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, oy = u % y.size.h;
     const Taps taps = taps_at(w, 1, oy);
@@ -169,10 +184,10 @@ void max_pool_rows(const KernelContext& context, std::span<const TensorView> in,
   }
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
-  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     max_pool_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
@@ -185,11 +200,12 @@ RowWindow max_pool_reads_rows(const NodeView& node) {
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_max_pool() {
   return {.takes = max_pool_takes,
           .layouts = Layouts::kFollows,
           .images = 0b1,
+          .precision = level.precision,
           .plan_bytes = max_pool_plan_bytes,
           .plan = max_pool_plan,
           .run = max_pool_run<level>,
@@ -211,10 +227,11 @@ int64_t global_average_pool_scratch(const NodeView& node, int) {
   return 4 * x.n * pool_parts(x) * x.c;
 }
 
-template <const F32Level& level>
+template <const auto& level>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  using T = ElementOf<level>;
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
   const int64_t parts = pool_parts(x.size), channels = x.size.c;
   auto* sums = reinterpret_cast<float*>(context.scratch);
   const auto part = [&](int64_t t) {
@@ -232,18 +249,28 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
   }
   const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
   for (int64_t n = 0; n < x.size.n; ++n) {
-    float *to = y.at + n * y.step, *from = sums + n * parts * channels;
-    level.image->sum(from + channels, channels, parts - 1, channels, from);
-    for (int64_t c = 0; c < channels; ++c) to[c] = from[c] * scale;
+    T* to = y.at + n * y.step;
+    float* from = sums + n * parts * channels;
+    for (int64_t p = 1; p < parts; ++p) {
+      for (int64_t c = 0; c < channels; ++c) from[c] += from[p * channels + c];
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      if constexpr (std::is_same_v<T, float>) {
+        to[c] = from[c] * scale;
+      } else {
+        to[c] = float_to_half(from[c] * scale);
+      }
+    }
   }
   return {};
 }
 
-template <const F32Level& level>
+template <const auto& level>
 constexpr CpuKernel make_global_average_pool() {
   return {.takes = global_pool_takes,
           .layouts = Layouts::kFollows,
           .images = 0b1,
+          .precision = level.precision,
           .scratch_bytes = global_average_pool_scratch,
           .run = global_average_pool_run<level>};
 }
@@ -260,21 +287,32 @@ bool concat_takes(const NodeView& node) {
   return axis.ok() && *axis == 1;
 }
 
+template <const auto& level>
 Status concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
-  const Image y = image_of(out[0], context.layouts[in.size()]);
+  using T = ElementOf<level>;
+  const auto y = image_of<T>(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t row) {
-    float* to = y.at + n * y.step + row * y.row;
+    T* to = y.at + n * y.step + row * y.row;
     for (size_t i = 0; i < in.size(); ++i) {
-      const Image x = image_of(in[i], context.layouts[i]);
-      const float* from = x.at + n * x.step + row * x.row;
+      const auto x = image_of<T>(in[i], context.layouts[i]);
+      const T* from = x.at + n * x.step + row * x.row;
       for (int64_t p = 0; p < y.size.w; ++p) {
-        std::memcpy(to + p * y.pitch, from + p * x.pitch, sizeof(float) * static_cast<size_t>(x.size.c));
+        std::memcpy(to + p * y.pitch, from + p * x.pitch, sizeof(T) * static_cast<size_t>(x.size.c));
       }
       to += x.size.c;
     }
   });
   return {};
+}
+
+template <const auto& level>
+constexpr CpuKernel make_concat() {
+  return {.takes = concat_takes,
+          .layouts = Layouts::kFollows,
+          .images = ~0u,
+          .precision = level.precision,
+          .run = concat_run<level>};
 }
 
 }  // namespace
@@ -284,8 +322,14 @@ PINNACE_F32_IMAGE_LEVELS(binary_image_f32, make_binary)
 PINNACE_F32_IMAGE_LEVELS(max_pool_image_f32, make_max_pool)
 PINNACE_F32_IMAGE_LEVELS(global_average_pool_image_f32, make_global_average_pool)
 
+PINNACE_SVE_LEVEL(map_image_f32, make_map, map_sve)
+PINNACE_HALF_LEVELS(map_image, make_map)
+PINNACE_HALF_LEVELS(binary_image, make_binary)
+PINNACE_HALF_LEVELS(max_pool_image, make_max_pool)
+PINNACE_HALF_LEVELS(global_average_pool_image, make_global_average_pool)
+PINNACE_HALF_LEVELS(concat_image, make_concat)
+
 extern const CpuKernel concat_image_f32_generic;
-const CpuKernel concat_image_f32_generic = {
-    .takes = concat_takes, .layouts = Layouts::kFollows, .images = ~0u, .run = concat_run};
+const CpuKernel concat_image_f32_generic = make_concat<f32_generic>();
 
 }  // namespace pinnace

@@ -28,7 +28,8 @@ struct KernelContext {
   }
 };
 
-/// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is.
+/// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is, but with kFp16
+/// where the processor computes with halves, in convolutions.
 enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
 
 /// Version of everything that pack() of a kernel with `stores` writes. Packed weights in a file are of use to builds of
@@ -73,10 +74,11 @@ struct CpuKernel {
   uint32_t images = 0;
   /// The zeros that must stand around image input 0; null: none.
   Border (*border)(const NodeView& node) = nullptr;
-  /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a line
-  /// then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
+  /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a float32
+  /// line then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
   Precision precision = Precision::kFp32;
-  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row.
+  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row. f16: as a
+  /// part of the largest sum of magnitudes.
   float error = 0;
   /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
   /// the layouts of the inputs, then the outputs. Null: none.
@@ -92,7 +94,21 @@ struct CpuKernel {
   void (*rows)(const KernelContext& context, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                int64_t first, int64_t last) = nullptr;
   RowWindow (*reads_rows)(const NodeView& node) = nullptr;
+  /// On x86-64, of a kernel of the baseline: the same as ARM64's baseline packs for it. Null: it packs alike.
+  const CpuKernel* neon = nullptr;
 };
+
+/// A kernel of ARM64 where only its weights can be packed.
+constexpr CpuKernel packing_only(CpuKernel kernel) {
+  kernel.run = nullptr;
+  kernel.rows = nullptr;
+  return kernel;
+}
+/// A kernel of the baseline with what ARM64's packs for it.
+constexpr CpuKernel with_neon(CpuKernel kernel, const CpuKernel* neon) {
+  kernel.neon = neon;
+  return kernel;
+}
 
 /// Stands for every element type in kernels.inc, where it is written `any`.
 inline constexpr DType kAnyDType = static_cast<DType>(0xff);
@@ -105,12 +121,16 @@ struct CpuKernelLine {
   std::string_view name;
   const CpuKernel* kernel;
 };
-std::span<const CpuKernelLine> cpu_kernels();
+/// Of this architecture, or, in builds that prepare models on x86-64, what can be packed on it for ARM64.
+std::span<const CpuKernelLine> cpu_kernels(bool for_arm64 = false);
 
 /// What lines are chosen for.
 struct CpuMode {
   Cpu level;
   Precision precision = Precision::kFp32;
+  bool for_arm64 = false;  ///< the level is ARM64's, and the architecture is not
+  /// "neon_dotprod"; "sse2" or "neon" for the baseline.
+  std::string_view isa() const { return for_arm64 && level == Cpu::generic ? "neon" : cpu_isa_name(level); }
 };
 
 /// The first line for the node, or null: reference code. has_image: bits of the operands that are images already.

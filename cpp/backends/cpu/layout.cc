@@ -72,6 +72,20 @@ void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
   }
 }
 
+/// Row y of image n, of elements of 16 bits; colour images have touching pixels.
+void to_half_image_row(uint16_t* dense, const ImageOf<uint16_t>& to, int64_t n, int64_t y) {
+  const ImageSizes& s = to.size;
+  if (s.c != 3 || to.pitch != 3) return for_pairs(dense, to, n, y, [](uint16_t& a, uint16_t& b) { b = a; });
+  const uint16_t* __restrict from = dense + (n * 3 * s.h + y) * s.w;
+  uint16_t* __restrict row = to.at + n * to.step + y * to.row;
+  const int64_t plane = s.h * s.w;
+  for (int64_t x = 0; x < s.w; ++x) {
+    row[3 * x] = from[x];
+    row[3 * x + 1] = from[plane + x];
+    row[3 * x + 2] = from[2 * plane + x];
+  }
+}
+
 }  // namespace
 
 void to_image_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first,
@@ -89,6 +103,11 @@ void to_image_rows(const TensorView& dense, const TensorView& image, const Layou
         transpose_floats(from, s.h * s.w, row, to.pitch, s.c, s.w);
       }
     }
+    return;
+  }
+  if (dense.dtype() == DType::kF16) {
+    const auto to = image_of<uint16_t>(image, layout);
+    for (int64_t u = first; u < last; ++u) to_half_image_row(dense.data<uint16_t>(), to, u / to.size.h, u % to.size.h);
     return;
   }
   const ImageI8 to = image_i8_of(image, layout);
@@ -116,6 +135,15 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
       }
     });
   }
+  if (dense.dtype() == DType::kF16) {
+    const auto from = image_of<uint16_t>(image, layout);
+    return for_rows(context, from, [&](int64_t first, int64_t last) {
+      for (int64_t u = first; u < last; ++u) {
+        for_pairs(dense.data<uint16_t>(), from, u / from.size.h, u % from.size.h,
+                  [](uint16_t& a, uint16_t& b) { a = b; });
+      }
+    });
+  }
   const ImageI8 from = image_i8_of(image, layout);
   const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
   for_rows(context, from, [&](int64_t first, int64_t last) {
@@ -128,6 +156,7 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
 
 void clear_border(const TensorView& image, const Layout& layout) {
   if (image.dtype() == DType::kF32) return fill_border(image_of(image, layout), layout.border, 0.0f);
+  if (image.dtype() == DType::kF16) return fill_border(image_of<uint16_t>(image, layout), layout.border, uint16_t{0});
   fill_border(image_i8_of(image, layout), layout.border, image_zero(*image.type));
 }
 

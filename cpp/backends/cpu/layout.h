@@ -53,6 +53,12 @@ constexpr int64_t image_pitch(int64_t channels, int64_t pixels) {
   return (channels + 7) / 8 * 8 + (channels >= 256 && channels % 64 == 0 ? 16 : 0);
 }
 
+/// The same of images of halves: as many bytes apart.
+constexpr int64_t image_pitch_f16(int64_t channels, int64_t pixels) {
+  if (channels < 8 || pixels == 1) return channels;
+  return (channels + 7) / 8 * 8 + (channels >= 512 && channels % 128 == 0 ? 32 : 0);
+}
+
 /// The same of 8-bit images. Up to 4 channels are one unit of a dot product, more than 8 are padded to whole registers.
 constexpr int64_t image_pitch_i8(int64_t channels) {
   const int64_t unit = channels <= 4 ? 4 : channels <= 8 ? 8 : 16;
@@ -78,7 +84,13 @@ inline uint8_t image_zero(const TensorType& type) {
 /// An image of that type without border.
 inline Layout image_layout(const TensorType& type) {
   const ImageSizes s = image_sizes(type);
-  return {true, dtype_bits(type.dtype) == 8 ? image_pitch_i8(s.c) : image_pitch(s.c, s.h * s.w), {}};
+  const int bits = dtype_bits(type.dtype);
+  const int64_t pixels = s.h * s.w;
+  return {true,
+          bits == 8    ? image_pitch_i8(s.c)
+          : bits == 16 ? image_pitch_f16(s.c, pixels)
+                       : image_pitch(s.c, pixels),
+          {}};
 }
 
 /// An image as kernels see it: strides in elements; `at` is pixel (0, 0) of image 0.
@@ -117,7 +129,7 @@ inline ImageI8 image_i8_of(const TensorView& view, const Layout& layout) {
 }
 
 struct KernelContext;
-/// Copies a dense value into an image of its sizes; borders and padding are left. f32, or is_image_i8().
+/// Copies a dense value into an image of its sizes; borders and padding are left. f32, f16 or is_image_i8().
 void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout);
 /// The same of rows [first, last), counted through all images, on the calling thread.
 void to_image_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first, int64_t last);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/widen.h"
+#include "backends/cpu/retype.h"
 
 namespace pinnace {
 namespace {
@@ -31,6 +31,7 @@ class Lowering {
 
   Lowered run() {
     find_sums();
+    find_gates();
     find_casts();
     find_weights();
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
@@ -102,6 +103,45 @@ class Lowering {
       out_.copies.push_back(std::move(copy));
       sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
       summed_by_[k] = best;
+    }
+  }
+
+  /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
+  /// (conv_gated in conv_image_f32.cc): it gets the numbers as input 4.
+  void find_gates() {
+    std::vector<int32_t> made_at(graph_.values.size(), -1), uses(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id != kNoValue) ++uses[static_cast<size_t>(id)];
+      }
+      for (ValueId id : node(k).outputs) made_at[static_cast<size_t>(id)] = static_cast<int32_t>(k);
+    }
+    for (ValueId id : segment_.outputs) ++uses[static_cast<size_t>(id)];
+    const std::vector<TensorType>& types = segment_.inference.types;
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& from = sum_of_[k] >= 0 ? out_.copies[static_cast<size_t>(sum_of_[k])] : node(k);
+      if (from.op != "conv" || stored_as(from) != DType::kF32) continue;
+      const auto x = static_cast<size_t>(from.inputs[0]);
+      if (made_at[x] < 0 || uses[x] != 1 || node(static_cast<size_t>(made_at[x])).op != "mul") continue;
+      const Node& mul = node(static_cast<size_t>(made_at[x]));
+      const auto shape = [&](size_t i) -> const Shape& { return types[static_cast<size_t>(mul.inputs[i])].shape; };
+      const size_t image = shape(0) == types[x].shape ? 0 : 1;
+      const Shape &whole = shape(image), &gate = shape(1 - image);
+      if (types[x].dtype != DType::kF32 || whole != types[x].shape || !has_image_sizes(types[x])) continue;
+      if (gate.size() != whole.size() || gate[1] != whole[1] ||
+          types[static_cast<size_t>(mul.inputs[1 - image])].elements() != whole[1].size) {
+        continue;
+      }
+      Node copy = from;
+      copy.inputs.resize(5, kNoValue);
+      copy.inputs[0] = mul.inputs[image];
+      copy.inputs[4] = mul.inputs[1 - image];
+      const CpuKernelLine *own = choose(from, 0), *line = choose(copy, 0);
+      if (!own || !own->name.starts_with("conv_image_f32_") || !line || !line->name.starts_with("conv_gated_"))
+        continue;
+      out_.copies.push_back(std::move(copy));
+      sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
+      summed_by_[static_cast<size_t>(made_at[x])] = static_cast<int32_t>(k);
     }
   }
 

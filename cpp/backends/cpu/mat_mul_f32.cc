@@ -191,12 +191,14 @@ constexpr CpuKernel make_gemm_packed() {
 }  // namespace
 
 PINNACE_F32_IMAGE_LEVELS(mat_mul_f32, make_mat_mul)
-PINNACE_F32_IMAGE_LEVELS(mat_mul_packed_f32, make_mat_mul_packed)
+PINNACE_F32_PACKED_LEVELS(mat_mul_packed_f32, make_mat_mul_packed)
 PINNACE_F32_IMAGE_LEVELS(gemm_f32, make_gemm)
-PINNACE_F32_IMAGE_LEVELS(gemm_packed_f32, make_gemm_packed)
+PINNACE_F32_PACKED_LEVELS(gemm_packed_f32, make_gemm_packed)
 PINNACE_WEIGHT_LEVELS(mat_mul_packed, make_mat_mul_packed)
 PINNACE_WEIGHT_LEVELS(gemm_packed, make_gemm_packed)
 PINNACE_PAIR_LEVELS(mat_mul_packed, make_mat_mul_packed)
 PINNACE_PAIR_LEVELS(gemm_packed, make_gemm_packed)
+PINNACE_SVE_LEVEL(mat_mul_packed_f32, make_mat_mul_packed, f32_sve)
+PINNACE_SVE_LEVEL(gemm_packed_f32, make_gemm_packed, f32_sve)
 
 }  // namespace pinnace

@@ -174,6 +174,6 @@ constexpr CpuKernel make() {
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(mat_mul_weights_f32, make)
+PINNACE_F32_PACKED_LEVELS(mat_mul_weights_f32, make)
 
 }  // namespace pinnace

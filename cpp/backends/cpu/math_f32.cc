@@ -1,32 +1,30 @@
-// Functions of one variable in float32 that no other kernel fuses, and powers by some constants, over dense tensors and
-// over images.
+// Functions of one variable in float32 that no other kernel fuses, powers by some constants among them, over dense
+// tensors and over images; powers and remainders of two dense tensors.
 #include "backends/cpu/math_f32.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/kernel.h"
+#include "backends/cpu/broadcast_runs.h"
 
 namespace pinnace {
 namespace {
 
-constexpr std::pair<std::string_view, MathKind> kFunctions[] = {{"neg", MathKind::kNeg},
-                                                                {"abs", MathKind::kAbs},
-                                                                {"sqrt", MathKind::kSqrt},
-                                                                {"reciprocal", MathKind::kReciprocal},
-                                                                {"erf", MathKind::kErf},
-                                                                {"log", MathKind::kLog},
-                                                                {"softplus", MathKind::kSoftplus},
-                                                                {"softsign", MathKind::kSoftsign},
-                                                                {"mish", MathKind::kMish},
-                                                                {"floor", MathKind::kFloor},
-                                                                {"ceil", MathKind::kCeil},
-                                                                {"round", MathKind::kRound},
-                                                                {"sign", MathKind::kSign},
-                                                                {"sin", MathKind::kSin},
-                                                                {"cos", MathKind::kCos}};
+constexpr std::pair<std::string_view, MathKind> kFunctions[] = {
+    {"neg", MathKind::kNeg},           {"abs", MathKind::kAbs},
+    {"sqrt", MathKind::kSqrt},         {"reciprocal", MathKind::kReciprocal},
+    {"erf", MathKind::kErf},           {"log", MathKind::kLog},
+    {"softplus", MathKind::kSoftplus}, {"softsign", MathKind::kSoftsign},
+    {"mish", MathKind::kMish},         {"floor", MathKind::kFloor},
+    {"ceil", MathKind::kCeil},         {"round", MathKind::kRound},
+    {"sign", MathKind::kSign},         {"sin", MathKind::kSin},
+    {"cos", MathKind::kCos},           {"tan", MathKind::kTan},
+    {"sinh", MathKind::kSinh},         {"cosh", MathKind::kCosh},
+    {"asin", MathKind::kAsin},         {"acos", MathKind::kAcos},
+    {"atan", MathKind::kAtan},         {"asinh", MathKind::kAsinh},
+    {"acosh", MathKind::kAcosh},       {"atanh", MathKind::kAtanh}};
 
-/// False for a power that only the reference has.
+/// False for a power that is left to math_pair_f32.
 bool power_of(const NodeView& node, MathF32* m) {
   if (node.input(1).elements() != 1 || node.input(1).rank() > node.input(0).rank()) return false;
   double power;
@@ -46,7 +44,9 @@ bool power_of(const NodeView& node, MathF32* m) {
       return true;
     }
   }
-  return false;
+  m->kind = MathKind::kWholePower;
+  m->a = static_cast<float>(power);
+  return std::fabs(power) <= 8 && power == std::floor(power);
 }
 
 /// False where only the reference has the function, or parameters that double has and single precision has not.
@@ -133,17 +133,47 @@ constexpr CpuKernel make_image() {
   return {.takes = image_takes, .packs = 0b10, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<loops>};
 }
 
+// ---------------------------------------------------------------------------------------------------------- pairs
+
+bool pair_takes(const NodeView& node) {
+  return node.input(1).dtype == DType::kF32 && pairs_fit(node);
+}
+
+template <const MathF32Kernels& loops>
+Status pair_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
+  const MathPairKind kind = node.node().op == "pow"      ? MathPairKind::kPower
+                            : node.attr_int("fmod") == 1 ? MathPairKind::kTruncMod
+                                                         : MathPairKind::kFloorMod;
+  PairLoops l;
+  l.set({&in[0].type->shape, &in[1].type->shape, &out[0].type->shape});
+  const int x_step = l.rank && l.step[0][0], y_step = l.rank && l.step[1][0];
+  for_each_run(context, l, out[0].elements(), [&](int64_t x, int64_t y, int64_t z, int64_t count) {
+    loops.pair(kind, in[0].data<float>() + x, x_step, in[1].data<float>() + y, y_step, out[0].data<float>() + z, count);
+  });
+  return {};
+}
+
+template <const MathF32Kernels& loops>
+constexpr CpuKernel make_pair() {
+  return {.takes = pair_takes, .run = pair_run<loops>};
+}
+
 }  // namespace
 
-extern const CpuKernel math_f32_generic, math_image_f32_generic;
+extern const CpuKernel math_f32_generic, math_image_f32_generic, math_pair_f32_generic;
 const CpuKernel math_f32_generic = make<math_f32_kernels_generic>();
 const CpuKernel math_image_f32_generic = make_image<math_f32_kernels_generic>();
+const CpuKernel math_pair_f32_generic = make_pair<math_f32_kernels_generic>();
 #if defined(__x86_64__)
-extern const CpuKernel math_f32_avx2, math_image_f32_avx2, math_f32_avx512, math_image_f32_avx512;
+extern const CpuKernel math_f32_avx2, math_image_f32_avx2, math_pair_f32_avx2;
+extern const CpuKernel math_f32_avx512, math_image_f32_avx512, math_pair_f32_avx512;
 const CpuKernel math_f32_avx2 = make<math_f32_kernels_avx2>();
 const CpuKernel math_image_f32_avx2 = make_image<math_f32_kernels_avx2>();
 const CpuKernel math_f32_avx512 = make<math_f32_kernels_avx512>();
 const CpuKernel math_image_f32_avx512 = make_image<math_f32_kernels_avx512>();
+const CpuKernel math_pair_f32_avx2 = make_pair<math_f32_kernels_avx2>();
+const CpuKernel math_pair_f32_avx512 = make_pair<math_f32_kernels_avx512>();
 #endif
 
 }  // namespace pinnace

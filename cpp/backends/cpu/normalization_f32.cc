@@ -1,5 +1,5 @@
-// Normalisations in float32: layer and RMS over trailing dimensions; batch, instance and group over the pixels of dense
-// tensors and of images. Means and variances are summed in double, see F32Kernels::moments.
+// Normalisations in float32: layer and RMS over trailing dimensions; mean and variance; batch, instance and group over
+// the pixels of dense tensors and of images. Means and variances are summed in double, see F32Kernels::moments.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -304,9 +304,89 @@ constexpr CpuKernel make_group_image() {
           .run = group_image_run<level>};
 }
 
+// ------------------------------------------------------------------------------------------------- mean and variance
+
+/// Axes of x as it is normalised: [before, kept, behind], where `kept` is what has a mean of its own. False where other
+/// dimensions stand between, or rows are single numbers.
+struct MeanAxes {
+  int64_t before = 1, kept = 1, behind = 1;
+  bool set(const NodeView& node) {
+    constexpr int64_t kPerChannel[] = {0, 2, 3};
+    const Shape& shape = node.input(0).shape;
+    const auto given = node.attr_ints("axes");
+    const auto axes = node.axes(node.has_attr("axes") ? given : std::span<const int64_t>(kPerChannel),
+                                static_cast<int>(shape.size()));
+    if (!axes.ok()) return false;
+    int stage = 0;  // before, kept, behind
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d].size == 1) continue;
+      const bool reduced = std::find(axes->begin(), axes->end(), static_cast<int>(d)) != axes->end();
+      if (reduced ? stage == 1 : stage == 0) ++stage;
+      if (stage == 2 && !reduced) return false;
+      (stage == 0 ? before : stage == 1 ? kept : behind) *= shape[d].size;
+    }
+    if (kept == 1) std::swap(before, behind);  // all of x, in one row
+    return behind > 1;
+  }
+};
+
+bool mean_variance_takes(const NodeView& node) {
+  MeanAxes axes;
+  return node.input(0).elements() > 0 && axes.set(node);
+}
+
+/// The sum of f(x - centre) in double, eight sums side by side: nothing but 1e-9 is added to the deviation, so that
+/// what float32 would lose of the mean of equal numbers would be all of the result.
+template <class F>
+double sum_about(const float* x, int64_t count, double centre, F f) {
+  double sums[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int64_t j = 0; j < 8; ++j) sums[j] += f(static_cast<double>(x[i + j]) - centre);
+  }
+  for (; i < count; ++i) sums[0] += f(static_cast<double>(x[i]) - centre);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+template <const F32Kernels& kernels>
+Status mean_variance_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                         std::span<const TensorView> out) {
+  MeanAxes s;
+  s.set(node);
+  const int64_t each = rows_per_task(s.before * s.behind);
+  const auto count = static_cast<double>(s.before * s.behind);
+  context.parallel((s.kept + each - 1) / each, [&](int64_t t) {
+    for (int64_t k = t * each; k < std::min(s.kept, (t + 1) * each); ++k) {
+      const auto row = [&](int64_t b) { return (b * s.kept + k) * s.behind; };
+      double mean = 0, squares = 0;
+      for (int64_t b = 0; b < s.before; ++b) {
+        mean += sum_about(in[0].data<float>() + row(b), s.behind, 0, [](double v) { return v; });
+      }
+      mean /= count;
+      for (int64_t b = 0; b < s.before; ++b) {
+        squares += sum_about(in[0].data<float>() + row(b), s.behind, mean, [](double v) { return v * v; });
+      }
+      const double factor = 1 / (std::sqrt(squares / count) + 1e-9);
+      const auto centre = static_cast<float>(mean);
+      const auto bias = static_cast<float>((static_cast<double>(centre) - mean) * factor);
+      for (int64_t b = 0; b < s.before; ++b) {
+        kernels.affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind, centre,
+                       static_cast<float>(factor), bias);
+      }
+    }
+  });
+  return {};
+}
+
+template <const F32Kernels& kernels>
+constexpr CpuKernel make_mean_variance() {
+  return {.takes = mean_variance_takes, .run = mean_variance_run<kernels>};
+}
+
 }  // namespace
 
 PINNACE_F32_LEVELS(layer_normalization_f32, make_row_norm)
+PINNACE_F32_LEVELS(mean_variance_normalization_f32, make_mean_variance)
 PINNACE_F32_IMAGE_LEVELS(batch_normalization_f32, make_batch)
 PINNACE_F32_IMAGE_LEVELS(batch_normalization_image_f32, make_batch_image)
 PINNACE_F32_IMAGE_LEVELS(group_normalization_f32, make_group)

@@ -9,8 +9,8 @@
 
 #include "backends/cpu/gemm_f32.h"
 #include "backends/cpu/recurrent_f32.h"
+#include "backends/cpu/retype.h"
 #include "backends/cpu/step_team.h"
-#include "backends/cpu/widen.h"
 #include "ops/recurrent.h"
 
 namespace pinnace {
@@ -42,6 +42,10 @@ constexpr Level kAvx512{&gemm_f32_tiles_avx512, &recurrent_f32_kernels_avx512};
 constexpr Level kF16Avx512{&gemm_f32_tiles_f16_avx512, &recurrent_f32_kernels_avx512, Precision::kFp16};
 constexpr Level kBf16Avx512{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512, Precision::kBf16};
 constexpr Level kPairs{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512_bf16, Precision::kBf16, true};
+#endif
+
+#if defined(PINNACE_PACKS_ARM64)
+constexpr Level kNeon{&gemm_f32_tiles_neon, &recurrent_f32_kernels_generic};
 #endif
 
 constexpr std::string_view kGruDefaults[] = {"sigmoid", "tanh"};
@@ -188,7 +192,7 @@ bool valid(const NodeView& node, const std::byte* packed) {
   std::memcpy(static_cast<void*>(&there), packed, sizeof there);
   there.T = here.T;  // every run has its own
   there.B = here.B;
-  return std::memcmp(&here, &there, sizeof here) == 0;
+  return std::memcmp(&here, &there, sizeof here) == 0;  // NOLINT: plan_of() clears what lies between members
 }
 
 /// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units]; with `pairs`
@@ -555,8 +559,13 @@ constexpr CpuKernel make() {
 }  // namespace
 
 extern const CpuKernel recurrent_f32_generic, recurrent_f16_generic, recurrent_bf16_generic;
-const CpuKernel recurrent_f32_generic = make<kGeneric>(), recurrent_f16_generic = make<kF16Generic>(),
-                recurrent_bf16_generic = make<kBf16Generic>();
+#if defined(PINNACE_PACKS_ARM64)
+static constexpr CpuKernel recurrent_f32_neon = packing_only(make<kNeon>());
+const CpuKernel recurrent_f32_generic = with_neon(make<kGeneric>(), &recurrent_f32_neon);
+#else
+const CpuKernel recurrent_f32_generic = make<kGeneric>();
+#endif
+const CpuKernel recurrent_f16_generic = make<kF16Generic>(), recurrent_bf16_generic = make<kBf16Generic>();
 #if defined(__x86_64__)
 extern const CpuKernel recurrent_f32_avx2, recurrent_f16_avx2, recurrent_bf16_avx2;
 const CpuKernel recurrent_f32_avx2 = make<kAvx2>(), recurrent_f16_avx2 = make<kF16Avx2>(),

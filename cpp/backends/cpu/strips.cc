@@ -1,7 +1,7 @@
 // Which steps pay when they are run in strips, and how many rows at a time.
 #include "backends/cpu/strips.h"
 
-#include "backends/cpu/widen.h"
+#include "backends/cpu/retype.h"
 
 namespace pinnace {
 namespace {

@@ -39,15 +39,15 @@ std::string small_letters(std::string text) {
 
 bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
   for (const AttrDef& def : op.attrs) {
-    if (def.name != name || def.kind != attr_kind(value) || def.required) continue;
+    if (std::string_view(def.name) != name || def.kind != attr_kind(value) || def.required) continue;
     switch (def.kind) {
       case AttrKind::kInt:
-        return std::get<int64_t>(value) == def.int_default;
+        return std::get<int64_t>(value) == def.int_default();
       // The source has single precision: its 0.01 is our default 0.01.
       case AttrKind::kFloat:
-        return static_cast<float>(std::get<double>(value)) == static_cast<float>(def.float_default);
+        return static_cast<float>(std::get<double>(value)) == static_cast<float>(def.float_default());
       case AttrKind::kString:
-        return std::get<std::string>(value) == def.string_default;
+        return std::get<std::string>(value) == def.string_default();
       default:
         return false;
     }
@@ -180,8 +180,8 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
   for (const auto& [source_name, a] : node.attributes()) {
     if (std::find(skip.begin(), skip.end(), source_name) != skip.end()) continue;
     const std::string name = snake_case(source_name);
-    const AttrDef* def =
-        std::find_if(op.attrs.begin(), op.attrs.end(), [&](const AttrDef& d) { return d.name == name; });
+    const AttrDef* def = std::find_if(op.attrs.begin(), op.attrs.end(),
+                                      [&](const AttrDef& d) { return std::string_view(d.name) == name; });
     if (def == op.attrs.end()) {
       const auto* h = std::find_if(std::begin(kHarmless), std::end(kHarmless),
                                    [&](const Harmless& harmless) { return harmless.name == name; });

@@ -10,15 +10,15 @@ namespace {
 
 bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
   for (const AttrDef& def : op.attrs) {
-    if (def.name != name) continue;
+    if (std::string_view(def.name) != name) continue;
     if (def.required) return false;
     switch (attr_kind(value)) {
       case AttrKind::kInt:
-        return def.kind == AttrKind::kInt && std::get<int64_t>(value) == def.int_default;
+        return def.kind == AttrKind::kInt && std::get<int64_t>(value) == def.int_default();
       case AttrKind::kFloat:
-        return def.kind == AttrKind::kFloat && std::get<double>(value) == def.float_default;
+        return def.kind == AttrKind::kFloat && std::get<double>(value) == def.float_default();
       case AttrKind::kString:
-        return def.kind == AttrKind::kString && std::get<std::string>(value) == def.string_default;
+        return def.kind == AttrKind::kString && std::get<std::string>(value) == def.string_default();
       case AttrKind::kInts:
         return std::get<std::vector<int64_t>>(value).empty();
       case AttrKind::kFloats:

@@ -1,0 +1,44 @@
+// lower: an NNAPI model to a graph of ours, for one set of input shapes. What is an attribute with us but a value with
+// NNAPI (strides, axes, sizes) must be known: constants are, inputs of the model can be made constants.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "nnapi/model.h"
+
+namespace pinnace::nnapi {
+
+/// Our type of an operand with the given dimensions: kBool for BOOL and TENSOR_BOOL8, quantised types as they are
+/// stored.
+TensorType tensor_type(const Operand& operand, std::span<const uint32_t> dims);
+
+/// What is known of one input of the model.
+struct InputSpec {
+  std::vector<uint32_t> dims;  ///< all known; empty for scalars
+  bool omitted = false;        ///< an optional input without a value
+  bool constant = false;       ///< `data` becomes a constant of the graph
+  std::span<const std::byte> data = {};
+};
+
+struct Lowered {
+  Graph graph;
+  /// For each input of the graph the index of the model's. Omitted and constant inputs have none. Inputs of NNAPI's
+  /// bool types are u8 in the graph, where every byte but 0 is true.
+  std::vector<uint32_t> inputs;
+  /// Inputs of the model that must be constants beside those that are; the graph is then not complete.
+  std::vector<uint32_t> needed;
+};
+
+/// Lowers a finished model. The graph's outputs are the model's, in order, with their shapes as far as they can be
+/// known before a run. Constants of the model are used where they lie.
+///
+/// kInvalidArgument: a value or shape breaks a rule of an operation, which is named. kUnsupported: an operation that
+/// has no lowering, or whose attributes are known only while the model runs.
+Result<Lowered> lower(const Model& model, std::span<const InputSpec> inputs);
+
+/// True if there is a lowering for the operation.
+bool can_lower(int32_t code);
+
+}  // namespace pinnace::nnapi

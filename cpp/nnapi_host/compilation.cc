@@ -1,0 +1,124 @@
+// Compilation: choices for a finished model, and its engine.
+#include <algorithm>
+
+#include "nnapi_host/objects.h"
+
+using namespace pinnace::nnapi_host;
+
+namespace {
+
+constexpr int32_t kLowPower = 0, kSustainedSpeed = 2;
+/// What our kernels like best, a cache line; shorter ones are as right.
+constexpr uint32_t kPreferredAlignment = 64;
+constexpr uint32_t kPreferredPadding = 1;
+
+int make(ANeuralNetworksModel* model, uint32_t devices, ANeuralNetworksCompilation** compilation) {
+  if (!model->valid) return ANEURALNETWORKS_BAD_STATE;
+  *compilation = new ANeuralNetworksCompilation;
+  (*compilation)->model = model;
+  (*compilation)->explicit_devices = devices;
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+int preferred(const ANeuralNetworksCompilation* compilation, bool input, uint32_t index, uint32_t value,
+              uint32_t* result) {
+  if (!compilation || !result) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (!compilation->engine) return ANEURALNETWORKS_BAD_STATE;
+  const pinnace::nnapi::Model& model = compilation->engine->model();
+  if (index >= (input ? model.inputs : model.outputs).size()) return ANEURALNETWORKS_BAD_DATA;
+  *result = value;
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+/// True if every operation, those of referenced models too, can run here.
+bool runs(const pinnace::nnapi::Model& model) {
+  for (const pinnace::nnapi::Operation& operation : model.operations) {
+    if (!pinnace::nnapi::can_lower(operation.code)) return false;
+  }
+  return std::all_of(model.operands.begin(), model.operands.end(),
+                     [](const auto& operand) { return !operand.model || runs(*operand.model); });
+}
+
+}  // namespace
+
+int ANeuralNetworksCompilation_create(ANeuralNetworksModel* model, ANeuralNetworksCompilation** compilation) {
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  *compilation = nullptr;
+  if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  return make(model, 0, compilation);
+}
+
+int ANeuralNetworksCompilation_createForDevices(ANeuralNetworksModel* model,
+                                                const ANeuralNetworksDevice* const* devices, uint32_t numDevices,
+                                                ANeuralNetworksCompilation** compilation) {
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  *compilation = nullptr;
+  if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (const int code = check_devices(devices, numDevices)) return code;
+  return make(model, numDevices, compilation);
+}
+
+void ANeuralNetworksCompilation_free(ANeuralNetworksCompilation* compilation) {
+  delete compilation;
+}
+
+int ANeuralNetworksCompilation_setPreference(ANeuralNetworksCompilation* compilation, int32_t preference) {
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
+  if (preference < kLowPower || preference > kSustainedSpeed) return ANEURALNETWORKS_BAD_DATA;
+  compilation->preference = preference;
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+int ANeuralNetworksCompilation_setCaching(ANeuralNetworksCompilation* compilation, const char* cacheDir,
+                                          const uint8_t* token) {
+  if (!compilation || !cacheDir || !token) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  return compilation->finished ? ANEURALNETWORKS_BAD_STATE : ANEURALNETWORKS_NO_ERROR;
+}
+
+int ANeuralNetworksCompilation_setPriority(ANeuralNetworksCompilation* compilation, int priority) {
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
+  return priority == 90 || priority == 100 || priority == 110 ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
+}
+
+int ANeuralNetworksCompilation_setTimeout(ANeuralNetworksCompilation* compilation, uint64_t) {
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
+  // A hint: compiling is not interrupted.
+  return compilation->explicit_devices == 1 ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
+}
+
+int ANeuralNetworksCompilation_finish(ANeuralNetworksCompilation* compilation) {
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
+  compilation->finished = true;
+  if (!runs(*compilation->model->model)) return ANEURALNETWORKS_BAD_DATA;
+  const int threads = compilation->preference == kLowPower ? 1 : 0;
+  auto engine = std::make_shared<Engine>(compilation->model->model, threads);
+  engine->prepare_ahead();
+  compilation->engine = std::move(engine);
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+int ANeuralNetworksCompilation_getPreferredMemoryAlignmentForInput(const ANeuralNetworksCompilation* compilation,
+                                                                   uint32_t index, uint32_t* alignment) {
+  return preferred(compilation, true, index, kPreferredAlignment, alignment);
+}
+int ANeuralNetworksCompilation_getPreferredMemoryPaddingForInput(const ANeuralNetworksCompilation* compilation,
+                                                                 uint32_t index, uint32_t* padding) {
+  return preferred(compilation, true, index, kPreferredPadding, padding);
+}
+int ANeuralNetworksCompilation_getPreferredMemoryAlignmentForOutput(const ANeuralNetworksCompilation* compilation,
+                                                                    uint32_t index, uint32_t* alignment) {
+  return preferred(compilation, false, index, kPreferredAlignment, alignment);
+}
+int ANeuralNetworksCompilation_getPreferredMemoryPaddingForOutput(const ANeuralNetworksCompilation* compilation,
+                                                                  uint32_t index, uint32_t* padding) {
+  return preferred(compilation, false, index, kPreferredPadding, padding);
+}
+
+int ANeuralNetworksCompilation_addExtensionAttribute(ANeuralNetworksCompilation* compilation, const char* extensionName,
+                                                     uint16_t, const void* data, size_t) {
+  return compilation && extensionName && data ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
+}

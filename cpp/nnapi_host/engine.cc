@@ -1,0 +1,123 @@
+// Specialisation and its cache.
+#include "nnapi_host/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "passes/pass.h"
+#include "program/program_data.h"
+
+namespace pinnace::nnapi_host {
+namespace {
+
+/// Specialisations of one compilation that are kept; the least recently used goes first.
+constexpr size_t kMostSpecialisations = 8;
+/// Idle sessions of one specialisation that are kept.
+constexpr size_t kMostIdle = 4;
+
+/// A program in memory: nothing is written or read back, and constants stay where they lie.
+Program program_of(Graph graph) {
+  auto data = std::make_shared<ProgramData>();
+  data->name = "nnapi";
+  for (ValueId id : graph.inputs) data->inputs.push_back({graph.value(id).name, graph.value(id).type});
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    data->outputs.push_back({graph.output_names[i], graph.value(graph.outputs[i]).type});
+  }
+  data->graph = std::move(graph);
+  return Program(std::move(data));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Specialisation::take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Session> session = std::move(idle_.back());
+      idle_.pop_back();
+      return session;
+    }
+  }
+  PINNACE_ASSIGN(Session session, Session::create(prepared_));
+  return std::make_unique<Session>(std::move(session));
+}
+
+void Specialisation::give_back(std::unique_ptr<Session> session) {
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(session));
+}
+
+bool Engine::matches(const Entry& entry, std::span<const InputArgument> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (entry.dims[i] != inputs[i].dims || entry.omitted[i] != inputs[i].omitted) return false;
+  }
+  return std::all_of(entry.values.begin(), entry.values.end(), [&](const auto& value) {
+    const std::span<const std::byte> now = inputs[value.first].data;
+    return now.size() == value.second->bytes() &&
+           (now.empty() || std::memcmp(now.data(), value.second->data(), now.size()) == 0);
+  });
+}
+
+Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::vector<uint32_t> constants,
+                                   bool have_values) {
+  for (;;) {
+    std::vector<nnapi::InputSpec> specs;
+    for (const InputArgument& input : inputs) specs.push_back({input.dims, input.omitted, false, input.data});
+    for (uint32_t i : constants) specs[i].constant = true;
+    PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(*model_, specs));
+    if (!lowered.needed.empty()) {
+      if (!have_values) return unsupported("values of inputs are needed");
+      for (uint32_t i : lowered.needed) {
+        if (std::find(constants.begin(), constants.end(), i) == constants.end()) constants.push_back(i);
+      }
+      continue;
+    }
+    PINNACE_TRY(run_passes(lowered.graph, PassContext{}, {}).status());
+    lowered.graph.compact();
+    std::vector<TensorType> outputs;
+    for (ValueId id : lowered.graph.outputs) outputs.push_back(lowered.graph.value(id).type);
+    const Program program = program_of(std::move(lowered.graph));
+    PINNACE_ASSIGN(auto prepared, Prepared::create(program, {.threads = threads_, .plan_cache = 1}));
+    Entry entry;
+    for (const InputArgument& input : inputs) {
+      entry.dims.push_back(input.dims);
+      entry.omitted.push_back(input.omitted);
+    }
+    for (uint32_t i : constants) {
+      PINNACE_ASSIGN(ConstantPtr copy, Constant::copy_of(inputs[i].data.data(), inputs[i].data.size()));
+      entry.values.emplace_back(i, std::move(copy));
+    }
+    entry.made = std::make_shared<Specialisation>(std::move(prepared), std::move(lowered.inputs), std::move(outputs));
+    return entry;
+  }
+}
+
+Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs) {
+  std::lock_guard lock(mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (!matches(*entry, inputs)) continue;
+    entries_.splice(entries_.begin(), entries_, entry);
+    return entry->made;
+  }
+  PINNACE_ASSIGN(Entry made, make(inputs, constants_, true));
+  constants_.clear();
+  for (const auto& value : made.values) constants_.push_back(value.first);
+  entries_.push_front(std::move(made));
+  if (entries_.size() > kMostSpecialisations) entries_.pop_back();
+  return entries_.front().made;
+}
+
+void Engine::prepare_ahead() {
+  std::vector<InputArgument> inputs;
+  for (uint32_t i : model_->inputs) {
+    const nnapi::Operand& operand = model_->operands[i];
+    if (!operand.shape_known()) return;
+    inputs.push_back({operand.dims, false, {}});
+  }
+  std::lock_guard lock(mutex_);
+  if (auto made = make(inputs, {}, false); made.ok()) entries_.push_front(std::move(*made));
+}
+
+}  // namespace pinnace::nnapi_host

@@ -1,0 +1,227 @@
+// Execution: setters, and what can be asked afterwards.
+#include "nnapi_host/execution.h"
+
+#include <algorithm>
+
+using namespace pinnace::nnapi_host;
+using pinnace::nnapi::Operand;
+
+namespace {
+
+using State = ExecutionState;
+
+/// Checks that all setters of inputs and outputs share; `binding` is what is to be filled.
+int begin_set(ANeuralNetworksExecution* execution, bool input, int32_t index, const ANeuralNetworksOperandType* type,
+              Binding** binding, const Operand** operand, Binding& made) {
+  if (execution->state != State::kPreparation) return ANEURALNETWORKS_BAD_STATE;
+  std::vector<Binding>& bindings = input ? execution->inputs : execution->outputs;
+  if (index < 0 || static_cast<size_t>(index) >= bindings.size()) return ANEURALNETWORKS_BAD_DATA;
+  *binding = &bindings[static_cast<size_t>(index)];
+  if ((*binding)->set) return ANEURALNETWORKS_BAD_STATE;
+  const pinnace::nnapi::Model& model = execution->engine->model();
+  *operand = &model.operands[(input ? model.inputs : model.outputs)[static_cast<size_t>(index)]];
+  if (const int code = merge_type(**operand, type, made.dims, made.rank_open)) return code;
+  made.set = true;
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+/// `length` is that of the type, or, with padding, at least that; open types take any.
+bool length_fits(const ANeuralNetworksExecution* execution, const Operand& operand, const Binding& binding,
+                 size_t length) {
+  const uint64_t needed = bytes_of(operand, binding.dims, binding.rank_open).value_or(UINT64_MAX);
+  return needed == 0 || (execution->padding ? length >= needed : length == needed);
+}
+
+int set(ANeuralNetworksExecution* execution, bool input, int32_t index, const ANeuralNetworksOperandType* type,
+        const void* buffer, size_t length) {
+  if (!execution || (!buffer && length > 0)) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  Binding *binding = nullptr, made;
+  const Operand* operand = nullptr;
+  std::lock_guard lock(execution->mutex);
+  if (const int code = begin_set(execution, input, index, type, &binding, &operand, made)) return code;
+  if (buffer && (length == 0 || !length_fits(execution, *operand, made, length))) return ANEURALNETWORKS_BAD_DATA;
+  made.data = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
+  made.length = length;
+  *binding = std::move(made);
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+int set_from_memory(ANeuralNetworksExecution* execution, bool input, int32_t index,
+                    const ANeuralNetworksOperandType* type, const ANeuralNetworksMemory* memory, size_t offset,
+                    size_t length) {
+  if (!execution || !memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  Binding *binding = nullptr, made;
+  const Operand* operand = nullptr;
+  std::lock_guard lock(execution->mutex);
+  if (const int code = begin_set(execution, input, index, type, &binding, &operand, made)) return code;
+  if (const auto& device = memory->device) {
+    const Role role{execution->engine.get(), input, static_cast<uint32_t>(index)};
+    if (offset != 0 || length != 0) return ANEURALNETWORKS_BAD_DATA;
+    if (std::find(device->roles.begin(), device->roles.end(), role) == device->roles.end()) {
+      return ANEURALNETWORKS_BAD_DATA;
+    }
+    const std::vector<uint32_t>& dims = device->operand.dims;
+    const auto fits = [](uint32_t wanted, uint32_t is) { return wanted == 0 || wanted == is; };
+    if (!made.rank_open && !std::equal(made.dims.begin(), made.dims.end(), dims.begin(), dims.end(), fits)) {
+      return ANEURALNETWORKS_BAD_DATA;
+    }
+    made.dims = dims;
+    made.rank_open = false;
+    made.data = device->bytes.data();
+    made.length = device->bytes.size();
+    made.device = device;
+  } else {
+    const Mapping& mapping = *memory->mapping;
+    if (offset > mapping.size() || length > mapping.size() - offset) return ANEURALNETWORKS_BAD_DATA;
+    if (length == 0 || !length_fits(execution, *operand, made, length)) return ANEURALNETWORKS_BAD_DATA;
+    made.data = mapping.data() + offset;
+    made.length = length;
+    made.mapping = memory->mapping;
+  }
+  *binding = std::move(made);
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+/// Calls `change` while the execution is being prepared.
+template <class Change>
+int prepare(ANeuralNetworksExecution* execution, Change change) {
+  if (!execution) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  std::lock_guard lock(execution->mutex);
+  if (execution->state != State::kPreparation) return ANEURALNETWORKS_BAD_STATE;
+  return change(*execution);
+}
+
+/// For queries of output shapes: which output, or why there is no answer.
+int find_output(const ANeuralNetworksExecution* execution, int32_t index) {
+  if (execution->state != State::kCompleted) return ANEURALNETWORKS_BAD_STATE;
+  if (execution->result != ANEURALNETWORKS_NO_ERROR && execution->result != ANEURALNETWORKS_OUTPUT_INSUFFICIENT_SIZE) {
+    return ANEURALNETWORKS_BAD_STATE;
+  }
+  return index < 0 || static_cast<size_t>(index) >= execution->output_dims.size() ? ANEURALNETWORKS_BAD_DATA
+                                                                                  : ANEURALNETWORKS_NO_ERROR;
+}
+
+}  // namespace
+
+int ANeuralNetworksExecution_create(ANeuralNetworksCompilation* compilation, ANeuralNetworksExecution** execution) {
+  if (!execution) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  *execution = nullptr;
+  if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  if (!compilation->engine) return ANEURALNETWORKS_BAD_STATE;
+  auto* made = new ANeuralNetworksExecution;
+  made->engine = compilation->engine;
+  made->explicit_devices = compilation->explicit_devices;
+  made->inputs.resize(made->engine->model().inputs.size());
+  made->outputs.resize(made->engine->model().outputs.size());
+  *execution = made;
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
+void ANeuralNetworksExecution_free(ANeuralNetworksExecution* execution) {
+  delete execution;
+}
+
+int ANeuralNetworksExecution_setInput(ANeuralNetworksExecution* execution, int32_t index,
+                                      const ANeuralNetworksOperandType* type, const void* buffer, size_t length) {
+  return set(execution, true, index, type, buffer, length);
+}
+int ANeuralNetworksExecution_setOutput(ANeuralNetworksExecution* execution, int32_t index,
+                                       const ANeuralNetworksOperandType* type, void* buffer, size_t length) {
+  return set(execution, false, index, type, buffer, length);
+}
+int ANeuralNetworksExecution_setInputFromMemory(ANeuralNetworksExecution* execution, int32_t index,
+                                                const ANeuralNetworksOperandType* type,
+                                                const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
+  return set_from_memory(execution, true, index, type, memory, offset, length);
+}
+int ANeuralNetworksExecution_setOutputFromMemory(ANeuralNetworksExecution* execution, int32_t index,
+                                                 const ANeuralNetworksOperandType* type,
+                                                 const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
+  return set_from_memory(execution, false, index, type, memory, offset, length);
+}
+
+int ANeuralNetworksExecution_setReusable(ANeuralNetworksExecution* execution, bool reusable) {
+  return prepare(execution, [&](ANeuralNetworksExecution& e) {
+    e.reusable = reusable;
+    return ANEURALNETWORKS_NO_ERROR;
+  });
+}
+
+int ANeuralNetworksExecution_enableInputAndOutputPadding(ANeuralNetworksExecution* execution, bool enable) {
+  return prepare(execution, [&](ANeuralNetworksExecution& e) -> int {
+    const auto is_set = [](const Binding& b) { return b.set; };
+    if (std::any_of(e.inputs.begin(), e.inputs.end(), is_set) ||
+        std::any_of(e.outputs.begin(), e.outputs.end(), is_set)) {
+      return ANEURALNETWORKS_BAD_STATE;
+    }
+    e.padding = enable;
+    return ANEURALNETWORKS_NO_ERROR;
+  });
+}
+
+int ANeuralNetworksExecution_setMeasureTiming(ANeuralNetworksExecution* execution, bool measure) {
+  return prepare(execution, [&](ANeuralNetworksExecution& e) -> int {
+    if (e.explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
+    e.measure = measure;
+    return ANEURALNETWORKS_NO_ERROR;
+  });
+}
+
+int ANeuralNetworksExecution_setTimeout(ANeuralNetworksExecution* execution, uint64_t duration) {
+  return prepare(execution, [&](ANeuralNetworksExecution& e) -> int {
+    if (e.explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
+    e.timeout_ns = duration;
+    return ANEURALNETWORKS_NO_ERROR;
+  });
+}
+
+int ANeuralNetworksExecution_setLoopTimeout(ANeuralNetworksExecution* execution, uint64_t duration) {
+  return prepare(execution, [&](ANeuralNetworksExecution& e) {
+    e.loop_timeout_ns = std::min(duration, kMaximumLoopTimeout);
+    return ANEURALNETWORKS_NO_ERROR;
+  });
+}
+
+uint64_t ANeuralNetworks_getDefaultLoopTimeout(void) {
+  return kDefaultLoopTimeout;
+}
+uint64_t ANeuralNetworks_getMaximumLoopTimeout(void) {
+  return kMaximumLoopTimeout;
+}
+
+int ANeuralNetworksExecution_addExtensionAttribute(ANeuralNetworksExecution* execution, const char* extensionName,
+                                                   uint16_t, const void* data, size_t) {
+  return execution && extensionName && data ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
+}
+
+int ANeuralNetworksExecution_getOutputOperandRank(ANeuralNetworksExecution* execution, int32_t index, uint32_t* rank) {
+  if (!execution || !rank) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  std::lock_guard lock(execution->mutex);
+  if (const int code = find_output(execution, index)) return code;
+  *rank = static_cast<uint32_t>(execution->output_dims[static_cast<size_t>(index)].size());
+  return execution->result;
+}
+
+int ANeuralNetworksExecution_getOutputOperandDimensions(ANeuralNetworksExecution* execution, int32_t index,
+                                                        uint32_t* dimensions) {
+  if (!execution || !dimensions) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  std::lock_guard lock(execution->mutex);
+  if (const int code = find_output(execution, index)) return code;
+  const std::vector<uint32_t>& dims = execution->output_dims[static_cast<size_t>(index)];
+  if (dims.empty()) return ANEURALNETWORKS_BAD_DATA;
+  std::copy(dims.begin(), dims.end(), dimensions);
+  return execution->result;
+}
+
+int ANeuralNetworksExecution_getDuration(const ANeuralNetworksExecution* execution, int32_t durationCode,
+                                         uint64_t* duration) {
+  if (!execution || !duration) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  *duration = UINT64_MAX;
+  if (durationCode < 0 || durationCode > 3) return ANEURALNETWORKS_BAD_DATA;
+  std::lock_guard lock(execution->mutex);
+  if (execution->state != State::kCompleted || execution->result != ANEURALNETWORKS_NO_ERROR || !execution->measure) {
+    return ANEURALNETWORKS_BAD_STATE;
+  }
+  *duration = execution->duration_ns;
+  return ANEURALNETWORKS_NO_ERROR;
+}

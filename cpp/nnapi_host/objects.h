@@ -1,0 +1,128 @@
+// The objects behind the C interface's handles, and what their files share: checks of arguments and of shapes.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/memory.h"
+#include "nnapi/operations.h"
+#include "nnapi_host/engine.h"
+#include "nnapi_host/neural_networks.h"
+
+namespace pinnace::nnapi_host {
+
+/// The library's and its device's feature level, 1 to 8.
+int feature_level();
+/// The one device.
+const ANeuralNetworksDevice* the_device();
+/// Devices of a call: NULL list or entry, none, or one twice.
+int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count);
+
+/// The result code that a status means to a client.
+int code_of(const Status& status);
+
+/// Dimensions of an operand as the model states them, made more precise by `type` (may be null). `dims` receives them,
+/// 0 where they are still open; `rank_open` whether even their number is. BAD_DATA where `type` contradicts the
+/// operand.
+int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, std::vector<uint32_t>& dims,
+               bool& rank_open);
+/// Bytes of an operand of these dimensions, 0 if they are open; nothing if there are more than 2^32 - 1.
+std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool rank_open);
+
+/// A mapped file descriptor, or zero bytes.
+class Mapping {
+ public:
+  Mapping(void* address, size_t bytes) : address_(address), bytes_(bytes) {}
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(address_); }
+  size_t size() const { return bytes_; }
+
+ private:
+  void* address_;
+  size_t bytes_;
+};
+
+/// Where a memory made from a descriptor may be used.
+struct Role {
+  const Engine* engine;
+  bool input;
+  uint32_t index;
+  bool operator==(const Role&) const = default;
+};
+
+/// Memory made from a descriptor. Shared by whoever uses it, so that it may be freed while a computation runs.
+struct DeviceMemory {
+  nnapi::Operand operand;  ///< of its roles, with the descriptor's dimensions
+  std::vector<Role> roles;
+  Buffer bytes;
+  mutable std::mutex mutex;  ///< guards what follows
+  bool initialized = false;
+};
+
+/// The end of one computation, or what a client's fence stands for. Shared between events, the thread that computes,
+/// and computations that wait for it.
+struct Completion {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  int result = 0;
+  int fence = -1;        ///< owned; readable when done; -1: none
+  bool foreign = false;  ///< `fence` is the client's, and alone says when it is done
+  ~Completion();
+
+  void set(int code);
+  int wait();
+};
+
+}  // namespace pinnace::nnapi_host
+
+struct ANeuralNetworksDevice {
+  std::string name;
+  std::string version;
+};
+
+struct ANeuralNetworksMemory {
+  std::shared_ptr<pinnace::nnapi_host::Mapping> mapping;      ///< of a file descriptor, or
+  std::shared_ptr<pinnace::nnapi_host::DeviceMemory> device;  ///< of a descriptor
+};
+
+struct ANeuralNetworksMemoryDesc {
+  std::vector<pinnace::nnapi_host::Role> roles;
+  std::optional<pinnace::nnapi::Operand> operand;  ///< of the roles, dimensions merged
+  std::vector<uint32_t> dims;                      ///< by setDimensions; empty: none
+  bool finished = false;
+};
+
+struct ANeuralNetworksModel {
+  std::shared_ptr<pinnace::nnapi::Model> model = std::make_shared<pinnace::nnapi::Model>();
+  std::vector<uint32_t> order;  ///< for each operation its place among addOperation's calls
+  bool finished = false;        ///< finish was called
+  bool valid = false;           ///< and succeeded
+};
+
+struct ANeuralNetworksCompilation {
+  const ANeuralNetworksModel* model = nullptr;
+  uint32_t explicit_devices = 0;  ///< 0: chosen by the library
+  int32_t preference = 1;
+  bool finished = false;
+  std::shared_ptr<pinnace::nnapi_host::Engine> engine;  ///< once finish succeeded
+};
+
+struct ANeuralNetworksBurst {
+  std::shared_ptr<pinnace::nnapi_host::Engine> engine;
+  std::mutex running;
+};
+
+struct ANeuralNetworksEvent {
+  std::shared_ptr<pinnace::nnapi_host::Completion> completion;
+  std::thread thread;  ///< that computes; joined when the event is freed
+};
