@@ -24,19 +24,17 @@ int64_t group_bytes(const GemmTilesI8& gemm, const Transposed& t, int64_t blocks
   return panel_bytes(padded_columns(gemm, t.out_channels), blocks * pixel_quads(t));
 }
 
-template <const I8Level& level>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const GemmTilesI8& gemm, const NodeView& node) {
   const Transposed t = transposed(node);
   int64_t bytes = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
-    bytes += t.groups * group_bytes(*level.gemm, t, blocks_of(down, across));
+    bytes += t.groups * group_bytes(gemm, t, blocks_of(down, across));
   });
   return bytes;
 }
 
 /// [phase][group][panel], taps in the order of the pixels that they read.
-template <const I8Level& level>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const GemmTilesI8& gemm, const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const TensorType y{node.input(0).dtype, {}, node.output_quantization(0)};
@@ -56,11 +54,11 @@ Status pack(const NodeView& node, std::byte* packed) {
         const int64_t at = ((g * t.in_channels + channel) * t.out_channels + m) * taps + ky * kernel_w + kx;
         return static_cast<int8_t>(w[at] ^ flip);
       };
-      for (int64_t n = 0; n < t.out_channels; n += level.gemm->nr) {
-        const int64_t width = panel_width(*level.gemm, n, t.out_channels);
-        packed = pack_panel_i8(*level.gemm, requantize, bias ? bias + g * t.out_channels : nullptr,
-                               image_zero(node.input(0)), n, std::min(width, t.out_channels - n), width,
-                               blocks_of(down, across), quads, weight, packed);
+      for (int64_t n = 0; n < t.out_channels; n += gemm.nr) {
+        const int64_t width = panel_width(gemm, n, t.out_channels);
+        packed =
+            pack_panel_i8(gemm, requantize, bias ? bias + g * t.out_channels : nullptr, image_zero(node.input(0)), n,
+                          std::min(width, t.out_channels - n), width, blocks_of(down, across), quads, weight, packed);
       }
     }
   });
@@ -72,11 +70,9 @@ int64_t scratch_bytes(const NodeView& node, int) {
   return (t.window.taps() + t.phases(1) * t.phases(2)) * static_cast<int64_t>(sizeof(ptrdiff_t));
 }
 
-template <const I8Level& level>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const GemmTilesI8& gemm, const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Transposed t = transposed(node);
-  const GemmTilesI8& gemm = *level.gemm;
   const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
@@ -100,11 +96,10 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
                                       .panels = panels},
                                      context.threads);
   context.parallel(tasks.count(), [&](int64_t task) {
-    const GemmTilesI8& tiles = *level.gemm;
     const auto [first, last, first_panel, last_panel] = tasks.part(task);
     for (int64_t p = first_panel; p < last_panel; ++p) {
-      const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
-      const int64_t width = panel_width(tiles, n, t.out_channels), columns = std::min(width, t.out_channels - n);
+      const int64_t group = p / group_panels, n = p % group_panels * gemm.nr;
+      const int64_t width = panel_width(gemm, n, t.out_channels), columns = std::min(width, t.out_channels - n);
       const int64_t channel = group * t.out_channels + n;
       const ptrdiff_t* blocks = all_blocks;
       const std::byte* packed = context.packed;
@@ -114,9 +109,9 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         g.block_count = blocks_of(down, across);
         g.blocks = blocks;
         g.quads = quads;
-        g.b = packed + group * group_bytes(tiles, t, g.block_count) + panel_bytes(n, g.block_count * quads);
+        g.b = packed + group * group_bytes(gemm, t, g.block_count) + panel_bytes(n, g.block_count * quads);
         blocks += g.block_count;
-        packed += t.groups * group_bytes(tiles, t, g.block_count);
+        packed += t.groups * group_bytes(gemm, t, g.block_count);
         g.a_row = reached ? x.pitch : 0;
         g.a_run = reached ? x.row : 0;
         g.c_row = step_x * y.pitch;
@@ -134,7 +129,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
           g.runs = (next - begin - row + step_y - 1) / step_y;
           g.a = x.at + image * x.step + group * t.in_channels + (reached ? row / step_y * x.row : 0);
           g.c = y.at + image * y.step + row * y.row + phase_x * y.pitch + channel;
-          tiles.rows(g, static_cast<int32_t>(width));
+          gemm.rows(g, static_cast<int32_t>(width));
         }
       });
     }
@@ -145,15 +140,16 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
 template <const I8Level& level>
 constexpr CpuKernel make() {
   return {.takes = takes,
-          .packed_bytes = packed_bytes<level>,
-          .pack = pack<level>,
+          .packed_bytes = [](const NodeView& node) { return packed_bytes(*level.gemm, node); },
+          .pack = [](const NodeView& node, std::byte* packed) { return pack(*level.gemm, node, packed); },
           .packs = 0b110,
           .stores = true,
           .layouts = Layouts::kImage,
           .images = 0b1,
           .border = transposed_border,
           .scratch_bytes = scratch_bytes,
-          .run = run<level>};
+          .run = [](const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) { return run(*level.gemm, node, context, in, out); }};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/i8_levels.h"
 #include "backends/cpu/resize_sizes.h"
+#include "backends/cpu/strided_copy.h"
 
 namespace pinnace {
 namespace {
@@ -76,9 +77,19 @@ Status fill(const NodeView& node, Packed* packed, std::byte* to) {
         }
         continue;
       }
+      // Taps of weight 0 count for nothing; a place that has fewer than others is filled up with them.
       PINNACE_ASSIGN(ResizeTaps taps, resize_taps(spec, a, node.label()));
-      packed->count[d] = taps.count;
-      for (int64_t i = 0; i < (counts ? 0 : packed->entries(d)); ++i) put(i, taps.index[i], taps.weight[i]);
+      const int64_t most = packed->count[d];
+      for (int64_t i = 0; i < a.out; ++i) {
+        int64_t count = 0;
+        for (int64_t k = i * taps.count; k < (i + 1) * taps.count; ++k) {
+          if (taps.weight[k] == 0) continue;
+          if (!counts) put(i * most + count, taps.index[k], taps.weight[k]);
+          ++count;
+        }
+        if (counts) packed->count[d] = std::max({packed->count[d], count, int64_t{1}});
+        for (; !counts && count < most; ++count) put(i * most + count, 0, 0);
+      }
     }
   }
   return {};
@@ -130,14 +141,9 @@ void nearest_row(const Packed& packed, const Rows& r, int64_t row, bool again) {
   }
 }
 
-/// Rows of y that are quantised in one call where nothing lies between them.
-int64_t together(const ResizeSizes& s, int64_t unit) {
-  return unit == 1 ? std::clamp<int64_t>(2048 / s.out[1], 1, s.out[0]) : 1;
-}
-
-/// A thread's memory: a row of x in double, and some of y in float32.
+/// A thread's memory: a row of x in double, one of y in float32.
 int64_t thread_bytes(const ResizeSizes& s, int64_t unit) {
-  return (8 * s.in[1] * unit + 4 * s.out[1] * unit * together(s, unit) + 63) / 64 * 64;
+  return (8 * s.in[1] * unit + 4 * s.out[1] * unit + 63) / 64 * 64;
 }
 
 /// Row `row` of y, not yet quantised.
@@ -155,51 +161,41 @@ void summed_row(const ResizeLoopsI8& loops, const Packed& packed, const Rows& r,
   loops.along(kItself, 1, line, read, result);
 }
 
-/// All of `planes` planes of `height` rows; rows_of(plane) gives them.
-template <const ResizeLevelI8& level, class F>
-void run_rows(const KernelContext& context, const TensorView& x, const TensorView& y, int64_t planes, int64_t height,
-              int64_t unit, uint8_t flip, F rows_of) {
+/// f(t, first, last) for parts of `rows` rows of so many bytes.
+template <class F>
+void in_tasks(const KernelContext& context, int64_t rows, int64_t bytes, F f) {
+  const int64_t tasks = std::min({rows, int64_t{context.threads}, rows * bytes / 8192 + 1});
+  context.parallel(tasks, [&](int64_t t) { f(t, rows * t / tasks, rows * (t + 1) / tasks); });
+}
+
+// --------------------------------------------------------------------------------------------------------- images
+
+Status image_run(const ResizeLevelI8& level, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
-  const ResizeSizes& s = packed.sizes;
-  const int64_t rows = planes * height, width = s.out[1] * unit;
-  const int64_t tasks = std::min({rows, int64_t{context.threads}, rows * width / 8192 + 1});
-  const RealI8 from = packed.nearest ? RealI8{} : real_i8(*x.type), to = packed.nearest ? RealI8{} : real_i8(*y.type);
-  context.parallel(tasks, [&](int64_t t) {
-    auto* line = reinterpret_cast<double*>(context.scratch + t * thread_bytes(s, unit));
-    auto* results = reinterpret_cast<float*>(line + s.in[1] * unit);
-    const int64_t begin = rows * t / tasks, end = rows * (t + 1) / tasks;
-    for (int64_t u = begin, next = 0; u < end; u = next) {
-      const Rows r = rows_of(u / height);
-      const int64_t first = u % height;
+  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
+  const int64_t width = y.size.w * y.pitch;
+  in_tasks(context, y.size.n * y.size.h, width, [&](int64_t t, int64_t first, int64_t last) {
+    auto* line = reinterpret_cast<double*>(context.scratch + t * thread_bytes(packed.sizes, y.pitch));
+    auto* result = reinterpret_cast<float*>(line + packed.sizes.in[1] * y.pitch);
+    for (int64_t u = first; u < last; ++u) {
+      const int64_t n = u / y.size.h, row = u % y.size.h;
+      const Rows r{x.at + n * x.step, y.at + n * y.step, x.row, y.row, y.pitch};
       if (packed.nearest) {
-        nearest_row(packed, r, first, u > begin);
-        next = u + 1;
+        nearest_row(packed, r, row, u > first);
         continue;
       }
-      next = std::min({end, u - first + height, u + together(s, unit)});
-      for (int64_t i = 0; i < next - u; ++i) {
-        summed_row(*level.loops, packed, r, first + i, from, flip, line, results + i * width);
-      }
-      level.image->quantize(results, to, flip, r.y + first * r.y_row, (next - u) * width);
+      summed_row(*level.loops, packed, r, row, from, 0, line, result);
+      level.image->quantize(result, to, 0, r.y + row * r.y_row, width);
     }
   });
-}
-
-int64_t scratch_of(const NodeView& node, int threads, int64_t unit) {
-  ResizeSizes sizes;
-  std::vector<ResizeAxis> axes;
-  ResizeSpec spec;
-  if (!resize_sizes(node, &sizes, &axes, &spec) || spec.mode == ResizeMode::kNearest) return 0;
-  return threads * thread_bytes(sizes, unit);
-}
-
-template <const ResizeLevelI8& level>
-Status image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
-  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
-  run_rows<level>(context, in[0], out[0], y.size.n, y.size.h, y.pitch, 0,
-                  [&](int64_t n) { return Rows{x.at + n * x.step, y.at + n * y.step, x.row, y.row, y.pitch}; });
   return {};
+}
+
+bool nearest(const NodeView& node) {
+  const auto spec = resize_spec(node);
+  return spec.ok() && spec->mode == ResizeMode::kNearest;
 }
 
 template <const ResizeLevelI8& level>
@@ -212,20 +208,62 @@ constexpr CpuKernel make_image() {
           .layouts = Layouts::kFollows,
           .images = 0b1,
           .scratch_bytes = [](const NodeView& node, int threads) -> int64_t {
-            return scratch_of(node, threads, image_pitch_i8(image_sizes(node.input(0)).c));
+            Packed packed{};
+            const int64_t unit = image_pitch_i8(image_sizes(node.input(0)).c);
+            return nearest(node) || !fill(node, &packed, nullptr).ok() ? 0 : threads * thread_bytes(packed.sizes, unit);
           },
-          .run = image_run<level>};
+          .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) { return image_run(level, context, in, out); }};
 }
 
-template <const ResizeLevelI8& level>
-Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+// ---------------------------------------------------------------------------------------------------------- dense
+
+/// Planes whose numbers are brought side by side, in whole registers; of fewer than half as many each by itself.
+constexpr int64_t kPlanes = 16;
+int64_t planes_together(int64_t planes) {
+  return planes < kPlanes / 2 ? 1 : kPlanes;
+}
+
+/// A thread's memory behind thread_bytes(): planes of x side by side, and a row of y.
+int64_t side_by_side_bytes(const ResizeSizes& s, int64_t unit) {
+  return unit == 1 ? 0 : ((s.in[0] * s.in[1] + s.out[1]) * unit + 63) / 64 * 64;
+}
+
+Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
-  const ResizeSizes& s = reinterpret_cast<const Packed*>(context.packed)->sizes;
-  const int64_t in_size = s.in[0] * s.in[1], out_size = s.out[0] * s.out[1];
+  const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
+  const ResizeSizes& s = packed.sizes;
+  const int64_t in_size = s.in[0] * s.in[1], out_size = s.out[0] * s.out[1], planes = in[0].elements() / in_size;
+  const auto* x = in[0].data<uint8_t>();
+  auto* y = out[0].data<uint8_t>();
+  if (packed.nearest) {
+    in_tasks(context, planes * s.out[0], s.out[1], [&](int64_t, int64_t first, int64_t last) {
+      for (int64_t u = first; u < last; ++u) {
+        const int64_t plane = u / s.out[0];
+        nearest_row(packed, {x + plane * in_size, y + plane * out_size, s.in[1], s.out[1], 1}, u % s.out[0], u > first);
+      }
+    });
+    return {};
+  }
+  const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
   const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
-  run_rows<level>(context, in[0], out[0], in[0].elements() / in_size, s.out[0], 1, flip, [&](int64_t plane) {
-    return Rows{in[0].data<uint8_t>() + plane * in_size, out[0].data<uint8_t>() + plane * out_size, s.in[1], s.out[1],
-                1};
+  const int64_t unit = planes_together(planes), groups = (planes + unit - 1) / unit, width = s.out[1] * unit;
+  in_tasks(context, groups * s.out[0], width, [&](int64_t t, int64_t first, int64_t last) {
+    std::byte* const own = context.scratch + t * (thread_bytes(s, unit) + side_by_side_bytes(s, unit));
+    auto* line = reinterpret_cast<double*>(own);
+    auto* result = reinterpret_cast<float*>(line + s.in[1] * unit);
+    auto* joined = reinterpret_cast<uint8_t*>(own + thread_bytes(s, unit));
+    uint8_t* const row_of_all = joined + in_size * unit;
+    for (int64_t u = first; u < last; ++u) {
+      const int64_t plane = u / s.out[0] * unit, row = u % s.out[0], count = std::min(unit, planes - plane);
+      const uint8_t* own_x = x + plane * in_size;
+      uint8_t* own_y = y + plane * out_size + row * s.out[1];
+      if (unit > 1 && (u == first || row == 0)) transpose_bytes(own_x, in_size, joined, kPlanes, count, in_size);
+      const Rows r{unit > 1 ? joined : own_x, nullptr, s.in[1] * unit, 0, unit};
+      summed_row(*level.loops, packed, r, row, from, flip, line, result);
+      level.image->quantize(result, to, flip, unit > 1 ? row_of_all : own_y, width);
+      if (unit > 1) transpose_bytes(row_of_all, kPlanes, own_y, out_size, s.out[1], count);
+    }
   });
   return {};
 }
@@ -237,8 +275,15 @@ constexpr CpuKernel make_dense() {
           .pack = pack,
           .packs = 0b1110,
           .packs_sizes = true,
-          .scratch_bytes = [](const NodeView& node, int threads) { return scratch_of(node, threads, 1); },
-          .run = dense_run<level>};
+          .scratch_bytes = [](const NodeView& node, int threads) -> int64_t {
+            Packed packed{};
+            if (nearest(node) || !fill(node, &packed, nullptr).ok()) return 0;
+            const ResizeSizes& s = packed.sizes;
+            const int64_t unit = planes_together(node.input(0).elements() / (s.in[0] * s.in[1]));
+            return threads * (thread_bytes(s, unit) + side_by_side_bytes(s, unit));
+          },
+          .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) { return dense_run(level, context, in, out); }};
 }
 
 }  // namespace

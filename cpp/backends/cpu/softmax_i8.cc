@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/strided_copy.h"
 #include "ops/lines.h"
 
 namespace pinnace {
@@ -107,13 +108,9 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         continue;
       }
       const int64_t count = std::min(kTogether, lanes.inner - first);
-      for (int64_t i = 0; i < n; ++i) {
-        for (int64_t l = 0; l < count; ++l) rows[l * n + i] = x[i * lanes.inner + l];
-      }
+      transpose_bytes(x, lanes.inner, rows, n, n, count);
       for (int64_t l = 0; l < count; ++l) row(rows + l * n, rows + l * n);
-      for (int64_t i = 0; i < n; ++i) {
-        for (int64_t l = 0; l < count; ++l) y[i * lanes.inner + l] = rows[l * n + i];
-      }
+      transpose_bytes(rows, n, y, lanes.inner, count, n);
     }
   });
   return {};

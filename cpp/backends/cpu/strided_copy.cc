@@ -90,6 +90,37 @@ void transpose(const T* from, ptrdiff_t from_row, T* to, ptrdiff_t to_row, int64
   }
 }
 
+/// 16 x 16 bytes: four times, rows i and i + 8 by turns become rows 2 i and 2 i + 1.
+inline void square(const uint8_t* from, ptrdiff_t from_row, uint8_t* to, ptrdiff_t to_row) {
+  using B16 = uint8_t __attribute__((vector_size(16)));
+  B16 rows[16];
+  for (int i = 0; i < 16; ++i) std::memcpy(&rows[i], from + i * from_row, 16);
+#pragma GCC unroll 4
+  for (int round = 0; round < 4; ++round) {
+    B16 next[16];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      const B16 a = rows[i], b = rows[i + 8];
+      next[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      next[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    std::memcpy(rows, next, sizeof rows);
+  }
+  for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_row, &rows[i], 16);
+}
+
+void transpose(const uint8_t* from, ptrdiff_t from_row, uint8_t* to, ptrdiff_t to_row, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; i += 16) {
+    const int64_t end = std::min(rows, i + 16);
+    int64_t j = 0;
+    for (; j + 16 <= columns && i + 16 <= rows; j += 16)
+      square(from + i * from_row + j, from_row, to + j * to_row + i, to_row);
+    for (; j < columns; ++j) {
+      for (int64_t k = i; k < end; ++k) to[j * to_row + k] = from[k * from_row + j];
+    }
+  }
+}
+
 /// One innermost loop that is not a run on both sides.
 template <class T>
 void line(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t count) {
@@ -181,6 +212,11 @@ void copy(const KernelContext& context, const CopyLoops& loops, const T* from, T
 void transpose_floats(const float* from, ptrdiff_t from_row, float* to, ptrdiff_t to_row, int64_t rows,
                       int64_t columns) {
   transpose_blocks<false>(from, from_row, to, to_row, rows, columns);
+}
+
+void transpose_bytes(const uint8_t* from, ptrdiff_t from_row, uint8_t* to, ptrdiff_t to_row, int64_t rows,
+                     int64_t columns) {
+  transpose(from, from_row, to, to_row, rows, columns);
 }
 
 void strided_copy(const KernelContext& context, const CopyLoops& loops, const std::byte* from, std::byte* to,

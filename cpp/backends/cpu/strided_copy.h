@@ -128,5 +128,7 @@ void strided_copy(const KernelContext& context, const CopyLoops& loops, const st
 /// to[j * to_row + i] = from[i * from_row + j] for i in [0, rows), j in [0, columns).
 void transpose_floats(const float* from, ptrdiff_t from_row, float* to, ptrdiff_t to_row, int64_t rows,
                       int64_t columns);
+void transpose_bytes(const uint8_t* from, ptrdiff_t from_row, uint8_t* to, ptrdiff_t to_row, int64_t rows,
+                     int64_t columns);
 
 }  // namespace pinnace
