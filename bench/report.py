@@ -101,6 +101,13 @@ def best_turn(turns: list[Row]) -> Row:
     }
 
 
+def read_files(folder: Path) -> None:
+    """Brings the case's files into memory: start-up is not to be the disk's, of whoever comes first."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.read_bytes()
+
+
 def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
     """{engine: its best turn, or {"failed": why}}."""
     seconds = settings["seconds"]
@@ -117,6 +124,7 @@ def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
         for name in taking_part:
             if name in rows:
                 continue
+            read_files(folder)
             processes[name] = engine_process("serve", name, folder, machine.processors(threads), str(threads))
             answer = processes[name].answer(START_LIMIT_S)
             shown = answer.get("failed") or f"first answer after {answer['first_ms']:.1f} ms"

@@ -53,6 +53,8 @@ std::string problem_text(const NodeProblem& p) {
 
 void add_errors(py::module_& module) {
   py::class_<NodeProblem>(module, "NodeProblem", "One node that could not be imported, compiled or placed.")
+      .def(py::init<std::string, std::string, std::string, std::string, std::string>(), py::arg("node"), py::arg("op"),
+           py::arg("source") = "", py::arg("rule") = "", py::arg("value") = "")
       .def_readonly("node", &NodeProblem::node, "name in the source model")
       .def_readonly("op", &NodeProblem::op, "operator as the source spells it")
       .def_readonly("source", &NodeProblem::source, "'file.py:41', may be empty")

@@ -58,6 +58,27 @@ Model parse(const std::string& text, const std::vector<std::string>& disabled_pa
   return check(go());
 }
 
+std::span<const std::byte> bytes_of(const py::buffer_info& info) {
+  return {static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+}
+
+Model load_torch_nnapi(const py::array& serialized, const std::vector<py::array>& weights,
+                       const std::vector<std::vector<uint32_t>>& input_dims, const std::vector<int>& input_formats,
+                       const std::vector<int>& output_formats, const std::vector<std::string>& disabled_passes,
+                       bool check_passes, const std::vector<const CustomOp*>& ops) {
+  const LoadOptions options = load_options(disabled_passes, check_passes, {}, "", ops, {});
+  const auto dense = [](const py::array& array) { return py::array::ensure(array, py::array::c_style); };
+  std::vector<py::array> held = {dense(serialized)};
+  for (const py::array& weight : weights) held.push_back(dense(weight));
+  TorchNnapiModel source{bytes_of(held[0].request()), {}, input_dims, input_formats, output_formats};
+  for (size_t i = 1; i < held.size(); ++i) source.weights.push_back(bytes_of(held[i].request()));
+  const auto go = [&] {
+    py::gil_scoped_release release;
+    return Model::load_torch_nnapi(source, options);
+  };
+  return check(go());
+}
+
 py::list check_rows(const Model& model, const std::vector<std::string>& targets) {
   py::list rows;
   for (const CheckRow& r : check(model.check(targets))) {
@@ -112,6 +133,11 @@ void add_model(py::module_& module) {
                   py::keep_alive<0, 6>(),
                   "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. "
                   "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array).")
+      .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
+                  py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),
+                  py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,
+                  py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 8>(),
+                  "From the parts of PyTorch's NnapiModule; arrays are read as bytes and copied.")
       .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
                   py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{},
                   py::keep_alive<0, 4>(), "From the text form of a graph.")

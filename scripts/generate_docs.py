@@ -81,6 +81,12 @@ def _listed(sources: list[str]) -> str:
     return shown + (f" and {len(sources) - MOST_SOURCES} more" if len(sources) > MOST_SOURCES else "")
 
 
+def nnapi_lowered() -> list[str]:
+    """Operators that the NNAPI back end lowers."""
+    listed = (ROOT / "cpp/backends/nnapi/lowerings.inc").read_text()
+    return re.findall(r"^LOWERING\((\w+),", listed, re.MULTILINE)
+
+
 def readme_table() -> str:
     """The table of what runs where."""
     with_kernel = kernels()
@@ -95,7 +101,9 @@ def readme_table() -> str:
         "|---|---|---|---|",
         f"| `cpu` | {len(operators())} (all) | {len(with_kernel)} ({listed}) | "
         "x86-64 Linux; ARM64 Linux, tested in emulation |",
-        "| `vulkan`, `metal`, `nnapi` | not in this build | | |",
+        f"| `nnapi` | {len(nnapi_lowered())} | by operations of NNAPI, feature levels 1 to 8 | "
+        "Android 8.1 and later; Linux through `libneuralnetworks.so` |",
+        "| `vulkan`, `metal` | not in this build | | |",
     ]
     return "\n".join(rows)
 

@@ -23,8 +23,8 @@ install_debian_packages() {
     return
   fi
   local installed missing=() package
-  # dpkg-query answers non-zero when a name is unknown to it, which is the ordinary "missing" here.
-  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed://p' | tr '\n' ' ')"
+  # dpkg-query answers non-zero when a name is unknown to it, which is the ordinary "missing" here, and no failure.
+  installed=" $({ dpkg-query -W -f='${db:Status-Status}:${Package}\n' "${packages[@]}" 2>/dev/null || true; } | sed -n 's/^installed://p' | tr '\n' ' ')"
   for package in "${packages[@]}"; do
     [[ "$installed" == *" $package "* ]] || missing+=("$package")
   done

@@ -135,6 +135,15 @@ class PackedConstants {
     return all;
   }
 
+  /// Whatever else executables are to share, one object under each key, made once and kept as long as this.
+  template <class T>
+  std::shared_ptr<T> shared(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<void>& held = shared_[key];
+    if (!held) held = std::make_shared<T>();
+    return std::static_pointer_cast<T>(held);
+  }
+
   /// A payload of the file; its bytes outlive this.
   void add_stored(const Entry& entry) {
     std::lock_guard lock(mutex_);
@@ -188,6 +197,7 @@ class PackedConstants {
   std::vector<std::string> stored_targets_;
   bool stored_required_ = false;
   std::vector<Buffer> buffers_;
+  std::map<std::string, std::shared_ptr<void>> shared_;
   size_t made_bytes_ = 0;
 };
 
@@ -217,6 +227,7 @@ struct RunContext {
   ThreadPool* pool = nullptr;
   int threads = 1;
   const std::atomic<bool>* cancel = nullptr;   ///< looked at between operators; may be null
+  std::chrono::nanoseconds loop_limit{0};      ///< a loop without a count that takes longer is cancelled; 0: none
   std::vector<NodeTiming>* timings = nullptr;  ///< null: not profiled
   bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
 };
@@ -250,6 +261,13 @@ class Backend {
   virtual std::string description() const = 0;
   /// Answers without a device. The node's types are concrete.
   virtual Verdict supports(const NodeView& node, const TargetSpec& target) const = 0;
+  /// Whether the target "auto" takes it where it is available.
+  virtual bool automatic() const { return true; }
+  /// Whether it may take `if` and `loop` as a whole, with their bodies: supports() is then asked for them too.
+  virtual bool takes_control_flow() const { return false; }
+  /// Looks at a whole run of nodes before it is compiled. Empty: it takes them all; else one verdict per node of the
+  /// segment, and those refused go to the next target. elsewhere: they may run elsewhere, so that cost counts too.
+  virtual std::vector<Verdict> review(const Segment&, const TargetSpec&, bool /*elsewhere*/) const { return {}; }
   /// kDeviceLost: the device is gone or fails its self-check; the runtime then plans again without this back end.
   virtual Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const = 0;
   /// Whether compile() leaves constants in Segment::packed that are to be kept in a file which is built for `target`.

@@ -51,7 +51,7 @@ std::vector<int32_t> order_by_target(const Graph& graph, const std::vector<int32
 
 }  // namespace
 
-Result<Partition> partition(const PlanRequest& request, const Inference& inference) {
+Result<Partition> partition(const PlanRequest& request, const Inference& inference, const GivenBack& given_back) {
   const Graph& graph = request.graph;
   Partition result;
   std::vector<NodeProblem> elsewhere;
@@ -86,6 +86,9 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
             verdict = {false, "P-2", str_cat("its device was lost (", choice.lost, ")"), "", "", ""};
           } else if (dynamic && choice.backend != &cpu_backend()) {
             verdict = {false, "P-1", "its sizes depend on data, which only the CPU back end takes", "", "", ""};
+          } else if (const auto found = given_back.find({static_cast<int32_t>(k), static_cast<int32_t>(t)});
+                     found != given_back.end()) {
+            verdict = found->second;
           } else if (!dynamic) {
             verdict = choice.backend->supports(view, choice.spec);
           }

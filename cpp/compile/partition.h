@@ -1,6 +1,9 @@
 // Which back end runs each node, and why not another; and the order that needs the fewest changes of back end.
 #pragma once
 
+#include <map>
+#include <utility>
+
 #include "compile/plan.h"
 
 namespace pinnace {
@@ -16,6 +19,9 @@ struct Partition {
   std::vector<int32_t> order;        ///< nodes that run, in an order that respects edges and keeps targets together
 };
 
-Result<Partition> partition(const PlanRequest& request, const Inference& inference);
+/// Nodes that a back end gave back when it saw the run that they were part of: by node and target, with its reason.
+using GivenBack = std::map<std::pair<int32_t, int32_t>, Verdict>;
+
+Result<Partition> partition(const PlanRequest& request, const Inference& inference, const GivenBack& given_back = {});
 
 }  // namespace pinnace

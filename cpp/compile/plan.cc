@@ -16,6 +16,27 @@ int64_t bound_bytes(const TensorType& type) {
   return bound.bytes();
 }
 
+namespace {
+int64_t size_near(const Symbol& s, int64_t wanted) {
+  const int64_t least = (std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of;
+  const int64_t most = s.max / s.multiple_of * s.multiple_of;
+  return std::min(std::max(least, wanted / s.multiple_of * s.multiple_of), std::max(most, least));
+}
+}  // namespace
+
+std::vector<TensorType> sized_inputs(const Graph& graph, int64_t wanted) {
+  std::vector<TensorType> types;
+  for (ValueId id : graph.inputs) {
+    TensorType type = graph.value(id).type;
+    for (Dim& d : type.shape) {
+      if (d.known()) continue;
+      d = d.symbol >= 0 ? size_near(graph.symbols[static_cast<size_t>(d.symbol)], wanted) : wanted;
+    }
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
 Status name_lost(Status status, const Backend& backend) {
   if (status.code() == Code::kDeviceLost) status.with_rule(std::string(backend.name()));
   return status;
@@ -44,24 +65,22 @@ std::vector<Step> cut(const PlanRequest& request, const Partition& parts) {
   return steps;
 }
 
-}  // namespace
+/// Which step makes a value and which reads it last, per value; -1: none.
+struct Crossings {
+  std::vector<int32_t> made, last;
+  std::vector<bool> leaves;  ///< outputs, read after the last step
+};
 
-Result<Plan> make_plan(const PlanRequest& request) {
+/// Fills in the steps' inputs, and the outputs of segments.
+Crossings find_crossings(const PlanRequest& request, Plan& plan) {
   const Graph& graph = request.graph;
-  Plan plan;
-  PINNACE_ASSIGN(plan.inference, infer(graph, request.input_types, {}, request.ops));
-  PINNACE_ASSIGN(Partition parts, partition(request, plan.inference));
-  plan.steps = cut(request, parts);
-  plan.placement = std::move(parts.placement);
-
-  // Which step makes a value and which read it last; outputs are read after the last step.
   const auto end = static_cast<int32_t>(plan.steps.size());
-  std::vector<int32_t> made(graph.values.size(), -1), last(graph.values.size(), -1);
-  std::vector<bool> leaves(graph.values.size(), false);
-  for (ValueId id : request.outputs) leaves[id] = true;
+  Crossings c{std::vector<int32_t>(graph.values.size(), -1), std::vector<int32_t>(graph.values.size(), -1),
+              std::vector<bool>(graph.values.size(), false)};
+  for (ValueId id : request.outputs) c.leaves[id] = true;
   for (int32_t s = 0; s < end; ++s) {
     for (int32_t k : plan.steps[s].nodes) {
-      for (ValueId id : graph.nodes[k]->outputs) made[id] = s;
+      for (ValueId id : graph.nodes[k]->outputs) c.made[id] = s;
     }
   }
   for (int32_t s = 0; s < end; ++s) {
@@ -69,10 +88,10 @@ Result<Plan> make_plan(const PlanRequest& request) {
     for (int32_t k : step.nodes) {
       for (ValueId id : graph.nodes[k]->inputs) {
         if (id == kNoValue || plan.inference.data[id]) continue;
-        last[id] = std::max(last[id], s);
-        if (made[id] != s && std::find(step.inputs.begin(), step.inputs.end(), id) == step.inputs.end()) {
+        c.last[id] = std::max(c.last[id], s);
+        if (c.made[id] != s && std::find(step.inputs.begin(), step.inputs.end(), id) == step.inputs.end()) {
           step.inputs.push_back(id);
-          const Step* maker = made[id] >= 0 ? &plan.steps[made[id]] : nullptr;
+          const Step* maker = c.made[id] >= 0 ? &plan.steps[c.made[id]] : nullptr;
           if (maker && maker->target && step.target && maker->target->backend != step.target->backend) {
             plan.placement[k].bytes_copied += std::max<int64_t>(0, bound_bytes(plan.inference.types[id]));
           }
@@ -80,6 +99,53 @@ Result<Plan> make_plan(const PlanRequest& request) {
       }
     }
   }
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    if (plan.inference.data[i] || c.made[i] < 0) continue;
+    Step& maker = plan.steps[c.made[i]];
+    if (c.last[i] > c.made[i] || c.leaves[i] || maker.kind != Step::Kind::kSegment) {
+      maker.outputs.push_back(static_cast<ValueId>(i));
+    }
+  }
+  return c;
+}
+
+Segment segment_of(const PlanRequest& request, const Plan& plan, const Step& step) {
+  return {request.graph, plan.inference, step.nodes,     step.inputs,
+          step.outputs,  request.ops,    request.packed, request.key_prefix};
+}
+
+/// Shows each segment as a whole to its back end; true if some nodes were given back.
+bool review(const PlanRequest& request, const Plan& plan, GivenBack& given_back) {
+  bool changed = false;
+  for (const Step& step : plan.steps) {
+    if (step.kind != Step::Kind::kSegment) continue;
+    const std::vector<Verdict> verdicts =
+        step.target->backend->review(segment_of(request, plan, step), step.target->spec, request.fallback);
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      if (verdicts[i].supported) continue;
+      const auto target = static_cast<int32_t>(step.target - request.targets.data());
+      changed |= given_back.insert_or_assign({step.nodes[i], target}, verdicts[i]).second;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const PlanRequest& request) {
+  const Graph& graph = request.graph;
+  Plan plan;
+  PINNACE_ASSIGN(plan.inference, infer(graph, request.input_types, {}, request.ops));
+  GivenBack given_back;
+  Crossings crossings;
+  do {  // ends: every turn but the last gives back a node that was not given back before
+    PINNACE_ASSIGN(Partition parts, partition(request, plan.inference, given_back));
+    plan.steps = cut(request, parts);
+    plan.placement = std::move(parts.placement);
+    crossings = find_crossings(request, plan);
+  } while (review(request, plan, given_back));
+  const auto& [made, last, leaves] = crossings;
+  const auto end = static_cast<int32_t>(plan.steps.size());
 
   plan.slots.resize(graph.values.size());
   std::vector<Lifetime> lifetimes;
@@ -94,7 +160,6 @@ Result<Plan> make_plan(const PlanRequest& request) {
     if (made[i] < 0) continue;
     const bool crosses = last[i] > made[i] || leaves[i] || plan.steps[made[i]].kind != Step::Kind::kSegment;
     if (!crosses) continue;
-    plan.steps[made[i]].outputs.push_back(id);
     slot.bytes = bound_bytes(plan.inference.types[i]);
     const bool by_control = plan.steps[made[i]].kind == Step::Kind::kControl;
     if (by_control && !leaves[i]) slot.bytes = Dim::kUnknown;  // a body leaves its outputs in memory of its own
@@ -127,9 +192,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
     if (step.kind == Step::Kind::kControl) PINNACE_TRY(check_inputs(step));
     if (step.kind != Step::Kind::kSegment) continue;
     if (!step.target->backend->checks_constants()) PINNACE_TRY(check_inputs(step));
-    const Segment segment{graph,        plan.inference, step.nodes,     step.inputs,
-                          step.outputs, request.ops,    request.packed, request.key_prefix};
-    auto compiled = step.target->backend->compile(segment, step.target->spec);
+    auto compiled = step.target->backend->compile(segment_of(request, plan, step), step.target->spec);
     if (!compiled) return name_lost(compiled.status(), *step.target->backend);
     step.executable = std::move(*compiled);
     for (size_t i = 0; i < step.nodes.size(); ++i) {

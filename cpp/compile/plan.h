@@ -68,6 +68,12 @@ Result<Plan> make_plan(const PlanRequest& request);
 /// A kDeviceLost with the name of the back end it came from as its rule; any other status as it is.
 Status name_lost(Status status, const Backend& backend);
 
+/// Sizes that symbols are tried at where none is given, one after the other: small ones may break a rule that real ones
+/// keep (an image smaller than a window).
+inline constexpr int64_t kTriedSizes[] = {1, 2, 8, 32, 64, 128, 224, 512};
+/// The graph's inputs with each symbol at a size that satisfies its rule and is at least `wanted` if its range allows.
+std::vector<TensorType> sized_inputs(const Graph& graph, int64_t wanted);
+
 /// Upper bound of a type's bytes from sizes and Dim::max; Dim::kUnknown where there is none.
 int64_t bound_bytes(const TensorType& type);
 

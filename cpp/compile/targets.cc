@@ -64,7 +64,7 @@ Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::stri
   if (text == "auto") {
     for (const Backend* b : known_backends(extra)) {
       TargetSpec spec{std::string(b->name()), "", std::string(precision)};
-      if (b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});
+      if (b->automatic() && b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});
     }
     return choices;
   }

@@ -15,8 +15,8 @@ struct TargetChoice {
 };
 
 /// "auto", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are found first.
-/// "auto" takes every back end that is available. kInvalidArgument: unknown name, with the list of known ones;
-/// kUnsupported: known, but not in this build or not available here, with its reason.
+/// "auto" takes every back end that is available and automatic(). kInvalidArgument: unknown name, with the list of
+/// known ones; kUnsupported: known, but not in this build or not available here, with its reason.
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
                                                 std::span<const Backend* const> extra);
 

@@ -186,6 +186,13 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
   return finish(std::move(imported), std::move(format), options, std::move(custom));
 }
 
+Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options) {
+  PINNACE_TRY(check_pass_names(options.disabled_passes));
+  PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+  PINNACE_ASSIGN(Imported imported, import_torch_nnapi(source, {options.symbols, options.model_name, custom->table()}));
+  return finish(std::move(imported), "nnapi", options, std::move(custom));
+}
+
 Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
   PINNACE_TRY(check_pass_names(options.disabled_passes));
   PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
@@ -218,12 +225,24 @@ const std::string& Model::format() const {
   return data_->format;
 }
 
+namespace {
+/// Types for symbols at sizes that the graph can have, since verdicts speak of sizes; for open ones where none fits.
+Result<Inference> infer_sized(const Graph& graph, const OpTable& ops) {
+  if (!graph.symbols.empty()) {
+    for (int64_t wanted : kTriedSizes) {
+      if (auto sized = infer(graph, sized_inputs(graph, wanted), {}, ops)) return sized;
+    }
+  }
+  return infer(graph, {}, {}, ops);
+}
+}  // namespace
+
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
   std::vector<CheckRow> rows;
   for (const std::string& target : targets) {
     // A verdict needs no device, so a target that is known but not available here is asked all the same.
     PINNACE_ASSIGN(TargetChoice choice, find_target(target));
-    PINNACE_ASSIGN(Inference inference, infer(data_->graph, {}, {}, data_->custom->table()));
+    PINNACE_ASSIGN(const Inference inference, infer_sized(data_->graph, data_->custom->table()));
     for (size_t k = 0; k < data_->graph.nodes.size(); ++k) {
       const Node& node = *data_->graph.nodes[k];
       const OpDef* op = data_->custom->table().find(node.op);
@@ -235,7 +254,10 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
         contents.push_back(id != kNoValue && inference.data[id] ? inference.data[id]->data() : nullptr);
       }
       for (ValueId id : node.outputs) declared.push_back(&data_->graph.value(id).type);
-      const Verdict verdict = choice.backend->supports(NodeView(node, *op, types, contents, declared), choice.spec);
+      // What is computed ahead never runs anywhere.
+      const Verdict verdict =
+          inference.computed[k] ? Verdict()
+                                : choice.backend->supports(NodeView(node, *op, types, contents, declared), choice.spec);
       row.supported = verdict.supported || !op->reference;  // control flow itself is the runtime's
       if (!row.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
       row.value = verdict.value;

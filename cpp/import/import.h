@@ -11,6 +11,8 @@
 
 namespace pinnace {
 
+struct TorchNnapiModel;
+
 struct ImportOptions {
   std::vector<Symbol> symbols;  ///< overrides for open dimensions, by the source's name
   std::string model_name;       ///< which model of an archive
@@ -27,5 +29,9 @@ struct Imported {
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options);
 /// Reads an archive of torch.export.save. Pickles in it are ignored, or refused where a weight needs one.
 Result<Imported> import_torch(const std::string& path, const ImportOptions& options);
+/// Reads what PyTorch's own NNAPI converter made, for the input shapes that are given. Values that PyTorch keeps
+/// channels last enter and leave channels first. kCorruptFile (offset in `serialized`); kInvalidArgument: shapes or
+/// formats that do not fit; kUnsupported: an operation, or an attribute that is known only at run time.
+Result<Imported> import_torch_nnapi(const TorchNnapiModel& source, const ImportOptions& options);
 
 }  // namespace pinnace

@@ -22,10 +22,13 @@ struct InputSpec {
   std::span<const std::byte> data = {};
 };
 
+/// Stands for an input of the graph that is none of the model's: i32[2], random numbers, others in each run.
+inline constexpr uint32_t kEntropyInput = UINT32_MAX;
+
 struct Lowered {
   Graph graph;
-  /// For each input of the graph the index of the model's. Omitted and constant inputs have none. Inputs of NNAPI's
-  /// bool types are u8 in the graph, where every byte but 0 is true.
+  /// For each input of the graph the index of the model's, or kEntropyInput. Omitted and constant inputs have none.
+  /// Inputs of NNAPI's bool types are u8 in the graph, where every byte but 0 is true.
   std::vector<uint32_t> inputs;
   /// Inputs of the model that must be constants beside those that are; the graph is then not complete.
   std::vector<uint32_t> needed;
@@ -36,9 +39,11 @@ struct Lowered {
 ///
 /// kInvalidArgument: a value or shape breaks a rule of an operation, which is named. kUnsupported: an operation that
 /// has no lowering, or whose attributes are known only while the model runs.
-Result<Lowered> lower(const Model& model, std::span<const InputSpec> inputs);
+///
+/// `entropy`: operations that are to seed themselves may do so by a kEntropyInput; else they always draw the same.
+Result<Lowered> lower(const Model& model, std::span<const InputSpec> inputs, bool entropy = false);
 
-/// True if there is a lowering for the operation.
-bool can_lower(int32_t code);
+/// True if there is a lowering for the operation, and for all of the models that it refers to.
+bool can_lower(const Model& model, const Operation& operation);
 
 }  // namespace pinnace::nnapi

@@ -2,6 +2,7 @@
 #include "nnapi/lowering.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/status.h"
 
@@ -55,6 +56,10 @@ Result<ConstantPtr> constant_of(const Operand& operand, std::span<const std::byt
   return Constant::of(std::move(copy));
 }
 
+/// Models may refer to models, and each reference is lowered: what a few models can ask for has to have an end.
+constexpr int kDeepestNesting = 64;
+constexpr size_t kMostReferenced = 1 << 14;
+
 constexpr std::pair<Op, LowerFn> kLowerings[] = {
 #define LOWER(op, function) {Op::op, lower_##function},
 #include "nnapi/lowerings.inc"
@@ -70,8 +75,26 @@ LowerFn find_lowering(int32_t code) {
   return nullptr;
 }
 
-bool can_lower(int32_t code) {
-  return find_lowering(code) != nullptr;
+bool can_lower(const Model& model, const Operation& operation) {
+  if (!find_lowering(operation.code)) return false;
+  std::vector<const Model*> open;
+  std::set<const Model*> seen;
+  const auto refer = [&](const Model& from, const Operation& by) {
+    for (uint32_t i : by.inputs) {
+      if (const Model* other = from.operands[i].model.get()) open.push_back(other);
+    }
+  };
+  refer(model, operation);
+  while (!open.empty()) {
+    const Model* at = open.back();
+    open.pop_back();
+    if (!seen.insert(at).second) continue;
+    for (const Operation& inner : at->operations) {
+      if (!find_lowering(inner.code)) return false;
+      refer(*at, inner);
+    }
+  }
+  return true;
 }
 
 QuantizationPtr per_tensor(float scale, int32_t zero_point) {
@@ -118,6 +141,28 @@ ValueId Lowering::add_input(std::string name, TensorType type) {
   return id;
 }
 
+Result<ValueId> Lowering::entropy() {
+  if (entropy_ != kNoValue || !outermost().may_add_entropy) return entropy_;
+  if (!outer) {
+    entropy_ = add_input("entropy", {DType::kI32, {2}, nullptr});
+    graph_inputs.push_back(kEntropyInput);
+    return entropy_;
+  }
+  PINNACE_ASSIGN(const ValueId from, outer->entropy());
+  entropy_ = capture(prefix + "entropy", from);
+  if (iteration == kNoValue) return entropy_;
+  // Each depth of loops multiplies its iterations by another odd number, so that equal sums are no equal seeds.
+  const int32_t factor[2] = {0, static_cast<int32_t>(0x9e3779b9u * static_cast<uint32_t>(2 * nesting + 1))};
+  PINNACE_ASSIGN(ConstantPtr bytes, Constant::copy_of(factor, sizeof factor));
+  const ValueId by = add_constant(prefix + "entropy/factor", {DType::kI32, {2}, nullptr}, std::move(bytes));
+  const std::string name = prefix + "entropy/iteration";
+  PINNACE_ASSIGN(const auto number, emit("cast", name, {iteration}, {{"to", std::string("i32")}}, 1, nullptr));
+  PINNACE_ASSIGN(const auto scaled, emit("mul", name, {number[0], by}, {}, 1, nullptr));
+  PINNACE_ASSIGN(const auto mixed, emit("bitwise_xor", name, {entropy_, scaled[0]}, {}, 1, nullptr));
+  entropy_ = mixed[0];
+  return entropy_;
+}
+
 Result<std::vector<ValueId>> Lowering::emit(std::string_view op, std::string name, std::vector<ValueId> inputs,
                                             Attrs attrs, int outputs, const QuantizationPtr& declared) {
   const OpDef* def = find_op(op);
@@ -134,10 +179,10 @@ Result<std::vector<ValueId>> Lowering::emit(std::string_view op, std::string nam
 }
 
 Status Lowering::add_inputs(std::span<const InputSpec> inputs) {
-  values.assign(model.operands.size(), kNoValue);
+  values.assign(model->operands.size(), kNoValue);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const uint32_t index = model.inputs[i];
-    const Operand& operand = model.operands[index];
+    const uint32_t index = model->inputs[i];
+    const Operand& operand = model->operands[index];
     if (inputs[i].omitted) continue;
     TensorType type = tensor_type(operand, inputs[i].dims);
     const std::string name = str_cat(prefix, "input_", i);
@@ -159,8 +204,8 @@ Status Lowering::add_inputs(std::span<const InputSpec> inputs) {
 }
 
 Status Lowering::add_constants() {
-  for (size_t i = 0; i < model.operands.size(); ++i) {
-    const Operand& operand = model.operands[i];
+  for (size_t i = 0; i < model->operands.size(); ++i) {
+    const Operand& operand = model->operands[i];
     if (operand.lifetime != Lifetime::kConstant) continue;
     PINNACE_ASSIGN(ConstantPtr data, constant_of(operand, operand.data));
     values[i] = add_constant(str_cat(prefix, "constant_", i), tensor_type(operand, operand.dims), std::move(data));
@@ -168,7 +213,54 @@ Status Lowering::add_constants() {
   return {};
 }
 
+ValueId Lowering::capture(std::string name, ValueId from) {
+  const TensorType type = outer->type(from);
+  if (const ConstantPtr data = outer->data(from)) return add_constant(std::move(name), type, data);
+  const ValueId id = add_input(std::move(name), type);
+  captured[id] = from;
+  return id;
+}
+
+std::vector<ValueId> Lowering::captures() const {
+  std::vector<ValueId> from;
+  for (ValueId id : graph.inputs) {
+    if (const auto found = captured.find(id); found != captured.end()) from.push_back(found->second);
+  }
+  return from;
+}
+
+Result<std::vector<ValueId>> Lowering::inlined(const Model& other, const std::string& name,
+                                               std::span<const ValueId> inputs) {
+  std::vector<ValueId> of_other(other.operands.size(), kNoValue);
+  for (size_t i = 0; i < inputs.size(); ++i) of_other[other.inputs[i]] = inputs[i];
+  const Model* const own = std::exchange(model, &other);
+  std::string of_own = std::exchange(prefix, name + "/");
+  std::swap(values, of_other);
+  ++nesting;
+  Status status = add_constants();
+  if (status.ok()) status = run_operations();
+  --nesting;
+  std::swap(values, of_other);
+  prefix = std::move(of_own);
+  model = own;
+  PINNACE_TRY(status);
+  std::vector<ValueId> made;
+  for (uint32_t i : other.outputs) made.push_back(of_other[i]);
+  return made;
+}
+
+Status Lowering::check_nesting() {
+  if (nesting == 0) return {};
+  if (nesting > kDeepestNesting) return unsupported("models refer to models more than ", kDeepestNesting, " deep");
+  size_t& referenced = outermost().referenced_;
+  referenced += model->operations.size();
+  if (referenced <= kMostReferenced) return {};
+  return unsupported("references to models stand for more than ", kMostReferenced, " operations");
+}
+
 Status Lowering::run_operations() {
+  PINNACE_TRY(check_nesting());
+  const Model& model = *this->model;  // a referenced one takes its place while it is inlined
   for (size_t k = 0; k < model.operations.size(); ++k) {
     const Operation& operation = model.operations[k];
     const LowerFn function = find_lowering(operation.code);
@@ -184,8 +276,8 @@ Status Lowering::run(std::span<const InputSpec> inputs) {
   PINNACE_TRY(add_inputs(inputs));
   PINNACE_TRY(add_constants());
   PINNACE_TRY(run_operations());
-  for (size_t i = 0; i < model.outputs.size(); ++i) {
-    graph.add_output(str_cat("output_", i), values[model.outputs[i]]);
+  for (size_t i = 0; i < model->outputs.size(); ++i) {
+    graph.add_output(str_cat("output_", i), values[model->outputs[i]]);
   }
   return {};
 }
@@ -194,28 +286,47 @@ Status Lowering::need(ValueId id) {
   const Uses uses(graph);
   std::vector<ValueId> open = {id};
   std::vector<bool> seen(graph.values.size(), false);
-  const size_t before = needed.size();
+  bool found = false;
   while (!open.empty()) {
     const ValueId at = open.back();
     open.pop_back();
     if (at == kNoValue || seen[static_cast<size_t>(at)]) continue;
     seen[static_cast<size_t>(at)] = true;
-    const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), at);
-    if (found != graph.inputs.end()) {
-      const uint32_t input = graph_inputs[static_cast<size_t>(found - graph.inputs.begin())];
-      if (std::find(needed.begin(), needed.end(), input) == needed.end()) needed.push_back(input);
-    }
+    found |= need_input(at);
     const int32_t maker = uses.producer[static_cast<size_t>(at)];
     if (maker < 0) continue;
     const std::vector<ValueId>& from = graph.nodes[static_cast<size_t>(maker)]->inputs;
     open.insert(open.end(), from.begin(), from.end());
   }
   return unsupported("value '", graph.value(id).name, "' is an attribute with us",
-                     needed.size() > before ? "" : ", and is known only while the model runs");
+                     found ? "" : ", and is known only while the model runs");
 }
 
-Result<Lowered> lower(const Model& model, std::span<const InputSpec> inputs) {
+bool Lowering::need_input(ValueId id) {
+  if (outer) {
+    const auto from = captured.find(id);
+    if (from == captured.end()) return false;
+    const size_t before = outermost().needed.size();
+    (void)outer->need(from->second);  // the caller fails
+    return outermost().needed.size() > before;
+  }
+  const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), id);
+  if (found == graph.inputs.end()) return false;
+  const uint32_t input = graph_inputs[static_cast<size_t>(found - graph.inputs.begin())];
+  if (input == kEntropyInput || std::find(needed.begin(), needed.end(), input) != needed.end()) return false;
+  needed.push_back(input);
+  return true;
+}
+
+Lowering& Lowering::outermost() {
+  Lowering* at = this;
+  while (at->outer) at = at->outer;
+  return *at;
+}
+
+Result<Lowered> lower(const Model& model, std::span<const InputSpec> inputs, bool entropy) {
   Lowering lowering(model, "");
+  lowering.may_add_entropy = entropy;
   const Status status = lowering.run(inputs);
   if (!status.ok() && lowering.needed.empty()) return status;
   return Lowered{std::move(lowering.graph), std::move(lowering.graph_inputs), std::move(lowering.needed)};

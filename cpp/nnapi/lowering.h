@@ -20,10 +20,20 @@ using QuantizationPtr = std::shared_ptr<const Quantization>;
 /// A graph under construction for one model, the main one or a referenced one.
 class Lowering {
  public:
-  Lowering(const Model& model, std::string prefix) : model(model), prefix(std::move(prefix)) {}
+  Lowering(const Model& model, std::string prefix) : model(&model), prefix(std::move(prefix)) {}
+  /// For a model that an operation of `outer` refers to, with a graph of its own. Nothing in `values` yet.
+  Lowering(const Model& model, std::string prefix, Lowering& outer)
+      : model(&model),
+        prefix(std::move(prefix)),
+        outer(&outer),
+        nesting(outer.nesting + 1),
+        values(model.operands.size(), kNoValue) {}
 
-  const Model& model;
+  const Model* model;
   std::string prefix;  ///< of names of nodes and values
+  Lowering* outer = nullptr;
+  int nesting = 0;                      ///< of references to models
+  std::map<ValueId, ValueId> captured;  ///< of inputs that are the same value of `outer` for ever: that one
   Graph graph;
   Inference inference;
   std::vector<ValueId> values;  ///< per operand; kNoValue: omitted, or not made yet
@@ -32,6 +42,8 @@ class Lowering {
   /// For values that are channels last, the same channels first, where there is one. Operators that can take either
   /// order take that, so that no transposes stand between convolutions; the other value then has no readers.
   std::map<ValueId, ValueId> channels_first;
+  ValueId iteration = kNoValue;  ///< of a loop's body: the number of the iteration, i64
+  bool may_add_entropy = false;
 
   /// Inputs and constants, then all operations, then outputs.
   Status run(std::span<const InputSpec> inputs);
@@ -40,6 +52,12 @@ class Lowering {
   Status add_inputs(std::span<const InputSpec> inputs);
   /// Constants of the model as values of the graph.
   Status add_constants();
+  /// A value of `outer` here: a constant where its contents are known, else an input.
+  ValueId capture(std::string name, ValueId from);
+  /// The values of `outer` that are inputs here, in the order of those inputs.
+  std::vector<ValueId> captures() const;
+  /// Puts the operations of a referenced model among this one's, its inputs being `inputs`. Gives its outputs.
+  Result<std::vector<ValueId>> inlined(const Model& other, const std::string& name, std::span<const ValueId> inputs);
   /// A value whose contents must be known is not: its inputs are added to `needed`. Always a failure.
   Status need(ValueId id);
 
@@ -47,12 +65,25 @@ class Lowering {
   const ConstantPtr& data(ValueId id) const { return inference.data[static_cast<size_t>(id)]; }
   ValueId add_constant(std::string name, TensorType type, ConstantPtr data);
   ValueId add_input(std::string name, TensorType type);
+  /// The kEntropyInput, added when it is first asked for, in a loop's body other numbers in each iteration; kNoValue
+  /// where there must be none.
+  Result<ValueId> entropy();
+  /// How many seeds were made of it so far: all of them are to differ.
+  int32_t next_draw() { return outermost().draws_++; }
   /// Adds a node and infers its outputs; `declared` has the quantisation of output 0.
   Result<std::vector<ValueId>> emit(std::string_view op, std::string name, std::vector<ValueId> inputs, Attrs attrs,
                                     int outputs, const QuantizationPtr& declared);
 
  private:
   void grow();
+  ValueId entropy_ = kNoValue;
+  int32_t draws_ = 0;  ///< counted in the outermost
+  /// Nothing of a model that refers to others too deeply or too often is lowered.
+  Status check_nesting();
+  /// Adds input `id`, if it is one, to what the outermost model needs; false if that changes nothing.
+  bool need_input(ValueId id);
+  Lowering& outermost();
+  size_t referenced_ = 0;  ///< operations of referenced models so far; counted in the outermost
 };
 
 /// The quantisation of an operand, null if it has none.
@@ -67,6 +98,7 @@ class Call {
 
   Op op() const { return static_cast<Op>(operation_.code); }
   const std::string& name() const { return name_; }
+  const Operation& operation() const { return operation_; }
   Lowering& lowering() { return lowering_; }
   /// kInvalidArgument with the operation's name.
   template <class... Parts>
@@ -77,8 +109,8 @@ class Call {
   // Operands. Counts and types were checked when the operation was added.
   size_t inputs() const { return operation_.inputs.size(); }
   size_t outputs() const { return operation_.outputs.size(); }
-  const Operand& operand(size_t i) const { return lowering_.model.operands[operation_.inputs[i]]; }
-  const Operand& result(size_t i) const { return lowering_.model.operands[operation_.outputs[i]]; }
+  const Operand& operand(size_t i) const { return lowering_.model->operands[operation_.inputs[i]]; }
+  const Operand& result(size_t i) const { return lowering_.model->operands[operation_.outputs[i]]; }
   /// True if input i is there and has a value.
   bool has(size_t i) const { return i < inputs() && lowering_.values[operation_.inputs[i]] != kNoValue; }
   /// kInvalidArgument if it has no value.

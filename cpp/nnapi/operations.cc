@@ -187,4 +187,23 @@ int signature_level(int32_t code, std::span<const OperandCode> inputs, std::span
   return lowest;
 }
 
+std::span<const char* const> result_names() {
+  static const char* const names[] = {"NO_ERROR",
+                                      "OUT_OF_MEMORY",
+                                      "INCOMPLETE",
+                                      "UNEXPECTED_NULL",
+                                      "BAD_DATA",
+                                      "OP_FAILED",
+                                      "BAD_STATE",
+                                      "UNMAPPABLE",
+                                      "OUTPUT_INSUFFICIENT_SIZE",
+                                      "UNAVAILABLE_DEVICE",
+                                      "MISSED_DEADLINE_TRANSIENT",
+                                      "MISSED_DEADLINE_PERSISTENT",
+                                      "RESOURCE_EXHAUSTED_TRANSIENT",
+                                      "RESOURCE_EXHAUSTED_PERSISTENT",
+                                      "DEAD_OBJECT"};
+  return names;
+}
+
 }  // namespace pinnace::nnapi

@@ -15,6 +15,9 @@ constexpr int64_t level_code(int level) {
   return level <= 5 ? 26 + level : 1000000 + level;
 }
 
+/// The names of NNAPI's result codes, without their prefix: result_names()[5] is "OP_FAILED".
+std::span<const char* const> result_names();
+
 enum class Op : int32_t {
 #define OPERATION(name, code, level, least_rank, greatest_rank) name = code,
 #include "nnapi/operations.inc"

@@ -1,6 +1,7 @@
 // Compilation: choices for a finished model, and its engine.
 #include <algorithm>
 
+#include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 
 using namespace pinnace::nnapi_host;
@@ -30,27 +31,25 @@ int preferred(const ANeuralNetworksCompilation* compilation, bool input, uint32_
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-/// True if every operation, those of referenced models too, can run here.
-bool runs(const pinnace::nnapi::Model& model) {
-  for (const pinnace::nnapi::Operation& operation : model.operations) {
-    if (!pinnace::nnapi::can_lower(operation.code)) return false;
-  }
-  return std::all_of(model.operands.begin(), model.operands.end(),
-                     [](const auto& operand) { return !operand.model || runs(*operand.model); });
+/// True if every operation, those of referenced models too, can run: on the device if it was `chosen`, else with
+/// what stands in for it.
+bool runs(const pinnace::nnapi::Model& model, bool chosen) {
+  return std::all_of(model.operations.begin(), model.operations.end(), [&](const auto& operation) {
+    return chosen ? device_takes(model, operation) : pinnace::nnapi::can_lower(model, operation);
+  });
 }
 
 }  // namespace
 
-int ANeuralNetworksCompilation_create(ANeuralNetworksModel* model, ANeuralNetworksCompilation** compilation) {
+int plain::Compilation_create(ANeuralNetworksModel* model, ANeuralNetworksCompilation** compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *compilation = nullptr;
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   return make(model, 0, compilation);
 }
 
-int ANeuralNetworksCompilation_createForDevices(ANeuralNetworksModel* model,
-                                                const ANeuralNetworksDevice* const* devices, uint32_t numDevices,
-                                                ANeuralNetworksCompilation** compilation) {
+int plain::Compilation_createForDevices(ANeuralNetworksModel* model, const ANeuralNetworksDevice* const* devices,
+                                        uint32_t numDevices, ANeuralNetworksCompilation** compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *compilation = nullptr;
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
@@ -58,11 +57,11 @@ int ANeuralNetworksCompilation_createForDevices(ANeuralNetworksModel* model,
   return make(model, numDevices, compilation);
 }
 
-void ANeuralNetworksCompilation_free(ANeuralNetworksCompilation* compilation) {
+void plain::Compilation_free(ANeuralNetworksCompilation* compilation) {
   delete compilation;
 }
 
-int ANeuralNetworksCompilation_setPreference(ANeuralNetworksCompilation* compilation, int32_t preference) {
+int plain::Compilation_setPreference(ANeuralNetworksCompilation* compilation, int32_t preference) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
   if (preference < kLowPower || preference > kSustainedSpeed) return ANEURALNETWORKS_BAD_DATA;
@@ -70,55 +69,63 @@ int ANeuralNetworksCompilation_setPreference(ANeuralNetworksCompilation* compila
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksCompilation_setCaching(ANeuralNetworksCompilation* compilation, const char* cacheDir,
-                                          const uint8_t* token) {
+int plain::Compilation_setCaching(ANeuralNetworksCompilation* compilation, const char* cacheDir, const uint8_t* token) {
   if (!compilation || !cacheDir || !token) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  return compilation->finished ? ANEURALNETWORKS_BAD_STATE : ANEURALNETWORKS_NO_ERROR;
+  if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
+  compilation->cache_directory = cacheDir;
+  std::copy_n(token, compilation->cache_token.size(), compilation->cache_token.begin());
+  return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksCompilation_setPriority(ANeuralNetworksCompilation* compilation, int priority) {
+int plain::Compilation_setPriority(ANeuralNetworksCompilation* compilation, int priority) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
   return priority == 90 || priority == 100 || priority == 110 ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
 }
 
-int ANeuralNetworksCompilation_setTimeout(ANeuralNetworksCompilation* compilation, uint64_t) {
+int plain::Compilation_setTimeout(ANeuralNetworksCompilation* compilation, uint64_t duration) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
-  // A hint: compiling is not interrupted.
-  return compilation->explicit_devices == 1 ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
+  if (compilation->explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
+  compilation->timeout_ns = duration;
+  return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksCompilation_finish(ANeuralNetworksCompilation* compilation) {
+int plain::Compilation_finish(ANeuralNetworksCompilation* compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
   compilation->finished = true;
-  if (!runs(*compilation->model->model)) return ANEURALNETWORKS_BAD_DATA;
+  if (!runs(*compilation->model->model, compilation->explicit_devices > 0)) return ANEURALNETWORKS_BAD_DATA;
   const int threads = compilation->preference == kLowPower ? 1 : 0;
   auto engine = std::make_shared<Engine>(compilation->model->model, threads);
-  engine->prepare_ahead();
+  std::optional<Cache> cache;
+  if (const std::string& directory = compilation->cache_directory; !directory.empty()) {
+    cache.emplace(directory, compilation->cache_token, engine->model());
+  }
+  const Deadline deadline(compilation->timeout_ns);
+  if (!engine->prepare_ahead(deadline, cache ? &*cache : nullptr)) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
   compilation->engine = std::move(engine);
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksCompilation_getPreferredMemoryAlignmentForInput(const ANeuralNetworksCompilation* compilation,
-                                                                   uint32_t index, uint32_t* alignment) {
+int plain::Compilation_getPreferredMemoryAlignmentForInput(const ANeuralNetworksCompilation* compilation,
+                                                           uint32_t index, uint32_t* alignment) {
   return preferred(compilation, true, index, kPreferredAlignment, alignment);
 }
-int ANeuralNetworksCompilation_getPreferredMemoryPaddingForInput(const ANeuralNetworksCompilation* compilation,
-                                                                 uint32_t index, uint32_t* padding) {
+int plain::Compilation_getPreferredMemoryPaddingForInput(const ANeuralNetworksCompilation* compilation, uint32_t index,
+                                                         uint32_t* padding) {
   return preferred(compilation, true, index, kPreferredPadding, padding);
 }
-int ANeuralNetworksCompilation_getPreferredMemoryAlignmentForOutput(const ANeuralNetworksCompilation* compilation,
-                                                                    uint32_t index, uint32_t* alignment) {
+int plain::Compilation_getPreferredMemoryAlignmentForOutput(const ANeuralNetworksCompilation* compilation,
+                                                            uint32_t index, uint32_t* alignment) {
   return preferred(compilation, false, index, kPreferredAlignment, alignment);
 }
-int ANeuralNetworksCompilation_getPreferredMemoryPaddingForOutput(const ANeuralNetworksCompilation* compilation,
-                                                                  uint32_t index, uint32_t* padding) {
+int plain::Compilation_getPreferredMemoryPaddingForOutput(const ANeuralNetworksCompilation* compilation, uint32_t index,
+                                                          uint32_t* padding) {
   return preferred(compilation, false, index, kPreferredPadding, padding);
 }
 
-int ANeuralNetworksCompilation_addExtensionAttribute(ANeuralNetworksCompilation* compilation, const char* extensionName,
-                                                     uint16_t, const void* data, size_t) {
+int plain::Compilation_addExtensionAttribute(ANeuralNetworksCompilation* compilation, const char* extensionName,
+                                             uint16_t, const void* data, size_t) {
   return compilation && extensionName && data ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
 }

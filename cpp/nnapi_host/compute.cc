@@ -1,9 +1,12 @@
 // Computations: of an execution, at once, on a thread, after fences, in a burst.
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/execution.h"
 
 using namespace pinnace;
@@ -32,13 +35,29 @@ Tensor host_tensor(TensorType type, std::byte* data, size_t bytes) {
   return tensor;
 }
 
+/// NNAPI promises nothing about where a client's memory begins; kernels read whole elements.
+bool aligned(const std::byte* data, const nnapi::Operand& operand) {
+  return reinterpret_cast<uintptr_t>(data) % nnapi::info(operand.type).bytes == 0;
+}
+
+/// Numbers that nobody knows beforehand; where the system has none to give, of the clock.
+std::array<int32_t, 2> draw_entropy() {
+  std::array<int32_t, 2> drawn{};
+  if (::getentropy(drawn.data(), sizeof drawn) != 0) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    std::memcpy(drawn.data(), &now, sizeof drawn);
+  }
+  return drawn;
+}
+
 /// Runs a computation that start() has allowed on a thread of its own.
+/// `duration`: nanoseconds that it may take after its dependencies, 0: any time.
 int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Completion>> dependencies, bool fence,
-           ANeuralNetworksEvent** event) {
+           const Deadline& deadline, uint64_t duration, ANeuralNetworksEvent** event) {
   auto completion = std::make_shared<Completion>();
   if (fence) completion->fence = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   auto* made = new ANeuralNetworksEvent{completion, {}};
-  made->thread = std::thread([execution, completion, dependencies = std::move(dependencies)] {
+  made->thread = std::thread([=, dependencies = std::move(dependencies)] {
     int code = ANEURALNETWORKS_NO_ERROR;
     for (const std::shared_ptr<Completion>& dependency : dependencies) {
       const int waited = dependency->wait();
@@ -49,7 +68,7 @@ int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Comp
       completion->set(code);
       return;
     }
-    completion->set(execution->compute());
+    completion->set(execution->compute(Deadline::earlier(deadline, Deadline(duration))));
   });
   *event = made;
   return ANEURALNETWORKS_NO_ERROR;
@@ -67,31 +86,40 @@ int ANeuralNetworksExecution::check_ready() const {
   return all ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
 }
 
-int ANeuralNetworksExecution::start() {
+int ANeuralNetworksExecution::start(Deadline& deadline) {
   std::lock_guard lock(mutex);
   if (state == State::kComputation || (state == State::kCompleted && !reusable)) return ANEURALNETWORKS_BAD_STATE;
   if (const int code = check_ready()) return code;
   state = State::kComputation;
+  deadline = Deadline(timeout_ns);
   return ANEURALNETWORKS_NO_ERROR;
 }
 
+void ANeuralNetworksExecution::mark_outputs(bool initialized) const {
+  for (const Binding& output : outputs) {
+    if (!output.device) continue;
+    std::lock_guard lock(output.device->mutex);
+    output.device->initialized = initialized;
+  }
+}
+
 void ANeuralNetworksExecution::fail(int code) {
+  mark_outputs(false);
   std::lock_guard lock(mutex);
   output_dims.clear();
   result = code;
   state = State::kCompleted;
 }
 
-int ANeuralNetworksExecution::compute() {
+int ANeuralNetworksExecution::compute(const Deadline& deadline) {
+  Bench* const bench = Bench::get();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<uint32_t>> found;
-  const int code = run(found);
+  int code = bench ? bench->before_computation(*this) : ANEURALNETWORKS_NO_ERROR;
+  if (code == ANEURALNETWORKS_NO_ERROR) code = run(found, deadline);
+  if (bench) bench->after_computation(*this, code, found);
   const auto took = std::chrono::steady_clock::now() - begin;
-  for (const Binding& output : outputs) {
-    if (!output.device) continue;
-    std::lock_guard lock(output.device->mutex);
-    output.device->initialized = code == ANEURALNETWORKS_NO_ERROR;
-  }
+  mark_outputs(code == ANEURALNETWORKS_NO_ERROR);
   std::lock_guard lock(mutex);
   output_dims = std::move(found);
   duration_ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
@@ -100,7 +128,8 @@ int ANeuralNetworksExecution::compute() {
   return code;
 }
 
-int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found) {
+int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found, const Deadline& deadline) {
+  if (deadline.passed()) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
   const nnapi::Model& model = engine->model();
   std::vector<InputArgument> arguments;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -118,10 +147,27 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found) {
   const Specialisation& special = **specialisation;
 
   std::vector<Tensor> in, out;
+  std::vector<Buffer> copies;
+  std::array<int32_t, 2> entropy{};
   for (uint32_t i : special.inputs) {
+    if (i == nnapi::kEntropyInput) {
+      entropy = draw_entropy();
+      in.push_back(
+          host_tensor({DType::kI32, {2}, nullptr}, reinterpret_cast<std::byte*>(entropy.data()), sizeof entropy));
+      continue;
+    }
     TensorType type = nnapi::tensor_type(model.operands[model.inputs[i]], inputs[i].dims);
     if (type.dtype == DType::kBool) type.dtype = DType::kU8;
-    in.push_back(host_tensor(std::move(type), inputs[i].data, arguments[i].data.size()));
+    std::byte* data = inputs[i].data;
+    const size_t bytes = arguments[i].data.size();
+    if (!aligned(data, model.operands[model.inputs[i]])) {
+      auto copy = Buffer::allocate(bytes, "an input");
+      if (!copy.ok()) return code_of(copy.status());
+      std::memcpy(copy->data(), data, bytes);
+      data = copy->data();
+      copies.push_back(std::move(*copy));
+    }
+    in.push_back(host_tensor(std::move(type), data, bytes));
   }
   bool room = true, known = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -133,7 +179,7 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found) {
       if (type.bytes() > UINT32_MAX) return ANEURALNETWORKS_OP_FAILED;
       room &= !outputs[i].data || static_cast<int64_t>(outputs[i].length) >= type.bytes();
     }
-    const bool direct = concrete && outputs[i].data;
+    const bool direct = concrete && outputs[i].data && aligned(outputs[i].data, model.operands[model.outputs[i]]);
     out.push_back(direct ? host_tensor(type, outputs[i].data, outputs[i].length) : Tensor{});
   }
   // With all shapes known nothing need run to tell the client that its memory is too small.
@@ -145,10 +191,13 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found) {
 
   auto session = (*specialisation)->take();
   if (!session.ok()) return code_of(session.status());
-  const Status status = (*session)->run(in, out);
+  Status status = (*session)->limit_loops(std::chrono::nanoseconds(std::max<uint64_t>(1, loop_timeout_ns)));
+  if (status.ok()) status = run_until(deadline, **session, in, out);
   if (!status.ok()) {
     (*specialisation)->give_back(std::move(*session));
-    return code_of(status);
+    // A loop that takes too long does so again; a deadline that was missed may be kept the next time.
+    const bool late = status.code() == Code::kCancelled && deadline.passed();
+    return late ? ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT : code_of(status);
   }
   bool agree = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -165,24 +214,26 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found) {
   return room ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_OUTPUT_INSUFFICIENT_SIZE;
 }
 
-int ANeuralNetworksExecution_compute(ANeuralNetworksExecution* execution) {
+int plain::Execution_compute(ANeuralNetworksExecution* execution) {
   if (!execution) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  if (const int code = execution->start()) return code;
-  return execution->compute();
+  Deadline deadline;
+  if (const int code = execution->start(deadline)) return code;
+  return execution->compute(deadline);
 }
 
-int ANeuralNetworksExecution_startCompute(ANeuralNetworksExecution* execution, ANeuralNetworksEvent** event) {
+int plain::Execution_startCompute(ANeuralNetworksExecution* execution, ANeuralNetworksEvent** event) {
   if (!event) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *event = nullptr;
   if (!execution) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  if (const int code = execution->start()) return code;
-  return launch(execution, {}, false, event);
+  Deadline deadline;
+  if (const int code = execution->start(deadline)) return code;
+  return launch(execution, {}, false, deadline, 0, event);
 }
 
-int ANeuralNetworksExecution_startComputeWithDependencies(ANeuralNetworksExecution* execution,
-                                                          const ANeuralNetworksEvent* const* dependencies,
-                                                          uint32_t num_dependencies, uint64_t duration,
-                                                          ANeuralNetworksEvent** event) {
+int plain::Execution_startComputeWithDependencies(ANeuralNetworksExecution* execution,
+                                                  const ANeuralNetworksEvent* const* dependencies,
+                                                  uint32_t num_dependencies, uint64_t duration,
+                                                  ANeuralNetworksEvent** event) {
   if (!event) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *event = nullptr;
   if (!execution || (!dependencies && num_dependencies > 0)) return ANEURALNETWORKS_UNEXPECTED_NULL;
@@ -197,11 +248,12 @@ int ANeuralNetworksExecution_startComputeWithDependencies(ANeuralNetworksExecuti
     const bool open = output.rank_open || std::find(output.dims.begin(), output.dims.end(), 0u) != output.dims.end();
     if (output.set && open) return ANEURALNETWORKS_BAD_DATA;
   }
-  if (const int code = execution->start()) return code;
-  return launch(execution, std::move(waits), true, event);
+  Deadline deadline;
+  if (const int code = execution->start(deadline)) return code;
+  return launch(execution, std::move(waits), true, deadline, duration, event);
 }
 
-int ANeuralNetworksBurst_create(ANeuralNetworksCompilation* compilation, ANeuralNetworksBurst** burst) {
+int plain::Burst_create(ANeuralNetworksCompilation* compilation, ANeuralNetworksBurst** burst) {
   if (!burst) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *burst = nullptr;
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
@@ -210,15 +262,16 @@ int ANeuralNetworksBurst_create(ANeuralNetworksCompilation* compilation, ANeural
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-void ANeuralNetworksBurst_free(ANeuralNetworksBurst* burst) {
+void plain::Burst_free(ANeuralNetworksBurst* burst) {
   delete burst;
 }
 
-int ANeuralNetworksExecution_burstCompute(ANeuralNetworksExecution* execution, ANeuralNetworksBurst* burst) {
+int plain::Execution_burstCompute(ANeuralNetworksExecution* execution, ANeuralNetworksBurst* burst) {
   if (!execution || !burst) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (execution->engine != burst->engine) return ANEURALNETWORKS_BAD_DATA;
   std::unique_lock running(burst->running, std::try_to_lock);
   if (!running) return ANEURALNETWORKS_BAD_STATE;
-  if (const int code = execution->start()) return code;
-  return execution->compute();
+  Deadline deadline;
+  if (const int code = execution->start(deadline)) return code;
+  return execution->compute(deadline);
 }

@@ -61,12 +61,14 @@ bool Engine::matches(const Entry& entry, std::span<const InputArgument> inputs) 
 }
 
 Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::vector<uint32_t> constants,
-                                   bool have_values) {
+                                   bool have_values, const Deadline& deadline) {
+  const auto late = [&] { return Status(Code::kCancelled, "the deadline of the compilation has passed"); };
   for (;;) {
     std::vector<nnapi::InputSpec> specs;
+    if (deadline.passed()) return late();
     for (const InputArgument& input : inputs) specs.push_back({input.dims, input.omitted, false, input.data});
     for (uint32_t i : constants) specs[i].constant = true;
-    PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(*model_, specs));
+    PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(*model_, specs, true));
     if (!lowered.needed.empty()) {
       if (!have_values) return unsupported("values of inputs are needed");
       for (uint32_t i : lowered.needed) {
@@ -74,12 +76,14 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
       }
       continue;
     }
+    if (deadline.passed()) return late();
     PINNACE_TRY(run_passes(lowered.graph, PassContext{}, {}).status());
     lowered.graph.compact();
     std::vector<TensorType> outputs;
     for (ValueId id : lowered.graph.outputs) outputs.push_back(lowered.graph.value(id).type);
+    if (deadline.passed()) return late();
     const Program program = program_of(std::move(lowered.graph));
-    PINNACE_ASSIGN(auto prepared, Prepared::create(program, {.threads = threads_, .plan_cache = 1}));
+    PINNACE_ASSIGN(auto prepared, Prepared::create(program, options()));
     Entry entry;
     for (const InputArgument& input : inputs) {
       entry.dims.push_back(input.dims);
@@ -101,7 +105,7 @@ Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgume
     entries_.splice(entries_.begin(), entries_, entry);
     return entry->made;
   }
-  PINNACE_ASSIGN(Entry made, make(inputs, constants_, true));
+  PINNACE_ASSIGN(Entry made, make(inputs, constants_, true, {}));
   constants_.clear();
   for (const auto& value : made.values) constants_.push_back(value.first);
   entries_.push_front(std::move(made));
@@ -109,15 +113,35 @@ Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgume
   return entries_.front().made;
 }
 
-void Engine::prepare_ahead() {
+std::shared_ptr<Specialisation> Engine::cached(const Cache& cache) const {
+  auto found = cache.load(options());
+  if (!found) return nullptr;
+  std::vector<TensorType> outputs;
+  for (const TensorSpec& output : found->prepared->program().outputs()) outputs.push_back(output.type);
+  auto made =
+      std::make_shared<Specialisation>(std::move(found->prepared), std::move(found->inputs), std::move(outputs));
+  made->give_back(std::move(found->session));
+  return made;
+}
+
+bool Engine::prepare_ahead(const Deadline& deadline, const Cache* cache) {
   std::vector<InputArgument> inputs;
   for (uint32_t i : model_->inputs) {
     const nnapi::Operand& operand = model_->operands[i];
-    if (!operand.shape_known()) return;
+    if (!operand.shape_known()) return !deadline.passed();
     inputs.push_back({operand.dims, false, {}});
   }
   std::lock_guard lock(mutex_);
-  if (auto made = make(inputs, {}, false); made.ok()) entries_.push_front(std::move(*made));
+  if (auto made = cache ? cached(*cache) : nullptr) {
+    Entry entry{.made = std::move(made)};
+    for (const InputArgument& input : inputs) entry.dims.push_back(input.dims);
+    entry.omitted.resize(inputs.size());
+    entries_.push_front(std::move(entry));
+  } else if (auto made = make(inputs, {}, false, deadline); made.ok()) {
+    entries_.push_front(std::move(*made));
+    if (cache) cache->store(entries_.front().made->prepared(), entries_.front().made->inputs);
+  }
+  return !deadline.passed();
 }
 
 }  // namespace pinnace::nnapi_host

@@ -11,6 +11,8 @@
 #include <pinnace/session.h>
 
 #include "nnapi/lower.h"
+#include "nnapi_host/cache.h"
+#include "nnapi_host/deadline.h"
 
 namespace pinnace::nnapi_host {
 
@@ -31,6 +33,7 @@ class Specialisation {
   const std::vector<uint32_t> inputs;     ///< for each input of the program the model's
   const std::vector<TensorType> outputs;  ///< not concrete where data decides
 
+  const Prepared& prepared() const { return *prepared_; }
   /// A session that nobody else uses, and back.
   Result<std::unique_ptr<Session>> take();
   void give_back(std::unique_ptr<Session> session);
@@ -49,8 +52,9 @@ class Engine {
   const nnapi::Model& model() const { return *model_; }
   /// The specialisation for these inputs, one per input of the model; made where there is none. Thread-safe.
   Result<std::shared_ptr<Specialisation>> find(std::span<const InputArgument> inputs);
-  /// Makes the one for the model's own shapes, if they are all known. What fails then fails again when run.
-  void prepare_ahead();
+  /// Makes the one for the model's own shapes, if they are all known, or takes it from the cache (null: none). What
+  /// fails then fails again when run. False if the deadline has passed, which is looked at between the steps.
+  bool prepare_ahead(const Deadline& deadline, const Cache* cache);
 
  private:
   struct Entry {
@@ -61,7 +65,12 @@ class Engine {
   };
   static bool matches(const Entry& entry, std::span<const InputArgument> inputs);
   /// `have_values`: inputs have their data, so that they can become constants; `constants` are known to have to.
-  Result<Entry> make(std::span<const InputArgument> inputs, std::vector<uint32_t> constants, bool have_values);
+  Result<Entry> make(std::span<const InputArgument> inputs, std::vector<uint32_t> constants, bool have_values,
+                     const Deadline& deadline);
+
+  Options options() const { return {.target = "cpu", .threads = threads_, .plan_cache = 1}; }
+  /// From the cache, for the model's own shapes; null if there is nothing.
+  std::shared_ptr<Specialisation> cached(const Cache& cache) const;
 
   std::shared_ptr<const nnapi::Model> model_;
   int threads_;

@@ -39,17 +39,17 @@ int Completion::wait() {
 
 }  // namespace pinnace::nnapi_host
 
-int ANeuralNetworksEvent_wait(ANeuralNetworksEvent* event) {
+int plain::Event_wait(ANeuralNetworksEvent* event) {
   return event ? event->completion->wait() : ANEURALNETWORKS_UNEXPECTED_NULL;
 }
 
-void ANeuralNetworksEvent_free(ANeuralNetworksEvent* event) {
+void plain::Event_free(ANeuralNetworksEvent* event) {
   if (!event) return;
   if (event->thread.joinable()) event->thread.join();
   delete event;
 }
 
-int ANeuralNetworksEvent_createFromSyncFenceFd(int sync_fence_fd, ANeuralNetworksEvent** event) {
+int plain::Event_createFromSyncFenceFd(int sync_fence_fd, ANeuralNetworksEvent** event) {
   if (!event) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *event = nullptr;
   if (sync_fence_fd <= 0) return ANEURALNETWORKS_BAD_DATA;
@@ -62,7 +62,7 @@ int ANeuralNetworksEvent_createFromSyncFenceFd(int sync_fence_fd, ANeuralNetwork
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksEvent_getSyncFenceFd(const ANeuralNetworksEvent* event, int* sync_fence_fd) {
+int plain::Event_getSyncFenceFd(const ANeuralNetworksEvent* event, int* sync_fence_fd) {
   if (!sync_fence_fd) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *sync_fence_fd = -1;
   if (!event) return ANEURALNETWORKS_UNEXPECTED_NULL;

@@ -8,12 +8,10 @@ using pinnace::nnapi::Operand;
 
 namespace {
 
-using State = ExecutionState;
-
 /// Checks that all setters of inputs and outputs share; `binding` is what is to be filled.
 int begin_set(ANeuralNetworksExecution* execution, bool input, int32_t index, const ANeuralNetworksOperandType* type,
               Binding** binding, const Operand** operand, Binding& made) {
-  if (execution->state != State::kPreparation) return ANEURALNETWORKS_BAD_STATE;
+  if (execution->state != ExecutionState::kPreparation) return ANEURALNETWORKS_BAD_STATE;
   std::vector<Binding>& bindings = input ? execution->inputs : execution->outputs;
   if (index < 0 || static_cast<size_t>(index) >= bindings.size()) return ANEURALNETWORKS_BAD_DATA;
   *binding = &bindings[static_cast<size_t>(index)];
@@ -87,13 +85,13 @@ template <class Change>
 int prepare(ANeuralNetworksExecution* execution, Change change) {
   if (!execution) return ANEURALNETWORKS_UNEXPECTED_NULL;
   std::lock_guard lock(execution->mutex);
-  if (execution->state != State::kPreparation) return ANEURALNETWORKS_BAD_STATE;
+  if (execution->state != ExecutionState::kPreparation) return ANEURALNETWORKS_BAD_STATE;
   return change(*execution);
 }
 
 /// For queries of output shapes: which output, or why there is no answer.
 int find_output(const ANeuralNetworksExecution* execution, int32_t index) {
-  if (execution->state != State::kCompleted) return ANEURALNETWORKS_BAD_STATE;
+  if (execution->state != ExecutionState::kCompleted) return ANEURALNETWORKS_BAD_STATE;
   if (execution->result != ANEURALNETWORKS_NO_ERROR && execution->result != ANEURALNETWORKS_OUTPUT_INSUFFICIENT_SIZE) {
     return ANEURALNETWORKS_BAD_STATE;
   }
@@ -103,7 +101,7 @@ int find_output(const ANeuralNetworksExecution* execution, int32_t index) {
 
 }  // namespace
 
-int ANeuralNetworksExecution_create(ANeuralNetworksCompilation* compilation, ANeuralNetworksExecution** execution) {
+int plain::Execution_create(ANeuralNetworksCompilation* compilation, ANeuralNetworksExecution** execution) {
   if (!execution) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *execution = nullptr;
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
@@ -117,37 +115,37 @@ int ANeuralNetworksExecution_create(ANeuralNetworksCompilation* compilation, ANe
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-void ANeuralNetworksExecution_free(ANeuralNetworksExecution* execution) {
+void plain::Execution_free(ANeuralNetworksExecution* execution) {
   delete execution;
 }
 
-int ANeuralNetworksExecution_setInput(ANeuralNetworksExecution* execution, int32_t index,
-                                      const ANeuralNetworksOperandType* type, const void* buffer, size_t length) {
+int plain::Execution_setInput(ANeuralNetworksExecution* execution, int32_t index,
+                              const ANeuralNetworksOperandType* type, const void* buffer, size_t length) {
   return set(execution, true, index, type, buffer, length);
 }
-int ANeuralNetworksExecution_setOutput(ANeuralNetworksExecution* execution, int32_t index,
-                                       const ANeuralNetworksOperandType* type, void* buffer, size_t length) {
+int plain::Execution_setOutput(ANeuralNetworksExecution* execution, int32_t index,
+                               const ANeuralNetworksOperandType* type, void* buffer, size_t length) {
   return set(execution, false, index, type, buffer, length);
 }
-int ANeuralNetworksExecution_setInputFromMemory(ANeuralNetworksExecution* execution, int32_t index,
-                                                const ANeuralNetworksOperandType* type,
-                                                const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
+int plain::Execution_setInputFromMemory(ANeuralNetworksExecution* execution, int32_t index,
+                                        const ANeuralNetworksOperandType* type, const ANeuralNetworksMemory* memory,
+                                        size_t offset, size_t length) {
   return set_from_memory(execution, true, index, type, memory, offset, length);
 }
-int ANeuralNetworksExecution_setOutputFromMemory(ANeuralNetworksExecution* execution, int32_t index,
-                                                 const ANeuralNetworksOperandType* type,
-                                                 const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
+int plain::Execution_setOutputFromMemory(ANeuralNetworksExecution* execution, int32_t index,
+                                         const ANeuralNetworksOperandType* type, const ANeuralNetworksMemory* memory,
+                                         size_t offset, size_t length) {
   return set_from_memory(execution, false, index, type, memory, offset, length);
 }
 
-int ANeuralNetworksExecution_setReusable(ANeuralNetworksExecution* execution, bool reusable) {
+int plain::Execution_setReusable(ANeuralNetworksExecution* execution, bool reusable) {
   return prepare(execution, [&](ANeuralNetworksExecution& e) {
     e.reusable = reusable;
     return ANEURALNETWORKS_NO_ERROR;
   });
 }
 
-int ANeuralNetworksExecution_enableInputAndOutputPadding(ANeuralNetworksExecution* execution, bool enable) {
+int plain::Execution_enableInputAndOutputPadding(ANeuralNetworksExecution* execution, bool enable) {
   return prepare(execution, [&](ANeuralNetworksExecution& e) -> int {
     const auto is_set = [](const Binding& b) { return b.set; };
     if (std::any_of(e.inputs.begin(), e.inputs.end(), is_set) ||
@@ -159,7 +157,7 @@ int ANeuralNetworksExecution_enableInputAndOutputPadding(ANeuralNetworksExecutio
   });
 }
 
-int ANeuralNetworksExecution_setMeasureTiming(ANeuralNetworksExecution* execution, bool measure) {
+int plain::Execution_setMeasureTiming(ANeuralNetworksExecution* execution, bool measure) {
   return prepare(execution, [&](ANeuralNetworksExecution& e) -> int {
     if (e.explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
     e.measure = measure;
@@ -167,7 +165,7 @@ int ANeuralNetworksExecution_setMeasureTiming(ANeuralNetworksExecution* executio
   });
 }
 
-int ANeuralNetworksExecution_setTimeout(ANeuralNetworksExecution* execution, uint64_t duration) {
+int plain::Execution_setTimeout(ANeuralNetworksExecution* execution, uint64_t duration) {
   return prepare(execution, [&](ANeuralNetworksExecution& e) -> int {
     if (e.explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
     e.timeout_ns = duration;
@@ -175,26 +173,26 @@ int ANeuralNetworksExecution_setTimeout(ANeuralNetworksExecution* execution, uin
   });
 }
 
-int ANeuralNetworksExecution_setLoopTimeout(ANeuralNetworksExecution* execution, uint64_t duration) {
+int plain::Execution_setLoopTimeout(ANeuralNetworksExecution* execution, uint64_t duration) {
   return prepare(execution, [&](ANeuralNetworksExecution& e) {
     e.loop_timeout_ns = std::min(duration, kMaximumLoopTimeout);
     return ANEURALNETWORKS_NO_ERROR;
   });
 }
 
-uint64_t ANeuralNetworks_getDefaultLoopTimeout(void) {
+uint64_t plain::getDefaultLoopTimeout(void) {
   return kDefaultLoopTimeout;
 }
-uint64_t ANeuralNetworks_getMaximumLoopTimeout(void) {
+uint64_t plain::getMaximumLoopTimeout(void) {
   return kMaximumLoopTimeout;
 }
 
-int ANeuralNetworksExecution_addExtensionAttribute(ANeuralNetworksExecution* execution, const char* extensionName,
-                                                   uint16_t, const void* data, size_t) {
+int plain::Execution_addExtensionAttribute(ANeuralNetworksExecution* execution, const char* extensionName, uint16_t,
+                                           const void* data, size_t) {
   return execution && extensionName && data ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
 }
 
-int ANeuralNetworksExecution_getOutputOperandRank(ANeuralNetworksExecution* execution, int32_t index, uint32_t* rank) {
+int plain::Execution_getOutputOperandRank(ANeuralNetworksExecution* execution, int32_t index, uint32_t* rank) {
   if (!execution || !rank) return ANEURALNETWORKS_UNEXPECTED_NULL;
   std::lock_guard lock(execution->mutex);
   if (const int code = find_output(execution, index)) return code;
@@ -202,8 +200,8 @@ int ANeuralNetworksExecution_getOutputOperandRank(ANeuralNetworksExecution* exec
   return execution->result;
 }
 
-int ANeuralNetworksExecution_getOutputOperandDimensions(ANeuralNetworksExecution* execution, int32_t index,
-                                                        uint32_t* dimensions) {
+int plain::Execution_getOutputOperandDimensions(ANeuralNetworksExecution* execution, int32_t index,
+                                                uint32_t* dimensions) {
   if (!execution || !dimensions) return ANEURALNETWORKS_UNEXPECTED_NULL;
   std::lock_guard lock(execution->mutex);
   if (const int code = find_output(execution, index)) return code;
@@ -213,13 +211,13 @@ int ANeuralNetworksExecution_getOutputOperandDimensions(ANeuralNetworksExecution
   return execution->result;
 }
 
-int ANeuralNetworksExecution_getDuration(const ANeuralNetworksExecution* execution, int32_t durationCode,
-                                         uint64_t* duration) {
+int plain::Execution_getDuration(const ANeuralNetworksExecution* execution, int32_t durationCode, uint64_t* duration) {
   if (!execution || !duration) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *duration = UINT64_MAX;
   if (durationCode < 0 || durationCode > 3) return ANEURALNETWORKS_BAD_DATA;
   std::lock_guard lock(execution->mutex);
-  if (execution->state != State::kCompleted || execution->result != ANEURALNETWORKS_NO_ERROR || !execution->measure) {
+  if (execution->state != ExecutionState::kCompleted || execution->result != ANEURALNETWORKS_NO_ERROR ||
+      !execution->measure) {
     return ANEURALNETWORKS_BAD_STATE;
   }
   *duration = execution->duration_ns;

@@ -1,6 +1,7 @@
 // Execution: bindings of inputs and outputs, and the states of a computation.
 #pragma once
 
+#include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 
 namespace pinnace::nnapi_host {
@@ -38,15 +39,18 @@ struct ANeuralNetworksExecution {
   std::vector<std::vector<uint32_t>> output_dims;  ///< of the last computation, where it found them
   uint64_t duration_ns = UINT64_MAX;
 
-  /// From preparation (or completion, if reusable) to computation. A failure changes nothing.
-  int start();
-  /// The computation itself, then completion.
-  int compute();
+  /// From preparation (or completion, if reusable) to computation. A failure changes nothing. The clock of the time-out
+  /// starts, `deadline` receives its end.
+  int start(pinnace::nnapi_host::Deadline& deadline);
+  /// The computation itself, then completion. Begins only before the deadline, and is cancelled there.
+  int compute(const pinnace::nnapi_host::Deadline& deadline);
   /// Completion without a computation.
   void fail(int code);
 
  private:
   /// `found` receives the outputs' dimensions, as far as the computation comes to them.
-  int run(std::vector<std::vector<uint32_t>>& found);
+  int run(std::vector<std::vector<uint32_t>>& found, const pinnace::nnapi_host::Deadline& deadline);
   int check_ready() const;
+  /// Says of memories of descriptors whether they hold a value.
+  void mark_outputs(bool initialized) const;
 };

@@ -18,8 +18,7 @@ Mapping::~Mapping() {
 
 }  // namespace pinnace::nnapi_host
 
-int ANeuralNetworksMemory_createFromFd(size_t size, int protect, int fd, size_t offset,
-                                       ANeuralNetworksMemory** memory) {
+int plain::Memory_createFromFd(size_t size, int protect, int fd, size_t offset, ANeuralNetworksMemory** memory) {
   if (!memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *memory = nullptr;
   if (fd < 0) return ANEURALNETWORKS_OP_FAILED;
@@ -40,11 +39,11 @@ int ANeuralNetworksMemory_createFromFd(size_t size, int protect, int fd, size_t 
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-void ANeuralNetworksMemory_free(ANeuralNetworksMemory* memory) {
+void plain::Memory_free(ANeuralNetworksMemory* memory) {
   delete memory;
 }
 
-int ANeuralNetworksMemory_createFromDesc(const ANeuralNetworksMemoryDesc* desc, ANeuralNetworksMemory** memory) {
+int plain::Memory_createFromDesc(const ANeuralNetworksMemoryDesc* desc, ANeuralNetworksMemory** memory) {
   if (!memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *memory = nullptr;
   if (!desc) return ANEURALNETWORKS_UNEXPECTED_NULL;
@@ -60,7 +59,7 @@ int ANeuralNetworksMemory_createFromDesc(const ANeuralNetworksMemoryDesc* desc, 
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksMemory_copy(const ANeuralNetworksMemory* src, const ANeuralNetworksMemory* dst) {
+int plain::Memory_copy(const ANeuralNetworksMemory* src, const ANeuralNetworksMemory* dst) {
   if (!src || !dst) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (src == dst) return ANEURALNETWORKS_NO_ERROR;
   const std::byte* from = src->mapping ? src->mapping->data() : src->device->bytes.data();

@@ -52,30 +52,27 @@ int add_role(ANeuralNetworksMemoryDesc* desc, const ANeuralNetworksCompilation* 
 
 }  // namespace
 
-int ANeuralNetworksMemoryDesc_create(ANeuralNetworksMemoryDesc** desc) {
+int plain::MemoryDesc_create(ANeuralNetworksMemoryDesc** desc) {
   if (!desc) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *desc = new ANeuralNetworksMemoryDesc;
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-void ANeuralNetworksMemoryDesc_free(ANeuralNetworksMemoryDesc* desc) {
+void plain::MemoryDesc_free(ANeuralNetworksMemoryDesc* desc) {
   delete desc;
 }
 
-int ANeuralNetworksMemoryDesc_addInputRole(ANeuralNetworksMemoryDesc* desc,
-                                           const ANeuralNetworksCompilation* compilation, uint32_t index,
-                                           float frequency) {
+int plain::MemoryDesc_addInputRole(ANeuralNetworksMemoryDesc* desc, const ANeuralNetworksCompilation* compilation,
+                                   uint32_t index, float frequency) {
   return add_role(desc, compilation, true, index, frequency);
 }
 
-int ANeuralNetworksMemoryDesc_addOutputRole(ANeuralNetworksMemoryDesc* desc,
-                                            const ANeuralNetworksCompilation* compilation, uint32_t index,
-                                            float frequency) {
+int plain::MemoryDesc_addOutputRole(ANeuralNetworksMemoryDesc* desc, const ANeuralNetworksCompilation* compilation,
+                                    uint32_t index, float frequency) {
   return add_role(desc, compilation, false, index, frequency);
 }
 
-int ANeuralNetworksMemoryDesc_setDimensions(ANeuralNetworksMemoryDesc* desc, uint32_t rank,
-                                            const uint32_t* dimensions) {
+int plain::MemoryDesc_setDimensions(ANeuralNetworksMemoryDesc* desc, uint32_t rank, const uint32_t* dimensions) {
   if (!desc || (!dimensions && rank > 0)) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (desc->finished) return ANEURALNETWORKS_BAD_STATE;
   const std::vector<uint32_t> given(dimensions, dimensions + rank);
@@ -86,7 +83,7 @@ int ANeuralNetworksMemoryDesc_setDimensions(ANeuralNetworksMemoryDesc* desc, uin
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksMemoryDesc_finish(ANeuralNetworksMemoryDesc* desc) {
+int plain::MemoryDesc_finish(ANeuralNetworksMemoryDesc* desc) {
   if (!desc) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (desc->finished) return ANEURALNETWORKS_BAD_STATE;
   if (desc->roles.empty()) return ANEURALNETWORKS_BAD_DATA;

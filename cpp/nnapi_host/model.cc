@@ -46,22 +46,23 @@ bool distinct_variables(const pinnace::nnapi::Model& model, std::span<const uint
 
 }  // namespace
 
-int ANeuralNetworksModel_create(ANeuralNetworksModel** model) {
+int plain::Model_create(ANeuralNetworksModel** model) {
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *model = new ANeuralNetworksModel;
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-void ANeuralNetworksModel_free(ANeuralNetworksModel* model) {
+void plain::Model_free(ANeuralNetworksModel* model) {
   delete model;
 }
 
-int ANeuralNetworksModel_addOperand(ANeuralNetworksModel* model, const ANeuralNetworksOperandType* type) {
+int plain::Model_addOperand(ANeuralNetworksModel* model, const ANeuralNetworksOperandType* type) {
   if (!model || !type) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
   const auto status = pinnace::nnapi::validate_operand(type->type, type->dimensionCount, type->dimensions, type->scale,
                                                        type->zeroPoint);
   if (!status.ok()) return ANEURALNETWORKS_BAD_DATA;
+  if (pinnace::nnapi::operand_code_info(type->type)->since > feature_level()) return ANEURALNETWORKS_BAD_DATA;
   Operand operand;
   operand.type = static_cast<OperandCode>(type->type);
   operand.dims.assign(type->dimensions, type->dimensions + type->dimensionCount);
@@ -71,8 +72,7 @@ int ANeuralNetworksModel_addOperand(ANeuralNetworksModel* model, const ANeuralNe
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_setOperandValue(ANeuralNetworksModel* model, int32_t index, const void* buffer,
-                                         size_t length) {
+int plain::Model_setOperandValue(ANeuralNetworksModel* model, int32_t index, const void* buffer, size_t length) {
   if (!model || (!buffer && length > 0)) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (const int code = check_value(model, index)) return code;
   Operand& operand = model->model->operands[static_cast<size_t>(index)];
@@ -96,8 +96,8 @@ int ANeuralNetworksModel_setOperandValue(ANeuralNetworksModel* model, int32_t in
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_setOperandValueFromMemory(ANeuralNetworksModel* model, int32_t index,
-                                                   const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
+int plain::Model_setOperandValueFromMemory(ANeuralNetworksModel* model, int32_t index,
+                                           const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
   if (!model || !memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (const int code = check_value(model, index)) return code;
   Operand& operand = model->model->operands[static_cast<size_t>(index)];
@@ -110,8 +110,8 @@ int ANeuralNetworksModel_setOperandValueFromMemory(ANeuralNetworksModel* model, 
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_setOperandValueFromModel(ANeuralNetworksModel* model, int32_t index,
-                                                  const ANeuralNetworksModel* value) {
+int plain::Model_setOperandValueFromModel(ANeuralNetworksModel* model, int32_t index,
+                                          const ANeuralNetworksModel* value) {
   if (!model || !value) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (!value->valid) return ANEURALNETWORKS_BAD_STATE;
   if (const int code = check_value(model, index)) return code;
@@ -122,8 +122,8 @@ int ANeuralNetworksModel_setOperandValueFromModel(ANeuralNetworksModel* model, i
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(
-    ANeuralNetworksModel* model, int32_t index, const ANeuralNetworksSymmPerChannelQuantParams* channelQuant) {
+int plain::Model_setOperandSymmPerChannelQuantParams(ANeuralNetworksModel* model, int32_t index,
+                                                     const ANeuralNetworksSymmPerChannelQuantParams* channelQuant) {
   if (!model || !channelQuant) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (const int code = check_value(model, index)) return code;
   Operand& operand = model->model->operands[static_cast<size_t>(index)];
@@ -141,9 +141,8 @@ int ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_addOperation(ANeuralNetworksModel* model, ANeuralNetworksOperationType type,
-                                      uint32_t inputCount, const uint32_t* inputs, uint32_t outputCount,
-                                      const uint32_t* outputs) {
+int plain::Model_addOperation(ANeuralNetworksModel* model, ANeuralNetworksOperationType type, uint32_t inputCount,
+                              const uint32_t* inputs, uint32_t outputCount, const uint32_t* outputs) {
   if (!model || !inputs || !outputs) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
   Operation operation{type, {inputs, inputs + inputCount}, {outputs, outputs + outputCount}};
@@ -160,9 +159,8 @@ int ANeuralNetworksModel_addOperation(ANeuralNetworksModel* model, ANeuralNetwor
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_identifyInputsAndOutputs(ANeuralNetworksModel* model, uint32_t inputCount,
-                                                  const uint32_t* inputs, uint32_t outputCount,
-                                                  const uint32_t* outputs) {
+int plain::Model_identifyInputsAndOutputs(ANeuralNetworksModel* model, uint32_t inputCount, const uint32_t* inputs,
+                                          uint32_t outputCount, const uint32_t* outputs) {
   if (!model || !inputs || inputCount == 0 || !outputs || outputCount == 0) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
   pinnace::nnapi::Model& m = *model->model;
@@ -179,14 +177,14 @@ int ANeuralNetworksModel_identifyInputsAndOutputs(ANeuralNetworksModel* model, u
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_relaxComputationFloat32toFloat16(ANeuralNetworksModel* model, bool allow) {
+int plain::Model_relaxComputationFloat32toFloat16(ANeuralNetworksModel* model, bool allow) {
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
   model->model->relaxed = allow;
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_finish(ANeuralNetworksModel* model) {
+int plain::Model_finish(ANeuralNetworksModel* model) {
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
   model->finished = true;
@@ -203,28 +201,28 @@ int ANeuralNetworksModel_finish(ANeuralNetworksModel* model) {
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_getSupportedOperationsForDevices(const ANeuralNetworksModel* model,
-                                                          const ANeuralNetworksDevice* const* devices,
-                                                          uint32_t numDevices, bool* supportedOps) {
+int plain::Model_getSupportedOperationsForDevices(const ANeuralNetworksModel* model,
+                                                  const ANeuralNetworksDevice* const* devices, uint32_t numDevices,
+                                                  bool* supportedOps) {
   if (!model || !supportedOps) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (const int code = check_devices(devices, numDevices)) return code;
   if (!model->valid) return ANEURALNETWORKS_BAD_STATE;
   for (size_t k = 0; k < model->order.size(); ++k) {
-    supportedOps[model->order[k]] = pinnace::nnapi::can_lower(model->model->operations[k].code);
+    supportedOps[model->order[k]] = device_takes(*model->model, model->model->operations[k]);
   }
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-int ANeuralNetworksModel_getExtensionOperandType(ANeuralNetworksModel* model, const char* extensionName, uint16_t,
-                                                 int32_t* type) {
+int plain::Model_getExtensionOperandType(ANeuralNetworksModel* model, const char* extensionName, uint16_t,
+                                         int32_t* type) {
   return model && extensionName && type ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
 }
 
-int ANeuralNetworksModel_getExtensionOperationType(ANeuralNetworksModel* model, const char* extensionName, uint16_t,
-                                                   ANeuralNetworksOperationType* type) {
+int plain::Model_getExtensionOperationType(ANeuralNetworksModel* model, const char* extensionName, uint16_t,
+                                           ANeuralNetworksOperationType* type) {
   return model && extensionName && type ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
 }
 
-int ANeuralNetworksModel_setOperandExtensionData(ANeuralNetworksModel* model, int32_t, const void* data, size_t) {
+int plain::Model_setOperandExtensionData(ANeuralNetworksModel* model, int32_t, const void* data, size_t) {
   return model && data ? ANEURALNETWORKS_BAD_DATA : ANEURALNETWORKS_UNEXPECTED_NULL;
 }

@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 #include "nnapi/operations.h"
+#include "nnapi_host/calls.h"
 #include "nnapi_host/engine.h"
-#include "nnapi_host/neural_networks.h"
 
 namespace pinnace::nnapi_host {
 
@@ -22,6 +22,8 @@ namespace pinnace::nnapi_host {
 int feature_level();
 /// The one device.
 const ANeuralNetworksDevice* the_device();
+/// True if the device takes the operation: it can be lowered, and the test bench does not pretend otherwise.
+bool device_takes(const nnapi::Model& model, const nnapi::Operation& operation);
 /// Devices of a call: NULL list or entry, none, or one twice.
 int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count);
 
@@ -113,6 +115,9 @@ struct ANeuralNetworksCompilation {
   const ANeuralNetworksModel* model = nullptr;
   uint32_t explicit_devices = 0;  ///< 0: chosen by the library
   int32_t preference = 1;
+  uint64_t timeout_ns = 0;      ///< 0: none
+  std::string cache_directory;  ///< empty: no caching
+  pinnace::nnapi_host::CacheToken cache_token = {};
   bool finished = false;
   std::shared_ptr<pinnace::nnapi_host::Engine> engine;  ///< once finish succeeded
 };

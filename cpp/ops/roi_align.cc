@@ -10,10 +10,13 @@
 //   mode            "avg" (default); "max": the largest of all samples' four weighted corners, as ONNX defines it
 //   output_height, output_width     int, default 1
 //   sampling_ratio  int, default 0: samples per bin and direction; 0: ceil(box size / output size)
+//   sampling_ratio_width  int, default -1: as sampling_ratio; else the samples from left to right
 //   spatial_scale   float, default 1
-// Samples more than 1 beyond the edge are 0; nearer ones take the edge. Places are computed in float32 (f64: double),
-// sums in double. Boxes that are not finite and more than 65536 samples per bin and direction are errors. NaN and
-// infinities go through products and sums as IEEE 754 has them. Source: ONNX RoiAlign, opset 22.
+//   outside         "zero" (default): samples more than 1 beyond the edge are 0; "edge": they take the edge
+// Samples at most 1 beyond the edge take the edge. Places are computed in float32 (f64: double), sums in double. Boxes
+// that are not finite and more than 65536 samples per bin and direction are errors. NaN and infinities go through
+// products and sums as IEEE 754 has them. Source: ONNX RoiAlign, opset 22; outside and sampling_ratio_width for
+// NNAPI's.
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +25,12 @@
 namespace pinnace {
 namespace {
 constexpr int64_t kMostSamples = 65536;
+
+/// Samples per bin from top to bottom, or across; 0: as many as the bin needs.
+int64_t sampling_ratio(const NodeView& node, bool across) {
+  const int64_t ratio = node.attr_int("sampling_ratio"), width = node.attr_int("sampling_ratio_width");
+  return across && width != -1 ? width : ratio;
+}
 
 Result<TensorType> roi_align_type(const NodeView& node) {
   const TensorType &x = node.input(0), &rois = node.input(1), &batch = node.input(2);
@@ -42,9 +51,13 @@ Result<TensorType> roi_align_type(const NodeView& node) {
   for (const char* name : {"output_height", "output_width"}) {
     if (node.attr_int(name) < 1) return node.error(name, " ", node.attr_int(name), " is not positive");
   }
-  const int64_t ratio = node.attr_int("sampling_ratio");
-  if (ratio < 0 || ratio > kMostSamples)
-    return node.error("sampling_ratio ", ratio, " is outside [0,", kMostSamples, "]");
+  for (const bool across : {false, true}) {
+    const int64_t ratio = sampling_ratio(node, across);
+    if (ratio < 0 || ratio > kMostSamples)
+      return node.error("sampling_ratio ", ratio, " is outside [0,", kMostSamples, "]");
+  }
+  const std::string_view outside = node.attr_string("outside");
+  if (outside != "zero" && outside != "edge") return node.error("outside is '", outside, "', must be zero or edge");
   return TensorType{
       x.dtype, {*count, x.shape[1], node.attr_int("output_height"), node.attr_int("output_width")}, nullptr};
 }
@@ -56,8 +69,11 @@ struct Pair {
   double weight_low = 0, weight_high = 0;
 };
 template <class F>
-Pair neighbours(F place, int64_t size) {
-  if (!(place >= -1 && place <= static_cast<F>(size)) || size == 0) return {};
+Pair neighbours(F place, int64_t size, bool edge) {
+  if (size == 0) return {};
+  const auto most = static_cast<F>(size);
+  if (edge) place = std::min(place, most);
+  if (!(place >= -1 && place <= most) && !edge) return {};
   place = std::max(place, F(0));
   const auto low = std::min(static_cast<int64_t>(place), size - 1);
   if (low == size - 1) return {false, low, low, 1, 0};
@@ -72,14 +88,14 @@ struct Extent {
   int64_t samples;
 };
 template <class F>
-Result<Extent<F>> extent(const NodeView& node, F first, F last, int64_t bins, int64_t box) {
+Result<Extent<F>> extent(const NodeView& node, F first, F last, int64_t bins, int64_t ratio, int64_t box) {
   const auto scale = static_cast<F>(node.attr_float("spatial_scale"));
   const bool half = node.attr_string("coordinate_transformation_mode") == "half_pixel";
   const F start = first * scale - (half ? F(0.5) : F(0)), end = last * scale - (half ? F(0.5) : F(0));
   const F size = half ? end - start : std::max(end - start, F(1));
   if (!std::isfinite(size) || !std::isfinite(start))
     return node.error("box ", box, " from ", first, " to ", last, " is not finite");
-  Extent<F> e{start, size / static_cast<F>(bins), node.attr_int("sampling_ratio")};
+  Extent<F> e{start, size / static_cast<F>(bins), ratio};
   if (e.samples == 0) {
     const F samples = std::ceil(e.bin);
     if (samples > static_cast<F>(kMostSamples)) {
@@ -97,8 +113,10 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
   using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const bool average = node.attr_string("mode") == "avg";
   const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3), rows = y.dim(2), cols = y.dim(3);
-  const double samples = std::max<double>(1, static_cast<double>(node.attr_int("sampling_ratio")));
-  const double cost = 30 * static_cast<double>(channels * rows * cols) * samples * samples;
+  const bool edge = node.attr_string("outside") == "edge";
+  const int64_t ratio_down = sampling_ratio(node, false), ratio_across = sampling_ratio(node, true);
+  const double samples = static_cast<double>(std::max<int64_t>(1, ratio_down) * std::max<int64_t>(1, ratio_across));
+  const double cost = 30 * static_cast<double>(channels * rows * cols) * samples;
   return node.threads().ranges(rois.dim(0), cost, [&](int64_t begin, int64_t end) -> Status {
     T* to = y.data<T>() + begin * channels * rows * cols;
     for (int64_t r = begin; r < end; ++r) {
@@ -107,8 +125,8 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
         return node.error("batch index ", image, " of box ", r, " is outside [0,", x.dim(0), ")");
       F corner[4];
       for (int i = 0; i < 4; ++i) corner[i] = static_cast<F>(widen(rois.data<T>()[4 * r + i]));
-      PINNACE_ASSIGN(const Extent<F> across, extent(node, corner[0], corner[2], cols, r));
-      PINNACE_ASSIGN(const Extent<F> down, extent(node, corner[1], corner[3], rows, r));
+      PINNACE_ASSIGN(const Extent<F> across, extent(node, corner[0], corner[2], cols, ratio_across, r));
+      PINNACE_ASSIGN(const Extent<F> down, extent(node, corner[1], corner[3], rows, ratio_down, r));
       for (int64_t c = 0; c < channels; ++c) {
         const T* from = x.data<T>() + (image * channels + c) * height * width;
         for (int64_t row = 0; row < rows; ++row) {
@@ -119,9 +137,9 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
                      (static_cast<F>(i) + F(0.5)) * e.bin / static_cast<F>(e.samples);
             };
             for (int64_t i = 0; i < down.samples; ++i) {
-              const Pair v = neighbours(place(down, row, i), height);
+              const Pair v = neighbours(place(down, row, i), height, edge);
               for (int64_t j = 0; j < across.samples; ++j) {
-                const Pair h = neighbours(place(across, col, j), width);
+                const Pair h = neighbours(place(across, col, j), width, edge);
                 double parts[4] = {};
                 if (!v.outside && !h.outside) {
                   const auto at = [&](int64_t a, int64_t b) { return static_cast<double>(widen(from[a * width + b])); };
@@ -157,7 +175,7 @@ PINNACE_OP(roi_align){
     .inputs = {{"x", kFloats, 'T'}, {"rois", kFloats, 'T'}, {"batch_indices", kIndices}},
     .attrs = {string_attr("coordinate_transformation_mode", "half_pixel"), string_attr("mode", "avg"),
               int_attr("output_height", 1), int_attr("output_width", 1), int_attr("sampling_ratio", 0),
-              float_attr("spatial_scale", 1)},
+              int_attr("sampling_ratio_width", -1), float_attr("spatial_scale", 1), string_attr("outside", "zero")},
     .type = roi_align_type,
     .reference = roi_align_reference,
 };

@@ -127,7 +127,14 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
     for (Dim& d : scan.type.shape) d = d.known() ? d : Dim(0);
     scan.used = 0;
   }
+  const auto began = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds limit = inputs[0].present() ? std::chrono::nanoseconds(0) : context.loop_limit;
   for (; trip < trips && condition; ++trip) {
+    if (limit.count() > 0 && std::chrono::steady_clock::now() - began > limit) {
+      return Status(Code::kCancelled, str_cat(node.label(), ": the loop had not ended after ", trip, " iterations in ",
+                                              limit.count(), " ns"));
+    }
+    if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
     PINNACE_ASSIGN(Instance * instance, body.prepare(state.inputs));
     PINNACE_TRY(body.run(*instance, state.inputs, {}, {}, context, static_cast<int>(trip & 1)));
     condition = *instance->results[0].data<uint8_t>();

@@ -67,30 +67,15 @@ bool mark_lost(std::vector<TargetChoice>& targets, const Status& status) {
   return found;
 }
 
-/// A size for each symbol that satisfies its rule and is at least `wanted` if the range allows.
-int64_t size_near(const Symbol& s, int64_t wanted) {
-  const int64_t least = (std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of;
-  const int64_t most = s.max / s.multiple_of * s.multiple_of;
-  return std::min(std::max(least, wanted / s.multiple_of * s.multiple_of), std::max(most, least));
-}
-
-/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, small ones may break a rule that
-/// real ones keep (an image smaller than a window), so larger ones are tried before the error stands.
+/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, several are tried before an error
+/// stands.
 Status plan_declared(Prepared::Data& data) {
   const Graph& graph = data.graph();
   Status first;
-  for (int64_t wanted : {1, 2, 8, 32, 64, 128, 224, 512}) {
-    bool open = false;
-    std::vector<TensorType> types;
-    for (ValueId id : graph.inputs) {
-      TensorType type = graph.value(id).type;
-      for (Dim& d : type.shape) {
-        if (d.known()) continue;
-        d = d.symbol >= 0 ? size_near(graph.symbols[static_cast<size_t>(d.symbol)], wanted) : wanted;
-        open = true;
-      }
-      types.push_back(std::move(type));
-    }
+  const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                                [&](ValueId id) { return !graph.value(id).type.concrete(); });
+  for (int64_t wanted : kTriedSizes) {
+    const std::vector<TensorType> types = sized_inputs(graph, wanted);
     std::vector<ValueId> leaving = data.outputs;
     leaving.insert(leaving.end(), data.state_outputs.begin(), data.state_outputs.end());
     const PlanRequest request{graph,   types,           data.setup.targets, data.setup.fallback,

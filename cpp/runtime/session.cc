@@ -27,6 +27,7 @@ struct Session::Data {
   const Instance* last = nullptr;      ///< of the last successful run
   std::vector<TensorType> last_types;  ///< of its outputs
   std::atomic<bool> busy{false};
+  std::chrono::nanoseconds loop_limit{0};
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
              std::vector<NodeTiming>* timings);
@@ -90,6 +91,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   context.pool = &ThreadPool::shared();
   context.threads = shared.threads;
   context.cancel = cancel;
+  context.loop_limit = loop_limit;
   context.timings = timings;
   for (size_t i = 0; i < out.size(); ++i) {
     const TensorType& type = instance->plan->inference.types[shared.outputs[i]];
@@ -206,6 +208,14 @@ PlanInfo Session::plan() const {
   info.segments = static_cast<int>(plan.steps.size());
   for (bool computed : plan.inference.computed) ++(computed ? info.nodes_computed_ahead : info.nodes_run);
   return info;
+}
+
+Status Session::limit_loops(std::chrono::nanoseconds limit) {
+  Use use(data_->busy);
+  if (!use.got()) return Use::refused();
+  if (limit.count() < 0) return invalid("loops cannot be limited to ", limit.count(), " ns");
+  data_->loop_limit = limit;
+  return {};
 }
 
 Result<Tensor> Session::state(int i) const {

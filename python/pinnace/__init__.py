@@ -20,6 +20,7 @@ from pinnace._core import (
     VerificationError,
     passes,
 )
+from pinnace.nnapi import nnapi_library_path
 from pinnace.program import NodeInfo, Program, diff
 from pinnace.session import Future, Placement, PlanInfo, Profile, Session, devices
 from pinnace.types import Dim, Quantization, TensorSpec, custom_op
@@ -60,6 +61,7 @@ __all__ = [
     "devices",
     "diff",
     "load",
+    "nnapi_library_path",
     "passes",
 ]
 

@@ -56,6 +56,7 @@ class NodeProblem:
     """
     One node that could not be imported, compiled or placed.
     """
+    def __init__(self, node: str, op: str, source: str = "", rule: str = "", value: str = "") -> None: ...
     def __repr__(self) -> str: ...
     @property
     def node(self) -> str:
@@ -226,6 +227,20 @@ class Model:
     ) -> Model:
         """
         Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array).
+        """
+    @staticmethod
+    def load_torch_nnapi(
+        serialized: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+        weights: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
+        input_dims: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]],
+        input_formats: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        output_formats: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        disabled_passes: collections.abc.Sequence[str] = [],
+        check_passes: bool = False,
+        ops: collections.abc.Sequence[CustomOp] = [],
+    ) -> Model:
+        """
+        From the parts of PyTorch's NnapiModule; arrays are read as bytes and copied.
         """
     @staticmethod
     def parse(

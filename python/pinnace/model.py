@@ -15,6 +15,8 @@ from pinnace import _core
 from pinnace.program import NodeInfo, Program
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module
+from pinnace.torch_nnapi import NnapiSource, load_nnapi, nnapi_part
+from pinnace.torchscript import ScriptSource, export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, signature, specs_from
 from pinnace.verify import seeded_inputs, verify_program
 
@@ -166,11 +168,13 @@ def load(
 ) -> Model:
     """Imports a model and optimises its graph.
 
-    source           nn.Module (exported here), torch.export.ExportedProgram, or the path of a .pt2, .onnx or .pnc file.
-    example_inputs   for a module: its positional arguments; else arrays for the model's inputs in order, or by name.
-                     They are
-                     what build() verifies on.
-    dynamic_shapes   for a module, as torch.export takes them, with pn.Dim for dimensions that vary.
+    source           nn.Module (exported here), torch.export.ExportedProgram, ScriptModule, or the path of a .pt2,
+                     .pt (TorchScript), .onnx or .pnc file.
+    example_inputs   for a module: its positional arguments; for TorchScript: its tensors, whose shapes become the
+                     program's; else arrays for the model's inputs in order, or by name. They are what build() verifies
+                     on.
+    dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim for dimensions that
+                     vary.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
                      example inputs, or on seeded ones.
@@ -180,6 +184,7 @@ def load(
     rule.
     """
     kwargs = dict(example_kwargs or {})
+    runner: Source | None
     options = {
         "disabled_passes": list(disabled_passes),
         "check_passes": check_passes,
@@ -187,7 +192,13 @@ def load(
         "model_name": model_name,
         "ops": custom_ops(),
     }
-    if is_module(source) or is_exported(source):
+    if is_script(source) or (not is_module(source) and not is_exported(source) and is_script_file(fspath(source))):
+        name = type(source).__name__ if is_script(source) else Path(fspath(source)).name
+        script = source if is_script(source) else open_script(fspath(source))
+        tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
+        core, notes, runner = _import_script(script, tensors, options)
+        example_inputs = tensors
+    elif is_module(source) or is_exported(source):
         name = type(source).__name__
         if is_module(source):
             args = () if isinstance(example_inputs, Mapping) else tuple(example_inputs)
@@ -202,7 +213,7 @@ def load(
         if check_passes:
             options["examples"] = _example_list(example_inputs)
         core, notes = _import_exported(program, options)
-        runner: Source | None = TorchSource(program)
+        runner = TorchSource(program)
     else:
         path = fspath(source)
         name = Path(path).name
@@ -213,6 +224,29 @@ def load(
     model._notes = notes
     model._examples = _named_examples(model, example_inputs)
     return model
+
+
+def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> list[Any]:
+    """The tensors of a TorchScript module's call; InvalidArgument for what such a module cannot be given."""
+    import torch
+
+    if dynamic_shapes:
+        raise _core.InvalidArgument("dynamic_shapes: TorchScript is converted for the shapes of its example_inputs")
+    if isinstance(example_inputs, Mapping) or kwargs:
+        raise _core.InvalidArgument(
+            "example_inputs of TorchScript are tensors in the order of its inputs, without names"
+        )
+    return [v if isinstance(v, torch.Tensor) else torch.from_numpy(np.array(v)) for v in example_inputs]
+
+
+def _import_script(
+    script: Any, tensors: list[Any], options: Mapping[str, Any]
+) -> tuple[_core.Model, list[str], Source]:
+    part = nnapi_part(script)
+    if part is not None:
+        return load_nnapi(part, tensors, options), [], NnapiSource(script, tensors)
+    core, notes = _import_exported(export_script(script, tensors), options)
+    return core, notes, ScriptSource(script, tensors)
 
 
 def _import_exported(program: Any, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:

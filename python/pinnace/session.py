@@ -248,6 +248,8 @@ def as_array(value: Any) -> Any:
         return value
     if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
         value = value.detach()
+        if value.is_quantized:  # as the integers that it stores
+            value = value.int_repr()
         if str(value.dtype) == "torch.bfloat16":  # numpy's DLPack has no bfloat16: the bits travel as int16
             import ml_dtypes
             import torch

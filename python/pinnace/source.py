@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Runs the source model. Inputs and outputs are in the order of the imported model's."""
+    """Runs the source model. Inputs and outputs are in the order of the imported model's.
+
+    A source that computes on integers in arithmetic of its own also has `steps`: per input what one step of its
+    quantisation is, 0 for none. Results may differ by what such a step does to them.
+    """
 
     @property
     def description(self) -> str:

@@ -49,6 +49,8 @@ def export_module(
                 dynamic_shapes=_torch_dims(dynamic_shapes),
                 strict=False,
             )
+    except _core.Error:
+        raise
     except Exception as error:
         raise _core.ConversionError(f"torch.export cannot export {type(module).__name__}: {error}") from error
     finally:

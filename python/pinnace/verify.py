@@ -163,21 +163,29 @@ def quantizes(program: Program) -> bool:
 
 
 def source_movement(source: Source, inputs: Sequence[Array], outputs: Sequence[Array], times: int = 3) -> list[float]:
-    """For each output: the most it moves, relative to its largest magnitude, when the float inputs change by NUDGE of
-    theirs, each element by a random part of that."""
+    """For each output: the most it moves, relative to its largest magnitude, when the inputs change a little: each
+    element by a random part of the source's step for it, where it has one, floats else of NUDGE of the largest."""
     random = np.random.default_rng(7)
     most = [0.0] * len(outputs)
+    steps = getattr(source, "steps", None) or [0.0] * len(inputs)
     for _ in range(times):
-        nudged = [
-            (x + random.uniform(-NUDGE, NUDGE, x.shape) * np.abs(x).max(initial=0)).astype(x.dtype)
-            if x.dtype.kind == "f"
-            else x
-            for x in inputs
-        ]
+        nudged = [_nudged(x, step, random) for x, step in zip(inputs, steps, strict=True)]
         for k, (moved, wanted) in enumerate(zip(source.run(nudged), outputs, strict=True)):
             d = difference(moved, wanted)
             most[k] = max(most[k], d.relative if np.isfinite(d.relative) else 0.0)
     return most
+
+
+def _nudged(x: Array, step: float, random: np.random.Generator) -> Array:
+    if x.dtype.kind == "f":
+        size = step or NUDGE * np.abs(x).max(initial=0)
+        return np.asarray((x + random.uniform(-size, size, x.shape)).astype(x.dtype))
+    if not step:
+        return x
+    limits = np.iinfo(x.dtype)
+    return np.asarray(
+        np.clip(x.astype(np.int64) + random.integers(-1, 2, x.shape), limits.min, limits.max).astype(x.dtype)
+    )
 
 
 def first_difference(program: Program, source: Source, inputs: Sequence[Array], target: str) -> str:

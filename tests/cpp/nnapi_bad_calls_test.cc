@@ -48,12 +48,6 @@ struct RoleMemory {
   ~RoleMemory() { ANeuralNetworksMemory_free(memory); }
 };
 
-const ANeuralNetworksDevice* device() {
-  ANeuralNetworksDevice* found = nullptr;
-  EXPECT_EQ(ANeuralNetworks_getDevice(0, &found), kOk);
-  return found;
-}
-
 /// An AddModel's execution with everything bound.
 struct Ready {
   AddModel model;

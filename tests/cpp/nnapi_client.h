@@ -90,4 +90,11 @@ struct AddModel : Builder {
   }
 };
 
+/// The library's only device.
+inline const ANeuralNetworksDevice* device() {
+  ANeuralNetworksDevice* found = nullptr;
+  EXPECT_EQ(ANeuralNetworks_getDevice(0, &found), 0);
+  return found;
+}
+
 }  // namespace nnapi_client

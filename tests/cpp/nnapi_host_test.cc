@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "cpp/nnapi_client.h"
 
 namespace {
@@ -26,6 +28,21 @@ TEST(NnapiHost, AddsWithBroadcastAndActivation) {
   EXPECT_EQ(dims[1], 2u);
 }
 
+TEST(NnapiHost, MemoryMayBeginAnywhere) {
+  AddModel model;
+  Compiled compiled(model);
+  Execution run(compiled);
+  const float x[] = {1, -2, 3, 4}, y[] = {10, -20}, want[] = {11, 0, 13, 0};
+  std::vector<std::byte> bytes(1 + sizeof x + sizeof y + sizeof want);
+  std::byte *const at_x = bytes.data() + 1, *const at_y = at_x + sizeof x, *const at_z = at_y + sizeof y;
+  std::memcpy(at_x, x, sizeof x);
+  std::memcpy(at_y, y, sizeof y);
+  ASSERT_EQ(ANeuralNetworksExecution_setInput(run.execution, 0, nullptr, at_x, sizeof x), 0);
+  ASSERT_EQ(ANeuralNetworksExecution_setInput(run.execution, 1, nullptr, at_y, sizeof y), 0);
+  ASSERT_EQ(ANeuralNetworksExecution_setOutput(run.execution, 0, nullptr, at_z, sizeof want), 0);
+  ASSERT_EQ(ANeuralNetworksExecution_compute(run.execution), 0);
+  EXPECT_EQ(std::memcmp(at_z, want, sizeof want), 0);
+}
 TEST(NnapiHost, StartedComputationIsWaitedFor) {
   AddModel model;
   Compiled compiled(model);

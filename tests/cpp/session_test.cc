@@ -47,6 +47,36 @@ constexpr char kSymbolic[] = R"(graph "g" {
   output "y" %y
 })";
 
+TEST(Session, ConstantsBesideImagesAreOneNumberOrOnePerChannel) {
+  for (const auto& [shape, values] : std::vector<std::pair<std::string, std::string>>{{"", "5"},
+                                                                                      {"1", "5"},
+                                                                                      {"1,1", "5"},
+                                                                                      {"1,1,1", "5"},
+                                                                                      {"1,1,1,1", "5"},
+                                                                                      {"3,1,1", "5,6,7"},
+                                                                                      {"1,3,1,1", "5,6,7"}}) {
+    const std::string text = str_cat(R"(graph "g" {
+      input %x : f32[2,3,2,2]
+      const %w : f32[3,3,1,1] = {1,0,0, 0,1,0, 0,0,1}
+      const %c : f32[)",
+                                     shape, "] = {", values, R"(}
+      %v : f32[2,3,2,2] = conv(%x, %w)
+      %y : f32[2,3,2,2] = add(%v, %c)
+      output "y" %y
+    })");
+    auto session = Session::create(program_of(text));
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    std::vector<float> x(24);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+    ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {2, 3, 2, 2}, x)}).ok());
+    const std::vector<float> y = floats(session->output(0));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float more = values.size() == 1 ? 5.0f : 5.0f + static_cast<float>(i / 4 % 3);
+      EXPECT_EQ(y[i], x[i] + more) << "constant of shape [" << shape << "], element " << i;
+    }
+  }
+}
+
 TEST(Session, ChecksSymbolsOnEveryRunAndNamesThem) {
   auto session = Session::create(program_of(kSymbolic));
   ASSERT_TRUE(session.ok()) << session.status().message();
@@ -138,6 +168,30 @@ TEST(Session, SizesThatDependOnData) {
   x = {0, 0, 0, 0};
   ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {4}, x)}).ok());
   EXPECT_EQ(session->output_type(0).shape, (Shape{0}));
+}
+
+TEST(Session, LimitsTheTimeOfALoop) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[2]
+    %last : f32[2] = loop(none, none, %x) {carried=1, body=graph "body" {
+      input %i : i64[]
+      input %c : bool[]
+      input %a : f32[2]
+      %next : f32[2] = abs(%a)
+      output "c" %c
+      output "next" %next
+    }}
+    output "last" %last
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = {1, 10};
+  ASSERT_TRUE(session->limit_loops(std::chrono::milliseconds(2)).ok());
+  for (int i = 0; i < 2; ++i) {  // the session stays usable
+    const Status status = session->run(std::vector{tensor(DType::kF32, {2}, x)});
+    EXPECT_EQ(status.code(), Code::kCancelled);
+    EXPECT_NE(status.message().find("loop"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(session->limit_loops(std::chrono::nanoseconds(-1)).code(), Code::kInvalidArgument);
 }
 
 TEST(Session, RefusesASecondCallerAndCancelsBetweenOperators) {

@@ -28,31 +28,6 @@ pytestmark = [
 # Ways to run a case besides a plain synchronous one; "signed" has few cases and is always run.
 MODES = ["async", "burst", "fenced", "reuse", "dynamic", "memory", "devmem", "padding", "device", "caching", "threads"]
 
-# Operations that cannot be run yet. The list may only shrink.
-NOT_LOWERED = {
-    "AXIS_ALIGNED_BBOX_TRANSFORM",
-    "BIDIRECTIONAL_SEQUENCE_LSTM",
-    "BIDIRECTIONAL_SEQUENCE_RNN",
-    "BOX_WITH_NMS_LIMIT",
-    "DETECTION_POSTPROCESSING",
-    "GENERATE_PROPOSALS",
-    "HASHTABLE_LOOKUP",
-    "HEATMAP_MAX_KEYPOINT",
-    "IF",
-    "LSH_PROJECTION",
-    "LSTM",
-    "QUANTIZED_16BIT_LSTM",
-    "QUANTIZED_LSTM",
-    "RANDOM_MULTINOMIAL",
-    "RNN",
-    "ROI_ALIGN",
-    "ROI_POOLING",
-    "SVDF",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    "UNIDIRECTIONAL_SEQUENCE_RNN",
-    "WHILE",
-}
-
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,9 +37,16 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(vectors: Path, out: Path, *arguments: str) -> dict[str, Any]:
+def run(vectors: Path, out: Path, *arguments: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
     command = [sys.executable, OUTSIDE / "run.py", LIBRARY, vectors, "--jobs", "2", "--out", out, *arguments]
-    subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=500, check=False)
+    subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
     result: dict[str, Any] = json.loads(out.read_text())
     return result
 
@@ -74,8 +56,18 @@ def test_every_vector_that_can_run_is_right(vectors: Path, tmp_path: Path, mode:
     result = run(vectors, tmp_path / "result.json", "--modes", mode)
     assert result["failures"] == []
     refused = {reason.removeprefix("device refuses ") for reason in result["unsupported"]}
-    assert refused <= NOT_LOWERED
+    assert refused == set()
     total = result["total"]
     if mode == "sync":
-        assert total["pass"] >= 4576
+        assert total["pass"] >= 4997
         assert total["rejected"] >= 40
+
+
+def test_dumped_models_run_again_with_the_same_values(vectors: Path, tmp_path: Path) -> None:
+    dumps = {"PINNACE_NNAPI_DUMP": f"{tmp_path}/dumps"}
+    first = run(vectors / "V1_2", tmp_path / "a.json", "--ops", "CONV_2D,ARGMAX,CAST,QUANTIZE,SLICE", environment=dumps)
+    assert first["total"]["pass"] > 300
+    # Each model that was compiled ran; integers are now compared exactly.
+    again = run(tmp_path / "dumps", tmp_path / "b.json", "--strict")
+    assert again["failures"] == []
+    assert again["total"]["pass"] >= first["total"]["pass"]

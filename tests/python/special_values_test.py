@@ -380,6 +380,7 @@ ELSEWHERE = {
     "mean_variance_normalization", "rms_normalization", "rotary_embedding", "softmax", "trilu",  # along an axis
     "cholesky",  # matrices
     "zeta",  # its poles are among its cases
+    "scale_rois",  # boxes, whose special values are refused
     "scatter_elements", "scatter_nd", "tensor_scatter",  # a copy with some elements changed
 }  # fmt: skip
 

@@ -21,9 +21,12 @@ class Lowering {
   Lowering(const Segment& segment, CpuMode mode) : segment_(segment), graph_(segment.graph), mode_(mode) {
     out_.types = segment.inference.types;
     out_.data = segment.inference.data;
-    for (const TensorType& type : out_.types) {
-      // Values that the segment never sees may have no concrete type.
-      out_.layouts.push_back(type.concrete() && one_pixel(type) ? image_layout(type) : Layout{});
+    for (size_t i = 0; i < out_.types.size(); ++i) {
+      // Values that the segment never sees may have no concrete type. Constants are dense: a kernel that takes one
+      // beside an image reads [C,1,1] as channels, where an image of that shape would be C images of one channel.
+      const TensorType& type = out_.types[i];
+      const bool image = type.concrete() && one_pixel(type) && !out_.data[i];
+      out_.layouts.push_back(image ? image_layout(type) : Layout{});
     }
     other_.assign(out_.types.size(), kNoValue);
     out_.node_of.assign(segment.nodes.size(), -1);
@@ -370,8 +373,8 @@ class Lowering {
     const auto i = static_cast<size_t>(id);
     ValueId found = id;
     if (one_pixel(out_.types[i])) {
-      if (border.none()) return id;
-      // The dense bytes have no border: an image of its own.
+      if (border.none() && out_.layouts[i].image) return id;
+      // The dense bytes have no border, or are a constant that others read as it is: an image of its own.
       found = add_value(id, image_layout(out_.types[i]));
       change(LoweredNode::Kind::kToImage, id, found, source);
     } else if (!out_.layouts[i].image) {

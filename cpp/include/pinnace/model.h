@@ -42,6 +42,15 @@ struct LoadOptions {
   std::vector<const CustomOp*> ops = {};
 };
 
+/// A model that torch.backends._nnapi.prepare made (process_for_nnapi, or the attributes of an NnapiModule). All memory
+/// is the caller's and copied.
+struct TorchNnapiModel {
+  std::span<const std::byte> serialized;            ///< little-endian 32-bit words, format version 1
+  std::vector<std::span<const std::byte>> weights;  ///< the numbered buffers
+  std::vector<std::vector<uint32_t>> input_dims;    ///< of the call's tensors, channels first
+  std::vector<int> input_formats, output_formats;   ///< 0: as they are, 1: channels last inside, 2: scalar or vector
+};
+
 struct BuildOptions {
   /// Targets to compile for; payloads are stored for those that have one.
   std::vector<std::string> targets = {"cpu"};
@@ -78,6 +87,8 @@ class Model {
   /// Loads .onnx, .pt2 (torch.export) or .pnc, told apart by content. kFile, kCorruptFile; kConversion lists every node
   /// that cannot be imported in nodes(). Nothing in the file is executed or unpickled.
   static Result<Model> load(const std::string& path, const LoadOptions& options = {});
+  /// From a model in PyTorch's serialised NNAPI form. kCorruptFile says at which byte.
+  static Result<Model> load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options = {});
   /// From the text form of a graph.
   static Result<Model> parse(std::string_view text, const LoadOptions& options = {});
 
@@ -89,7 +100,7 @@ class Model {
   /// Things a user should know: fields that were ignored, operators that were decomposed. One sentence each.
   std::span<const std::string> notes() const;
   std::span<const PassReport> pass_reports() const;
-  /// "onnx", "pt2", "pnc" or "text".
+  /// "onnx", "pt2", "nnapi", "pnc" or "text".
   const std::string& format() const;
 
   /// For every node and target whether it can run there. Needs no device.

@@ -1,6 +1,7 @@
 // Session: a program made ready for a target, with memory of its own; runs it. Prepared: what sessions share.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -156,6 +157,11 @@ class Session {
 
   std::vector<Placement> placement() const;
   PlanInfo plan() const;
+
+  /// From now on a loop without a count of iterations that goes on for longer than this ends its run with kCancelled.
+  /// Each loop, nested ones too, has its own time, looked at before another iteration begins. 0, as at first: loops
+  /// take what time they need.
+  Status limit_loops(std::chrono::nanoseconds limit);
 
   /// State between runs, by the index of Program::states().
   Result<Tensor> state(int i) const;

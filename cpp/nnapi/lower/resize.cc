@@ -8,6 +8,9 @@
 namespace pinnace::nnapi {
 namespace {
 
+/// Places are worked out in float32, which counts no further; and one by one.
+constexpr int64_t kLongestAxis = int64_t{1} << 24;
+
 struct Resized {
   ValueId x;
   bool nchw = false, align = false, half = false;
@@ -34,6 +37,7 @@ Result<Resized> read_resize(Call& call) {
   for (int a : {0, 1}) {
     PINNACE_ASSIGN(r.in[a], call.size(r.x, (r.nchw ? 2 : 1) + a));
     PINNACE_ASSIGN(r.out[a], wanted_size(call, a == 1 ? 1 : 2, r.in[a]));
+    if (r.out[a] > kLongestAxis) return call.error("a size of ", r.out[a], " is more than ", kLongestAxis);
     if (r.in[a] < 1 || r.out[a] < 1) return call.error("a size of ", r.in[a], " cannot become ", r.out[a]);
   }
   if (r.out[0] * r.out[1] > UINT32_MAX)

@@ -1,0 +1,99 @@
+// The NNAPI back end: targets, availability, verdicts per feature level, compilation.
+#include "backends/nnapi/compile.h"
+#include "backends/nnapi/cost.h"
+
+namespace pinnace {
+namespace nnapi_client {
+namespace {
+
+/// 1 to 8 for "27" to "31" and "fl1" to "fl8"; 0 for anything else.
+int level_of(std::string_view variant) {
+  if (variant.size() == 3 && variant.starts_with("fl") && variant[2] >= '1' && variant[2] <= '8')
+    return variant[2] - '0';
+  for (int level = 1; level <= 5; ++level) {
+    if (variant == str_cat(nnapi::level_code(level))) return level;
+  }
+  return 0;
+}
+
+/// The level that a target means: the stated one, else that of this machine's device, else the newest.
+int level_of(const TargetSpec& target) {
+  if (const int stated = level_of(target.variant)) return stated;
+  if (auto library = open_library(); library) {
+    if (const auto device = choose_device(**library, 1)) return device->level;
+  }
+  return nnapi::kNewestLevel;
+}
+
+class NnapiBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "nnapi"; }
+
+  std::string unknown_variant(const TargetSpec& target) const override {
+    if (target.variant.empty() || level_of(target.variant)) return {};
+    return str_cat("'", target.variant, "' is no feature level: 27 to 31 or fl1 to fl8");
+  }
+
+  std::string unavailable(const TargetSpec& target) const override {
+    const auto library = open_library();
+    if (!library) return library.status().message();
+    const auto device = choose_device(**library, std::max(1, level_of(target.variant)));
+    return device ? std::string() : device.status().message();
+  }
+
+  std::string description() const override {
+    const auto library = open_library();
+    if (!library) return library.status().message();
+    const auto device = choose_device(**library, 1);
+    if (!device) return device.status().message();
+    return str_cat(device->name, " ", device->version, ", feature level ", device->level, ", ", (*library)->path);
+  }
+
+  /// Off Android the library is our own, whose device is the CPU back end.
+  bool automatic() const override {
+#if defined(__ANDROID__)
+    return true;
+#else
+    return false;
+#endif
+  }
+
+  Verdict supports(const NodeView& node, const TargetSpec& target) const override {
+    if (target.precision == "bf16") return refusal(Rule::kPrecision, target.precision);
+    return lower_alone(node, level_of(target));
+  }
+
+  std::vector<Verdict> review(const Segment& segment, const TargetSpec& target, bool elsewhere) const override {
+    if (elsewhere) {
+      if (auto verdicts = too_little_work(segment); !verdicts.empty()) return verdicts;
+    }
+    const int level = level_of(target);
+    auto library = open_library();
+    if (level < 3 || !library) return {};
+    auto device = choose_device(**library, level);
+    if (!device) return {};
+    const auto options = DriverOptions::from_environment(level, target.precision == "fp16");
+    if (!options) return {};  // compile() says so
+    return ask_device(segment, std::move(*library), *device, *options);
+  }
+
+  Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
+    auto library = open_library();
+    if (!library) return Status(Code::kDeviceLost, library.status().message());
+    const int level = level_of(target);
+    auto device = choose_device(**library, level);
+    if (!device) return Status(Code::kDeviceLost, device.status().message());
+    PINNACE_ASSIGN(const DriverOptions options, DriverOptions::from_environment(level, target.precision == "fp16"));
+    return compile_segment(segment, std::move(*library), *device, options);
+  }
+};
+
+}  // namespace
+}  // namespace nnapi_client
+
+const Backend& nnapi_backend() {
+  static const nnapi_client::NnapiBackend* const backend = new nnapi_client::NnapiBackend;  // never destroyed
+  return *backend;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,401 @@
+// Lowering a segment node by node, cutting it where layouts change between models, and handing the parts to the
+// library.
+#include "backends/nnapi/compile.h"
+
+#include <algorithm>
+
+#include "backends/nnapi/executable.h"
+
+namespace pinnace::nnapi_client {
+
+using nnapi::Lifetime;
+
+namespace {
+
+/// "CONV_2D+RELU": the operations from `first` on.
+std::string operations_text(const nnapi::Model& model, size_t first) {
+  std::string text;
+  for (size_t i = first; i < model.operations.size(); ++i) {
+    const nnapi::OperationInfo* known = nnapi::operation_info(model.operations[i].code);
+    text += str_cat(text.empty() ? "" : "+", known ? known->name : "change of layout");
+  }
+  return text.empty() ? "no operation" : text;
+}
+
+/// Operators that change, move or compare plain 8-bit integers without computing with them: those stop at the ends of
+/// their range in NNAPI, where ours wrap.
+bool takes_bytes(std::string_view op) {
+  static constexpr std::string_view names[] = {"arg_max",
+                                               "arg_min",
+                                               "cast",
+                                               "concat",
+                                               "depth_to_space",
+                                               "dequantize_linear",
+                                               "equal",
+                                               "expand",
+                                               "flatten",
+                                               "gather",
+                                               "greater",
+                                               "greater_or_equal",
+                                               "identity",
+                                               "less",
+                                               "less_or_equal",
+                                               "max",
+                                               "max_pool",
+                                               "min",
+                                               "pad",
+                                               "quantize_linear",
+                                               "reshape",
+                                               "slice",
+                                               "space_to_depth",
+                                               "split",
+                                               "squeeze",
+                                               "tile",
+                                               "top_k",
+                                               "transpose",
+                                               "unsqueeze",
+                                               "where"};
+  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+}
+
+/// Operators whose lowering looks at the graph's sizes, not at an operand's, or at no sizes at all.
+bool takes_any_rank(std::string_view op) {
+  static constexpr std::string_view names[] = {"abs",      "exp",  "flatten",   "floor",    "gather",  "gelu",
+                                               "identity", "neg",  "relu",      "reshape",  "sigmoid", "sqrt",
+                                               "squeeze",  "tanh", "transpose", "unsqueeze"};
+  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+}
+
+/// Lowers one node; the verdict has what it becomes.
+Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
+                  Verdict& verdict) {
+  const LowerFn lower = find_lowering(view.node().op);
+  if (!lower) {
+    verdict = refusal(Rule::kOperator, view.node().op);
+    return Status(Code::kUnsupported, verdict.text);
+  }
+  for (const TensorType* type : outputs) {
+    for (const Dim& d : type->shape) {
+      if (d.size != 0) continue;
+      verdict = refusal(Rule::kEmpty, to_string(*type));
+      return Status(Code::kUnsupported, verdict.text);
+    }
+  }
+  if (!takes_bytes(view.node().op)) {
+    for (int i = 0; i < view.input_count(); ++i) {
+      if (!view.has_input(i) || view.input(i).quantized()) continue;
+      if (view.input(i).dtype != DType::kU8 && view.input(i).dtype != DType::kI8) continue;
+      verdict = refusal(Rule::kType, str_cat("arithmetic on ", to_string(view.input(i))));
+      return Status(Code::kUnsupported, verdict.text);
+    }
+  }
+  if (!takes_any_rank(view.node().op)) {
+    for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
+      const int at = i - view.input_count();
+      if (at < 0 && !view.has_input(i)) continue;
+      const TensorType& type = at < 0 ? view.input(i) : *outputs[static_cast<size_t>(at)];
+      if (type.rank() <= 4) continue;
+      verdict = refusal(Rule::kRank, to_string(type));
+      return Status(Code::kUnsupported, verdict.text);
+    }
+  }
+  const size_t first = lowering.model().operations.size();
+  NodeLowering n(lowering, view, outputs);
+  const Status status = lower(n);
+  verdict = n.verdict();
+  verdict.supported = status.ok();
+  if (status.ok()) {
+    verdict.kernel = operations_text(lowering.model(), first);
+  } else if (verdict.rule.empty()) {
+    verdict = refusal(Rule::kAttribute, status.message());
+  }
+  return status;
+}
+
+}  // namespace
+
+Verdict lower_alone(const NodeView& node, int level) {
+  // Values are numbered anew: a graph may have many, a node has few.
+  Node alone;
+  alone.op = node.node().op;
+  alone.version = node.node().version;
+  alone.name = node.node().name;
+  alone.attrs = node.node().attrs;
+  std::vector<ValueId> known;
+  std::vector<LoweredValue> values;
+  const auto number = [&](ValueId id) {
+    if (id == kNoValue) return kNoValue;
+    const auto found = std::find(known.begin(), known.end(), id);
+    if (found != known.end()) return static_cast<ValueId>(found - known.begin());
+    known.push_back(id);
+    values.emplace_back();
+    return static_cast<ValueId>(known.size() - 1);
+  };
+  std::vector<const TensorType*> types;
+  std::vector<const void*> data;
+  for (int i = 0; i < node.input_count(); ++i) {
+    alone.inputs.push_back(node.has_input(i) ? number(node.node().inputs[static_cast<size_t>(i)]) : kNoValue);
+    types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
+    data.push_back(node.input_data(i));
+    if (!node.has_input(i)) continue;
+    LoweredValue& v = values[static_cast<size_t>(alone.inputs.back())];
+    v.type = types.back();
+    v.data = data.back();
+    v.constant = data.back() != nullptr;
+  }
+  const auto made = infer_node(node);
+  if (!made) return refusal(Rule::kAttribute, made.status().message());
+  std::vector<const TensorType*> outputs;
+  for (size_t i = 0; i < made->size(); ++i) {
+    alone.outputs.push_back(number(node.node().outputs[i]));
+    values[static_cast<size_t>(alone.outputs.back())].type = &(*made)[i];
+    outputs.push_back(&(*made)[i]);
+  }
+  Lowering lowering(level, true, std::move(values));
+  const NodeView view(alone, node.op(), types, data, outputs);
+  Verdict verdict;
+  if (!lower_node(lowering, view, outputs, verdict).ok()) return verdict;
+  if (!lowering.finish(alone.outputs, verdict).ok()) verdict.supported = false;
+  return verdict;
+}
+
+/// Lowers a segment and makes an executable of it.
+class SegmentCompiler {
+ public:
+  SegmentCompiler(const Segment& segment, const DriverOptions& options)
+      : segment_(segment), lowering_(options.level, false, values(segment)), made_(new NnapiExecutable) {}
+
+  Status lower() {
+    for (int32_t k : segment_.nodes) {
+      const Node& node = *segment_.graph.nodes[static_cast<size_t>(k)];
+      std::vector<const TensorType*> types, outputs;
+      std::vector<const void*> data;
+      for (ValueId id : node.inputs) {
+        types.push_back(id == kNoValue ? nullptr : &segment_.inference.types[static_cast<size_t>(id)]);
+        data.push_back(id == kNoValue ? nullptr : lowering_.value(id).data);
+      }
+      for (ValueId id : node.outputs) outputs.push_back(&segment_.inference.types[static_cast<size_t>(id)]);
+      const NodeView view(node, *segment_.ops.find(node.op), types, data, outputs);
+      lowering_.set_key(segment_.key_prefix + node.name);
+      first_operation_.push_back(lowering_.model().operations.size());
+      Verdict verdict;
+      const Status status = lower_node(lowering_, view, outputs, verdict);
+      if (!status.ok()) return refused(view.label(), status, verdict);
+      made_->kernels_.push_back(verdict.kernel);
+    }
+    Verdict verdict;
+    const Status status = lowering_.finish(segment_.outputs, verdict);
+    if (!status.ok()) return refused("an output", status, verdict);
+    made_->first_ = segment_.graph.nodes[static_cast<size_t>(segment_.nodes[0])].get();
+    return {};
+  }
+
+  /// Builds the models and asks for each operation.
+  Result<std::vector<Verdict>> ask(const std::shared_ptr<const Library>& library, const DeviceInfo& device,
+                                   const DriverOptions& options) {
+    PINNACE_TRY(build_parts(library, device, options));
+    std::vector<Verdict> verdicts(segment_.nodes.size());
+    bool all = true;
+    for (size_t s = 0; s < parts_.size(); ++s) {
+      if (parts_[s].empty()) continue;
+      PINNACE_ASSIGN(const std::vector<bool> taken, made_->stages_[s].model->supported(parts_[s].size()));
+      for (size_t i = 0; i < taken.size(); ++i) {
+        if (taken[i]) continue;
+        all = false;
+        const auto after = std::upper_bound(first_operation_.begin(), first_operation_.end(), parts_[s][i]);
+        const nnapi::OperationInfo* known = nnapi::operation_info(lowering_.model().operations[parts_[s][i]].code);
+        verdicts[static_cast<size_t>(after - first_operation_.begin()) - 1] =
+            refusal(Rule::kDevice, str_cat(known->name, " on ", device.name));
+      }
+    }
+    if (all) verdicts.clear();
+    return verdicts;
+  }
+
+  Result<std::unique_ptr<Executable>> build(const std::shared_ptr<const Library>& library, const DeviceInfo& device,
+                                            const DriverOptions& options) {
+    PINNACE_TRY(build_parts(library, device, options));
+    for (Stage& stage : made_->stages_) {
+      if (stage.model) PINNACE_TRY(stage.model->compile());
+    }
+    return std::unique_ptr<Executable>(std::move(made_));
+  }
+
+ private:
+  Status build_parts(const std::shared_ptr<const Library>& library, const DeviceInfo& device,
+                     const DriverOptions& options) {
+    cut();
+    place_borders();
+    const auto store = segment_.packed.shared<WeightStore>("nnapi weights");
+    PINNACE_ASSIGN(placed_, store->place(library, lowering_.weights()));
+    for (size_t s = 0; s < parts_.size(); ++s) {
+      Stage stage;
+      stage.moves = std::move(moves_[s]);
+      if (!parts_[s].empty()) PINNACE_TRY(build_part(s, library, device, options, stage));
+      made_->stages_.push_back(std::move(stage));
+    }
+    return {};
+  }
+
+  static std::vector<LoweredValue> values(const Segment& segment) {
+    std::vector<LoweredValue> all(segment.graph.values.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i].type = &segment.inference.types[i];
+      if (!segment.inference.data[i]) continue;
+      all[i].constant = true;
+      all[i].data = segment.inference.data[i]->data();
+    }
+    return all;
+  }
+
+  static Status refused(std::string_view what, const Status& status, const Verdict& verdict) {
+    return Status(
+        Code::kDeviceLost,
+        str_cat("lowering of ", what, ": ", status.message(), verdict.value.empty() ? "" : ", is ", verdict.value,
+                verdict.rule.empty() ? "" : " (rule ", verdict.rule, verdict.rule.empty() ? "" : ")"));
+  }
+
+  /// Sorts operations into parts: those that need nothing that a change of layout makes, those that need one, …
+  void cut() {
+    const nnapi::Model& model = lowering_.model();
+    stage_of_.assign(model.operands.size(), 0);
+    std::vector<size_t> of_operation(model.operations.size(), 0);
+    size_t last = 0, move = 0;
+    for (size_t k = 0; k < model.operations.size(); ++k) {
+      const nnapi::Operation& op = model.operations[k];
+      size_t stage = 0;
+      for (OperandId i : op.inputs) stage = std::max(stage, stage_of_[i]);
+      if (op.code == kHostMoveCode) ++stage;
+      of_operation[k] = stage;
+      for (OperandId o : op.outputs) stage_of_[o] = stage;
+      last = std::max(last, stage);
+    }
+    parts_.resize(last + 1);
+    moves_.resize(last + 1);
+    for (size_t k = 0; k < model.operations.size(); ++k) {
+      if (model.operations[k].code != kHostMoveCode) {
+        parts_[of_operation[k]].push_back(k);
+        continue;
+      }
+      const HostMove& m = lowering_.moves()[move++];
+      const nnapi::Operand& from = model.operands[m.from];
+      const bool to_last = m.from_layout == Layout::kPlain;
+      const nnapi::Operand& plain = to_last ? from : model.operands[m.to];
+      moves_[of_operation[k]].push_back(
+          {workspace_of(m.from), workspace_of(m.to), nnapi::info(from.type).bytes, plain.dims, to_last});
+    }
+  }
+
+  /// A place of the operand's own in the workspace.
+  size_t workspace_of(OperandId id) {
+    if (offsets_.size() <= id) offsets_.resize(lowering_.model().operands.size(), SIZE_MAX);
+    if (offsets_[id] == SIZE_MAX) {
+      offsets_[id] = made_->workspace_;
+      made_->workspace_ += aligned_size(lowering_.model().operands[id].bytes());
+    }
+    return offsets_[id];
+  }
+
+  void place_borders() {
+    offsets_.resize(lowering_.model().operands.size(), SIZE_MAX);
+    direct_.resize(offsets_.size());
+    const auto place = [&](const Border& b, const std::vector<ValueId>& list, Place::Kind kind,
+                           std::vector<Exchange>& exchanges) {
+      const nnapi::Operand& o = lowering_.model().operands[b.operand];
+      const auto index = static_cast<size_t>(std::find(list.begin(), list.end(), b.value) - list.begin());
+      const bool moved = b.layout == Layout::kChannelsLast && o.dims[3] > 1 && o.dims[1] * uint64_t{o.dims[2]} > 1;
+      const size_t size = nnapi::info(o.type).bytes;
+      // What a change of layout reads or writes lies in the workspace.
+      if (!moved && b.elements == Elements::kSame && offsets_[b.operand] == SIZE_MAX) {
+        direct_[b.operand] = {true, {kind, index, 0, o.bytes()}};
+        return;
+      }
+      std::vector<uint32_t> nchw;
+      if (moved) nchw = {o.dims[0], o.dims[3], o.dims[1], o.dims[2]};
+      exchanges.push_back({index, workspace_of(b.operand), o.bytes() / size, size, b.elements, std::move(nchw)});
+    };
+    for (const Border& b : lowering_.entries()) place(b, segment_.inputs, Place::Kind::kInput, made_->entries_);
+    for (const Border& b : lowering_.exits()) place(b, segment_.outputs, Place::Kind::kOutput, made_->exits_);
+  }
+
+  Place place_of(OperandId id) {
+    if (direct_[id].first) return direct_[id].second;
+    const size_t bytes = lowering_.model().operands[id].bytes();
+    return {Place::Kind::kWorkspace, 0, workspace_of(id), bytes};
+  }
+
+  Status build_part(size_t s, const std::shared_ptr<const Library>& library, const DeviceInfo& device,
+                    const DriverOptions& options, Stage& stage) {
+    const nnapi::Model& whole = lowering_.model();
+    nnapi::Model part;
+    std::vector<uint32_t> numbers(whole.operands.size(), UINT32_MAX);
+    std::vector<bool> made_here(whole.operands.size(), false), read_later(whole.operands.size(), false);
+    for (size_t k : parts_[s]) {
+      for (OperandId o : whole.operations[k].outputs) made_here[o] = true;
+    }
+    for (size_t later = s + 1; later < parts_.size(); ++later) {
+      for (size_t k : parts_[later]) {
+        for (OperandId i : whole.operations[k].inputs) read_later[i] = true;
+      }
+    }
+    for (const HostMove& m : lowering_.moves()) read_later[m.from] = true;
+    const auto take = [&](OperandId id) {
+      if (numbers[id] != UINT32_MAX) return numbers[id];
+      numbers[id] = static_cast<uint32_t>(part.operands.size());
+      part.operands.push_back(whole.operands[id]);
+      nnapi::Operand& o = part.operands.back();
+      const bool leaves = made_here[id] && (o.lifetime == Lifetime::kOutput || read_later[id]);
+      if (leaves) {
+        o.lifetime = Lifetime::kOutput;
+        part.outputs.push_back(numbers[id]);
+        stage.outputs.push_back(place_of(id));
+      } else if (o.lifetime != Lifetime::kConstant && o.lifetime != Lifetime::kOmitted && !made_here[id]) {
+        o.lifetime = Lifetime::kInput;
+        part.inputs.push_back(numbers[id]);
+        stage.inputs.push_back(place_of(id));
+      }
+      return numbers[id];
+    };
+    for (size_t k : parts_[s]) {
+      nnapi::Operation op = whole.operations[k];
+      for (OperandId& i : op.inputs) i = take(i);
+      for (OperandId& o : op.outputs) o = take(o);
+      part.operations.push_back(std::move(op));
+    }
+    std::vector<ConstantInMemory> constants;
+    for (size_t w = 0; w < lowering_.weights().size(); ++w) {
+      const uint32_t number = numbers[lowering_.weights()[w].operand];
+      if (number != UINT32_MAX) constants.push_back({number, placed_[w]});
+    }
+    PINNACE_ASSIGN(stage.model, DriverModel::build(library, device, options, part, constants));
+    return {};
+  }
+
+  const Segment& segment_;
+  Lowering lowering_;
+  std::unique_ptr<NnapiExecutable> made_;
+  std::vector<size_t> first_operation_;         // per node, in ascending order
+  std::vector<size_t> stage_of_;                // per operand
+  std::vector<std::vector<size_t>> parts_;      // operations
+  std::vector<std::vector<Move>> moves_;        // before each part
+  std::vector<size_t> offsets_;                 // in the workspace, per operand
+  std::vector<std::pair<bool, Place>> direct_;  // per operand
+  std::vector<PlacedWeight> placed_;            // per weight
+};
+
+std::vector<Verdict> ask_device(const Segment& segment, std::shared_ptr<const Library> library,
+                                const DeviceInfo& device, const DriverOptions& options) {
+  SegmentCompiler compiler(segment, options);
+  if (!compiler.lower().ok()) return {};
+  auto verdicts = compiler.ask(library, device, options);
+  return verdicts ? std::move(*verdicts) : std::vector<Verdict>();
+}
+
+Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment, std::shared_ptr<const Library> library,
+                                                    const DeviceInfo& device, const DriverOptions& options) {
+  SegmentCompiler compiler(segment, options);
+  PINNACE_TRY(compiler.lower());
+  return compiler.build(library, device, options);
+}
+
+}  // namespace pinnace::nnapi_client

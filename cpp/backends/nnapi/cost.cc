@@ -1,0 +1,63 @@
+// The cost model of partition: rough figures of phones, fixed so that placements do not depend on the day.
+#include "backends/nnapi/cost.h"
+
+namespace pinnace::nnapi_client {
+namespace {
+
+constexpr double kProduct = 0.02;  // ns of a multiplication and addition: 50 billion a second
+constexpr double kElement = 0.25;  // ns of an element of anything else
+constexpr double kCall = 50000;    // ns of an execution: two changes of process
+constexpr double kByte = 0.25;     // ns of a byte copied there or back: 4 GB/s
+constexpr double kGain = 2;        // how much faster a device is
+
+double elements(const TensorType& type) {
+  return static_cast<double>(std::max<int64_t>(0, type.elements()));
+}
+
+/// Products of a node, or 0 where it is no product.
+double products(const Node& node, const std::vector<TensorType>& types) {
+  const auto type = [&](ValueId id) -> const TensorType& { return types[static_cast<size_t>(id)]; };
+  const TensorType& y = type(node.outputs[0]);
+  if (node.op == "conv" && y.rank() > 1) {
+    const TensorType& w = type(node.inputs[1]);
+    return elements(y) * elements(w) / static_cast<double>(std::max<int64_t>(1, w.shape[0].size));
+  }
+  if (node.op == "conv_transpose") {
+    const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]);
+    return elements(x) * elements(w) / static_cast<double>(std::max<int64_t>(1, w.shape[0].size));
+  }
+  if (node.op == "gemm" || node.op == "mat_mul") {
+    const TensorType& a = type(node.inputs[0]);
+    return a.rank() < 1 ? 0 : elements(y) * static_cast<double>(a.shape.back().size);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Cost cost_of(const Segment& segment) {
+  Cost cost{0, kCall, 0};
+  const std::vector<TensorType>& types = segment.inference.types;
+  for (int32_t k : segment.nodes) {
+    const Node& node = *segment.graph.nodes[static_cast<size_t>(k)];
+    cost.work += kProduct * products(node, types);
+    for (ValueId id : node.outputs) cost.work += kElement * elements(types[static_cast<size_t>(id)]);
+  }
+  for (const auto* list : {&segment.inputs, &segment.outputs}) {
+    for (ValueId id : *list) cost.bytes += std::max<int64_t>(0, types[static_cast<size_t>(id)].bytes());
+  }
+  cost.call += kByte * static_cast<double>(cost.bytes);
+  return cost;
+}
+
+std::vector<Verdict> too_little_work(const Segment& segment) {
+  const Cost cost = cost_of(segment);
+  if (cost.work * (1 - 1 / kGain) >= cost.call) return {};
+  const auto microseconds = [](double ns) { return static_cast<int64_t>(ns / 1000); };
+  const std::string value =
+      str_cat(segment.nodes.size(), " nodes, about ", microseconds(cost.work), " us of work here; a call with ",
+              cost.bytes, " bytes about ", microseconds(cost.call), " us");
+  return std::vector<Verdict>(segment.nodes.size(), refusal(Rule::kWork, value));
+}
+
+}  // namespace pinnace::nnapi_client

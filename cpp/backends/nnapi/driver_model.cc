@@ -1,0 +1,309 @@
+// Calls that build, compile and execute.
+#include "backends/nnapi/driver_model.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/hash.h"
+
+namespace pinnace::nnapi_client {
+
+using nnapi::Lifetime;
+using nnapi::Operand;
+
+namespace {
+/// How often what fails with a transient code is tried.
+constexpr int kAttempts = 3;
+/// Idle slots that are kept.
+constexpr size_t kMostIdle = 4;
+/// Inputs and outputs up to this size are copied into memory that an execution stays bound to.
+constexpr size_t kMostCopiedBytes = 1 << 20;
+}  // namespace
+
+Status DriverModel::failure(const char* call, int code) const {
+  return Status(Code::kDeviceLost, str_cat("NNAPI device ", device_.name, ": ", call, " gives ", result_name(code)));
+}
+
+#define CALL(function, ...)                                                                            \
+  do {                                                                                                 \
+    if (const int code_ = library_->functions.function(__VA_ARGS__)) return failure(#function, code_); \
+  } while (false)
+
+Result<std::unique_ptr<DriverModel>> DriverModel::build(std::shared_ptr<const Library> library,
+                                                        const DeviceInfo& device, const DriverOptions& options,
+                                                        const nnapi::Model& model,
+                                                        std::span<const ConstantInMemory> constants) {
+  std::unique_ptr<DriverModel> made(new DriverModel);
+  made->library_ = std::move(library);
+  made->device_ = device;
+  made->options_ = options;
+  made->constants_.assign(constants.begin(), constants.end());
+  PINNACE_TRY(made->add_all(model, constants));
+  if (!options.cache_folder.empty() && options.level >= 3) made->make_token(model, constants);
+  return made;
+}
+
+DriverModel::~DriverModel() {
+  for (const auto& slot : idle_) free_slot(*slot);
+  if (compilation_) library_->functions.Compilation_free(compilation_);
+  if (model_) library_->functions.Model_free(model_);
+}
+
+/// A hash of all that a compilation depends on: the model with its constants, the options, the driver.
+void DriverModel::make_token(const nnapi::Model& model, std::span<const ConstantInMemory> constants) {
+  for (uint32_t part = 0; part < 4; ++part) {
+    Hasher hasher;
+    const auto add = [&](const void* data, size_t size) { hasher.add({static_cast<const std::byte*>(data), size}); };
+    const auto add_text = [&](const std::string& text) { add(text.c_str(), text.size() + 1); };
+    add(&part, sizeof part);
+    add_text(device_.name);
+    add_text(device_.version);
+    const int facts[] = {options_.level, options_.relaxed, options_.preference};
+    add(facts, sizeof facts);
+    for (const Operand& o : model.operands) {
+      const int32_t head[] = {static_cast<int32_t>(o.type), static_cast<int32_t>(o.lifetime), o.zero_point,
+                              static_cast<int32_t>(o.dims.size()), static_cast<int32_t>(o.channel_scales.size())};
+      add(head, sizeof head);
+      add(&o.scale, sizeof o.scale);
+      add(o.dims.data(), o.dims.size() * sizeof(uint32_t));
+      add(o.channel_scales.data(), o.channel_scales.size() * sizeof(float));
+      add(o.data.data(), o.data.size());
+    }
+    for (const ConstantInMemory& c : constants) {
+      add(&c.operand, sizeof c.operand);
+      add(c.place.memory->data() + c.place.offset, model.operands[c.operand].bytes());
+    }
+    for (const nnapi::Operation& op : model.operations) {
+      add(&op.code, sizeof op.code);
+      add(op.inputs.data(), op.inputs.size() * sizeof(uint32_t));
+      add(op.outputs.data(), op.outputs.size() * sizeof(uint32_t));
+    }
+    add(model.inputs.data(), model.inputs.size() * sizeof(uint32_t));
+    add(model.outputs.data(), model.outputs.size() * sizeof(uint32_t));
+    const uint64_t digest = hasher.digest();
+    std::memcpy(token_ + part * sizeof digest, &digest, sizeof digest);
+  }
+}
+
+Status DriverModel::add_all(const nnapi::Model& model, std::span<const ConstantInMemory> constants) {
+  CALL(Model_create, &model_);
+  for (size_t i = 0; i < model.operands.size(); ++i) {
+    const Operand& o = model.operands[i];
+    const OperandType type{static_cast<int32_t>(o.type), static_cast<uint32_t>(o.dims.size()),
+                           o.dims.empty() ? nullptr : o.dims.data(), o.scale, o.zero_point};
+    const auto index = static_cast<int32_t>(i);
+    CALL(Model_addOperand, model_, &type);
+    if (!o.channel_scales.empty()) {
+      const ChannelQuantization q{o.channel_dim, static_cast<uint32_t>(o.channel_scales.size()),
+                                  o.channel_scales.data()};
+      CALL(Model_setOperandSymmPerChannelQuantParams, model_, index, &q);
+    }
+    if (o.lifetime == Lifetime::kOmitted) CALL(Model_setOperandValue, model_, index, nullptr, 0);
+    if (o.lifetime == Lifetime::kConstant && !o.data.empty()) {
+      CALL(Model_setOperandValue, model_, index, o.data.data(), o.data.size());
+      owners_.push_back(o.owner);
+    }
+  }
+  for (const ConstantInMemory& c : constants) {
+    CALL(Model_setOperandValueFromMemory, model_, static_cast<int32_t>(c.operand), c.place.memory->memory(),
+         c.place.offset, model.operands[c.operand].bytes());
+  }
+  for (const nnapi::Operation& op : model.operations) {
+    CALL(Model_addOperation, model_, op.code, static_cast<uint32_t>(op.inputs.size()), op.inputs.data(),
+         static_cast<uint32_t>(op.outputs.size()), op.outputs.data());
+  }
+  CALL(Model_identifyInputsAndOutputs, model_, static_cast<uint32_t>(model.inputs.size()), model.inputs.data(),
+       static_cast<uint32_t>(model.outputs.size()), model.outputs.data());
+  if (options_.relaxed && options_.level >= 2) CALL(Model_relaxComputationFloat32toFloat16, model_, true);
+  CALL(Model_finish, model_);
+  return {};
+}
+
+Result<std::vector<bool>> DriverModel::supported(size_t operations) const {
+  std::vector<bool> taken(operations, true);
+  if (options_.level < 3 || !device_.device) return taken;
+  const std::unique_ptr<bool[]> answers(new bool[operations]());
+  const Device* const devices[] = {device_.device};
+  CALL(Model_getSupportedOperationsForDevices, model_, devices, 1, answers.get());
+  for (size_t i = 0; i < operations; ++i) taken[i] = answers[i];
+  return taken;
+}
+
+Status DriverModel::create_compilation() {
+  const bool named = options_.level >= 3 && device_.device;
+  if (named) {
+    const Device* const devices[] = {device_.device};
+    CALL(Compilation_createForDevices, model_, devices, 1, &compilation_);
+  } else {
+    CALL(Compilation_create, model_, &compilation_);
+  }
+  CALL(Compilation_setPreference, compilation_, options_.preference);
+  if (named && !options_.cache_folder.empty()) {
+    CALL(Compilation_setCaching, compilation_, options_.cache_folder.c_str(), token_);
+  }
+  if (options_.level >= 4) {
+    CALL(Compilation_setPriority, compilation_, options_.priority);
+    if (named && options_.deadline_ns) CALL(Compilation_setTimeout, compilation_, options_.deadline_ns);
+  }
+  return {};
+}
+
+Status DriverModel::compile() {
+  for (int attempt = 1;; ++attempt) {
+    PINNACE_TRY(create_compilation());
+    const int code = library_->functions.Compilation_finish(compilation_);
+    if (!code) return {};
+    if (!transient(code) || attempt == kAttempts) return failure("Compilation_finish", code);
+    // What failed is of no further use.
+    library_->functions.Compilation_free(std::exchange(compilation_, nullptr));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------- runs
+
+void DriverModel::free_slot(Slot& slot) const {
+  if (slot.execution) library_->functions.Execution_free(std::exchange(slot.execution, nullptr));
+  if (slot.burst) library_->functions.Burst_free(std::exchange(slot.burst, nullptr));
+}
+
+void DriverModel::give_back(std::unique_ptr<Slot> slot) const {
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kMostIdle) {
+    idle_.push_back(std::move(slot));
+  } else {
+    free_slot(*slot);
+  }
+}
+
+Result<std::unique_ptr<DriverModel::Slot>> DriverModel::take_slot(std::span<const Bytes> inputs,
+                                                                  std::span<const Bytes> outputs) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Slot> slot = std::move(idle_.back());
+      idle_.pop_back();
+      return slot;
+    }
+  }
+  auto slot = std::make_unique<Slot>();
+  if (options_.level >= 3) CALL(Burst_create, compilation_, &slot->burst);
+  if (options_.level >= 5) {
+    if (Status status = bind(*slot, inputs, outputs); !status.ok()) {
+      free_slot(*slot);
+      return status;
+    }
+  }
+  return slot;
+}
+
+Status DriverModel::bind(Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const {
+  size_t total = 0;
+  for (const auto& list : {inputs, outputs}) {
+    for (const Bytes& b : list) total += aligned_size(b.size);
+  }
+  if (total > kMostCopiedBytes) return {};
+  PINNACE_ASSIGN(slot.memory, SharedMemory::create(library_, total, "an NNAPI execution's inputs and outputs"));
+  CALL(Execution_create, compilation_, &slot.execution);
+  CALL(Execution_setReusable, slot.execution, true);
+  if (options_.deadline_ns) CALL(Execution_setTimeout, slot.execution, options_.deadline_ns);
+  size_t offset = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    CALL(Execution_setInputFromMemory, slot.execution, static_cast<int32_t>(i), nullptr, slot.memory->memory(), offset,
+         inputs[i].size);
+    offset += aligned_size(inputs[i].size);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    CALL(Execution_setOutputFromMemory, slot.execution, static_cast<int32_t>(i), nullptr, slot.memory->memory(), offset,
+         outputs[i].size);
+    offset += aligned_size(outputs[i].size);
+  }
+  return {};
+}
+
+int DriverModel::compute(Execution* execution, const Slot& slot) const {
+  const Functions& f = library_->functions;
+  if (slot.burst) return f.Execution_burstCompute(execution, slot.burst);
+  Event* event = nullptr;
+  int code = f.Execution_startCompute(execution, &event);
+  if (!code) code = f.Event_wait(event);
+  if (event) f.Event_free(event);
+  return code;
+}
+
+/// By the execution that is bound to the slot's own memory.
+Status DriverModel::run_bound(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const {
+  std::byte* at = slot.memory->data();
+  for (const Bytes& b : inputs) {
+    std::memcpy(at, b.data, b.size);
+    at += aligned_size(b.size);
+  }
+  int code = kNoError;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    code = compute(slot.execution, slot);
+    if (!transient(code)) break;
+  }
+  if (code) return failure("Execution_burstCompute", code);
+  for (const Bytes& b : outputs) {
+    std::memcpy(b.data, at, b.size);
+    at += aligned_size(b.size);
+  }
+  return {};
+}
+
+/// By an execution of its own, on the caller's memory. `code` is what computing gave.
+Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs, int& code,
+                             uint64_t* device_ns) const {
+  const Functions& f = library_->functions;
+  Execution* execution = nullptr;
+  CALL(Execution_create, compilation_, &execution);
+  const bool measures = device_ns && options_.level >= 3 && device_.device;
+  const auto prepare = [&]() -> Status {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      CALL(Execution_setInput, execution, static_cast<int32_t>(i), nullptr, inputs[i].data, inputs[i].size);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      CALL(Execution_setOutput, execution, static_cast<int32_t>(i), nullptr, outputs[i].data, outputs[i].size);
+    }
+    if (measures) CALL(Execution_setMeasureTiming, execution, true);
+    if (options_.level >= 4 && device_.device && options_.deadline_ns) {
+      CALL(Execution_setTimeout, execution, options_.deadline_ns);
+    }
+    return {};
+  };
+  Status status = prepare();
+  if (status.ok()) {
+    code = compute(execution, slot);
+    if (code) status = failure(slot.burst ? "Execution_burstCompute" : "Event_wait", code);
+  }
+  if (status.ok() && measures) {
+    uint64_t duration = UINT64_MAX;  // unknown
+    if (f.Execution_getDuration(execution, 0, &duration) || duration == UINT64_MAX) duration = 0;
+    *device_ns = duration;
+  }
+  f.Execution_free(execution);
+  return status;
+}
+
+Status DriverModel::run(std::span<const Bytes> inputs, std::span<const Bytes> outputs, uint64_t* device_ns) const {
+  PINNACE_ASSIGN(std::unique_ptr<Slot> slot, take_slot(inputs, outputs));
+  Status status;
+  if (slot->execution && !device_ns) {
+    status = run_bound(*slot, inputs, outputs);
+  } else {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      int code = kNoError;
+      status = run_once(*slot, inputs, outputs, code, device_ns);
+      if (!transient(code)) break;
+    }
+  }
+  if (status.ok()) {
+    give_back(std::move(slot));
+  } else {
+    free_slot(*slot);
+  }
+  return status;
+}
+
+#undef CALL
+
+}  // namespace pinnace::nnapi_client

@@ -1,0 +1,98 @@
+// One model in the hands of the library: built from plain data, compiled, executed. With library.cc and weight_store.cc
+// the only code that calls NNAPI.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/nnapi/library.h"
+#include "backends/nnapi/weight_store.h"
+
+namespace pinnace::nnapi_client {
+
+/// How models are compiled and run.
+struct DriverOptions {
+  int level = 1;             ///< whose functions are used: at most the library's and the device's
+  bool relaxed = false;      ///< float32 may be computed as float16 (level 2)
+  int preference = 1;        ///< NNAPI's: low power, fast single answer, sustained speed
+  int priority = 100;        ///< NNAPI's: low 90, medium 100, high 110 (level 4)
+  uint64_t deadline_ns = 0;  ///< of a compilation and of a run; 0: none (level 4)
+  std::string cache_folder;  ///< where the driver keeps what it compiled; empty: nowhere (level 3)
+
+  /// The rest from the environment: PINNACE_NNAPI_PREFERENCE (low_power, fast_single_answer, sustained_speed),
+  /// PINNACE_NNAPI_PRIORITY (low, medium, high), PINNACE_NNAPI_DEADLINE_MS, PINNACE_NNAPI_CACHE. kInvalidArgument names
+  /// a variable with another value.
+  static Result<DriverOptions> from_environment(int level, bool relaxed);
+};
+
+/// A constant of the model that lies in shared memory instead of in the operand.
+struct ConstantInMemory {
+  uint32_t operand;
+  PlacedWeight place;
+};
+
+/// Bytes of one input or output of a run.
+struct Bytes {
+  void* data;
+  size_t size;
+};
+
+class DriverModel {
+ public:
+  /// Builds a model. Failures are kDeviceLost: another back end takes over, and says why.
+  static Result<std::unique_ptr<DriverModel>> build(std::shared_ptr<const Library> library, const DeviceInfo& device,
+                                                    const DriverOptions& options, const nnapi::Model& model,
+                                                    std::span<const ConstantInMemory> constants);
+  ~DriverModel();
+  DriverModel(const DriverModel&) = delete;
+  DriverModel& operator=(const DriverModel&) = delete;
+
+  /// Whether the device takes each operation, in the model's order; all of them below level 3, where it cannot be
+  /// asked.
+  Result<std::vector<bool>> supported(size_t operations) const;
+  /// Makes it ready for run().
+  Status compile();
+  /// Runs once and waits. Many threads may. device_ns, if not null, receives what the device says it took, or 0.
+  ///
+  /// A code that says that the same call may succeed is tried three times; any other is kDeviceLost.
+  Status run(std::span<const Bytes> inputs, std::span<const Bytes> outputs, uint64_t* device_ns = nullptr) const;
+
+ private:
+  /// What one run at a time uses: a burst from level 3 on, from level 5 on an execution that is bound to memory of its
+  /// own and used again, where inputs and outputs are small.
+  struct Slot {
+    Burst* burst = nullptr;
+    Execution* execution = nullptr;
+    std::unique_ptr<SharedMemory> memory;
+  };
+
+  DriverModel() = default;
+  Status add_all(const nnapi::Model& model, std::span<const ConstantInMemory> constants);
+  Status create_compilation();
+  void make_token(const nnapi::Model& model, std::span<const ConstantInMemory> constants);
+  Result<std::unique_ptr<Slot>> take_slot(std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
+  void give_back(std::unique_ptr<Slot> slot) const;
+  void free_slot(Slot& slot) const;
+  Status bind(Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
+  Status run_bound(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
+  Status run_once(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs, int& code,
+                  uint64_t* device_ns) const;
+  int compute(Execution* execution, const Slot& slot) const;
+  Status failure(const char* call, int code) const;
+
+  std::shared_ptr<const Library> library_;
+  DeviceInfo device_;
+  DriverOptions options_;
+  std::vector<ConstantInMemory> constants_;          // keeps their memory
+  std::vector<std::shared_ptr<const void>> owners_;  // of longer values
+  uint8_t token_[32] = {};
+  Model* model_ = nullptr;
+  Compilation* compilation_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Slot>> idle_;
+};
+
+}  // namespace pinnace::nnapi_client

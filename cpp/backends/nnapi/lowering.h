@@ -1,0 +1,222 @@
+// From a run of nodes to an NNAPI model of one feature level, as plain data; no device is needed. The same code answers
+// supports(), with one node and without making weights, and serves compile().
+//
+// A value is an operand, or two: in the graph's order of dimensions and, of rank 4, channels last. Whoever needs the
+// other order asks for it. Values that enter the segment are model inputs in the order that is asked for, so the change
+// is made on the way in; values made inside are transposed, at feature level 1, which has no TRANSPOSE, between two
+// models.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/nnapi/rules.h"
+#include "nnapi/operations.h"
+#include "ops/activation.h"
+
+namespace pinnace::nnapi_client {
+
+using nnapi::Op;
+using nnapi::OperandCode;
+using OperandId = uint32_t;
+inline constexpr OperandId kNoOperand = UINT32_MAX;
+
+enum class Layout : uint8_t { kPlain, kChannelsLast };
+
+/// What happens to elements between the graph's bytes and NNAPI's.
+enum class Elements : uint8_t {
+  kSame,
+  kFlipSign,  ///< i8 stands as unsigned plus 128
+  kNarrow,    ///< i64 stands as i32
+};
+
+/// How a tensor of the graph stands in NNAPI.
+struct OperandSpec {
+  OperandCode type = OperandCode::kTensorFloat32;
+  std::vector<uint32_t> dims;
+  float scale = 0;
+  int32_t zero_point = 0;
+  Elements elements = Elements::kSame;
+};
+
+/// A value of the graph as lowering sees it.
+struct LoweredValue {
+  const TensorType* type = nullptr;
+  const void* data = nullptr;  ///< contents of a constant; when lowering only answers, perhaps null for one that is
+  bool constant = false;
+  bool inside = false;                               ///< made by a node that was lowered
+  OperandId operands[2] = {kNoOperand, kNoOperand};  ///< by Layout
+};
+
+/// A constant that is made when the model is built: `bytes` bytes written by `fill`, shared under `key`.
+struct Weight {
+  OperandId operand;
+  size_t bytes;
+  std::string key;
+  std::function<void(std::byte*)> fill;
+};
+
+/// A value that enters or leaves, and how.
+struct Border {
+  ValueId value;
+  OperandId operand;
+  Layout layout;
+  Elements elements;
+};
+
+/// A transposition that NNAPI cannot make, between two models.
+struct HostMove {
+  OperandId from, to;
+  Layout from_layout;  ///< to the other one
+};
+
+/// The code of a HostMove in Model::operations; its index there counts them.
+inline constexpr int32_t kHostMoveCode = -1;
+
+class Lowering {
+ public:
+  /// `values`: one per ValueId that nodes mention. dry: weights are not made and constants need no data.
+  Lowering(int level, bool dry, std::vector<LoweredValue> values)
+      : level_(level), dry_(dry), values_(std::move(values)) {}
+
+  int level() const { return level_; }
+  bool dry() const { return dry_; }
+  nnapi::Model& model() { return model_; }
+  LoweredValue& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
+
+  /// Names the weights of what is lowered from here on: unique for the node.
+  void set_key(std::string key) { key_ = std::move(key); }
+
+  /// How `type` stands in NNAPI at this level, dims in the graph's order, ranks above 4 as one dimension; or the
+  /// verdict. narrow: i64 may become i32.
+  bool specify(const TensorType& type, OperandSpec& to, Verdict& verdict, bool narrow = false) const;
+
+  OperandId add_operand(const OperandSpec& spec, nnapi::Lifetime lifetime);
+  /// A small constant, copied.
+  OperandId add_constant(const OperandSpec& spec, const void* bytes, size_t size);
+  /// A constant made by `fill` when the model is built.
+  OperandId add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill);
+  /// What fills a weight that was just added; the operand is removed, and must be the last.
+  std::function<void(std::byte*)> take_constant(OperandId last);
+  OperandId add_scalar(int32_t value);
+  OperandId add_scalar(float value, OperandCode type);
+  OperandId add_scalar(bool value);
+
+  /// Appends an operation after checking it against NNAPI's table at this level.
+  Status add_operation(Op op, std::vector<OperandId> inputs, std::vector<OperandId> outputs, Verdict& verdict);
+
+  /// The operand of a value in a layout, made, converted or let in as needed.
+  Result<OperandId> operand(ValueId id, Layout layout, Verdict& verdict, bool narrow = false);
+  /// The operand that a node is to write.
+  Result<OperandId> output(ValueId id, Layout layout, Verdict& verdict, bool narrow = false);
+  /// True if the value exists channels last and not in the graph's order.
+  bool stands_channels_last(ValueId id) const;
+
+  /// Marks the values that leave; afterwards the model is whole.
+  Status finish(std::span<const ValueId> outputs, Verdict& verdict);
+
+  const std::vector<Weight>& weights() const { return weights_; }
+  const std::vector<Border>& entries() const { return entries_; }
+  const std::vector<Border>& exits() const { return exits_; }
+  const std::vector<HostMove>& moves() const { return moves_; }
+
+ private:
+  OperandId constant(ValueId id, Layout layout, OperandSpec spec);
+  Result<OperandId> change_layout(ValueId id, Layout layout, Verdict& verdict);
+
+  int level_;
+  bool dry_;
+  nnapi::Model model_;
+  std::vector<LoweredValue> values_;
+  std::vector<Weight> weights_;
+  std::vector<Border> entries_, exits_;
+  std::vector<HostMove> moves_;
+  std::string key_;
+};
+
+/// dims of rank 4 as [N, H, W, C].
+std::vector<uint32_t> channels_last(const std::vector<uint32_t>& dims);
+/// Copies elements of `size` bytes from [N, C, H, W] to [N, H, W, C], or back.
+void move_to_channels_last(const std::vector<uint32_t>& nchw, size_t size, const std::byte* from, std::byte* to);
+void move_from_channels_last(const std::vector<uint32_t>& nchw, size_t size, const std::byte* from, std::byte* to);
+
+/// One node while it is lowered: what functions of lowerings.inc are given. Each returns a failure only through
+/// refuse(), or through a call of this class that failed.
+class NodeLowering {
+ public:
+  NodeLowering(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs)
+      : lowering_(lowering), view_(view), outputs_(outputs) {}
+
+  const NodeView& view() const { return view_; }
+  int level() const { return lowering_.level(); }
+  Lowering& lowering() { return lowering_; }
+  bool has(int i) const { return view_.has_input(i); }
+  const TensorType& in_type(int i) const { return view_.input(i); }
+  const TensorType& out_type(int i = 0) const { return *outputs_[static_cast<size_t>(i)]; }
+  ValueId in_id(int i) const { return view_.node().inputs[static_cast<size_t>(i)]; }
+  ValueId out_id(int i = 0) const { return view_.node().outputs[static_cast<size_t>(i)]; }
+  bool constant(int i) const { return lowering_.value(in_id(i)).constant; }
+  const void* data(int i) const { return lowering_.value(in_id(i)).data; }
+
+  /// kUnsupported, and the verdict.
+  Status refuse(Rule rule, std::string value = {});
+  /// Says in the verdict what the node becomes.
+  void rewritten(std::string_view text);
+  Verdict& verdict() { return verdict_; }
+
+  Result<OperandId> in(int i, Layout layout = Layout::kPlain) { return lowering_.operand(in_id(i), layout, verdict_); }
+  Result<OperandId> out(int i = 0, Layout layout = Layout::kPlain) {
+    return lowering_.output(out_id(i), layout, verdict_);
+  }
+  /// The same for integers that are positions: i64 stands as i32.
+  Result<OperandId> in_positions(int i) { return lowering_.operand(in_id(i), Layout::kPlain, verdict_, true); }
+  Result<OperandId> out_positions(int i = 0) { return lowering_.output(out_id(i), Layout::kPlain, verdict_, true); }
+  OperandId scalar(int32_t v) { return lowering_.add_scalar(v); }
+  OperandId flag(bool v) { return lowering_.add_scalar(v); }
+  /// A float scalar of the type that goes with tensors of `like`: half for f16.
+  OperandId real(double v, const TensorType& like);
+  OperandId ints(std::span<const int32_t> values, std::vector<uint32_t> dims);
+  OperandId ints(std::span<const int32_t> values) { return ints(values, {static_cast<uint32_t>(values.size())}); }
+  /// A tensor constant of one element, [1], of an operand's float type.
+  OperandId number(double v, OperandId like);
+  /// A value between operations, of the type of `like` unless dims are given.
+  OperandId temp(OperandId like);
+  OperandId temp(OperandId like, std::vector<uint32_t> dims);
+  OperandId temp(const OperandSpec& spec) { return lowering_.add_operand(spec, nnapi::Lifetime::kTemporary); }
+  const nnapi::Operand& operand(OperandId id) { return lowering_.model().operands[id]; }
+
+  Status add(Op op, std::vector<OperandId> inputs, std::vector<OperandId> outputs) {
+    return lowering_.add_operation(op, std::move(inputs), std::move(outputs), verdict_);
+  }
+  Status add(Op op, std::vector<OperandId> inputs, OperandId output) {
+    return add(op, std::move(inputs), std::vector<OperandId>{output});
+  }
+  /// `op` with inputs and then a fused activation, into output 0. Inputs after the activation follow in `after`. An
+  /// activation that cannot be fused becomes operations of its own.
+  Status add_activated(Op op, std::vector<OperandId> inputs, const Activation& activation, OperandId output,
+                       std::vector<OperandId> after = {});
+
+  /// The layout for an operator that works on elements: channels last if an input stands so and all others can.
+  Layout elementwise_layout() const;
+  /// The type of input i as an operand.
+  Result<OperandSpec> spec(const TensorType& type);
+
+ private:
+  Lowering& lowering_;
+  const NodeView& view_;
+  std::span<const TensorType* const> outputs_;
+  Verdict verdict_;
+};
+
+using LowerFn = Status (*)(NodeLowering& n);
+/// Null if no lowering is listed.
+LowerFn find_lowering(std::string_view op);
+
+/// x to y through an activation, as operations.
+Status add_activation(NodeLowering& n, const Activation& activation, OperandId x, OperandId y);
+
+}  // namespace pinnace::nnapi_client

@@ -1,0 +1,145 @@
+// Cache files: .pnc files with packed weights, whose facts say what they were made of.
+#include "nnapi_host/cache.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/atomic_file.h"
+#include "base/cpu_features.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "program/writer.h"
+#include "runtime/prepared_data.h"
+
+namespace pinnace::nnapi_host {
+namespace {
+
+constexpr const char *kKeyFact = "nnapi.key", *kInputsFact = "nnapi.inputs";
+
+template <class T>
+void add(Hasher& hasher, const T& value) {
+  hasher.add(std::as_bytes(std::span(&value, 1)));
+}
+/// With its length, so that lists that follow each other do not run together.
+template <class T>
+void add_list(Hasher& hasher, std::span<const T> list) {
+  add(hasher, list.size());
+  hasher.add(std::as_bytes(list));
+}
+
+void add_model(Hasher& hasher, const nnapi::Model& model) {
+  add(hasher, model.relaxed);
+  add(hasher, model.operands.size());
+  for (const nnapi::Operand& operand : model.operands) {
+    add(hasher, operand.type);
+    add_list(hasher, std::span(operand.dims));
+    add(hasher, operand.scale);
+    add(hasher, operand.zero_point);
+    add_list(hasher, std::span(operand.channel_scales));
+    add(hasher, operand.channel_dim);
+    add(hasher, operand.lifetime);
+    add_list(hasher, operand.data);
+    if (operand.model) add_model(hasher, *operand.model);
+  }
+  add(hasher, model.operations.size());
+  for (const nnapi::Operation& operation : model.operations) {
+    add(hasher, operation.code);
+    add_list(hasher, std::span(operation.inputs));
+    add_list(hasher, std::span(operation.outputs));
+  }
+  add_list(hasher, std::span(model.inputs));
+  add_list(hasher, std::span(model.outputs));
+}
+
+/// What tells one build of this library from the next: lowering may change without the version.
+std::string library() {
+  std::string text = PINNACE_VERSION;
+  Dl_info found = {};
+  struct stat file = {};
+  if (::dladdr(reinterpret_cast<const void*>(&library), &found) && ::stat(found.dli_fname, &file) == 0) {
+    text += str_cat(" ", file.st_size, " ", file.st_mtim.tv_sec, ".", file.st_mtim.tv_nsec);
+  }
+  return text;
+}
+
+const std::string* fact(const Program& program, std::string_view key) {
+  for (const auto& [name, value] : program.metadata()) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+/// "0 2 3"; false if it is none, or an index is neither below `end` nor kEntropyInput.
+bool read_indices(std::string_view text, size_t end, std::vector<uint32_t>& to) {
+  while (!text.empty()) {
+    uint32_t value = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || (value >= end && value != nnapi::kEntropyInput)) return false;
+    to.push_back(value);
+    text.remove_prefix(static_cast<size_t>(rest - text.data()));
+    if (!text.empty()) text.remove_prefix(1);
+  }
+  return true;
+}
+
+/// The program takes what the model gives it, and gives as many outputs.
+bool fits(const nnapi::Model& model, const Program& program, const std::vector<uint32_t>& inputs) {
+  if (program.inputs().size() != inputs.size() || program.outputs().size() != model.outputs.size()) return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TensorType type{DType::kI32, {2}, nullptr};
+    if (inputs[i] != nnapi::kEntropyInput) {
+      const nnapi::Operand& operand = model.operands[model.inputs[inputs[i]]];
+      type = nnapi::tensor_type(operand, operand.dims);
+    }
+    if (type.dtype == DType::kBool) type.dtype = DType::kU8;
+    if (program.inputs()[i].type.dtype != type.dtype || program.inputs()[i].type.shape != type.shape) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Cache::Cache(std::string directory, const CacheToken& token, const nnapi::Model& model) : model_(model) {
+  path_ = std::move(directory) + "/pinnace-";
+  for (uint8_t byte : token) {
+    for (int digit : {byte >> 4, byte & 15}) path_ += "0123456789abcdef"[digit];
+  }
+  path_ += ".pnc";
+  Hasher hasher;
+  add_model(hasher, model);
+  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", cpu_level_name(cpu_level()));
+}
+
+std::unique_ptr<Cache::Found> Cache::load(const Options& options) const {
+  const Result<Program> program = Program::open(path_, Verify::kOnUse);
+  if (!program.ok()) return nullptr;
+  const std::string *key = fact(*program, kKeyFact), *inputs = fact(*program, kInputsFact);
+  auto found = std::make_unique<Found>();
+  if (!key || *key != key_ || !inputs || !read_indices(*inputs, model_.inputs.size(), found->inputs)) return nullptr;
+  if (!fits(model_, *program, found->inputs)) return nullptr;
+  auto prepared = Prepared::create(*program, options);
+  if (!prepared.ok()) return nullptr;
+  auto session = Session::create(*prepared);
+  if (!session.ok()) return nullptr;
+  found->prepared = std::move(*prepared);
+  found->session = std::make_unique<Session>(std::move(*session));
+  return found;
+}
+
+void Cache::store(const Prepared& prepared, const std::vector<uint32_t>& inputs) const {
+  std::vector<Payload> payloads;
+  for (const PackedConstants::Entry& entry : prepared.data().packed.storable()) {
+    payloads.push_back({entry.target, entry.key, entry.bytes, nullptr});
+  }
+  std::string indices;
+  for (uint32_t i : inputs) indices += str_cat(indices.empty() ? "" : " ", i);
+  const auto bytes =
+      write_program(prepared.program().data().graph, {{kKeyFact, key_}, {kInputsFact, indices}}, payloads);
+  // Without room, or without the right to write, there is no cache.
+  if (bytes.ok()) (void)write_file_atomically(path_, {bytes->data(), bytes->size()});
+}
+
+}  // namespace pinnace::nnapi_host

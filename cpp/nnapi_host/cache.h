@@ -1,0 +1,42 @@
+// Compilation caching: what Compilation_finish made, kept in a file of the client's cache directory, weights packed. A
+// cache that is missing, damaged or another's costs time and nothing else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <pinnace/session.h>
+
+#include "nnapi/lower.h"
+#include "nnapi_host/neural_networks.h"
+
+namespace pinnace::nnapi_host {
+
+using CacheToken = std::array<uint8_t, ANEURALNETWORKS_BYTE_SIZE_OF_CACHE_TOKEN>;
+
+/// One compilation's place in a cache. Nothing in it fails: what cannot be read is not there, what cannot be written is
+/// not written.
+class Cache {
+ public:
+  /// Files in `directory` are named by token; they hold what tells another model, library or processor apart.
+  Cache(std::string directory, const CacheToken& token, const nnapi::Model& model);
+
+  struct Found {
+    std::shared_ptr<const Prepared> prepared;
+    std::unique_ptr<Session> session;  ///< the first; its making has checked all weights
+    std::vector<uint32_t> inputs;      ///< for each input of the program the model's
+  };
+  /// Null if there is nothing of use.
+  std::unique_ptr<Found> load(const Options& options) const;
+  void store(const Prepared& prepared, const std::vector<uint32_t>& inputs) const;
+
+ private:
+  const nnapi::Model& model_;
+  std::string path_;
+  std::string key_;  ///< model, library and processor, one line
+};
+
+}  // namespace pinnace::nnapi_host

@@ -1,0 +1,123 @@
+"""From TorchScript (traced or scripted, live or saved by torch.jit.save) to the exported programs that load() takes.
+
+Float models go through torch's own converter. Models that eager quantisation made hold packed weights and quantised
+tensors, which that converter turns into float arithmetic on dequantised weights: these are walked here, node by node,
+so that the stored 8-bit weights arrive as they are. Imports torch only when asked to.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pinnace import _core
+from pinnace.source import _named, _tensors
+from pinnace.types import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+def is_script(value: Any) -> bool:
+    """True for a ScriptModule, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.jit.ScriptModule)
+
+
+def is_script_file(path: str) -> bool:
+    """True for an archive that torch.jit.save wrote: a zip with code/ and constants.pkl."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        parts = {name.split("/", 1)[-1] for name in archive.namelist()}
+    return "constants.pkl" in parts and any(part.startswith("code/") for part in parts)
+
+
+def open_script(path: str) -> torch.jit.ScriptModule:
+    """Read by torch, whose reader of TorchScript runs no Python of the file's. FileError with torch's words."""
+    try:
+        import torch
+    except ImportError as error:
+        raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
+    try:
+        jit: Any = torch.jit  # untyped in torch's own stubs
+        return jit.load(path, map_location="cpu")
+    except Exception as error:
+        raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
+
+
+def export_script(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.export.ExportedProgram:
+    """The module for the examples' shapes, in eval mode. ConversionError: `.nodes` has every node in the way."""
+    import torch
+
+    from pinnace.torch_export import export_module
+    from pinnace.torchscript_quantized import QuantizedScript, is_quantized_graph
+
+    if not examples:
+        raise _core.InvalidArgument("load(ScriptModule) needs example_inputs, one tensor for each of its inputs")
+    frozen = _frozen(script)
+    if is_quantized_graph(frozen.graph) or any(t.is_quantized for t in examples):
+        walker = QuantizedScript(frozen, examples)
+        program = export_module(walker, [t.int_repr() if t.is_quantized else t for t in examples], {}, None)
+        walker.name_sources(program)
+        return program
+    from torch._export.converter import TS2EPConverter
+
+    try:
+        with torch.no_grad():
+            return TS2EPConverter(script.eval(), tuple(examples)).convert()
+    except Exception as error:
+        raise _core.ConversionError(f"torch cannot turn this TorchScript into an exported program: {error}") from error
+
+
+def _frozen(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
+    """With attributes as constants, so that one flat graph holds everything."""
+    import torch
+
+    if not hasattr(script, "training"):  # frozen already
+        return script
+    script.eval()
+    try:
+        return torch.jit.freeze(script, optimize_numerics=False)
+    except Exception as error:
+        raise _core.ConversionError(f"torch cannot freeze this TorchScript module: {error}") from error
+
+
+class ScriptSource:
+    """A ScriptModule as what a conversion is held against. Quantised tensors go in and out as stored integers."""
+
+    def __init__(self, script: torch.jit.ScriptModule, examples: Sequence[Any]) -> None:
+        """`examples` say which inputs are quantised, and how."""
+        import torch
+
+        from pinnace.torchscript_quantized import input_step
+
+        self._script = script.eval()
+        self._examples = list(examples)
+        step = input_step(script)
+        self.steps = [1.0 if t.is_quantized else step for t in self._examples]
+        self.description = f"torch {torch.__version__} (TorchScript)"
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order; tensors only."""
+        import numpy as np
+        import torch
+
+        arguments = []
+        for value, example in zip(inputs, self._examples, strict=True):
+            tensor = torch.from_numpy(np.array(value))
+            if example.is_quantized:
+                tensor = torch._make_per_tensor_quantized_tensor(tensor, example.q_scale(), example.q_zero_point())
+            arguments.append(tensor)
+        with _named(self.description), torch.no_grad():
+            found = list(_tensors(self._script(*arguments)))
+        return [(t.int_repr() if t.is_quantized else t).detach().contiguous().numpy() for t in found]
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """None: what is inside a ScriptModule has no names that a conversion keeps."""
+        return {}
+
+
+__all__ = ["ScriptSource", "export_script", "is_script", "is_script_file", "open_script"]

@@ -1,0 +1,73 @@
+// Cases of detection_postprocessing: decoding, both ways of suppression, labels, rows that are not found.
+#include "cases/case.h"
+
+namespace pinnace::testing {
+// Three anchors of 10 x 10: the second overlaps the first by 9/11, the third is apart.
+#define ANCHORS "f32[1,3,4]{0,0,0,0,0,0,0,0,0,0,0,0};f32[3,4]{5,5,10,10,6,5,10,10,55,5,10,10}"
+constexpr Case kCases[] = {
+    {.inputs = "f32[1,3,3]{0,0.9,0.1,0,0.2,0.8,0,0.7,0.3};" ANCHORS, .attributes = "max_detections=3", .outputs = 4,
+     .expect = "f32[1,3]{0.9,0.7,0};f32[1,3,4]{0,0,10,10,50,0,60,10,0,0,0,0};i32[1,3]{0,0,0};i32[1]{2}",
+     .why = "fast: the second anchor overlaps the first, of whatever class"},
+    {.inputs = "f32[1,3,3]{0,0.9,0.1,0,0.2,0.8,0,0.7,0.3};" ANCHORS,
+     .attributes = "max_detections=2, max_classes_per_detection=2, background_label=1", .outputs = 4,
+     .expect = "f32[1,4]{0.9,0.1,0.7,0.3};f32[1,4,4]{0,0,10,10,0,0,10,10,50,0,60,10,50,0,60,10};i32[1,4]{1,2,1,2};"
+               "i32[1]{4}",
+     .why = "fast: two classes of each"},
+    {.inputs = "f32[1,3,3]{0,0.9,0.1,0,0.2,0.8,0,0.7,0.3};" ANCHORS,
+     .attributes = "max_detections=1, max_classes_per_detection=3", .outputs = 4,
+     .expect = "f32[1,3]{0.9,0.1,0};f32[1,3,4]{0,0,10,10,0,0,10,10,0,0,0,0};i32[1,3]{0,1,0};i32[1]{2}",
+     .why = "fast: more classes asked for than there are"},
+    {.inputs = "f32[1,3,3]{0,0.9,0.1,0,0.2,0.8,0,0.7,0.3};" ANCHORS, .attributes = "regular=1, max_detections=4",
+     .outputs = 4,
+     .expect = "f32[1,4]{0.9,0.8,0.7,0.3};f32[1,4,4]{0,0,10,10,1,0,11,10,50,0,60,10,50,0,60,10};i32[1,4]{0,1,0,1};"
+               "i32[1]{4}",
+     .why = "regular: classes are suppressed by themselves"},
+    {.inputs = "f32[1,3,3]{0,0.9,0.1,0,0.2,0.8,0,0.7,0.3};" ANCHORS,
+     .attributes = "regular=1, max_detections=3, max_detections_per_class=1, background_label=1", .outputs = 4,
+     .expect = "f32[1,3]{0.9,0.8,0};f32[1,3,4]{0,0,10,10,1,0,11,10,0,0,0,0};i32[1,3]{1,2,0};i32[1]{2}",
+     .why = "regular: one per class"},
+    {.inputs = "f32[1,3,3]{0,0.9,0.1,0,0.2,0.8,0,0.7,0.3};" ANCHORS,
+     .attributes = "regular=1, max_detections=2, score_threshold=0.7", .outputs = 4,
+     .expect = "f32[1,2]{0.9,0.8};f32[1,2,4]{0,0,10,10,1,0,11,10};i32[1,2]{0,1};i32[1]{2}",
+     .why = "a score equal to the threshold is not enough"},
+    {.inputs = "f32[1,1,2]{0,0.5};f32[1,1,5]{1,2,0.5,1,77};f32[1,4]{10,20,8,4}",
+     .attributes = "max_detections=1, scale_y=2.0, scale_x=4.0, scale_h=0.72134752, scale_w=1.442695", .outputs = 4,
+     .expect = "f32[1,1]{0.5};f32[1,1,4]{6,18,22,26};i32[1,1]{0};i32[1]{1}", .tolerance = {.rel = 1e-6f},
+     .why = "centre 14, 22; twice as high, twice as wide; a fifth delta is not read"},
+    {.inputs = "f32[2,1,2]{0,0.5,0,0};f32[2,1,4]{0,0,0,0,0,0,0,0};f32[1,4]{1,1,2,2}", .attributes = "max_detections=1",
+     .outputs = 4, .expect = "f32[2,1]{0.5,0};f32[2,1,4]{0,0,2,2,0,0,0,0};i32[2,1]{0,0};i32[2]{1,0}",
+     .why = "images; nothing in the second"},
+    {.inputs = "f32[1,2,3]{0,nan,0.5,0,nan,nan};f32[1,2,4]{0,0,0,0,0,0,0,0};f32[2,4]{1,1,2,2,9,9,2,2}",
+     .attributes = "max_detections=2, max_classes_per_detection=2", .outputs = 4,
+     .expect = "f32[1,4]{0.5,0,0,0};f32[1,4,4]{0,0,2,2,0,0,0,0,0,0,0,0,0,0,0,0};i32[1,4]{1,0,0,0};i32[1]{1}",
+     .why = "NaN are left out"},
+    {.inputs = "f32[2,40,4] in 0..1;f32[2,40,4];f32[40,4] in 1..9",
+     .attributes = "max_detections=10, max_classes_per_detection=2", .outputs = 4,
+     .expect = "type f32[2,20];f32[2,20,4];i32[2,20];i32[2]", .why = "random, fast"},
+    {.inputs = "f32[2,40,4] in 0..1;f32[2,40,4];f32[40,4] in 1..9", .attributes = "max_detections=10, regular=1",
+     .outputs = 4, .expect = "type f32[2,10];f32[2,10,4];i32[2,10];i32[2]", .why = "random, regular"},
+    {.inputs = "f32[1,0,2];f32[1,0,4];f32[0,4]", .attributes = "max_detections=1", .outputs = 4,
+     .expect = "f32[1,1]{0};f32[1,1,4]{0,0,0,0};i32[1,1]{0};i32[1]{0}", .why = "no anchors"},
+    {.inputs = "f32[1,1,1];f32[1,1,4];f32[1,4]", .attributes = "max_detections=1", .outputs = 4,
+     .expect = "f32[1,1]{0};f32[1,1,4]{0,0,0,0};i32[1,1]{0};i32[1]{0}", .why = "background alone"},
+    {.inputs = "f32[1,1,2];f32[1,1,4];f32[1,4]", .attributes = "max_detections=0", .outputs = 4,
+     .expect = "error max_detections 0", .why = "none asked for"},
+    {.inputs = "f32[1,1,2];f32[1,1,4];f32[1,4]", .attributes = "max_detections=1, max_classes_per_detection=0",
+     .outputs = 4, .expect = "error max_classes_per_detection 0", .why = "no classes"},
+    {.inputs = "f32[1,1,2];f32[1,1,4];f32[1,4]",
+     .attributes = "max_detections=1, regular=1, max_detections_per_class=-1", .outputs = 4,
+     .expect = "error max_detections_per_class -1", .why = "per class"},
+    {.inputs = "f32[1,1,2];f32[1,1,4];f32[1,4]", .attributes = "max_detections=1, scale_h=0.0", .outputs = 4,
+     .expect = "error scale_h 0 is not positive", .why = "scale"},
+    {.inputs = "f32[1,1,2];f32[1,1,4];f32[1,4]", .attributes = "max_detections=1, score_threshold=-1.0", .outputs = 4,
+     .expect = "error score_threshold -1", .why = "score"},
+    {.inputs = "f32[1,1,2];f32[1,1,4];f32[1,4]", .attributes = "max_detections=1, iou_threshold=-1.0", .outputs = 4,
+     .expect = "error iou_threshold -1", .why = "overlap"},
+    {.inputs = "f32[1,1,2];f32[1,1,3];f32[1,4]", .attributes = "max_detections=1", .outputs = 4,
+     .expect = "error [N,A,4 or more]", .why = "deltas"},
+    {.inputs = "f32[1,2,2];f32[1,2,4];f32[1,4]", .attributes = "max_detections=1", .outputs = 4,
+     .expect = "error [N,A,4 or more]", .why = "anchors"},
+};
+#undef ANCHORS
+PINNACE_CASES(detection_postprocessing, kCases)
+}  // namespace pinnace::testing

@@ -1,0 +1,136 @@
+// One node per rule by which the NNAPI back end refuses nodes: it breaks that rule alone, for the same node with one
+// thing changed is taken. And docs/nnapi_rules.md holds the rules' table word for word.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "backends/nnapi/rules.h"
+#include "cpp/nnapi_node.h"
+
+namespace pinnace::testing {
+namespace {
+
+using nnapi_client::all_rules;
+using nnapi_client::RuleInfo;
+
+/// A call of an operator at a level; `open`: also inputs after the first are values of the run.
+struct Call {
+  const char* inputs;
+  const char* attributes = "";
+  int level = 8;
+  bool open = false;
+  const char* quantization = "";
+  int outputs = 1;
+};
+struct Broken {
+  const char* rule;
+  const char* op;
+  Call refused, taken;
+  const char* taken_op = nullptr;  ///< another operator, where that is what is changed
+};
+
+constexpr Broken kBroken[] = {
+    {"N-1", "acos", {"f32[2,3]"}, {"f32[2,3]"}, "abs"},
+    {"N-2", "exp", {"f32[2,3]", "", 2}, {"f32[2,3]", "", 3}},
+    {"N-3", "transpose", {"i32[2,3]"}, {"f32[2,3]"}},
+    {"N-4", "add", {"f64[2,3];f64[2,3]"}, {"f32[2,3];f32[2,3]"}},
+    {"N-4", "add", {"u8[2,3];u8[2,3]"}, {"f32[2,3];f32[2,3]"}},
+    {"N-5", "add", {"f32[1,2,3,1,2];f32[2]"}, {"f32[2,3,1,2];f32[2]"}},
+    {"N-6", "add", {"f32[0,3];f32[0,3]"}, {"f32[1,3];f32[1,3]"}},
+    {"N-8", "conv", {"f32[1,2,5,5];f32[3,2,3,3]", "", 8, true}, {"f32[1,2,5,5];f32[3,2,3,3]"}},
+    {"N-9", "resize", {"f32[1,2,5];none;none;i64{1,2,9}"}, {"f32[1,2,5,5];none;none;i64{1,2,9,9}"}},
+    {"N-10",
+     "max_pool",
+     {"f32[1,2,7,7]", "kernel_shape=[2,2], dilations=[2,2]"},
+     {"f32[1,2,7,7]", "kernel_shape=[2,2]"}},
+    {"N-11", "pad", {"f32[2,3];i64{-1,0,0,0}"}, {"f32[2,3];i64{1,0,0,0}"}},
+    {"N-12",
+     "conv",
+     {"u8[1,1,3,3]{scale 0.1, zero 3};u8[2,1,3,3]{scales [0.1,0.2], zeros [100,128], axis 0}", "", 8, false,
+      "scale 2, zero 1"},
+     {"u8[1,1,3,3]{scale 0.1, zero 3};u8[2,1,3,3]{scales [0.1,0.2], zeros [128,128], axis 0}", "", 8, false,
+      "scale 2, zero 1"}},
+    {"N-13", "top_k", {"f32[4];i64{2}", "largest=0", 8, false, "", 2}, {"f32[4];i64{2}", "largest=1", 8, false, "", 2}},
+    {"N-14", "conv_transpose", {"f32[1,4,3,3];f32[4,2,3,3]", "group=2"}, {"f32[1,4,3,3];f32[4,2,3,3]"}},
+    {"N-15", "add", {"i64[2]{1,2};i64[2]{1,2}"}, {"i32[2]{1,2};i32[2]{1,2}"}},
+    {"N-19", "mat_mul", {"f32[2,3,4];f32[1,4,5]", "", 8, true}, {"f32[2,3,4];f32[2,4,5]", "", 8, true}},
+};
+
+Verdict ask(const char* op, const Call& call, const std::string& precision = "fp32") {
+  const Case source{.inputs = call.inputs,
+                    .attributes = call.attributes,
+                    .outputs = call.outputs,
+                    .output_quantization = call.quantization};
+  const auto built = build_case(op, source, 1);
+  EXPECT_TRUE(built.ok()) << built.status().message();
+  if (!built.ok()) return {};
+  const auto types = infer_case(*built);
+  EXPECT_TRUE(types.ok()) << types.status().message();
+  if (!types.ok()) return {};
+  const auto in = built->input_views();
+  std::vector<TensorView> out;
+  for (const TensorType& type : *types) out.push_back({&type, nullptr});
+  std::vector<const TensorType*> in_types, declared = built->declared();
+  for (const TensorView& v : in) in_types.push_back(v.type);
+  const NodeView view(built->node(), *built->op, in_types, {}, declared);
+  TargetSpec target = nnapi_level(call.level);
+  target.precision = precision;
+  return LoneNode(view, call.open ? ~0u : 1u, in, out).verdict(target, *built->op);
+}
+
+TEST(NnapiRules, EachRefusesWhatBreaksItAlone) {
+  for (const Broken& b : kBroken) {
+    const Verdict refused = ask(b.op, b.refused);
+    EXPECT_FALSE(refused.supported) << b.rule << ": " << b.op << " " << b.refused.inputs;
+    EXPECT_EQ(refused.rule, b.rule) << b.op << " " << b.refused.inputs << ": " << refused.text << ", is "
+                                    << refused.value;
+    EXPECT_FALSE(refused.text.empty());
+    EXPECT_FALSE(refused.value.empty()) << b.rule;
+    const Verdict taken = ask(b.taken_op ? b.taken_op : b.op, b.taken);
+    EXPECT_TRUE(taken.supported) << b.rule << ": " << taken.rule << " " << taken.text << ", is " << taken.value;
+    EXPECT_FALSE(taken.kernel.empty());
+  }
+}
+
+TEST(NnapiRules, PrecisionIsFp32OrFp16) {
+  const Call call{"f32[2,3]"};
+  EXPECT_EQ(ask("relu", call, "bf16").rule, "N-7");
+  EXPECT_TRUE(ask("relu", call, "fp16").supported);
+}
+
+TEST(NnapiRules, BytesAreCountedIn32Bits) {
+  const TensorType large{DType::kF32, {Dim(65536), Dim(65536)}, nullptr}, small{DType::kF32, {Dim(65536)}, nullptr};
+  for (const TensorType* type : {&large, &small}) {
+    Graph graph;
+    const ValueId x = graph.add_value("x", *type), y = graph.add_value("y", *type);
+    const Node* node = graph.add_node("relu", 1, "r", {x}, {y});
+    const TensorType* const types[] = {type};
+    const Verdict v = nnapi_backend().supports(NodeView(*node, *find_op("relu"), types, {}, types), nnapi_level(8));
+    EXPECT_EQ(v.rule, type == &large ? "N-16" : "") << v.value;
+  }
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(NnapiRules, EveryRuleIsTestedAndDocumented) {
+  // Those that need a segment or a device: PrecisionIsFp32OrFp16, BytesAreCountedIn32Bits,
+  // tests/python/nnapi_backend_test.py.
+  std::set<std::string> tested = {"N-7", "N-16", "N-17", "N-18"};
+  for (const Broken& b : kBroken) tested.insert(b.rule);
+  const std::string page = text_of(PINNACE_TEST_DATA "/../../docs/nnapi_rules.md");
+  for (const RuleInfo& rule : all_rules()) {
+    EXPECT_TRUE(tested.contains(rule.id)) << rule.id;
+    const std::string row = str_cat("| ", rule.id, " | ", rule.text, " | ", rule.meaning, " |\n");
+    EXPECT_NE(page.find(row), std::string::npos) << "docs/nnapi_rules.md lacks:\n" << row;
+  }
+}
+
+}  // namespace
+}  // namespace pinnace::testing
