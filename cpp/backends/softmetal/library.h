@@ -1,6 +1,6 @@
-// What libpinnace_softmetal.so exports: Metal kernels, compiled for this processor, and one call that runs a grid of them.
-// A C interface, since kernels are compiled by another compiler than the library that loads them. The library opens no
-// device and keeps no buffers; device.cc does that.
+// What libpinnace_softmetal.so exports: Metal kernels, compiled for this processor, and one call that runs a grid of
+// them. A C interface, since kernels are compiled by another compiler than the library that loads them. The library
+// opens no device and keeps no buffers; device.cc does that.
 #pragma once
 
 #include <stddef.h>
@@ -31,7 +31,8 @@ struct SoftmetalBuffer {
   uint64_t bytes;
 };
 
-/// [[function_constant(id)]]: the 32 bits of an int, uint or float; a bool is true unless all are 0. Other ids are undefined.
+/// [[function_constant(id)]]: the 32 bits of an int, uint or float; a bool is true unless all are 0. Other ids are
+/// undefined.
 struct SoftmetalConstant {
   uint32_t id;
   uint32_t bits;
@@ -61,7 +62,8 @@ struct SoftmetalLibrary {
   enum SoftmetalResult (*run)(uint32_t kernel, const struct SoftmetalLaunch* launch);
 };
 
-/// The only exported symbol. Null where this processor lacks what the kernels were compiled for (x86-64: AVX2, FMA, F16C).
+/// The only exported symbol. Null where this processor lacks what the kernels were compiled for (x86-64: AVX2, FMA,
+/// F16C).
 typedef const struct SoftmetalLibrary* (*SoftmetalEntry)(void);
 #define SOFTMETAL_ENTRY "pinnace_softmetal"
 

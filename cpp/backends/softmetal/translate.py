@@ -1,6 +1,8 @@
 """Rewrites Metal Shading Language as C++ for clang with language/metal.h, and lists the kernels for the engine.
 
-    translate.py OUT_FOLDER a.metal b.metal ...     writes OUT_FOLDER/a.cc, b.cc, ... and kernel_table.cc
+    translate.py OUT_FOLDER BATCHES IN_FOLDER     IN_FOLDER/*.metal to OUT_FOLDER/kernels_0.cc, ..., kernel_table.cc
+
+Files go to batches by their names, so that a new kernel leaves the others where they are.
 
 Line for line, so that compilers and faults name the line of the .metal file. What macros cannot do, and this does:
 
@@ -9,17 +11,19 @@ Line for line, so that compilers and faults name the line of the .metal file. Wh
   threadgroup arrays  are looked up in the engine's memory; writes are told from reads by the text, x[i] = ...
   function constants  and constants derived from them are set by a function that runs before each dispatch
   kernels             get a function that binds [[buffer(n)]] and the ids, listed under the kernel's name
-  literals            1.0h becomes 1.0f16
+  literals            1.0h becomes 1.0f16, 1.0 becomes 1.0f
 
-It takes what spirv-cross writes, and hand-written Metal that keeps to: one threadgroup variable per statement, no overloads
-that differ by address space only, float4(h) instead of (float4)h, no [[host_name]] templates, no textures. What it does not
-take it refuses with file, line and reason.
+It takes what spirv-cross writes, and hand-written Metal that keeps to: one threadgroup variable per statement, no
+overloads that differ by address space only, float4(h) instead of (float4)h, no [[host_name]] templates, no textures.
+What it does not take it refuses with file, line and reason.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
+import zlib
 from pathlib import Path
 
 # Attribute of a kernel's parameter -> the expression for axis or scalar, and whether it has axes.
@@ -106,6 +110,9 @@ def clean(source: Source) -> None:
     source.sub(r"\[\[\s*(?:maybe_unused|max_total_threads_per_threadgroup\(\w+\)|clang::optnone)\s*\]\]", "")
     number = r"(?<![\w.])((?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)[hH]\b"
     source.sub(number, lambda m: (m[1] if re.search(r"[.eE]", m[1]) else m[1] + ".0") + "f16")
+    source.sub(
+        r"(?<![\w.])(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?![\w.])", r"\g<0>f"
+    )  # Metal has no double
 
 
 def function_constants(source: Source) -> None:
@@ -194,7 +201,9 @@ def kernels(source: Source, buffers: dict[str, str]) -> str:
         parameters = split_top(source.text[match.end() : close(source.text, match.end()) - 1])
         bound = [argument(source, parameter, match.start(), buffers) for parameter in parameters]
         call = f"{''.join(before for before, _ in bound)}{name}({', '.join(value for _, value in bound)});"
-        tail += f"static void invoke_{name}(const softmetal::Arguments& a, const softmetal::Invocation& i) {{ {call} }}\n"
+        tail += (
+            f"static void invoke_{name}(const softmetal::Arguments& a, const softmetal::Invocation& i) {{ {call} }}\n"
+        )
         pair = f"invoke_{name}, nullptr"
         if not fibers:
             tail += (
@@ -265,7 +274,9 @@ def mark_accesses(text: str, name: str) -> str:
         component = re.match(r"\.[xyzwrgba]+\s*", text[at:])
         after = text[at + (component.end() if component else 0) :]
         writes = re.match(r"=(?!=)|(?:[-+*/%&|^]|<<|>>)=|\+\+|--", after) is not None
-        if m["and"] and not re.search(r"[\w)\]]\s*$", text[: m.start()]):  # an address, no bitwise and
+        before = text[: m.start()].rstrip()
+        # An address: behind no operand, or behind a cast to a pointer.
+        if m["and"] and (re.search(r"\*\s*\)$", before) or not re.search(r"[\w)\]]$", before)):
             how = ".unordered()"
         elif writes:
             # Components of one vector belong to different invocations where the kernel says so.
@@ -289,7 +300,7 @@ def translate(path: Path) -> tuple[str, list[str]]:
     pointers(source)
     threadgroup_arrays(source)
     return (
-        f'#include "backends/softmetal/language/metal.h"\nnamespace softmetal_{re.sub(r"[^A-Za-z0-9]", "_", path.stem)} {{\n'
+        f"namespace softmetal_{re.sub(r'[^A-Za-z0-9]', '_', path.stem)} {{\n"
         f'#line 1 "{path.name}"\n{source.text}\n#line 1 "{path.name} (bindings)"\n{tail}}}\n',
         names,
     )
@@ -301,18 +312,24 @@ def write_if_changed(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    folder, files = Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]]
+    folder, batches, texts = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     folder.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
-    for path in files:
-        try:
+    parts = ['#include "backends/softmetal/language/metal.h"\n'] * batches
+    try:
+        for path in sorted(texts.glob("*.metal")):
             text, found = translate(path)
-        except Untranslatable as problem:
-            print(problem, file=sys.stderr)
-            return 1
-        names += found
-        write_if_changed(folder / f"{path.stem}.cc", text)
+            names += found
+            parts[zlib.crc32(path.stem.encode()) % batches] += text
+    except Untranslatable as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    for i, part in enumerate(parts):
+        write_if_changed(folder / f"kernels_{i}.cc", part)
     names.sort()
+    if twice := [a for a, b in itertools.pairwise(names) if a == b]:
+        print(f"kernels of the same name: {', '.join(twice)}", file=sys.stderr)
+        return 1
     declared = "".join(f'extern "C" const softmetal::Kernel softmetal_kernel_{name};\n' for name in names)
     listed = "".join(f"    &softmetal_kernel_{name},\n" for name in names)
     write_if_changed(

@@ -1,5 +1,6 @@
-// Runs grids: each threadgroup in turn, each of its invocations on a fiber where the kernel needs that they wait for each
-// other. Barriers that not all reach, simd functions that part of a simdgroup reaches and races end the run with a reason.
+// Runs grids: each threadgroup in turn, each of its invocations on a fiber where the kernel needs that they wait for
+// each other. Barriers that not all reach, simd functions that part of a simdgroup reaches and races end the run with a
+// reason.
 #include "backends/softmetal/execution/engine.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ struct Engine {
   Fiber fibers[kMaxInvocations];
   uint32_t order[kMaxInvocations];
   uint64_t slots[2][kMaxInvocations];
-  uint64_t active[kMaxInvocations / 8];    // per simdgroup, lanes at the last release
+  uint64_t active[kMaxInvocations / 8];  // per simdgroup, lanes at the last release
   uint32_t simd_syncs[kMaxInvocations / 8];
   uint32_t current = 0;  // the invocation that runs
   bool on_fiber = false, failed = false;
@@ -86,7 +87,8 @@ void say(const SoftmetalLaunch& launch, const char* format, ...) {
 
 void switch_to_main(Fiber& me, [[maybe_unused]] bool forever) {
   Engine& e = *engine;
-  PINNACE_FIBER_ASAN(__sanitizer_start_switch_fiber(forever ? nullptr : &me.fake_stack, e.main_stack, e.main_stack_bytes);)
+  PINNACE_FIBER_ASAN(
+      __sanitizer_start_switch_fiber(forever ? nullptr : &me.fake_stack, e.main_stack, e.main_stack_bytes);)
   pinnace_softmetal_switch(&me.sp, e.main_sp);
   PINNACE_FIBER_ASAN(__sanitizer_finish_switch_fiber(me.fake_stack, &e.main_stack, &e.main_stack_bytes);)
 }
@@ -164,7 +166,8 @@ bool release_simdgroups(Engine& e) {
     }
     if (!lanes) continue;
     if (at_barrier) {
-      wrong(e, "line %d: simd function reached by part of a simdgroup only, the rest waits at a threadgroup barrier", line);
+      wrong(e, "line %d: simd function reached by part of a simdgroup only, the rest waits at a threadgroup barrier",
+            line);
       return false;
     }
     if (!same) {
@@ -302,7 +305,7 @@ void set_up(Engine& e, const Kernel& kernel, const SoftmetalLaunch& launch) {
   }
   memcpy(e.arguments.buffers, launch.buffers, sizeof launch.buffers);
   PINNACE_FIBER_ASAN(for (uint32_t i = 0; kernel.invoke && i < e.invocations; ++i)  // red zones of abandoned fibers
-                         ASAN_UNPOISON_MEMORY_REGION(e.stacks.bottom(i), Stacks::kBytes);)
+                     ASAN_UNPOISON_MEMORY_REGION(e.stacks.bottom(i), Stacks::kBytes);)
 }
 
 // Memory for the [[threadgroup(n)]] parameters, which counts like the kernel's own.
@@ -395,14 +398,18 @@ void fault(int line, const char* format, ...) {
   longjmp(e.escape, 1);
 }
 
-void threadgroup_barrier(int line) { yield(Fiber::kAtBarrier, line); }
+void threadgroup_barrier(int line) {
+  yield(Fiber::kAtBarrier, line);
+}
 
 void simdgroup_barrier(bool memory, int line) {
   engine->fibers[engine->current].orders_memory = memory;
   yield(Fiber::kInSimd, line);
 }
 
-const Invocation& self() { return engine->all[engine->current]; }
+const Invocation& self() {
+  return engine->all[engine->current];
+}
 
 Lanes publish(const void* value, uint32_t bytes, int line) {
   Engine& e = *engine;
@@ -425,25 +432,33 @@ void* threadgroup_variable(uint32_t key, uint32_t bytes, const char* name, int l
 
 namespace {
 
-void note(const void* address, bool write, int line) {
+void note(const void* address, ThreadgroupMemory::Kind kind, int line) {
   Engine& e = *engine;
   const Invocation& me = e.all[e.current];
   const auto by = ThreadgroupMemory::Access{static_cast<uint16_t>(me.index), static_cast<uint16_t>(me.simdgroup),
                                             e.simd_syncs[me.simdgroup]};
   ThreadgroupMemory::Access other;
-  bool wrote = false;
-  if (e.memory.note(address, write, by, &other, &wrote)) return;
+  ThreadgroupMemory::Kind other_kind{};
+  if (e.memory.note(address, kind, by, &other, &other_kind)) return;
+  constexpr const char* kDone[] = {"read", "written", "changed by an atomic"};
   const ThreadgroupMemory::Variable* v = e.memory.find(address);
   const uint32_t* at = e.all[other.invocation].thread_in_group;
   fault(line, "race: '%s' at byte %d is %s here and was %s by invocation (%u, %u, %u), with no barrier between",
         v ? v->name : "?", v ? static_cast<int>(static_cast<const char*>(address) - e.memory.data() - v->begin) : 0,
-        write ? "written" : "read", wrote ? "written" : "read", at[0], at[1], at[2]);
+        kDone[kind], kDone[other_kind], at[0], at[1], at[2]);
 }
 
 }  // namespace
 
-void note_read(const void* address, int line) { note(address, false, line); }
-void note_write(const void* address, int line) { note(address, true, line); }
+void note_read(const void* address, int line) {
+  note(address, ThreadgroupMemory::kRead, line);
+}
+void note_write(const void* address, int line) {
+  note(address, ThreadgroupMemory::kWrite, line);
+}
+void note_atomic(const void* address, int line) {
+  note(address, ThreadgroupMemory::kAtomic, line);
+}
 
 Range range_of(const void* address) {
   const Engine& e = *engine;
@@ -462,7 +477,8 @@ Range range_of(const void* address) {
 
 extern "C" __attribute__((visibility("default"))) const SoftmetalLibrary* pinnace_softmetal() {
 #if defined(__x86_64__)  // what cmake/softmetal.cmake compiles kernels for
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return nullptr;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+    return nullptr;
 #endif
   static const SoftmetalLibrary library{SOFTMETAL_INTERFACE, softmetal::kernel_count, softmetal::name_of,
                                         softmetal::run_kernel};

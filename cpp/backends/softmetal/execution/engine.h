@@ -65,10 +65,11 @@ Lanes publish(const void* value, uint32_t bytes, int line);
 /// each threadgroup. More than 32 KiB in all is a fault.
 void* threadgroup_variable(uint32_t key, uint32_t bytes, const char* name, int line);
 
-/// Notes that the invocation reads or writes an element of threadgroup memory; a fault where no barrier stands between
-/// this and another invocation's access, one of them a write. Does nothing for other addresses.
+/// Notes that the invocation touches an element of threadgroup memory; a fault where no barrier stands between this and
+/// another invocation's access, unless both read or both are atomic. Does nothing for other addresses.
 void note_read(const void* address, int line);
 void note_write(const void* address, int line);
+void note_atomic(const void* address, int line);
 
 /// A range of memory that kernels may touch.
 struct Range {

@@ -7,7 +7,7 @@
 namespace softmetal {
 namespace {
 
-// Two accesses of one element, one of them a write, that nothing orders.
+// Two accesses of one element that nothing orders.
 bool races(const ThreadgroupMemory::Access& a, const ThreadgroupMemory::Access& b) {
   if (a.invocation == b.invocation) return false;
   return a.simdgroup != b.simdgroup || a.simd_syncs == b.simd_syncs;
@@ -59,36 +59,29 @@ const ThreadgroupMemory::Variable* ThreadgroupMemory::find(const void* address) 
   return nullptr;
 }
 
-bool ThreadgroupMemory::note(const void* address, bool write, const Access& by, Access* other, bool* wrote) {
+bool ThreadgroupMemory::note(const void* address, Kind kind, const Access& by, Access* other, Kind* other_kind) {
   const char* at = static_cast<const char*>(address);
   if (!cells_ || at < memory_.get() || at >= memory_.get() + used_) return true;
   Cell& cell = cells_[static_cast<size_t>(at - memory_.get())];
-  if (cell.write_epoch == epoch_ && races(cell.writer, by)) {
-    *other = cell.writer;
-    *wrote = true;
-    return false;
-  }
-  if (cell.read_epoch != epoch_) cell.reader_count = 0;
-  if (write) {
-    for (uint32_t i = 0; i < cell.reader_count; ++i) {
-      if (!races(cell.readers[i], by)) continue;
-      *other = cell.readers[i];
-      *wrote = false;
+  for (const Kind k : {kRead, kWrite, kAtomic}) {
+    if (k == kind && k != kWrite) continue;
+    for (uint32_t i = 0; cell.kinds[k].epoch == epoch_ && i < cell.kinds[k].count; ++i) {
+      if (!races(cell.kinds[k].by[i], by)) continue;
+      *other = cell.kinds[k].by[i];
+      *other_kind = k;
       return false;
     }
-    cell.write_epoch = epoch_;
-    cell.writer = by;
-    return true;
   }
-  cell.read_epoch = epoch_;
-  // One reader may be the later writer itself, so two are kept; of one invocation the latest access counts.
-  for (uint32_t i = 0; i < cell.reader_count; ++i) {
-    if (cell.readers[i].invocation == by.invocation) {
-      cell.readers[i] = by;
+  auto& mine = cell.kinds[kind];
+  if (mine.epoch != epoch_) mine.count = 0;
+  mine.epoch = epoch_;
+  for (uint32_t i = 0; i < mine.count; ++i) {
+    if (mine.by[i].invocation == by.invocation) {
+      mine.by[i] = by;
       return true;
     }
   }
-  if (cell.reader_count < 2) cell.readers[cell.reader_count++] = by;
+  if (mine.count < 2) mine.by[mine.count++] = by;
   return true;
 }
 

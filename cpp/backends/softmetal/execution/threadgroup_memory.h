@@ -1,5 +1,6 @@
-// Threadgroup memory of the group that runs: its variables, filled with 0xff (NaN, -1) before each group, and who touched
-// which element since the last barrier, so that a barrier that is missing is named instead of being hoped to show.
+// Threadgroup memory of the group that runs: its variables, filled with 0xff (NaN, -1) before each group, and who
+// touched which element since the last barrier, so that a barrier that is missing is named instead of being hoped to
+// show.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ class ThreadgroupMemory {
  public:
   static constexpr uint32_t kLimit = 32 << 10;  ///< of Metal, on every device
 
-  /// An access: by whom, and how many memory barriers its simdgroup has passed since the last one of the group.
+  enum Kind : uint8_t { kRead, kWrite, kAtomic };
+  /// By whom, and how many memory barriers its simdgroup has passed since the last one of the group.
   struct Access {
     uint16_t invocation = 0, simdgroup = 0;
     uint32_t simd_syncs = 0;
@@ -37,18 +39,21 @@ class ThreadgroupMemory {
   /// All accesses before are ordered against all that follow.
   void barrier() { ++epoch_; }
 
-  /// Notes an access. False: it races with an earlier one by `other`, which wrote it unless `wrote` is false.
-  bool note(const void* address, bool write, const Access& by, Access* other, bool* wrote);
+  /// Notes an access. False: it races with an earlier one, *other of kind *other_kind. Reads do not race with reads,
+  /// nor atomics with atomics.
+  bool note(const void* address, Kind kind, const Access& by, Access* other, Kind* other_kind);
   /// The variable that holds an address, else null.
   const Variable* find(const void* address) const;
   const char* data() const { return memory_.get(); }
 
  private:
-  // Of the element that starts at a byte: its last writer and two of its readers, if the epoch is the present one.
+  // Of the element that starts at a byte, by kind: accesses of two invocations, if the epoch is the present one. One of
+  // the two may be whom the next access is by; of more, two tell as much.
   struct Cell {
-    uint32_t write_epoch, read_epoch;
-    Access writer, readers[2];
-    uint32_t reader_count;
+    struct {
+      uint32_t epoch, count;
+      Access by[2];
+    } kinds[3];
   };
   std::unique_ptr<char[]> memory_;  // aligned by prepare() to 64
   std::unique_ptr<Cell[]> cells_;

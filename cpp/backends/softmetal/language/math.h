@@ -18,8 +18,10 @@ V each(V a, F f) {
 }
 template <class V>
 auto lane(const V& v, int i) {
-  if constexpr (traits<V>::n == 0) return v;
-  else return v[i];
+  if constexpr (traits<V>::n == 0)
+    return v;
+  else
+    return v[i];
 }
 /// The wider of two operands: a scalar goes with a vector.
 template <class A, class B>
@@ -54,98 +56,101 @@ auto each2(A a, B b, F f) {
   }
 }
 
-#define SM_FLOAT(name, expression)                                                \
-  template <class V>                                                              \
-  V name(V a) {                                                                   \
-    using E = typename traits<V>::E;                                              \
-    return each(a, [](E e) -> E { float x = static_cast<float>(e); return static_cast<E>(expression); }); \
+#define SM_FLOAT(name, expression)       \
+  template <class V>                     \
+  V name(V a) {                          \
+    using E = typename traits<V>::E;     \
+    return each(a, [](E e) -> E {        \
+      float x = static_cast<float>(e);   \
+      return static_cast<E>(expression); \
+    });                                  \
   }
-#define SM_FLOAT2(name, expression)                                               \
-  template <class A, class B>                                                     \
-  auto name(A a, B b) {                                                           \
-    return each2(a, b, [](auto u, auto v) {                                       \
-      float x = static_cast<float>(u), y = static_cast<float>(v);                 \
-      return static_cast<decltype(u)>(expression);                                \
-    });                                                                           \
+#define SM_FLOAT2(name, expression)                               \
+  template <class A, class B>                                     \
+  auto name(A a, B b) {                                           \
+    return each2(a, b, [](auto u, auto v) {                       \
+      float x = static_cast<float>(u), y = static_cast<float>(v); \
+      return static_cast<decltype(u)>(expression);                \
+    });                                                           \
   }
-#define SM_TRANSCENDENTAL                       \
-  SM_FLOAT(exp, __builtin_expf(x))              \
-  SM_FLOAT(exp2, __builtin_exp2f(x))            \
-  SM_FLOAT(exp10, __builtin_powf(10.0f, x))     \
-  SM_FLOAT(log, __builtin_logf(x))              \
-  SM_FLOAT(log2, __builtin_log2f(x))            \
-  SM_FLOAT(log10, __builtin_log10f(x))          \
-  SM_FLOAT(sqrt, __builtin_sqrtf(x))            \
-  SM_FLOAT(rsqrt, 1.0f / __builtin_sqrtf(x))    \
-  SM_FLOAT(sin, __builtin_sinf(x))              \
-  SM_FLOAT(cos, __builtin_cosf(x))              \
-  SM_FLOAT(tan, __builtin_tanf(x))              \
-  SM_FLOAT(tanh, __builtin_tanhf(x))            \
-  SM_FLOAT(sinh, __builtin_sinhf(x))            \
-  SM_FLOAT(cosh, __builtin_coshf(x))            \
-  SM_FLOAT(asinh, __builtin_asinhf(x))          \
-  SM_FLOAT(acosh, __builtin_acoshf(x))          \
-  SM_FLOAT(atanh, __builtin_atanhf(x))          \
-  SM_FLOAT(atan, __builtin_atanf(x))            \
-  SM_FLOAT(asin, __builtin_asinf(x))            \
-  SM_FLOAT(acos, __builtin_acosf(x))            \
-  SM_FLOAT(floor, __builtin_floorf(x))          \
-  SM_FLOAT(ceil, __builtin_ceilf(x))            \
-  SM_FLOAT(trunc, __builtin_truncf(x))          \
-  SM_FLOAT(round, __builtin_roundf(x))          \
-  SM_FLOAT(rint, __builtin_rintf(x))            \
-  SM_FLOAT(fabs, __builtin_fabsf(x))            \
-  SM_FLOAT(fract, x - __builtin_floorf(x))      \
-  SM_FLOAT2(pow, __builtin_powf(x, y))          \
-  SM_FLOAT2(powr, __builtin_powf(x, y))         \
-  SM_FLOAT2(atan2, __builtin_atan2f(x, y))      \
-  SM_FLOAT2(fmod, __builtin_fmodf(x, y))        \
+#define SM_TRANSCENDENTAL                    \
+  SM_FLOAT(exp, __builtin_expf(x))           \
+  SM_FLOAT(exp2, __builtin_exp2f(x))         \
+  SM_FLOAT(exp10, __builtin_powf(10.0f, x))  \
+  SM_FLOAT(log, __builtin_logf(x))           \
+  SM_FLOAT(log2, __builtin_log2f(x))         \
+  SM_FLOAT(log10, __builtin_log10f(x))       \
+  SM_FLOAT(sqrt, __builtin_sqrtf(x))         \
+  SM_FLOAT(rsqrt, 1.0f / __builtin_sqrtf(x)) \
+  SM_FLOAT(sin, __builtin_sinf(x))           \
+  SM_FLOAT(cos, __builtin_cosf(x))           \
+  SM_FLOAT(tan, __builtin_tanf(x))           \
+  SM_FLOAT(tanh, __builtin_tanhf(x))         \
+  SM_FLOAT(sinh, __builtin_sinhf(x))         \
+  SM_FLOAT(cosh, __builtin_coshf(x))         \
+  SM_FLOAT(asinh, __builtin_asinhf(x))       \
+  SM_FLOAT(acosh, __builtin_acoshf(x))       \
+  SM_FLOAT(atanh, __builtin_atanhf(x))       \
+  SM_FLOAT(atan, __builtin_atanf(x))         \
+  SM_FLOAT(asin, __builtin_asinf(x))         \
+  SM_FLOAT(acos, __builtin_acosf(x))         \
+  SM_FLOAT(floor, __builtin_floorf(x))       \
+  SM_FLOAT(ceil, __builtin_ceilf(x))         \
+  SM_FLOAT(trunc, __builtin_truncf(x))       \
+  SM_FLOAT(round, __builtin_roundf(x))       \
+  SM_FLOAT(rint, __builtin_rintf(x))         \
+  SM_FLOAT(fabs, __builtin_fabsf(x))         \
+  SM_FLOAT(fract, x - __builtin_floorf(x))   \
+  SM_FLOAT2(pow, __builtin_powf(x, y))       \
+  SM_FLOAT2(powr, __builtin_powf(x, y))      \
+  SM_FLOAT2(atan2, __builtin_atan2f(x, y))   \
+  SM_FLOAT2(fmod, __builtin_fmodf(x, y))     \
   SM_FLOAT2(copysign, __builtin_copysignf(x, y))
 
 // A NaN is undefined to the fast minimum and maximum; here it stays, so that poison shows. The precise ones give the
 // other operand, as Metal says.
-#define SM_FAST_EXTREMES                                                                           \
-  template <class A, class B>                                                                      \
-  auto max(A a, B b) {                                                                             \
-    return each2(a, b, [](auto x, auto y) { return x < y || y != y ? y : x; });                    \
-  }                                                                                                \
-  template <class A, class B>                                                                      \
-  auto min(A a, B b) {                                                                             \
-    return each2(a, b, [](auto x, auto y) { return y < x || y != y ? y : x; });                    \
+#define SM_FAST_EXTREMES                                                        \
+  template <class A, class B>                                                   \
+  auto max(A a, B b) {                                                          \
+    return each2(a, b, [](auto x, auto y) { return x < y || y != y ? y : x; }); \
+  }                                                                             \
+  template <class A, class B>                                                   \
+  auto min(A a, B b) {                                                          \
+    return each2(a, b, [](auto x, auto y) { return y < x || y != y ? y : x; }); \
   }
-#define SM_PRECISE_EXTREMES                                                                        \
-  template <class A, class B>                                                                      \
-  auto max(A a, B b) {                                                                             \
-    return each2(a, b, [](auto x, auto y) { return x < y || x != x ? y : x; });                    \
-  }                                                                                                \
-  template <class A, class B>                                                                      \
-  auto min(A a, B b) {                                                                             \
-    return each2(a, b, [](auto x, auto y) { return y < x || x != x ? y : x; });                    \
+#define SM_PRECISE_EXTREMES                                                     \
+  template <class A, class B>                                                   \
+  auto max(A a, B b) {                                                          \
+    return each2(a, b, [](auto x, auto y) { return x < y || x != x ? y : x; }); \
+  }                                                                             \
+  template <class A, class B>                                                   \
+  auto min(A a, B b) {                                                          \
+    return each2(a, b, [](auto x, auto y) { return y < x || x != x ? y : x; }); \
   }
-#define SM_OF_EXTREMES                                                       \
-  template <class A, class B>                                                \
-  auto fmax(A a, B b) {                                                      \
-    return max(a, b);                                                        \
-  }                                                                          \
-  template <class A, class B>                                                \
-  auto fmin(A a, B b) {                                                      \
-    return min(a, b);                                                        \
-  }                                                                          \
-  template <class A, class B, class C>                                       \
-  A clamp(A x, B lo, C hi) {                                                 \
-    return A(min(max(x, lo), hi));                                           \
-  }                                                                          \
-  template <class V>                                                         \
-  V saturate(V x) {                                                          \
-    return clamp(x, typename traits<V>::E(0), typename traits<V>::E(1));     \
-  }                                                                          \
-  template <class A, class B, class C>                                       \
-  auto max3(A a, B b, C c) {                                                 \
-    return max(max(a, b), c);                                                \
-  }                                                                          \
-  template <class A, class B, class C>                                       \
-  auto min3(A a, B b, C c) {                                                 \
-    return min(min(a, b), c);                                                \
+#define SM_OF_EXTREMES                                                   \
+  template <class A, class B>                                            \
+  auto fmax(A a, B b) {                                                  \
+    return max(a, b);                                                    \
+  }                                                                      \
+  template <class A, class B>                                            \
+  auto fmin(A a, B b) {                                                  \
+    return min(a, b);                                                    \
+  }                                                                      \
+  template <class A, class B, class C>                                   \
+  A clamp(A x, B lo, C hi) {                                             \
+    return A(min(max(x, lo), hi));                                       \
+  }                                                                      \
+  template <class V>                                                     \
+  V saturate(V x) {                                                      \
+    return clamp(x, typename traits<V>::E(0), typename traits<V>::E(1)); \
+  }                                                                      \
+  template <class A, class B, class C>                                   \
+  auto max3(A a, B b, C c) {                                             \
+    return max(max(a, b), c);                                            \
+  }                                                                      \
+  template <class A, class B, class C>                                   \
+  auto min3(A a, B b, C c) {                                             \
+    return min(min(a, b), c);                                            \
   }
 namespace fast {
 SM_TRANSCENDENTAL SM_FAST_EXTREMES SM_OF_EXTREMES
@@ -155,8 +160,8 @@ SM_TRANSCENDENTAL SM_PRECISE_EXTREMES SM_OF_EXTREMES
 }
 SM_TRANSCENDENTAL SM_FAST_EXTREMES SM_OF_EXTREMES
 
-template <class V>
-V abs(V a) {
+    template <class V>
+    V abs(V a) {
   return each(a, [](auto x) -> decltype(x) { return x < 0 ? -x : x; });
 }
 template <class V>
@@ -206,13 +211,17 @@ V normalize(V a) {
 
 template <class V>
 auto isnan(V a) {
-  if constexpr (traits<V>::n == 0) return __builtin_isnan(static_cast<float>(a)) != 0;
-  else return bools<traits<V>::n>::each([&](int i) { return __builtin_isnan(static_cast<float>(a[i])) != 0; });
+  if constexpr (traits<V>::n == 0)
+    return __builtin_isnan(static_cast<float>(a)) != 0;
+  else
+    return bools<traits<V>::n>::each([&](int i) { return __builtin_isnan(static_cast<float>(a[i])) != 0; });
 }
 template <class V>
 auto isinf(V a) {
-  if constexpr (traits<V>::n == 0) return __builtin_isinf(static_cast<float>(a)) != 0;
-  else return bools<traits<V>::n>::each([&](int i) { return __builtin_isinf(static_cast<float>(a[i])) != 0; });
+  if constexpr (traits<V>::n == 0)
+    return __builtin_isinf(static_cast<float>(a)) != 0;
+  else
+    return bools<traits<V>::n>::each([&](int i) { return __builtin_isinf(static_cast<float>(a[i])) != 0; });
 }
 template <class V>
 auto isfinite(V a) {
@@ -254,7 +263,9 @@ V frexp(V a, int& exponent) {
 // ---- integers
 template <class V>
 V popcount(V a) {
-  return each(a, [](auto x) -> decltype(x) { return __builtin_popcountll(static_cast<ulong>(x) & (~0ull >> (64 - 8 * sizeof x))); });
+  return each(a, [](auto x) -> decltype(x) {
+    return __builtin_popcountll(static_cast<ulong>(x) & (~0ull >> (64 - 8 * sizeof x)));
+  });
 }
 template <class V>
 V clz(V a) {
@@ -271,8 +282,10 @@ V ctz(V a) {
 template <class A, class B>
 auto mulhi(A a, B b) {
   return each2(a, b, [](auto x, auto y) {
-    if constexpr (decltype(x)(-1) < 0) return static_cast<decltype(x)>((static_cast<long>(x) * y) >> (8 * sizeof x));
-    else return static_cast<decltype(x)>((static_cast<ulong>(x) * y) >> (8 * sizeof x));
+    if constexpr (decltype(x)(-1) < 0)
+      return static_cast<decltype(x)>((static_cast<long>(x) * y) >> (8 * sizeof x));
+    else
+      return static_cast<decltype(x)>((static_cast<ulong>(x) * y) >> (8 * sizeof x));
   });
 }
 template <class V>
@@ -296,7 +309,9 @@ inline float4 unpack_snorm4x8_to_float(uint x) {
   const char4 c = as_type<char4>(x);
   return clamp(__builtin_convertvector(c, float4) / 127.0f, -1.0f, 1.0f);
 }
-inline float4 unpack_unorm4x8_to_float(uint x) { return __builtin_convertvector(as_type<uchar4>(x), float4) / 255.0f; }
+inline float4 unpack_unorm4x8_to_float(uint x) {
+  return __builtin_convertvector(as_type<uchar4>(x), float4) / 255.0f;
+}
 inline uint pack_float_to_snorm4x8(float4 v) {
   return as_type<uint>(__builtin_convertvector(rint(clamp(v, -1.0f, 1.0f) * 127.0f), char4));
 }

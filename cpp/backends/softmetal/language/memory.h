@@ -1,5 +1,5 @@
-// Memory that kernels share: buffers and threadgroup arrays, of which every element that is touched is checked against the
-// bounds of what is bound. The translator writes these types where Metal has `device T*` and `threadgroup T x[n]`.
+// Memory that kernels share: buffers and threadgroup arrays, of which every element that is touched is checked against
+// the bounds of what is bound. The translator writes these types where Metal has `device T*` and `threadgroup T x[n]`.
 #pragma once
 
 #include "backends/softmetal/execution/engine.h"
@@ -11,12 +11,12 @@ namespace softmetal {
 
 /// Outside of what is bound.
 [[noreturn]] inline __attribute__((noinline, cold)) void outside_buffer(int binding, int64_t index, uint64_t count,
-                                                                       uint64_t bytes, int line) {
+                                                                        uint64_t bytes, int line) {
   fault(line, "buffer(%d): element %lld is outside of %llu elements of %llu bytes", binding,
         static_cast<long long>(index), static_cast<unsigned long long>(count), static_cast<unsigned long long>(bytes));
 }
 [[noreturn]] inline __attribute__((noinline, cold)) void outside_array(const char* what, int64_t index, uint64_t count,
-                                                                      int line) {
+                                                                       int line) {
   fault(line, "%s: element %lld is outside of %llu", what, static_cast<long long>(index),
         static_cast<unsigned long long>(count));
 }
@@ -28,7 +28,8 @@ struct buffer {
   uint64_t count = 0;
   int binding = 0;
   T& operator[](int64_t i, SM_LINE) {
-    if (static_cast<uint64_t>(i) >= count) [[unlikely]] outside_buffer(binding, i, count, sizeof(T), line);
+    if (static_cast<uint64_t>(i) >= count) [[unlikely]]
+      outside_buffer(binding, i, count, sizeof(T), line);
     return data[i];
   }
   const T& operator[](int64_t i, SM_LINE) const { return const_cast<buffer&>(*this)[i, line]; }
@@ -78,14 +79,28 @@ struct pointer {
   /// That `count` elements from `at` on may be touched.
   void check(const T* at, int64_t count, int line) const {
     const char *begin = reinterpret_cast<const char*>(at), *end = reinterpret_cast<const char*>(at + count);
-    if (begin >= range.begin && end <= range.end && begin <= end) [[likely]] return;
+    if (begin >= range.begin && end <= range.end && begin <= end) [[likely]]
+      return;
     outside_array("pointer", at - reinterpret_cast<const T*>(range.begin),
                   static_cast<uint64_t>(range.end - range.begin) / sizeof(T), line);
   }
-  pointer& operator+=(int64_t i) { p += i; return *this; }
-  pointer& operator-=(int64_t i) { p -= i; return *this; }
-  pointer& operator++() { ++p; return *this; }
-  pointer operator++(int) { pointer before = *this; ++p; return before; }
+  pointer& operator+=(int64_t i) {
+    p += i;
+    return *this;
+  }
+  pointer& operator-=(int64_t i) {
+    p -= i;
+    return *this;
+  }
+  pointer& operator++() {
+    ++p;
+    return *this;
+  }
+  pointer operator++(int) {
+    pointer before = *this;
+    ++p;
+    return before;
+  }
   friend pointer operator+(pointer a, int64_t i) { return {a.p + i, a.range}; }
   friend pointer operator-(pointer a, int64_t i) { return {a.p - i, a.range}; }
   friend int64_t operator-(pointer a, pointer b) { return a.p - b.p; }
@@ -126,14 +141,16 @@ struct group_array<T, N, Ns...> {
 };
 template <Access access, class T, size_t N>
 T& element(group_array<T, N>& a, int64_t i, int line) {
-  if (static_cast<uint64_t>(i) >= N) [[unlikely]] outside_array("threadgroup array", i, N, line);
+  if (static_cast<uint64_t>(i) >= N) [[unlikely]]
+    outside_array("threadgroup array", i, N, line);
   if constexpr (access == Access::read) note_read(&a.e[i], line);
   if constexpr (access == Access::write) note_write(&a.e[i], line);
   return a.e[i];
 }
 template <Access access, class T, size_t N, size_t M, size_t... Ns>
 auto element(group_array<T, N, M, Ns...>& a, int64_t i, int line) {
-  if (static_cast<uint64_t>(i) >= N) [[unlikely]] outside_array("threadgroup array", i, N, line);
+  if (static_cast<uint64_t>(i) >= N) [[unlikely]]
+    outside_array("threadgroup array", i, N, line);
   return group_view<access, T, M, Ns...>{a.e[i]};
 }
 template <Access access, class T, size_t... Ns>
@@ -155,17 +172,19 @@ struct group_variable {
 };
 template <class T, size_t... Ns>
 group_variable<T, Ns...> make_group_variable(uint32_t key, const char* name, SM_LINE) {
-  return {*static_cast<group_array<T, Ns...>*>(
-      threadgroup_variable(key, sizeof(group_array<T, Ns...>), name, line))};
+  return {*static_cast<group_array<T, Ns...>*>(threadgroup_variable(key, sizeof(group_array<T, Ns...>), name, line))};
 }
 
 template <class T>
 T constant_value(uint32_t id) {
   const uint32_t* bits = function_constant(id);
   if (!bits) return T();
-  if constexpr (__is_same(T, bool)) return *bits != 0;
-  else if constexpr (__is_same(T, float)) return metal::as_type<float>(*bits);
-  else return static_cast<T>(static_cast<int32_t>(*bits));
+  if constexpr (__is_same(T, bool))
+    return *bits != 0;
+  else if constexpr (__is_same(T, float))
+    return metal::as_type<float>(*bits);
+  else
+    return static_cast<T>(static_cast<int32_t>(*bits));
 }
 
 }  // namespace softmetal
@@ -175,11 +194,13 @@ template <typename T, size_t N>
 struct spvUnsafeArray {
   T elements[N ? N : 1];
   T& operator[](int64_t i, SM_LINE) {
-    if (static_cast<uint64_t>(i) >= N) [[unlikely]] softmetal::outside_array("array", i, N, line);
+    if (static_cast<uint64_t>(i) >= N) [[unlikely]]
+      softmetal::outside_array("array", i, N, line);
     return elements[i];
   }
   constexpr const T& operator[](int64_t i, SM_LINE) const {
-    if (static_cast<uint64_t>(i) >= N) [[unlikely]] softmetal::outside_array("array", i, N, line);
+    if (static_cast<uint64_t>(i) >= N) [[unlikely]]
+      softmetal::outside_array("array", i, N, line);
     return elements[i];
   }
 };

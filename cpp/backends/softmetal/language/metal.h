@@ -1,5 +1,5 @@
-// The Metal Shading Language as C++ for clang: translated kernels include this and nothing after it, for its keywords and
-// vector constructors are macros. Not modelled: address spaces, what Apple's compiler refuses, fast-math rounding,
+// The Metal Shading Language as C++ for clang: translated kernels include this and nothing after it, for its keywords
+// and vector constructors are macros. Not modelled: address spaces, what Apple's compiler refuses, fast-math rounding,
 // textures, memory order between threadgroups, registers and speed.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Barriers, functions across the lanes of a simdgroup, simdgroup matrices, and atomics. Lanes that have returned take no
-// part; what Metal leaves undefined (the value of such a lane, one beyond the simdgroup) is all ones, a NaN.
+// Barriers, functions across the lanes of a simdgroup, simdgroup matrices, and atomics. Lanes that have returned take
+// no part; what Metal leaves undefined (the value of such a lane, one beyond the simdgroup) is all ones, a NaN.
 #pragma once
 
 #include "backends/softmetal/language/math.h"
@@ -8,8 +8,12 @@
 namespace metal {
 
 enum class mem_flags { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4 };
-inline mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(int(a) | int(b)); }
-inline void threadgroup_barrier(mem_flags, SM_LINE) { softmetal::threadgroup_barrier(line); }
+inline mem_flags operator|(mem_flags a, mem_flags b) {
+  return mem_flags(int(a) | int(b));
+}
+inline void threadgroup_barrier(mem_flags, SM_LINE) {
+  softmetal::threadgroup_barrier(line);
+}
 inline void simdgroup_barrier(mem_flags flags, SM_LINE) {
   softmetal::simdgroup_barrier((int(flags) & int(mem_flags::mem_threadgroup)) != 0, line);
 }
@@ -19,8 +23,10 @@ template <class T>
 T of_lane(T v, uint from, int line) {
   static_assert(sizeof(T) <= 8, "a lane shows at most 8 bytes");
   const softmetal::Lanes lanes = softmetal::publish(&v, sizeof v, line);
-  if (from < 64 && (lanes.active >> from & 1)) __builtin_memcpy(&v, &lanes.slots[from], sizeof v);
-  else __builtin_memset(&v, 0xff, sizeof v);
+  if (from < 64 && (lanes.active >> from & 1))
+    __builtin_memcpy(&v, &lanes.slots[from], sizeof v);
+  else
+    __builtin_memset(&v, 0xff, sizeof v);
   return v;
 }
 /// The fold of lanes in order: all, those up to this one, or those before it.
@@ -42,17 +48,17 @@ T fold(T v, F f, int line, Lanes which = Lanes::all, T start = T()) {
   }
   return sum;
 }
-#define SM_FOLD(name, expression)                                       \
-  template <class T>                                                    \
-  T name(T v, SM_LINE) {                                                \
-    return fold(v, [](T a, T b) -> T { return expression; }, line);     \
+#define SM_FOLD(name, expression)                                   \
+  template <class T>                                                \
+  T name(T v, SM_LINE) {                                            \
+    return fold(v, [](T a, T b) -> T { return expression; }, line); \
   }
 SM_FOLD(simd_sum, a + b)
-SM_FOLD(simd_product, a * b)
+SM_FOLD(simd_product, a* b)
 SM_FOLD(simd_max, max(a, b))
 SM_FOLD(simd_min, min(a, b))
 SM_FOLD(simd_or, a | b)
-SM_FOLD(simd_and, a & b)
+SM_FOLD(simd_and, a& b)
 SM_FOLD(simd_xor, a ^ b)
 template <class T>
 T simd_prefix_inclusive_sum(T v, SM_LINE) {
@@ -103,8 +109,12 @@ T simd_broadcast_first(T v, SM_LINE) {
 inline bool simd_is_first(SM_LINE) {
   return softmetal::self().lane == uint(__builtin_ctzll(simd_lanes(line)));
 }
-inline bool simd_any(bool b, SM_LINE) { return simd_or<int>(b, line) != 0; }
-inline bool simd_all(bool b, SM_LINE) { return simd_and<int>(b, line) != 0; }
+inline bool simd_any(bool b, SM_LINE) {
+  return simd_or<int>(b, line) != 0;
+}
+inline bool simd_all(bool b, SM_LINE) {
+  return simd_and<int>(b, line) != 0;
+}
 struct simd_vote {
   using vote_t = ulong;
   ulong bits;
@@ -220,38 +230,45 @@ struct atomic {
 using atomic_uint = atomic<uint>;
 using atomic_int = atomic<int>;
 using atomic_float = atomic<float>;
-#define SM_ATOMIC(name, expression)                               \
-  template <class A, class T>                                     \
-  auto name(A at, T operand, memory_order) {                      \
-    auto& v = at->v;                                              \
-    const auto before = v;                                        \
+template <class A>
+auto& atomic_value(A at, int line) {
+  auto& v = at->v;
+  softmetal::note_atomic(&v, line);
+  return v;
+}
+#define SM_ATOMIC(name, expression)                                                      \
+  template <class A, class T>                                                            \
+  auto name(A at, T operand, memory_order, SM_LINE) {                                    \
+    auto& v = atomic_value(at, line);                                                    \
+    const auto before = v;                                                               \
     const auto x = static_cast<typename without_const<decltype(before)>::type>(operand); \
-    v = expression;                                               \
-    return before;                                                \
+    v = expression;                                                                      \
+    return before;                                                                       \
   }
 SM_ATOMIC(atomic_fetch_add_explicit, before + x)
 SM_ATOMIC(atomic_fetch_sub_explicit, before - x)
 SM_ATOMIC(atomic_fetch_min_explicit, x < before ? x : before)
 SM_ATOMIC(atomic_fetch_max_explicit, before < x ? x : before)
 SM_ATOMIC(atomic_fetch_or_explicit, before | x)
-SM_ATOMIC(atomic_fetch_and_explicit, before & x)
+SM_ATOMIC(atomic_fetch_and_explicit, before& x)
 SM_ATOMIC(atomic_fetch_xor_explicit, before ^ x)
 SM_ATOMIC(atomic_exchange_explicit, x)
 template <class A>
-auto atomic_load_explicit(A at, memory_order) {
-  return at->v;
+auto atomic_load_explicit(A at, memory_order, SM_LINE) {
+  return atomic_value(at, line);
 }
 template <class A, class T>
-void atomic_store_explicit(A at, T x, memory_order) {
-  at->v = x;
+void atomic_store_explicit(A at, T x, memory_order, SM_LINE) {
+  atomic_value(at, line) = x;
 }
 template <class A, class T>
-bool atomic_compare_exchange_weak_explicit(A at, T* expected, T desired, memory_order, memory_order) {
-  if (at->v == *expected) {
-    at->v = desired;
+bool atomic_compare_exchange_weak_explicit(A at, T* expected, T desired, memory_order, memory_order, SM_LINE) {
+  auto& v = atomic_value(at, line);
+  if (v == *expected) {
+    v = desired;
     return true;
   }
-  *expected = at->v;
+  *expected = v;
   return false;
 }
 

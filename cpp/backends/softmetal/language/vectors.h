@@ -1,5 +1,5 @@
-// Metal's scalar and vector types as clang's own vectors, packed and boolean vectors, matrices, and the constructors that
-// C++ vectors lack: make<float4>(a, b.xy, c). Part of metal.h, which translated kernels include.
+// Metal's scalar and vector types as clang's own vectors, packed and boolean vectors, matrices, and the constructors
+// that C++ vectors lack: make<float4>(a, b.xy, c). Part of metal.h, which translated kernels include.
 #pragma once
 
 #include <stddef.h>
@@ -14,9 +14,9 @@ using ulong = unsigned long;
 using half = _Float16;
 
 #define SM_EACH(X) X(float) X(half) X(int) X(uint) X(short) X(ushort) X(char) X(uchar) X(long) X(ulong)
-#define SM_VECTORS(T)                                    \
-  typedef T T##2 __attribute__((ext_vector_type(2)));    \
-  typedef T T##3 __attribute__((ext_vector_type(3)));    \
+#define SM_VECTORS(T)                                 \
+  typedef T T##2 __attribute__((ext_vector_type(2))); \
+  typedef T T##3 __attribute__((ext_vector_type(3))); \
   typedef T T##4 __attribute__((ext_vector_type(4)));
 SM_EACH(SM_VECTORS)
 
@@ -33,16 +33,28 @@ struct traits {
   static constexpr int n = 0;
   using E = V;
 };
-#define SM_TRAITS(T)                                                         \
-  template <> struct traits<T##2> { static constexpr int n = 2; using E = T; }; \
-  template <> struct traits<T##3> { static constexpr int n = 3; using E = T; }; \
-  template <> struct traits<T##4> { static constexpr int n = 4; using E = T; };
+#define SM_TRAITS(T)            \
+  template <>                   \
+  struct traits<T##2> {         \
+    static constexpr int n = 2; \
+    using E = T;                \
+  };                            \
+  template <>                   \
+  struct traits<T##3> {         \
+    static constexpr int n = 3; \
+    using E = T;                \
+  };                            \
+  template <>                   \
+  struct traits<T##4> {         \
+    static constexpr int n = 4; \
+    using E = T;                \
+  };
 SM_EACH(SM_TRAITS)
 
 template <class V>
 concept Vector = traits<V>::n != 0;
 template <class V>
-concept Scalar = traits<V>::n == 0 && requires(V v) { v + v; };
+concept Scalar = __is_arithmetic(V);
 
 /// bool2, bool3, bool4; a comparison of vectors gives lanes of -1 and 0, which convert.
 template <int N>
@@ -87,8 +99,12 @@ struct bools {
 using bool2 = bools<2>;
 using bool3 = bools<3>;
 using bool4 = bools<4>;
-inline bool all(bool b) { return b; }
-inline bool any(bool b) { return b; }
+inline bool all(bool b) {
+  return b;
+}
+inline bool any(bool b) {
+  return b;
+}
 template <int N>
 bool all(bools<N> b) {
   bool r = true;
