@@ -1,6 +1,6 @@
 """Makes the embedded GPU kernels: every line of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross).
 
-    shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--keep FOLDER]
+    shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-val PATH] [--keep FOLDER]
 
 Variants whose sources did not change are taken from OUTPUT's folder of intermediate results. --keep writes each kernel's
 .spv, .metal and .json beside, for reading and for drivers that compile the text ahead of time.
@@ -160,16 +160,16 @@ def reflect(words: tuple[int, ...]) -> Manifest:
     return Manifest(len(bindings), written, push_bytes, len(spec), local, shared)
 
 
-def compile_variant(folder: Path, cache: Path, variant: Variant, key: str) -> bytes:
+def compile_variant(folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str]) -> bytes:
     spv = cache / f"{variant.name}.{key}.spv"
     if not spv.is_file():
         for old in cache.glob(f"{variant.name}.*.spv"):
             old.unlink()
         partial = spv.with_suffix(".tmp")
-        command = ["glslc", "-O", "--target-env=vulkan1.1", *(f"-D{d}" for d in variant.defines)]
+        command = [tools[0], "-O", "--target-env=vulkan1.1", *(f"-D{d}" for d in variant.defines)]
         for step in (
             [*command, str(folder / "shaders" / variant.file), "-o", str(partial)],
-            ["spirv-val", "--target-env", "vulkan1.1", str(partial)],
+            [tools[1], "--target-env", "vulkan1.1", str(partial)],
         ):
             done = subprocess.run(step, capture_output=True, text=True, check=False)
             if done.returncode:
@@ -254,6 +254,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("spirv_cross")
+    parser.add_argument("--glslc", default="glslc")
+    parser.add_argument("--spirv-val", default="spirv-val")
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     cache = options.output.parent / "shader_cache"
@@ -264,10 +266,11 @@ def main() -> int:
         text = shared + (options.folder / "shaders" / v.file).read_bytes() + repr(v).encode()
         return hashlib.sha256(text).hexdigest()[:16]
 
+    tools = (options.glslc, options.spirv_val)
     try:
         wanted = variants(options.folder)
         with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            modules = list(pool.map(lambda v: compile_variant(options.folder, cache, v, key(v)), wanted))
+            modules = list(pool.map(lambda v: compile_variant(options.folder, cache, v, key(v), tools), wanted))
         cross = SpirvCross(options.spirv_cross)
         made = []
         for v, spirv in zip(wanted, modules, strict=True):
@@ -283,6 +286,8 @@ def main() -> int:
     write(options.output, made)
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
+        for old in options.keep.iterdir():  # of kernels that are no more
+            old.unlink()
         for v, spirv, msl, manifest in made:
             (options.keep / f"{v.name}.spv").write_bytes(spirv)
             (options.keep / f"{v.name}.metal").write_text(msl)

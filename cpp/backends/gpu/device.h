@@ -139,6 +139,8 @@ class Device {
   virtual std::vector<std::byte> cache_blob() const = 0;
   /// Messages of the API's own checks so far; 0 where they are off.
   virtual uint64_t validation_messages() const { return 0; }
+  /// The texts of the first of them.
+  virtual std::string validation_texts() const { return {}; }
 };
 
 /// How a driver is found: one constant object per driver.
