@@ -13,6 +13,11 @@ Status windowed(NodeLowering& n, bool mean) {
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
   if (planes > 65535) return n.refuse(Rule::kBytes, to_string(n.in(0)));
+  for (size_t d = 1; d < 3; ++d) {  // positions are 32-bit integers in kernels, and a dispatch must end
+    if (w.kernel[d] > 1024 || w.stride[d] > 65535 || w.dilation[d] > 65535) {
+      return n.refuse(Rule::kAttribute, "a window of thousands");
+    }
+  }
   if (w.in_size() == 0) return n.refuse(Rule::kAttribute, "an empty image");
   const bool count_pad = mean && n.view().attr_int("count_include_pad") != 0;
   const TensorId x = n.image(0), y = n.make_image();
