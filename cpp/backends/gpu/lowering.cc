@@ -306,7 +306,8 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
       if (type.quantized()) return n.refuse(Rule::kQuantized, to_string(type));
-      if (dtype_bits(type.dtype) < 8 || type.dtype == DType::kF64) return n.refuse(Rule::kType, to_string(type));
+      constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
+      if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Rows and images: up to three lanes of a block are padding.
       const ImageShape s = image_shape(type);
       if (type.elements() > kBindingBytes / 4 || s.vectors() > kBindingBytes / 16) {

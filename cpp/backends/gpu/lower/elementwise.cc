@@ -1,4 +1,5 @@
 // Functions of one and two tensors: chains on rows or images, or one element per invocation where operands broadcast.
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -296,6 +297,7 @@ Status lower_clip(NodeLowering& n) {
     if (!n.constant(i)) return n.refuse(Rule::kConstant, i == 1 ? "min" : "max");
     const std::vector<double> bound = n.floats(i);
     if (bound.size() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
+    if (std::isnan(bound[0])) return n.refuse(Rule::kAttribute, "a bound that is NaN");
     bounds[i - 1] = bound[0];
   }
   return unary(n, Function::k_clip, bounds[0], bounds[1]);
