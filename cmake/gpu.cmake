@@ -33,7 +33,7 @@ function(pinnace_shaders target)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/shaders.py ${folder} ${output} ${PINNACE_SPIRV_CROSS}
-            --glslc ${PINNACE_GLSLC} --spirv-val ${PINNACE_SPIRV_VAL}
+            --glslc ${PINNACE_GLSLC} --spirv-val ${PINNACE_SPIRV_VAL} --keep ${PROJECT_BINARY_DIR}/generated/gpu/msl
     DEPENDS ${shaders} ${folder}/kernels.inc ${folder}/functions.inc ${PROJECT_SOURCE_DIR}/cmake/shaders.py
     COMMENT "Compiling GPU kernels"
     VERBATIM)

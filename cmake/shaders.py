@@ -286,6 +286,8 @@ def main() -> int:
     write(options.output, made)
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
+        for old in options.keep.iterdir():  # of kernels that are no more
+            old.unlink()
         for v, spirv, msl, manifest in made:
             (options.keep / f"{v.name}.spv").write_bytes(spirv)
             (options.keep / f"{v.name}.metal").write_text(msl)

@@ -141,7 +141,8 @@ function(pinnace_core target)
   # On devices size counts: functions are sections of their own, and the linker leaves out what nothing calls. Nothing
   # here throws, so there are no tables to unwind it by; frame pointers, which ARM64 has, give backtraces.
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections
+                           -fno-asynchronous-unwind-tables -fno-unwind-tables)
   endif()
   target_compile_definitions(${target} PRIVATE PINNACE_BUILDING=1 PINNACE_VERSION="${PROJECT_VERSION}")
 endfunction()

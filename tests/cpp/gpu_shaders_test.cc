@@ -1,5 +1,5 @@
-// The kernels as they are embedded, read instruction by instruction: the rules that every driver relies on (docs/gpu.md)
-// and the manifest against the code. Needs no device.
+// The kernels as they are embedded, read instruction by instruction: the rules that every driver relies on
+// (docs/gpu.md) and the manifest against the code. Needs no device.
 #include <gtest/gtest.h>
 
 #include <map>
