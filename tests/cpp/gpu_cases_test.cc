@@ -91,8 +91,9 @@ TEST_P(GpuCases, MatchTheReference) {
       if (f16 && !std::all_of(views.begin(), views.end(), fits_halves)) continue;
       for (const uint32_t values : {1u, ~0u}) {
         if (values == ~0u && views.size() < 2) continue;
-        const std::string where = str_cat(list.op, " case ", i, ": ", list.cases[i].inputs, " ", list.cases[i].attributes,
-                                          f16 ? ", fp16" : "", values == 1 ? "" : ", all inputs open");
+        const std::string where =
+            str_cat(list.op, " case ", i, ": ", list.cases[i].inputs, " ", list.cases[i].attributes,
+                    f16 ? ", fp16" : "", values == 1 ? "" : ", all inputs open");
         const auto got = run_case_with(
             [&](const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
               return run_on(vulkan_backend(), {"vulkan", "", f16 ? "fp16" : "fp32"}, values, node, in, out);

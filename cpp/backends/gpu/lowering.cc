@@ -138,18 +138,19 @@ TensorId Lowering::image(ValueId id) {
   if (v.constant) {
     const TensorType type = *v.type;
     const void* data = v.data;
-    v.image = add_weight({str_cat("value ", id, v.contents, " image"), static_cast<size_t>(s.vectors()) * 4, f16_,
-                          [type, data, s](std::span<float> to) -> Status {
-                            PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(type.elements(), "a constant"));
-                            PINNACE_TRY(constant_words(type, data, dense.span()));
-                            std::fill(to.begin(), to.end(), 0.0f);
-                            for (int64_t i = 0; i < type.elements(); ++i) {
-                              const int64_t c = i / s.pixels % s.C, n = i / s.pixels / s.C;
-                              to[static_cast<size_t>(((n * s.blocks() + c / 4) * s.pixels + i % s.pixels) * 4 + c % 4)] =
-                                  dense[i];
-                            }
-                            return {};
-                          }});
+    v.image =
+        add_weight({str_cat("value ", id, v.contents, " image"), static_cast<size_t>(s.vectors()) * 4, f16_,
+                    [type, data, s](std::span<float> to) -> Status {
+                      PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(type.elements(), "a constant"));
+                      PINNACE_TRY(constant_words(type, data, dense.span()));
+                      std::fill(to.begin(), to.end(), 0.0f);
+                      for (int64_t i = 0; i < type.elements(); ++i) {
+                        const int64_t c = i / s.pixels % s.C, n = i / s.pixels / s.C;
+                        to[static_cast<size_t>(((n * s.blocks() + c / 4) * s.pixels + i % s.pixels) * 4 + c % 4)] =
+                            dense[i];
+                      }
+                      return {};
+                    }});
     return v.image;
   }
   assert(v.rows != kNoTensor);
