@@ -1,6 +1,6 @@
 // Pools of images.
-#include "backends/gpu/lowering.h"
 #include "ops/pool.h"
+#include "backends/gpu/lowering.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -23,9 +23,21 @@ Status windowed(NodeLowering& n, bool mean) {
   const TensorId x = n.image(0), y = n.make_image();
   n.step(KernelId::pool, {mean ? 1 : 0, static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2])},
          Push()
-             .i(w.in[1]).i(w.in[2]).i(w.out[1]).i(w.out[2]).i(w.stride[1]).i(w.stride[2]).i(w.before[1]).i(w.before[2])
-             .i(w.dilation[1]).i(w.dilation[2]).i(count_pad ? 1 : 0).i(w.in[1] + w.after[1]).i(w.in[2] + w.after[2])
-             .i(s.blocks()).i(s.C % 4 ? s.C % 4 : 4),
+             .i(w.in[1])
+             .i(w.in[2])
+             .i(w.out[1])
+             .i(w.out[2])
+             .i(w.stride[1])
+             .i(w.stride[2])
+             .i(w.before[1])
+             .i(w.before[2])
+             .i(w.dilation[1])
+             .i(w.dilation[2])
+             .i(count_pad ? 1 : 0)
+             .i(w.in[1] + w.after[1])
+             .i(w.in[2] + w.after[2])
+             .i(s.blocks())
+             .i(s.C % 4 ? s.C % 4 : 4),
          {x, y}, {groups_of(w.out[2], 8), groups_of(w.out[1], 8), static_cast<uint32_t>(planes)},
          static_cast<double>(planes * 4 * w.out_size() * w.taps()));
   return {};
