@@ -111,6 +111,9 @@ def readme_table() -> str:
         "Android 8.1 and later; Linux through `libneuralnetworks.so` |",
         f"| `vulkan` | {len(gpu_lowered())} | by compute kernels, fp32 or fp16 storage | "
         "Vulkan 1.1; run on software Vulkan, on no GPU yet ([GPU](docs/gpu.md)) |",
+        f"| `softmetal` | {len(gpu_lowered())} | by Metal's text of the same kernels, executed on the CPU for tests | "
+        "x86-64 Linux; the driver `metal` is run against a pretend device, on no Apple hardware "
+        "([Metal](docs/softmetal.md)) |",
     ]
     return "\n".join(rows)
 

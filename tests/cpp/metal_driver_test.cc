@@ -1,5 +1,5 @@
-// The Metal driver, in Objective-C++, run against a pretend device whose kernels softmetal executes; and type-checked as on a
-// Mac. It has not run on Apple's hardware.
+// The Metal driver, in Objective-C++, run against a pretend device whose kernels softmetal executes; and type-checked
+// as on a Mac. It has not run on Apple's hardware.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -45,7 +45,8 @@ TEST_F(MetalDriver, RunsKernelsInAnyOrder) {
     pretend_metal().order = order;
     const auto device = open();
     for (const std::string& name : softmetal_kernel_names()) {
-      if (name == "scan") continue;  // its threadgroup memory is sized by the host, which the device interface does not do
+      if (name == "scan")
+        continue;  // its threadgroup memory is sized by the host, which the device interface does not do
       const std::string text = text_of(name);
       for (const SoftmetalCase& c : softmetal_cases(name)) {
         OnDevice work(c);

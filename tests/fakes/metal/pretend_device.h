@@ -1,4 +1,5 @@
-// A pretend Metal device for Linux: what the Metal driver calls, answered in Objective-C++, with kernels run by softmetal.
+// A pretend Metal device for Linux: what the Metal driver calls, answered in Objective-C++, with kernels run by
+// softmetal.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ struct PretendMetal {
 };
 PretendMetal& pretend_metal();
 
-/// Uses of the interface that Metal's own checks would refuse: a buffer that ends before an offset, a dispatch without a
-/// pipeline, a command buffer that is committed twice or with an open encoder. "" if there were none since the last call.
+/// Uses of the interface that Metal's own checks would refuse: a buffer that ends before an offset, a dispatch without
+/// a pipeline, a command buffer that is committed twice or with an open encoder. "" if there were none since the last
+/// call.
 const char* pretend_metal_misuse();
 
 }  // namespace pinnace::testing
