@@ -28,6 +28,24 @@ function(pinnace_find_softmetal)
   pinnace_core(softmetal_engine)
 endfunction()
 
+# pinnace_find_objcxx(VAR): whether tests can build Objective-C++ on Linux, which takes GCC with gobjc++. A macro: languages
+# are enabled where they are used.
+macro(pinnace_find_objcxx variable)
+  set(${variable} OFF)
+  if(PINNACE_TESTS AND TARGET softmetal_engine AND NOT APPLE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(CMAKE_OBJCXX_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "Objective-C++ compiler")
+    set(CMAKE_OBJCXX_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -x objective-c++ -fsyntax-only /dev/null
+                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    if(NOT failed)
+      enable_language(OBJCXX)
+      set(${variable} ON)
+    else()
+      message(STATUS "The Metal driver's test is left out: ${CMAKE_CXX_COMPILER} has no Objective-C++ (gobjc++)")
+    endif()
+  endif()
+endmacro()
+
 # pinnace_softmetal_library(TARGET BATCHES FOLDER file...): a library of every kernel in FOLDER's .metal files, which exist
 # when the `file`s do. BATCHES: in so many objects, by name, so that a changed kernel compiles little.
 function(pinnace_softmetal_library target batches folder)

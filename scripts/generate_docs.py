@@ -87,6 +87,12 @@ def nnapi_lowered() -> list[str]:
     return re.findall(r"^LOWERING\((\w+),", listed, re.MULTILINE)
 
 
+def gpu_lowered() -> list[str]:
+    """Operators that the GPU back ends lower."""
+    listed = (ROOT / "cpp/backends/gpu/lowerings.inc").read_text()
+    return re.findall(r"^LOWERING\((\w+),", listed, re.MULTILINE)
+
+
 def readme_table() -> str:
     """The table of what runs where."""
     with_kernel = kernels()
@@ -103,7 +109,11 @@ def readme_table() -> str:
         "x86-64 Linux; ARM64 Linux, tested in emulation |",
         f"| `nnapi` | {len(nnapi_lowered())} | by operations of NNAPI, feature levels 1 to 8 | "
         "Android 8.1 and later; Linux through `libneuralnetworks.so` |",
-        "| `vulkan`, `metal` | not in this build | | |",
+        f"| `vulkan` | {len(gpu_lowered())} | by compute kernels, fp32 or fp16 storage | "
+        "Vulkan 1.1; run on software Vulkan, on no GPU yet ([GPU](docs/gpu.md)) |",
+        f"| `softmetal` | {len(gpu_lowered())} | by Metal's text of the same kernels, executed on the CPU for tests | "
+        "x86-64 Linux; the driver `metal` is run against a pretend device, on no Apple hardware "
+        "([Metal](docs/softmetal.md)) |",
     ]
     return "\n".join(rows)
 

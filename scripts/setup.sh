@@ -7,13 +7,16 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # clang-format and clang-tidy by number: another release formats and warns differently. qemu-user is for processors that
-# this one is not.
+# this one is not; Mesa's software Vulkan for GPUs that it does not have. clang
+# compiles Metal's kernels for softmetal, gobjc++ the Metal driver for its test.
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
   libspdlog-dev libsimdjson-dev libzip-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libgtest-dev
   python3-venv python3-dev
   qemu-user
+  mesa-vulkan-drivers libvulkan-dev vulkan-validationlayers glslc spirv-tools libspirv-cross-c-shared-dev
+  clang-19 gobjc++
   clang-format-19 clang-tidy-19
 )
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "backends/gpu/lowering.h"
 #include "cpp/gpu_device.h"
 #include "cpp/lone_node.h"
 
@@ -35,8 +36,8 @@ std::string far(const TensorView& want, const TensorView& got, const Tolerance& 
   for (int64_t i = 0; i < want.elements(); ++i) {
     if (std::isfinite(element(want, i))) largest = std::max(largest, std::fabs(element(want, i)));
   }
-  const bool floats = want.dtype() == DType::kF32 || want.dtype() == DType::kF16;
-  const double relative = f16 ? 4e-3 : want.dtype() == DType::kF16 ? 1e-3 : 2e-5;
+  const bool floats = gpu::is_device_float(want.dtype());
+  const double relative = want.dtype() == DType::kBF16 ? 8e-3 : f16 ? 4e-3 : want.dtype() == DType::kF16 ? 1e-3 : 2e-5;
   const double bound =
       floats ? (f16 ? 4e-3 : 1e-6) + static_cast<double>(own.abs) + std::max<double>(relative, own.rel) * largest : 0;
   for (int64_t i = 0; i < want.elements(); ++i) {
@@ -56,6 +57,18 @@ bool fits_halves(const TensorView& t) {
   return true;
 }
 
+/// Devices may reduce the arguments of sines as they like beyond pi, and float32 does not hold every square.
+bool beyond_the_device(std::string_view op, std::span<const TensorView> inputs) {
+  const double most = op == "sin" || op == "cos" ? 3.2 : op == "reduce_l2" ? 1e18 : 1e300;
+  for (const TensorView& t : inputs) {
+    if (!t.present() || !gpu::is_device_float(t.dtype())) continue;
+    for (int64_t i = 0; i < t.elements(); ++i) {
+      if (std::fabs(element(t, i)) > most && std::isfinite(element(t, i))) return true;
+    }
+  }
+  return false;
+}
+
 class GpuCases : public ::testing::TestWithParam<CaseList> {};
 
 TEST_P(GpuCases, MatchTheReference) {
@@ -73,12 +86,14 @@ TEST_P(GpuCases, MatchTheReference) {
     const auto reference = run_case(*built);
     ASSERT_TRUE(reference.ok());
     const auto views = built->input_views();
+    if (beyond_the_device(list.op, views)) continue;
     for (const bool f16 : {false, true}) {
       if (f16 && !std::all_of(views.begin(), views.end(), fits_halves)) continue;
       for (const uint32_t values : {1u, ~0u}) {
         if (values == ~0u && views.size() < 2) continue;
-        const std::string where = str_cat(list.op, " case ", i, ": ", list.cases[i].inputs, " ", list.cases[i].attributes,
-                                          f16 ? ", fp16" : "", values == 1 ? "" : ", all inputs open");
+        const std::string where =
+            str_cat(list.op, " case ", i, ": ", list.cases[i].inputs, " ", list.cases[i].attributes,
+                    f16 ? ", fp16" : "", values == 1 ? "" : ", all inputs open");
         const auto got = run_case_with(
             [&](const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
               return run_on(vulkan_backend(), {"vulkan", "", f16 ? "fp16" : "fp32"}, values, node, in, out);

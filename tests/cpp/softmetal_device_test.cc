@@ -6,62 +6,14 @@
 #include <cstring>
 
 #include "backends/softmetal/hazards.h"
-#include "cpp/softmetal_cases.h"
+#include "cpp/on_device.h"
 
 namespace pinnace {
 namespace {
 
-using gpu::Binding;
 using gpu::BufferUse;
 using gpu::Device;
-using gpu::DeviceBuffer;
 using gpu::DeviceOptions;
-
-gpu::KernelCode code_of(const SoftmetalCase& c) {
-  return {.name = c.kernel,
-          .spirv = {},
-          .msl = {},
-          .bindings = static_cast<uint32_t>(c.buffers.size()),
-          .written = c.written,
-          .push_bytes = static_cast<uint32_t>(c.push.size()),
-          .spec_constants = static_cast<uint32_t>(c.spec.size()),
-          .local = c.local,
-          .shared_bytes = 4096,
-          .f16_storage = c.kernel == "gemm_f16"};
-}
-
-// A case's buffers and kernel on a device.
-struct OnDevice {
-  SoftmetalCase c;
-  gpu::KernelCode code;
-  std::unique_ptr<gpu::Kernel> kernel;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
-  std::vector<Binding> bindings;
-
-  explicit OnDevice(SoftmetalCase from) : c(std::move(from)) {}
-  Status prepare(Device& device) {
-    code = code_of(c);  // which has a view of the name: not before this stays where it is
-    PINNACE_ASSIGN(kernel, device.kernel(code, c.spec));
-    for (const auto& bytes : c.buffers) {
-      PINNACE_ASSIGN(auto buffer, device.buffer(bytes.size(), BufferUse::kUpload));
-      memcpy(buffer->host(), bytes.data(), bytes.size());
-      bindings.push_back({buffer.get(), 0, bytes.size()});
-      buffers.push_back(std::move(buffer));
-    }
-    return {};
-  }
-  std::string answer() const {
-    std::vector<std::vector<std::byte>> results;
-    for (const auto& b : buffers) results.emplace_back(b->host(), b->host() + b->bytes());
-    return wrong_answer(c, results);
-  }
-};
-
-Status run(Device& device, gpu::CommandList& list) {
-  PINNACE_TRY(list.finish());
-  PINNACE_TRY(device.submit(list));
-  return device.wait(list);
-}
 
 class SoftmetalDevice : public ::testing::Test {
  protected:
@@ -113,7 +65,7 @@ TEST_F(SoftmetalDevice, BoundsAreThoseOfTheBindingNotOfTheBuffer) {
   work.bindings[0] = {large.get(), 32, work.buffers[0]->bytes() - 4};
   auto list = std::move(*device->command_list(0));
   list->dispatch(*work.kernel, work.bindings, work.c.push, work.c.groups);
-  const Status status = run(*device, *list);
+  const Status status = run_list(*device, *list);
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_NE(status.message().find("buffer(0): element 658 is outside of 658"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("kernel 'transpose'"), std::string::npos) << status.message();
@@ -123,7 +75,7 @@ TEST_F(SoftmetalDevice, BoundsAreThoseOfTheBindingNotOfTheBuffer) {
   ASSERT_TRUE(next.prepare(*device).ok());
   auto again = std::move(*device->command_list(0));
   again->dispatch(*next.kernel, next.bindings, next.c.push, next.c.groups);
-  ASSERT_TRUE(run(*device, *again).ok());
+  ASSERT_TRUE(run_list(*device, *again).ok());
   EXPECT_EQ(next.answer(), "");
 }
 
@@ -228,7 +180,7 @@ TEST_F(SoftmetalDevice, FaultsOnDemand) {
   ASSERT_TRUE(work.prepare(*device).ok());
   auto list = std::move(*device->command_list(0));
   list->dispatch(*work.kernel, work.bindings, work.c.push, work.c.groups);
-  ASSERT_TRUE(run(*device, *list).ok());
+  ASSERT_TRUE(run_list(*device, *list).ok());
   EXPECT_EQ(device->submit(*list).code(), Code::kDeviceLost);
   EXPECT_EQ(device->wait(*list).code(), Code::kDeviceLost);
   EXPECT_EQ(device->buffer(64, BufferUse::kDevice).status().code(), Code::kDeviceLost);

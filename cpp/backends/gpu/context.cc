@@ -60,8 +60,8 @@ const KernelCode& kernel_code(KernelId id, bool f16) {
 
 const KernelCode* find_kernel(std::string_view name) {
   const auto all = all_kernels();
-  const auto found =
-      std::lower_bound(all.begin(), all.end(), name, [](const KernelCode& k, std::string_view n) { return k.name < n; });
+  const auto found = std::lower_bound(all.begin(), all.end(), name,
+                                      [](const KernelCode& k, std::string_view n) { return k.name < n; });
   return found != all.end() && found->name == name ? &*found : nullptr;
 }
 
@@ -188,9 +188,9 @@ Result<std::vector<const Kernel*>> Context::kernels(std::span<const KernelKey> k
     const DeviceCaps& caps = device_->caps();
     const uint64_t invocations = uint64_t{code.local[0]} * code.local[1] * code.local[2];
     if (invocations > caps.max_invocations || code.shared_bytes > caps.shared_bytes) {
-      done[static_cast<size_t>(i)] = unsupported("kernel ", code.name, " has ", invocations, " invocations and ",
-                                                 code.shared_bytes, " bytes of shared memory, the device ",
-                                                 caps.max_invocations, " and ", caps.shared_bytes);
+      done[static_cast<size_t>(i)] =
+          unsupported("kernel ", code.name, " has ", invocations, " invocations and ", code.shared_bytes,
+                      " bytes of shared memory, the device ", caps.max_invocations, " and ", caps.shared_bytes);
       return;
     }
     auto made = device_->kernel(code, key.spec);

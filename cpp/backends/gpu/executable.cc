@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "backends/gpu/transfer.h"
-#include "base/offset_plan.h"
 #include "base/hash.h"
+#include "base/offset_plan.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -16,8 +16,8 @@ size_t stepped(size_t bytes) {
   return (bytes + kStep - 1) / kStep * kStep;
 }
 
-/// A list is submitted by itself after about this much work: 20 ms on a phone's GPU of 50 billion multiply-adds a second,
-/// far below any watchdog, and 1,000 times what a submit costs.
+/// A list is submitted by itself after about this much work: 20 ms on a phone's GPU of 50 billion multiply-adds a
+/// second, far below any watchdog, and 1,000 times what a submit costs.
 constexpr double kSliceWork = 1e9;
 
 std::vector<LoweredValue> values_of(const Segment& segment) {
@@ -226,8 +226,8 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
       }
       list->dispatch(*ready_[s], bindings, step.push, step.groups);
       for (size_t b = 0; b < bindings.size(); ++b) {
-        since.push_back({bindings[b].buffer, bindings[b].offset, bindings[b].offset + bindings[b].bytes,
-                         (written >> b & 1) != 0});
+        since.push_back(
+            {bindings[b].buffer, bindings[b].offset, bindings[b].offset + bindings[b].bytes, (written >> b & 1) != 0});
       }
       if (timed) list->timestamp(static_cast<uint32_t>(s - first + 1));
     }

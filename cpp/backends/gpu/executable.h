@@ -8,8 +8,8 @@ namespace pinnace::gpu {
 class GpuExecutable final : public Executable {
  public:
   /// Lowers the segment, makes its kernels, uploads its weights, plans its memory and records a first run.
-  static Result<std::unique_ptr<Executable>> compile(const Segment& segment, std::shared_ptr<Context> context,
-                                                     bool f16, std::string_view backend);
+  static Result<std::unique_ptr<Executable>> compile(const Segment& segment, std::shared_ptr<Context> context, bool f16,
+                                                     std::string_view backend);
 
   size_t workspace_bytes() const override { return 0; }
   std::string_view kernel(size_t i) const override { return kernels_[i]; }
@@ -45,10 +45,10 @@ class GpuExecutable final : public Executable {
   std::vector<std::string> kernels_;  ///< per node of the segment
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
-  std::vector<const Kernel*> ready_;   ///< per step
-  std::vector<Binding> weights_;       ///< per weight
-  std::vector<size_t> offsets_;        ///< per tensor, in the buffer of its place
-  std::vector<size_t> slices_;         ///< first step of each command list
+  std::vector<const Kernel*> ready_;  ///< per step
+  std::vector<Binding> weights_;      ///< per weight
+  std::vector<size_t> offsets_;       ///< per tensor, in the buffer of its place
+  std::vector<size_t> slices_;        ///< first step of each command list
   size_t activation_bytes_ = 0, upload_bytes_ = 0, download_bytes_ = 0;
   std::vector<size_t> upload_offsets_, download_offsets_;  ///< per input, output
   mutable std::mutex mutex_;

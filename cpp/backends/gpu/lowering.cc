@@ -138,18 +138,19 @@ TensorId Lowering::image(ValueId id) {
   if (v.constant) {
     const TensorType type = *v.type;
     const void* data = v.data;
-    v.image = add_weight({str_cat("value ", id, v.contents, " image"), static_cast<size_t>(s.vectors()) * 4, f16_,
-                          [type, data, s](std::span<float> to) -> Status {
-                            PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(type.elements(), "a constant"));
-                            PINNACE_TRY(constant_words(type, data, dense.span()));
-                            std::fill(to.begin(), to.end(), 0.0f);
-                            for (int64_t i = 0; i < type.elements(); ++i) {
-                              const int64_t c = i / s.pixels % s.C, n = i / s.pixels / s.C;
-                              to[static_cast<size_t>(((n * s.blocks() + c / 4) * s.pixels + i % s.pixels) * 4 + c % 4)] =
-                                  dense[i];
-                            }
-                            return {};
-                          }});
+    v.image =
+        add_weight({str_cat("value ", id, v.contents, " image"), static_cast<size_t>(s.vectors()) * 4, f16_,
+                    [type, data, s](std::span<float> to) -> Status {
+                      PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(type.elements(), "a constant"));
+                      PINNACE_TRY(constant_words(type, data, dense.span()));
+                      std::fill(to.begin(), to.end(), 0.0f);
+                      for (int64_t i = 0; i < type.elements(); ++i) {
+                        const int64_t c = i / s.pixels % s.C, n = i / s.pixels / s.C;
+                        to[static_cast<size_t>(((n * s.blocks() + c / 4) * s.pixels + i % s.pixels) * 4 + c % 4)] =
+                            dense[i];
+                      }
+                      return {};
+                    }});
     return v.image;
   }
   assert(v.rows != kNoTensor);
@@ -306,7 +307,8 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
       if (type.quantized()) return n.refuse(Rule::kQuantized, to_string(type));
-      if (dtype_bits(type.dtype) < 8 || type.dtype == DType::kF64) return n.refuse(Rule::kType, to_string(type));
+      constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
+      if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Rows and images: up to three lanes of a block are padding.
       const ImageShape s = image_shape(type);
       if (type.elements() > kBindingBytes / 4 || s.vectors() > kBindingBytes / 16) {

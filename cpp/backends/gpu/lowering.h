@@ -35,7 +35,8 @@ struct Step {
   bool dead = false;  ///< a later step does its work too
 };
 
-/// A constant in a kernel's layout: `fill` writes `count` floats, which are then stored in 32 or 16 bits; or 32-bit words.
+/// A constant in a kernel's layout: `fill` writes `count` floats, which are then stored in 32 or 16 bits; or 32-bit
+/// words.
 struct WeightRequest {
   std::string key;  ///< unique among those of a program
   size_t count = 0;

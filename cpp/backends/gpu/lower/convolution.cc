@@ -1,6 +1,6 @@
 // Convolutions: of images where groups are whole blocks of channels, depthwise ones, and of rows for all others.
-#include "backends/gpu/lower/maps.h"
 #include "ops/convolution.h"
+#include "backends/gpu/lower/maps.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -92,11 +92,19 @@ void depthwise(NodeLowering& n, const Convolution& c) {
          {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
           static_cast<int32_t>(w.stride[1]), static_cast<int32_t>(w.stride[2])},
          Push()
-             .i(w.in[1]).i(w.in[2]).i(w.out[1]).i(w.out[2]).i(C4)
-             .i(w.before[1]).i(w.before[2]).i(w.dilation[1]).i(w.dilation[2])
-             .f(e.a).f(e.b),
-         {x, weights, bias, y},
-         {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)}, c.work());
+             .i(w.in[1])
+             .i(w.in[2])
+             .i(w.out[1])
+             .i(w.out[2])
+             .i(C4)
+             .i(w.before[1])
+             .i(w.before[2])
+             .i(w.dilation[1])
+             .i(w.dilation[2])
+             .f(e.a)
+             .f(e.b),
+         {x, weights, bias, y}, {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)},
+         c.work());
   if (!in_epilogue(c.activation)) apply_after(n, c.activation, true);
 }
 
@@ -118,12 +126,22 @@ void on_images(NodeLowering& n, const Convolution& c) {
            {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
             static_cast<int32_t>(w.stride[1]), static_cast<int32_t>(w.stride[2]), 0},
            Push()
-               .i(w.in[1]).i(w.in[2]).i(w.out[1]).i(w.out[2]).i(C4).i(M4).i(group_c4).i(group_m4)
-               .i(w.before[1]).i(w.before[2]).i(w.dilation[1]).i(w.dilation[2])
-               .f(e.a).f(e.b),
+               .i(w.in[1])
+               .i(w.in[2])
+               .i(w.out[1])
+               .i(w.out[2])
+               .i(C4)
+               .i(M4)
+               .i(group_c4)
+               .i(group_m4)
+               .i(w.before[1])
+               .i(w.before[2])
+               .i(w.dilation[1])
+               .i(w.dilation[2])
+               .f(e.a)
+               .f(e.b),
            {x, weights, bias, x, y},
-           {groups_of(w.out[2], 32), groups_of(w.out[1], 8),
-            static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
+           {groups_of(w.out[2], 32), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
            c.work());
   }
   if (!in_epilogue(c.activation)) apply_after(n, c.activation, true);
@@ -152,8 +170,9 @@ Status lower_conv(NodeLowering& n) {
   Shape shape;
   PINNACE_ASSIGN(Window window, check_convolution(n.view(), 2, shape));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
-  const Convolution c{window, n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size,
-                      n.view().attr_int("group"), activation};
+  const Convolution c{
+      window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
+      activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
   const int64_t planes = c.N * ((c.M + 3) / 4);
   const bool flat = window.rank <= 2 && planes <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 && window.out[1] <= 65535 * 8;

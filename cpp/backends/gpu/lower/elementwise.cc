@@ -1,4 +1,5 @@
 // Functions of one and two tensors: chains on rows or images, or one element per invocation where operands broadcast.
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -115,8 +116,8 @@ Status strided(NodeLowering& n, Function function, const Activation& activation)
   for (int64_t s : b) push.i(s);
   push.f(0).f(0).f(after.a).f(after.b);
   const TensorId x = n.rows(0), other = n.rows(1), y = n.make_rows();
-  n.step(KernelId::map_strided, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)},
-         std::move(push), {x, other, y}, line_groups(count, 64), static_cast<double>(count));
+  n.step(KernelId::map_strided, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)}, std::move(push),
+         {x, other, y}, line_groups(count, 64), static_cast<double>(count));
   return {};
 }
 
@@ -125,8 +126,8 @@ Status binary(NodeLowering& n, Function function, const Activation& activation =
   PINNACE_TRY(n.require_float(1));
   if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
   const bool whole[2] = {same_sizes(n.in(0), n.out()), same_sizes(n.in(1), n.out())};
-  if (whole[0] && whole[1] && n.in(0).rank() == n.in(1).rank() && n.in(0).rank() >= 3 &&
-      function == Function::k_add && (n.held_as_image(0) || n.held_as_image(1)) && add_to_convolution(n, activation)) {
+  if (whole[0] && whole[1] && n.in(0).rank() == n.in(1).rank() && n.in(0).rank() >= 3 && function == Function::k_add &&
+      (n.held_as_image(0) || n.held_as_image(1)) && add_to_convolution(n, activation)) {
     return {};
   }
   // The operand that has all elements of the result goes through; the other one is looked up.
@@ -195,11 +196,13 @@ void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<
     for (const MapStage& stage : stages) {
       if (stage.operand == MapStage::Operand::kChannel) own_images = stage.images;
     }
-    if (before.kernel.id == KernelId::map && before.kernel.spec[0] + static_cast<int32_t>(stages.size()) <= kMaxStages) {
+    if (before.kernel.id == KernelId::map &&
+        before.kernel.spec[0] + static_cast<int32_t>(stages.size()) <= kMaxStages) {
       int32_t words[5];
       std::memcpy(words, before.push.data(), sizeof words);
       bool has_channel = false;
-      for (int k = 0; k < before.kernel.spec[0]; ++k) has_channel |= before.kernel.spec[static_cast<size_t>(5 + k)] == 2;
+      for (int k = 0; k < before.kernel.spec[0]; ++k)
+        has_channel |= before.kernel.spec[static_cast<size_t>(5 + k)] == 2;
       const bool fits = !has_channel || !own_images || own_images == words[4];
       if (fits) {
         before.dead = true;
@@ -239,8 +242,10 @@ void apply_after(NodeLowering& n, const Activation& activation, bool image) {
   map_step(n, v ? (image ? v->image : v->rows) : 0, -1, image, {&stage, 1});
 }
 
-#define PINNACE_UNARY(op) \
-  Status lower_##op(NodeLowering& n) { return unary(n, Function::k_##op); }
+#define PINNACE_UNARY(op)              \
+  Status lower_##op(NodeLowering& n) { \
+    return unary(n, Function::k_##op); \
+  }
 PINNACE_UNARY(abs)
 PINNACE_UNARY(ceil)
 PINNACE_UNARY(cos)
@@ -296,6 +301,7 @@ Status lower_clip(NodeLowering& n) {
     if (!n.constant(i)) return n.refuse(Rule::kConstant, i == 1 ? "min" : "max");
     const std::vector<double> bound = n.floats(i);
     if (bound.size() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
+    if (std::isnan(bound[0])) return n.refuse(Rule::kAttribute, "a bound that is NaN");
     bounds[i - 1] = bound[0];
   }
   return unary(n, Function::k_clip, bounds[0], bounds[1]);

@@ -1,6 +1,6 @@
 // What only moves elements: views, transposes, slices, concatenation, repetition, gathering.
-#include "backends/gpu/lowering.h"
 #include "ops/move.h"
+#include "backends/gpu/lowering.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -72,8 +72,12 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
   if (count == 0) return;
   n.step(KernelId::move_blocks, {},
          Push()
-             .i(count).i(run).i(from.blocks() * from.pixels).i(from_block * from.pixels)
-             .i(to.blocks() * to.pixels).i(to_block * to.pixels),
+             .i(count)
+             .i(run)
+             .i(from.blocks() * from.pixels)
+             .i(from_block * from.pixels)
+             .i(to.blocks() * to.pixels)
+             .i(to_block * to.pixels),
          {x, y}, line_groups(count, 64), static_cast<double>(count * 4));
 }
 

@@ -65,10 +65,18 @@ Status reduce(NodeLowering& n, int kind) {
   const TensorId from = n.rows(0), y = n.make_rows();
   n.step(KernelId::reduce, {kind},
          Push()
-             .i(rows).i(size).i(std::max<int64_t>(1, kept.size[1])).i(std::max<int64_t>(1, kept.size[2]))
-             .i(kept.stride[0]).i(kept.stride[1]).i(kept.stride[2])
-             .i(std::max<int64_t>(1, reduced.size[1])).i(std::max<int64_t>(1, reduced.size[2]))
-             .i(reduced.stride[0]).i(reduced.stride[1]).i(reduced.stride[2]),
+             .i(rows)
+             .i(size)
+             .i(std::max<int64_t>(1, kept.size[1]))
+             .i(std::max<int64_t>(1, kept.size[2]))
+             .i(kept.stride[0])
+             .i(kept.stride[1])
+             .i(kept.stride[2])
+             .i(std::max<int64_t>(1, reduced.size[1]))
+             .i(std::max<int64_t>(1, reduced.size[2]))
+             .i(reduced.stride[0])
+             .i(reduced.stride[1])
+             .i(reduced.stride[2]),
          {from, y}, row_groups(rows), static_cast<double>(rows * size));
   return {};
 }
@@ -82,8 +90,8 @@ struct Normalization {
 Status normalize(NodeLowering& n, const Normalization& s, bool scale, bool bias) {
   const TensorId x = n.rows(0), w = scale ? n.rows(1) : x, b = bias ? n.rows(2) : x, y = n.make_rows();
   n.step(KernelId::normalize, {s.rms ? 1 : 0, scale ? 1 : 0, bias ? 1 : 0},
-         Push().i(s.rows).i(s.size).i(s.period).i(s.inner).i(s.channels).f(s.epsilon), {x, w, b, y},
-         row_groups(s.rows), static_cast<double>(s.rows * s.size * 4));
+         Push().i(s.rows).i(s.size).i(s.period).i(s.inner).i(s.channels).f(s.epsilon), {x, w, b, y}, row_groups(s.rows),
+         static_cast<double>(s.rows * s.size * 4));
   return {};
 }
 

@@ -1,6 +1,6 @@
 // Pools of images.
-#include "backends/gpu/lowering.h"
 #include "ops/pool.h"
+#include "backends/gpu/lowering.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -13,14 +13,31 @@ Status windowed(NodeLowering& n, bool mean) {
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
   if (planes > 65535) return n.refuse(Rule::kBytes, to_string(n.in(0)));
+  for (size_t d = 1; d < 3; ++d) {  // positions are 32-bit integers in kernels, and a dispatch must end
+    if (w.kernel[d] > 1024 || w.stride[d] > 65535 || w.dilation[d] > 65535) {
+      return n.refuse(Rule::kAttribute, "a window of thousands");
+    }
+  }
   if (w.in_size() == 0) return n.refuse(Rule::kAttribute, "an empty image");
   const bool count_pad = mean && n.view().attr_int("count_include_pad") != 0;
   const TensorId x = n.image(0), y = n.make_image();
   n.step(KernelId::pool, {mean ? 1 : 0, static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2])},
          Push()
-             .i(w.in[1]).i(w.in[2]).i(w.out[1]).i(w.out[2]).i(w.stride[1]).i(w.stride[2]).i(w.before[1]).i(w.before[2])
-             .i(w.dilation[1]).i(w.dilation[2]).i(count_pad ? 1 : 0).i(w.in[1] + w.after[1]).i(w.in[2] + w.after[2])
-             .i(s.blocks()).i(s.C % 4 ? s.C % 4 : 4),
+             .i(w.in[1])
+             .i(w.in[2])
+             .i(w.out[1])
+             .i(w.out[2])
+             .i(w.stride[1])
+             .i(w.stride[2])
+             .i(w.before[1])
+             .i(w.before[2])
+             .i(w.dilation[1])
+             .i(w.dilation[2])
+             .i(count_pad ? 1 : 0)
+             .i(w.in[1] + w.after[1])
+             .i(w.in[2] + w.after[2])
+             .i(s.blocks())
+             .i(s.C % 4 ? s.C % 4 : 4),
          {x, y}, {groups_of(w.out[2], 8), groups_of(w.out[1], 8), static_cast<uint32_t>(planes)},
          static_cast<double>(planes * 4 * w.out_size() * w.taps()));
   return {};

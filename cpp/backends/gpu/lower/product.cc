@@ -1,6 +1,6 @@
 // Matrix products of rows: gemm and batched mat_mul.
-#include "backends/gpu/lower/maps.h"
 #include "ops/product.h"
+#include "backends/gpu/lower/maps.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -40,12 +40,27 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
   const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();
   for (int64_t first = 0; first < batch; first += 65535) {
     const int64_t count = std::min<int64_t>(65535, batch - first);
-    n.step(packed ? KernelId::gemm_packed : KernelId::gemm,
-           {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
+    n.step(packed ? KernelId::gemm_packed : KernelId::gemm, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
            Push()
-               .i(p.M).i(p.N).i(p.K).i(p.a_row).i(p.a_col).i(p.b_row).i(p.b_col).i(p.c_row).i(p.c_col)
-               .i(p.inner).i(p.a_outer).i(p.a_inner).i(p.b_outer).i(p.b_inner).i(first)
-               .f(p.alpha).f(p.beta).f(e.a).f(e.b),
+               .i(p.M)
+               .i(p.N)
+               .i(p.K)
+               .i(p.a_row)
+               .i(p.a_col)
+               .i(p.b_row)
+               .i(p.b_col)
+               .i(p.c_row)
+               .i(p.c_col)
+               .i(p.inner)
+               .i(p.a_outer)
+               .i(p.a_inner)
+               .i(p.b_outer)
+               .i(p.b_inner)
+               .i(first)
+               .f(p.alpha)
+               .f(p.beta)
+               .f(e.a)
+               .f(e.b),
            {a, b, c, y}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(count)},
            static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
   }

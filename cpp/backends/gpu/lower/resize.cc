@@ -66,17 +66,17 @@ Status lower_resize(NodeLowering& n) {
   }
   const int64_t count = static_cast<int64_t>(taps[0].all.size() + taps[1].all.size()) * 2;
   const Taps rows = taps[0], columns = taps[1];
-  const TensorId table = n.words(
-      str_cat("taps of ", to_string(n.in(0)), " to ", to_string(n.out())), count, [rows, columns](std::span<float> to) {
-        size_t at = 0;
-        for (const Taps* list : {&rows, &columns}) {
-          for (const Tap& tap : list->all) {
-            to[at++] = std::bit_cast<float>(tap.index);
-            to[at++] = tap.weight;
-          }
-        }
-        return Status();
-      });
+  const TensorId table = n.words(str_cat("taps of ", to_string(n.in(0)), " to ", to_string(n.out())), count,
+                                 [rows, columns](std::span<float> to) {
+                                   size_t at = 0;
+                                   for (const Taps* list : {&rows, &columns}) {
+                                     for (const Tap& tap : list->all) {
+                                       to[at++] = std::bit_cast<float>(tap.index);
+                                       to[at++] = tap.weight;
+                                     }
+                                   }
+                                   return Status();
+                                 });
   const TensorId x = n.image(0), y = n.make_image();
   n.step(KernelId::resize, {static_cast<int32_t>(rows.count), static_cast<int32_t>(columns.count)},
          Push().i(in[2].size).i(in[3].size).i(out[2].size).i(out[3].size), {x, table, y},

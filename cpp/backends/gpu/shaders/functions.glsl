@@ -67,17 +67,21 @@ T clip(T x, T low, T high) {
   return SELECT(GT(r, high), high, r);
 }
 T power(T x, T y) {
-  T r = exp2(y * log2(abs(x)));
-  T whole = floor(y);
+  T infinity = T(uintBitsToFloat(0x7f800000u)), nan = T(uintBitsToFloat(0x7fc00000u));
+  T zero = T(0.0), one = T(1.0), size = abs(x);
+  T r = exp2(y * log2(size));
+  // What the device's logarithm makes of 0 and infinity is its own.
+  r = SELECT(LE(size, zero), SELECT(LT(y, zero), infinity, zero), r);
+  r = SELECT(GE(size, infinity), SELECT(LT(y, zero), zero, infinity), r);
   T odd = y - T(2.0) * floor(y * T(0.5));
-  T negative = SELECT(LT(abs(y - whole), T(1e-30)), SELECT(GT(odd, T(0.5)), -r, r), T(uintBitsToFloat(0x7fc00000u)));
-  r = SELECT(LT(x, T(0.0)), negative, r);
-  // Small whole powers exactly, as users mean them.
-  r = SELECT(LE(abs(y - T(2.0)), T(0.0)), x * x, r);
-  r = SELECT(LE(abs(y - T(3.0)), T(0.0)), x * x * x, r);
-  r = SELECT(LE(abs(y - T(1.0)), T(0.0)), x, r);
-  r = SELECT(LE(abs(y), T(0.0)), T(1.0), r);
-  return SELECT(LE(abs(y - T(0.5)), T(0.0)), sqrt(x), r);
+  T negative = SELECT(GE(y, floor(y) + T(1e-30)), SELECT(GE(size, infinity), r, nan), SELECT(GE(odd, one), -r, r));
+  r = SELECT(LT(x, zero), negative, r);
+  // Small powers exactly, as users mean them.
+  r = SELECT(LE(abs(y - T(2.0)), zero), x * x, r);
+  r = SELECT(LE(abs(y - T(3.0)), zero), x * x * x, r);
+  r = SELECT(LE(abs(y - one), zero), x, r);
+  r = SELECT(IS_NAN(x), x, SELECT(IS_NAN(y), y, r));
+  return SELECT(LE(abs(y), zero), one, SELECT(LE(abs(x - one), zero), one, r));
 }
 T round_even(T x) { return roundEven(x); }
 
@@ -106,7 +110,7 @@ T apply(int code, T a, T b, float p, float q) {
     case FN_floor: return floor(a);
     case FN_ceil: return ceil(a);
     case FN_round: return round_even(a);
-    case FN_sign: return sign(a);
+    case FN_sign: return SELECT(IS_NAN(a), a, sign(a));
     case FN_erf: return erf_safe(a);
     case FN_sin: return sin(a);
     case FN_cos: return cos(a);
@@ -126,8 +130,8 @@ T apply(int code, T a, T b, float p, float q) {
     case FN_softplus: return softplus(a);
     case FN_softsign: return a / (T(1.0) + abs(a));
     case FN_mish: return a * tanh_safe(softplus(a));
-    case FN_thresholded_relu: return SELECT(GT(a, T(p)), a, SELECT(IS_NAN(a), a, T(0.0)));
-    case FN_shrink: return SELECT(LT(a, T(-p)), a + T(q), SELECT(GT(a, T(p)), a - T(q), SELECT(IS_NAN(a), a, T(0.0))));
+    case FN_thresholded_relu: return SELECT(GT(a, T(p)), a, T(0.0));
+    case FN_shrink: return SELECT(LT(a, T(-p)), a + T(q), SELECT(GT(a, T(p)), a - T(q), T(0.0)));
   }
   return a;
 }

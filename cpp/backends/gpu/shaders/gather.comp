@@ -1,6 +1,6 @@
 #version 450
-// y[outer, j, inner] = x[outer, index[j], inner]; negative indices count from the end. What is outside gives 0 here: the
-// caller checks indices that are constants. -DWORDS: 32 bits of any type.
+// y[outer, j, inner] = x[outer, index[j], inner]; negative indices count from the end. The caller
+// checks them. -DWORDS: 32 bits of any type.
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
@@ -15,5 +15,6 @@ void main() {
   int k = i % p.inner, j = i / p.inner % p.indices, o = i / p.inner / p.indices;
   int at = index[j];
   if (at < 0) at += p.size;
-  y[i] = at >= 0 && at < p.size ? x[(o * p.size + at) * p.inner + k] : S(0);
+  // The caller has checked the indices; the clamp keeps a kernel inside the tensor whatever they are.
+  y[i] = x[(o * p.size + clamp(at, 0, p.size - 1)) * p.inner + k];
 }

@@ -36,7 +36,7 @@ vec4 operand(int stage, int mode, int i) {
     if (p.operand_images == 1) at %= p.blocks;
   }
   if (mode == 3) at = 0;
-  vec4 v = vec4(stage == 0 ? b0[at] : stage == 1 ? b1[at] : stage == 2 ? b2[at] : b3[at]);
+  vec4 v = stage == 0 ? vec4(b0[at]) : stage == 1 ? vec4(b1[at]) : stage == 2 ? vec4(b2[at]) : vec4(b3[at]);
   return mode == 3 ? vec4(v.x) : v;
 }
 

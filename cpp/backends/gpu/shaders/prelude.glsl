@@ -13,4 +13,5 @@
 
 // Kernels over a line of work items use a second dimension of groups where one does not hold them all.
 uint linear_group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
-int linear_item() { return int(linear_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x); }
+// A macro: the size of a group is known only after the kernel's layout line.
+#define linear_item() int(linear_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x)

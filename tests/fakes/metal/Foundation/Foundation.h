@@ -1,5 +1,5 @@
-// The few classes of Foundation that the Metal driver touches, declared as Apple documents them: enough to type-check and,
-// with pretend_device.mm, to run it on Linux.
+// The few classes of Foundation that the Metal driver touches, declared as Apple documents them: enough to type-check
+// and, with pretend_device.mm, to run it on Linux.
 #pragma once
 typedef unsigned long NSUInteger;
 typedef long NSInteger;
@@ -14,7 +14,8 @@ typedef signed char BOOL;
 #endif
 @protocol NSObject
 @end
-__attribute__((objc_root_class)) @interface NSObject<NSObject> {
+__attribute__((objc_root_class))
+@interface NSObject<NSObject> {
   Class isa;  // where the GNU run-time looks for it
 }
 + (instancetype)alloc;

@@ -4,7 +4,9 @@
 struct MTLSize {
   NSUInteger width, height, depth;
 };
-static inline MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) { return {width, height, depth}; }
+static inline MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
+  return {width, height, depth};
+}
 enum MTLResourceOptions : NSUInteger { MTLResourceStorageModeShared = 0, MTLResourceStorageModePrivate = 32 };
 enum MTLDataType : NSUInteger { MTLDataTypeFloat = 3, MTLDataTypeInt = 29 };
 enum MTLDispatchType : NSUInteger { MTLDispatchTypeSerial = 0, MTLDispatchTypeConcurrent = 1 };

@@ -1,0 +1,33 @@
+// docs/gpu_rules.md holds the rules' table word for word and names every operator that is lowered; each list is in
+// order.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "backends/gpu/lowering.h"
+
+namespace pinnace::testing {
+namespace {
+
+TEST(GpuRules, AreDocumented) {
+  std::ifstream file(PINNACE_TEST_DATA "/../../docs/gpu_rules.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  for (const gpu::RuleInfo& rule : gpu::all_rules()) {
+    const std::string row = str_cat("| ", rule.id, " | ", rule.text, " | ", rule.meaning, " |");
+    EXPECT_NE(page.find(row), std::string::npos) << "docs/gpu_rules.md lacks:\n" << row;
+  }
+  std::vector<std::string> names;
+#define LOWERING(op, function) names.push_back(#op);
+#include "backends/gpu/lowerings.inc"
+#undef LOWERING
+  for (const std::string& name : names) {
+    EXPECT_NE(page.find(str_cat("`", name, "`")), std::string::npos) << name;
+    EXPECT_NE(find_op(name), nullptr) << name;
+  }
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+}
+
+}  // namespace
+}  // namespace pinnace::testing
