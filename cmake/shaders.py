@@ -1,9 +1,9 @@
-"""Makes the embedded GPU kernels: every line of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross).
+"""Makes the embedded GPU kernels: lines of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross).
 
     shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-val PATH] [--keep FOLDER]
 
-Variants whose sources did not change are taken from OUTPUT's folder of intermediate results. --keep writes each kernel's
-.spv, .metal and .json beside, for reading and for drivers that compile the text ahead of time.
+Variants whose sources did not change are taken from OUTPUT's folder of intermediate results. --keep writes each
+kernel's .spv, .metal and .json beside, for reading and for drivers that compile the text ahead of time.
 """
 
 from __future__ import annotations

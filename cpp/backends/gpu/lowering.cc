@@ -211,7 +211,9 @@ void Lowering::leave(ValueId id, size_t index) {
 // -------------------------------------------------------------------------------------------------------- NodeLowering
 
 std::vector<double> NodeLowering::floats(int i) const {
-  if (lowering_.dry()) return std::vector<double>(static_cast<size_t>(in(i).elements()), 1.0);
+  // A verdict may depend on a number, never on weights, whose bytes may not have been checked yet.
+  const int64_t count = in(i).elements();
+  if (lowering_.dry() && count != 1) return std::vector<double>(static_cast<size_t>(count), 1.0);
   return view_.input_floats(i).value_or(std::vector<double>());
 }
 

@@ -164,7 +164,7 @@ class NodeLowering {
   ValueId out_id(int i = 0) const { return node().outputs[static_cast<size_t>(i)]; }
   LoweredValue& in_value(int i) { return lowering_.value(in_id(i)); }
   bool constant(int i) { return in_value(i).constant; }
-  /// Contents of a float constant as doubles; nothing in a dry run.
+  /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 
   TensorId rows(int i) { return lowering_.rows(in_id(i)); }

@@ -74,7 +74,7 @@ T power(T x, T y) {
   r = SELECT(LE(size, zero), SELECT(LT(y, zero), infinity, zero), r);
   r = SELECT(GE(size, infinity), SELECT(LT(y, zero), zero, infinity), r);
   T odd = y - T(2.0) * floor(y * T(0.5));
-  T negative = SELECT(GE(y, floor(y) + T(1e-30)), SELECT(GE(size, infinity), r, nan), SELECT(GE(odd, one), -r, r));
+  T negative = SELECT(GT(y, floor(y)), SELECT(GE(size, infinity), r, nan), SELECT(GE(odd, one), -r, r));
   r = SELECT(LT(x, zero), negative, r);
   // Small powers exactly, as users mean them.
   r = SELECT(LE(abs(y - T(2.0)), zero), x * x, r);
