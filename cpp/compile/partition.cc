@@ -73,36 +73,39 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
         declared.push_back(&graph.value(id).type);
         dynamic |= !inference.types[id].concrete();
       }
-      const NodeView view(node, *op, types, data, declared);
-      if (!op->reference) {
+      NodeView view(node, *op, types, data, declared);
+      view.set_ops(&request.ops);
+      const bool control = !op->reference;
+      for (size_t t = 0; t < request.targets.size() && chosen < 0; ++t) {
+        const TargetChoice& choice = request.targets[t];
+        if (control && !choice.backend->takes_control_flow()) continue;
+        Verdict verdict;
+        if (!choice.lost.empty()) {
+          verdict = {false, "P-2", str_cat("its device was lost (", choice.lost, ")"), "", "", ""};
+        } else if (dynamic && choice.backend != &cpu_backend()) {
+          verdict = {false, "P-1", "its sizes depend on data, which only the CPU back end takes", "", "", ""};
+        } else if (const auto found = given_back.find({static_cast<int32_t>(k), static_cast<int32_t>(t)});
+                   found != given_back.end()) {
+          verdict = found->second;
+        } else if (!dynamic) {
+          verdict = choice.backend->supports(view, choice.spec);
+        }
+        if (verdict.supported) {
+          chosen = static_cast<int32_t>(t);
+          row.backend = choice.backend->name();
+          row.kernel = dynamic ? "chosen when sizes are known" : verdict.kernel;
+        } else {
+          row.why.push_back(refusal(choice, node, verdict));
+          // The runtime is no fallback: the bodies' own nodes still have to run where they were asked to.
+          if (!control) elsewhere.push_back({node.name, node.op, row.source, row.why.back(), verdict.value});
+        }
+      }
+      if (control && chosen < 0) {
         chosen = kRuntime;
         row.backend = "runtime";
         row.kernel = node.op;
-      } else {
-        for (size_t t = 0; t < request.targets.size() && chosen < 0; ++t) {
-          const TargetChoice& choice = request.targets[t];
-          Verdict verdict;
-          if (!choice.lost.empty()) {
-            verdict = {false, "P-2", str_cat("its device was lost (", choice.lost, ")"), "", "", ""};
-          } else if (dynamic && choice.backend != &cpu_backend()) {
-            verdict = {false, "P-1", "its sizes depend on data, which only the CPU back end takes", "", "", ""};
-          } else if (const auto found = given_back.find({static_cast<int32_t>(k), static_cast<int32_t>(t)});
-                     found != given_back.end()) {
-            verdict = found->second;
-          } else if (!dynamic) {
-            verdict = choice.backend->supports(view, choice.spec);
-          }
-          if (verdict.supported) {
-            chosen = static_cast<int32_t>(t);
-            row.backend = choice.backend->name();
-            row.kernel = dynamic ? "chosen when sizes are known" : verdict.kernel;
-          } else {
-            row.why.push_back(refusal(choice, node, verdict));
-            elsewhere.push_back({node.name, node.op, row.source, row.why.back(), verdict.value});
-          }
-        }
-        if (chosen < 0) return unsupported(row.why.empty() ? node.name : row.why.back());
       }
+      if (chosen == kComputedAhead) return unsupported(row.why.empty() ? node.name : row.why.back());
     }
     result.target.push_back(chosen);
     result.dynamic.push_back(dynamic);

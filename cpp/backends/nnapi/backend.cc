@@ -58,12 +58,18 @@ class NnapiBackend final : public Backend {
 #endif
   }
 
+  bool takes_control_flow() const override { return true; }
+
   Verdict supports(const NodeView& node, const TargetSpec& target) const override {
     if (target.precision == "bf16") return refusal(Rule::kPrecision, target.precision);
     return lower_alone(node, level_of(target));
   }
 
   std::vector<Verdict> review(const Segment& segment, const TargetSpec& target, bool elsewhere) const override {
+    if (segment.inputs.empty()) {
+      return std::vector<Verdict>(segment.nodes.size(),
+                                  refusal(Rule::kNoInputs, str_cat(segment.nodes.size(), " nodes")));
+    }
     if (elsewhere) {
       if (auto verdicts = too_little_work(segment); !verdicts.empty()) return verdicts;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/nnapi/executable.h"
+#include "base/hash.h"
 
 namespace pinnace::nnapi_client {
 
@@ -38,8 +39,10 @@ bool takes_bytes(std::string_view op) {
                                                "greater",
                                                "greater_or_equal",
                                                "identity",
+                                               "if",
                                                "less",
                                                "less_or_equal",
+                                               "loop",
                                                "max",
                                                "max_pool",
                                                "min",
@@ -60,15 +63,21 @@ bool takes_bytes(std::string_view op) {
 
 /// Operators whose lowering looks at the graph's sizes, not at an operand's, or at no sizes at all.
 bool takes_any_rank(std::string_view op) {
-  static constexpr std::string_view names[] = {"abs",      "exp",  "flatten",   "floor",    "gather",  "gelu",
-                                               "identity", "neg",  "relu",      "reshape",  "sigmoid", "sqrt",
-                                               "squeeze",  "tanh", "transpose", "unsqueeze"};
+  static constexpr std::string_view names[] = {"abs",      "exp",  "flatten", "floor", "gather",    "gelu",
+                                               "identity", "if",   "loop",    "neg",   "relu",      "reshape",
+                                               "sigmoid",  "sqrt", "squeeze", "tanh",  "transpose", "unsqueeze"};
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
-/// Lowers one node; the verdict has what it becomes.
+}  // namespace
+
 Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
                   Verdict& verdict) {
+  for (const TensorType* type : outputs) {
+    if (type->concrete()) continue;
+    verdict = refusal(Rule::kOpen, to_string(*type));
+    return Status(Code::kUnsupported, verdict.text);
+  }
   const LowerFn lower = find_lowering(view.node().op);
   if (!lower) {
     verdict = refusal(Rule::kOperator, view.node().op);
@@ -101,7 +110,14 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
   }
   const size_t first = lowering.model().operations.size();
   NodeLowering n(lowering, view, outputs);
-  const Status status = lower(n);
+  Status status;
+  if (const auto use = plan_int64(n); use) {
+    lowering.set_int64(*use);
+    status = lower(n);
+    lowering.set_int64(Int64::kRefused);
+  } else {
+    status = use.status();
+  }
   verdict = n.verdict();
   verdict.supported = status.ok();
   if (status.ok()) {
@@ -111,8 +127,6 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
   }
   return status;
 }
-
-}  // namespace
 
 Verdict lower_alone(const NodeView& node, int level) {
   // Values are numbered anew: a graph may have many, a node has few.
@@ -152,7 +166,8 @@ Verdict lower_alone(const NodeView& node, int level) {
     outputs.push_back(&(*made)[i]);
   }
   Lowering lowering(level, true, std::move(values));
-  const NodeView view(alone, node.op(), types, data, outputs);
+  NodeView view(alone, node.op(), types, data, outputs);
+  view.set_ops(node.ops());
   Verdict verdict;
   if (!lower_node(lowering, view, outputs, verdict).ok()) return verdict;
   if (!lowering.finish(alone.outputs, verdict).ok()) verdict.supported = false;
@@ -175,8 +190,12 @@ class SegmentCompiler {
         data.push_back(id == kNoValue ? nullptr : lowering_.value(id).data);
       }
       for (ValueId id : node.outputs) outputs.push_back(&segment_.inference.types[static_cast<size_t>(id)]);
-      const NodeView view(node, *segment_.ops.find(node.op), types, data, outputs);
-      lowering_.set_key(segment_.key_prefix + node.name);
+      NodeView view(node, *segment_.ops.find(node.op), types, data, outputs);
+      view.set_ops(&segment_.ops);
+      for (const auto& [name, attr] : node.attrs) {
+        if (const auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(check_constants(**body));
+      }
+      lowering_.set_key(key_of(node));
       first_operation_.push_back(lowering_.model().operations.size());
       Verdict verdict;
       const Status status = lower_node(lowering_, view, outputs, verdict);
@@ -235,6 +254,19 @@ class SegmentCompiler {
       made_->stages_.push_back(std::move(stage));
     }
     return {};
+  }
+
+  /// What a node's weights are made of beside the graph: values that were computed ahead, which may be others for other
+  /// sizes.
+  std::string key_of(const Node& node) const {
+    std::string key = segment_.key_prefix + node.name;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || segment_.graph.value(id).constant || !segment_.inference.data[static_cast<size_t>(id)])
+        continue;
+      const Constant& computed = *segment_.inference.data[static_cast<size_t>(id)];
+      key += str_cat("#", hash64({computed.data(), computed.bytes()}));
+    }
+    return key;
   }
 
   static std::vector<LoweredValue> values(const Segment& segment) {
@@ -312,7 +344,8 @@ class SegmentCompiler {
       }
       std::vector<uint32_t> nchw;
       if (moved) nchw = {o.dims[0], o.dims[3], o.dims[1], o.dims[2]};
-      exchanges.push_back({index, workspace_of(b.operand), o.bytes() / size, size, b.elements, std::move(nchw)});
+      exchanges.push_back(
+          {index, workspace_of(b.operand), o.bytes() / size, size, b.elements, b.exact, std::move(nchw)});
     };
     for (const Border& b : lowering_.entries()) place(b, segment_.inputs, Place::Kind::kInput, made_->entries_);
     for (const Border& b : lowering_.exits()) place(b, segment_.outputs, Place::Kind::kOutput, made_->exits_);
@@ -349,7 +382,9 @@ class SegmentCompiler {
         o.lifetime = Lifetime::kOutput;
         part.outputs.push_back(numbers[id]);
         stage.outputs.push_back(place_of(id));
-      } else if (o.lifetime != Lifetime::kConstant && o.lifetime != Lifetime::kOmitted && !made_here[id]) {
+      } else if ((o.lifetime == Lifetime::kTemporary || o.lifetime == Lifetime::kOutput ||
+                  o.lifetime == Lifetime::kInput) &&
+                 !made_here[id]) {
         o.lifetime = Lifetime::kInput;
         part.inputs.push_back(numbers[id]);
         stage.inputs.push_back(place_of(id));
@@ -364,8 +399,10 @@ class SegmentCompiler {
     }
     std::vector<ConstantInMemory> constants;
     for (size_t w = 0; w < lowering_.weights().size(); ++w) {
-      const uint32_t number = numbers[lowering_.weights()[w].operand];
-      if (number != UINT32_MAX) constants.push_back({number, placed_[w]});
+      const Weight& weight = lowering_.weights()[w];
+      // Of bodies all that there are: whoever builds the part takes those that it refers to.
+      const uint32_t number = weight.body ? weight.operand : numbers[weight.operand];
+      if (number != UINT32_MAX) constants.push_back({weight.body, number, placed_[w]});
     }
     PINNACE_ASSIGN(stage.model, DriverModel::build(library, device, options, part, constants));
     return {};

@@ -26,11 +26,54 @@ double products(const Node& node, const std::vector<TensorType>& types) {
     const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]);
     return elements(x) * elements(w) / static_cast<double>(std::max<int64_t>(1, w.shape[0].size));
   }
+  if (node.op == "lstm" || node.op == "gru" || node.op == "rnn") {
+    const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]), &r = type(node.inputs[2]);
+    const double steps = elements(x) / static_cast<double>(std::max<int64_t>(1, x.shape.back().size));
+    return steps * (elements(w) + elements(r));
+  }
   if (node.op == "gemm" || node.op == "mat_mul") {
     const TensorType& a = type(node.inputs[0]);
     return a.rank() < 1 ? 0 : elements(y) * static_cast<double>(a.shape.back().size);
   }
   return 0;
+}
+
+constexpr double kRounds = 16;  // of a loop whose count is not known
+
+double work_of(const Node& node, const Inference& inference, const OpTable& ops);
+
+double work_of(const Graph& graph, const Inference& inference, const OpTable& ops) {
+  double work = 0;
+  for (size_t k = 0; k < graph.nodes.size(); ++k) {
+    if (!inference.computed[k]) work += work_of(*graph.nodes[k], inference, ops);
+  }
+  return work;
+}
+
+/// Bodies run with the sizes that the node's inputs have: a loop as often as is known, of two branches the longer one.
+double work_of(const Node& node, const Inference& inference, const OpTable& ops) {
+  const std::vector<TensorType>& types = inference.types;
+  double work = kProduct * products(node, types);
+  for (ValueId id : node.outputs) work += kElement * elements(types[static_cast<size_t>(id)]);
+  const bool loop = node.op == "loop";
+  double rounds = 1, bodies = 0;
+  std::vector<TensorType> given;
+  if (loop) {
+    const ValueId count = node.inputs[0];
+    const ConstantPtr known = count == kNoValue ? nullptr : inference.data[static_cast<size_t>(count)];
+    rounds = known ? std::max(0.0, static_cast<double>(*reinterpret_cast<const int64_t*>(known->data()))) : kRounds;
+    given = {{DType::kI64, {}, nullptr}, {DType::kBool, {}, nullptr}};
+  }
+  for (const auto& [name, attr] : node.attrs) {
+    const auto* body = std::get_if<GraphPtr>(&attr);
+    if (!body) continue;
+    std::vector<TensorType> inputs = given;
+    for (size_t i = loop ? 2 : 1; i < node.inputs.size(); ++i) {
+      inputs.push_back(types[static_cast<size_t>(node.inputs[i])]);
+    }
+    if (const auto inner = infer(**body, inputs, {}, ops)) bodies = std::max(bodies, work_of(**body, *inner, ops));
+  }
+  return work + rounds * bodies;
 }
 
 }  // namespace
@@ -39,9 +82,7 @@ Cost cost_of(const Segment& segment) {
   Cost cost{0, kCall, 0};
   const std::vector<TensorType>& types = segment.inference.types;
   for (int32_t k : segment.nodes) {
-    const Node& node = *segment.graph.nodes[static_cast<size_t>(k)];
-    cost.work += kProduct * products(node, types);
-    for (ValueId id : node.outputs) cost.work += kElement * elements(types[static_cast<size_t>(id)]);
+    cost.work += work_of(*segment.graph.nodes[static_cast<size_t>(k)], segment.inference, segment.ops);
   }
   for (const auto* list : {&segment.inputs, &segment.outputs}) {
     for (ValueId id : *list) cost.bytes += std::max<int64_t>(0, types[static_cast<size_t>(id)].bytes());

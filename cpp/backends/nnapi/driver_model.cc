@@ -1,10 +1,9 @@
 // Calls that build, compile and execute.
 #include "backends/nnapi/driver_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include "base/hash.h"
 
 namespace pinnace::nnapi_client {
 
@@ -18,6 +17,8 @@ constexpr int kAttempts = 3;
 constexpr size_t kMostIdle = 4;
 /// Inputs and outputs up to this size are copied into memory that an execution stays bound to.
 constexpr size_t kMostCopiedBytes = 1 << 20;
+/// How long NNAPI lets a loop run at most.
+constexpr uint64_t kLongestLoopNs = 15'000'000'000;
 }  // namespace
 
 Status DriverModel::failure(const char* call, int code) const {
@@ -38,8 +39,8 @@ Result<std::unique_ptr<DriverModel>> DriverModel::build(std::shared_ptr<const Li
   made->device_ = device;
   made->options_ = options;
   made->constants_.assign(constants.begin(), constants.end());
-  PINNACE_TRY(made->add_all(model, constants));
-  if (!options.cache_folder.empty() && options.level >= 3) made->make_token(model, constants);
+  PINNACE_TRY(made->add_all(model, nullptr, made->model_));
+  if (!options.cache_folder.empty() && options.level >= 3) made->make_token(model);
   return made;
 }
 
@@ -47,10 +48,37 @@ DriverModel::~DriverModel() {
   for (const auto& slot : idle_) free_slot(*slot);
   if (compilation_) library_->functions.Compilation_free(compilation_);
   if (model_) library_->functions.Model_free(model_);
+  for (Model* body : bodies_) library_->functions.Model_free(body);
+}
+
+void DriverModel::hash_model(Hasher& hasher, const nnapi::Model& model, const nnapi::Model* body) const {
+  const auto add = [&](const void* data, size_t size) { hasher.add({static_cast<const std::byte*>(data), size}); };
+  for (const Operand& o : model.operands) {
+    const int32_t head[] = {static_cast<int32_t>(o.type), static_cast<int32_t>(o.lifetime), o.zero_point,
+                            static_cast<int32_t>(o.dims.size()), static_cast<int32_t>(o.channel_scales.size())};
+    add(head, sizeof head);
+    add(&o.scale, sizeof o.scale);
+    add(o.dims.data(), o.dims.size() * sizeof(uint32_t));
+    add(o.channel_scales.data(), o.channel_scales.size() * sizeof(float));
+    add(o.data.data(), o.data.size());
+    if (o.model) hash_model(hasher, *o.model, o.model.get());
+  }
+  for (const ConstantInMemory& c : constants_) {
+    if (c.body != body) continue;
+    add(&c.operand, sizeof c.operand);
+    add(c.place.memory->data() + c.place.offset, model.operands[c.operand].bytes());
+  }
+  for (const nnapi::Operation& op : model.operations) {
+    add(&op.code, sizeof op.code);
+    add(op.inputs.data(), op.inputs.size() * sizeof(uint32_t));
+    add(op.outputs.data(), op.outputs.size() * sizeof(uint32_t));
+  }
+  add(model.inputs.data(), model.inputs.size() * sizeof(uint32_t));
+  add(model.outputs.data(), model.outputs.size() * sizeof(uint32_t));
 }
 
 /// A hash of all that a compilation depends on: the model with its constants, the options, the driver.
-void DriverModel::make_token(const nnapi::Model& model, std::span<const ConstantInMemory> constants) {
+void DriverModel::make_token(const nnapi::Model& model) {
   for (uint32_t part = 0; part < 4; ++part) {
     Hasher hasher;
     const auto add = [&](const void* data, size_t size) { hasher.add({static_cast<const std::byte*>(data), size}); };
@@ -60,62 +88,54 @@ void DriverModel::make_token(const nnapi::Model& model, std::span<const Constant
     add_text(device_.version);
     const int facts[] = {options_.level, options_.relaxed, options_.preference};
     add(facts, sizeof facts);
-    for (const Operand& o : model.operands) {
-      const int32_t head[] = {static_cast<int32_t>(o.type), static_cast<int32_t>(o.lifetime), o.zero_point,
-                              static_cast<int32_t>(o.dims.size()), static_cast<int32_t>(o.channel_scales.size())};
-      add(head, sizeof head);
-      add(&o.scale, sizeof o.scale);
-      add(o.dims.data(), o.dims.size() * sizeof(uint32_t));
-      add(o.channel_scales.data(), o.channel_scales.size() * sizeof(float));
-      add(o.data.data(), o.data.size());
-    }
-    for (const ConstantInMemory& c : constants) {
-      add(&c.operand, sizeof c.operand);
-      add(c.place.memory->data() + c.place.offset, model.operands[c.operand].bytes());
-    }
-    for (const nnapi::Operation& op : model.operations) {
-      add(&op.code, sizeof op.code);
-      add(op.inputs.data(), op.inputs.size() * sizeof(uint32_t));
-      add(op.outputs.data(), op.outputs.size() * sizeof(uint32_t));
-    }
-    add(model.inputs.data(), model.inputs.size() * sizeof(uint32_t));
-    add(model.outputs.data(), model.outputs.size() * sizeof(uint32_t));
+    hash_model(hasher, model, nullptr);
     const uint64_t digest = hasher.digest();
     std::memcpy(token_ + part * sizeof digest, &digest, sizeof digest);
   }
 }
 
-Status DriverModel::add_all(const nnapi::Model& model, std::span<const ConstantInMemory> constants) {
-  CALL(Model_create, &model_);
+Status DriverModel::add_all(const nnapi::Model& model, const nnapi::Model* body, Model*& to) {
+  CALL(Model_create, &to);
   for (size_t i = 0; i < model.operands.size(); ++i) {
     const Operand& o = model.operands[i];
     const OperandType type{static_cast<int32_t>(o.type), static_cast<uint32_t>(o.dims.size()),
                            o.dims.empty() ? nullptr : o.dims.data(), o.scale, o.zero_point};
     const auto index = static_cast<int32_t>(i);
-    CALL(Model_addOperand, model_, &type);
+    CALL(Model_addOperand, to, &type);
     if (!o.channel_scales.empty()) {
       const ChannelQuantization q{o.channel_dim, static_cast<uint32_t>(o.channel_scales.size()),
                                   o.channel_scales.data()};
-      CALL(Model_setOperandSymmPerChannelQuantParams, model_, index, &q);
+      CALL(Model_setOperandSymmPerChannelQuantParams, to, index, &q);
     }
-    if (o.lifetime == Lifetime::kOmitted) CALL(Model_setOperandValue, model_, index, nullptr, 0);
+    if (o.lifetime == Lifetime::kOmitted) CALL(Model_setOperandValue, to, index, nullptr, 0);
     if (o.lifetime == Lifetime::kConstant && !o.data.empty()) {
-      CALL(Model_setOperandValue, model_, index, o.data.data(), o.data.size());
+      CALL(Model_setOperandValue, to, index, o.data.data(), o.data.size());
       owners_.push_back(o.owner);
     }
+    if (o.lifetime == Lifetime::kModel) {
+      // Finished before it is referred to.
+      const size_t at = bodies_.size();
+      bodies_.push_back(nullptr);
+      Model* made = nullptr;
+      const Status status = add_all(*o.model, o.model.get(), made);
+      bodies_[at] = made;
+      PINNACE_TRY(status);
+      CALL(Model_setOperandValueFromModel, to, index, made);
+    }
   }
-  for (const ConstantInMemory& c : constants) {
-    CALL(Model_setOperandValueFromMemory, model_, static_cast<int32_t>(c.operand), c.place.memory->memory(),
-         c.place.offset, model.operands[c.operand].bytes());
+  for (const ConstantInMemory& c : constants_) {
+    if (c.body != body) continue;
+    CALL(Model_setOperandValueFromMemory, to, static_cast<int32_t>(c.operand), c.place.memory->memory(), c.place.offset,
+         model.operands[c.operand].bytes());
   }
   for (const nnapi::Operation& op : model.operations) {
-    CALL(Model_addOperation, model_, op.code, static_cast<uint32_t>(op.inputs.size()), op.inputs.data(),
+    CALL(Model_addOperation, to, op.code, static_cast<uint32_t>(op.inputs.size()), op.inputs.data(),
          static_cast<uint32_t>(op.outputs.size()), op.outputs.data());
   }
-  CALL(Model_identifyInputsAndOutputs, model_, static_cast<uint32_t>(model.inputs.size()), model.inputs.data(),
+  CALL(Model_identifyInputsAndOutputs, to, static_cast<uint32_t>(model.inputs.size()), model.inputs.data(),
        static_cast<uint32_t>(model.outputs.size()), model.outputs.data());
-  if (options_.relaxed && options_.level >= 2) CALL(Model_relaxComputationFloat32toFloat16, model_, true);
-  CALL(Model_finish, model_);
+  if (options_.relaxed && options_.level >= 2) CALL(Model_relaxComputationFloat32toFloat16, to, true);
+  CALL(Model_finish, to);
   return {};
 }
 
@@ -206,6 +226,7 @@ Status DriverModel::bind(Slot& slot, std::span<const Bytes> inputs, std::span<co
   CALL(Execution_create, compilation_, &slot.execution);
   CALL(Execution_setReusable, slot.execution, true);
   if (options_.deadline_ns) CALL(Execution_setTimeout, slot.execution, options_.deadline_ns);
+  if (!bodies_.empty()) CALL(Execution_setLoopTimeout, slot.execution, kLongestLoopNs);
   size_t offset = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     CALL(Execution_setInputFromMemory, slot.execution, static_cast<int32_t>(i), nullptr, slot.memory->memory(), offset,
@@ -240,7 +261,7 @@ Status DriverModel::run_bound(const Slot& slot, std::span<const Bytes> inputs, s
   int code = kNoError;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     code = compute(slot.execution, slot);
-    if (!transient(code)) break;
+    if (!again(code)) break;
   }
   if (code) return failure("Execution_burstCompute", code);
   for (const Bytes& b : outputs) {
@@ -252,7 +273,7 @@ Status DriverModel::run_bound(const Slot& slot, std::span<const Bytes> inputs, s
 
 /// By an execution of its own, on the caller's memory. `code` is what computing gave.
 Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs, int& code,
-                             uint64_t* device_ns) const {
+                             std::chrono::nanoseconds loop_limit, uint64_t* device_ns) const {
   const Functions& f = library_->functions;
   Execution* execution = nullptr;
   CALL(Execution_create, compilation_, &execution);
@@ -268,12 +289,22 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
     if (options_.level >= 4 && device_.device && options_.deadline_ns) {
       CALL(Execution_setTimeout, execution, options_.deadline_ns);
     }
+    if (!bodies_.empty()) {
+      const auto limit = static_cast<uint64_t>(loop_limit.count());
+      CALL(Execution_setLoopTimeout, execution, limit ? std::min(limit, kLongestLoopNs) : kLongestLoopNs);
+    }
     return {};
   };
   Status status = prepare();
   if (status.ok()) {
     code = compute(execution, slot);
-    if (code) status = failure(slot.burst ? "Execution_burstCompute" : "Event_wait", code);
+    const bool late = code == kMissedDeadlineTransient || code == kMissedDeadlinePersistent;
+    if (late && loop_limit.count() > 0) {
+      status = Status(Code::kCancelled, str_cat("NNAPI device ", device_.name, ": a loop had not ended after ",
+                                                loop_limit.count(), " ns"));
+    } else if (code) {
+      status = failure(slot.burst ? "Execution_burstCompute" : "Event_wait", code);
+    }
   }
   if (status.ok() && measures) {
     uint64_t duration = UINT64_MAX;  // unknown
@@ -284,16 +315,18 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
   return status;
 }
 
-Status DriverModel::run(std::span<const Bytes> inputs, std::span<const Bytes> outputs, uint64_t* device_ns) const {
+Status DriverModel::run(std::span<const Bytes> inputs, std::span<const Bytes> outputs,
+                        std::chrono::nanoseconds loop_limit, uint64_t* device_ns) const {
+  if (bodies_.empty()) loop_limit = {};
   PINNACE_ASSIGN(std::unique_ptr<Slot> slot, take_slot(inputs, outputs));
   Status status;
-  if (slot->execution && !device_ns) {
+  if (slot->execution && !device_ns && loop_limit.count() == 0) {
     status = run_bound(*slot, inputs, outputs);
   } else {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       int code = kNoError;
-      status = run_once(*slot, inputs, outputs, code, device_ns);
-      if (!transient(code)) break;
+      status = run_once(*slot, inputs, outputs, code, loop_limit, device_ns);
+      if (!again(code)) break;
     }
   }
   if (status.ok()) {

@@ -2,6 +2,7 @@
 // the only code that calls NNAPI.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "backends/nnapi/library.h"
 #include "backends/nnapi/weight_store.h"
+#include "base/hash.h"
 
 namespace pinnace::nnapi_client {
 
@@ -30,6 +32,7 @@ struct DriverOptions {
 
 /// A constant of the model that lies in shared memory instead of in the operand.
 struct ConstantInMemory {
+  const nnapi::Model* body;  ///< the referenced model that has it; null: the model itself
   uint32_t operand;
   PlacedWeight place;
 };
@@ -42,7 +45,8 @@ struct Bytes {
 
 class DriverModel {
  public:
-  /// Builds a model. Failures are kDeviceLost: another back end takes over, and says why.
+  /// Builds a model and those that it refers to; constants of models that it does not refer to are passed over.
+  /// Failures are kDeviceLost: another back end takes over, and says why.
   static Result<std::unique_ptr<DriverModel>> build(std::shared_ptr<const Library> library, const DeviceInfo& device,
                                                     const DriverOptions& options, const nnapi::Model& model,
                                                     std::span<const ConstantInMemory> constants);
@@ -56,9 +60,12 @@ class DriverModel {
   /// Makes it ready for run().
   Status compile();
   /// Runs once and waits. Many threads may. device_ns, if not null, receives what the device says it took, or 0.
+  /// loop_limit: for each loop; 0 is NNAPI's longest, 15 s.
   ///
-  /// A code that says that the same call may succeed is tried three times; any other is kDeviceLost.
-  Status run(std::span<const Bytes> inputs, std::span<const Bytes> outputs, uint64_t* device_ns = nullptr) const;
+  /// A code that says that the same call may succeed is tried three times; any other is kDeviceLost. kCancelled: a loop
+  /// took longer than loop_limit.
+  Status run(std::span<const Bytes> inputs, std::span<const Bytes> outputs, std::chrono::nanoseconds loop_limit,
+             uint64_t* device_ns = nullptr) const;
 
  private:
   /// What one run at a time uses: a burst from level 3 on, from level 5 on an execution that is bound to memory of its
@@ -70,16 +77,21 @@ class DriverModel {
   };
 
   DriverModel() = default;
-  Status add_all(const nnapi::Model& model, std::span<const ConstantInMemory> constants);
+  /// One of NNAPI's models, and those that it refers to before it; `body` is null for the outermost.
+  Status add_all(const nnapi::Model& model, const nnapi::Model* body, Model*& to);
+  /// The same to a hash.
+  void hash_model(Hasher& hasher, const nnapi::Model& model, const nnapi::Model* body) const;
   Status create_compilation();
-  void make_token(const nnapi::Model& model, std::span<const ConstantInMemory> constants);
+  void make_token(const nnapi::Model& model);
   Result<std::unique_ptr<Slot>> take_slot(std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
   void give_back(std::unique_ptr<Slot> slot) const;
   void free_slot(Slot& slot) const;
   Status bind(Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
   Status run_bound(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
   Status run_once(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs, int& code,
-                  uint64_t* device_ns) const;
+                  std::chrono::nanoseconds loop_limit, uint64_t* device_ns) const;
+  /// Whether to try once more. A loop that took too long takes as long again.
+  bool again(int code) const { return transient(code) && (bodies_.empty() || code != kMissedDeadlineTransient); }
   int compute(Execution* execution, const Slot& slot) const;
   Status failure(const char* call, int code) const;
 
@@ -90,6 +102,7 @@ class DriverModel {
   std::vector<std::shared_ptr<const void>> owners_;  // of longer values
   uint8_t token_[32] = {};
   Model* model_ = nullptr;
+  std::vector<Model*> bodies_;  // that model_ refers to, directly or not
   Compilation* compilation_ = nullptr;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Slot>> idle_;

@@ -10,15 +10,19 @@ void flip_signs(std::byte* data, size_t count) {
   for (size_t i = 0; i < count; ++i) data[i] ^= std::byte{0x80};
 }
 
-void enter(const Exchange& e, const std::byte* from, std::byte* to) {
+/// kDeviceLost: a number that must fit 32 bits does not.
+Status enter(const Exchange& e, const std::byte* from, std::byte* to) {
   if (e.elements == Elements::kNarrow) {  // rank 4 is never narrowed and moved at once
     const auto* wide = reinterpret_cast<const int64_t*>(from);
     auto* narrow = reinterpret_cast<int32_t*>(to);
     // What does not fit is out of range for whatever it indexes, and stays so.
     for (size_t i = 0; i < e.count; ++i) {
       narrow[i] = static_cast<int32_t>(wide[i] < INT32_MIN ? INT32_MIN : wide[i] > INT32_MAX ? INT32_MAX : wide[i]);
+      if (e.exact && narrow[i] != wide[i]) {
+        return Status(Code::kDeviceLost, str_cat("NNAPI has 32-bit integers, and an input is ", wide[i]));
+      }
     }
-    return;
+    return {};
   }
   if (e.nchw.empty()) {
     std::memcpy(to, from, e.count * e.size);
@@ -26,6 +30,7 @@ void enter(const Exchange& e, const std::byte* from, std::byte* to) {
     move_to_channels_last(e.nchw, e.size, from, to);
   }
   if (e.elements == Elements::kFlipSign) flip_signs(to, e.count);
+  return {};
 }
 
 void leave(const Exchange& e, const std::byte* from, std::byte* to) {
@@ -49,7 +54,7 @@ Status NnapiExecutable::run(const RunContext& context, std::span<const TensorVie
                             std::span<const TensorView> outputs) const {
   const auto start = std::chrono::steady_clock::now();
   std::byte* const workspace = context.workspace;
-  for (const Exchange& e : entries_) enter(e, inputs[e.index].bytes, workspace + e.offset);
+  for (const Exchange& e : entries_) PINNACE_TRY(enter(e, inputs[e.index].bytes, workspace + e.offset));
   const auto at = [&](const Place& p) -> Bytes {
     if (p.kind == Place::Kind::kInput) return {inputs[p.index].bytes, p.bytes};
     if (p.kind == Place::Kind::kOutput) return {outputs[p.index].bytes, p.bytes};
@@ -72,7 +77,7 @@ Status NnapiExecutable::run(const RunContext& context, std::span<const TensorVie
     for (const Place& p : stage.outputs) out.push_back(at(p));
     uint64_t device_ns = 0;
     const auto begin = std::chrono::steady_clock::now();
-    PINNACE_TRY(stage.model->run(in, out, context.timings ? &device_ns : nullptr));
+    PINNACE_TRY(stage.model->run(in, out, context.loop_limit, context.timings ? &device_ns : nullptr));
     if (device_ns) {
       context.timings->push_back(
           {first_, "nnapi", "on the device", begin, begin + std::chrono::nanoseconds(device_ns)});

@@ -25,6 +25,7 @@ struct Exchange {
   size_t count;   ///< elements
   size_t size;    ///< of one in the workspace
   Elements elements;
+  bool exact;                  ///< a number that does not fit is an error
   std::vector<uint32_t> nchw;  ///< the workspace has channels last; empty: the same order
 };
 

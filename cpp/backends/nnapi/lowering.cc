@@ -86,6 +86,7 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
   to = {};
   for (const Dim& d : type.shape) {
     if (d.size == 0) return no(Rule::kEmpty, to_string(type));
+    if (d.size < 0) return no(Rule::kOpen, to_string(type));
     if (d.size > UINT32_MAX) return no(Rule::kBytes, to_string(type));
     to.dims.push_back(static_cast<uint32_t>(d.size));
   }
@@ -175,7 +176,7 @@ OperandId Lowering::add_weight(const OperandSpec& spec, std::string_view role, s
   if (dry_) return id;
   const size_t bytes = model_.operands[id].bytes();
   if (bytes > kCopiedBytes) {
-    weights_.push_back({id, bytes, str_cat(key_, "/", role), std::move(fill)});
+    weights_.push_back({id, nullptr, bytes, str_cat(key_, "/", role), std::move(fill)});
     return id;
   }
   auto copy = std::make_shared<std::vector<std::byte>>(bytes);
@@ -212,6 +213,21 @@ OperandId Lowering::add_scalar(float value, OperandCode type) {
     return add_constant({type, {}}, &half, sizeof half);
   }
   return add_constant({type, {}}, &value, sizeof value);
+}
+
+OperandId Lowering::add_body(Lowering&& body) {
+  auto made = std::make_shared<nnapi::Model>(std::move(body.model_));
+  for (Weight& w : body.weights_) {
+    if (!w.body) w.body = made.get();
+    weights_.push_back(std::move(w));
+  }
+  for (auto& owner : body.kept_) kept_.push_back(std::move(owner));
+  Operand o;
+  o.type = kModel;
+  o.lifetime = Lifetime::kModel;
+  o.model = std::move(made);
+  model_.operands.push_back(std::move(o));
+  return static_cast<OperandId>(model_.operands.size() - 1);
 }
 
 Status Lowering::add_operation(Op op, std::vector<OperandId> inputs, std::vector<OperandId> outputs, Verdict& verdict) {
@@ -270,11 +286,23 @@ Result<OperandId> Lowering::change_layout(ValueId id, Layout layout, Verdict& ve
   return to;
 }
 
-Result<OperandId> Lowering::operand(ValueId id, Layout layout, Verdict& verdict, bool narrow) {
+Result<OperandId> Lowering::operand(ValueId id, Layout layout, Verdict& verdict, Int64 use) {
   LoweredValue& v = value(id);
+  if (use == Int64::kRefused) use = int64_;
   const OperandId there = v.operands[static_cast<size_t>(layout)];
   OperandSpec spec;
-  if (!specify(*v.type, spec, verdict, narrow)) return Status(Code::kUnsupported, verdict.text);
+  if (!specify(*v.type, spec, verdict, use != Int64::kRefused)) return Status(Code::kUnsupported, verdict.text);
+  const bool exact = spec.elements == Elements::kNarrow && use == Int64::kExact;
+  if (exact && v.constant) {
+    const auto* wide = static_cast<const int64_t*>(v.data);
+    for (int64_t i = 0; wide && i < v.type->elements(); ++i) {
+      if (wide[i] < INT32_MIN || wide[i] > INT32_MAX)
+        return refuse(verdict, Rule::kSize64, str_cat("a constant ", wide[i]));
+    }
+  }
+  if (exact) {
+    for (Border& b : entries_) b.exact |= b.value == id;
+  }
   if (there != kNoOperand) return there;
   if (v.constant) return constant(id, layout, std::move(spec));
   if (v.inside) return change_layout(id, layout, verdict);
@@ -282,17 +310,40 @@ Result<OperandId> Lowering::operand(ValueId id, Layout layout, Verdict& verdict,
   const OperandId made = add_operand(spec, Lifetime::kInput);
   v.operands[static_cast<size_t>(layout)] = made;
   model_.inputs.push_back(made);
-  entries_.push_back({id, made, layout, spec.elements});
+  entries_.push_back({id, made, layout, spec.elements, exact});
   return made;
 }
 
-Result<OperandId> Lowering::output(ValueId id, Layout layout, Verdict& verdict, bool narrow) {
+Result<OperandId> Lowering::output(ValueId id, Layout layout, Verdict& verdict, Int64 use) {
   LoweredValue& v = value(id);
+  if (use == Int64::kRefused) use = int64_;
   OperandSpec spec;
-  if (!specify(*v.type, spec, verdict, narrow)) return Status(Code::kUnsupported, verdict.text);
+  if (!specify(*v.type, spec, verdict, use != Int64::kRefused)) return Status(Code::kUnsupported, verdict.text);
   if (layout == Layout::kChannelsLast) spec.dims = channels_last(spec.dims);
   v.inside = true;
   return v.operands[static_cast<size_t>(layout)] = add_operand(spec, Lifetime::kTemporary);
+}
+
+void Lowering::add_body_input(ValueId id, const nnapi::Operand& outer) {
+  Operand inner;
+  inner.type = outer.type;
+  inner.dims = outer.dims;
+  inner.scale = outer.scale;
+  inner.zero_point = outer.zero_point;
+  inner.lifetime = Lifetime::kInput;
+  model_.operands.push_back(std::move(inner));
+  const auto made = static_cast<OperandId>(model_.operands.size() - 1);
+  model_.inputs.push_back(made);
+  if (id == kNoValue) return;
+  value(id).inside = true;
+  value(id).operands[static_cast<size_t>(Layout::kPlain)] = made;
+}
+
+void Lowering::finish_body(std::span<const OperandId> outputs) {
+  for (OperandId id : outputs) {
+    model_.operands[id].lifetime = Lifetime::kOutput;
+    model_.outputs.push_back(id);
+  }
 }
 
 bool Lowering::stands_channels_last(ValueId id) const {

@@ -34,6 +34,13 @@ enum class Elements : uint8_t {
   kNarrow,    ///< i64 stands as i32
 };
 
+/// What a reader of an i64 value, which stands as i32, needs of it.
+enum class Int64 : uint8_t {
+  kRefused,    ///< it cannot read one
+  kPositions,  ///< numbers outside of i32 may stand as its ends: they index nothing either way
+  kExact,      ///< every number: one outside of i32 must not enter
+};
+
 /// How a tensor of the graph stands in NNAPI.
 struct OperandSpec {
   OperandCode type = OperandCode::kTensorFloat32;
@@ -48,13 +55,15 @@ struct LoweredValue {
   const TensorType* type = nullptr;
   const void* data = nullptr;  ///< contents of a constant; when lowering only answers, perhaps null for one that is
   bool constant = false;
-  bool inside = false;                               ///< made by a node that was lowered
+  bool inside = false;                               ///< made by a node that was lowered, or an input of a body
   OperandId operands[2] = {kNoOperand, kNoOperand};  ///< by Layout
+  int64_t least = INT32_MIN, most = INT32_MAX;       ///< of i64: what it can be
 };
 
 /// A constant that is made when the model is built: `bytes` bytes written by `fill`, shared under `key`.
 struct Weight {
   OperandId operand;
+  const nnapi::Model* body;  ///< the referenced model that has the operand; null: the segment's own
   size_t bytes;
   std::string key;
   std::function<void(std::byte*)> fill;
@@ -66,6 +75,7 @@ struct Border {
   OperandId operand;
   Layout layout;
   Elements elements;
+  bool exact = false;  ///< a narrowed number that does not fit is an error
 };
 
 /// A transposition that NNAPI cannot make, between two models.
@@ -90,9 +100,12 @@ class Lowering {
 
   /// Names the weights of what is lowered from here on: unique for the node.
   void set_key(std::string key) { key_ = std::move(key); }
+  const std::string& key() const { return key_; }
+  /// What the node that is lowered needs of i64 values where it does not say so itself.
+  void set_int64(Int64 use) { int64_ = use; }
 
   /// How `type` stands in NNAPI at this level, dims in the graph's order, ranks above 4 as one dimension; or the
-  /// verdict. narrow: i64 may become i32.
+  /// verdict. narrow: i64 becomes i32.
   bool specify(const TensorType& type, OperandSpec& to, Verdict& verdict, bool narrow = false) const;
 
   OperandId add_operand(const OperandSpec& spec, nnapi::Lifetime lifetime);
@@ -105,19 +118,27 @@ class Lowering {
   OperandId add_scalar(int32_t value);
   OperandId add_scalar(float value, OperandCode type);
   OperandId add_scalar(bool value);
+  /// A referenced model, with the weights of the lowering that made it.
+  OperandId add_body(Lowering&& body);
+  /// Lives as long as this: what constants lie in.
+  void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
 
   /// Appends an operation after checking it against NNAPI's table at this level.
   Status add_operation(Op op, std::vector<OperandId> inputs, std::vector<OperandId> outputs, Verdict& verdict);
 
   /// The operand of a value in a layout, made, converted or let in as needed.
-  Result<OperandId> operand(ValueId id, Layout layout, Verdict& verdict, bool narrow = false);
+  Result<OperandId> operand(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
   /// The operand that a node is to write.
-  Result<OperandId> output(ValueId id, Layout layout, Verdict& verdict, bool narrow = false);
+  Result<OperandId> output(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
+  /// The input of a body that stands for `outer`, an operand of the model around it.
+  void add_body_input(ValueId id, const nnapi::Operand& outer);
   /// True if the value exists channels last and not in the graph's order.
   bool stands_channels_last(ValueId id) const;
 
   /// Marks the values that leave; afterwards the model is whole.
   Status finish(std::span<const ValueId> outputs, Verdict& verdict);
+  /// The same for a body: `outputs` are operands of its model, made by its operations, each once.
+  void finish_body(std::span<const OperandId> outputs);
 
   const std::vector<Weight>& weights() const { return weights_; }
   const std::vector<Border>& entries() const { return entries_; }
@@ -135,7 +156,9 @@ class Lowering {
   std::vector<Weight> weights_;
   std::vector<Border> entries_, exits_;
   std::vector<HostMove> moves_;
+  std::vector<std::shared_ptr<const void>> kept_;
   std::string key_;
+  Int64 int64_ = Int64::kRefused;
 };
 
 /// dims of rank 4 as [N, H, W, C].
@@ -173,8 +196,12 @@ class NodeLowering {
     return lowering_.output(out_id(i), layout, verdict_);
   }
   /// The same for integers that are positions: i64 stands as i32.
-  Result<OperandId> in_positions(int i) { return lowering_.operand(in_id(i), Layout::kPlain, verdict_, true); }
-  Result<OperandId> out_positions(int i = 0) { return lowering_.output(out_id(i), Layout::kPlain, verdict_, true); }
+  Result<OperandId> in_positions(int i) {
+    return lowering_.operand(in_id(i), Layout::kPlain, verdict_, Int64::kPositions);
+  }
+  Result<OperandId> out_positions(int i = 0) {
+    return lowering_.output(out_id(i), Layout::kPlain, verdict_, Int64::kExact);
+  }
   OperandId scalar(int32_t v) { return lowering_.add_scalar(v); }
   OperandId flag(bool v) { return lowering_.add_scalar(v); }
   /// A float scalar of the type that goes with tensors of `like`: half for f16.
@@ -212,9 +239,18 @@ class NodeLowering {
   Verdict verdict_;
 };
 
+/// Lowers one node, after rules that hold for all operators. `verdict` receives what it becomes, or the rule that
+/// refuses it. `outputs` are the types of the node's outputs.
+Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
+                  Verdict& verdict);
+
 using LowerFn = Status (*)(NodeLowering& n);
 /// Null if no lowering is listed.
 LowerFn find_lowering(std::string_view op);
+
+/// Before a node with i64 inputs or outputs is lowered: whether its arithmetic stays within i32, by what its inputs can
+/// be. kRefused where the operator has no form for i64 but those that ask for positions themselves.
+Result<Int64> plan_int64(NodeLowering& n);
 
 /// x to y through an activation, as operations.
 Status add_activation(NodeLowering& n, const Activation& activation, OperandId x, OperandId y);

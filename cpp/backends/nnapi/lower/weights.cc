@@ -1,6 +1,7 @@
 // Filters and biases.
 #include "backends/nnapi/lower/weights.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/half.h"
@@ -63,7 +64,13 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
   }
   const Quantization& q = *type.quantization;
   if (q.block > 0) return n.refuse(Rule::kQuantization, to_string(type));
-  const bool per_channel = q.scales.size() > 1;
+  // Below level 3 there is one scale: rewrites/per_channel_conv.cc takes channels that share it.
+  const auto own = std::span(q.scales).subspan(q.scales.size() > 1 ? static_cast<size_t>(first_channel) : 0);
+  const size_t count = std::min<size_t>(own.size(), from.dims[channel_dim]);
+  const bool one_scale = n.level() < 3 && std::all_of(
+                                              own.begin(), own.begin() + static_cast<ptrdiff_t>(count),
+                                              [&](float scale) { return scale == own[0]; });
+  const bool per_channel = q.scales.size() > 1 && !one_scale;
   // The type that stands beside x; the same constant may be wanted signed and unsigned.
   if (per_channel) spec.type = kTensorQuant8SymmPerChannel;
   const bool wants_signed = spec.type != kTensorQuant8Asymm, is_signed = type.dtype == DType::kI8;
@@ -74,8 +81,9 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
     }
     if (n.level() < 3) return n.refuse(Rule::kLevel, "scales per channel need level 3");
   } else {
-    spec.scale = q.scales[0];
-    spec.zero_point = q.zero_points[0] + shift;
+    const size_t channel = q.scales.size() > 1 ? static_cast<size_t>(first_channel) : 0;
+    spec.scale = q.scales[channel];
+    spec.zero_point = q.zero_points[channel] + shift;
   }
   const OperandId made = n.lowering().add_weight(spec, str_cat(role, shift ? "^" : ""), [=](std::byte* to) {
     const auto flip = static_cast<std::byte>(shift ? 0x80 : 0);

@@ -5,12 +5,8 @@
 #include "backends/nnapi/rewrites/rewrites.h"
 
 namespace pinnace::nnapi_client {
-namespace {
 
-/// Beyond this many groups a model of parts costs more than it brings.
-constexpr uint32_t kMostParts = 64;
-
-Result<OperandId> part_of(NodeLowering& n, OperandId x, uint32_t first, uint32_t count) {
+Result<OperandId> channels_of(NodeLowering& n, OperandId x, uint32_t first, uint32_t count) {
   std::vector<uint32_t> dims = n.operand(x).dims;
   const uint32_t all = dims[3];
   dims[3] = count;
@@ -36,8 +32,6 @@ Result<OperandId> part_of(NodeLowering& n, OperandId x, uint32_t first, uint32_t
   return part;
 }
 
-}  // namespace
-
 Status grouped_conv(NodeLowering& n, const Convolution& c) {
   const Window& w = c.window;
   const bool dilated = w.dilation[1] > 1 || w.dilation[2] > 1;
@@ -58,7 +52,7 @@ Status grouped_conv(NodeLowering& n, const Convolution& c) {
   part.dims[0] = out;
   std::vector<OperandId> parts;
   for (uint32_t g = 0; g < c.groups; ++g) {
-    PINNACE_ASSIGN(const OperandId x, part_of(n, c.x, g * in, in));
+    PINNACE_ASSIGN(const OperandId x, channels_of(n, c.x, g * in, in));
     PINNACE_ASSIGN(const OperandId filter, filter_operand(n, 1, x, part, 0, 1, str_cat("/group", g),
                                                           int64_t{g} * out * part.strides[0], int64_t{g} * out));
     PINNACE_ASSIGN(const OperandId bias, bias_operand(n, 2, x, filter, out, 1, int64_t{g} * out));

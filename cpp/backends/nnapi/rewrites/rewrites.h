@@ -45,9 +45,17 @@ struct Convolution {
   uint32_t groups, in_channels, out_channels;
   const Gathered& filter;  ///< [M, kh, kw, C / group]
 };
+/// Beyond this many parts a model of them costs more than it brings.
+inline constexpr uint32_t kMostParts = 64;
+/// Channels [first, first + count) of x, channels last.
+Result<OperandId> channels_of(NodeLowering& n, OperandId x, uint32_t first, uint32_t count);
 /// Groups that are neither one nor one per channel.
 Status grouped_conv(NodeLowering& n, const Convolution& c);
 /// Taps further apart than 1, below level 3. One group, or one per channel.
 Status dilated_conv(NodeLowering& n, const Convolution& c);
+/// Scales per output channel, below level 3. One group, or one per channel; taps side by side.
+Status per_channel_conv(NodeLowering& n, const Convolution& c);
+/// Groups of a transposed convolution; `filter` is that of one, [M / group, kh, kw, C / group].
+Status grouped_conv_transpose(NodeLowering& n, const Convolution& c);
 
 }  // namespace pinnace::nnapi_client

@@ -1,0 +1,246 @@
+// if and loop on NNAPI as a whole: sessions that may not fall back, at each level that has IF and WHILE, against the
+// interpreter; and what leaves such a node to the runtime, with its reason.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include <pinnace/model.h>
+
+#include "base/mapped_file.h"
+#include "ops/infer.h"
+
+namespace pinnace {
+namespace {
+
+Program program_of(const std::string& text) {
+  LoadOptions options;
+  options.disabled_passes = {"all"};
+  auto model = Model::parse(text, options);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  auto program = model->build();
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return *program;
+}
+
+/// Bytes of an input.
+struct Input {
+  TensorType type;
+  std::vector<std::byte> bytes;
+};
+template <class T>
+Input input(DType dtype, const std::vector<int64_t>& shape, const std::vector<T>& values) {
+  Input made{{dtype, {}, nullptr}, std::vector<std::byte>(values.size() * sizeof(T))};
+  for (int64_t n : shape) made.type.shape.push_back(Dim(n));
+  std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
+  return made;
+}
+
+std::vector<Tensor> tensors(std::vector<Input>& inputs) {
+  std::vector<Tensor> made;
+  for (Input& i : inputs) {
+    Tensor t;
+    t.type = i.type;
+    t.memory.host = i.bytes.data();
+    t.memory.bytes = i.bytes.size();
+    made.push_back(t);
+  }
+  return made;
+}
+
+Options target(int level, bool fallback = false) {
+  Options options;
+  options.target = str_cat("nnapi:fl", level);
+  options.fallback = fallback;
+  return options;
+}
+
+/// Runs on NNAPI and on the CPU, and compares; the row of the first node of `op`.
+Placement compare(const std::string& text, std::vector<Input> inputs, const Options& options, std::string_view op) {
+  const Program program = program_of(text);
+  Options plain;
+  plain.target = "cpu";
+  auto reference = Session::create(program, plain);
+  auto session = Session::create(program, options);
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  if (!session.ok() || !reference.ok()) return {};
+  const std::vector<Tensor> in = tensors(inputs);
+  EXPECT_TRUE(reference->run(in).ok());
+  for (int round = 0; round < 2; ++round) {
+    const Status status = session->run(in);
+    EXPECT_TRUE(status.ok()) << status.message();
+    if (!status.ok()) return {};
+    for (size_t i = 0; i < session->outputs().size(); ++i) {
+      const Tensor want = reference->output(static_cast<int>(i)), got = session->output(static_cast<int>(i));
+      EXPECT_EQ(want.type, got.type);
+      if (want.type.dtype != DType::kF32) {
+        EXPECT_EQ(std::memcmp(want.memory.host, got.memory.host, static_cast<size_t>(want.type.bytes())), 0) << i;
+        continue;
+      }
+      for (int64_t k = 0; k < want.type.elements(); ++k) {
+        const float w = static_cast<const float*>(want.memory.host)[k],
+                    g = static_cast<const float*>(got.memory.host)[k];
+        EXPECT_NEAR(g, w, 1e-5 * (1 + std::fabs(w))) << "output " << i << ", element " << k;
+      }
+    }
+  }
+  for (const Placement& row : session->placement()) {
+    if (row.op == op) return row;
+  }
+  ADD_FAILURE() << "no " << op;
+  return {};
+}
+
+constexpr int kLevels[] = {4, 5, 6, 8};
+
+// A branch with weights of its own, captured ones, and what it hands through as it is.
+constexpr char kIf[] = R"(graph "g" {
+  input %c : bool[]
+  input %x : f32[2,3]
+  const %w : f32[3,3] = {1,2,3,4,5,6,7,8,9}
+  %h : f32[2,3] = relu(%x)
+  %y, %z : f32[2,3] = if(%c, %h, %w, %x) {
+    then_branch=graph "t" { input %a : f32[2,3] input %w : f32[3,3] input %b : f32[2,3] %p = mat_mul(%a, %w)
+      output "y" %p output "z" %b },
+    else_branch=graph "e" { input %a : f32[2,3] input %w : f32[3,3] input %b : f32[2,3]
+      const %k : f32[2,3] = {6,5,4,3,2,1} %s = sub(%b, %k) output "y" %s output "z" %s }
+  }
+  %last = neg(%y)
+  output "last" %last
+  output "z" %z
+})";
+
+TEST(NnapiBackendControlFlow, IfIsAnOperation) {
+  for (int level : kLevels) {
+    for (uint8_t condition : {0, 1}) {
+      const Placement row = compare(
+          kIf,
+          {input<uint8_t>(DType::kBool, {}, {condition}), input<float>(DType::kF32, {2, 3}, {1, -2, 3, -4, 5, -6})},
+          target(level), "if");
+      EXPECT_EQ(row.backend, "nnapi");
+      EXPECT_NE(row.kernel.find("IF"), std::string::npos) << row.kernel;
+    }
+  }
+}
+
+// A recurrence with a captured row per iteration, a weight, a scan of float32 and one of int32.
+constexpr char kLoop[] = R"(graph "g" {
+  input %rows : f32[4,3]
+  input %h : f32[3]
+  const %n : i64[] = {4}
+  const %w : f32[3,3] = {0.5,0,0.25,0,0.5,0,0.25,0,0.5}
+  %last, %all, %count = loop(%n, none, %h, %rows, %w) {carried=1,
+    body=graph "b" { input %i : i64[] input %c : bool[] input %h : f32[3] input %rows : f32[4,3] input %w : f32[3,3]
+      const %flat : i64[1] = {3} const %one : i64[2] = {1,3} const %two : i64[] = {2}
+      %row = gather(%rows, %i) {axis=0}
+      %wide = reshape(%h, %one) %turned = mat_mul(%wide, %w) %back = reshape(%turned, %flat)
+      %next = add(%back, %row) %twice = mul(%i, %two)
+      output "c" %c output "h" %next output "all" %next output "count" %twice }
+  }
+  output "last" %last
+  output "all" %all
+  output "count" %count
+})";
+
+TEST(NnapiBackendControlFlow, LoopIsAnOperation) {
+  for (int level : kLevels) {
+    const Placement row = compare(kLoop,
+                                  {input<float>(DType::kF32, {4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3}),
+                                   input<float>(DType::kF32, {3}, {1, 0, -1})},
+                                  target(level), "loop");
+    EXPECT_EQ(row.backend, "nnapi");
+    EXPECT_NE(row.kernel.find("WHILE"), std::string::npos) << row.kernel;
+  }
+}
+
+// How often it goes round depends on data; inside is a branch.
+constexpr char kNested[] = R"(graph "g" {
+  input %limit : f32[1]
+  input %x : f32[1]
+  const %most : i64[] = {9223372036854775807}
+  const %zero : i32[1] = {0}
+  %starts = less(%x, %limit)
+  %y, %n = loop(%most, %starts, %x, %zero, %limit) {carried=2,
+    body=graph "b" { input %i : i64[] input %c : bool[] input %x : f32[1] input %n : i32[1] input %limit : f32[1]
+      const %one : i32[1] = {1} const %three : f32[1] = {3}
+      %small = less(%x, %three)
+      %y = if(%small, %x) {
+        then_branch=graph "t" { input %x : f32[1] %y = add(%x, %x) output "y" %y },
+        else_branch=graph "e" { input %x : f32[1] const %f : f32[1] = {1.5} %y = mul(%x, %f) output "y" %y } }
+      %m = add(%n, %one)
+      %goes = less(%y, %limit)
+      output "c" %goes output "x" %y output "n" %m }
+  }
+  output "y" %y
+  output "n" %n
+})";
+
+TEST(NnapiBackendControlFlow, LoopsEndWhenTheirBodySaysSo) {
+  for (int level : kLevels) {
+    for (float limit : {0.5f, 2.0f, 1000.0f}) {
+      const Placement row =
+          compare(kNested, {input<float>(DType::kF32, {1}, {limit}), input<float>(DType::kF32, {1}, {1})},
+                  target(level), "loop");
+      EXPECT_EQ(row.backend, "nnapi");
+    }
+  }
+}
+
+TEST(NnapiBackendControlFlow, BelowLevel4TheRuntimeRunsItAndItsBodiesAreOnNnapi) {
+  const Placement row =
+      compare(kIf, {input<uint8_t>(DType::kBool, {}, {1}), input<float>(DType::kF32, {2, 3}, {1, -2, 3, -4, 5, -6})},
+              target(3), "if");
+  EXPECT_EQ(row.backend, "runtime");
+  ASSERT_EQ(row.why.size(), 1u);
+  EXPECT_NE(row.why[0].find("IF needs level 4, here are 3 (rule N-2)"), std::string::npos) << row.why[0];
+}
+
+TEST(NnapiBackendControlFlow, WhatABodyHoldsLeavesItToTheRuntime) {
+  constexpr char kText[] = R"(graph "g" {
+    input %c : bool[]
+    input %x : f32[2]
+    %y : f32[2] = if(%c, %x) {
+      then_branch=graph "t" { input %x : f32[2] %y = acos "far" (%x) output "y" %y },
+      else_branch=graph "e" { input %x : f32[2] %y = relu(%x) output "y" %y } }
+    output "y" %y
+  })";
+  const Placement row =
+      compare(kText, {input<uint8_t>(DType::kBool, {}, {0}), input<float>(DType::kF32, {2}, {0.5f, -0.5f})},
+              target(8, true), "if");
+  EXPECT_EQ(row.backend, "runtime");
+  ASSERT_FALSE(row.why.empty());
+  EXPECT_NE(row.why[0].find("acos 'far'"), std::string::npos) << row.why[0];
+  EXPECT_NE(row.why[0].find("N-20"), std::string::npos) << row.why[0];
+}
+
+// 64-bit numbers enter as 32-bit ones where they fit; where one does not, the run is made again elsewhere.
+constexpr char kWide[] = R"(graph "g" {
+  input %x : i64[2,1]
+  const %flat : i64[1] = {2}
+  const %seven : i64[2] = {7,7}
+  %row = reshape(%x, %flat)
+  %less = less(%row, %seven)
+  %f : f32[2] = cast(%row) {to="f32"}
+  output "less" %less
+  output "f" %f
+})";
+
+TEST(NnapiBackendControlFlow, WideNumbersThatFitAreComputedWith) {
+  const Placement row = compare(kWide, {input<int64_t>(DType::kI64, {2, 1}, {-5, 2147483647})}, target(8), "cast");
+  EXPECT_EQ(row.backend, "nnapi");
+}
+
+TEST(NnapiBackendControlFlow, WideNumbersThatDoNotFitLeaveTheRunToTheCpu) {
+  const Program program = program_of(kWide);
+  std::vector<Input> inputs;
+  inputs.push_back(input<int64_t>(DType::kI64, {2, 1}, {3, int64_t{1} << 40}));
+  const std::vector<Tensor> in = tensors(inputs);
+  auto strict = Session::create(program, target(8));
+  ASSERT_TRUE(strict.ok()) << strict.status().message();
+  const Status refused = strict->run(in);
+  EXPECT_EQ(refused.code(), Code::kDeviceLost);
+  EXPECT_NE(refused.message().find("1099511627776"), std::string::npos) << refused.message();
+}
+
+}  // namespace
+}  // namespace pinnace
