@@ -48,9 +48,8 @@ Maps maps_of(const Shape& scores, const void* const (&data)[4]) {
 
 /// The anchor of box i of an image, at its place and moved by its deltas.
 Box proposal(const Maps& m, const Limits& l, int64_t image, int64_t i) {
-  const int64_t place = i / m.per_place;
-  const float x = static_cast<float>(place % m.width) * l.stride_x,
-              y = static_cast<float>(place / m.width) * l.stride_y;
+  const int64_t place = i / m.per_place, row = place / m.width, column = place % m.width;
+  const float x = static_cast<float>(column) * l.stride_x, y = static_cast<float>(row) * l.stride_y;
   const Box anchor = load_box(m.anchors + 4 * (i % m.per_place));
   return transformed({anchor.x1 + x, anchor.y1 + y, anchor.x2 + x, anchor.y2 + y},
                      m.deltas + 4 * (image * m.boxes() + i), m.sizes + 2 * image);

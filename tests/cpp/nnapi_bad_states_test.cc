@@ -237,7 +237,7 @@ TEST(NnapiBadStates, OneComputationAtATime) {
 // -------------------------------------------------------------------------------------------------- descriptors
 
 TEST(NnapiBadStates, RolesOfADescriptorAgree) {
-  const auto one = [](int32_t type, float scale, int32_t zero, std::vector<uint32_t> dims) {
+  const auto one = [](int32_t type, float scale, int32_t zero, const std::vector<uint32_t>& dims) {
     auto b = std::make_unique<Builder>();
     const uint32_t x = b->operand(type, dims, scale, zero), y = b->operand(type, dims, scale, zero);
     b->add(19, {x}, {y});  // RELU

@@ -221,7 +221,9 @@ TEST(NnapiCache, AnotherProcessorHasItsOwn) {
   {
     Child child({"PINNACE_CPU_ISA=sse2", "PINNACE_TEST_FOLDER=" + folder.path.string()});
     if (child.here()) {
-      const std::vector<float> slow = Network(1).run(std::getenv("PINNACE_TEST_FOLDER"));
+      const char* const shared = std::getenv("PINNACE_TEST_FOLDER");
+      ASSERT_NE(shared, nullptr);
+      const std::vector<float> slow = Network(1).run(shared);
       for (size_t i = 0; i < slow.size(); ++i) EXPECT_NEAR(slow[i], right[i], 1e-3);
       return;
     }

@@ -26,7 +26,7 @@ struct Referring : Builder {
 
 /// y = x `code` constant, floats of these dimensions; the model has a second input that it does not read.
 struct Branch : Builder {
-  Branch(int32_t code, std::vector<uint32_t> dims, float constant_value) {
+  Branch(int32_t code, const std::vector<uint32_t>& dims, float constant_value) {
     const uint32_t x = operand(kTensorFloat32, dims), unused = operand(kTensorFloat32, {1});
     const uint32_t c = constant<float>(kTensorFloat32, {1}, {constant_value});
     const uint32_t y = operand(kTensorFloat32, dims);
@@ -45,7 +45,7 @@ struct IfModel : Referring {
 };
 
 /// Runs an IfModel; `got` has room for what comes.
-int run_if(const Compiled& compiled, uint8_t condition, std::vector<float> x, std::vector<float>& got) {
+int run_if(const Compiled& compiled, uint8_t condition, const std::vector<float>& x, std::vector<float>& got) {
   Execution run(compiled);
   const std::vector<uint8_t> c = {condition};
   const std::vector<float> unused = {0};
@@ -120,7 +120,7 @@ struct LessThan : Builder {
 
 /// value' = value * value or concat(value, value), i' = i + step.
 struct Body : Builder {
-  Body(int32_t code, std::vector<uint32_t> dims, int32_t step = 1) {
+  Body(int32_t code, const std::vector<uint32_t>& dims, int32_t step = 1) {
     const uint32_t value = operand(kTensorFloat32, dims), i = operand(kTensorInt32, {1});
     const uint32_t n = operand(kTensorInt32, {1}), next = operand(kTensorFloat32, dims);
     const uint32_t one = constant<int32_t>(kTensorInt32, {1}, {step}), none = scalar(0);

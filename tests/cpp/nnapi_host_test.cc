@@ -41,7 +41,9 @@ TEST(NnapiHost, MemoryMayBeginAnywhere) {
   ASSERT_EQ(ANeuralNetworksExecution_setInput(run.execution, 1, nullptr, at_y, sizeof y), 0);
   ASSERT_EQ(ANeuralNetworksExecution_setOutput(run.execution, 0, nullptr, at_z, sizeof want), 0);
   ASSERT_EQ(ANeuralNetworksExecution_compute(run.execution), 0);
-  EXPECT_EQ(std::memcmp(at_z, want, sizeof want), 0);
+  float got[std::size(want)];
+  std::memcpy(got, at_z, sizeof got);
+  for (size_t i = 0; i < std::size(want); ++i) EXPECT_EQ(got[i], want[i]) << i;
 }
 TEST(NnapiHost, StartedComputationIsWaitedFor) {
   AddModel model;

@@ -17,7 +17,7 @@ bool is_quantised(int32_t type) {
 
 /// y = tanh(x) on one type and shape.
 struct Unary : Builder {
-  explicit Unary(std::vector<uint32_t> dims = {2}, int32_t type = kTensorFloat32, float scale = 0) {
+  explicit Unary(const std::vector<uint32_t>& dims = {2}, int32_t type = kTensorFloat32, float scale = 0) {
     const uint32_t x = operand(type, dims, scale), y = operand(type, dims, scale);
     add(28, {x}, {y});
     finish({x}, {y});

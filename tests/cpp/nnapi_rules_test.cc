@@ -77,7 +77,7 @@ Verdict ask(const char* op, const Call& call, const std::string& precision = "fp
   const NodeView view(built->node(), *built->op, in_types, {}, declared);
   TargetSpec target = nnapi_level(call.level);
   target.precision = precision;
-  return LoneNode(view, call.open ? ~0u : 1u, in, out).verdict(target, *built->op);
+  return LoneNode(view, call.open ? ~0u : 1u, in, out).verdict(nnapi_backend(), target, *built->op);
 }
 
 TEST(NnapiRules, EachRefusesWhatBreaksItAlone) {

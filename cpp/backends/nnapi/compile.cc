@@ -383,7 +383,7 @@ class SegmentCompiler {
   std::vector<PlacedWeight> placed_;            // per weight
 };
 
-std::vector<Verdict> ask_device(const Segment& segment, std::shared_ptr<const Library> library,
+std::vector<Verdict> ask_device(const Segment& segment, const std::shared_ptr<const Library>& library,
                                 const DeviceInfo& device, const DriverOptions& options) {
   SegmentCompiler compiler(segment, options);
   if (!compiler.lower().ok()) return {};
@@ -391,7 +391,8 @@ std::vector<Verdict> ask_device(const Segment& segment, std::shared_ptr<const Li
   return verdicts ? std::move(*verdicts) : std::vector<Verdict>();
 }
 
-Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment, std::shared_ptr<const Library> library,
+Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment,
+                                                    const std::shared_ptr<const Library>& library,
                                                     const DeviceInfo& device, const DriverOptions& options) {
   SegmentCompiler compiler(segment, options);
   PINNACE_TRY(compiler.lower());

@@ -10,11 +10,12 @@ Verdict lower_alone(const NodeView& node, int level);
 
 /// What the device says of each node of a segment: rule N-17 for those with an operation that it refuses. Empty if it
 /// takes all, or cannot be asked.
-std::vector<Verdict> ask_device(const Segment& segment, std::shared_ptr<const Library> library,
+std::vector<Verdict> ask_device(const Segment& segment, const std::shared_ptr<const Library>& library,
                                 const DeviceInfo& device, const DriverOptions& options);
 
 /// Lowers, builds and compiles a segment.
-Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment, std::shared_ptr<const Library> library,
+Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment,
+                                                    const std::shared_ptr<const Library>& library,
                                                     const DeviceInfo& device, const DriverOptions& options);
 
 }  // namespace pinnace::nnapi_client

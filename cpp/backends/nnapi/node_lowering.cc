@@ -8,7 +8,6 @@
 namespace pinnace::nnapi_client {
 
 using enum OperandCode;
-using nnapi::Lifetime;
 
 #define LOWERING(op, function) Status function(NodeLowering& n);
 #include "backends/nnapi/lowerings.inc"

@@ -69,11 +69,12 @@ Argument to_argument(const T* object) {
 }
 template <Handle T>
 Argument to_argument(T** made) {
-  return {.kind = Argument::Kind::kMade, .pointer = made, .object = ObjectKindOf<T>::value};
+  return {.kind = Argument::Kind::kMade, .pointer = static_cast<const void*>(made), .object = ObjectKindOf<T>::value};
 }
 template <Handle T>
 Argument to_argument(const T* const* list) {
-  return {.kind = Argument::Kind::kObjects, .pointer = list, .object = ObjectKindOf<T>::value};
+  return {
+      .kind = Argument::Kind::kObjects, .pointer = static_cast<const void*>(list), .object = ObjectKindOf<T>::value};
 }
 template <class N>
   requires std::is_arithmetic_v<N>
@@ -100,10 +101,12 @@ template <class T>
 Argument to_argument(T* pointer) {
   using Kind = Argument::Kind;
   if constexpr (std::is_void_v<T>) return {.kind = Kind::kBytes, .pointer = pointer};
-  if constexpr (std::is_same_v<T, bool> || std::is_pointer_v<T>)
-    return {.kind = Kind::kResultOther, .pointer = pointer};
+  const auto* address = static_cast<const void*>(pointer);
+  if constexpr (std::is_same_v<T, bool> || std::is_pointer_v<T>) {
+    return {.kind = Kind::kResultOther, .pointer = address};
+  }
   return {.kind = sizeof(std::conditional_t<std::is_void_v<T>, int, T>) == 8 ? Kind::kResult64 : Kind::kResult32,
-          .pointer = pointer};
+          .pointer = address};
 }
 
 }  // namespace pinnace::nnapi_host

@@ -3,8 +3,6 @@
 
 namespace pinnace::nnapi_client {
 
-using nnapi::OperandCode;
-
 Result<Images> images_of(NodeLowering& n) {
   const TensorType& x = n.in_type(0);
   if (x.rank() != 4 && x.rank() != 3) return n.refuse(Rule::kSpatial, to_string(x));

@@ -66,7 +66,7 @@ Status dilated_conv(NodeLowering& n, const Convolution& c) {
   n.rewritten("dilation by space_to_batch");
   const auto dims = n.operand(c.x).dims;
   std::vector<uint32_t> batched = dims, made = n.operand(c.y).dims, back = made;
-  int32_t blocks[2], pads[4];
+  int32_t blocks[2] = {}, pads[4] = {};
   for (int d : {1, 2}) {
     const int64_t block = w.dilation[d], need = w.in[d] + w.before[d] + w.after[d];
     const int64_t padded = (need + block - 1) / block * block;

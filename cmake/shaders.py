@@ -1,0 +1,299 @@
+"""Makes the embedded GPU kernels: every line of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross).
+
+    shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-val PATH] [--keep FOLDER]
+
+Variants whose sources did not change are taken from OUTPUT's folder of intermediate results. --keep writes each kernel's
+.spv, .metal and .json beside, for reading and for drivers that compile the text ahead of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import ctypes
+import hashlib
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+# Of spirv_cross_c.h and spirv.h, whose values are stable.
+_BACKEND_MSL, _TAKE_OWNERSHIP = 3, 1
+_OPTION_MSL_VERSION = 17 | 0x8000000
+_MSL_2_3 = 20300
+_GL_COMPUTE = 5
+_PUSH_SET, _PUSH_BINDING, _PUSH_BUFFER = 0xFFFFFFFF, 0, 30
+
+
+class ShaderError(Exception):
+    """What is wrong with one kernel."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    file: str
+    defines: tuple[str, ...]
+    f16: bool
+
+
+@dataclass
+class Manifest:
+    """What a driver must know of a module. See KernelCode in kernel_code.h."""
+
+    bindings: int
+    written: int
+    push_bytes: int
+    spec_constants: int
+    local: tuple[int, int, int]
+    shared_bytes: int
+
+
+def variants(folder: Path) -> list[Variant]:
+    functions = re.findall(r"^FUNCTION\((\w+)\)", (folder / "functions.inc").read_text(), re.MULTILINE)
+    codes = [f"FN_{name}={i}" for i, name in enumerate(functions)]
+    found = []
+    text = (folder / "kernels.inc").read_text()
+    for name, file, storage, defines in re.findall(r'^KERNEL\((\w+), "([^"]+)", "([^"]+)", "([^"]*)"\)', text, re.MULTILINE):
+        for kind in storage.split():
+            if kind not in ("f32", "f16", "any"):
+                raise ShaderError(f"kernels.inc: {name}: storage {kind!r} is not one of f32, f16, any")
+            own = [*defines.split(), *codes, *(["STORAGE_F16"] if kind == "f16" else [])]
+            found.append(Variant(name if kind == "any" else f"{name}_{kind}", file, tuple(own), kind == "f16"))
+    return sorted(found, key=lambda v: v.name)
+
+
+# ---- SPIR-V ---------------------------------------------------------------------------------------------------------
+
+
+def instructions(words: tuple[int, ...]):
+    at = 5
+    while at < len(words):
+        count, op = words[at] >> 16, words[at] & 0xFFFF
+        yield op, words[at + 1 : at + count]
+        at += count
+
+
+def reflect(words: tuple[int, ...]) -> Manifest:
+    """Reads the manifest off a module and refuses what breaks the kernel rules (docs/gpu.md)."""
+    sets: dict[int, int] = {}
+    bindings: dict[int, int] = {}
+    read_only: set[int] = set()  # members of struct types that are never written
+    offsets: dict[int, int] = {}
+    spec: set[int] = set()
+    pointers: dict[int, tuple[int, int]] = {}
+    variables: dict[int, tuple[int, int]] = {}
+    sizes: dict[int, int] = {}
+    constants: dict[int, int] = {}
+    spec_results: set[int] = set()
+    int_types: set[int] = set()
+    local = (1, 1, 1)
+    shared = 0
+    for op, w in instructions(words):
+        if op == 17 and w[0] in (10, 11):
+            raise ShaderError("no double and no 64-bit integers")
+        if op == 16 and w[1] == 17:
+            local = (w[2], w[3], w[4])
+        elif op == 71:  # decorations of results
+            if w[1] == 34:
+                sets[w[0]] = w[2]
+            elif w[1] == 33:
+                bindings[w[0]] = w[2]
+            elif w[1] == 1:
+                spec.add(w[2])
+            elif w[1] == 24:
+                read_only.add(w[0])
+        elif op == 72:  # of members
+            if w[2] == 35:
+                offsets[w[0]] = max(offsets.get(w[0], 0), w[3])
+            elif w[2] == 24:
+                read_only.add(w[0])
+        elif op == 21:
+            sizes[w[0]] = w[1] // 8
+            int_types.add(w[0])
+        elif op == 22:
+            sizes[w[0]] = w[1] // 8
+        elif op == 23:
+            sizes[w[0]] = sizes.get(w[1], 0) * w[2]  # 0: of bool, which no memory holds
+        elif op == 43 and len(w) == 3:
+            constants[w[1]] = w[2]
+        elif op == 50:
+            if w[0] not in int_types:
+                raise ShaderError("specialisation constants are integers")
+            spec_results.add(w[1])
+        elif op in (48, 49):
+            raise ShaderError("specialisation constants are integers")
+        elif op == 28:
+            if w[2] in spec_results or w[2] not in constants:
+                raise ShaderError("the size of an array is no specialisation constant")
+            sizes[w[0]] = sizes.get(w[1], 0) * constants[w[2]]
+        elif op == 32:
+            pointers[w[0]] = (w[1], w[2])
+        elif op == 59:
+            variables[w[1]] = (w[2], pointers[w[0]][1])
+    written = 0
+    for variable, (storage, pointee) in variables.items():
+        if storage == 4:
+            shared += sizes[pointee]
+        if storage not in (2, 12):
+            continue
+        if sets.get(variable, -1) != 0 or bindings.get(variable, 99) > 15:
+            raise ShaderError("buffers are set 0, bindings 0 to 15")
+        if variable not in read_only and pointee not in read_only:
+            written |= 1 << bindings[variable]
+    push = [pointee for storage, pointee in variables.values() if storage == 9]
+    push_bytes = offsets[push[0]] + 4 if push else 0
+    if sorted(bindings.values()) != list(range(len(bindings))):
+        raise ShaderError(f"bindings count from 0 without gaps, are {sorted(bindings.values())}")
+    if sorted(spec) != list(range(len(spec))):
+        raise ShaderError(f"specialisation constants count from 0 without gaps, are {sorted(spec)}")
+    if push_bytes > 128:
+        raise ShaderError(f"{push_bytes} bytes of push constants, at most 128")
+    if local[0] * local[1] * local[2] > 256:
+        raise ShaderError("more than 256 invocations in a workgroup")
+    if shared > 16384:
+        raise ShaderError(f"{shared} bytes of shared memory, at most 16384")
+    return Manifest(len(bindings), written, push_bytes, len(spec), local, shared)
+
+
+def compile_variant(folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str]) -> bytes:
+    spv = cache / f"{variant.name}.{key}.spv"
+    if not spv.is_file():
+        for old in cache.glob(f"{variant.name}.*.spv"):
+            old.unlink()
+        partial = spv.with_suffix(".tmp")
+        command = [tools[0], "-O", "--target-env=vulkan1.1", *(f"-D{d}" for d in variant.defines)]
+        for step in (
+            [*command, str(folder / "shaders" / variant.file), "-o", str(partial)],
+            [tools[1], "--target-env", "vulkan1.1", str(partial)],
+        ):
+            done = subprocess.run(step, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ShaderError(f"{variant.name}: {step[0]}: {done.stdout}{done.stderr}")
+        partial.replace(spv)
+    return spv.read_bytes()
+
+
+# ---- Metal's text ---------------------------------------------------------------------------------------------------
+
+
+class _ResourceBinding(ctypes.Structure):
+    _fields_ = [
+        (n, ctypes.c_uint)
+        for n in ("stage", "desc_set", "binding", "msl_buffer", "msl_texture", "msl_sampler")
+    ]
+
+
+class SpirvCross:
+    """The few calls of spirv-cross's C interface that are needed."""
+
+    def __init__(self, library: str) -> None:
+        self.lib = ctypes.CDLL(library)
+        self.lib.spvc_context_get_last_error_string.restype = ctypes.c_char_p
+
+    def msl(self, words: bytes, name: str, bindings: int, push: bool) -> str:
+        lib, void = self.lib, ctypes.c_void_p
+        context, ir, compiler, options, text = void(), void(), void(), void(), ctypes.c_char_p()
+
+        def check(result: int) -> None:
+            if result:
+                message = lib.spvc_context_get_last_error_string(context) if context else b"no context"
+                raise ShaderError(f"{name}: spirv-cross: {message.decode()}")
+
+        check(lib.spvc_context_create(ctypes.byref(context)))
+        try:
+            check(lib.spvc_context_parse_spirv(context, words, ctypes.c_size_t(len(words) // 4), ctypes.byref(ir)))
+            check(
+                lib.spvc_context_create_compiler(context, _BACKEND_MSL, ir, _TAKE_OWNERSHIP, ctypes.byref(compiler))
+            )
+            check(lib.spvc_compiler_create_compiler_options(compiler, ctypes.byref(options)))
+            check(lib.spvc_compiler_options_set_uint(options, _OPTION_MSL_VERSION, _MSL_2_3))
+            check(lib.spvc_compiler_install_compiler_options(compiler, options))
+            check(lib.spvc_compiler_rename_entry_point(compiler, b"main", name.encode(), _GL_COMPUTE))
+            places = [(0, n, n) for n in range(bindings)]
+            if push:
+                places.append((_PUSH_SET, _PUSH_BINDING, _PUSH_BUFFER))
+            for descriptor_set, binding, buffer in places:
+                entry = _ResourceBinding()
+                lib.spvc_msl_resource_binding_init(ctypes.byref(entry))
+                entry.stage, entry.desc_set, entry.binding, entry.msl_buffer = _GL_COMPUTE, descriptor_set, binding, buffer
+                check(lib.spvc_compiler_msl_add_resource_binding(compiler, ctypes.byref(entry)))
+            check(lib.spvc_compiler_compile(compiler, ctypes.byref(text)))
+            return (text.value or b"").decode()
+        finally:
+            lib.spvc_context_destroy(context)
+
+
+# ---- the generated file ---------------------------------------------------------------------------------------------
+
+
+def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> None:
+    lines = ["// Generated by cmake/shaders.py from cpp/backends/gpu: do not edit.", '#include "backends/gpu/kernel_code.h"', ""]
+    lines += ["namespace pinnace::gpu {", "namespace {"]
+    rows = []
+    for i, (v, spirv, msl, m) in enumerate(made):
+        words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
+        lines.append(f"constexpr uint32_t k{i}[] = {{{','.join(str(w) for w in words)}}};")
+        rows.append(
+            f'    {{"{v.name}", k{i}, R"msl({msl})msl", {m.bindings}, {m.written}, {m.push_bytes}, '
+            f"{m.spec_constants}, {{{m.local[0]}, {m.local[1]}, {m.local[2]}}}, {m.shared_bytes}, {str(v.f16).lower()}}},"
+        )
+    lines += ["constexpr KernelCode kKernels[] = {", *rows, "};"]
+    hashed = hashlib.sha256(b"".join(spirv + repr((v, m)).encode() for v, spirv, _, m in made)).hexdigest()[:16]
+    lines += ["}  // namespace", "std::span<const KernelCode> all_kernels() { return kKernels; }"]
+    lines += [f"uint64_t kernels_hash() {{ return 0x{hashed}u; }}", "}  // namespace pinnace::gpu", ""]
+    output.write_text("\n".join(lines))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("spirv_cross")
+    parser.add_argument("--glslc", default="glslc")
+    parser.add_argument("--spirv-val", default="spirv-val")
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
+    cache = options.output.parent / "shader_cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    shared = b"".join(p.read_bytes() for p in sorted((options.folder / "shaders").glob("*.glsl")))
+
+    def key(v: Variant) -> str:
+        text = shared + (options.folder / "shaders" / v.file).read_bytes() + repr(v).encode()
+        return hashlib.sha256(text).hexdigest()[:16]
+
+    tools = (options.glslc, options.spirv_val)
+    try:
+        wanted = variants(options.folder)
+        with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            modules = list(pool.map(lambda v: compile_variant(options.folder, cache, v, key(v), tools), wanted))
+        cross = SpirvCross(options.spirv_cross)
+        made = []
+        for v, spirv in zip(wanted, modules, strict=True):
+            try:
+                manifest = reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
+            except ShaderError as error:
+                raise ShaderError(f"{v.name}: breaks a kernel rule: {error}") from error
+            msl = cross.msl(spirv, v.name, manifest.bindings, manifest.push_bytes > 0)
+            made.append((v, spirv, msl, manifest))
+    except ShaderError as error:
+        print(f"shaders: {error}", file=sys.stderr)
+        return 1
+    write(options.output, made)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        for old in options.keep.iterdir():  # of kernels that are no more
+            old.unlink()
+        for v, spirv, msl, manifest in made:
+            (options.keep / f"{v.name}.spv").write_bytes(spirv)
+            (options.keep / f"{v.name}.metal").write_text(msl)
+            (options.keep / f"{v.name}.json").write_text(json.dumps(manifest.__dict__))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+// An opened device with the kernels that were made for it; shared by all executables of a process.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "backends/gpu/device.h"
+#include "base/thread_pool.h"
+
+namespace pinnace::gpu {
+
+/// The lines of kernels.inc.
+enum class KernelId : uint8_t {
+#define KERNEL(name, file, storage, defines) name,
+#include "backends/gpu/kernels.inc"
+#undef KERNEL
+};
+/// The variant of a kernel for tensors of 16 or 32 bits.
+const KernelCode& kernel_code(KernelId id, bool f16);
+
+/// A kernel and its specialisation constants.
+struct KernelKey {
+  KernelId id;
+  bool f16;
+  std::vector<int32_t> spec;
+  auto operator<=>(const KernelKey&) const = default;
+};
+
+/// Options that the environment states, for tests: PINNACE_GPU_OPTIONS, a list such as "validation,staging,no_f16,
+/// offset_alignment=256". kInvalidArgument: a name or number that is none; the sentence lists the names.
+Result<DeviceOptions> options_from_environment();
+
+/// Thread-safe.
+class Context {
+ public:
+  /// The context of this device, opened if nobody holds it or if it was lost.
+  static Result<std::shared_ptr<Context>> open(const Driver& driver, uint32_t index);
+  ~Context();
+
+  Device& device() { return *device_; }
+  const DeviceCaps& caps() const { return device_->caps(); }
+  /// All of `keys`, those that are missing made by several threads.
+  Result<std::vector<const Kernel*>> kernels(std::span<const KernelKey> keys);
+  /// The device fails every call from now on, whatever it says; the next open() makes a new one.
+  void lose() { lost_.store(true); }
+  bool lost() const { return lost_.load(); }
+  /// Kernels made so far, for tests.
+  size_t kernel_count();
+
+ private:
+  Context() = default;
+  std::string cache_path() const;
+  void store_cache();
+
+  std::unique_ptr<Device> device_;
+  std::mutex mutex_;
+  std::map<KernelKey, std::unique_ptr<Kernel>> kernels_;
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace pinnace::gpu

@@ -1,0 +1,330 @@
+// Planning, recording, and running what was recorded.
+#include "backends/gpu/executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/gpu/transfer.h"
+#include "base/offset_plan.h"
+#include "base/hash.h"
+
+namespace pinnace::gpu {
+namespace {
+
+constexpr size_t kStep = 256;  // the largest alignment that a device may ask for
+size_t stepped(size_t bytes) {
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
+/// A list is submitted by itself after about this much work: 20 ms on a phone's GPU of 50 billion multiply-adds a second,
+/// far below any watchdog, and 1,000 times what a submit costs.
+constexpr double kSliceWork = 1e9;
+
+std::vector<LoweredValue> values_of(const Segment& segment) {
+  const Uses uses(segment.graph);
+  std::vector<LoweredValue> all(segment.graph.values.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    LoweredValue& v = all[i];
+    v.type = &segment.inference.types[i];
+    const bool leaves = std::find(segment.outputs.begin(), segment.outputs.end(), id) != segment.outputs.end();
+    v.one_reader = uses.only_one_reader(id) && !leaves;
+    const ConstantPtr& data = segment.inference.data[i];
+    if (!data) continue;
+    v.constant = true;
+    v.data = data->data();
+    if (!segment.graph.value(id).constant) {
+      v.contents = str_cat(" ", to_string(*v.type), " ", hash64({data->data(), data->bytes()}));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> GpuExecutable::compile(const Segment& segment, std::shared_ptr<Context> context,
+                                                           bool f16, std::string_view backend) {
+  auto made = std::unique_ptr<GpuExecutable>(new GpuExecutable);
+  made->context_ = std::move(context);
+  made->backend_ = backend;
+  made->f16_ = f16 && made->context_->caps().f16_storage;
+  if (f16 && !made->f16_) made->notice_ = "the device has no storage of 16-bit floats: fp32 instead";
+  PINNACE_TRY(made->lower(segment));
+  PINNACE_TRY(made->make_ready());
+  PINNACE_TRY(made->plan());
+  PINNACE_ASSIGN(auto first, made->instance());
+  made->free_.push_back(std::move(first));
+  return std::unique_ptr<Executable>(std::move(made));
+}
+
+Status GpuExecutable::lower(const Segment& segment) {
+  Lowering lowering(false, f16_, values_of(segment));
+  for (size_t i = 0; i < segment.inputs.size(); ++i) {
+    LoweredValue& v = lowering.value(segment.inputs[i]);
+    const int64_t elements = v.type->elements();
+    const TensorId host = lowering.add_tensor(DeviceTensor::Place::kInput, i, static_cast<size_t>(elements) * 4);
+    v.rows = host;
+    // Kernels that read an input several times do so in the device's own memory; in fp32 on unified memory it is there.
+    if (!is_device_float(v.type->dtype) || (!f16_ && context_->caps().unified_memory) || elements == 0) continue;
+    v.rows = lowering.add_tensor(DeviceTensor::Place::kActivation, 0,
+                                 static_cast<size_t>(elements) * lowering.element_bytes(*v.type));
+    const int64_t vectors = (elements + 3) / 4;
+    lowering.begin_node(0, {});
+    v.rows_step = lowering.add_step({{KernelId::enter, f16_, {}},
+                                     Push().i(vectors).i(0).i(0).i(0).bytes(),
+                                     {host, v.rows},
+                                     line_groups(vectors, 64),
+                                     0,
+                                     static_cast<double>(elements)});
+  }
+  // What views point to, until the weights that they describe are made.
+  struct Operands {
+    std::vector<const TensorType*> types, outputs;
+    std::vector<const void*> data;
+  };
+  std::vector<Operands> operands(segment.nodes.size());
+  for (size_t i = 0; i < segment.nodes.size(); ++i) {
+    const Node& node = *segment.graph.nodes[static_cast<size_t>(segment.nodes[i])];
+    auto& [types, outputs, data] = operands[i];
+    std::string key = segment.key_prefix + node.name;
+    for (ValueId id : node.inputs) {
+      types.push_back(id == kNoValue ? nullptr : &segment.inference.types[static_cast<size_t>(id)]);
+      data.push_back(id == kNoValue ? nullptr : lowering.value(id).data);
+      if (id != kNoValue) key += lowering.value(id).contents;
+    }
+    for (ValueId id : node.outputs) outputs.push_back(&segment.inference.types[static_cast<size_t>(id)]);
+    const NodeView view(node, *segment.ops.find(node.op), types, data, outputs);
+    lowering.begin_node(i, std::move(key));
+    Verdict verdict;
+    const Status status = lower_node(lowering, view, outputs, verdict);
+    if (!status.ok()) return status.with_prefix(str_cat("lowering of ", view.label(), ": "));
+    nodes_.push_back(&node);
+    kernels_.push_back(verdict.kernel.empty() ? "no kernel" : verdict.kernel);
+  }
+  for (size_t i = 0; i < segment.outputs.size(); ++i) lowering.leave(segment.outputs[i], i);
+  for (WeightRequest& request : lowering.weights()) {
+    request.key = str_cat(f16_ ? "f16 " : "f32 ", segment.key_prefix, request.key);
+  }
+  tensors_ = std::move(lowering.tensors());
+  for (Step& step : lowering.steps()) {
+    if (!step.dead) steps_.push_back(std::move(step));
+  }
+  // A step whose result nobody reads is left out: an input that was turned into an image while it was entered.
+  std::vector<bool> read(tensors_.size(), false);
+  for (size_t s = steps_.size(); s-- > 0;) {
+    const KernelCode& code = kernel_code(steps_[s].kernel.id, steps_[s].kernel.f16);
+    bool wanted = false;
+    for (size_t b = 0; b < steps_[s].bindings.size(); ++b) {
+      const auto t = static_cast<size_t>(steps_[s].bindings[b]);
+      if (code.written >> b & 1) wanted |= read[t] || tensors_[t].place == DeviceTensor::Place::kOutput;
+    }
+    if (!wanted) {
+      steps_.erase(steps_.begin() + static_cast<ptrdiff_t>(s));
+      continue;
+    }
+    for (size_t b = 0; b < steps_[s].bindings.size(); ++b) {
+      if (!(code.written >> b & 1)) read[static_cast<size_t>(steps_[s].bindings[b])] = true;
+    }
+  }
+  store_ = segment.packed.shared<WeightStore>(str_cat("gpu weights ", backend_));
+  PINNACE_ASSIGN(weights_, store_->place(context_, lowering.weights()));
+  return {};
+}
+
+Status GpuExecutable::make_ready() {
+  std::vector<KernelKey> keys;
+  for (const Step& step : steps_) keys.push_back(step.kernel);
+  PINNACE_ASSIGN(ready_, context_->kernels(keys));
+  return {};
+}
+
+Status GpuExecutable::plan() {
+  const uint64_t most = context_->caps().max_binding_bytes;
+  std::vector<Lifetime> lifetimes(tensors_.size());
+  std::vector<bool> used(tensors_.size(), false);
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    for (TensorId id : steps_[s].bindings) {
+      const auto t = static_cast<size_t>(id);
+      Lifetime& life = lifetimes[t];
+      if (!used[t]) life.first = static_cast<int32_t>(s);
+      used[t] = true;
+      life.last = static_cast<int32_t>(s);
+      if (tensors_[t].bytes > most) {
+        return out_of_memory("a tensor of ", tensors_[t].bytes, " bytes, the device binds ", most);
+      }
+      if (tensors_[t].place == DeviceTensor::Place::kActivation) life.bytes = stepped(tensors_[t].bytes);
+    }
+  }
+  OffsetPlan offsets = plan_offsets(lifetimes);
+  activation_bytes_ = offsets.total;
+  offsets_ = std::move(offsets.offsets);
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    if (tensors_[t].place == DeviceTensor::Place::kActivation) continue;
+    const bool in = tensors_[t].place == DeviceTensor::Place::kInput;
+    if (tensors_[t].place == DeviceTensor::Place::kWeight) continue;
+    auto& places = in ? upload_offsets_ : download_offsets_;
+    size_t& total = in ? upload_bytes_ : download_bytes_;
+    if (places.size() <= tensors_[t].index) places.resize(tensors_[t].index + 1, SIZE_MAX);
+    places[tensors_[t].index] = offsets_[t] = total;
+    total += stepped(tensors_[t].bytes);
+  }
+  double work = 0;
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    if (s == 0 || work > kSliceWork) {
+      slices_.push_back(s);
+      work = 0;
+    }
+    work += steps_[s].work;
+  }
+  return {};
+}
+
+Binding GpuExecutable::binding(const Instance& instance, TensorId id) const {
+  const DeviceTensor& t = tensors_[static_cast<size_t>(id)];
+  const size_t offset = offsets_[static_cast<size_t>(id)];
+  switch (t.place) {
+    case DeviceTensor::Place::kActivation:
+      return {instance.activations.get(), offset, t.bytes};
+    case DeviceTensor::Place::kInput:
+      return {instance.upload.get(), offset, t.bytes};
+    case DeviceTensor::Place::kOutput:
+      return {instance.download.get(), offset, t.bytes};
+    default:
+      return weights_[t.index];
+  }
+}
+
+Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const {
+  struct Range {
+    const DeviceBuffer* buffer;
+    size_t begin, end;
+    bool write;
+  };
+  std::vector<Range> since;  // what was read and written since the last barrier
+  std::vector<Binding> bindings;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    const size_t first = slices_[i], last = i + 1 < slices_.size() ? slices_[i + 1] : steps_.size();
+    PINNACE_ASSIGN(auto list, context_->device().command_list(timed ? static_cast<uint32_t>(last - first + 1) : 0));
+    if (timed) list->timestamp(0);
+    since.clear();
+    for (size_t s = first; s < last; ++s) {
+      const Step& step = steps_[s];
+      const uint32_t written = ready_[s]->code().written;
+      bindings.clear();
+      bool wait = false;
+      for (size_t b = 0; b < step.bindings.size(); ++b) {
+        bindings.push_back(binding(instance, step.bindings[b]));
+        const Binding& own = bindings.back();
+        for (const Range& r : since) {
+          const bool meet = r.buffer == own.buffer && r.begin < own.offset + own.bytes && own.offset < r.end;
+          wait |= meet && (r.write || (written >> b & 1));
+        }
+      }
+      if (wait) {
+        list->barrier();
+        since.clear();
+      }
+      list->dispatch(*ready_[s], bindings, step.push, step.groups);
+      for (size_t b = 0; b < bindings.size(); ++b) {
+        since.push_back({bindings[b].buffer, bindings[b].offset, bindings[b].offset + bindings[b].bytes,
+                         (written >> b & 1) != 0});
+      }
+      if (timed) list->timestamp(static_cast<uint32_t>(s - first + 1));
+    }
+    PINNACE_TRY(list->finish());
+    lists.push_back(std::move(list));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<GpuExecutable::Instance>> GpuExecutable::instance() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto taken = std::move(free_.back());
+      free_.pop_back();
+      return taken;
+    }
+  }
+  auto made = std::make_unique<Instance>();
+  Device& device = context_->device();
+  if (activation_bytes_) {
+    PINNACE_ASSIGN(made->activations, device.buffer(activation_bytes_, BufferUse::kDevice));
+  }
+  if (upload_bytes_) {
+    PINNACE_ASSIGN(made->upload, device.buffer(upload_bytes_, BufferUse::kUpload));
+  }
+  if (download_bytes_) {
+    PINNACE_ASSIGN(made->download, device.buffer(download_bytes_, BufferUse::kDownload));
+  }
+  PINNACE_TRY(record(*made, false, made->lists));
+  return made;
+}
+
+Status GpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,
+                          std::span<const TensorView> outputs) const {
+  if (context_->lost()) return Status(Code::kDeviceLost, str_cat("the device of ", backend_, " was lost"));
+  auto own = instance();
+  if (!own) return own.status();
+  const Status status = run_on(**own, context, inputs, outputs);
+  if (status.code() == Code::kDeviceLost) {
+    context_->lose();
+    return status;
+  }
+  std::lock_guard lock(mutex_);
+  free_.push_back(std::move(*own));
+  return status;
+}
+
+Status GpuExecutable::run_on(Instance& instance, const RunContext& context, std::span<const TensorView> inputs,
+                             std::span<const TensorView> outputs) const {
+  const auto start = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < inputs.size() && i < upload_offsets_.size(); ++i) {
+    if (upload_offsets_[i] != SIZE_MAX) to_device(inputs[i], instance.upload->host() + upload_offsets_[i]);
+  }
+  if (context.timings && instance.profiled.empty()) PINNACE_TRY(record(instance, true, instance.profiled));
+  auto& lists = context.timings ? instance.profiled : instance.lists;
+  Device& device = context_->device();
+  // One list is always under way while the next is handed over; a cancelled run waits for what it has submitted.
+  Status status;
+  for (size_t i = 0; i < lists.size() && status.ok(); ++i) {
+    if (i > 1) status = device.wait(*lists[i - 2]);
+    if (status.ok() && context.cancelled()) status = Status(Code::kCancelled, "the run was cancelled");
+    if (status.ok()) status = device.submit(*lists[i]);
+  }
+  for (auto& list : lists) {
+    const Status waited = device.wait(*list);
+    if (status.ok()) status = waited;
+  }
+  PINNACE_TRY(status);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (i < download_offsets_.size() && download_offsets_[i] != SIZE_MAX) {
+      from_device(instance.download->host() + download_offsets_[i], outputs[i]);
+    }
+  }
+  if (context.timings) return profile(instance, context, start);
+  return {};
+}
+
+Status GpuExecutable::profile(const Instance& instance, const RunContext& context,
+                              std::chrono::steady_clock::time_point start) const {
+  std::vector<uint64_t> ns;
+  uint64_t origin = 0;
+  for (size_t i = 0; i < instance.profiled.size(); ++i) {
+    PINNACE_TRY(instance.profiled[i]->timestamps(&ns));
+    if (ns.empty()) break;
+    if (i == 0) origin = ns[0];
+    for (size_t k = 0; k + 1 < ns.size(); ++k) {
+      const size_t s = slices_[i] + k;
+      context.timings->push_back({nodes_[steps_[s].node], backend_, ready_[s]->code().name,
+                                  start + std::chrono::nanoseconds(ns[k] - origin),
+                                  start + std::chrono::nanoseconds(ns[k + 1] - origin)});
+    }
+  }
+  if (!nodes_.empty()) {
+    context.timings->push_back({nodes_[0], backend_, "the whole run", start, std::chrono::steady_clock::now()});
+  }
+  return {};
+}
+
+}  // namespace pinnace::gpu

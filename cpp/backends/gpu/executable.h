@@ -1,0 +1,58 @@
+// A segment as recorded work: steps with planned memory, and the buffers and command lists of each run under way.
+#pragma once
+
+#include "backends/gpu/weight_store.h"
+
+namespace pinnace::gpu {
+
+class GpuExecutable final : public Executable {
+ public:
+  /// Lowers the segment, makes its kernels, uploads its weights, plans its memory and records a first run.
+  static Result<std::unique_ptr<Executable>> compile(const Segment& segment, std::shared_ptr<Context> context,
+                                                     bool f16, std::string_view backend);
+
+  size_t workspace_bytes() const override { return 0; }
+  std::string_view kernel(size_t i) const override { return kernels_[i]; }
+  std::string notice(size_t) const override { return notice_; }
+  Status run(const RunContext& context, std::span<const TensorView> inputs,
+             std::span<const TensorView> outputs) const override;
+
+ private:
+  /// What one run at a time uses.
+  struct Instance {
+    std::unique_ptr<DeviceBuffer> activations, upload, download;
+    std::vector<std::unique_ptr<CommandList>> lists;     ///< submitted in order
+    std::vector<std::unique_ptr<CommandList>> profiled;  ///< the same with time stamps, recorded when first wanted
+  };
+  GpuExecutable() = default;
+  Status lower(const Segment& segment);
+  Status make_ready();
+  Status plan();
+  Result<std::unique_ptr<Instance>> instance() const;
+  Status record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const;
+  Binding binding(const Instance& instance, TensorId id) const;
+  Status run_on(Instance& instance, const RunContext& context, std::span<const TensorView> inputs,
+                std::span<const TensorView> outputs) const;
+  Status profile(const Instance& instance, const RunContext& context,
+                 std::chrono::steady_clock::time_point start) const;
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<WeightStore> store_;
+  bool f16_ = false;
+  std::string_view backend_;
+  std::string notice_;
+  std::vector<const Node*> nodes_;
+  std::vector<std::string> kernels_;  ///< per node of the segment
+  std::vector<DeviceTensor> tensors_;
+  std::vector<Step> steps_;
+  std::vector<const Kernel*> ready_;   ///< per step
+  std::vector<Binding> weights_;       ///< per weight
+  std::vector<size_t> offsets_;        ///< per tensor, in the buffer of its place
+  std::vector<size_t> slices_;         ///< first step of each command list
+  size_t activation_bytes_ = 0, upload_bytes_ = 0, download_bytes_ = 0;
+  std::vector<size_t> upload_offsets_, download_offsets_;  ///< per input, output
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Instance>> free_;
+};
+
+}  // namespace pinnace::gpu

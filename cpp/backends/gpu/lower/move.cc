@@ -1,0 +1,297 @@
+// What only moves elements: views, transposes, slices, concatenation, repetition, gathering.
+#include "backends/gpu/lowering.h"
+#include "ops/move.h"
+
+namespace pinnace::gpu {
+namespace {
+
+using Six = std::array<int64_t, 6>;
+
+/// A region of up to six dimensions and how it lies on both sides; strides in elements.
+struct Region {
+  Six size, from_stride{}, to_stride{};
+  int64_t from = 0, to = 0;
+  Region() { size.fill(1); }
+  int64_t count() const {
+    int64_t all = 1;
+    for (int64_t n : size) all *= n;
+    return all;
+  }
+};
+
+/// Integers of 64 bits do not fit; all else has 32 bits on the device, or is a float.
+Status check_moved(NodeLowering& n, int i) {
+  const DType t = n.in(i).dtype;
+  if (t == DType::kI64 || t == DType::kU64) return n.refuse(Rule::kWide, to_string(n.in(i)));
+  if (n.in(i).rank() > 6) return n.refuse(Rule::kRank, to_string(n.in(i)));
+  return {};
+}
+
+void move(NodeLowering& n, const TensorType& type, TensorId x, TensorId y, const Region& r) {
+  if (r.count() == 0) return;
+  Push push;
+  push.i(r.count());
+  for (size_t i = 1; i < 6; ++i) push.i(r.size[i]);
+  for (int64_t s : r.from_stride) push.i(s);
+  push.i(r.from);
+  for (int64_t s : r.to_stride) push.i(s);
+  push.i(r.to);
+  n.step(is_device_float(type.dtype) ? KernelId::move : KernelId::move_words, {}, std::move(push), {x, y},
+         line_groups(r.count(), 64), static_cast<double>(r.count()));
+}
+
+/// Strides of a dense shape at the end of six dimensions.
+Six dense_strides(const Shape& shape) {
+  Six strides{};
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[6 - shape.size() + i] = stride;
+    stride *= shape[i].size;
+  }
+  return strides;
+}
+Region whole(const Shape& shape) {
+  Region r;
+  for (size_t i = 0; i < shape.size(); ++i) r.size[6 - shape.size() + i] = shape[i].size;
+  r.to_stride = dense_strides(shape);
+  return r;
+}
+
+Status view(NodeLowering& n) {
+  if (n.in(0).dtype == DType::kI64 || n.in(0).dtype == DType::kU64) {
+    return n.refuse(Rule::kWide, to_string(n.in(0)));
+  }
+  n.alias(0, 0);
+  return {};
+}
+
+/// Copies a range of channels between images where it is whole blocks on both sides.
+void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from, int64_t from_block,
+                 const ImageShape& to, int64_t to_block, int64_t blocks) {
+  const int64_t run = blocks * from.pixels, count = run * from.N;
+  if (count == 0) return;
+  n.step(KernelId::move_blocks, {},
+         Push()
+             .i(count).i(run).i(from.blocks() * from.pixels).i(from_block * from.pixels)
+             .i(to.blocks() * to.pixels).i(to_block * to.pixels),
+         {x, y}, line_groups(count, 64), static_cast<double>(count * 4));
+}
+
+}  // namespace
+
+Status lower_reshape(NodeLowering& n) {
+  return view(n);
+}
+Status lower_flatten(NodeLowering& n) {
+  return view(n);
+}
+Status lower_squeeze(NodeLowering& n) {
+  return view(n);
+}
+Status lower_unsqueeze(NodeLowering& n) {
+  return view(n);
+}
+Status lower_identity(NodeLowering& n) {
+  return view(n);
+}
+
+Status lower_transpose(NodeLowering& n) {
+  PINNACE_TRY(check_moved(n, 0));
+  const Shape& in = n.in(0).shape;
+  std::vector<int64_t> perm(n.view().attr_ints("perm").begin(), n.view().attr_ints("perm").end());
+  if (perm.empty()) {
+    for (size_t i = in.size(); i-- > 0;) perm.push_back(static_cast<int64_t>(i));
+  }
+  Region r = whole(n.out().shape);
+  const Six strides = dense_strides(in);
+  for (size_t i = 0; i < in.size(); ++i) {
+    r.from_stride[6 - in.size() + i] = strides[6 - in.size() + static_cast<size_t>(perm[i])];
+  }
+  const TensorId x = n.rows(0), y = n.make_rows();
+  move(n, n.in(0), x, y, r);
+  return {};
+}
+
+Status lower_concat(NodeLowering& n) {
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.out().rank()));
+  bool images = axis == 1 && n.out().rank() >= 3 && is_device_float(n.out().dtype), held = false;
+  for (int i = 0; i < n.view().input_count(); ++i) {
+    PINNACE_TRY(check_moved(n, i));
+    const bool last = i + 1 == n.view().input_count();
+    images &= last || n.in(i).shape[1].size % 4 == 0;
+    held |= n.held_as_image(i);
+  }
+  if (images && held) {
+    std::vector<TensorId> from;
+    for (int i = 0; i < n.view().input_count(); ++i) from.push_back(n.image(i));
+    const ImageShape to = image_shape(n.out());
+    const TensorId y = n.make_image();
+    int64_t block = 0;
+    for (int i = 0; i < n.view().input_count(); ++i) {
+      const ImageShape s = image_shape(n.in(i));
+      move_blocks(n, from[static_cast<size_t>(i)], y, s, 0, to, block, s.blocks());
+      block += s.blocks();
+    }
+    return {};
+  }
+  std::vector<TensorId> from;
+  for (int i = 0; i < n.view().input_count(); ++i) from.push_back(n.rows(i));
+  const TensorId y = n.make_rows();
+  const Six strides = dense_strides(n.out().shape);
+  const size_t at = 6 - n.out().shape.size() + static_cast<size_t>(axis);
+  int64_t offset = 0;
+  for (int i = 0; i < n.view().input_count(); ++i) {
+    Region r = whole(n.in(i).shape);
+    r.from_stride = dense_strides(n.in(i).shape);
+    r.to_stride = strides;
+    r.to = offset * strides[at];
+    move(n, n.out(), from[static_cast<size_t>(i)], y, r);
+    offset += n.in(i).shape[static_cast<size_t>(axis)].size;
+  }
+  return {};
+}
+
+Status lower_split(NodeLowering& n) {
+  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  bool images = axis == 1 && n.in(0).rank() >= 3 && n.held_as_image(0);
+  for (int o = 0; o + 1 < n.view().output_count(); ++o) images &= n.out(o).shape[1].size % 4 == 0;
+  if (images) {
+    const ImageShape from = image_shape(n.in(0));
+    const TensorId x = n.image(0);
+    int64_t block = 0;
+    for (int o = 0; o < n.view().output_count(); ++o) {
+      const ImageShape s = image_shape(n.out(o));
+      const TensorId y = n.make_image(o);
+      if (s.vectors() > 0) move_blocks(n, x, y, {s.N, from.C, s.pixels}, block, s, 0, s.blocks());
+      block += s.blocks();
+    }
+    return {};
+  }
+  const TensorId x = n.rows(0);
+  const Six strides = dense_strides(n.in(0).shape);
+  const size_t at = 6 - n.in(0).shape.size() + static_cast<size_t>(axis);
+  int64_t offset = 0;
+  for (int o = 0; o < n.view().output_count(); ++o) {
+    Region r = whole(n.out(o).shape);
+    r.from_stride = strides;
+    r.from = offset * strides[at];
+    const TensorId y = n.make_rows(o);
+    move(n, n.in(0), x, y, r);
+    offset += n.out(o).shape[static_cast<size_t>(axis)].size;
+  }
+  return {};
+}
+
+Status lower_slice(NodeLowering& n) {
+  PINNACE_TRY(check_moved(n, 0));
+  const int rank = n.in(0).rank();
+  const auto starts = n.view().input_ints(1);
+  const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
+  const auto steps = n.has(4) ? n.view().input_ints(4) : std::nullopt;
+  if (!starts || (n.has(3) && !axes_given) || (n.has(4) && !steps)) {
+    return n.refuse(Rule::kConstant, "starts, axes and steps");
+  }
+  Region r = whole(n.out().shape);
+  r.from_stride = dense_strides(n.in(0).shape);
+  for (size_t i = 0; i < starts->size(); ++i) {
+    PINNACE_ASSIGN(const int axis, n.view().axis(axes_given ? (*axes_given)[i] : static_cast<int64_t>(i), rank));
+    const int64_t size = n.in(0).shape[static_cast<size_t>(axis)].size, step = steps ? (*steps)[i] : 1;
+    int64_t start = (*starts)[i];
+    if (start < 0) start = start < -size ? -1 : start + size;
+    start = step > 0 ? std::clamp<int64_t>(start, 0, size) : std::clamp<int64_t>(start, 0, size - 1);
+    const size_t at = static_cast<size_t>(6 - rank + axis);
+    r.from += start * r.from_stride[at];
+    if (r.size[at] > 1) r.from_stride[at] *= step;
+  }
+  const TensorId x = n.rows(0), y = n.make_rows();
+  move(n, n.in(0), x, y, r);
+  return {};
+}
+
+Status lower_expand(NodeLowering& n) {
+  PINNACE_TRY(check_moved(n, 0));
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  Region r = whole(n.out().shape);
+  const Six strides = dense_strides(n.in(0).shape);
+  for (size_t i = 0; i < n.in(0).shape.size(); ++i) {
+    const size_t at = 6 - n.in(0).shape.size() + i;
+    r.from_stride[at] = n.in(0).shape[i].size == 1 ? 0 : strides[at];
+  }
+  const TensorId x = n.rows(0), y = n.make_rows();
+  move(n, n.in(0), x, y, r);
+  return {};
+}
+
+Status lower_pad(NodeLowering& n) {
+  PINNACE_TRY(n.require_float(0));
+  PINNACE_TRY(check_moved(n, 0));
+  const std::string_view mode = n.view().attr_string("mode");
+  if (mode != "constant") return n.refuse(Rule::kAttribute, str_cat("mode ", mode));
+  const auto pads = n.view().input_ints(1);
+  const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
+  if (!pads || (n.has(3) && !axes_given)) return n.refuse(Rule::kConstant, "pads");
+  if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "value");
+  const int rank = n.in(0).rank();
+  const size_t count = pads->size() / 2;
+  Region r;
+  const Six from = dense_strides(n.in(0).shape), to = dense_strides(n.out().shape);
+  r.from_stride = from;
+  r.to_stride = to;
+  for (size_t i = 0; i < n.in(0).shape.size(); ++i) r.size[6 - n.in(0).shape.size() + i] = n.in(0).shape[i].size;
+  for (size_t i = 0; i < count; ++i) {
+    PINNACE_ASSIGN(const int axis, n.view().axis(axes_given ? (*axes_given)[i] : static_cast<int64_t>(i), rank));
+    const size_t at = static_cast<size_t>(6 - rank + axis);
+    const int64_t before = (*pads)[i], after = (*pads)[i + count];
+    // Negative pads cut off.
+    r.from += std::max<int64_t>(0, -before) * from[at];
+    r.to += std::max<int64_t>(0, before) * to[at];
+    r.size[at] += std::min<int64_t>(0, before) + std::min<int64_t>(0, after);
+    if (r.size[at] < 0) r.size[at] = 0;
+  }
+  const std::vector<double> value = n.has(2) ? n.floats(2) : std::vector<double>{0.0};
+  const TensorId x = n.rows(0), y = n.make_rows();
+  n.step(KernelId::fill, {}, Push().i(n.out().elements()).f(value.empty() ? 0.0 : value[0]), {y},
+         line_groups(n.out().elements(), 64), static_cast<double>(n.out().elements()));
+  move(n, n.in(0), x, y, r);
+  return {};
+}
+
+Status lower_gather(NodeLowering& n) {
+  const DType t = n.in(0).dtype;
+  if (t == DType::kI64 || t == DType::kU64) return n.refuse(Rule::kWide, to_string(n.in(0)));
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  const AxisView v = view_axis(n.in(0).shape, axis);
+  if (n.constant(1) && !n.all().dry()) {
+    for (int64_t index : n.view().input_ints(1).value_or(std::vector<int64_t>())) {
+      PINNACE_TRY(wrap_index(n.view(), index, v.size).status());
+    }
+  }
+  // An index from elsewhere cannot be refused by a kernel.
+  if (!n.constant(1)) return n.refuse(Rule::kConstant, "indices");
+  const int64_t indices = n.in(1).elements(), count = n.out().elements();
+  const TensorId x = n.rows(0), index = n.rows(1), y = n.make_rows();
+  n.step(is_device_float(t) ? KernelId::gather : KernelId::gather_words, {},
+         Push().i(count).i(indices).i(v.inner).i(v.size), {x, index, y}, line_groups(count, 64),
+         static_cast<double>(count));
+  return {};
+}
+
+/// [N, C, H, W] to [N, C / b / b, H * b, W * b], as one transpose of six dimensions.
+Status lower_depth_to_space(NodeLowering& n) {
+  PINNACE_TRY(check_moved(n, 0));
+  const int64_t b = n.view().attr_int("blocksize");
+  const Shape& in = n.in(0).shape;
+  const int64_t C = n.out().shape[1].size, H = in[2].size, W = in[3].size, plane = H * W;
+  const bool dcr = n.view().attr_string("mode") == "DCR";
+  Region r;
+  r.size = {in[0].size, C, H, b, W, b};
+  const int64_t row = dcr ? b * C * plane : b * plane, column = dcr ? C * plane : plane;
+  r.from_stride = {in[1].size * plane, dcr ? plane : b * b * plane, W, row, 1, column};
+  r.to_stride = {C * plane * b * b, plane * b * b, b * W * b, W * b, b, 1};
+  const TensorId x = n.rows(0), y = n.make_rows();
+  move(n, n.in(0), x, y, r);
+  return {};
+}
+
+}  // namespace pinnace::gpu

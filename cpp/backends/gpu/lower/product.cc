@@ -1,0 +1,134 @@
+// Matrix products of rows: gemm and batched mat_mul.
+#include "backends/gpu/lower/maps.h"
+#include "ops/product.h"
+
+namespace pinnace::gpu {
+namespace {
+
+/// A product as gemm.comp takes it; strides in elements.
+struct Product {
+  int64_t M = 1, N = 1, K = 1;
+  int64_t a_row = 0, a_col = 1, b_row = 0, b_col = 1, c_row = 0, c_col = 0;
+  int64_t outer = 1, inner = 1;
+  int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
+  double alpha = 1, beta = 1;
+  bool bias = false;
+};
+
+/// Columns of a constant matrix by fours: [ceil(N / 4)][K][4].
+TensorId packed_columns(NodeLowering& n, const Product& p) {
+  const NodeView view = n.view();
+  return n.weights("columns", std::max<int64_t>(1, (p.N + 3) / 4 * p.K) * 4, [view, p](std::span<float> to) -> Status {
+    const auto b = view.input_floats(1);
+    if (!b) return unsupported("weights are not known");
+    std::fill(to.begin(), to.end(), 0.0f);
+    for (int64_t k = 0; k < p.K; ++k) {
+      for (int64_t j = 0; j < p.N; ++j) {
+        to[static_cast<size_t>((j / 4 * p.K + k) * 4 + j % 4)] =
+            static_cast<float>((*b)[static_cast<size_t>(k * p.b_row + j * p.b_col)]);
+      }
+    }
+    return {};
+  });
+}
+
+Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
+  const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
+  const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
+  const int64_t batch = p.outer * p.inner;
+  const TensorId a = n.rows(0), b = packed ? packed_columns(n, p) : n.rows(1);
+  const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();
+  for (int64_t first = 0; first < batch; first += 65535) {
+    const int64_t count = std::min<int64_t>(65535, batch - first);
+    n.step(packed ? KernelId::gemm_packed : KernelId::gemm,
+           {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
+           Push()
+               .i(p.M).i(p.N).i(p.K).i(p.a_row).i(p.a_col).i(p.b_row).i(p.b_col).i(p.c_row).i(p.c_col)
+               .i(p.inner).i(p.a_outer).i(p.a_inner).i(p.b_outer).i(p.b_inner).i(first)
+               .f(p.alpha).f(p.beta).f(e.a).f(e.b),
+           {a, b, c, y}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(count)},
+           static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
+  }
+  if (!in_epilogue(activation)) apply_after(n, activation, false);
+  return {};
+}
+
+}  // namespace
+
+Status lower_gemm(NodeLowering& n) {
+  for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
+  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+  const bool ta = n.view().attr_int("trans_a") != 0, tb = n.view().attr_int("trans_b") != 0;
+  Product p;
+  p.M = n.out().shape[0].size;
+  p.N = n.out().shape[1].size;
+  p.K = n.in(0).shape[ta ? 0 : 1].size;
+  p.a_row = ta ? 1 : p.K;
+  p.a_col = ta ? p.M : 1;
+  p.b_row = tb ? 1 : p.N;
+  p.b_col = tb ? p.K : 1;
+  p.alpha = n.view().attr_float("alpha");
+  p.beta = n.view().attr_float("beta");
+  p.bias = n.has(2);
+  if (p.bias) {
+    const TensorType& c = n.in(2);
+    const int64_t columns = c.rank() > 0 ? c.shape.back().size : 1, rows = c.rank() > 1 ? c.shape[0].size : 1;
+    p.c_row = rows > 1 ? columns : 0;
+    p.c_col = columns > 1 ? 1 : 0;
+  }
+  if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
+  return multiply(n, p, activation);
+}
+
+Status lower_mat_mul(NodeLowering& n) {
+  for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
+  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+  const Matrices m = matrices_of(n.in(0), n.in(1));
+  Product p;
+  p.M = m.M.size;
+  p.N = m.N.size;
+  p.K = m.K.size;
+  p.a_row = p.K;
+  p.b_row = p.N;
+  p.bias = n.has(2);
+  if (p.bias) p.c_col = n.in(2).elements() > 1 ? 1 : 0;
+  // Dimensions of the batch, neighbours joined where both operands walk on evenly; a stride of 0 repeats.
+  struct Batch {
+    int64_t size, a, b;
+  };
+  std::vector<Batch> batch;
+  const size_t rank = std::max(m.a_batch.size(), m.b_batch.size());
+  int64_t a_stride = p.M * p.K, b_stride = p.K * p.N;
+  for (size_t i = 0; i < rank; ++i) {  // from the innermost
+    const int64_t a = i < m.a_batch.size() ? m.a_batch[m.a_batch.size() - 1 - i].size : 1;
+    const int64_t b = i < m.b_batch.size() ? m.b_batch[m.b_batch.size() - 1 - i].size : 1;
+    const Batch own{std::max(a, b), a == 1 ? 0 : a_stride, b == 1 ? 0 : b_stride};
+    a_stride *= a;
+    b_stride *= b;
+    if (own.size == 1) continue;
+    if (!batch.empty() && own.a == batch.back().a * batch.back().size && own.b == batch.back().b * batch.back().size) {
+      batch.back().size *= own.size;
+    } else {
+      batch.push_back(own);
+    }
+  }
+  if (batch.size() == 1 && batch[0].b == 0 && batch[0].a == p.M * p.K) {  // one matrix b: rows of all are rows of one
+    p.M *= batch[0].size;
+    batch.clear();
+  }
+  if (batch.size() > 2) return n.refuse(Rule::kAttribute, str_cat(to_string(n.in(0)), " by ", to_string(n.in(1))));
+  if (!batch.empty()) {
+    p.inner = batch[0].size;
+    p.a_inner = batch[0].a;
+    p.b_inner = batch[0].b;
+  }
+  if (batch.size() > 1) {
+    p.outer = batch[1].size;
+    p.a_outer = batch[1].a;
+    p.b_outer = batch[1].b;
+  }
+  if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
+  return multiply(n, p, activation);
+}
+
+}  // namespace pinnace::gpu

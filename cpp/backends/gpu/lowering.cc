@@ -1,0 +1,366 @@
+// Tensors, layouts and steps; the checks that all nodes share.
+#include "backends/gpu/lowering.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pinnace::gpu {
+namespace {
+
+/// What every Vulkan device binds at once.
+constexpr int64_t kBindingBytes = int64_t{128} << 20;
+constexpr int64_t kRowGroups = 65535;
+
+/// The contents of a constant as the device holds them: floats, or integers as the bits of 32-bit words.
+Status constant_words(const TensorType& type, const void* data, std::span<float> to) {
+  const TensorView view{&type, static_cast<std::byte*>(const_cast<void*>(data))};
+  visit(type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = view.data<T>();
+    for (int64_t i = 0; i < view.elements(); ++i) {
+      if constexpr (is_float<T>) {
+        to[static_cast<size_t>(i)] = static_cast<float>(from[i]);
+      } else {
+        const auto wide = static_cast<int64_t>(from[i]);
+        to[static_cast<size_t>(i)] =
+            std::bit_cast<float>(static_cast<int32_t>(std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX)));
+      }
+    }
+  });
+  return {};
+}
+
+}  // namespace
+
+ImageShape image_shape(const TensorType& type) {
+  ImageShape s;
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    (i == 0 ? s.N : i == 1 ? s.C : s.pixels) *= type.shape[i].size;
+  }
+  return s;
+}
+
+std::array<uint32_t, 3> line_groups(int64_t items, uint32_t local) {
+  const int64_t groups = std::max<int64_t>(1, (items + local - 1) / local);
+  if (groups <= kRowGroups) return {static_cast<uint32_t>(groups), 1, 1};
+  const int64_t rows = (groups + kRowGroups - 1) / kRowGroups;
+  return {static_cast<uint32_t>((groups + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
+}
+
+Epilogue epilogue_of(const Activation& activation) {
+  static constexpr struct {
+    ActivationKind kind;
+    Function function;
+  } all[] = {{ActivationKind::kNone, Function::k_none},
+             {ActivationKind::kRelu, Function::k_relu},
+             {ActivationKind::kClip, Function::k_clip},
+             {ActivationKind::kLeakyRelu, Function::k_leaky_relu},
+             {ActivationKind::kHardSwish, Function::k_hard_swish},
+             {ActivationKind::kHardSigmoid, Function::k_hard_sigmoid},
+             {ActivationKind::kSigmoid, Function::k_sigmoid},
+             {ActivationKind::kSilu, Function::k_silu},
+             {ActivationKind::kTanh, Function::k_tanh},
+             {ActivationKind::kGelu, Function::k_gelu},
+             {ActivationKind::kGeluTanh, Function::k_gelu_tanh}};
+  for (const auto& line : all) {
+    if (line.kind == activation.kind) return {line.function, activation.a, activation.b};
+  }
+  return {};
+}
+
+bool in_epilogue(const Activation& activation) {
+  return activation.kind != ActivationKind::kTanh && activation.kind != ActivationKind::kGelu &&
+         activation.kind != ActivationKind::kGeluTanh;
+}
+
+// ------------------------------------------------------------------------------------------------------------ Lowering
+
+size_t Lowering::element_bytes(const TensorType& type) const {
+  return f16_ && is_device_float(type.dtype) ? 2 : 4;
+}
+
+TensorId Lowering::add_tensor(DeviceTensor::Place place, size_t index, size_t bytes) {
+  if (dry_) return 0;
+  tensors_.push_back({place, index, std::max<size_t>(16, (bytes + 15) / 16 * 16)});
+  return static_cast<TensorId>(tensors_.size() - 1);
+}
+
+TensorId Lowering::add_weight(WeightRequest request) {
+  if (dry_) return 0;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    if (weights_[i].key != request.key) continue;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      if (tensors_[t].place == DeviceTensor::Place::kWeight && tensors_[t].index == i) return static_cast<TensorId>(t);
+    }
+  }
+  const TensorId id = add_tensor(DeviceTensor::Place::kWeight, weights_.size(), request.bytes());
+  weights_.push_back(std::move(request));
+  return id;
+}
+
+int32_t Lowering::add_step(Step step) {
+  if (dry_) return -1;
+  step.node = node_;
+  steps_.push_back(std::move(step));
+  return static_cast<int32_t>(steps_.size() - 1);
+}
+
+TensorId Lowering::rows(ValueId id) {
+  LoweredValue& v = value(id);
+  if (dry_) return 0;
+  if (v.rows != kNoTensor) return v.rows;
+  const auto elements = static_cast<size_t>(v.type->elements());
+  const bool floats = is_device_float(v.type->dtype);
+  if (v.constant) {
+    const TensorType type = *v.type;
+    const void* data = v.data;
+    v.rows = add_weight({str_cat("value ", id, v.contents, " rows"), std::max<size_t>(1, elements), f16_ && floats,
+                         [type, data](std::span<float> to) { return constant_words(type, data, to); }});
+    return v.rows;
+  }
+  assert(v.image != kNoTensor);
+  const ImageShape s = image_shape(*v.type);
+  v.rows = add_tensor(DeviceTensor::Place::kActivation, 0, elements * element_bytes(*v.type));
+  v.rows_step = add_step({{KernelId::image_to_rows, f16_, {}},
+                          Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+                          {v.image, v.rows},
+                          line_groups(s.vectors(), 64),
+                          0,
+                          static_cast<double>(elements)});
+  return v.rows;
+}
+
+TensorId Lowering::image(ValueId id) {
+  LoweredValue& v = value(id);
+  if (dry_) return 0;
+  if (v.image != kNoTensor) return v.image;
+  const ImageShape s = image_shape(*v.type);
+  if (v.constant) {
+    const TensorType type = *v.type;
+    const void* data = v.data;
+    v.image = add_weight({str_cat("value ", id, v.contents, " image"), static_cast<size_t>(s.vectors()) * 4, f16_,
+                          [type, data, s](std::span<float> to) -> Status {
+                            PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(type.elements(), "a constant"));
+                            PINNACE_TRY(constant_words(type, data, dense.span()));
+                            std::fill(to.begin(), to.end(), 0.0f);
+                            for (int64_t i = 0; i < type.elements(); ++i) {
+                              const int64_t c = i / s.pixels % s.C, n = i / s.pixels / s.C;
+                              to[static_cast<size_t>(((n * s.blocks() + c / 4) * s.pixels + i % s.pixels) * 4 + c % 4)] =
+                                  dense[i];
+                            }
+                            return {};
+                          }});
+    return v.image;
+  }
+  assert(v.rows != kNoTensor);
+  v.image = add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(s.vectors()) * 4 * (f16_ ? 2 : 4));
+  // What the host wrote has 32 bits and is turned at once.
+  KernelId kernel = KernelId::rows_to_image;
+  TensorId from = v.rows;
+  if (v.rows_step >= 0 && steps_[static_cast<size_t>(v.rows_step)].kernel.id == KernelId::enter) {
+    kernel = KernelId::enter_image;
+    from = steps_[static_cast<size_t>(v.rows_step)].bindings[0];
+  }
+  v.image_step = add_step({{kernel, f16_, {}},
+                           Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+                           {from, v.image},
+                           line_groups(s.vectors(), 64),
+                           0,
+                           static_cast<double>(s.vectors() * 4)});
+  return v.image;
+}
+
+void Lowering::leave(ValueId id, size_t index) {
+  if (dry_) return;
+  LoweredValue& v = value(id);
+  const int64_t elements = v.type->elements();
+  if (elements == 0) return;
+  const TensorId to = add_tensor(DeviceTensor::Place::kOutput, index, static_cast<size_t>(elements) * 4);
+  if (v.rows == kNoTensor && v.image != kNoTensor && !v.constant) {
+    const ImageShape s = image_shape(*v.type);
+    add_step({{KernelId::leave_image, f16_, {}},
+              Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+              {v.image, to},
+              line_groups(s.vectors(), 64),
+              0,
+              static_cast<double>(elements)});
+    return;
+  }
+  if (!is_device_float(v.type->dtype)) {  // bits, which an instruction on floats may change
+    Push push;
+    push.i(elements).i(1).i(1).i(1).i(1).i(elements);
+    for (int i = 0; i < 14; ++i) push.i(i == 5 || i == 12 ? 1 : 0);
+    add_step({{KernelId::move_words, false, {}},
+              push.bytes(),
+              {rows(id), to},
+              line_groups(elements, 64),
+              0,
+              static_cast<double>(elements)});
+    return;
+  }
+  const int64_t vectors = (elements + 3) / 4;
+  add_step({{KernelId::leave, f16_, {}},
+            Push().i(vectors).i(0).i(0).i(0).bytes(),
+            {rows(id), to},
+            line_groups(vectors, 64),
+            0,
+            static_cast<double>(elements)});
+}
+
+// -------------------------------------------------------------------------------------------------------- NodeLowering
+
+std::vector<double> NodeLowering::floats(int i) const {
+  if (lowering_.dry()) return std::vector<double>(static_cast<size_t>(in(i).elements()), 1.0);
+  return view_.input_floats(i).value_or(std::vector<double>());
+}
+
+TensorId NodeLowering::make_rows(int o) {
+  if (lowering_.dry()) return 0;
+  LoweredValue& v = lowering_.value(out_id(o));
+  v.rows = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
+                                static_cast<size_t>(v.type->elements()) * lowering_.element_bytes(*v.type));
+  v.rows_step = static_cast<int32_t>(lowering_.steps().size());
+  return v.rows;
+}
+
+TensorId NodeLowering::make_image(int o) {
+  if (lowering_.dry()) return 0;
+  LoweredValue& v = lowering_.value(out_id(o));
+  const ImageShape s = image_shape(*v.type);
+  v.image = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
+                                 static_cast<size_t>(s.vectors()) * (lowering_.f16() ? 8 : 16));
+  v.image_step = static_cast<int32_t>(lowering_.steps().size());
+  return v.image;
+}
+
+TensorId NodeLowering::make_scratch(int64_t elements) {
+  return lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
+                              static_cast<size_t>(elements) * (lowering_.f16() ? 2 : 4));
+}
+
+void NodeLowering::alias(int o, int i) {
+  if (lowering_.dry()) return;
+  const TensorId tensor = rows(i);
+  LoweredValue& v = lowering_.value(out_id(o));
+  v.rows = tensor;
+  v.rows_step = -1;
+}
+
+TensorId NodeLowering::weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
+  return lowering_.add_weight({str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(), fill});
+}
+
+TensorId NodeLowering::words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
+  return lowering_.add_weight({str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, fill});
+}
+
+int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, Push push, std::vector<TensorId> bindings,
+                           std::array<uint32_t, 3> groups, double work) {
+  const KernelCode& code = kernel_code(id, lowering_.f16());
+  if (!verdict_.kernel.empty()) verdict_.kernel += "+";
+  verdict_.kernel += code.name;
+  std::vector<std::byte> bytes = push.bytes();
+  assert(bytes.size() == code.push_bytes && bindings.size() == code.bindings && spec.size() == code.spec_constants);
+  return lowering_.add_step(
+      {{id, lowering_.f16(), std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
+}
+
+void NodeLowering::repeat(Step step) {
+  verdict_.kernel = str_cat(kernel_code(step.kernel.id, step.kernel.f16).name, " of another node");
+  lowering_.add_step(std::move(step));
+}
+
+Status NodeLowering::refuse(Rule rule, std::string value) {
+  verdict_ = refusal(rule, std::move(value));
+  return unsupported(verdict_.text, ", is ", verdict_.value);
+}
+
+Status NodeLowering::require_float(int i) {
+  if (!has(i) || is_device_float(in(i).dtype)) return {};
+  return refuse(Rule::kType, to_string(in(i)));
+}
+
+LowerFn find_lowering(std::string_view op) {
+  static constexpr struct {
+    std::string_view op;
+    LowerFn function;
+  } all[] = {
+#define LOWERING(op, function) {#op, function},
+#include "backends/gpu/lowerings.inc"
+#undef LOWERING
+  };
+  for (const auto& line : all) {
+    if (line.op == op) return line.function;
+  }
+  return nullptr;
+}
+
+Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
+                  Verdict& verdict) {
+  NodeLowering n(lowering, view, outputs);
+  const auto run = [&]() -> Status {
+    const LowerFn lower = find_lowering(view.node().op);
+    if (!lower) return n.refuse(Rule::kOperator, view.node().op);
+    for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
+      const int o = i - view.input_count();
+      if (o < 0 && !view.has_input(i)) continue;
+      const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
+      if (type.quantized()) return n.refuse(Rule::kQuantized, to_string(type));
+      if (dtype_bits(type.dtype) < 8 || type.dtype == DType::kF64) return n.refuse(Rule::kType, to_string(type));
+      // Rows and images: up to three lanes of a block are padding.
+      const ImageShape s = image_shape(type);
+      if (type.elements() > kBindingBytes / 4 || s.vectors() > kBindingBytes / 16) {
+        return n.refuse(Rule::kBytes, to_string(type));
+      }
+    }
+    bool empty = true;
+    for (const TensorType* type : outputs) empty &= type->elements() == 0;
+    if (empty) {  // nothing to compute
+      for (int o = 0; o < view.output_count(); ++o) n.make_rows(o);
+      return {};
+    }
+    return lower(n);
+  };
+  const Status status = run();
+  verdict = n.verdict();
+  verdict.supported = status.ok();
+  if (!status.ok() && verdict.rule.empty()) verdict = refusal(Rule::kAttribute, status.message());
+  return status;
+}
+
+Verdict lower_alone(const NodeView& node) {
+  const auto made = infer_node(node);
+  if (!made) return refusal(Rule::kAttribute, made.status().message());
+  ValueId last = 0;
+  for (ValueId id : node.node().inputs) last = std::max(last, id);
+  for (ValueId id : node.node().outputs) last = std::max(last, id);
+  // A graph may have many values, a node has few: they are numbered anew.
+  Node alone;
+  alone.op = node.node().op;
+  alone.version = node.node().version;
+  alone.name = node.node().name;
+  alone.attrs = node.node().attrs;
+  std::vector<LoweredValue> values;
+  std::vector<const TensorType*> types, outputs;
+  std::vector<const void*> data;
+  for (int i = 0; i < node.input_count(); ++i) {
+    types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
+    data.push_back(node.input_data(i));
+    alone.inputs.push_back(kNoValue);
+    if (!node.has_input(i)) continue;
+    alone.inputs.back() = static_cast<ValueId>(values.size());
+    values.push_back({&node.input(i), data.back(), data.back() != nullptr});
+  }
+  for (const TensorType& type : *made) {
+    alone.outputs.push_back(static_cast<ValueId>(values.size()));
+    values.push_back({&type});
+    outputs.push_back(&type);
+  }
+  Lowering lowering(true, false, std::move(values));
+  const NodeView view(alone, node.op(), types, data, outputs);
+  Verdict verdict;
+  static_cast<void>(lower_node(lowering, view, outputs, verdict).ok());
+  return verdict;
+}
+
+}  // namespace pinnace::gpu

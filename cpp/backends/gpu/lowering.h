@@ -1,0 +1,221 @@
+// From nodes to dispatches: what tensors there are on the device, in which layout, and the steps that make them.
+#pragma once
+
+#include <functional>
+
+#include "backends/gpu/context.h"
+#include "backends/gpu/rules.h"
+#include "ops/activation.h"
+
+namespace pinnace::gpu {
+
+using TensorId = int32_t;
+inline constexpr TensorId kNoTensor = -1;
+
+/// Bytes of one run, or of all runs.
+struct DeviceTensor {
+  enum class Place : uint8_t {
+    kActivation,  ///< of one run, planned
+    kInput,       ///< what the host wrote: input `index` of the segment, in 32 bits per element
+    kOutput,      ///< what the host will read: output `index`, likewise
+    kWeight,      ///< weight `index`, the same in all runs
+  } place = Place::kActivation;
+  size_t index = 0;
+  size_t bytes = 0;  ///< multiple of 16, above 0
+};
+
+/// One dispatch.
+struct Step {
+  KernelKey kernel;
+  std::vector<std::byte> push;
+  std::vector<TensorId> bindings;
+  std::array<uint32_t, 3> groups;
+  size_t node = 0;    ///< which node of the segment it belongs to
+  double work = 0;    ///< multiply-adds, or elements moved: for slices of submits
+  bool dead = false;  ///< a later step does its work too
+};
+
+/// A constant in a kernel's layout: `fill` writes `count` floats, which are then stored in 32 or 16 bits; or 32-bit words.
+struct WeightRequest {
+  std::string key;  ///< unique among those of a program
+  size_t count = 0;
+  bool f16 = false;
+  std::function<Status(std::span<float>)> fill;  ///< words are written through their bits
+  size_t bytes() const { return (count * (f16 ? 2 : 4) + 15) / 16 * 16; }
+};
+
+/// One value of the graph on the device. Rows are dense; an image is [N, ceil(C / 4), pixels] of vec4, whose lanes
+/// beyond C are finite numbers. Floats are in the storage type, integers and bool in 32 bits.
+struct LoweredValue {
+  const TensorType* type = nullptr;
+  const void* data = nullptr;  ///< contents of a constant, unless its check is due
+  bool constant = false;
+  TensorId rows = kNoTensor, image = kNoTensor;
+  int32_t rows_step = -1, image_step = -1;  ///< which step makes it
+  std::string contents{};                   ///< tells constants that depend on the sizes of inputs apart; else empty
+  bool one_reader = false;                  ///< exactly one node reads it, and it does not leave the segment
+};
+
+/// [N, C, pixels] of a type: of rank 3 and more, with the spatial dimensions as one.
+struct ImageShape {
+  int64_t N = 1, C = 1, pixels = 1;
+  int64_t blocks() const { return (C + 3) / 4; }
+  int64_t vectors() const { return N * blocks() * pixels; }
+};
+ImageShape image_shape(const TensorType& type);
+
+/// Collects tensors, steps and weights. `dry`: nothing is collected, for verdicts.
+class Lowering {
+ public:
+  Lowering(bool dry, bool f16, std::vector<LoweredValue> values) : dry_(dry), f16_(f16), values_(std::move(values)) {}
+
+  bool dry() const { return dry_; }
+  bool f16() const { return f16_; }
+  LoweredValue& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
+  TensorId add_tensor(DeviceTensor::Place place, size_t index, size_t bytes);
+  TensorId add_weight(WeightRequest request);
+  /// Bytes of an element of a value of this type.
+  size_t element_bytes(const TensorType& type) const;
+  /// The index of the step.
+  int32_t add_step(Step step);
+
+  /// The value in this layout; a step is added if it only has the other, or is an input of the segment.
+  TensorId rows(ValueId id);
+  TensorId image(ValueId id);
+  /// Leaves the value where the host reads it as output `index`.
+  void leave(ValueId id, size_t index);
+
+  void begin_node(size_t index, std::string key) {
+    node_ = index;
+    key_ = std::move(key);
+  }
+  const std::string& key() const { return key_; }
+  std::vector<DeviceTensor>& tensors() { return tensors_; }
+  std::vector<Step>& steps() { return steps_; }
+  std::vector<WeightRequest>& weights() { return weights_; }
+
+ private:
+  bool dry_, f16_;
+  std::vector<LoweredValue> values_;
+  std::vector<DeviceTensor> tensors_;
+  std::vector<Step> steps_;
+  std::vector<WeightRequest> weights_;
+  size_t node_ = 0;
+  std::string key_;
+};
+
+/// Groups for `items` invocations of a kernel over a line, with as many groups in one row as every device has.
+std::array<uint32_t, 3> line_groups(int64_t items, uint32_t local);
+/// The same for one group per item.
+inline std::array<uint32_t, 3> row_groups(int64_t rows) {
+  return line_groups(rows, 1);
+}
+inline uint32_t groups_of(int64_t items, int64_t per_group) {
+  return static_cast<uint32_t>((items + per_group - 1) / per_group);
+}
+
+/// Push constants: int32 and float words in order.
+class Push {
+ public:
+  Push& i(int64_t value) { return word(static_cast<int32_t>(value)); }
+  Push& f(double value) { return word(static_cast<float>(value)); }
+  std::vector<std::byte> bytes() const { return bytes_; }
+
+ private:
+  template <class T>
+  Push& word(T value) {
+    const auto* first = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), first, first + 4);
+    return *this;
+  }
+  std::vector<std::byte> bytes_;
+};
+
+/// Codes of functions.inc.
+enum class Function : int32_t {
+#define FUNCTION(name) k_##name,
+#include "backends/gpu/functions.inc"
+#undef FUNCTION
+};
+
+/// An activation as kernels take it.
+struct Epilogue {
+  Function function = Function::k_none;
+  double a = 0, b = 0;
+};
+Epilogue epilogue_of(const Activation& activation);
+/// Whether the epilogue of products has it; the elementwise kernels have all.
+bool in_epilogue(const Activation& activation);
+
+/// One node as its lowering sees it.
+class NodeLowering {
+ public:
+  NodeLowering(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs)
+      : lowering_(lowering), view_(view), outputs_(outputs) {}
+
+  Lowering& all() { return lowering_; }
+  const NodeView& view() const { return view_; }
+  const Node& node() const { return view_.node(); }
+  const TensorType& in(int i) const { return view_.input(i); }
+  bool has(int i) const { return view_.has_input(i); }
+  const TensorType& out(int i = 0) const { return *outputs_[static_cast<size_t>(i)]; }
+  ValueId in_id(int i) const { return node().inputs[static_cast<size_t>(i)]; }
+  ValueId out_id(int i = 0) const { return node().outputs[static_cast<size_t>(i)]; }
+  LoweredValue& in_value(int i) { return lowering_.value(in_id(i)); }
+  bool constant(int i) { return in_value(i).constant; }
+  /// Contents of a float constant as doubles; nothing in a dry run.
+  std::vector<double> floats(int i) const;
+
+  TensorId rows(int i) { return lowering_.rows(in_id(i)); }
+  TensorId image(int i) { return lowering_.image(in_id(i)); }
+  /// True if the value exists as an image and not as rows.
+  bool held_as_image(int i) {
+    const LoweredValue& v = in_value(i);
+    return v.image != kNoTensor && v.rows == kNoTensor;
+  }
+  /// A new tensor for output o, of which the next step is the maker.
+  TensorId make_rows(int o = 0);
+  TensorId make_image(int o = 0);
+  /// A tensor that only this node's steps use.
+  TensorId make_scratch(int64_t elements);
+  /// Output o is input i's rows, whose bytes it shares.
+  void alias(int o, int i);
+  TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// 32-bit integers that kernels read.
+  TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  int32_t step(KernelId id, std::vector<int32_t> spec, Push push, std::vector<TensorId> bindings,
+               std::array<uint32_t, 3> groups, double work);
+
+  /// A step that was changed to do this node's work as well.
+  void repeat(Step step);
+
+  /// kUnsupported; the verdict has the rule.
+  Status refuse(Rule rule, std::string value);
+  /// Refuses all but f32, f16 and bf16 for input i.
+  Status require_float(int i);
+  const Verdict& verdict() const { return verdict_; }
+
+ private:
+  Lowering& lowering_;
+  const NodeView& view_;
+  std::span<const TensorType* const> outputs_;
+  Verdict verdict_;
+};
+
+using LowerFn = Status (*)(NodeLowering&);
+LowerFn find_lowering(std::string_view op);
+#define LOWERING(op, function) Status function(NodeLowering&);
+#include "backends/gpu/lowerings.inc"
+#undef LOWERING
+
+inline bool is_device_float(DType t) {
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
+}
+
+/// Lowers one node after the checks that all nodes share; the verdict has rule or kernels.
+Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
+                  Verdict& verdict);
+/// The answer of supports().
+Verdict lower_alone(const NodeView& node);
+
+}  // namespace pinnace::gpu

@@ -1,0 +1,71 @@
+#version 450
+// Convolution of images, any window, groups of whole blocks. An invocation makes 4 outputs of a row in BLOCKS blocks of
+// channels: 16 * BLOCKS sums in registers, every loaded pixel used BLOCKS times, every weight 4 times.
+//   w [M4][taps][C4 of the group][4 lanes of input] vec4 over 4 output channels
+//   y = act(sum + bias (+ r)); r is an image of y's shape, read if RESIDUAL is 1
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#include "activation.glsl"
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(constant_id = 0) const int ACT = 0;
+layout(constant_id = 1) const int KH = 1;
+layout(constant_id = 2) const int KW = 1;
+layout(constant_id = 3) const int SH = 1;
+layout(constant_id = 4) const int SW = 1;
+layout(constant_id = 5) const int RESIDUAL = 0;
+layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
+layout(set = 0, binding = 1) readonly buffer W { S4 w[]; };
+layout(set = 0, binding = 2) readonly buffer Bias { S4 bias[]; };
+layout(set = 0, binding = 3) readonly buffer R { S4 r[]; };
+layout(set = 0, binding = 4) writeonly buffer Y { S4 y[]; };
+layout(push_constant) uniform Params {
+  int H; int W; int OH; int OW; int C4; int M4;  // C4: blocks of the whole input
+  int group_c4; int group_m4;                    // blocks of one group's input and output
+  int pad_y; int pad_x; int dil_y; int dil_x;
+  float a; float b;
+} p;
+
+void main() {
+  int ox = int(gl_GlobalInvocationID.x) * 4, oy = int(gl_GlobalInvocationID.y);
+  int blocks = (p.M4 + BLOCKS - 1) / BLOCKS;
+  int image = int(gl_WorkGroupID.z) / blocks, m = int(gl_WorkGroupID.z) % blocks * BLOCKS;
+  if (ox >= p.OW || oy >= p.OH) return;
+  int first_c = m / p.group_m4 * p.group_c4;
+  vec4 sum[BLOCKS][4];
+  for (int k = 0; k < BLOCKS; k++) {
+    vec4 start = vec4(bias[min(m + k, p.M4 - 1)]);
+    for (int j = 0; j < 4; j++) sum[k][j] = start;
+  }
+  int taps = KH * KW;
+  for (int ky = 0; ky < KH; ky++) {
+    int iy = oy * SH - p.pad_y + ky * p.dil_y;
+    if (iy < 0 || iy >= p.H) continue;
+    for (int kx = 0; kx < KW; kx++) {
+      int ix = ox * SW - p.pad_x + kx * p.dil_x;
+      int tap = ky * KW + kx;
+      for (int c = 0; c < p.group_c4; c++) {
+        int row = ((image * p.C4 + first_c + c) * p.H + iy) * p.W;
+        vec4 v[4];
+        for (int j = 0; j < 4; j++) {
+          int at = ix + j * SW;
+          v[j] = at >= 0 && at < p.W ? vec4(x[row + at]) : vec4(0.0);
+        }
+        for (int k = 0; k < BLOCKS; k++) {
+          int wi = ((min(m + k, p.M4 - 1) * taps + tap) * p.group_c4 + c) * 4;
+          vec4 w0 = vec4(w[wi]), w1 = vec4(w[wi + 1]), w2 = vec4(w[wi + 2]), w3 = vec4(w[wi + 3]);
+          for (int j = 0; j < 4; j++) sum[k][j] += v[j].x * w0 + v[j].y * w1 + v[j].z * w2 + v[j].w * w3;
+        }
+      }
+    }
+  }
+  for (int k = 0; k < BLOCKS; k++) {
+    if (m + k >= p.M4) break;
+    int to = ((image * p.M4 + m + k) * p.OH + oy) * p.OW + ox;
+    for (int j = 0; j < 4; j++) {
+      if (ox + j >= p.OW) break;
+      vec4 s = sum[k][j];
+      if (RESIDUAL == 1) s += vec4(r[to + j]);
+      y[to + j] = S4(activate(ACT, s, p.a, p.b));
+    }
+  }
+}

@@ -1,0 +1,133 @@
+// Functions of numbers, over T, which is float or vec4 (SELECT picks lane by lane: c ? a : b). NaN stays NaN in all that
+// are written with comparisons; elsewhere it is what the device makes of it.
+// Codes are those of backends/gpu/functions.inc; the build generates them as FN_name.
+#ifdef SCALAR
+#define T float
+#define B bool
+#define LT(a, b) ((a) < (b))
+#define LE(a, b) ((a) <= (b))
+#define GT(a, b) ((a) > (b))
+#define GE(a, b) ((a) >= (b))
+#define SELECT(c, a, b) ((c) ? (a) : (b))
+#define IS_NAN(a) isnan(a)
+#else
+#define T vec4
+#define B bvec4
+#define LT(a, b) lessThan(a, b)
+#define LE(a, b) lessThanEqual(a, b)
+#define GT(a, b) greaterThan(a, b)
+#define GE(a, b) greaterThanEqual(a, b)
+#define SELECT(c, a, b) mix(b, a, c)
+#define IS_NAN(a) isnan(a)
+#endif
+
+// 1 / (1 + exp(-x)); exp overflows to infinity, which gives 0.
+T sigmoid(T x) { return T(1.0) / (T(1.0) + exp(-x)); }
+
+// Beyond 10 the result is 1 in float32; the device's own may overflow there.
+T tanh_safe(T x) {
+  T big = T(10.0);
+  T inside = SELECT(GT(x, big), big, SELECT(LT(x, -big), -big, x));
+  T t = exp(T(2.0) * inside);
+  T far = (t - T(1.0)) / (t + T(1.0));
+  // Near 0 the difference cancels: x - x^3/3 + 2x^5/15 - 17x^7/315.
+  T s = inside * inside;
+  T near = inside * (T(1.0) + s * (T(-0.333333333) + s * (T(0.133333333) + s * T(-0.0539682540))));
+  return SELECT(LT(abs(inside), T(0.2)), near, far);
+}
+
+// Abramowitz and Stegun 7.1.26, absolute error 1.5e-7; near 0 the series.
+T erf_safe(T x) {
+  T a = abs(x);
+  T t = T(1.0) / (T(1.0) + T(0.3275911) * a);
+  T p = t * (T(0.254829592) + t * (T(-0.284496736) + t * (T(1.421413741) + t * (T(-1.453152027) + t * T(1.061405429)))));
+  T far = T(1.0) - p * exp(-a * a);
+  T s = a * a;
+  T near = a * (T(1.128379167) + s * (T(-0.376126389) + s * (T(0.112837917) + s * T(-0.0268661706))));
+  T r = SELECT(LT(a, T(0.3)), near, far);
+  return SELECT(LT(x, T(0.0)), -r, r);
+}
+
+// log(1 + x) without losing a small x.
+T log1p_safe(T x) {
+  T u = T(1.0) + x;
+  T d = u - T(1.0);
+  return SELECT(LT(abs(x), T(1e-4)), x - x * x * T(0.5), log(u));
+}
+T expm1_safe(T x) {
+  T near = x * (T(1.0) + x * (T(0.5) + x * (T(0.166666667) + x * (T(0.0416666667) + x * T(0.00833333333)))));
+  return SELECT(LT(abs(x), T(0.2)), near, exp(x) - T(1.0));
+}
+T softplus(T x) {
+  T a = abs(x);
+  return SELECT(GT(x, T(0.0)), x, T(0.0)) + SELECT(IS_NAN(x), x, log1p_safe(exp(-a)));
+}
+T clip(T x, T low, T high) {
+  T r = SELECT(LT(x, low), low, x);
+  return SELECT(GT(r, high), high, r);
+}
+T power(T x, T y) {
+  T r = exp2(y * log2(abs(x)));
+  T whole = floor(y);
+  T odd = y - T(2.0) * floor(y * T(0.5));
+  T negative = SELECT(LT(abs(y - whole), T(1e-30)), SELECT(GT(odd, T(0.5)), -r, r), T(uintBitsToFloat(0x7fc00000u)));
+  r = SELECT(LT(x, T(0.0)), negative, r);
+  // Small whole powers exactly, as users mean them.
+  r = SELECT(LE(abs(y - T(2.0)), T(0.0)), x * x, r);
+  r = SELECT(LE(abs(y - T(3.0)), T(0.0)), x * x * x, r);
+  r = SELECT(LE(abs(y - T(1.0)), T(0.0)), x, r);
+  r = SELECT(LE(abs(y), T(0.0)), T(1.0), r);
+  return SELECT(LE(abs(y - T(0.5)), T(0.0)), sqrt(x), r);
+}
+T round_even(T x) { return roundEven(x); }
+
+// One function of one or two numbers; p and q are its parameters.
+T apply(int code, T a, T b, float p, float q) {
+  switch (code) {
+    case FN_add: return a + b;
+    case FN_sub: return a - b;
+    case FN_rsub: return b - a;
+    case FN_mul: return a * b;
+    case FN_div: return a / b;
+    case FN_rdiv: return b / a;
+    case FN_pow: return power(a, b);
+    case FN_rpow: return power(b, a);
+    case FN_max: return SELECT(IS_NAN(a), a, SELECT(IS_NAN(b), b, max(a, b)));
+    case FN_min: return SELECT(IS_NAN(a), a, SELECT(IS_NAN(b), b, min(a, b)));
+    case FN_prelu: return SELECT(LT(a, T(0.0)), a * b, a);
+    case FN_rprelu: return SELECT(LT(b, T(0.0)), a * b, b);
+    case FN_affine: return a * T(p) + T(q);
+    case FN_abs: return abs(a);
+    case FN_neg: return -a;
+    case FN_exp: return exp(a);
+    case FN_log: return log(a);
+    case FN_sqrt: return sqrt(a);
+    case FN_reciprocal: return T(1.0) / a;
+    case FN_floor: return floor(a);
+    case FN_ceil: return ceil(a);
+    case FN_round: return round_even(a);
+    case FN_sign: return sign(a);
+    case FN_erf: return erf_safe(a);
+    case FN_sin: return sin(a);
+    case FN_cos: return cos(a);
+    case FN_relu: return SELECT(LT(a, T(0.0)), T(0.0), a);
+    case FN_clip: return clip(a, T(p), T(q));
+    case FN_leaky_relu: return SELECT(LT(a, T(0.0)), a * T(p), a);
+    case FN_hard_sigmoid: return clip(a * T(p) + T(q), T(0.0), T(1.0));
+    case FN_hard_swish: return a * clip(a * T(1.0 / 6.0) + T(0.5), T(0.0), T(1.0));
+    case FN_sigmoid: return sigmoid(a);
+    case FN_silu: return a * sigmoid(a);
+    case FN_tanh: return tanh_safe(a);
+    case FN_gelu: return a * T(0.5) * (T(1.0) + erf_safe(a * T(0.707106781)));
+    case FN_gelu_tanh: return a * T(0.5) * (T(1.0) + tanh_safe(T(0.797884561) * (a + T(0.044715) * a * a * a)));
+    case FN_elu: return SELECT(LT(a, T(0.0)), T(p) * expm1_safe(a), a);
+    case FN_selu: return T(q) * SELECT(LT(a, T(0.0)), T(p) * expm1_safe(a), a);
+    case FN_celu: return SELECT(LT(a, T(0.0)), T(p) * expm1_safe(a / T(p)), a);
+    case FN_softplus: return softplus(a);
+    case FN_softsign: return a / (T(1.0) + abs(a));
+    case FN_mish: return a * tanh_safe(softplus(a));
+    case FN_thresholded_relu: return SELECT(GT(a, T(p)), a, SELECT(IS_NAN(a), a, T(0.0)));
+    case FN_shrink: return SELECT(LT(a, T(-p)), a + T(q), SELECT(GT(a, T(p)), a - T(q), SELECT(IS_NAN(a), a, T(0.0))));
+  }
+  return a;
+}

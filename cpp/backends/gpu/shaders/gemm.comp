@@ -1,0 +1,63 @@
+#version 450
+// y[batch, M, N] = act(alpha * A B + beta * c): 4 rows by 4 columns per invocation, nothing shared.
+//   A element (m, k) at a_row * m + a_col * k of its matrix
+//   B -DPACKED: [ceil(N / 4)][K] vec4 of 4 columns, one matrix; else element (k, n) at b_row * k + b_col * n
+//   c [.., ..] at c_row * m + c_col * n, read if BIAS is 1
+// Matrices of the batch: batch = outer * inner; their offsets are outer * x_outer + inner * x_inner.
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#include "activation.glsl"
+layout(local_size_x = 16, local_size_y = 4) in;
+layout(constant_id = 0) const int ACT = 0;
+layout(constant_id = 1) const int BIAS = 0;
+layout(set = 0, binding = 0) readonly buffer A { S a[]; };
+#ifdef PACKED
+layout(set = 0, binding = 1) readonly buffer C { S4 b[]; };
+#else
+layout(set = 0, binding = 1) readonly buffer C { S b[]; };
+#endif
+layout(set = 0, binding = 2) readonly buffer D { S c[]; };
+layout(set = 0, binding = 3) writeonly buffer Y { S y[]; };
+layout(push_constant) uniform Params {
+  int M; int N; int K; int a_row; int a_col; int b_row; int b_col; int c_row; int c_col;
+  int inner; int a_outer; int a_inner; int b_outer; int b_inner; int first_batch;
+  float alpha; float beta; float p; float q;
+} p;
+
+void main() {
+  int n = int(gl_GlobalInvocationID.x) * 4, m = int(gl_GlobalInvocationID.y) * 4;
+  int batch = int(gl_WorkGroupID.z) + p.first_batch;
+  if (n >= p.N || m >= p.M) return;
+  int outer = batch / p.inner, inner = batch % p.inner;
+  int at[4];
+  for (int j = 0; j < 4; j++) at[j] = outer * p.a_outer + inner * p.a_inner + min(m + j, p.M - 1) * p.a_row;
+#ifdef PACKED
+  int bt = n / 4 * p.K;
+#else
+  int bt[4];
+  for (int j = 0; j < 4; j++) bt[j] = outer * p.b_outer + inner * p.b_inner + min(n + j, p.N - 1) * p.b_col;
+#endif
+  vec4 sum[4];
+  for (int j = 0; j < 4; j++) sum[j] = vec4(0.0);
+  for (int k = 0; k < p.K; k++) {
+#ifdef PACKED
+    vec4 row = vec4(b[bt + k]);
+#else
+    int r = k * p.b_row;
+    vec4 row = vec4(float(b[bt[0] + r]), float(b[bt[1] + r]), float(b[bt[2] + r]), float(b[bt[3] + r]));
+#endif
+    for (int j = 0; j < 4; j++) sum[j] += float(a[at[j] + k * p.a_col]) * row;
+  }
+  for (int j = 0; j < 4; j++) {
+    if (m + j >= p.M) break;
+    vec4 v = p.alpha * sum[j];
+    if (BIAS == 1) {
+      for (int l = 0; l < 4; l++) v[l] += p.beta * float(c[(m + j) * p.c_row + min(n + l, p.N - 1) * p.c_col]);
+    }
+    v = activate(ACT, v, p.p, p.q);
+    int to = (batch * p.M + m + j) * p.N + n;
+    for (int l = 0; l < 4; l++) {
+      if (n + l < p.N) y[to + l] = S(v[l]);
+    }
+  }
+}

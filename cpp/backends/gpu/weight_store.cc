@@ -1,0 +1,89 @@
+// Packing and uploading, in buffers of at most what the device takes at once.
+#include "backends/gpu/weight_store.h"
+
+#include <cstring>
+
+#include "base/half.h"
+
+namespace pinnace::gpu {
+namespace {
+
+constexpr size_t kStep = 256;  // the largest alignment that a device may ask for
+size_t stepped(size_t bytes) {
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
+Status write(const WeightRequest& request, std::byte* to) {
+  if (!request.f16) return request.fill({reinterpret_cast<float*>(to), request.count});
+  PINNACE_ASSIGN(auto wide, Scratch<float>::allocate(static_cast<int64_t>(request.count), "weights"));
+  PINNACE_TRY(request.fill(wide.span()));
+  auto* halves = reinterpret_cast<uint16_t*>(to);
+  for (size_t i = 0; i < request.count; ++i) halves[i] = float_to_half(wide.data()[i]);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Binding>> WeightStore::place(const std::shared_ptr<Context>& context,
+                                                std::span<const WeightRequest> requests) {
+  std::lock_guard lock(mutex_);
+  if (context_ != context) {  // another device, or one that was opened anew
+    places_.clear();
+    buffers_.clear();
+    context_ = context;
+  }
+  Device& device = context->device();
+  const size_t most = std::min<uint64_t>(context->caps().max_buffer_bytes, uint64_t{256} << 20);
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].bytes() > context->caps().max_binding_bytes) {
+      return out_of_memory("a constant of ", requests[i].bytes(), " bytes, the device binds ",
+                           context->caps().max_binding_bytes);
+    }
+    if (!places_.contains(requests[i].key)) missing.push_back(i);
+  }
+  for (size_t begin = 0; begin < missing.size();) {
+    size_t total = 0, end = begin;
+    while (end < missing.size() && (end == begin || total + stepped(requests[missing[end]].bytes()) <= most)) {
+      total += stepped(requests[missing[end++]].bytes());
+    }
+    PINNACE_ASSIGN(auto buffer, device.buffer(total, BufferUse::kDevice));
+    std::unique_ptr<DeviceBuffer> staging;
+    if (!buffer->host()) {
+      PINNACE_ASSIGN(staging, device.buffer(total, BufferUse::kUpload));
+    }
+    std::byte* const host = staging ? staging->host() : buffer->host();
+    std::vector<size_t> offsets;
+    size_t at = 0;
+    for (size_t m = begin; m < end; ++m) {
+      offsets.push_back(at);
+      at += stepped(requests[missing[m]].bytes());
+    }
+    std::vector<Status> done(end - begin);
+    ThreadPool::shared().run(static_cast<int64_t>(end - begin), available_processors(), [&](int64_t k) {
+      const auto i = static_cast<size_t>(k);
+      const WeightRequest& request = requests[missing[begin + i]];
+      std::memset(host + offsets[i], 0, request.bytes());
+      done[i] = write(request, host + offsets[i]);
+    });
+    for (const Status& status : done) PINNACE_TRY(status);
+    if (staging) {
+      PINNACE_ASSIGN(auto list, device.command_list(0));
+      list->copy(*staging, 0, *buffer, 0, total);
+      PINNACE_TRY(list->finish());
+      PINNACE_TRY(device.submit(*list));
+      PINNACE_TRY(device.wait(*list));
+    }
+    for (size_t m = begin; m < end; ++m) {
+      const WeightRequest& request = requests[missing[m]];
+      places_[request.key] = {buffer.get(), offsets[m - begin], request.bytes()};
+    }
+    buffers_.push_back(std::move(buffer));
+    begin = end;
+  }
+  std::vector<Binding> all;
+  for (const WeightRequest& request : requests) all.push_back(places_[request.key]);
+  return all;
+}
+
+}  // namespace pinnace::gpu

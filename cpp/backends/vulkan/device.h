@@ -1,0 +1,15 @@
+// The Vulkan driver of the device interface.
+#pragma once
+
+#include "backends/gpu/device.h"
+
+namespace pinnace::vulkan {
+
+/// Empty if device `index` is there, else why not.
+std::string unavailable(uint32_t index);
+Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::DeviceOptions& options);
+
+/// For messages about the driver: "vulkan".
+inline constexpr gpu::Driver kDriver{"vulkan", &unavailable, &open_device};
+
+}  // namespace pinnace::vulkan

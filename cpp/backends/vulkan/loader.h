@@ -1,0 +1,79 @@
+// Vulkan's loader, found at run time; instances, and the physical devices in the order in which targets number them.
+#pragma once
+
+#define VK_NO_PROTOTYPES
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <vulkan/vulkan.h>
+
+#include "base/status.h"
+
+namespace pinnace::vulkan {
+
+struct GlobalFunctions {
+  PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;
+#define GLOBAL(name) PFN_vk##name name = nullptr;
+#define INSTANCE(name)
+#define DEVICE(name)
+#include "backends/vulkan/functions.inc"
+#undef GLOBAL
+#undef INSTANCE
+#undef DEVICE
+};
+struct InstanceFunctions {
+#define GLOBAL(name)
+#define INSTANCE(name) PFN_vk##name name = nullptr;
+#define DEVICE(name)
+#include "backends/vulkan/functions.inc"
+#undef GLOBAL
+#undef INSTANCE
+#undef DEVICE
+};
+struct DeviceFunctions {
+#define GLOBAL(name)
+#define INSTANCE(name)
+#define DEVICE(name) PFN_vk##name name = nullptr;
+#include "backends/vulkan/functions.inc"
+#undef GLOBAL
+#undef INSTANCE
+#undef DEVICE
+};
+
+/// "VkResult -3 of vkCreateDevice", by what the caller can conclude: memory, or a device that is gone.
+Status failure(VkResult result, const char* call);
+
+/// The loader's functions; opened once, never closed, since drivers do not survive that. kUnsupported: there is none.
+Result<const GlobalFunctions*> open_loader();
+
+/// An instance of Vulkan 1.1 and its devices: discrete, integrated, virtual, CPUs, others.
+class Instance {
+ public:
+  /// With validation: the Khronos layer with synchronisation validation, whose warnings and errors are counted.
+  static Result<std::unique_ptr<Instance>> create(bool validation);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  const InstanceFunctions& vk() const { return vk_; }
+  const std::vector<VkPhysicalDevice>& devices() const { return devices_; }
+  uint64_t messages() const { return messages_.load(); }
+  /// The texts of the first few of them.
+  std::string message_texts() const { return texts_; }
+
+ private:
+  Instance() = default;
+  static VkBool32 VKAPI_PTR count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                                  const VkDebugUtilsMessengerCallbackDataEXT*, void*);
+  Status find_devices();
+  VkInstance handle_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  InstanceFunctions vk_;
+  std::vector<VkPhysicalDevice> devices_;
+  std::atomic<uint64_t> messages_{0};
+  std::string texts_;
+};
+
+}  // namespace pinnace::vulkan

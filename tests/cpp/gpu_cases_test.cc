@@ -1,0 +1,128 @@
+// Every operator that the GPU back ends lower, on its cases, on Vulkan under validation, held against the reference
+// code. Each case runs with its first input alone as a value of the run, and with all inputs so; in 32 and in 16 bits.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "cpp/gpu_device.h"
+#include "cpp/lone_node.h"
+
+namespace pinnace {
+const Backend& vulkan_backend();
+}
+
+namespace pinnace::testing {
+namespace {
+
+const std::set<std::string>& lowered() {
+  static const std::set<std::string> names = {
+#define LOWERING(op, function) #op,
+#include "backends/gpu/lowerings.inc"
+#undef LOWERING
+  };
+  return names;
+}
+
+struct Tally {
+  int ran = 0, refused = 0;
+};
+
+/// What a result may differ by: the case's own bound, and of the largest magnitude 2e-5 in fp32 (sums and functions in
+/// float32, whose exp, log, sin and pow are the device's), 4e-3 in fp16 (operands and results have 11 bits).
+std::string far(const TensorView& want, const TensorView& got, const Tolerance& own, bool f16) {
+  double largest = 0;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    if (std::isfinite(element(want, i))) largest = std::max(largest, std::fabs(element(want, i)));
+  }
+  const bool floats = want.dtype() == DType::kF32 || want.dtype() == DType::kF16;
+  const double relative = f16 ? 4e-3 : want.dtype() == DType::kF16 ? 1e-3 : 2e-5;
+  const double bound =
+      floats ? (f16 ? 4e-3 : 1e-6) + static_cast<double>(own.abs) + std::max<double>(relative, own.rel) * largest : 0;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const double w = element(want, i), g = element(got, i);
+    if (f16 && !(std::fabs(w) < 6e4)) continue;  // beyond what 16 bits hold
+    if (std::isnan(w) ? std::isnan(g) : std::isinf(w) ? w == g : std::fabs(w - g) <= bound) continue;
+    return str_cat("element ", i, " is ", g, ", must be ", w, " within ", bound);
+  }
+  return {};
+}
+
+bool fits_halves(const TensorView& t) {
+  if (!t.present() || (t.dtype() != DType::kF32 && t.dtype() != DType::kF16)) return true;
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    if (!(std::fabs(element(t, i)) < 6e4)) return false;
+  }
+  return true;
+}
+
+class GpuCases : public ::testing::TestWithParam<CaseList> {};
+
+TEST_P(GpuCases, MatchTheReference) {
+  const CaseList& list = GetParam();
+  PINNACE_NEEDS_GPU();
+  const GpuOptions options("validation");
+  const auto context = gpu::Context::open(vulkan::kDriver, 0);
+  ASSERT_TRUE(context.ok()) << context.status().message();
+  Tally tally;
+  std::map<std::string, int> rules;
+  for (size_t i = 0; i < list.cases.size(); ++i) {
+    const auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
+    ASSERT_TRUE(built.ok());
+    if (built->expect.error) continue;
+    const auto reference = run_case(*built);
+    ASSERT_TRUE(reference.ok());
+    const auto views = built->input_views();
+    for (const bool f16 : {false, true}) {
+      if (f16 && !std::all_of(views.begin(), views.end(), fits_halves)) continue;
+      for (const uint32_t values : {1u, ~0u}) {
+        if (values == ~0u && views.size() < 2) continue;
+        const std::string where = str_cat(list.op, " case ", i, ": ", list.cases[i].inputs, " ", list.cases[i].attributes,
+                                          f16 ? ", fp16" : "", values == 1 ? "" : ", all inputs open");
+        const auto got = run_case_with(
+            [&](const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
+              return run_on(vulkan_backend(), {"vulkan", "", f16 ? "fp16" : "fp32"}, values, node, in, out);
+            },
+            *built);
+        if (!got.ok() && got.status().code() == Code::kUnsupported) {
+          ++tally.refused;
+          ++rules[got.status().rule()];
+          EXPECT_TRUE(got.status().rule().starts_with("V-")) << where << ": " << got.status().message();
+          continue;
+        }
+        ASSERT_TRUE(got.ok()) << where << ": " << got.status().message();
+        ++tally.ran;
+        for (size_t k = 0; k < got->size(); ++k) {
+          const TensorView want{&(*reference)[k].type, const_cast<std::byte*>((*reference)[k].bytes.data())};
+          const TensorView is{&(*got)[k].type, const_cast<std::byte*>((*got)[k].bytes.data())};
+          EXPECT_EQ(far(want, is, list.cases[i].tolerance, f16), "") << where << ", output " << k;
+        }
+      }
+    }
+  }
+  EXPECT_GT(tally.ran, 0);
+  EXPECT_EQ((*context)->device().validation_messages(), 0u) << (*context)->device().validation_texts();
+  std::string refused;
+  for (const auto& [rule, count] : rules) refused += str_cat(" ", rule, ": ", count);
+  RecordProperty("ran", tally.ran);
+  RecordProperty("refused", tally.refused);
+  printf("%-28s %4d ran  %4d refused%s\n", list.op, tally.ran, tally.refused, refused.c_str());
+}
+
+std::vector<CaseList> lowered_cases() {
+  std::vector<CaseList> all;
+  for (const CaseList& list : all_cases()) {
+    if (lowered().contains(list.op)) all.push_back(list);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Vulkan, GpuCases, ::testing::ValuesIn(lowered_cases()),
+                         [](const auto& info) { return std::string(info.param.op); });
+
+TEST(GpuCasesList, NamesOperators) {
+  EXPECT_EQ(lowered_cases().size(), lowered().size());
+}
+
+}  // namespace
+}  // namespace pinnace::testing
