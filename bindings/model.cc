@@ -131,7 +131,8 @@ void add_model(py::module_& module) {
                   py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{},
                   py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
                   py::keep_alive<0, 6>(),
-                  "Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. "
+                  "Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) "
+                  "per open dimension. "
                   "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array).")
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
                   py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),

@@ -30,6 +30,7 @@ Result<std::string> format_of(const std::string& path) {
   if (got == 0) return Status(Code::kCorruptFile, str_cat(path, ": is empty")).with_offset(0);
   if (got == 4 && std::memcmp(head, kProgramMagic, 4) == 0) return std::string("pnc");
   if (got == 4 && std::memcmp(head, "PK\3\4", 4) == 0) return std::string("pt2");
+  if (head[0] == '{') return std::string("nnapi");  // no field of an ONNX model starts with this byte
   return std::string("onnx");
 }
 
@@ -182,7 +183,9 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
     return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
   }
   const ImportOptions import{options.symbols, options.model_name, custom->table()};
-  PINNACE_ASSIGN(Imported imported, format == "pt2" ? import_torch(path, import) : import_onnx(path, import));
+  PINNACE_ASSIGN(Imported imported, format == "pt2"     ? import_torch(path, import)
+                                    : format == "nnapi" ? import_nnapi_json(path, import)
+                                                        : import_onnx(path, import));
   return finish(std::move(imported), std::move(format), options, std::move(custom));
 }
 

@@ -33,5 +33,10 @@ Result<Imported> import_torch(const std::string& path, const ImportOptions& opti
 /// channels last enter and leave channels first. kCorruptFile (offset in `serialized`); kInvalidArgument: shapes or
 /// formats that do not fit; kUnsupported: an operation, or an attribute that is known only at run time.
 Result<Imported> import_torch_nnapi(const TorchNnapiModel& source, const ImportOptions& options);
+/// Reads an NNAPI model that the host library dumped, or a case of conformance vectors, which have that form, for the
+/// input shapes and the omitted inputs that the file has. Inputs whose values must be known before a run (axes, sizes,
+/// strides) become constants of the file's values, which a note says. kFile; kCorruptFile; kInvalidArgument,
+/// kUnsupported: an operation breaks a rule, or an attribute is known only at run time.
+Result<Imported> import_nnapi_json(const std::string& path, const ImportOptions& options);
 
 }  // namespace pinnace

@@ -226,7 +226,7 @@ class Model:
         examples: collections.abc.Sequence[tuple[str, typing.Any]] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2 or .pnc. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array).
+        Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array).
         """
     @staticmethod
     def load_torch_nnapi(

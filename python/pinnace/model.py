@@ -169,7 +169,7 @@ def load(
     """Imports a model and optimises its graph.
 
     source           nn.Module (exported here), torch.export.ExportedProgram, ScriptModule, or the path of a .pt2,
-                     .pt (TorchScript), .onnx or .pnc file.
+                     .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped).
     example_inputs   for a module: its positional arguments; for TorchScript: its tensors, whose shapes become the
                      program's; else arrays for the model's inputs in order, or by name. They are what build() verifies
                      on.
@@ -291,6 +291,8 @@ def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, li
         return core, [], ProgramSource(path)
     if core.format == "onnx":
         return core, [], _LazySource(lambda: OnnxSource(path))
+    if core.format == "nnapi":
+        return core, [], None
     return core, [], _LazySource(lambda: open_torch_archive(path))
 
 

@@ -51,16 +51,27 @@ def run(vectors: Path, out: Path, *arguments: str, environment: dict[str, str] |
     return result
 
 
-@pytest.mark.parametrize("mode", ["sync", "signed", *rotating_slice(MODES, 0.1, "nnapi modes")])
+@pytest.mark.parametrize("mode", ["signed", *rotating_slice(MODES, 0.1, "nnapi modes")])
 def test_every_vector_that_can_run_is_right(vectors: Path, tmp_path: Path, mode: str) -> None:
     result = run(vectors, tmp_path / "result.json", "--modes", mode)
     assert result["failures"] == []
-    refused = {reason.removeprefix("device refuses ") for reason in result["unsupported"]}
-    assert refused == set()
-    total = result["total"]
-    if mode == "sync":
-        assert total["pass"] >= 4997
-        assert total["rejected"] >= 40
+    assert result["unsupported"] == {}
+
+
+def test_integers_differ_only_where_listed(vectors: Path, tmp_path: Path) -> None:
+    """Plain runs with integers exact; those that differ, run again, are within the vectors' tolerance of 1."""
+    lines = Path(__file__).with_name("nnapi_strict_differences.txt").read_text().splitlines()
+    listed = {line.strip() for line in lines if line.startswith("  ")}
+    result = run(vectors, tmp_path / "strict.json", "--strict")
+    differing = {f"{f['folder']}/{f['case']}" for f in result["failures"]}
+    assert differing - listed == set()
+    assert listed - differing == set(), "these are exact now: take them off the list"
+    assert result["unsupported"] == {}
+    assert result["total"]["pass"] + len(differing) >= 4997
+    assert result["total"]["rejected"] >= 40
+    again = run(vectors, tmp_path / "again.json", "--only", f"^({'|'.join(sorted(differing))})$")
+    assert again["failures"] == []
+    assert again["total"]["pass"] == len(differing)
 
 
 def test_dumped_models_run_again_with_the_same_values(vectors: Path, tmp_path: Path) -> None:

@@ -17,20 +17,13 @@ from torch import Tensor, nn
 from torch.ao.nn.quantized import FloatFunctional as TypedFloatFunctional
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-import torchvision_ops  # noqa: F401  torchvision cannot be imported before it
-from torchvision.models.quantization import mobilenet_v2
+import int8_mobilenet
+from int8_mobilenet import jit, quantization, seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-# Untyped in torch's own stubs.
-FloatFunctional: Any = TypedFloatFunctional
-jit: Any = torch.jit
-quantization: Any = torch.ao.quantization
-
-
-def seeded(*shape: int, seed: int = 3) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+FloatFunctional: Any = TypedFloatFunctional  # untyped in torch's own stubs
 
 
 class Edges(nn.Module):
@@ -147,41 +140,8 @@ def test_conv_relu_and_linear_relu(engine: str) -> None:
     agree(pn.load(script, (x,)), script, (x,), module.inner(module.quant(x)).q_scale(), 0.06)
 
 
-def small_mobilenet() -> Any:
-    """torchvision's quantised architecture with seeded weights and statistics that leave every layer alive."""
-    torch.manual_seed(11)
-    model: Any = mobilenet_v2(weights=None, quantize=False, width_mult=0.35, num_classes=20)
-    model.train()
-    with torch.no_grad():
-        for i in range(3):
-            model(seeded(4, 3, 96, 96, seed=i))
-    model.eval()
-    torch.backends.quantized.engine = "qnnpack"
-    model.fuse_model(is_qat=False)
-    model.qconfig = quantization.get_default_qconfig("qnnpack")
-    quantization.prepare(model, inplace=True)
-    model(seeded(1, 3, 96, 96, seed=9))
-    quantization.convert(model, inplace=True)
-    return model
-
-
-class Inside(nn.Module):
-    """MobileNetV2 without its edges: quantised tensors in and out."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.model.features(x)
-        x = nn.functional.adaptive_avg_pool2d(x, (1, 1))
-        made: Tensor = self.model.classifier(torch.flatten(x, 1))
-        return made
-
-
 def test_mobilenet_v2_with_float_edges(tmp_path: Path) -> None:
-    model, x = small_mobilenet(), seeded(1, 3, 96, 96, seed=9)
-    script = jit.trace(model, x)
+    script, x = int8_mobilenet.build("float edges")
     jit.save(script, str(tmp_path / "m.pt"))
     loaded = pn.load(tmp_path / "m.pt", (x,))
     assert sum(n.op == "conv" for n in loaded.nodes) == 52
@@ -195,9 +155,7 @@ def test_mobilenet_v2_with_float_edges(tmp_path: Path) -> None:
 
 
 def test_mobilenet_v2_quantised_throughout() -> None:
-    model = small_mobilenet()
-    x = model.quant(seeded(1, 3, 96, 96, seed=9))
-    script = jit.trace(Inside(model).eval(), x)
+    script, x = int8_mobilenet.build("throughout")
     loaded = pn.load(script, (x,))
     assert [str(s.dtype) for s in (*loaded.inputs.values(), *loaded.outputs.values())] == ["uint8", "uint8"]
     session = pn.Session(loaded.build(), target="cpu")

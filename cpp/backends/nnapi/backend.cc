@@ -70,16 +70,16 @@ class NnapiBackend final : public Backend {
       return std::vector<Verdict>(segment.nodes.size(),
                                   refusal(Rule::kNoInputs, str_cat(segment.nodes.size(), " nodes")));
     }
-    if (elsewhere) {
+    const int level = level_of(target);
+    const auto options = DriverOptions::from_environment(level, target.precision == "fp16");
+    if (!options) return {};  // compile() says so
+    if (elsewhere && !options->any_work) {
       if (auto verdicts = too_little_work(segment); !verdicts.empty()) return verdicts;
     }
-    const int level = level_of(target);
     auto library = open_library();
     if (level < 3 || !library) return {};
     auto device = choose_device(**library, level);
     if (!device) return {};
-    const auto options = DriverOptions::from_environment(level, target.precision == "fp16");
-    if (!options) return {};  // compile() says so
     return ask_device(segment, std::move(*library), *device, *options);
   }
 

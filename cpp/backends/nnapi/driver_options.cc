@@ -30,12 +30,14 @@ Status read_name(const char* variable, std::span<const Name> names, int& to) {
 
 Result<DriverOptions> DriverOptions::from_environment(int level, bool relaxed) {
   static constexpr Name preferences[] = {{"low_power", 0}, {"fast_single_answer", 1}, {"sustained_speed", 2}};
+  static constexpr Name work[] = {{"worth", 0}, {"any", 1}};
   static constexpr Name priorities[] = {{"low", 90}, {"medium", 100}, {"high", 110}};
   DriverOptions options;
   options.level = level;
   options.relaxed = relaxed;
   PINNACE_TRY(read_name("PINNACE_NNAPI_PREFERENCE", preferences, options.preference));
   PINNACE_TRY(read_name("PINNACE_NNAPI_PRIORITY", priorities, options.priority));
+  PINNACE_TRY(read_name("PINNACE_NNAPI_WORK", work, options.any_work));
   if (const char* text = std::getenv("PINNACE_NNAPI_DEADLINE_MS"); text && *text) {
     uint64_t milliseconds = 0;
     const std::string_view given = text;

@@ -1,9 +1,10 @@
-// From PyTorch's NNAPI models to graphs: parse, lower, and put back the order of dimensions that PyTorch shows.
+// From NNAPI models to graphs: parse and lower; of PyTorch's, put back the order of dimensions that PyTorch shows.
 #include "import/import.h"
 
 #include <pinnace/model.h>
 
 #include "base/status.h"
+#include "import/nnapi/json_model.h"
 #include "import/nnapi/torch_model.h"
 #include "nnapi/lower.h"
 
@@ -104,6 +105,39 @@ Result<Imported> import_torch_nnapi(const TorchNnapiModel& source, const ImportO
   graph = graph.clone();  // the swapped names are indexed anew
   PINNACE_TRY(update_types(graph, options.ops));
   PINNACE_TRY(verify(graph));
+  return imported;
+}
+
+Result<Imported> import_nnapi_json(const std::string& path, const ImportOptions& options) {
+  PINNACE_ASSIGN(const nnapi::JsonModel source, nnapi::parse_json_model(path, options.model_name));
+  const nnapi::Model& model = source.model;
+  std::vector<nnapi::InputSpec> specs;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    const nnapi::Operand& operand = model.operands[model.inputs[i]];
+    const ConstantPtr& value = source.values[i];
+    if (value && !operand.shape_known()) return invalid(path, ": input ", i, " has a value and open dimensions");
+    nnapi::InputSpec spec{value ? operand.dims : std::vector<uint32_t>{}, !value, false, {}};
+    if (value) spec.data = {value->data(), value->bytes()};
+    specs.push_back(std::move(spec));
+  }
+  Imported imported;
+  imported.notes.push_back(str_cat("needs NNAPI feature level ", source.level));
+  for (;;) {
+    PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(model, specs));
+    if (lowered.needed.empty()) {
+      imported.graph = std::move(lowered.graph);
+      break;
+    }
+    for (uint32_t i : lowered.needed) {
+      if (specs[i].constant) return unsupported(path, ": input ", i, " must be known, and is not enough");
+      specs[i].constant = true;
+      imported.notes.push_back(
+          str_cat("input ", i, " is a constant of the program, since its value must be known before a run"));
+    }
+  }
+  imported.graph.name = "nnapi";
+  PINNACE_TRY(update_types(imported.graph, options.ops));
+  PINNACE_TRY(verify(imported.graph));
   return imported;
 }
 

@@ -84,8 +84,9 @@ std::vector<std::pair<std::string, std::string>> passes();
 /// An imported and optimised graph. Immutable; copies share.
 class Model {
  public:
-  /// Loads .onnx, .pt2 (torch.export) or .pnc, told apart by content. kFile, kCorruptFile; kConversion lists every node
-  /// that cannot be imported in nodes(). Nothing in the file is executed or unpickled.
+  /// Loads .onnx, .pt2 (torch.export), .pnc, or .json (an NNAPI model that the host library dumped), told apart by
+  /// content. kFile, kCorruptFile; kConversion lists every node that cannot be imported in nodes(). Nothing in the file
+  /// is executed or unpickled.
   static Result<Model> load(const std::string& path, const LoadOptions& options = {});
   /// From a model in PyTorch's serialised NNAPI form. kCorruptFile says at which byte.
   static Result<Model> load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options = {});
