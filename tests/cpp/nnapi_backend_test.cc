@@ -28,12 +28,6 @@ bool fails_with_values(std::string_view op) {
   return op == "max_roi_pool" || op == "roi_align";
 }
 
-bool exceeds_32_bits(const TensorView& t) {
-  if (!t.present() || t.dtype() != DType::kI64) return false;
-  const auto* numbers = t.data<int64_t>();
-  return std::any_of(numbers, numbers + t.elements(), [](int64_t v) { return v < INT32_MIN || v > INT32_MAX; });
-}
-
 struct Tally {
   int ran = 0, refused = 0;
 };

@@ -20,6 +20,13 @@ inline Status run_on_nnapi(const TargetSpec& target, uint32_t values, const Node
   return run_on(nnapi_backend(), target, values, view, in, out);
 }
 
+/// NNAPI's integers have 32 bits: a run with such an input ends with kDeviceLost, and is made again elsewhere.
+inline bool exceeds_32_bits(const TensorView& t) {
+  if (!t.present() || t.dtype() != DType::kI64) return false;
+  const auto* numbers = t.data<int64_t>();
+  return std::any_of(numbers, numbers + t.elements(), [](int64_t v) { return v < INT32_MIN || v > INT32_MAX; });
+}
+
 /// Where `got` is further from `want` than NNAPI's tolerances allow: quantised and integers by 1, floats by 1e-4 of the
 /// largest (f16: 5 / 1024), plus what the case allows. NNAPI leaves results that are not finite open.
 inline std::string far_from(const TensorView& want, const TensorView& got, const Tolerance& own) {
