@@ -10,14 +10,17 @@ Status per_channel_conv(NodeLowering& n, const Convolution& c) {
   const std::vector<float>& scales = n.in_type(1).quantization->scales;
   const bool depthwise = c.groups > 1;
   const uint32_t multiplier = c.out_channels / c.in_channels;
-  std::vector<std::pair<uint32_t, uint32_t>> runs;  // first channel, count
+  struct Run {
+    uint32_t first = 0, count = 0;
+  };
+  std::vector<Run> runs;
   for (uint32_t m = 0; m < c.out_channels; ++m) {
     // A depthwise part begins with a channel of x.
     const bool joins = !runs.empty() && (scales[m] == scales[runs.back().first] || (depthwise && m % multiplier != 0));
     if (joins) {
-      ++runs.back().second;
+      ++runs.back().count;
     } else {
-      runs.emplace_back(m, 1);
+      runs.push_back({m, 1});
     }
     if (scales[m] != scales[runs.back().first]) return n.refuse(Rule::kLevel, "scales per channel need level 3");
   }
@@ -26,7 +29,8 @@ Status per_channel_conv(NodeLowering& n, const Convolution& c) {
   }
   n.rewritten("a convolution for each scale");
   std::vector<OperandId> parts;
-  for (const auto& [first, count] : runs) {
+  for (const Run& run : runs) {
+    const uint32_t first = run.first, count = run.count;
     OperandId x = c.x;
     Gathered g = c.filter;
     g.dims[0] = count;
