@@ -21,7 +21,7 @@ Status constant_words(const TensorType& type, const void* data, std::span<float>
       if constexpr (is_float<T>) {
         to[static_cast<size_t>(i)] = static_cast<float>(from[i]);
       } else {
-        const auto wide = static_cast<int64_t>(from[i]);
+        const auto wide = static_cast<int64_t>(+from[i]);
         to[static_cast<size_t>(i)] =
             std::bit_cast<float>(static_cast<int32_t>(std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX)));
       }
@@ -250,14 +250,16 @@ void NodeLowering::alias(int o, int i) {
 }
 
 TensorId NodeLowering::weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
-  return lowering_.add_weight({str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(), fill});
+  return lowering_.add_weight(
+      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(), std::move(fill)});
 }
 
 TensorId NodeLowering::words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
-  return lowering_.add_weight({str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, fill});
+  return lowering_.add_weight(
+      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill)});
 }
 
-int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, Push push, std::vector<TensorId> bindings,
+int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
                            std::array<uint32_t, 3> groups, double work) {
   const KernelCode& code = kernel_code(id, lowering_.f16());
   if (!verdict_.kernel.empty()) verdict_.kernel += "+";

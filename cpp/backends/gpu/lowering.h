@@ -184,7 +184,7 @@ class NodeLowering {
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// 32-bit integers that kernels read.
   TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
-  int32_t step(KernelId id, std::vector<int32_t> spec, Push push, std::vector<TensorId> bindings,
+  int32_t step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
                std::array<uint32_t, 3> groups, double work);
 
   /// A step that was changed to do this node's work as well.

@@ -22,7 +22,7 @@ void to_device(const TensorView& from, std::byte* to) {
       if constexpr (is_float<T>) {
         reinterpret_cast<float*>(to)[i] = static_cast<float>(x[i]);
       } else {
-        const auto wide = static_cast<int64_t>(x[i]);
+        const auto wide = static_cast<int64_t>(+x[i]);
         reinterpret_cast<int32_t*>(to)[i] = static_cast<int32_t>(std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX));
       }
     }

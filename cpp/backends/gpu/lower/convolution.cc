@@ -58,7 +58,8 @@ struct Convolution {
   /// What the kernel applies; the rest follows as a step of its own.
   Epilogue epilogue() const { return in_epilogue(activation) ? epilogue_of(activation) : Epilogue(); }
   double work() const {
-    return static_cast<double>(N * M * window.out_size()) * static_cast<double>(C / group * window.taps());
+    const int64_t inputs = C / group;
+    return static_cast<double>(N * M * window.out_size()) * static_cast<double>(inputs * window.taps());
   }
 };
 

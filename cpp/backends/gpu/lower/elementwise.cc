@@ -202,7 +202,7 @@ void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<
       std::memcpy(words, before.push.data(), sizeof words);
       bool has_channel = false;
       for (int k = 0; k < before.kernel.spec[0]; ++k)
-        has_channel |= before.kernel.spec[static_cast<size_t>(5 + k)] == 2;
+        has_channel |= before.kernel.spec[5 + static_cast<size_t>(k)] == 2;
       const bool fits = !has_channel || !own_images || own_images == words[4];
       if (fits) {
         before.dead = true;

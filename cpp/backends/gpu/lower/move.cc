@@ -204,7 +204,7 @@ Status lower_slice(NodeLowering& n) {
     int64_t start = (*starts)[i];
     if (start < 0) start = start < -size ? -1 : start + size;
     start = step > 0 ? std::clamp<int64_t>(start, 0, size) : std::clamp<int64_t>(start, 0, size - 1);
-    const size_t at = static_cast<size_t>(6 - rank + axis);
+    const auto at = static_cast<size_t>(int64_t{6} - rank + axis);
     r.from += start * r.from_stride[at];
     if (r.size[at] > 1) r.from_stride[at] *= step;
   }
@@ -245,7 +245,7 @@ Status lower_pad(NodeLowering& n) {
   for (size_t i = 0; i < n.in(0).shape.size(); ++i) r.size[6 - n.in(0).shape.size() + i] = n.in(0).shape[i].size;
   for (size_t i = 0; i < count; ++i) {
     PINNACE_ASSIGN(const int axis, n.view().axis(axes_given ? (*axes_given)[i] : static_cast<int64_t>(i), rank));
-    const size_t at = static_cast<size_t>(6 - rank + axis);
+    const auto at = static_cast<size_t>(int64_t{6} - rank + axis);
     const int64_t before = (*pads)[i], after = (*pads)[i + count];
     // Negative pads cut off.
     r.from += std::max<int64_t>(0, -before) * from[at];

@@ -105,7 +105,7 @@ void* first_frame(char* bottom, void (*entry)()) {
   memset(sp, 0, 160);
   sp[11] = reinterpret_cast<void*>(entry);  // x30, where the switch returns to
 #endif
-  return sp;
+  return static_cast<void*>(sp);
 }
 
 }  // namespace softmetal
