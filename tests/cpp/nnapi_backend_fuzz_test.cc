@@ -5,11 +5,14 @@
 
 #include <chrono>
 
+#include "cpp/counted_memory.h"
 #include "cpp/nnapi_node.h"
 #include "cpp/random_cases.h"
 
 namespace pinnace::testing {
 namespace {
+
+constexpr size_t kLimitBytes = 64 << 20;  // sizes that point anywhere ask for more than a machine has
 
 uint64_t number_of(const char* variable, uint64_t otherwise) {
   const char* value = std::getenv(variable);
@@ -70,6 +73,7 @@ TEST(NnapiFuzz, BackEnd) {
     const bool inside = draw.once_in(3);
     uint8_t condition = draw.once_in(2);
     const TensorType flag{DType::kBool, {}, nullptr};
+    const MemoryWatch watch(kLimitBytes);
     const auto reference = run_case(*built);
     const auto got = run_case_with(
         [&](const NodeView& view, std::span<const TensorView> in, std::span<const TensorView> out) {

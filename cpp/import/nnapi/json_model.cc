@@ -19,7 +19,6 @@ namespace {
 
 using simdjson::dom::array;
 using simdjson::dom::element;
-using simdjson::dom::element_type;
 
 constexpr size_t kMostBytes = size_t{1} << 30;  // of the text; the document takes up to 14 times as many
 constexpr int kDeepestReference = 64;

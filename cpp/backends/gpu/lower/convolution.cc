@@ -79,7 +79,7 @@ void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
   n.step(transposed ? KernelId::conv_rows_transposed : KernelId::conv_rows,
          {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]),
           static_cast<int32_t>(w.kernel[2])},
-         std::move(push), {x, weights, bias, y}, line_groups(count, 64), c.work());
+         push, {x, weights, bias, y}, line_groups(count, 64), c.work());
   if (!in_epilogue(c.activation)) apply_after(n, c.activation, false);
 }
 

@@ -116,7 +116,7 @@ Status strided(NodeLowering& n, Function function, const Activation& activation)
   for (int64_t s : b) push.i(s);
   push.f(0).f(0).f(after.a).f(after.b);
   const TensorId x = n.rows(0), other = n.rows(1), y = n.make_rows();
-  n.step(KernelId::map_strided, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)}, std::move(push),
+  n.step(KernelId::map_strided, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)}, push,
          {x, other, y}, line_groups(count, 64), static_cast<double>(count));
   return {};
 }
@@ -231,7 +231,7 @@ void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<
   Push push;
   push.i(vectors).i(image ? s.pixels : 1).i(image ? s.blocks() : 1).i(image && s.C % 4 ? s.C % 4 : 4).i(images);
   for (double number : numbers) push.f(number);
-  n.step(KernelId::map, std::move(spec), std::move(push), std::move(bindings), line_groups(vectors, 64),
+  n.step(KernelId::map, std::move(spec), push, std::move(bindings), line_groups(vectors, 64),
          static_cast<double>(vectors * 4));
 }
 

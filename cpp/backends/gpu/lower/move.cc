@@ -36,7 +36,7 @@ void move(NodeLowering& n, const TensorType& type, TensorId x, TensorId y, const
   push.i(r.from);
   for (int64_t s : r.to_stride) push.i(s);
   push.i(r.to);
-  n.step(is_device_float(type.dtype) ? KernelId::move : KernelId::move_words, {}, std::move(push), {x, y},
+  n.step(is_device_float(type.dtype) ? KernelId::move : KernelId::move_words, {}, push, {x, y},
          line_groups(r.count(), 64), static_cast<double>(r.count()));
 }
 
