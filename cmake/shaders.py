@@ -241,13 +241,15 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
         '#include "backends/gpu/kernel_code.h"',
         "",
     ]
+    # Only Apple's systems compile Metal's text; elsewhere softmetal's library has the kernels, and this one stays smaller.
+    lines += ["#if defined(__APPLE__)", "#define METAL(text) text", "#else", "#define METAL(text) {}", "#endif", ""]
     lines += ["namespace pinnace::gpu {", "namespace {"]
     rows = []
     for i, (v, spirv, msl, m) in enumerate(made):
         words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
         lines.append(f"constexpr uint32_t k{i}[] = {{{','.join(str(w) for w in words)}}};")
         rows.append(
-            f'    {{"{v.name}", k{i}, R"msl({msl})msl", {m.bindings}, {m.written}, {m.push_bytes}, '
+            f'    {{"{v.name}", k{i}, METAL(R"msl({msl})msl"), {m.bindings}, {m.written}, {m.push_bytes}, '
             f"{m.spec_constants}, {{{m.local[0]}, {m.local[1]}, {m.local[2]}}}, {m.shared_bytes}, "
             f"{str(v.f16).lower()}}},"
         )

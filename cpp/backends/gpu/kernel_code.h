@@ -17,7 +17,7 @@ namespace pinnace::gpu {
 struct KernelCode {
   std::string_view name;            ///< "conv_f16": the line of kernels.inc and the storage type; unique
   std::span<const uint32_t> spirv;  ///< Vulkan 1.1
-  std::string_view msl;             ///< Metal 2.3, macOS and iOS
+  std::string_view msl;             ///< Metal 2.3, macOS and iOS; empty on systems that have no Metal
   uint32_t bindings;                ///< storage buffers, at most 16
   uint32_t written;                 ///< bit n: the kernel writes binding n; it reads what it does not write
   uint32_t push_bytes;              ///< multiple of 4, at most 128

@@ -80,7 +80,7 @@ class NnapiBackend final : public Backend {
     if (level < 3 || !library) return {};
     auto device = choose_device(**library, level);
     if (!device) return {};
-    return ask_device(segment, std::move(*library), *device, *options);
+    return ask_device(segment, *library, *device, *options);
   }
 
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
@@ -90,7 +90,7 @@ class NnapiBackend final : public Backend {
     auto device = choose_device(**library, level);
     if (!device) return Status(Code::kDeviceLost, device.status().message());
     PINNACE_ASSIGN(const DriverOptions options, DriverOptions::from_environment(level, target.precision == "fp16"));
-    return compile_segment(segment, std::move(*library), *device, options);
+    return compile_segment(segment, *library, *device, options);
   }
 };
 
