@@ -241,7 +241,7 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
         '#include "backends/gpu/kernel_code.h"',
         "",
     ]
-    # Only Apple's systems compile Metal's text; elsewhere softmetal's library has the kernels, and this one stays smaller.
+    # Only Apple's systems compile Metal's text; elsewhere softmetal's library has the kernels.
     lines += ["#if defined(__APPLE__)", "#define METAL(text) text", "#else", "#define METAL(text) {}", "#endif", ""]
     lines += ["namespace pinnace::gpu {", "namespace {"]
     rows = []

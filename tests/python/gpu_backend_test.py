@@ -46,7 +46,8 @@ class Slice(nn.Module):
         self.line = nn.Linear(10 * 5 * 6, 7)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.line(nn.functional.max_pool2d(self.conv(x).relu(), 2).flatten(1))
+        made: torch.Tensor = self.line(nn.functional.max_pool2d(self.conv(x).relu(), 2).flatten(1))
+        return made
 
 
 def close(got: np.ndarray, want: np.ndarray, part: float) -> None:

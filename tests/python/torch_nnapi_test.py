@@ -16,8 +16,10 @@ from pinnace import _core
 from torch import Tensor, nn
 from torch.backends._nnapi import prepare
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).parent))
-from torchscript_test import Inside, Of, jit, quantised, seeded, small_mobilenet
+from int8_mobilenet import Inside, int8_mobilenet, jit, seeded
+from torchscript_test import Of, quantised
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -150,7 +152,7 @@ def test_quantised_module(name: str) -> None:
 
 
 def test_quantised_mobilenet_v2(tmp_path: Path) -> None:
-    model = small_mobilenet()
+    model = int8_mobilenet()
     given = channels_last(model.quant(seeded(1, 3, 96, 96, seed=9)))
     script = jit.trace(Inside(model).eval(), given)
     jit.save(convert_model_to_nnapi(script, [given]), str(tmp_path / "m.pt"))
