@@ -100,9 +100,10 @@ def test_a_device_that_fails_now_and_then(target: str, fallback: str, net: Path)
 
 
 def test_sessions_that_come_and_go(net: Path) -> None:
-    """A compilation for each run, without a fault: models, compilations, memories and bursts are given back."""
-    faults = ";".join(f"computation@{k}=DEAD_OBJECT" for k in range(1, RUNS, 2))
-    said = endure(net, RUNS // 2, "nnapi", "yes", PINNACE_NNAPI_FAULTS=faults)
+    """A session for every other run, lost by its first: models, compilations, memories and bursts are given back."""
+    runs = min(RUNS // 2, 3000)  # a variable of the environment holds 128 KiB
+    faults = ";".join(f"computation@{k}=dead" for k in range(1, 2 * runs, 2))
+    said = endure(net, runs, "nnapi", "yes", PINNACE_NNAPI_FAULTS=faults)
     assert said["wrong"] == 0
-    assert said["lost"] >= RUNS // 10, said
+    assert said["lost"] >= runs // 5, said
     assert stays_level(said), said
