@@ -13,11 +13,10 @@ Status per_channel_conv(NodeLowering& n, const Convolution& c) {
   struct Run {
     uint32_t first = 0, count = 0;
   };
-  std::vector<Run> runs;
-  for (uint32_t m = 0; m < c.out_channels; ++m) {
+  std::vector<Run> runs = {{0, 1}};
+  for (uint32_t m = 1; m < c.out_channels; ++m) {
     // A depthwise part begins with a channel of x.
-    const bool joins = !runs.empty() && (scales[m] == scales[runs.back().first] || (depthwise && m % multiplier != 0));
-    if (joins) {
+    if (scales[m] == scales[runs.back().first] || (depthwise && m % multiplier != 0)) {
       ++runs.back().count;
     } else {
       runs.push_back({m, 1});
