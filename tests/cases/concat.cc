@@ -2,6 +2,8 @@
 #include "cases/case.h"
 
 namespace pinnace::testing {
+#define FIVE_PARTS "f32[1,2,2,2];f32[1,1,2,2];f32[1,2,2,2];f32[1,1,2,2];f32[1,3,2,2];"
+#define TEN_PARTS FIVE_PARTS FIVE_PARTS
 constexpr Case kCases[] = {
     {.inputs = "f32[2,9,4,3];f32[2,16,4,3];f32[2,3,4,3]", .attributes = "axis=1", .why = "channels of images"},
     {.inputs = "f32[2,1]{1,2};f32[2,2]{3,4,5,6}", .attributes = "axis=1", .expect = "f32[2,3]{1,3,4,2,5,6}",
@@ -29,6 +31,8 @@ constexpr Case kCases[] = {
     {.inputs = "f8e5m2[1]{1};f8e5m2[2]{2,nan}", .attributes = "axis=0", .expect = "f8e5m2[3]{1,2,nan}", .why = "8-bit float"},
     {.inputs = "i8[2,5,3,4]{scale 0.05, zero -7};i8[2,18,3,4]{scale 0.06, zero 5}", .attributes = "axis=1", .output_quantization = "scale 0.06, zero 5", .why = "images, one of them quantised again"},
     {.inputs = "u8[2,5,3,4]{scale 0.05, zero 121};u8[2,18,3,4]{scale 0.06, zero 133}", .attributes = "axis=1", .output_quantization = "scale 0.06, zero 133", .why = "images, one of them quantised again"},
+    {.inputs = TEN_PARTS TEN_PARTS TEN_PARTS "f32[1,3,2,2]", .attributes = "axis=1", .why = "about as many inputs as a word has bits"},
+    {.inputs = TEN_PARTS TEN_PARTS TEN_PARTS TEN_PARTS "f32[1,3,2,2]", .attributes = "axis=1", .why = "more inputs than a word has bits"},
 };
 PINNACE_CASES(concat, kCases)
 }  // namespace pinnace::testing

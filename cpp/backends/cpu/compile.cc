@@ -222,7 +222,7 @@ class Compilation {
     const LoweredNode& node = nodes_[k];
     const ValueId x = node.inputs[i], y = node.outputs[0];
     const bool view = node.op->view && i == 0;
-    if (x == kNoValue || !(view || (node.op->in_place >> i & 1))) return false;
+    if (x == kNoValue || !(view || (i < 32 && (node.op->in_place >> i & 1)))) return false;
     if (made_at_[x] < 0 || output_of_[x] >= 0 || output_of_[root_[x]] >= 0 || output_of_[y] >= 0) return false;
     if (view) return types_[x].bytes() == types_[y].bytes();
     if (types_[x].dtype != types_[y].dtype || types_[x].shape != types_[y].shape ||

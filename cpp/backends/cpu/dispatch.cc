@@ -63,7 +63,7 @@ const std::vector<CpuKernelLine>& arm64_lines() {
 
 bool takes(const CpuKernelLine& line, const NodeView& node) {
   if (line.dtype != kAnyDType && line.dtype != node.input(0).dtype) return false;
-  for (int i = 0; i < node.input_count(); ++i) {
+  for (int i = 0; i < node.input_count() && i < 32; ++i) {
     if ((line.kernel->packs >> i & 1) && node.has_input(i) && !node.input_data(i)) return false;
   }
   return !line.kernel->takes || line.kernel->takes(node);
@@ -125,7 +125,7 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   std::vector<Buffer> buffers;
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool output = i == inputs.size();
-    const bool image = output || (i < inputs.size() && (kernel.images >> i & 1) && operands[i].present() &&
+    const bool image = output || (i < inputs.size() && i < 32 && (kernel.images >> i & 1) && operands[i].present() &&
                                   !(kernel.layouts == Layouts::kFollows && node.input_data(static_cast<int>(i))));
     if (!image) continue;
     const TensorType& type = *operands[i].type;
