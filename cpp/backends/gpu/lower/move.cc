@@ -122,7 +122,7 @@ Status lower_concat(NodeLowering& n) {
   for (int i = 0; i < n.view().input_count(); ++i) {
     PINNACE_TRY(check_moved(n, i));
     const bool last = i + 1 == n.view().input_count();
-    images &= last || n.in(i).shape[1].size % 4 == 0;
+    images = images && (last || n.in(i).shape[1].size % 4 == 0);
     held |= n.held_as_image(i);
   }
   if (images && held) {
