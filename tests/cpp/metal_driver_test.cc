@@ -166,3 +166,9 @@ TEST(MetalDriver, RunsAgainstAPretendDevice) {
   GTEST_SKIP() << "no Objective-C++ compiler (gobjc++) or no softmetal in this build";
 }
 #endif
+
+/// The leak checker asks for it: the Objective-C runtime keeps its tables of classes.
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:objc_malloc\n";
+}

@@ -159,7 +159,9 @@ Status lower_split(NodeLowering& n) {
   PINNACE_TRY(check_moved(n, 0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   bool images = axis == 1 && n.in(0).rank() >= 3 && n.held_as_image(0);
-  for (int o = 0; o + 1 < n.view().output_count(); ++o) images &= n.out(o).shape[1].size % 4 == 0;
+  for (int o = 0; o + 1 < n.view().output_count(); ++o) {
+    images = images && n.out(o).shape[1].size % 4 == 0;
+  }
   if (images) {
     const ImageShape from = image_shape(n.in(0));
     const TensorId x = n.image(0);

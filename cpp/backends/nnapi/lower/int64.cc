@@ -94,8 +94,12 @@ Result<Int64> plan_int64(NodeLowering& n) {
   if (!wide(n.out_type())) return Int64::kExact;
   Range range{INT32_MIN, INT32_MAX};
   std::vector<Range> in;
+  // One beyond 32 bits tells as much as any number beyond, and products of two such still fit 64.
+  constexpr int64_t kBeyond = int64_t{INT32_MAX} + 2;
   for (int i = 0; i < view.input_count(); ++i) {
-    if (n.has(i) && wide(n.in_type(i))) in.push_back(range_of(n, i));
+    if (!n.has(i) || !wide(n.in_type(i))) continue;
+    const Range r = range_of(n, i);
+    in.push_back({std::clamp(r.least, -kBeyond, kBeyond), std::clamp(r.most, -kBeyond, kBeyond)});
   }
   switch (form->kind) {
     case Kind::kCast: {
