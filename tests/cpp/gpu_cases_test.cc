@@ -2,10 +2,12 @@
 // code. Each case runs with its first input alone as a value of the run, and with all inputs so; in 32 and in 16 bits.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <set>
 
 #include "backends/gpu/lowering.h"
+#include "base/half.h"
 #include "cpp/gpu_device.h"
 #include "cpp/lone_node.h"
 
@@ -57,6 +59,19 @@ bool fits_halves(const TensorView& t) {
   return true;
 }
 
+/// The operands as 16 bits hold them: a step function such as ceil answers for what the device was given, and a number
+/// just above an integer is that integer in 16 bits.
+Status round_to_halves(BuiltCase& built) {
+  for (CaseTensor& t : built.inputs) {
+    if (!t.present || t.type.dtype != DType::kF32) continue;
+    std::vector<float> floats(t.bytes->bytes() / sizeof(float));
+    std::memcpy(floats.data(), t.bytes->data(), t.bytes->bytes());
+    for (float& f : floats) f = half_to_float(float_to_half(f));
+    PINNACE_ASSIGN(t.bytes, Constant::copy_of(floats.data(), t.bytes->bytes()));
+  }
+  return {};
+}
+
 /// Devices may reduce the arguments of sines as they like beyond pi, and float32 does not hold every square.
 bool beyond_the_device(std::string_view op, std::span<const TensorView> inputs) {
   const double most = op == "sin" || op == "cos" ? 3.2 : op == "reduce_l2" ? 1e18 : 1e300;
@@ -80,15 +95,19 @@ TEST_P(GpuCases, MatchTheReference) {
   Tally tally;
   std::map<std::string, int> rules;
   for (size_t i = 0; i < list.cases.size(); ++i) {
-    const auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
-    ASSERT_TRUE(built.ok());
-    if (built->expect.error) continue;
-    const auto reference = run_case(*built);
-    ASSERT_TRUE(reference.ok());
-    const auto views = built->input_views();
-    if (beyond_the_device(list.op, views)) continue;
     for (const bool f16 : {false, true}) {
-      if (f16 && !std::all_of(views.begin(), views.end(), fits_halves)) continue;
+      auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
+      ASSERT_TRUE(built.ok());
+      if (built->expect.error) continue;
+      if (f16) {
+        const auto drawn = built->input_views();
+        if (!std::all_of(drawn.begin(), drawn.end(), fits_halves)) continue;
+        ASSERT_TRUE(round_to_halves(*built).ok());
+      }
+      const auto views = built->input_views();
+      if (beyond_the_device(list.op, views)) continue;
+      const auto reference = run_case(*built);
+      ASSERT_TRUE(reference.ok());
       for (const uint32_t values : {1u, ~0u}) {
         if (values == ~0u && views.size() < 2) continue;
         const std::string where =
