@@ -31,6 +31,7 @@ endfunction()
 
 # pinnace_shaders(target): the generated source with all kernels.
 function(pinnace_shaders target)
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
   set(folder ${PROJECT_SOURCE_DIR}/cpp/backends/gpu)
   set(output ${PROJECT_BINARY_DIR}/generated/gpu/kernel_data.cc)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/gpu)
