@@ -1,5 +1,6 @@
 // Every operator that the GPU back ends lower, on its cases, on Vulkan under validation, held against the reference
-// code. Each case runs with its first input alone as a value of the run, and with all inputs so; in 32 and in 16 bits.
+// code; those on quantised tensors and recurrent ones on softmetal too. Each case runs with its first input alone as a
+// value of the run, and with all inputs so; in 32 and in 16 bits. Integers must be equal.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,12 +9,13 @@
 
 #include "backends/gpu/lowering.h"
 #include "base/half.h"
+#include "compile/targets.h"
 #include "cpp/gpu_device.h"
 #include "cpp/lone_node.h"
 
 namespace pinnace {
 const Backend& vulkan_backend();
-}
+}  // namespace pinnace
 
 namespace pinnace::testing {
 namespace {
@@ -23,8 +25,16 @@ const std::set<std::string>& lowered() {
 #define LOWERING(op, function) #op,
 #include "backends/gpu/lowerings.inc"
 #undef LOWERING
+#define QUANTIZED_LOWERING(op, function) #op,
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
   };
   return names;
+}
+
+bool is_quantized(const BuiltCase& built) {
+  return std::any_of(built.inputs.begin(), built.inputs.end(),
+                     [](const CaseTensor& t) { return t.present && t.type.quantized(); });
 }
 
 struct Tally {
@@ -84,21 +94,26 @@ bool beyond_the_device(std::string_view op, std::span<const TensorView> inputs) 
   return false;
 }
 
-class GpuCases : public ::testing::TestWithParam<CaseList> {};
+/// Those whose lowering is kept for the quantised case.
+const std::set<std::string>& quantized() {
+  static const std::set<std::string> names = {
+#define QUANTIZED_LOWERING(op, function) #op,
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
+  };
+  return names;
+}
 
-TEST_P(GpuCases, MatchTheReference) {
-  const CaseList& list = GetParam();
-  PINNACE_NEEDS_GPU();
-  const GpuOptions options("validation");
-  const auto context = gpu::Context::open(vulkan::kDriver, 0);
-  ASSERT_TRUE(context.ok()) << context.status().message();
+/// Runs the cases that `wanted` picks.
+void match_the_reference(const CaseList& list, const Backend& backend, const char* target,
+                         bool (*wanted)(const BuiltCase&)) {
   Tally tally;
   std::map<std::string, int> rules;
   for (size_t i = 0; i < list.cases.size(); ++i) {
     for (const bool f16 : {false, true}) {
       auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));
       ASSERT_TRUE(built.ok());
-      if (built->expect.error) continue;
+      if (built->expect.error || !wanted(*built)) continue;
       if (f16) {
         const auto drawn = built->input_views();
         if (!std::all_of(drawn.begin(), drawn.end(), fits_halves)) continue;
@@ -115,7 +130,7 @@ TEST_P(GpuCases, MatchTheReference) {
                     f16 ? ", fp16" : "", values == 1 ? "" : ", all inputs open");
         const auto got = run_case_with(
             [&](const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-              return run_on(vulkan_backend(), {"vulkan", "", f16 ? "fp16" : "fp32"}, values, node, in, out);
+              return run_on(backend, {target, "", f16 ? "fp16" : "fp32"}, values, node, in, out);
             },
             *built);
         if (!got.ok() && got.status().code() == Code::kUnsupported) {
@@ -135,12 +150,22 @@ TEST_P(GpuCases, MatchTheReference) {
     }
   }
   EXPECT_GT(tally.ran, 0);
-  EXPECT_EQ((*context)->device().validation_messages(), 0u) << (*context)->device().validation_texts();
   std::string refused;
   for (const auto& [rule, count] : rules) refused += str_cat(" ", rule, ": ", count);
-  RecordProperty("ran", tally.ran);
-  RecordProperty("refused", tally.refused);
+  ::testing::Test::RecordProperty("ran", tally.ran);
+  ::testing::Test::RecordProperty("refused", tally.refused);
   printf("%-28s %4d ran  %4d refused%s\n", list.op, tally.ran, tally.refused, refused.c_str());
+}
+
+class GpuCases : public ::testing::TestWithParam<CaseList> {};
+
+TEST_P(GpuCases, MatchTheReference) {
+  PINNACE_NEEDS_GPU();
+  const GpuOptions options("validation");
+  const auto context = gpu::Context::open(vulkan::kDriver, 0);
+  ASSERT_TRUE(context.ok()) << context.status().message();
+  match_the_reference(GetParam(), vulkan_backend(), "vulkan", [](const BuiltCase&) { return true; });
+  EXPECT_EQ((*context)->device().validation_messages(), 0u) << (*context)->device().validation_texts();
 }
 
 std::vector<CaseList> lowered_cases() {
@@ -157,6 +182,33 @@ INSTANTIATE_TEST_SUITE_P(Vulkan, GpuCases, ::testing::ValuesIn(lowered_cases()),
 TEST(GpuCasesList, NamesOperators) {
   EXPECT_EQ(lowered_cases().size(), lowered().size());
 }
+
+class SoftmetalCases : public ::testing::TestWithParam<CaseList> {};
+
+TEST_P(SoftmetalCases, MatchTheReference) {
+  const auto found = parse_targets("softmetal", "fp32", {});
+  if (!found.ok()) GTEST_SKIP() << found.status().message();
+  const bool always = !quantized().contains(GetParam().op);
+  match_the_reference(GetParam(), *(*found)[0].backend, "softmetal",
+                      always ? [](const BuiltCase&) { return true; } : is_quantized);
+}
+
+/// What compares integers, or loops inside a kernel.
+std::vector<CaseList> softmetal_cases() {
+  std::vector<CaseList> all;
+  for (const CaseList& list : all_cases()) {
+    const std::string op = list.op;
+    const bool own = op == "lstm" || op == "gru" || op == "rnn" || op == "quantize_linear" || op == "dequantize_linear";
+    if (!own && !quantized().contains(op)) continue;
+    const auto scaled = [](const Case& c) {
+      return std::string_view(c.inputs).find("scale ") != std::string_view::npos;
+    };
+    if (own || std::any_of(list.cases.begin(), list.cases.end(), scaled)) all.push_back(list);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Softmetal, SoftmetalCases, ::testing::ValuesIn(softmetal_cases()),
+                         [](const auto& info) { return std::string(info.param.op); });
 
 }  // namespace
 }  // namespace pinnace::testing
