@@ -30,6 +30,9 @@ const std::set<std::string>& lowered() {
 #define LOWERING(op, function) #op,
 #include "backends/gpu/lowerings.inc"
 #undef LOWERING
+#define QUANTIZED_LOWERING(op, function) #op,
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
   };
   return names;
 }

@@ -144,13 +144,24 @@ TensorId Lowering::rows(ValueId id) {
   assert(v.image != kNoTensor);
   const ImageShape s = image_shape(*v.type);
   v.rows = add_tensor(DeviceTensor::Place::kActivation, 0, elements * element_bytes(*v.type));
-  v.rows_step = add_step({{KernelId::image_to_rows, f16_, {}},
-                          Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
-                          {v.image, v.rows},
-                          line_groups(s.vectors(), 64),
-                          0,
-                          static_cast<double>(elements)});
+  v.rows_step = is_byte(v.type->dtype) ? bytes_to_rows(v, v.rows)
+                                       : add_step({{KernelId::image_to_rows, f16_, {}},
+                                                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+                                                   {v.image, v.rows},
+                                                   line_groups(s.vectors(), 64),
+                                                   0,
+                                                   static_cast<double>(elements)});
   return v.rows;
+}
+
+int32_t Lowering::bytes_to_rows(const LoweredValue& v, TensorId to) {
+  const ImageShape s = image_shape(*v.type);
+  return add_step({{KernelId::bytes_to_rows, false, {}},
+                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).bytes(),
+                   {v.image, to},
+                   line_groups(s.vectors(), 64),
+                   0,
+                   static_cast<double>(s.vectors() * 4)});
 }
 
 TensorId Lowering::image(ValueId id) {
@@ -158,6 +169,18 @@ TensorId Lowering::image(ValueId id) {
   if (dry_) return 0;
   if (v.image != kNoTensor) return v.image;
   const ImageShape s = image_shape(*v.type);
+  if (is_byte(v.type->dtype)) {
+    const TensorId from = rows(id);
+    v.image = add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(s.vectors()) * 4);
+    v.image_step =
+        add_step({{KernelId::bytes_to_image, false, {}},
+                  Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).bytes(),
+                  {from, v.image},
+                  line_groups(s.vectors(), 64),
+                  0,
+                  static_cast<double>(s.vectors() * 4)});
+    return v.image;
+  }
   if (v.constant) {
     const TensorType type = *v.type;
     const void* data = v.data;
@@ -202,6 +225,10 @@ void Lowering::leave(ValueId id, size_t index) {
   const TensorId to = add_tensor(DeviceTensor::Place::kOutput, index, static_cast<size_t>(elements) * 4);
   if (v.rows == kNoTensor && v.image != kNoTensor && !v.constant) {
     const ImageShape s = image_shape(*v.type);
+    if (is_byte(v.type->dtype)) {
+      bytes_to_rows(v, to);
+      return;
+    }
     add_step({{KernelId::leave_image, f16_, {}},
               Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
               {v.image, to},
@@ -254,7 +281,9 @@ TensorId NodeLowering::make_image(int o) {
   LoweredValue& v = lowering_.value(out_id(o));
   const ImageShape s = image_shape(*v.type);
   v.image = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
-                                 static_cast<size_t>(s.vectors()) * (lowering_.f16() ? 8 : 16));
+                                 static_cast<size_t>(s.vectors()) * (is_byte(v.type->dtype) ? 4
+                                                                     : lowering_.f16()      ? 8
+                                                                                            : 16));
   v.image_step = static_cast<int32_t>(lowering_.steps().size());
   return v.image;
 }
@@ -332,17 +361,35 @@ LowerFn find_lowering(std::string_view op) {
   return nullptr;
 }
 
+LowerFn find_quantized_lowering(std::string_view op) {
+  static constexpr struct {
+    std::string_view op;
+    LowerFn function;
+  } all[] = {
+#define QUANTIZED_LOWERING(op, function) {#op, function},
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
+  };
+  for (const auto& line : all) {
+    if (line.op == op) return line.function;
+  }
+  return nullptr;
+}
+
 Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
                   Verdict& verdict) {
   NodeLowering n(lowering, view, outputs);
   const auto run = [&]() -> Status {
-    const LowerFn lower = find_lowering(view.node().op);
-    if (!lower) return n.refuse(Rule::kOperator, view.node().op);
+    bool quantized = false;
+    for (int i = 0; i < view.input_count(); ++i) quantized |= view.has_input(i) && view.input(i).quantized();
+    for (const TensorType* type : outputs) quantized |= type->quantized();
+    const LowerFn lower = quantized ? find_quantized_lowering(view.node().op) : find_lowering(view.node().op);
+    if (!lower) return n.refuse(quantized ? Rule::kQuantized : Rule::kOperator, view.node().op);
     for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
       const int o = i - view.input_count();
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
-      if (type.quantized()) return n.refuse(Rule::kQuantized, to_string(type));
+      if (type.quantized() && !is_byte(type.dtype)) return n.refuse(Rule::kQuantized, to_string(type));
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
       if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Rows and images: up to three lanes of a block are padding.

@@ -59,7 +59,8 @@ struct WeightRequest {
 };
 
 /// One value of the graph on the device. Rows are dense; an image is [N, ceil(C / 4), pixels] of vec4, whose lanes
-/// beyond C are finite numbers. Floats are in the storage type, integers and bool in 32 bits.
+/// beyond C are finite numbers. Floats are in the storage type, integers and bool in 32 bits; images of bytes: see
+/// is_byte.
 struct LoweredValue {
   const TensorType* type = nullptr;
   const void* data = nullptr;  ///< contents of a constant, unless its check is due
@@ -112,6 +113,8 @@ class Lowering {
   std::vector<std::string>& problems() { return problems_; }
 
  private:
+  int32_t bytes_to_rows(const LoweredValue& v, TensorId to);
+
   bool dry_, f16_;
   std::vector<LoweredValue> values_;
   std::vector<DeviceTensor> tensors_;
@@ -235,6 +238,21 @@ LowerFn find_lowering(std::string_view op);
 #define LOWERING(op, function) Status function(NodeLowering&);
 #include "backends/gpu/lowerings.inc"
 #undef LOWERING
+#define QUANTIZED_LOWERING(op, function) Status function(NodeLowering&);
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
+
+/// The same for an operator on quantised tensors: quantized_lowerings.inc.
+LowerFn find_quantized_lowering(std::string_view op);
+
+/// Integers of 8 bits, quantised or not: rows have 32 bits for each, an image four channels of a pixel in a word, all
+/// as unsigned bytes, for which byte_offset is added.
+inline bool is_byte(DType t) {
+  return t == DType::kI8 || t == DType::kU8;
+}
+inline int32_t byte_offset(DType t) {
+  return t == DType::kI8 ? 128 : 0;
+}
 
 /// Floats of the storage type; all else is held as 32-bit integers.
 inline bool is_device_float(DType t) {
