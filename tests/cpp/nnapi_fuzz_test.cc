@@ -306,7 +306,7 @@ class Calls {
     if (models_.empty() || compilations_.size() >= 6) return;
     ANeuralNetworksModel* model = random_.of(models_)->model;
     ANeuralNetworksDevice* device = nullptr;
-    code(ANeuralNetworks_getDevice(random_.below(2), &device), "getDevice");
+    code(ANeuralNetworks_getDevice(random_.one_in(2) ? 0 : 99, &device), "getDevice");
     ANeuralNetworksCompilation* c = nullptr;
     const bool chosen = random_.one_in(2);
     code(chosen ? ANeuralNetworksCompilation_createForDevices(model, &device, random_.below(2), &c)
