@@ -64,7 +64,7 @@ struct Sum : Builder {
     EXPECT_EQ(ANeuralNetworksModel_getSupportedOperationsForDevices(model, list.data(),
                                                                     static_cast<uint32_t>(list.size()), flags),
               kOk);
-    return {flags, flags + (draws ? 3 : 2)};
+    return std::vector<bool>(flags, flags + (draws ? 3 : 2));
   }
 };
 

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pinnace as pn
 import pytest
+import zoo
 from nnapi_vector_models import all_vectors, run_target
-from nnapi_vectors_test import pytestmark as needs_vectors
-from nnapi_vectors_test import run, vectors
+from nnapi_vectors_test import LIBRARY, OUTSIDE, run, vectors
 from slices import all_mode, rotating_slice
 
 __all__ = ["vectors"]
 
 VULKAN = next((d for d in pn.devices() if d["target"] == "vulkan"), None)
 PROBLEM = "" if VULKAN and VULKAN["available"] else "no Vulkan device"
-pytestmark = [*needs_vectors, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
+pytestmark = [
+    pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM),
+    pytest.mark.skipif(not LIBRARY.is_file(), reason="build/release has no libneuralnetworks.so: make build"),
+]
+needs_vectors = pytest.mark.skipif(not (OUTSIDE / "run.py").is_file(), reason="PINNACE_NNAPI_VECTORS names no vectors")
 
 LISTED = set(Path(__file__).with_name("nnapi_left_off_vulkan.txt").read_text().splitlines())
 # Slices of what 5,037 vectors take in a run of everything.
 MODELS, OPERATIONS = 0.03, 0.06
 
 
+@needs_vectors
 def test_vectors_run_as_models(vectors: Path) -> None:
     """Right on whatever they run; what stays on the CPU is listed with its rule."""
     chosen = rotating_slice(all_vectors(vectors), MODELS, "nnapi vectors on vulkan")
@@ -43,6 +49,7 @@ def test_vectors_run_as_models(vectors: Path) -> None:
         assert stale == [], "not seen any more:\n" + "\n".join(stale)
 
 
+@needs_vectors
 def test_the_device_of_the_host_library(vectors: Path, tmp_path: Path) -> None:
     """What pinnace-vulkan says that it takes, it compiles and computes, alone."""
     operations = sorted({o for v in all_vectors(vectors) for o in v.operations})
@@ -53,3 +60,17 @@ def test_the_device_of_the_host_library(vectors: Path, tmp_path: Path) -> None:
     assert result["failures"] == []
     assert all(reason.startswith("device refuses ") for reason in result["unsupported"])
     assert result["by_operation"]["ADD"]["pass"] > 0
+
+
+@pytest.mark.parametrize("name", rotating_slice(["mobilenet_v2", "squeezenet1_1", "resnet18"], 0.3, "pinnace-vulkan"))
+def test_networks_run_whole_on_the_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From our back end for NNAPI through the library to our back end for GPUs."""
+    module, inputs = zoo.build(name)
+    program = pn.load(module, example_inputs=tuple(inputs.values())).build(verify=False)
+    want = np.asarray(next(iter(pn.Session(program, target="cpu").run(inputs).values())))
+    monkeypatch.setenv("PINNACE_NNAPI_LIBRARY", str(LIBRARY))
+    monkeypatch.setenv("PINNACE_NNAPI_DEVICE", "pinnace-vulkan")
+    session = pn.Session(program, target="nnapi", fallback=False)
+    got = np.asarray(next(iter(session.run(inputs).values())))
+    assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+    assert {row.backend for row in session.placement} == {"nnapi"}
