@@ -1,6 +1,7 @@
 // Compilation: choices for a finished model, and its engine.
 #include <algorithm>
 
+#include "compile/targets.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "backends/backend.h"
 #include "base/memory.h"
 #include "nnapi/operations.h"
 #include "nnapi_host/calls.h"
