@@ -177,15 +177,16 @@ class NodeLowering {
   /// A new tensor for output o, of which the next step is the maker.
   TensorId make_rows(int o = 0);
   TensorId make_image(int o = 0);
-  /// A tensor that only this node's steps use.
-  TensorId make_scratch(int64_t elements);
+  /// A tensor that only this node's steps use. wide: 32 bits per element in fp16 sessions too.
+  TensorId make_scratch(int64_t elements, bool wide = false);
   /// Output o is input i's rows, whose bytes it shares.
   void alias(int o, int i);
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// 32-bit integers that kernels read.
   TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// wide: the kernel's variant for 32 bits in fp16 sessions too.
   int32_t step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-               std::array<uint32_t, 3> groups, double work);
+               std::array<uint32_t, 3> groups, double work, bool wide = false);
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);
