@@ -13,7 +13,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 # What consists of headers alone is the same everywhere, but lies beside those that are not: seen through links.
-foreach(folder flatbuffers CLI)
+foreach(folder flatbuffers CLI vulkan vk_video)
   if(EXISTS /usr/include/${folder} AND NOT EXISTS ${CMAKE_BINARY_DIR}/headers/${folder})
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/headers)
     file(CREATE_LINK /usr/include/${folder} ${CMAKE_BINARY_DIR}/headers/${folder} SYMBOLIC)

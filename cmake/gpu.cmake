@@ -6,8 +6,13 @@ function(pinnace_gpu variable)
   find_package(Python 3.11 COMPONENTS Interpreter)
   find_program(PINNACE_GLSLC glslc)
   find_program(PINNACE_SPIRV_VAL spirv-val)
-  find_library(PINNACE_SPIRV_CROSS spirv-cross-c-shared)
-  find_path(PINNACE_VULKAN_HEADERS vulkan/vulkan.h)  # a system's folder: it needs no flag
+  # Loaded by the build itself, so it is this machine's whatever is built for. Where a cross-build looks for libraries
+  # elsewhere, folders must be named.
+  find_library(PINNACE_SPIRV_CROSS spirv-cross-c-shared NO_CMAKE_FIND_ROOT_PATH
+               PATHS /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
+  # Of the system or a toolchain's include folders, so it needs no flag.
+  find_path(PINNACE_VULKAN_HEADERS vulkan/vulkan.h HINTS ${CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES}
+            NO_CMAKE_FIND_ROOT_PATH)
   set(missing)
   foreach(need Python_EXECUTABLE PINNACE_GLSLC PINNACE_SPIRV_VAL PINNACE_SPIRV_CROSS PINNACE_VULKAN_HEADERS)
     if(NOT ${need})
@@ -26,6 +31,7 @@ endfunction()
 
 # pinnace_shaders(target): the generated source with all kernels.
 function(pinnace_shaders target)
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
   set(folder ${PROJECT_SOURCE_DIR}/cpp/backends/gpu)
   set(output ${PROJECT_BINARY_DIR}/generated/gpu/kernel_data.cc)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/gpu)

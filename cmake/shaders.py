@@ -232,6 +232,56 @@ class SpirvCross:
             lib.spvc_context_destroy(context)
 
 
+# ---- LZ4's block format, which cpp/base/lz4.h reads -----------------------------------------------------------------
+
+
+def _length(nibble: int) -> bytes:
+    """The bytes that follow a nibble of a length."""
+    if nibble < 15:
+        return b""
+    return b"\xff" * ((nibble - 15) // 255) + bytes([(nibble - 15) % 255])
+
+
+def lz4_block(data: bytes, tries: int = 32) -> bytes:
+    """Greedy; the longest of the last `tries` places that begin with the same four bytes."""
+    out = bytearray()
+    places: dict[bytes, list[int]] = {}
+
+    def sequence(literals: bytes, distance: int, length: int) -> None:
+        out.append(min(len(literals), 15) << 4 | (min(length - 4, 15) if distance else 0))
+        out.extend(_length(len(literals)) + literals)
+        if distance:
+            out.extend(distance.to_bytes(2, "little") + _length(length - 4))
+
+    at = start = 0
+    last = len(data) - 12  # no match begins after it, and the last five bytes are literals
+    while at < last:
+        before = places.setdefault(data[at : at + 4], [])
+        length = place = 0
+        for candidate in before[-tries:]:
+            if (
+                at - candidate > 0xFFFF
+                or data[candidate + length : candidate + length + 1] != data[at + length : at + length + 1]
+            ):
+                continue
+            n = 4
+            while at + n < len(data) - 5 and data[candidate + n] == data[at + n]:
+                n += 1
+            if n >= length:
+                length, place = n, candidate
+        before.append(at)
+        if not length:
+            at += 1
+            continue
+        sequence(data[start:at], at - place, length)
+        for inside in range(at + 1, min(at + length, last)):
+            places.setdefault(data[inside : inside + 4], []).append(inside)
+        at += length
+        start = at
+    sequence(data[start:], 0, 0)
+    return bytes(out)
+
+
 # ---- the generated file ---------------------------------------------------------------------------------------------
 
 
@@ -243,19 +293,31 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
     ]
     # Only Apple's systems compile Metal's text; elsewhere softmetal's library has the kernels.
     lines += ["#if defined(__APPLE__)", "#define METAL(text) text", "#else", "#define METAL(text) {}", "#endif", ""]
+    spirv_of_all = b"".join(spirv for _, spirv, _, _ in made)
     lines += ["namespace pinnace::gpu {", "namespace {"]
+    planes = b"".join(spirv_of_all[i::4] for i in range(4))  # see kernel_code.cc
+    lines.append(f"constexpr unsigned char kPacked[] = {{{','.join(map(str, lz4_block(planes)))}}};")
+    lines.append(f"uint32_t words[{len(spirv_of_all) // 4}];")
     rows = []
-    for i, (v, spirv, msl, m) in enumerate(made):
-        words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-        lines.append(f"constexpr uint32_t k{i}[] = {{{','.join(str(w) for w in words)}}};")
+    first = 0
+    for v, spirv, msl, m in made:
+        count = len(spirv) // 4
         rows.append(
-            f'    {{"{v.name}", k{i}, METAL(R"msl({msl})msl"), {m.bindings}, {m.written}, {m.push_bytes}, '
-            f"{m.spec_constants}, {{{m.local[0]}, {m.local[1]}, {m.local[2]}}}, {m.shared_bytes}, "
+            f'    {{"{v.name}", {{words + {first}, {count}}}, METAL(R"msl({msl})msl"), {m.bindings}, {m.written}, '
+            f"{m.push_bytes}, {m.spec_constants}, {{{m.local[0]}, {m.local[1]}, {m.local[2]}}}, {m.shared_bytes}, "
             f"{str(v.f16).lower()}}},"
         )
+        first += count
     lines += ["constexpr KernelCode kKernels[] = {", *rows, "};"]
     hashed = hashlib.sha256(b"".join(spirv + repr((v, m)).encode() for v, spirv, _, m in made)).hexdigest()[:16]
-    lines += ["}  // namespace", "std::span<const KernelCode> all_kernels() { return kKernels; }"]
+    lines += [
+        "}  // namespace",
+        "std::span<const KernelCode> all_kernels() {",
+        "  static const bool unpacked = (unpack_words(kPacked, words), true);",
+        "  (void)unpacked;",
+        "  return kKernels;",
+        "}",
+    ]
     lines += [f"uint64_t kernels_hash() {{ return 0x{hashed}u; }}", "}  // namespace pinnace::gpu", ""]
     output.write_text("\n".join(lines))
 

@@ -14,7 +14,7 @@ namespace {
 TEST(GpuRules, AreDocumented) {
   std::ifstream file(PINNACE_TEST_DATA "/../../docs/gpu_rules.md");
   const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  for (const gpu::RuleInfo& rule : gpu::all_rules()) {
+  for (const RuleInfo& rule : gpu::kRules) {
     const std::string row = str_cat("| ", rule.id, " | ", rule.text, " | ", rule.meaning, " |");
     EXPECT_NE(page.find(row), std::string::npos) << "docs/gpu_rules.md lacks:\n" << row;
   }

@@ -2,6 +2,7 @@
 // (docs/gpu.md) and the manifest against the code. Needs no device.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -105,6 +106,10 @@ TEST_P(Shaders, FollowTheRules) {
   SCOPED_TRACE(std::string(code().name));
   ASSERT_GT(code().spirv.size(), 5u);
   EXPECT_EQ(code().spirv[0], 0x07230203u);
+  std::ifstream in(str_cat(PINNACE_TEST_MSL "/", code().name, ".spv"), std::ios::binary);
+  const std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  ASSERT_EQ(file.size(), code().spirv.size_bytes());
+  EXPECT_EQ(std::memcmp(file.data(), code().spirv.data(), file.size()), 0) << "is not what the compiler made";
   EXPECT_LE(code().spirv[1], 0x00010300u) << "newer than Vulkan 1.1 has";
   const Module m(code().spirv);
   // Matrix, Shader, storage of 16 bits: nothing that a device of Vulkan 1.1 may lack beyond KernelCode::f16_storage.

@@ -12,9 +12,6 @@
 namespace pinnace::testing {
 namespace {
 
-using nnapi_client::all_rules;
-using nnapi_client::RuleInfo;
-
 /// A call of an operator at a level; `open`: also inputs after the first are values of the run.
 struct Call {
   const char* inputs;
@@ -151,7 +148,9 @@ TEST(NnapiRules, SomethingEnters) {
     Segment with = {graph, inference, {0}, {x}, {y}, ops, packed, ""};
     const auto verdicts = nnapi_backend().review(enters ? with : segment, nnapi_level(8), false);
     ASSERT_EQ(verdicts.size(), enters ? 0u : 1u);
-    if (!enters) EXPECT_EQ(verdicts[0].rule, "N-23");
+    if (!enters) {
+      EXPECT_EQ(verdicts[0].rule, "N-23");
+    }
   }
 }
 
@@ -168,7 +167,7 @@ TEST(NnapiRules, EveryRuleIsTestedAndDocumented) {
   std::set<std::string> tested = {"N-7", "N-16", "N-17", "N-18", "N-23"};
   for (const Broken& b : kBroken) tested.insert(b.rule);
   const std::string page = text_of(PINNACE_TEST_DATA "/../../docs/nnapi_rules.md");
-  for (const RuleInfo& rule : all_rules()) {
+  for (const RuleInfo& rule : nnapi_client::kRules) {
     EXPECT_TRUE(tested.contains(rule.id)) << rule.id;
     const std::string row = str_cat("| ", rule.id, " | ", rule.text, " | ", rule.meaning, " |\n");
     EXPECT_NE(page.find(row), std::string::npos) << "docs/nnapi_rules.md lacks:\n" << row;

@@ -9,7 +9,7 @@
 
 namespace pinnace::gpu {
 
-/// One variant of a kernel, as built. Constant data of the library.
+/// One variant of a kernel, as built.
 ///
 /// In SPIR-V the entry point is "main", buffers are set 0, bindings 0 to `bindings` - 1; in Metal's text the entry
 /// point is `name`, binding n is buffer(n), push constants are buffer(30), specialisation constant n is function
@@ -27,8 +27,11 @@ struct KernelCode {
   bool f16_storage;                 ///< needs DeviceCaps::f16_storage
 };
 
-/// All kernels, ascending by name.
+/// All kernels, ascending by name. The first call unpacks their code, which the library holds compressed, into memory
+/// that is never given back. Thread-safe.
 std::span<const KernelCode> all_kernels();
+/// For the generated table: fills `words`, which are 0, from what cmake/shaders.py packed.
+void unpack_words(std::span<const unsigned char> packed, std::span<uint32_t> words);
 /// Null if there is none of that name.
 const KernelCode* find_kernel(std::string_view name);
 /// Of names, code and manifest of all kernels: what stored pipelines depend on.

@@ -1,10 +1,9 @@
 // The rules by which nodes are refused, as data: rules.inc.
 #pragma once
 
-#include <span>
 #include <string>
 
-#include "backends/backend.h"
+#include "backends/rule.h"
 
 namespace pinnace::nnapi_client {
 
@@ -14,16 +13,18 @@ enum class Rule : uint8_t {
 #undef RULE
 };
 
-struct RuleInfo {
-  const char *id, *text, *meaning;
+/// In the order of Rule, which is that of their ids.
+inline constexpr RuleInfo kRules[] = {
+#define RULE(name, id, text, meaning) {id, text, meaning},
+#include "backends/nnapi/rules.inc"
+#undef RULE
 };
-/// In order of their ids.
-std::span<const RuleInfo> all_rules();
 inline const RuleInfo& info(Rule rule) {
-  return all_rules()[static_cast<size_t>(rule)];
+  return kRules[static_cast<size_t>(rule)];
 }
-
 /// The verdict that refuses by `rule`, with the value that breaks it.
-Verdict refusal(Rule rule, std::string value);
+inline Verdict refusal(Rule rule, std::string value) {
+  return pinnace::refusal(info(rule), std::move(value));
+}
 
 }  // namespace pinnace::nnapi_client

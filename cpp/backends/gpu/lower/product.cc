@@ -1,19 +1,10 @@
 // Matrix products of rows: gemm and batched mat_mul.
-#include "ops/product.h"
+#include "backends/gpu/lower/product.h"
 #include "backends/gpu/lower/maps.h"
+#include "ops/product.h"
 
 namespace pinnace::gpu {
 namespace {
-
-/// A product as gemm.comp takes it; strides in elements.
-struct Product {
-  int64_t M = 1, N = 1, K = 1;
-  int64_t a_row = 0, a_col = 1, b_row = 0, b_col = 1, c_row = 0, c_col = 0;
-  int64_t outer = 1, inner = 1;
-  int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
-  double alpha = 1, beta = 1;
-  bool bias = false;
-};
 
 /// Columns of a constant matrix by fours: [ceil(N / 4)][K][4].
 TensorId packed_columns(NodeLowering& n, const Product& p) {
@@ -76,13 +67,18 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
   return {};
 }
 
-}  // namespace
-
-Status lower_gemm(NodeLowering& n) {
+Status lower_product(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
   for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
-  const bool ta = n.view().attr_int("trans_a") != 0, tb = n.view().attr_int("trans_b") != 0;
   Product p;
+  PINNACE_TRY(describe(n, p));
+  return multiply(n, p, activation);
+}
+
+}  // namespace
+
+Status gemm_product(NodeLowering& n, Product& p) {
+  const bool ta = n.view().attr_int("trans_a") != 0, tb = n.view().attr_int("trans_b") != 0;
   p.M = n.out().shape[0].size;
   p.N = n.out().shape[1].size;
   p.K = n.in(0).shape[ta ? 0 : 1].size;
@@ -100,14 +96,11 @@ Status lower_gemm(NodeLowering& n) {
     p.c_col = columns > 1 ? 1 : 0;
   }
   if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
-  return multiply(n, p, activation);
+  return {};
 }
 
-Status lower_mat_mul(NodeLowering& n) {
-  for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
-  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+Status mat_mul_product(NodeLowering& n, Product& p) {
   const Matrices m = matrices_of(n.in(0), n.in(1));
-  Product p;
   p.M = m.M.size;
   p.N = m.N.size;
   p.K = m.K.size;
@@ -151,7 +144,14 @@ Status lower_mat_mul(NodeLowering& n) {
     p.b_outer = batch[1].b;
   }
   if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
-  return multiply(n, p, activation);
+  return {};
+}
+
+Status lower_gemm(NodeLowering& n) {
+  return lower_product(n, gemm_product);
+}
+Status lower_mat_mul(NodeLowering& n) {
+  return lower_product(n, mat_mul_product);
 }
 
 }  // namespace pinnace::gpu

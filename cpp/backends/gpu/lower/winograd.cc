@@ -8,6 +8,7 @@ namespace pinnace::gpu {
 namespace {
 
 constexpr int64_t kBindingBytes = int64_t{128} << 20;
+constexpr DType kWide = DType::kI32;  // whose elements have 32 bits in fp16 sessions too
 
 struct Tiles {
   int64_t out, positions, down, across, count;  ///< outputs of a side; tiles of all images
@@ -100,7 +101,7 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
   const bool large = t.out == 4;
   const Epilogue e = c.epilogue();
   const TensorId x = n.image(0), u = transformed_weights(n, c, t), bias = bias_weights(n, c.M);
-  const TensorId v = n.make_scratch(t.v_floats(), true), m = n.make_scratch(t.m_floats(), true);
+  const TensorId v = n.make_scratch(t.v_floats(), kWide), m = n.make_scratch(t.m_floats(), kWide);
   const int64_t v_count = t.v_floats() / t.positions, m_count = t.m_floats() / t.positions;
   n.step(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2, {},
          Push().i(v_count).i(w.in[1]).i(w.in[2]).i(t.C4).i(t.count).i(t.down).i(t.across).i(w.before[1]).i(w.before[2]),
