@@ -321,14 +321,14 @@ TensorId NodeLowering::words(std::string_view what, int64_t count, std::function
 }
 
 int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-                           std::array<uint32_t, 3> groups, double work) {
-  const KernelCode& code = kernel_code(id, lowering_.f16());
+                           std::array<uint32_t, 3> groups, double work, bool wide) {
+  const bool f16 = lowering_.f16() && !wide;
+  const KernelCode& code = kernel_code(id, f16);
   if (!verdict_.kernel.empty()) verdict_.kernel += "+";
   verdict_.kernel += code.name;
   std::vector<std::byte> bytes = push.bytes();
   assert(bytes.size() == code.push_bytes && bindings.size() == code.bindings && spec.size() == code.spec_constants);
-  return lowering_.add_step(
-      {{id, lowering_.f16(), std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
+  return lowering_.add_step({{id, f16, std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
 }
 
 void NodeLowering::repeat(Step step) {

@@ -209,8 +209,9 @@ class NodeLowering {
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// 32-bit integers that kernels read.
   TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// wide: the kernel's variant for 32 bits in fp16 sessions too.
   int32_t step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-               std::array<uint32_t, 3> groups, double work);
+               std::array<uint32_t, 3> groups, double work, bool wide = false);
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);
