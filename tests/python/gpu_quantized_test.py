@@ -74,7 +74,7 @@ def test_pt2e_resnet(target: str) -> None:
     prepared = flow.prepare_pt2e(torch.export.export(module.eval(), (x,)).module(), quantizer)
     with torch.no_grad():
         prepared(x)
-        program = pn.load(flow.convert_pt2e(prepared), (x,)).build(verify=False)
+        program = pn.load(torch.export.export(flow.convert_pt2e(prepared), (x,))).build(verify=False)
     inputs = {next(iter(pn.Session(program, target="cpu").inputs)): x}
     (want,), (got,) = outputs(program, inputs, "cpu"), outputs(program, inputs, target)
     assert len(np.unique(want)) > 8
