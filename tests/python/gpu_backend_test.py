@@ -171,3 +171,93 @@ def test_targets_are_devices() -> None:
         model.check(targets=["vulkan:fast"])
     with pytest.raises(pn.Unsupported, match="there is no device 99"):
         pn.Session(model.build(verify=False), target="vulkan:99")
+
+
+class Embedding(nn.Module):
+    """Rows of a table by indices that a run brings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 5)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.table(ids) * 2
+        return made
+
+
+def on_vulkan(module: nn.Module, *inputs: torch.Tensor, fallback: bool = False) -> tuple[pn.Session, list[str]]:
+    session = pn.Session(pn.load(module.eval(), inputs).build(verify=False), target="vulkan", fallback=fallback)
+    return session, list(session.inputs)
+
+
+def test_indices_come_with_a_run_and_are_checked() -> None:
+    torch.manual_seed(0)
+    module, ids = Embedding(), torch.tensor([[1, 6, 0], [3, 3, 2]])
+    session, (name,) = on_vulkan(module, ids)
+    with torch.no_grad():
+        close(next(iter(session.run({name: ids}).values())), module(ids).numpy(), 1e-6)
+    ids[1, 1] = 7
+    with pytest.raises(pn.InvalidArgument, match="index 7 is outside a dimension of size 7"):
+        session.run({name: ids})
+    ids[1, 1] = 4  # the session goes on
+    with torch.no_grad():
+        close(next(iter(session.run({name: ids}).values())), module(ids).numpy(), 1e-6)
+
+
+class Whole(nn.Module):
+    """Arithmetic on 64-bit integers."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a * b + 3
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "why"), [(2**40, 1, "an input is 1099511627776"), (2**20, 2**20, "a result of mul .* needs more")]
+)
+def test_integers_beyond_32_bits_are_never_cut(a: int, b: int, why: str) -> None:
+    small, x, y = torch.tensor([4, -5, 6]), torch.tensor([1, a, 2]), torch.tensor([1, b, 2])
+    session, (first, second) = on_vulkan(Whole(), small, small)
+    got = next(iter(session.run({first: small, second: small}).values()))
+    np.testing.assert_array_equal(np.asarray(got), Whole()(small, small).numpy())
+    with pytest.raises(pn.DeviceLost, match=f"32-bit integers, and {why}"):
+        session.run({first: x, second: y})
+    # The device itself is well.
+    got = next(iter(session.run({first: small, second: small}).values()))
+    np.testing.assert_array_equal(np.asarray(got), Whole()(small, small).numpy())
+    session, (first, second) = on_vulkan(Whole(), small, small, fallback=True)
+    got = next(iter(session.run({first: x, second: y}).values()))
+    np.testing.assert_array_equal(np.asarray(got), Whole()(x, y).numpy())
+    assert any("32-bit integers" in text for row in session.placement for text in row.why)
+
+
+def test_a_divisor_of_0_is_an_error() -> None:
+    class Quotient(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return torch.div(a, b, rounding_mode="trunc")
+
+    a, b = torch.tensor([7, -7, 9], dtype=torch.int32), torch.tensor([2, 2, -4], dtype=torch.int32)
+    session, (first, second) = on_vulkan(Quotient(), a, b)
+    got = next(iter(session.run({first: a, second: b}).values()))
+    np.testing.assert_array_equal(np.asarray(got), Quotient()(a, b).numpy())
+    b[1] = 0
+    with pytest.raises(pn.InvalidArgument, match="of the divisor is 0"):
+        session.run({first: a, second: b})
+
+
+class Choices(nn.Module):
+    """What detectors and decoders end with: masks, the largest, running sums, sorted scores."""
+
+    def forward(self, x: torch.Tensor, keep: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        masked = torch.where(keep & (x > -1), x, torch.full_like(x, -2))
+        values, places = torch.topk(masked, 3, dim=-1)
+        count = keep.to(torch.int64).cumsum(-1)
+        return masked.argmax(-1), values, torch.gather(x, 1, places), count, torch.triu(x), masked.cumsum(0)
+
+
+def test_choices_and_orders_run_whole() -> None:
+    torch.manual_seed(3)
+    x, keep = torch.randn(70, 130), torch.rand(70, 130) > 0.4
+    session, (first, second) = on_vulkan(Choices(), x, keep)
+    for got, want in zip(session.run({first: x, second: keep}).values(), Choices()(x, keep), strict=True):
+        assert np.asarray(got).dtype == want.numpy().dtype
+        close(got, want.numpy(), 1e-5)

@@ -40,6 +40,23 @@ ImageShape image_shape(const TensorType& type) {
   return s;
 }
 
+int32_t held_as(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return 1;
+    case DType::kU8:
+      return 2;
+    case DType::kI16:
+      return 3;
+    case DType::kU16:
+      return 4;
+    case DType::kI64:
+      return 5;
+    default:
+      return 0;
+  }
+}
+
 std::array<uint32_t, 3> line_groups(int64_t items, uint32_t local) {
   const int64_t groups = std::max<int64_t>(1, (items + local - 1) / local);
   if (groups <= kRowGroups) return {static_cast<uint32_t>(groups), 1, 1};
@@ -83,6 +100,12 @@ TensorId Lowering::add_tensor(DeviceTensor::Place place, size_t index, size_t by
   if (dry_) return 0;
   tensors_.push_back({place, index, std::max<size_t>(16, (bytes + 15) / 16 * 16)});
   return static_cast<TensorId>(tensors_.size() - 1);
+}
+
+TensorId Lowering::add_problem(std::string label) {
+  if (dry_) return 0;
+  problems_.push_back(std::move(label));
+  return add_tensor(DeviceTensor::Place::kProblem, problems_.size() - 1, 16);
 }
 
 TensorId Lowering::add_weight(WeightRequest request) {
@@ -265,9 +288,18 @@ TensorId NodeLowering::make_image(int o) {
   return v.image;
 }
 
-TensorId NodeLowering::make_scratch(int64_t elements) {
+TensorId NodeLowering::make_scratch(int64_t elements, DType type) {
   return lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
-                              static_cast<size_t>(elements) * (lowering_.f16() ? 2 : 4));
+                              static_cast<size_t>(elements) * lowering_.element_bytes({type, {}, nullptr}));
+}
+
+void NodeLowering::note_wide(int i) {
+  const LoweredValue& v = in_value(i);
+  if (!v.constant || !v.data || v.type->dtype != DType::kI64 || wide_) return;
+  const std::span numbers(static_cast<const int64_t*>(v.data), static_cast<size_t>(v.type->elements()));
+  const auto found =
+      std::find_if(numbers.begin(), numbers.end(), [](int64_t n) { return n != static_cast<int32_t>(n); });
+  if (found != numbers.end()) wide_ = *found;
 }
 
 void NodeLowering::alias(int o, int i) {
@@ -372,7 +404,9 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       for (int o = 0; o < view.output_count(); ++o) n.make_rows(o);
       return {};
     }
-    return lower(n);
+    PINNACE_TRY(lower(n));
+    if (n.wide()) return n.refuse(Rule::kWide, str_cat("a constant ", *n.wide()));
+    return {};
   };
   const Status status = run();
   verdict = n.verdict();

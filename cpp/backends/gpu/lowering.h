@@ -19,10 +19,23 @@ struct DeviceTensor {
     kInput,       ///< what the host wrote: input `index` of the segment, in 32 bits per element
     kOutput,      ///< what the host will read: output `index`, likewise
     kWeight,      ///< weight `index`, the same in all runs
+    kProblem,     ///< words in which step `index` of those that look at their operands says what is wrong
   } place = Place::kActivation;
   size_t index = 0;
   size_t bytes = 0;  ///< multiple of 16, above 0
 };
+
+/// What a kernel finds wrong with its operands: the first of the three words that shaders/problem.glsl writes.
+enum class Problem : int32_t {
+  kNone = 0,
+  kIndexOutside = 1,  ///< then the index and the size of the dimension
+  kBeyond32Bits = 2,
+  kDivisorZero = 3,
+  kBoxOutside = 4,
+};
+
+/// How the device holds integers of a type: what shaders call HELD.
+int32_t held_as(DType dtype);
 
 /// One dispatch.
 struct Step {
@@ -95,6 +108,9 @@ class Lowering {
   std::vector<DeviceTensor>& tensors() { return tensors_; }
   std::vector<Step>& steps() { return steps_; }
   std::vector<WeightRequest>& weights() { return weights_; }
+  /// A place for the words of one more step of the node; what the host says of it begins with `label`.
+  TensorId add_problem(std::string label);
+  std::vector<std::string>& problems() { return problems_; }
 
  private:
   int32_t bytes_to_rows(const LoweredValue& v, TensorId to);
@@ -104,6 +120,7 @@ class Lowering {
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
+  std::vector<std::string> problems_;
   size_t node_ = 0;
   std::string key_;
 };
@@ -170,7 +187,10 @@ class NodeLowering {
   /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 
-  TensorId rows(int i) { return lowering_.rows(in_id(i)); }
+  TensorId rows(int i) {
+    note_wide(i);
+    return lowering_.rows(in_id(i));
+  }
   TensorId image(int i) { return lowering_.image(in_id(i)); }
   /// True if the value exists as an image and not as rows.
   bool held_as_image(int i) {
@@ -180,8 +200,10 @@ class NodeLowering {
   /// A new tensor for output o, of which the next step is the maker.
   TensorId make_rows(int o = 0);
   TensorId make_image(int o = 0);
-  /// A tensor that only this node's steps use.
-  TensorId make_scratch(int64_t elements);
+  /// A tensor that only this node's steps use; `type` says what its elements are.
+  TensorId make_scratch(int64_t elements, DType type = DType::kF32);
+  /// Where a step of this node says what is wrong with its operands.
+  TensorId problem() { return lowering_.add_problem(view_.label()); }
   /// Output o is input i's rows, whose bytes it shares.
   void alias(int o, int i);
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
@@ -198,12 +220,17 @@ class NodeLowering {
   /// Refuses all but f32, f16 and bf16 for input i.
   Status require_float(int i);
   const Verdict& verdict() const { return verdict_; }
+  /// A number that was read as rows and that 32 bits do not hold.
+  const std::optional<int64_t>& wide() const { return wide_; }
 
  private:
+  void note_wide(int i);
+
   Lowering& lowering_;
   const NodeView& view_;
   std::span<const TensorType* const> outputs_;
   Verdict verdict_;
+  std::optional<int64_t> wide_;
 };
 
 using LowerFn = Status (*)(NodeLowering&);
@@ -227,6 +254,7 @@ inline int32_t byte_offset(DType t) {
   return t == DType::kI8 ? 128 : 0;
 }
 
+/// Floats of the storage type; all else is held as 32-bit integers.
 inline bool is_device_float(DType t) {
   return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
 }
