@@ -76,7 +76,7 @@ TensorId pair_table(NodeLowering& n, int main) {
 Status lower_quantized_function(NodeLowering& n) {
   for (int i = 1; i < n.view().input_count(); ++i) {
     if (!n.has(i)) continue;
-    if (!n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().op().inputs[static_cast<size_t>(i)].name));
+    if (!n.constant(i)) return n.refuse(Rule::kConstant, std::string(n.view().input_name(i)));
     if (n.in(i).elements() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
   }
   function_of(n, 0);
@@ -158,10 +158,9 @@ Status lower_quantized_concat(NodeLowering& n) {
   return {};
 }
 
-/// Casts between a plain type and the same with scales keep bytes, and their layouts.
+/// Casts between a plain type and the same with scales keep bytes, and their layouts; others are those of integers.
 Status lower_quantized_cast(NodeLowering& n) {
-  if (n.in(0).dtype != n.out().dtype)
-    return n.refuse(Rule::kQuantized, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
+  if (n.in(0).dtype != n.out().dtype) return lower_cast(n);
   if (n.all().dry()) return {};
   if (n.constant(0)) n.rows(0);
   const LoweredValue& from = n.in_value(0);
