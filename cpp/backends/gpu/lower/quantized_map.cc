@@ -76,7 +76,7 @@ TensorId pair_table(NodeLowering& n, int main) {
 Status lower_quantized_function(NodeLowering& n) {
   for (int i = 1; i < n.view().input_count(); ++i) {
     if (!n.has(i)) continue;
-    if (!n.constant(i)) return n.refuse(Rule::kConstant, std::string(n.view().input_name(i)));
+    if (!n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().input_name(i)));
     if (n.in(i).elements() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
   }
   function_of(n, 0);

@@ -97,7 +97,7 @@ Status check_operands(NodeLowering& n) {
   for (int i : {1, 2, 3, 4, 7}) {
     if (i >= n.view().input_count() || !n.has(i)) continue;
     // A length beyond the input is an error, which a kernel cannot give.
-    if (!n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().op().inputs[static_cast<size_t>(i)].name));
+    if (!n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().input_name(i)));
   }
   return {};
 }
