@@ -105,6 +105,8 @@ class Lowering {
     key_ = std::move(key);
   }
   const std::string& key() const { return key_; }
+  /// The value is known from here on; its bytes live as long as this.
+  void know(ValueId id, std::shared_ptr<const Constant> data);
   std::vector<DeviceTensor>& tensors() { return tensors_; }
   std::vector<Step>& steps() { return steps_; }
   std::vector<WeightRequest>& weights() { return weights_; }
@@ -120,6 +122,7 @@ class Lowering {
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
+  std::vector<std::shared_ptr<const Constant>> known_;
   std::vector<std::string> problems_;
   size_t node_ = 0;
   std::string key_;
