@@ -126,14 +126,12 @@ def test_both_directions_and_given_states(target: str) -> None:
 @pytest.mark.parametrize("bits", [8, 4])
 def test_stored_weights_become_floats(bits: int, target: str, tmp_path: Path, rng: np.random.Generator) -> None:
     """8 bits with a scale per column; 4 bits with one per column and block of 16 rows."""
-    block = 0 if bits == 8 else 16
+    where: Any = {"axis": 1} if bits == 8 else {"axis": 0, "block_size": 16}
     scale = rng.uniform(0.01, 0.1, 8 if bits == 8 else (2, 8)).astype(np.float32)
     kind = onnx.TensorProto.INT8 if bits == 8 else onnx.TensorProto.INT4
     w = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (32, 8))
     nodes = [
-        onnx.helper.make_node(
-            "DequantizeLinear", ["w", "scale"], ["wide"], axis=1 if bits == 8 else 0, block_size=block
-        ),
+        onnx.helper.make_node("DequantizeLinear", ["w", "scale"], ["wide"], **where),
         onnx.helper.make_node("MatMul", ["x", "wide"], ["y"]),
     ]
     graph = onnx.helper.make_graph(
@@ -149,4 +147,36 @@ def test_stored_weights_become_floats(bits: int, target: str, tmp_path: Path, rn
     x = rng.standard_normal((5, 32)).astype(np.float32)
     (got,) = outputs(program, {"x": x}, target)
     wide = w * (scale if bits == 8 else np.repeat(scale, 16, axis=0))
-    np.testing.assert_allclose(got, x @ wide, atol=1e-5)
+    np.testing.assert_allclose(got, x @ wide, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [3, 4])
+def test_moves_of_bytes(size: int, target: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    """What quantize_linear makes is an image of bytes: parts of it, exchanged and turned, are not moved as floats."""
+    nodes = [
+        onnx.helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        onnx.helper.make_node("Split", ["q", "sizes"], ["a", "b"], axis=1),
+        onnx.helper.make_node("Concat", ["b", "a"], ["c"], axis=1),
+        onnx.helper.make_node("Transpose", ["c"], ["d"], perm=[0, 2, 3, 1]),
+        onnx.helper.make_node("DequantizeLinear", ["d", "scale", "zero"], ["y"]),
+    ]
+    channels = 2 * size + 1
+    constants = {
+        "scale": np.float32(0.013),
+        "zero": np.int8(-5),
+        "sizes": np.array([size, channels - size], np.int64),
+    }
+    graph = onnx.helper.make_graph(
+        nodes,
+        "moves",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, channels, 5, 7])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 5, 7, channels])],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, tmp_path / "moves.onnx")
+    program = pn.load(str(tmp_path / "moves.onnx")).build(verify=False)
+    x = rng.standard_normal((2, channels, 5, 7)).astype(np.float32)
+    (want,), (got,) = outputs(program, {"x": x}, "cpu"), outputs(program, {"x": x}, target)
+    np.testing.assert_array_equal(got, want)

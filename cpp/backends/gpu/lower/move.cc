@@ -141,7 +141,7 @@ Status lower_concat(NodeLowering& n) {
 Status lower_split(NodeLowering& n) {
   PINNACE_TRY(check_moved(n, 0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
-  bool images = axis == 1 && n.in(0).rank() >= 3 && n.held_as_image(0);
+  bool images = axis == 1 && n.in(0).rank() >= 3 && n.held_as_image(0) && is_device_float(n.in(0).dtype);
   for (int o = 0; o + 1 < n.view().output_count(); ++o) {
     images = images && n.out(o).shape[1].size % 4 == 0;
   }

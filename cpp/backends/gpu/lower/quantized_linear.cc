@@ -64,6 +64,9 @@ Status known_floats(NodeLowering& n) {
   const TensorView out{&n.out(), bytes.data()};
   PINNACE_TRY(n.view().op().reference(n.view(), in, {&out, 1}));
   n.all().know(n.out_id(), Constant::of(std::move(bytes)));
+  for (int i = 0; i < n.view().input_count(); ++i) {
+    if (n.has(i)) n.all().value(n.out_id()).contents += n.in_value(i).contents;
+  }
   return {};
 }
 
