@@ -90,7 +90,9 @@ struct CompiledFor {
     std::vector<int32_t> drawn(3);
     EXPECT_EQ(ANeuralNetworksExecution_setInput(execution, 0, nullptr, x.data(), x.size() * 4), kOk);
     EXPECT_EQ(ANeuralNetworksExecution_setOutput(execution, 0, nullptr, y.data(), y.size() * 4), kOk);
-    if (draws) EXPECT_EQ(ANeuralNetworksExecution_setOutput(execution, 1, nullptr, drawn.data(), 12), kOk);
+    if (draws) {
+      EXPECT_EQ(ANeuralNetworksExecution_setOutput(execution, 1, nullptr, drawn.data(), 12), kOk);
+    }
     EXPECT_EQ(ANeuralNetworksExecution_compute(execution), kOk);
     ANeuralNetworksExecution_free(execution);
     return y;
@@ -174,7 +176,9 @@ TEST(NnapiDevices, ACacheKnowsForWhichDevicesItIs) {
 
 TEST(NnapiDevices, TheEnvironmentTakesTheGpuAway) {
   Child child({"PINNACE_NNAPI_GPU=0"});
-  if (child.here()) EXPECT_EQ(devices().size(), 1u);
+  if (child.here()) {
+    EXPECT_EQ(devices().size(), 1u);
+  }
 }
 
 }  // namespace

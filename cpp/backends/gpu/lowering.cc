@@ -121,6 +121,12 @@ TensorId Lowering::add_weight(WeightRequest request) {
   return id;
 }
 
+void Lowering::know(ValueId id, std::shared_ptr<const Constant> data) {
+  value(id).constant = true;
+  value(id).data = data->data();
+  known_.push_back(std::move(data));
+}
+
 int32_t Lowering::add_step(Step step) {
   if (dry_) return -1;
   step.node = node_;
@@ -321,14 +327,14 @@ TensorId NodeLowering::words(std::string_view what, int64_t count, std::function
 }
 
 int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-                           std::array<uint32_t, 3> groups, double work) {
-  const KernelCode& code = kernel_code(id, lowering_.f16());
+                           std::array<uint32_t, 3> groups, double work, bool wide) {
+  const bool f16 = lowering_.f16() && !wide;
+  const KernelCode& code = kernel_code(id, f16);
   if (!verdict_.kernel.empty()) verdict_.kernel += "+";
   verdict_.kernel += code.name;
   std::vector<std::byte> bytes = push.bytes();
   assert(bytes.size() == code.push_bytes && bindings.size() == code.bindings && spec.size() == code.spec_constants);
-  return lowering_.add_step(
-      {{id, lowering_.f16(), std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
+  return lowering_.add_step({{id, f16, std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
 }
 
 void NodeLowering::repeat(Step step) {
@@ -390,6 +396,8 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
       if (type.quantized() && !is_byte(type.dtype)) return n.refuse(Rule::kQuantized, to_string(type));
+      // Stored weights of any width become floats with the plan.
+      if (i == 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
       if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Rows and images: up to three lanes of a block are padding.

@@ -105,6 +105,8 @@ class Lowering {
     key_ = std::move(key);
   }
   const std::string& key() const { return key_; }
+  /// The value is known from here on; its bytes live as long as this.
+  void know(ValueId id, std::shared_ptr<const Constant> data);
   std::vector<DeviceTensor>& tensors() { return tensors_; }
   std::vector<Step>& steps() { return steps_; }
   std::vector<WeightRequest>& weights() { return weights_; }
@@ -120,6 +122,7 @@ class Lowering {
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
+  std::vector<std::shared_ptr<const Constant>> known_;
   std::vector<std::string> problems_;
   size_t node_ = 0;
   std::string key_;
@@ -209,8 +212,9 @@ class NodeLowering {
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// 32-bit integers that kernels read.
   TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// wide: the kernel's variant for 32 bits in fp16 sessions too.
   int32_t step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-               std::array<uint32_t, 3> groups, double work);
+               std::array<uint32_t, 3> groups, double work, bool wide = false);
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);

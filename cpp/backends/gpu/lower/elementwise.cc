@@ -26,6 +26,23 @@ Function reversed(Function f) {
   }
 }
 
+/// Where a convolution's step has its switch for a residual, -1 if it takes none. The residual is the last binding but
+/// one, the result the last, and the epilogue's numbers end the push constants.
+int residual_switch(KernelId id) {
+  switch (id) {
+    case KernelId::conv_pointwise:
+    case KernelId::winograd_output_2:
+    case KernelId::winograd_output_4:
+      return 1;
+    case KernelId::conv_image:
+    case KernelId::conv_image_block:
+    case KernelId::conv_image_transposed:
+      return 5;
+    default:
+      return -1;
+  }
+}
+
 /// The sum of two images of which a convolution makes one becomes part of that convolution.
 bool add_to_convolution(NodeLowering& n, const Activation& activation) {
   Lowering& all = n.all();
@@ -36,9 +53,8 @@ bool add_to_convolution(NodeLowering& n, const Activation& activation) {
     const LoweredValue& v = n.in_value(i);
     if (!v.one_reader || v.image_step < 0 || v.rows != kNoTensor) continue;
     const Step& step = all.steps()[static_cast<size_t>(v.image_step)];
-    const bool pointwise = step.kernel.id == KernelId::conv_pointwise;
-    if (!pointwise && step.kernel.id != KernelId::conv_image && step.kernel.id != KernelId::conv_image_block) continue;
-    if (step.kernel.spec[0] != 0 || step.kernel.spec[pointwise ? 1 : 5] != 0) continue;
+    const int own = residual_switch(step.kernel.id);
+    if (own < 0 || step.kernel.spec[0] != 0 || step.kernel.spec[static_cast<size_t>(own)] != 0) continue;
     if (v.image_step > latest) {
       latest = v.image_step;
       chosen = i;
@@ -50,11 +66,11 @@ bool add_to_convolution(NodeLowering& n, const Activation& activation) {
   all.steps()[static_cast<size_t>(latest)].dead = true;
   const Epilogue epilogue = epilogue_of(activation);
   step.kernel.spec[0] = static_cast<int32_t>(epilogue.function);
-  step.kernel.spec[step.kernel.id == KernelId::conv_pointwise ? 1 : 5] = 1;
+  step.kernel.spec[static_cast<size_t>(residual_switch(step.kernel.id))] = 1;
   const auto tail = Push().f(epilogue.a).f(epilogue.b).bytes();
   std::copy(tail.begin(), tail.end(), step.push.end() - static_cast<ptrdiff_t>(tail.size()));
-  step.bindings[3] = residual;
-  step.bindings[4] = n.make_image();
+  step.bindings[step.bindings.size() - 2] = residual;
+  step.bindings.back() = n.make_image();
   n.repeat(std::move(step));
   return true;
 }

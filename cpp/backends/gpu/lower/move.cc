@@ -243,9 +243,13 @@ Status lower_pad(NodeLowering& n) {
   if (n.has(2)) {
     if (!n.constant(2)) return n.refuse(Rule::kConstant, "value");
     if (is_device_float(n.in(0).dtype)) {
-      real = n.floats(2).at(0);
-    } else if (const auto given = n.view().input_ints(2)) {
-      whole = given->at(0);
+      const std::vector<double> given = n.floats(2);
+      if (given.size() != 1) return n.refuse(Rule::kConstant, "value");
+      real = given[0];
+    } else {
+      const auto given = n.view().input_ints(2);
+      if (!given || given->size() != 1) return n.refuse(Rule::kConstant, "value");
+      whole = (*given)[0];
     }
     if (whole != static_cast<int32_t>(whole)) return n.refuse(Rule::kWide, str_cat("a value of ", whole));
   }

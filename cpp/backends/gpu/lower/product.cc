@@ -23,15 +23,24 @@ TensorId packed_columns(NodeLowering& n, const Product& p) {
   });
 }
 
+/// Results, four by four, below which the sums are divided: a phone's GPU of the middle class holds some 4,000
+/// invocations at once.
+constexpr int64_t kFewBlocks = 4096;
+
 Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
   const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int64_t batch = p.outer * p.inner;
+  const bool split = packed && p.K >= 64 && (p.N + 3) / 4 * ((p.M + 3) / 4) * batch < kFewBlocks;
+  const KernelId kernel = split ? KernelId::gemm_split : packed ? KernelId::gemm_packed : KernelId::gemm;
   const TensorId a = n.rows(0), b = packed ? packed_columns(n, p) : n.rows(1);
   const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();
   for (int64_t first = 0; first < batch; first += 65535) {
     const int64_t count = std::min<int64_t>(65535, batch - first);
-    n.step(packed ? KernelId::gemm_packed : KernelId::gemm, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
+    const std::array<uint32_t, 3> groups = {split ? groups_of(p.M, 4) : groups_of(p.N, 64),
+                                            split ? groups_of(p.N, 32) : groups_of(p.M, 16),
+                                            static_cast<uint32_t>(count)};
+    n.step(kernel, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
            Push()
                .i(p.M)
                .i(p.N)
@@ -52,8 +61,7 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
                .f(p.beta)
                .f(e.a)
                .f(e.b),
-           {a, b, c, y}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(count)},
-           static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
+           {a, b, c, y}, groups, static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
   }
   if (!in_epilogue(activation)) apply_after(n, activation, false);
   return {};

@@ -19,8 +19,7 @@ inline uint8_t unsigned_byte(const TensorType& type, const void* data, int64_t i
 /// all as images hold them. Other inputs are constants of one element. For functions element by element.
 Status reference_on_bytes(const NodeView& node, std::span<const int> operands, std::span<uint8_t> results);
 
-/// Quantised sums to results, one entry per channel: bias, bits of the multiplier, zero point of the weights as images
-/// hold them. `blocks` of four channels; those beyond `channels` give the zero point of y.
+/// to[row][lane] = value, of vectors of four integers.
 void write_channel(std::span<float> to, int64_t row, int64_t lane, int32_t value);
 
 }  // namespace pinnace::gpu

@@ -1,4 +1,4 @@
-// quantize_linear and dequantize_linear between floats and 8-bit integers.
+// quantize_linear and dequantize_linear between floats and 8-bit integers; stored weights of any width as constants.
 #include <cmath>
 
 #include "backends/gpu/lower/quantized.h"
@@ -49,6 +49,24 @@ float threshold(const ScaleZero& p, IntRange range, int32_t k) {
   return number(high);
 }
 
+/// Stored weights become floats by the reference code, once; what reads them has them as any constant.
+Status known_floats(NodeLowering& n) {
+  for (int i : {1, 2}) {
+    if (n.has(i) && !n.constant(i)) return n.refuse(Rule::kConstant, i == 1 ? "scale" : "zero_point");
+  }
+  if (n.all().dry()) return {};
+  std::vector<TensorView> in(static_cast<size_t>(n.view().input_count()));
+  for (int i = 0; i < n.view().input_count(); ++i) {
+    if (!n.has(i)) continue;
+    in[static_cast<size_t>(i)] = {&n.in(i), static_cast<std::byte*>(const_cast<void*>(n.view().input_data(i)))};
+  }
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(n.out().bytes()), "dequantised weights"));
+  const TensorView out{&n.out(), bytes.data()};
+  PINNACE_TRY(n.view().op().reference(n.view(), in, {&out, 1}));
+  n.all().know(n.out_id(), Constant::of(std::move(bytes)));
+  return {};
+}
+
 }  // namespace
 
 Status lower_quantize_linear(NodeLowering& n) {
@@ -89,6 +107,7 @@ Status lower_quantize_linear(NodeLowering& n) {
 }
 
 Status lower_dequantize_linear(NodeLowering& n) {
+  if (n.constant(0)) return known_floats(n);
   const TensorType& x = n.in(0);
   if (!is_byte(x.dtype) && x.dtype != DType::kI32) return n.refuse(Rule::kType, to_string(x));
   if (x.dtype == DType::kI32 && n.has(2)) return n.refuse(Rule::kAttribute, "a zero point of i32");

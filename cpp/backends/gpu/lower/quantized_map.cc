@@ -158,10 +158,9 @@ Status lower_quantized_concat(NodeLowering& n) {
   return {};
 }
 
-/// Casts between a plain type and the same with scales keep bytes, and their layouts.
+/// Casts between a plain type and the same with scales keep bytes, and their layouts; others are those of integers.
 Status lower_quantized_cast(NodeLowering& n) {
-  if (n.in(0).dtype != n.out().dtype)
-    return n.refuse(Rule::kQuantized, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
+  if (n.in(0).dtype != n.out().dtype) return lower_cast(n);
   if (n.all().dry()) return {};
   if (n.constant(0)) n.rows(0);
   const LoweredValue& from = n.in_value(0);

@@ -267,9 +267,8 @@ Status lower_trilu(NodeLowering& n) {
   int64_t k = 0;
   if (n.has(1)) {
     const auto given = n.view().input_ints(1);
-    if (!given && !n.all().dry()) return n.refuse(Rule::kConstant, "k");
-    if (!n.constant(1)) return n.refuse(Rule::kConstant, "k");
-    k = given ? std::clamp<int64_t>(given->at(0), -(1 << 30), 1 << 30) : 0;
+    if (!given || given->size() != 1) return n.refuse(Rule::kConstant, "k");
+    k = std::clamp<int64_t>((*given)[0], -(1 << 30), 1 << 30);
   }
   const Shape& shape = n.out().shape;
   const int64_t rows = shape[shape.size() - 2].size, columns = shape[shape.size() - 1].size;
