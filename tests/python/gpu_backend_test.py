@@ -149,7 +149,7 @@ def test_profile_has_every_dispatch() -> None:
     session = pn.Session(pn.load(module, (x,)).build(verify=False), target="vulkan", fallback=False)
     kernels = [event.kernel for event in session.profile({"x": x}).events]
     assert "pool_f32" in kernels
-    assert "gemm_packed_f32" in kernels
+    assert "gemm_split_f32" in kernels
 
 
 def test_what_it_does_not_take_stays_on_the_cpu() -> None:
