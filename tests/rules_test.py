@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Who may include whom. A key is a folder below cpp/, the longest that matches a file counts; the values are folders or
 # files that it may include beside itself. <system> and <pinnace/...> headers are free for all.
-_BACKEND = ("base", "graph", "ops", "backends/backend.h")
+_BACKEND = ("base", "graph", "ops", "backends/backend.h", "backends/rule.h")
 _COMPILE = (*_BACKEND, "backends/backends.inc")
 MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "include": (),
