@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "backends/gpu/context.h"
 #include "backends/gpu/rules.h"
@@ -72,6 +73,9 @@ class Lowering {
 
   bool dry() const { return dry_; }
   bool f16() const { return f16_; }
+  /// Kernels that failed on this device: to be gone around where another one does the same.
+  void distrust(std::set<KernelId> kernels) { distrusted_ = std::move(kernels); }
+  bool trusts(KernelId id) const { return !distrusted_.contains(id); }
   LoweredValue& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
   TensorId add_tensor(DeviceTensor::Place place, size_t index, size_t bytes);
   TensorId add_weight(WeightRequest request);
@@ -101,6 +105,7 @@ class Lowering {
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
+  std::set<KernelId> distrusted_;
   size_t node_ = 0;
   std::string key_;
 };
@@ -164,6 +169,7 @@ class NodeLowering {
   ValueId out_id(int i = 0) const { return node().outputs[static_cast<size_t>(i)]; }
   LoweredValue& in_value(int i) { return lowering_.value(in_id(i)); }
   bool constant(int i) { return in_value(i).constant; }
+  bool trusts(KernelId id) const { return lowering_.trusts(id); }
   /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 

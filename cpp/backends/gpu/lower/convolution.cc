@@ -116,13 +116,15 @@ void on_images(NodeLowering& n, const Convolution& c) {
   const int64_t group_c4 = c.group == 1 ? C4 : C4 / c.group, group_m4 = c.group == 1 ? M4 : M4 / c.group;
   const TensorId x = n.image(0), weights = image_weights(n, c.M, c.C / c.group, w.taps()), bias = bias_weights(n, c.M);
   const TensorId y = n.make_image();
-  const bool pointwise = c.group == 1 && w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && w.in == w.out;
+  const bool pointwise = n.trusts(KernelId::conv_pointwise) && c.group == 1 && w.taps() == 1 && w.stride[1] == 1 &&
+                         w.stride[2] == 1 && w.in == w.out;
   if (pointwise) {
     n.step(KernelId::conv_pointwise, {static_cast<int32_t>(e.function), 0},
            Push().i(w.out_size()).i(C4).i(M4).f(e.a).f(e.b), {x, weights, bias, x, y},
            {groups_of(w.out_size(), 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
   } else {
-    const int64_t blocks = c.group == 1 || group_m4 % 2 == 0 ? 2 : 1;
+    const bool pairs = n.trusts(KernelId::conv_image) && (c.group == 1 || group_m4 % 2 == 0);
+    const int64_t blocks = pairs ? 2 : 1;
     n.step(blocks == 2 ? KernelId::conv_image : KernelId::conv_image_block,
            {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
             static_cast<int32_t>(w.stride[1]), static_cast<int32_t>(w.stride[2]), 0},
@@ -178,9 +180,10 @@ Status lower_conv(NodeLowering& n) {
   const int64_t planes = c.N * ((c.M + 3) / 4);
   const bool flat = window.rank <= 2 && planes <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 && window.out[1] <= 65535 * 8;
   const bool blocks = c.group == 1 || (c.C / c.group % 4 == 0 && c.M / c.group % 4 == 0);
-  if (flat && c.group == c.C && c.M == c.C && c.C > 1) {
+  const bool pairs = n.trusts(KernelId::conv_image) && (c.group == 1 || c.M / c.group % 8 == 0);
+  if (flat && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
-  } else if (flat && blocks && n.in(0).rank() >= 3) {
+  } else if (flat && blocks && n.in(0).rank() >= 3 && (n.trusts(KernelId::conv_image_block) || pairs)) {
     on_images(n, c);
   } else {
     on_rows(n, c, false);
