@@ -1,5 +1,5 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs).
+# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs), SOAK_PRESET=asan.
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
 JOBS ?= $(shell nproc)
@@ -52,8 +52,14 @@ format: setup ## lays all code out as lint wants it
 notebooks: install ## runs every notebook
 	@$(PYTHON) scripts/run_notebooks.py
 
-soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES
+ifndef SOAK_PRESET
+soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES; SOAK_PRESET=asan: NNAPI's fuzz tests alone
 	@$(PYTHON) scripts/soak.py --minutes $(SOAK_MINUTES)
+else
+soak: build/$(SOAK_PRESET)/build.ninja
+	@cmake --build build/$(SOAK_PRESET) --parallel $(JOBS) --target pinnace_tests
+	@$(PYTHON) scripts/soak.py --minutes $(SOAK_MINUTES) --preset $(SOAK_PRESET)
+endif
 
 wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an empty environment
 	@scripts/wheel.sh

@@ -7,6 +7,8 @@ model.onnx then has quantize and dequantize nodes, made by onnxruntime's tools (
 int8.pt2 is quantised by PT2E (both i8), and model.pt2 stays float for engines whose tools quantise by themselves, from
 the same images in calibration.npz. expected.npz is the float network's.
 
+"NAME_batch16" is the same network with 16 images; its model.pt takes one, for engines that know no batches.
+
 `cases.py NAME...` writes them; the report does so in a process of its own, as torch would stay in memory.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -39,6 +42,11 @@ TARGETS: dict[str, tuple[float, float]] = {
     "resnet50_int8": (0.92, 0.92),
 }
 TARGET_THREADS = (1, 2)
+# Networks that are timed on GPUs, and the largest ratio of our median to ncnn's on the same device, by whether a CPU
+# stands in for it.
+GPU_CASES = ("mobilenet_v2", "squeezenet1_1", "efficientnet_b0", "resnet50", "lraspp_mobilenet_v3_large", "vit_b_16")
+GPU_TARGETS = {True: 1.0, False: 0.8}
+GPU_START_UP_TARGET = 0.5
 # Ours, at most, in parts of the best rival's: time where both are held to AVX2, start-up, peak memory.
 AVX2_TARGET = 1.0
 START_UP_TARGET = 0.25
@@ -59,6 +67,15 @@ CALIBRATION_IMAGES = 8
 
 def quantized(case: str) -> bool:
     return case.endswith("_int8")
+
+
+def of_batch(case: str, batch: int) -> str:
+    return case if batch == 1 else f"{case}_batch{batch}"
+
+
+def batch_of(case: str) -> int:
+    found = re.search(r"_batch(\d+)$", case)
+    return int(found[1]) if found else 1
 
 
 def calibration(size: int) -> list[Any]:
@@ -120,7 +137,9 @@ def write(name: str) -> Path:
 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    module, inputs = zoo.build(name.removesuffix("_int8"), **({"calm": True} if quantized(name) else {}))
+    batch = batch_of(name)
+    options: dict[str, Any] = {"calm": True} if quantized(name) else {"batch": batch} if batch > 1 else {}
+    module, inputs = zoo.build(name.removesuffix("_int8").removesuffix(f"_batch{batch}"), **options)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the exporters' own libraries call deprecated
         expected = [t.numpy() for t in _pytree.tree_leaves(module(**inputs))]
@@ -129,7 +148,8 @@ def write(name: str) -> Path:
         onnx = folder / "model.onnx"
         torch.onnx.export(module, (), onnx, kwargs=dict(inputs), dynamo=True, external_data=False, verbose=False)
         # pnnx reads TorchScript most faithfully.
-        torch.jit.trace(module, tuple(inputs.values()), strict=False, check_trace=False).save(folder / "model.pt")
+        one = tuple(x[:1] for x in inputs.values()) if batch > 1 else tuple(inputs.values())
+        torch.jit.trace(module, one, strict=False, check_trace=False).save(folder / "model.pt")
         if quantized(name):
             [(key, x)] = inputs.items()
             images = calibration(x.shape[-1])

@@ -33,6 +33,9 @@ class Engine:
     modules: tuple[str, ...] = ()  # imported before the clock of the start-up runs
     twin_of = ""  # whose conversion it uses
 
+    gpu = False  # whether it runs on a GPU, and takes part in `report.py --gpu` alone
+    tolerance = 1e-3  # of its outputs, in parts of the largest; what is off by more computes something else
+
     not_quantized = ""  # why it does not take the cases in 8 bits; empty if it does
     not_float = ""  # why it takes only those
 
@@ -87,6 +90,31 @@ class PinnaceAvx2(Pinnace):
     name = "pinnace-avx2"
     target = "cpu:avx2"
     twin_of = "pinnace"
+
+
+class PinnaceVulkan(Pinnace):
+    """Every node on the GPU, or an error. Its first start leaves compiled code for later ones: PINNACE_GPU_CACHE."""
+
+    name = "pinnace-vulkan"
+    twin_of = "pinnace"
+    gpu = True
+    precision = "fp32"
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import pinnace as pn
+
+        options: dict[str, Any] = {"precision": self.precision, "fallback": False}
+        session = pn.Session(case / self.file, target="vulkan", threads=threads, **options)
+        names = list(session.inputs)
+        return lambda arrays: list(session.run(dict(zip(names, arrays, strict=True))).values())
+
+
+class PinnaceVulkanHalf(PinnaceVulkan):
+    """16 bits in memory, 32 in arithmetic."""
+
+    name = "pinnace-vulkan-fp16"
+    precision = "fp16"
+    tolerance = 0.25  # see NcnnVulkanHalf
 
 
 class PinnacePt2e(Pinnace):
@@ -152,11 +180,14 @@ class Ncnn(Engine):
     name = "ncnn"
     modules = ("ncnn",)
     not_quantized = "its package has no tool that quantises (ncnn2table, ncnn2int8)"
+    half = False  # 16 bits in memory and arithmetic, where the device has them
 
     def prepare(self, case: Path) -> None:
         with np.load(case / "inputs.npz") as inputs:
             kinds = {"float32": "f32", "int64": "i64"}
-            shapes = ",".join(f"[{','.join(map(str, x.shape))}]{kinds[str(x.dtype)]}" for x in inputs.values())
+            # Its networks have no batches: those of several images are run one after another.
+            one = {key: (1, *x.shape[1:]) for key, x in inputs.items()}
+            shapes = ",".join(f"[{','.join(map(str, one[k]))}]{kinds[str(x.dtype)]}" for k, x in inputs.items())
         pnnx = str(Path(sys.executable).with_name("pnnx"))
         command = [pnnx, "model.pt", f"inputshape={shapes}", "fp16=0"]
         done = subprocess.run(command, cwd=case, capture_output=True, text=True, timeout=600)
@@ -168,21 +199,47 @@ class Ncnn(Engine):
 
         net = ncnn.Net()
         net.opt.num_threads = threads
-        for option in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage"):
-            setattr(net.opt, option, False)
+        net.opt.use_vulkan_compute = self.gpu
+        for option in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic"):
+            setattr(net.opt, option, self.half)
+        net.opt.use_bf16_storage = False
+        if self.gpu and ncnn.get_gpu_count() == 0:
+            raise RuntimeError("finds no Vulkan device")
         net.load_param(str(case / "model.ncnn.param"))
         net.load_model(str(case / "model.ncnn.bin"))
         ins, outs = net.input_names(), net.output_names()
 
-        def run(arrays: Arrays) -> Arrays:
+        def run_one(arrays: Arrays) -> Arrays:
             with net.create_extractor() as extractor:
                 for name, array in zip(ins, arrays, strict=True):
-                    extractor.input(
-                        name, ncnn.Mat(array[0] if array.dtype == np.float32 else array[0].astype(np.int32))
-                    )
+                    extractor.input(name, ncnn.Mat(array if array.dtype == np.float32 else array.astype(np.int32)))
                 return [np.array(extractor.extract(name)[1])[None] for name in outs]
 
+        def run(arrays: Arrays) -> Arrays:
+            images = [run_one([array[i] for array in arrays]) for i in range(len(arrays[0]))]
+            return [np.concatenate(outputs) for outputs in zip(*images, strict=True)]
+
         return run
+
+
+class NcnnVulkan(Ncnn):
+    name = "ncnn-vulkan"
+    twin_of = "ncnn"
+    gpu = True
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version("ncnn")
+
+
+class NcnnVulkanHalf(NcnnVulkan):
+    """As its own documentation has it for GPUs: arithmetic in 16 bits too."""
+
+    name = "ncnn-vulkan-fp16"
+    half = True
+    # Networks of random weights make much of 16 bits: MobileNetV2 is off by 0.12 here, by 0.05 on ours.
+    tolerance = 0.25
 
 
 class Mnn(Engine):
@@ -345,6 +402,42 @@ class TorchInductor(TorchEager):
             self.load(case, 1, dict(inputs))(list(inputs.values()))
 
 
+class TorchCuda(TorchEager):
+    """Eager PyTorch on the first CUDA device, from and to the host's memory like everybody."""
+
+    name = "torch-cuda"
+    environment = ""
+    gpu = True
+    half = False
+
+    def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
+        import torch
+        from torch.utils import _pytree
+
+        if not torch.cuda.is_available():
+            raise RuntimeError("finds no CUDA device")
+        dtype = torch.float16 if self.half else torch.float32
+        module = torch.export.load(case / "model.pt2").module().to("cuda", dtype)
+        names = list(inputs)
+
+        def on_device(array: np.ndarray[Any, Any]) -> torch.Tensor:
+            tensor = torch.from_numpy(array).to("cuda")
+            return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+        def run(arrays: Arrays) -> Arrays:
+            with torch.inference_mode():
+                result = module(**{n: on_device(a) for n, a in zip(names, arrays, strict=True)})
+            return [t.float().cpu().numpy() for t in _pytree.tree_leaves(result)]
+
+        return run
+
+
+class TorchCudaHalf(TorchCuda):
+    name = "torch-cuda-fp16"
+    half = True
+    tolerance = 0.25  # see NcnnVulkanHalf
+
+
 class TorchAvx2(TorchEager):
     name = "torch-avx2"
     twin_of = "torch"
@@ -380,5 +473,13 @@ ENGINES: dict[str, Engine] = {
         PinnaceAvx2(),
         OpenVinoAvx2(),
         TorchAvx2(),
+        PinnaceVulkan(),
+        PinnaceVulkanHalf(),
+        NcnnVulkan(),
+        NcnnVulkanHalf(),
+        TorchCuda(),
+        TorchCudaHalf(),
     )
 }
+CPU_ENGINES = [name for name, engine in ENGINES.items() if not engine.gpu]
+GPU_ENGINES = [name for name, engine in ENGINES.items() if engine.gpu]

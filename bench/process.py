@@ -80,8 +80,13 @@ class Process:
         line, _, self.rest = self.rest.partition(b"\n")
         return dict(json.loads(line))
 
-    def close(self) -> None:
+    def close(self, gently: bool = False) -> None:
+        """gently: by the end of its input, so that it may write what it keeps on disk."""
         if self.child is not None:
+            if gently and self.child.stdin is not None:
+                with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+                    self.child.stdin.close()
+                    self.child.wait(10)
             self.child.kill()
             self.child.wait()
             for pipe in (self.child.stdin, self.child.stdout):
@@ -90,8 +95,19 @@ class Process:
                         pipe.close()
 
 
+def driver_cache(case: Path, name: str) -> Path:
+    """Where drivers, and our library, keep the compiled code of an engine's kernels."""
+    return FOLDER / "drivers" / f"{case.name}-{name}"
+
+
 def engine_process(action: str, name: str, case: Path, pinned: list[int], *arguments: str) -> Process:
     engine = ENGINES[name]
     environment = engine.environment if action != "prepare" else engine.converts_in or engine.environment
     command = ["worker.py", action, name, str(case), *arguments]
-    return Process(environment, command, f"{case.name}-{name}", pinned, **engine.variables)
+    more = dict(engine.variables)
+    if engine.gpu:
+        folder = driver_cache(case, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = ("MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "CUDA_CACHE_PATH", "PINNACE_GPU_CACHE")
+        more |= dict.fromkeys(kept, str(folder))
+    return Process(environment, command, f"{case.name}-{name}", pinned, **more)

@@ -3,15 +3,20 @@
 
   report.py [NAME...] [--only models|operators] [--engines NAME,...] [--threads 1,2] [--seconds 0.4]
             [--rounds 3] [--repeats 2] [--fresh]
+  report.py --gpu [NAME...] [--batch 1,16] [...]     networks on the GPU instead
 
 NAME is a model or an operator, or a pattern ("conv_*"); without any, everything runs. Per model and number of threads
 every engine has a process of its own, pinned alike (one thread to the last processor, more to the last ones), and they
 take turns: A B C A B C ... A figure is the median over the calls of a turn, of several turns the best. A turn during
 which other programs used more than 5 % of a processor is repeated, up to twice. Operators are pinnace's alone.
 
+--gpu has the first Vulkan device beside ncnn on it, and PyTorch where there is CUDA, in 32 and in 16 bits. Every engine
+is started twice, with drivers' caches of compiled code empty and filled, and the second process is timed.
+
 Everything goes to build/bench/results.json as it is found, the tables to build/bench/report.md (selected.json and
-selected.md where not everything was asked for; PINNACE_BENCH_FOLDER is another folder than build/bench). A run that was
-broken off goes on when the same command is given again, unless the library has changed or --fresh is given.
+selected.md where not everything was asked for, gpu.json and gpu.md with --gpu; PINNACE_BENCH_FOLDER is another folder
+than build/bench). A run that was broken off goes on when the same command is given again, unless the library has
+changed or --fresh is given.
 """
 
 from __future__ import annotations
@@ -21,18 +26,21 @@ import fnmatch
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import gpu_tables
 import machine
 import tables
-from cases import FOLDER, ROOT, TARGETS, quantized, written
-from engines import ENGINES, NOT_LIMITED
+from cases import FOLDER, GPU_CASES, ROOT, TARGETS, of_batch, quantized, written
+from engines import CPU_ENGINES, ENGINES, GPU_ENGINES, NOT_LIMITED
 from operator_cases import OPERATORS
-from process import Process, engine_process, python_of, variables
+from process import Process, driver_cache, engine_process, python_of, variables
 
 OTHERS_LIMIT = tables.OTHERS_LIMIT
 PREPARE_LIMIT_S = 900.0
@@ -108,6 +116,18 @@ def read_files(folder: Path) -> None:
             path.read_bytes()
 
 
+def start_cold(name: str, folder: Path, threads: int) -> Row:
+    """A start without compiled code from earlier ones, which leaves it for the next."""
+    shutil.rmtree(driver_cache(folder, name), ignore_errors=True)
+    process = engine_process("serve", name, folder, machine.processors(threads), str(threads))
+    try:
+        answer = process.answer(START_LIMIT_S)
+        time.sleep(1)  # drivers write in threads of their own
+    finally:
+        process.close(gently=True)
+    return {f"cold_{key}": value for key, value in answer.items()} if "failed" not in answer else answer
+
+
 def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
     """{engine: its best turn, or {"failed": why}}."""
     seconds = settings["seconds"]
@@ -120,11 +140,18 @@ def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
     rows |= {name: {"failed": why} for name, why in prepare(folder, taking_part).items()}
     processes: dict[str, Process] = {}
     turns: dict[str, list[Row]] = {}
+    cold: dict[str, Row] = {}
     try:
         for name in taking_part:
             if name in rows:
                 continue
             read_files(folder)
+            if ENGINES[name].gpu:
+                cold[name] = start_cold(name, folder, threads)
+                if "failed" in cold[name]:
+                    rows[name] = cold[name]
+                    print(f"  {case} {threads}T {name:14} {cold[name]['failed']}", flush=True)
+                    continue
             processes[name] = engine_process("serve", name, folder, machine.processors(threads), str(threads))
             answer = processes[name].answer(START_LIMIT_S)
             shown = answer.get("failed") or f"first answer after {answer['first_ms']:.1f} ms"
@@ -149,7 +176,7 @@ def time_case(case: str, names: list[str], threads: int, settings: Row) -> Row:
             process.close()
     for name in names:
         if name not in rows:
-            rows[name] = best_turn(turns[name])
+            rows[name] = best_turn(turns[name]) | cold.get(name, {})
             row = rows[name]
             print(f"  {case} {threads}T {name:14} {row['median']:9.3f} ms  others {row['others']:.2f}", flush=True)
     return {name: rows[name] for name in names}
@@ -251,8 +278,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help=f"models ({', '.join(TARGETS)}) and operators, or patterns")
     parser.add_argument("--only", choices=["models", "operators"], help="leave the other part out")
-    parser.add_argument("--engines", default=",".join(ENGINES), help=f"of {', '.join(ENGINES)}, with commas between")
-    parser.add_argument("--threads", default="1,2,4", help="numbers of threads, with commas between")
+    parser.add_argument("--gpu", action="store_true", help="networks on the GPU, in a table of their own")
+    parser.add_argument("--batch", default="1", help="with --gpu: numbers of images, with commas between")
+    parser.add_argument("--engines", help=f"of {', '.join(ENGINES)}, with commas between")
+    parser.add_argument("--threads", help="numbers of threads, with commas between: 1,2,4; with --gpu all processors")
     parser.add_argument("--seconds", type=float, default=0.4, help="of a turn of an engine")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each engine")
     parser.add_argument("--repeats", type=int, default=2, help="of a turn that other programs disturbed")
@@ -260,26 +289,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fresh", action="store_true", help="do not go on with a run that was broken off")
     parser.add_argument("--list", action="store_true", help="print the names that are chosen, and end")
     options = parser.parse_args(arguments)
-    names = options.engines.split(",")
+    names = options.engines.split(",") if options.engines else GPU_ENGINES if options.gpu else CPU_ENGINES
     for name in names:
         if name not in ENGINES:
             parser.error(f"--engines: {name!r} is none of {', '.join(ENGINES)}")
-    models = chosen(options.names, list(TARGETS)) if options.only != "operators" else []
+        if ENGINES[name].gpu != options.gpu:
+            parser.error(f"--engines: {name!r} is timed {'without' if options.gpu else 'with'} --gpu")
+    if options.gpu:
+        options.only = "models"
+    models = chosen(options.names, list(GPU_CASES if options.gpu else TARGETS)) if options.only != "operators" else []
     operators = chosen(options.names, list(OPERATORS)) if options.only != "models" else []
     for pattern in options.names:
         if not chosen([pattern], [*models, *operators]):
             parser.error(f"{pattern!r} is no model and no operator; --list names them")
+    if options.gpu:
+        models = [of_batch(model, int(batch)) for batch in options.batch.split(",") for model in models]
     if options.list:
         print("\n".join([*models, *operators]))
         return 0
-    asked = sorted({int(t) for t in options.threads.split(",")})
     here = machine.describe()
+    default = str(here["processors"]) if options.gpu else "1,2,4"
+    asked = sorted({int(t) for t in (options.threads or default).split(",")})
     counts = [t for t in asked if 1 <= t <= here["processors"]]
     if not counts:
-        parser.error(f"--threads: {options.threads}; this machine has {here['processors']} processors")
+        parser.error(f"--threads: {options.threads or default}; this machine has {here['processors']} processors")
 
     FOLDER.mkdir(parents=True, exist_ok=True)
-    stem = "selected" if options.names or options.only else "results"
+    stem = "gpu" if options.gpu else "selected" if options.names or options.only else "results"
     output = FOLDER / f"{stem}.json"
     settings = {
         "threads": asked,
@@ -291,6 +327,9 @@ def main(arguments: list[str] | None = None) -> int:
         "names": options.names,
         "only": options.only,
     }
+    if options.gpu:
+        settings["gpu"] = gpu_tables.devices(python_of(""), variables())
+        settings["cases"] = models
     data: Row = {
         "machine": here,
         "settings": settings,
@@ -319,13 +358,14 @@ def main(arguments: list[str] | None = None) -> int:
                 store()
         run_operators(data, store, operators, counts)
         run_models(data, store, models, names, counts)
-        data["libraries"] = machine.library_sizes()
-        data["arm64"] = arm64()
+        if not options.gpu:
+            data["libraries"] = machine.library_sizes()
+            data["arm64"] = arm64()
         data["finished"] = True
         store()
     except KeyboardInterrupt:
         print(f"broken off; the same command goes on with {output}", flush=True)
-    text = tables.report(data)
+    text = gpu_tables.report(data) if options.gpu else tables.report(data)
     (FOLDER / ("report.md" if stem == "results" else f"{stem}.md")).write_text(text + "\n")
     print(text)
     return 0 if data["finished"] else 130

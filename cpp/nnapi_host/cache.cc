@@ -102,7 +102,8 @@ bool fits(const nnapi::Model& model, const Program& program, const std::vector<u
 
 }  // namespace
 
-Cache::Cache(std::string directory, const CacheToken& token, const nnapi::Model& model) : model_(model) {
+Cache::Cache(std::string directory, const CacheToken& token, const nnapi::Model& model, std::string_view target)
+    : model_(model) {
   path_ = std::move(directory) + "/pinnace-";
   for (uint8_t byte : token) {
     for (int digit : {byte >> 4, byte & 15}) path_ += "0123456789abcdef"[digit];
@@ -110,7 +111,8 @@ Cache::Cache(std::string directory, const CacheToken& token, const nnapi::Model&
   path_ += ".pnc";
   Hasher hasher;
   add_model(hasher, model);
-  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", cpu_level_name(cpu_level()));
+  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", cpu_level_name(cpu_level()),
+                 ", target ", target);
 }
 
 std::unique_ptr<Cache::Found> Cache::load(const Options& options) const {

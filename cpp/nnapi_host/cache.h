@@ -21,8 +21,9 @@ using CacheToken = std::array<uint8_t, ANEURALNETWORKS_BYTE_SIZE_OF_CACHE_TOKEN>
 /// not written.
 class Cache {
  public:
-  /// Files in `directory` are named by token; they hold what tells another model, library or processor apart.
-  Cache(std::string directory, const CacheToken& token, const nnapi::Model& model);
+  /// Files in `directory` are named by token; they hold what tells another model, library, processor or
+  /// `target` apart.
+  Cache(std::string directory, const CacheToken& token, const nnapi::Model& model, std::string_view target);
 
   struct Found {
     std::shared_ptr<const Prepared> prepared;
@@ -36,7 +37,7 @@ class Cache {
  private:
   const nnapi::Model& model_;
   std::string path_;
-  std::string key_;  ///< model, library and processor, one line
+  std::string key_;  ///< model, library, processor and target, one line
 };
 
 }  // namespace pinnace::nnapi_host

@@ -1,6 +1,7 @@
 // Compilation: choices for a finished model, and its engine.
 #include <algorithm>
 
+#include "compile/targets.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 
@@ -13,11 +14,12 @@ constexpr int32_t kLowPower = 0, kSustainedSpeed = 2;
 constexpr uint32_t kPreferredAlignment = 64;
 constexpr uint32_t kPreferredPadding = 1;
 
-int make(ANeuralNetworksModel* model, uint32_t devices, ANeuralNetworksCompilation** compilation) {
+int make(ANeuralNetworksModel* model, std::span<const ANeuralNetworksDevice* const> devices,
+         ANeuralNetworksCompilation** compilation) {
   if (!model->valid) return ANEURALNETWORKS_BAD_STATE;
   *compilation = new ANeuralNetworksCompilation;
   (*compilation)->model = model;
-  (*compilation)->explicit_devices = devices;
+  (*compilation)->devices.assign(devices.begin(), devices.end());
   return ANEURALNETWORKS_NO_ERROR;
 }
 
@@ -31,12 +33,29 @@ int preferred(const ANeuralNetworksCompilation* compilation, bool input, uint32_
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-/// True if every operation, those of referenced models too, can run: on the device if it was `chosen`, else with
-/// what stands in for it.
-bool runs(const pinnace::nnapi::Model& model, bool chosen) {
+using Devices = std::vector<const ANeuralNetworksDevice*>;
+
+/// True if every operation, those of referenced models too, can run: on one of the devices if some were chosen, else
+/// with what stands in for them.
+bool runs(const pinnace::nnapi::Model& model, const Devices& chosen) {
   return std::all_of(model.operations.begin(), model.operations.end(), [&](const auto& operation) {
-    return chosen ? device_takes(model, operation) : pinnace::nnapi::can_lower(model, operation);
+    if (chosen.empty()) return pinnace::nnapi::can_lower(model, operation);
+    return std::any_of(chosen.begin(), chosen.end(),
+                       [&](auto* device) { return device_takes(*device, model, operation); });
   });
+}
+
+/// Where the model is to run: on the CPU unless devices were chosen; on the CPU beside others only if it was chosen.
+pinnace::Options options(const ANeuralNetworksCompilation& compilation) {
+  pinnace::Options options{.target = "cpu", .threads = compilation.preference == kLowPower ? 1 : 0, .plan_cache = 1};
+  if (compilation.devices.empty()) return options;
+  options.target.clear();
+  options.fallback = false;
+  for (const ANeuralNetworksDevice* device : compilation.devices) {
+    options.target += pinnace::str_cat(options.target.empty() ? "" : ",", device->backend->name());
+    options.fallback |= device->backend == &pinnace::cpu_backend();
+  }
+  return options;
 }
 
 }  // namespace
@@ -45,7 +64,7 @@ int plain::Compilation_create(ANeuralNetworksModel* model, ANeuralNetworksCompil
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *compilation = nullptr;
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  return make(model, 0, compilation);
+  return make(model, {}, compilation);
 }
 
 int plain::Compilation_createForDevices(ANeuralNetworksModel* model, const ANeuralNetworksDevice* const* devices,
@@ -54,7 +73,7 @@ int plain::Compilation_createForDevices(ANeuralNetworksModel* model, const ANeur
   *compilation = nullptr;
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (const int code = check_devices(devices, numDevices)) return code;
-  return make(model, numDevices, compilation);
+  return make(model, {devices, numDevices}, compilation);
 }
 
 void plain::Compilation_free(ANeuralNetworksCompilation* compilation) {
@@ -86,7 +105,7 @@ int plain::Compilation_setPriority(ANeuralNetworksCompilation* compilation, int 
 int plain::Compilation_setTimeout(ANeuralNetworksCompilation* compilation, uint64_t duration) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
-  if (compilation->explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
+  if (compilation->devices.size() != 1) return ANEURALNETWORKS_BAD_DATA;
   compilation->timeout_ns = duration;
   return ANEURALNETWORKS_NO_ERROR;
 }
@@ -95,15 +114,17 @@ int plain::Compilation_finish(ANeuralNetworksCompilation* compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
   compilation->finished = true;
-  if (!runs(*compilation->model->model, compilation->explicit_devices > 0)) return ANEURALNETWORKS_BAD_DATA;
-  const int threads = compilation->preference == kLowPower ? 1 : 0;
-  auto engine = std::make_shared<Engine>(compilation->model->model, threads);
+  if (!runs(*compilation->model->model, compilation->devices)) return ANEURALNETWORKS_BAD_DATA;
+  auto engine = std::make_shared<Engine>(compilation->model->model, options(*compilation));
   std::optional<Cache> cache;
   if (const std::string& directory = compilation->cache_directory; !directory.empty()) {
-    cache.emplace(directory, compilation->cache_token, engine->model());
+    cache.emplace(directory, compilation->cache_token, engine->model(), engine->options().target);
   }
   const Deadline deadline(compilation->timeout_ns);
-  if (!engine->prepare_ahead(deadline, cache ? &*cache : nullptr)) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
+  const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);
+  if (deadline.passed()) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
+  // The CPU may still take other shapes and values; another device has said that it takes these.
+  if (!prepared.ok() && !engine->options().fallback) return code_of(prepared);
   compilation->engine = std::move(engine);
   return ANEURALNETWORKS_NO_ERROR;
 }

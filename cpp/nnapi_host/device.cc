@@ -1,18 +1,42 @@
-// The library's only device: our CPU back end.
+// The library's devices: our CPU back end and, where Vulkan is, our GPU back end.
 #include <algorithm>
 
+#include "compile/targets.h"
 #include "nnapi_host/bench/bench.h"
 #include "nnapi_host/objects.h"
 
 namespace pinnace::nnapi_host {
+namespace {
+
+constexpr int32_t kCpu = 2, kGpu = 3;  // NNAPI's types of devices
+
+std::vector<ANeuralNetworksDevice> find_devices() {
+  const Bench* const bench = Bench::get();
+  std::vector<ANeuralNetworksDevice> found = {{"pinnace-cpu", PINNACE_VERSION, kCpu, &cpu_backend()}};
+  for (const Backend* backend : all_backends()) {
+    if (backend->name() != "vulkan" || (bench && !bench->settings().gpu)) continue;
+    if (!backend->unavailable({"vulkan", "", "fp32"}).empty()) continue;
+    found.push_back({"pinnace-vulkan", PINNACE_VERSION, kGpu, backend});
+  }
+  return found;
+}
+
+}  // namespace
 
 int feature_level() {
   const Bench* const bench = Bench::get();
   return bench ? bench->settings().level : nnapi::kNewestLevel;
 }
 
-bool device_takes(const nnapi::Model& model, const nnapi::Operation& operation) {
-  if (!nnapi::can_lower(model, operation)) return false;
+std::span<const ANeuralNetworksDevice> all_devices() {
+  static const auto* const devices = new std::vector<ANeuralNetworksDevice>(find_devices());
+  return *devices;
+}
+
+namespace {
+
+/// What the test bench says.
+bool pretends_to_take(const nnapi::Model& model, const nnapi::Operation& operation) {
   const Bench* const bench = Bench::get();
   if (!bench || bench->settings().unsupported.none()) return true;
   const bool known = nnapi::operation_info(operation.code) != nullptr;
@@ -20,13 +44,15 @@ bool device_takes(const nnapi::Model& model, const nnapi::Operation& operation) 
   return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](uint32_t i) {
     const nnapi::Model* const referenced = model.operands[i].model.get();
     return !referenced || std::all_of(referenced->operations.begin(), referenced->operations.end(),
-                                      [&](const auto& inner) { return device_takes(*referenced, inner); });
+                                      [&](const auto& inner) { return pretends_to_take(*referenced, inner); });
   });
 }
 
-const ANeuralNetworksDevice* the_device() {
-  static const ANeuralNetworksDevice* const device = new ANeuralNetworksDevice{"pinnace-cpu", PINNACE_VERSION};
-  return device;
+}  // namespace
+
+bool device_takes(const ANeuralNetworksDevice& device, const nnapi::Model& model, const nnapi::Operation& operation) {
+  if (!nnapi::can_lower(model, operation) || !pretends_to_take(model, operation)) return false;
+  return device.backend == &cpu_backend() || backend_takes(*device.backend, model, operation);
 }
 
 int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count) {
@@ -35,8 +61,12 @@ int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     if (!devices[i]) return ANEURALNETWORKS_UNEXPECTED_NULL;
   }
-  // There is one device: a second one is it again, or none of ours.
-  return count == 1 && devices[0] == the_device() ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
+  const auto all = all_devices();
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool ours = std::any_of(all.begin(), all.end(), [&](const auto& device) { return &device == devices[i]; });
+    if (!ours || std::find(devices, devices + i, devices[i]) != devices + i) return ANEURALNETWORKS_BAD_DATA;
+  }
+  return ANEURALNETWORKS_NO_ERROR;
 }
 
 }  // namespace pinnace::nnapi_host
@@ -49,15 +79,15 @@ int64_t plain::getRuntimeFeatureLevel(void) {
 
 int plain::getDeviceCount(uint32_t* numDevices) {
   if (!numDevices) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *numDevices = 1;
+  *numDevices = static_cast<uint32_t>(all_devices().size());
   return ANEURALNETWORKS_NO_ERROR;
 }
 
 int plain::getDevice(uint32_t devIndex, ANeuralNetworksDevice** device) {
   if (!device) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *device = nullptr;
-  if (devIndex >= 1) return ANEURALNETWORKS_BAD_DATA;
-  *device = const_cast<ANeuralNetworksDevice*>(the_device());
+  if (devIndex >= all_devices().size()) return ANEURALNETWORKS_BAD_DATA;
+  *device = const_cast<ANeuralNetworksDevice*>(&all_devices()[devIndex]);
   return ANEURALNETWORKS_NO_ERROR;
 }
 
@@ -69,7 +99,7 @@ int plain::Device_getName(const ANeuralNetworksDevice* device, const char** name
 
 int plain::Device_getType(const ANeuralNetworksDevice* device, int32_t* type) {
   if (!device || !type) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *type = 2;  // CPU
+  *type = device->type;
   return ANEURALNETWORKS_NO_ERROR;
 }
 

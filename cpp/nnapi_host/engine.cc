@@ -83,7 +83,7 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
     for (ValueId id : lowered.graph.outputs) outputs.push_back(lowered.graph.value(id).type);
     if (deadline.passed()) return late();
     const Program program = program_of(std::move(lowered.graph));
-    PINNACE_ASSIGN(auto prepared, Prepared::create(program, options()));
+    PINNACE_ASSIGN(auto prepared, Prepared::create(program, options_));
     Entry entry;
     for (const InputArgument& input : inputs) {
       entry.dims.push_back(input.dims);
@@ -114,7 +114,7 @@ Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgume
 }
 
 std::shared_ptr<Specialisation> Engine::cached(const Cache& cache) const {
-  auto found = cache.load(options());
+  auto found = cache.load(options_);
   if (!found) return nullptr;
   std::vector<TensorType> outputs;
   for (const TensorSpec& output : found->prepared->program().outputs()) outputs.push_back(output.type);
@@ -124,11 +124,11 @@ std::shared_ptr<Specialisation> Engine::cached(const Cache& cache) const {
   return made;
 }
 
-bool Engine::prepare_ahead(const Deadline& deadline, const Cache* cache) {
+Status Engine::prepare_ahead(const Deadline& deadline, const Cache* cache) {
   std::vector<InputArgument> inputs;
   for (uint32_t i : model_->inputs) {
     const nnapi::Operand& operand = model_->operands[i];
-    if (!operand.shape_known()) return !deadline.passed();
+    if (!operand.shape_known()) return {};
     inputs.push_back({operand.dims, false, {}});
   }
   std::lock_guard lock(mutex_);
@@ -137,11 +137,12 @@ bool Engine::prepare_ahead(const Deadline& deadline, const Cache* cache) {
     for (const InputArgument& input : inputs) entry.dims.push_back(input.dims);
     entry.omitted.resize(inputs.size());
     entries_.push_front(std::move(entry));
-  } else if (auto made = make(inputs, {}, false, deadline); made.ok()) {
-    entries_.push_front(std::move(*made));
-    if (cache) cache->store(entries_.front().made->prepared(), entries_.front().made->inputs);
+    return {};
   }
-  return !deadline.passed();
+  PINNACE_ASSIGN(Entry made, make(inputs, {}, false, deadline));
+  entries_.push_front(std::move(made));
+  if (cache) cache->store(entries_.front().made->prepared(), entries_.front().made->inputs);
+  return {};
 }
 
 }  // namespace pinnace::nnapi_host

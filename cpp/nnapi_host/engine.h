@@ -1,5 +1,5 @@
 // Engine: what a compilation runs. It turns the model into our graph, once per set of input shapes and of values that
-// are attributes with us, prepares each for the CPU, and lends sessions to executions.
+// are attributes with us, prepares each for the devices, and lends sessions to executions.
 #pragma once
 
 #include <list>
@@ -46,15 +46,17 @@ class Specialisation {
 
 class Engine {
  public:
-  /// `model` is finished. `threads` as Options::threads.
-  Engine(std::shared_ptr<const nnapi::Model> model, int threads) : model_(std::move(model)), threads_(threads) {}
+  /// `model` is finished. `options` say where and how it runs.
+  Engine(std::shared_ptr<const nnapi::Model> model, Options options)
+      : model_(std::move(model)), options_(std::move(options)) {}
 
   const nnapi::Model& model() const { return *model_; }
+  const Options& options() const { return options_; }
   /// The specialisation for these inputs, one per input of the model; made where there is none. Thread-safe.
   Result<std::shared_ptr<Specialisation>> find(std::span<const InputArgument> inputs);
   /// Makes the one for the model's own shapes, if they are all known, or takes it from the cache (null: none). What
-  /// fails then fails again when run. False if the deadline has passed, which is looked at between the steps.
-  bool prepare_ahead(const Deadline& deadline, const Cache* cache);
+  /// fails then fails again when run. The deadline is looked at between the steps.
+  Status prepare_ahead(const Deadline& deadline, const Cache* cache);
 
  private:
   struct Entry {
@@ -68,12 +70,11 @@ class Engine {
   Result<Entry> make(std::span<const InputArgument> inputs, std::vector<uint32_t> constants, bool have_values,
                      const Deadline& deadline);
 
-  Options options() const { return {.target = "cpu", .threads = threads_, .plan_cache = 1}; }
   /// From the cache, for the model's own shapes; null if there is nothing.
   std::shared_ptr<Specialisation> cached(const Cache& cache) const;
 
   std::shared_ptr<const nnapi::Model> model_;
-  int threads_;
+  Options options_;
   std::mutex mutex_;
   std::list<Entry> entries_;         ///< the most recent first
   std::vector<uint32_t> constants_;  ///< inputs whose values were needed so far

@@ -108,7 +108,7 @@ int plain::Execution_create(ANeuralNetworksCompilation* compilation, ANeuralNetw
   if (!compilation->engine) return ANEURALNETWORKS_BAD_STATE;
   auto* made = new ANeuralNetworksExecution;
   made->engine = compilation->engine;
-  made->explicit_devices = compilation->explicit_devices;
+  made->explicit_devices = static_cast<uint32_t>(compilation->devices.size());
   made->inputs.resize(made->engine->model().inputs.size());
   made->outputs.resize(made->engine->model().outputs.size());
   *execution = made;

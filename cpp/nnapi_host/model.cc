@@ -208,7 +208,10 @@ int plain::Model_getSupportedOperationsForDevices(const ANeuralNetworksModel* mo
   if (const int code = check_devices(devices, numDevices)) return code;
   if (!model->valid) return ANEURALNETWORKS_BAD_STATE;
   for (size_t k = 0; k < model->order.size(); ++k) {
-    supportedOps[model->order[k]] = device_takes(*model->model, model->model->operations[k]);
+    const auto& operation = model->model->operations[k];
+    supportedOps[model->order[k]] = std::any_of(devices, devices + numDevices, [&](const auto* device) {
+      return device_takes(*device, *model->model, operation);
+    });
   }
   return ANEURALNETWORKS_NO_ERROR;
 }

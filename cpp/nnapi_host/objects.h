@@ -18,13 +18,17 @@
 
 namespace pinnace::nnapi_host {
 
-/// The library's and its device's feature level, 1 to 8.
+/// The library's and its devices' feature level, 1 to 8.
 int feature_level();
-/// The one device.
-const ANeuralNetworksDevice* the_device();
-/// True if the device takes the operation: it can be lowered, and the test bench does not pretend otherwise.
-bool device_takes(const nnapi::Model& model, const nnapi::Operation& operation);
-/// Devices of a call: NULL list or entry, none, or one twice.
+/// Those of this machine: the CPU, then a GPU where Vulkan is. They live for ever; the first call looks for them.
+std::span<const ANeuralNetworksDevice> all_devices();
+/// True if the device takes the operation: it can be lowered, the back end takes what it becomes, and the test bench
+/// does not pretend otherwise. `model` is finished.
+bool device_takes(const ANeuralNetworksDevice& device, const nnapi::Model& model, const nnapi::Operation& operation);
+/// The same of a back end, to the operation by itself: what it reads is an input unless it is a constant. All shapes
+/// and what becomes attributes must be known, and everything must run there.
+bool backend_takes(const Backend& backend, const nnapi::Model& model, const nnapi::Operation& operation);
+/// Devices of a call: NULL list or entry, none, one twice, or none of ours.
 int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count);
 
 /// The result code that a status means to a client.
@@ -90,6 +94,8 @@ struct Completion {
 struct ANeuralNetworksDevice {
   std::string name;
   std::string version;
+  int32_t type;                     ///< NNAPI's number
+  const pinnace::Backend* backend;  ///< that computes
 };
 
 struct ANeuralNetworksMemory {
@@ -113,7 +119,7 @@ struct ANeuralNetworksModel {
 
 struct ANeuralNetworksCompilation {
   const ANeuralNetworksModel* model = nullptr;
-  uint32_t explicit_devices = 0;  ///< 0: chosen by the library
+  std::vector<const ANeuralNetworksDevice*> devices;  ///< that the client chose, the one it prefers first; empty: none
   int32_t preference = 1;
   uint64_t timeout_ns = 0;      ///< 0: none
   std::string cache_directory;  ///< empty: no caching

@@ -5,8 +5,8 @@
 
 namespace pinnace {
 
-inline constexpr FixedList<AttrDef, 24> kArgReduceAttrs = {int_attr("axis", 0), int_attr("keepdims", 1),
-                                                           int_attr("select_last_index", 0)};
+inline constexpr std::initializer_list<AttrDef> kArgReduceAttrs = {int_attr("axis", 0), int_attr("keepdims", 1),
+                                                                   int_attr("select_last_index", 0)};
 Result<TensorType> arg_reduce_type(const NodeView& node);
 /// Index of the first (select_last_index: last) extreme element along `axis`; a NaN is more extreme than any number.
 Status arg_reduce(const NodeView& node, const TensorView& x, const TensorView& y, bool largest);

@@ -16,8 +16,7 @@ Result<TensorType> axis_aligned_bbox_transform_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   for (const auto& [input, rank] : {std::pair{kRois, 2}, {kDeltas, 2}, {kBatch, 1}, {kSizes, 2}}) {
     if (node.input(input).rank() != rank)
-      return node.error(std::string_view(node.op().inputs[size_t{input}].name), " must have rank ", rank, ", is ",
-                        to_string(node.input(input)));
+      return node.error(node.input_name(input), " must have rank ", rank, ", is ", to_string(node.input(input)));
   }
   const TensorType& deltas = node.input(kDeltas);
   const Dim boxes = node.input(kRois).shape[0];

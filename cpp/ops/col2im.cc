@@ -21,8 +21,7 @@ Result<Shape> sizes_of(const NodeView& node, int i, int64_t count) {
     for (size_t d = 0; d < shape.size(); ++d) {
       const KnownInt& size = (*sizes)[d];
       if (size.known && (size.value < 0 || size.value >= kLargest)) {
-        return node.error(node.op().inputs[static_cast<size_t>(i)].name, " has ", size.value,
-                          ", which is outside [0, 2^31)");
+        return node.error(node.input_name(i), " has ", size.value, ", which is outside [0, 2^31)");
       }
       shape[d] = size.dim();
     }

@@ -51,8 +51,8 @@ Result<TensorType> deform_conv_type(const NodeView& node) {
     bool fits = t.rank() == 4 && !differ(t.shape[1], wanted);
     for (const size_t d : {0, 2, 3}) fits = fits && !differ(t.shape[d], y.shape[d]);
     if (!fits)
-      return node.error(node.op().inputs[static_cast<size_t>(i)].name, " ", to_string(t), " does not fit x ",
-                        to_string(x), " and w ", to_string(w));
+      return node.error(node.input_name(i), " ", to_string(t), " does not fit x ", to_string(x), " and w ",
+                        to_string(w));
   }
   return y;
 }

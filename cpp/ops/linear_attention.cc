@@ -41,8 +41,7 @@ Result<Dim> head_size(const NodeView& node, int i, int64_t heads) {
   const Dim all = node.input(i).shape[2];
   if (!all.known()) return Dim();
   if (all.size % heads != 0) {
-    return node.error(node.op().inputs[static_cast<size_t>(i)].name, " ", to_string(node.input(i)), " has no ", heads,
-                      " heads");
+    return node.error(node.input_name(i), " ", to_string(node.input(i)), " has no ", heads, " heads");
   }
   return Dim(all.size / heads);
 }
@@ -60,8 +59,8 @@ Status linear_attention_types(const NodeView& node, std::span<TensorType> out) {
     const auto b = t.rank() == 3 ? dim_merge(batch, t.shape[0]) : std::nullopt;
     const auto n = t.rank() == 3 ? dim_merge(tokens, t.shape[1]) : std::nullopt;
     if (!b || !n) {
-      return node.error(node.op().inputs[static_cast<size_t>(i)].name, " ", to_string(t),
-                        " must have rank 3 and the batch and tokens of query ", to_string(node.input(0)));
+      return node.error(node.input_name(i), " ", to_string(t), " must have rank 3 and the batch and tokens of query ",
+                        to_string(node.input(0)));
     }
     batch = *b;
     tokens = *n;

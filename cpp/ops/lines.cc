@@ -59,8 +59,8 @@ Moments moments(const double* x, int64_t count) {
 Status check_per_channel(const NodeView& node, int input, Dim channels) {
   const TensorType& t = node.input(input);
   if (t.rank() == 1 && !differ(t.shape[0], channels)) return {};
-  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(t),
-                    ", must have one element per channel", channels.known() ? str_cat(", ", channels.size) : "");
+  return node.error(node.input_name(input), " is ", to_string(t), ", must have one element per channel",
+                    channels.known() ? str_cat(", ", channels.size) : "");
 }
 
 Status check_scale(const NodeView& node, float scale, int32_t zero, DType dtype, std::string_view what) {
@@ -84,7 +84,7 @@ Status check_per_tensor(const NodeView& node, const Quantization& q, DType dtype
 Status check_quantized(const NodeView& node, int input) {
   const TensorType& x = node.input(input);
   if (kFloats >> static_cast<int>(x.dtype) & 1) return {};
-  const std::string_view name = node.op().inputs[static_cast<size_t>(input)].name;
+  const std::string_view name = node.input_name(input);
   if (!x.quantized()) return node.error(name, " is ", to_string(x), "; integers must be quantised");
   PINNACE_TRY(check_per_tensor(node, *x.quantization, x.dtype, name));
   const auto y = node.output_quantization(0);

@@ -2,6 +2,7 @@
 #include "ops/op.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "ops/element.h"
@@ -42,7 +43,7 @@ Status check_built(const Node& node, DType dtype) {
 }
 
 const InputDef& input_def(const OpDef& op, size_t i) {
-  return op.inputs[std::min(i, op.inputs.size() - 1)];
+  return op.inputs.begin()[std::min(i, op.inputs.size() - 1)];
 }
 }  // namespace
 
@@ -58,7 +59,7 @@ const OpDef* find_op(std::string_view name) {
 
 Status check_node(const Node& node, const OpDef& op, std::span<const TensorType* const> types) {
   const auto fail = [&](const auto&... parts) { return invalid(node.op, " '", node.name, "': ", parts...); };
-  const bool variadic = op.inputs.size() > 0 && op.inputs[op.inputs.size() - 1].arity == Arity::kVariadic;
+  const bool variadic = op.inputs.size() > 0 && std::prev(op.inputs.end())->arity == Arity::kVariadic;
   if (!variadic && types.size() > op.inputs.size()) {
     return fail("takes at most ", op.inputs.size(), " inputs, has ", types.size());
   }

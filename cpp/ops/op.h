@@ -2,7 +2,6 @@
 // One operator per file; ops.inc lists them. How to add one: docs/adding_an_operator.md.
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <initializer_list>
 #include <optional>
@@ -39,21 +38,6 @@ inline constexpr DTypes kSmallFloats = kFloats8 | dtypes(DType::kF6E2M3, DType::
 inline constexpr DTypes kBytewise = kAny | kFloats8;  ///< whole bytes: what elements can be moved one by one
 inline constexpr DTypes kEvery = kAny | kPackedInts | kSmallFloats;
 inline constexpr DTypes kIndices = kI32 | kI64;
-
-/// A short list with constant storage, so that an OpDef is one constant object.
-template <class T, size_t N>
-struct FixedList {
-  std::array<T, N> items{};
-  size_t count = 0;
-  constexpr FixedList() = default;
-  constexpr FixedList(std::initializer_list<T> list) {  // NOLINT: implicit on purpose
-    for (const T& item : list) items[count++] = item;
-  }
-  constexpr const T* begin() const { return items.data(); }
-  constexpr const T* end() const { return items.data() + count; }
-  constexpr size_t size() const { return count; }
-  constexpr const T& operator[](size_t i) const { return items[i]; }
-};
 
 enum class Arity : uint8_t {
   kRequired,
@@ -186,6 +170,8 @@ class NodeView {
     assert(has_input(i));
     return *types_[static_cast<size_t>(i)];
   }
+  /// What the schema calls input i.
+  std::string_view input_name(int i) const;
   /// The quantisation that the graph declares for output i, null if none.
   std::shared_ptr<const Quantization> output_quantization(int i) const;
 
@@ -253,8 +239,10 @@ using ReferenceFn = Status (*)(const NodeView& node, std::span<const TensorView>
 struct OpDef {
   std::string_view name;
   int32_t version = 1;
-  FixedList<InputDef, 12> inputs;
-  FixedList<AttrDef, 24> attrs;
+  /// Lists lie beside the constant that is initialised with them, in just the size they need; to assign to one, give a
+  /// list that lives as long.
+  std::initializer_list<InputDef> inputs = {};
+  std::initializer_list<AttrDef> attrs = {};
   int min_outputs = 1;
   int max_outputs = 1;  ///< -1: any number
   TypeFn type = nullptr;
@@ -269,6 +257,11 @@ struct OpDef {
   /// With a context, attributes are not checked against the schema.
   const void* context = nullptr;
 };
+
+inline std::string_view NodeView::input_name(int i) const {
+  assert(i >= 0 && static_cast<size_t>(i) < op_.inputs.size());
+  return op_.inputs.begin()[i].name;
+}
 
 /// PINNACE_OP(relu){.name = "relu", …}; defines relu_op. The declaration before it gives the constant external linkage,
 /// by which op.cc finds what ops.inc lists.

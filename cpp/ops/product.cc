@@ -26,7 +26,7 @@ Status check_sum_length(const NodeView& node, int64_t length, int64_t largest_x,
 
 Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int w_axis, Dim length) {
   const TensorType &x = node.input(x_at), &w = node.input(w_at);
-  const auto name = [&](int i) { return node.op().inputs[static_cast<size_t>(i)].name; };
+  const auto name = [&](int i) { return node.input_name(i); };
   if (kFloats >> static_cast<int>(x.dtype) & 1) {
     if (w.dtype != x.dtype)
       return node.error(name(w_at), " is ", to_string(w), ", must be ", dtype_name(x.dtype), " as ", name(x_at));

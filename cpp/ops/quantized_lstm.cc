@@ -37,8 +37,8 @@ Status check_vector(const NodeView& node, Input input, Dim units, int64_t times)
   const Shape& shape = node.input(input).shape;
   const Dim wanted = units.known() ? Dim(times * units.size) : Dim();
   if (shape.size() == 1 && !differ(shape[0], wanted)) return {};
-  return node.error(node.op().inputs[input].name, " is ", to_string(node.input(input)), ", must have ", times,
-                    " times ", units.size, " elements");
+  return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must have ", times, " times ",
+                    units.size, " elements");
 }
 
 Status check_matrix(const NodeView& node, Input input, Dim rows, int64_t times, Dim columns) {
@@ -46,8 +46,8 @@ Status check_matrix(const NodeView& node, Input input, Dim rows, int64_t times, 
   const Shape& shape = node.input(input).shape;
   const Dim wanted = rows.known() ? Dim(times * rows.size) : Dim();
   if (shape.size() == 2 && !differ(shape[0], wanted) && !differ(shape[1], columns)) return {};
-  return node.error(node.op().inputs[input].name, " is ", to_string(node.input(input)), ", must be [", wanted.size,
-                    ", ", columns.size, "]");
+  return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must be [", wanted.size, ", ",
+                    columns.size, "]");
 }
 
 Status check_factors(const NodeView& node, std::string_view name, size_t count) {
@@ -70,7 +70,7 @@ Status quantized_lstm_types(const NodeView& node, std::span<TensorType> out) {
   const TensorType &x = node.input(kX), &r = node.input(kR), &c = node.input(kC);
   for (Input input : {kX, kR, kC}) {
     if (node.input(input).rank() != 2) {
-      return node.error(node.op().inputs[input].name, " is ", to_string(node.input(input)), ", must have rank 2");
+      return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must have rank 2");
     }
   }
   const size_t gates = node.attr_floats("x_factors").size();

@@ -30,7 +30,7 @@ Status quantized_lstm_u8_types(const NodeView& node, std::span<TensorType> out) 
     const bool good = std::equal(shape.begin(), shape.end(), dims.begin(), dims.end(),
                                  [](const Dim& is, const Dim& wanted) { return !differ(is, wanted); });
     if (good) return {};
-    return node.error(node.op().inputs[input].name, " is ", to_string(node.input(input)), ", must be ",
+    return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must be ",
                       to_string({node.input(input).dtype, dims, nullptr}));
   };
   PINNACE_TRY(fits(kX, {{}, {}}));

@@ -25,8 +25,8 @@ Status check_shape(const NodeView& node, int input, std::initializer_list<Dim> w
   bool fits = shape.size() == wanted.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = !differ(shape[i], wanted.begin()[i]);
   if (fits) return {};
-  return node.error(node.op().inputs[static_cast<size_t>(input)].name, " is ", to_string(node.input(input)),
-                    ", must be ", to_string({node.input(input).dtype, wanted, nullptr}));
+  return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must be ",
+                    to_string({node.input(input).dtype, wanted, nullptr}));
 }
 }  // namespace
 

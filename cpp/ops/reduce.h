@@ -16,10 +16,11 @@
 
 namespace pinnace {
 
-inline constexpr FixedList<AttrDef, 24> kReduceAttrs = {int_attr("keepdims", 1), int_attr("noop_with_empty_axes", 0)};
-constexpr FixedList<InputDef, 12> reduce_inputs(DTypes types) {
-  return {{"x", types}, {"axes", kIndices, 0, Arity::kOptional}};
-}
+inline constexpr std::initializer_list<AttrDef> kReduceAttrs = {int_attr("keepdims", 1),
+                                                                int_attr("noop_with_empty_axes", 0)};
+template <DTypes types>
+inline constexpr std::initializer_list<InputDef> kReduceInputs = {{"x", types},
+                                                                  {"axes", kIndices, 0, Arity::kOptional}};
 
 /// The input's element type; sizes 1 for (or without) the reduced axes. Unknown axes give unknown sizes.
 Result<TensorType> reduce_type(const NodeView& node);

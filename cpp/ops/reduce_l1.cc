@@ -24,7 +24,7 @@ Status reduce_l1_reference(const NodeView& node, std::span<const TensorView> in,
 
 PINNACE_OP(reduce_l1){
     .name = "reduce_l1",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_l1_reference,

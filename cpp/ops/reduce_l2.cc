@@ -20,7 +20,7 @@ Status reduce_l2_reference(const NodeView& node, std::span<const TensorView> in,
 
 PINNACE_OP(reduce_l2){
     .name = "reduce_l2",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_l2_reference,

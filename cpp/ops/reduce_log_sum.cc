@@ -20,7 +20,7 @@ Status reduce_log_sum_reference(const NodeView& node, std::span<const TensorView
 
 PINNACE_OP(reduce_log_sum){
     .name = "reduce_log_sum",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_log_sum_reference,

@@ -25,7 +25,7 @@ Status reduce_log_sum_exp_reference(const NodeView& node, std::span<const Tensor
 
 PINNACE_OP(reduce_log_sum_exp){
     .name = "reduce_log_sum_exp",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_log_sum_exp_reference,

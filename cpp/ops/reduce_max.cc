@@ -19,7 +19,7 @@ Status reduce_max_reference(const NodeView& node, std::span<const TensorView> in
 
 PINNACE_OP(reduce_max){
     .name = "reduce_max",
-    .inputs = reduce_inputs(kAny),
+    .inputs = kReduceInputs<kAny>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_max_reference,

@@ -20,7 +20,7 @@ Status reduce_mean_reference(const NodeView& node, std::span<const TensorView> i
 
 PINNACE_OP(reduce_mean){
     .name = "reduce_mean",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_mean_reference,

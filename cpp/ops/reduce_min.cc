@@ -19,7 +19,7 @@ Status reduce_min_reference(const NodeView& node, std::span<const TensorView> in
 
 PINNACE_OP(reduce_min){
     .name = "reduce_min",
-    .inputs = reduce_inputs(kAny),
+    .inputs = kReduceInputs<kAny>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_min_reference,

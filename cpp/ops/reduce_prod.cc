@@ -21,7 +21,7 @@ Status reduce_prod_reference(const NodeView& node, std::span<const TensorView> i
 
 PINNACE_OP(reduce_prod){
     .name = "reduce_prod",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_prod_reference,

@@ -21,7 +21,7 @@ Status reduce_sum_reference(const NodeView& node, std::span<const TensorView> in
 
 PINNACE_OP(reduce_sum){
     .name = "reduce_sum",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_sum_reference,

@@ -21,7 +21,7 @@ Status reduce_sum_square_reference(const NodeView& node, std::span<const TensorV
 
 PINNACE_OP(reduce_sum_square){
     .name = "reduce_sum_square",
-    .inputs = reduce_inputs(kNumbers),
+    .inputs = kReduceInputs<kNumbers>,
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_sum_square_reference,

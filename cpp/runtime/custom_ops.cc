@@ -86,7 +86,8 @@ Result<std::shared_ptr<const CustomOps>> CustomOps::create(std::span<const Custo
       return invalid("custom operator '", op->name, "' has ", op->outputs, " outputs, needs 1 or more");
     auto def = std::make_unique<OpDef>();
     def->name = op->name;
-    def->inputs = {{"inputs", kAny, 0, Arity::kVariadic}};
+    static constexpr std::initializer_list<InputDef> kInputs = {{"inputs", kAny, 0, Arity::kVariadic}};
+    def->inputs = kInputs;
     def->min_outputs = def->max_outputs = op->outputs;
     def->types = custom_types;
     def->reference = custom_reference;

@@ -13,7 +13,7 @@ void PrintTo(const CaseList& list, std::ostream* out);
 namespace {
 
 const InputDef& def_of(const OpDef& op, size_t i) {
-  return op.inputs[std::min(i, op.inputs.size() - 1)];
+  return op.inputs.begin()[std::min(i, op.inputs.size() - 1)];
 }
 
 Attr attr_of_kind(AttrKind kind) {

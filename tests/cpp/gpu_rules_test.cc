@@ -27,6 +27,17 @@ TEST(GpuRules, AreDocumented) {
     EXPECT_NE(find_op(name), nullptr) << name;
   }
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  std::vector<std::string> quantized;
+#define QUANTIZED_LOWERING(op, function) quantized.push_back(#op);
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
+  const size_t second = page.find("## Operators on quantised tensors");
+  ASSERT_NE(second, std::string::npos);
+  for (const std::string& name : quantized) {
+    EXPECT_NE(page.find(str_cat("`", name, "`"), second), std::string::npos) << name;
+    EXPECT_NE(find_op(name), nullptr) << name;
+  }
+  EXPECT_TRUE(std::is_sorted(quantized.begin(), quantized.end()));
 }
 
 }  // namespace

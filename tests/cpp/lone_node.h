@@ -96,6 +96,10 @@ inline double element(const TensorView& t, int64_t i) {
       return static_cast<double>(t.data<int64_t>()[i]);
     case DType::kI8:
       return t.data<int8_t>()[i];
+    case DType::kI16:
+      return t.data<int16_t>()[i];
+    case DType::kU16:
+      return t.data<uint16_t>()[i];
     default:
       return t.data<uint8_t>()[i];
   }

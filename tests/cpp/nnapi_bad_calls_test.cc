@@ -310,7 +310,11 @@ TEST(NnapiBadCalls, ListsOfDevices) {
   both(nullptr, 1, kNull);
   both(null, 1, kNull);
   ANeuralNetworksDevice* none = nullptr;
-  EXPECT_EQ(ANeuralNetworks_getDevice(1, &none), kBadData);
+  uint32_t count = 0;
+  ASSERT_EQ(ANeuralNetworks_getDeviceCount(&count), kOk);
+  EXPECT_EQ(ANeuralNetworks_getDevice(count, &none), kBadData);
+  const ANeuralNetworksDevice* foreign[1] = {reinterpret_cast<const ANeuralNetworksDevice*>(&count)};
+  both(foreign, 1, kBadData);
 }
 
 TEST(NnapiBadCalls, ChoicesOfACompilation) {

@@ -90,7 +90,7 @@ struct AddModel : Builder {
   }
 };
 
-/// The library's only device.
+/// The library's first device, the CPU.
 inline const ANeuralNetworksDevice* device() {
   ANeuralNetworksDevice* found = nullptr;
   EXPECT_EQ(ANeuralNetworks_getDevice(0, &found), 0);

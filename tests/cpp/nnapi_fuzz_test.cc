@@ -41,14 +41,19 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+/// Rounds that are run even where they take longer than the time: a machine with much else to do is no failure.
+constexpr uint64_t kFewestRounds = 20;
+
 /// Runs rounds until the time is up, each with randomness of its own.
 void fuzz(const char* name, const std::function<void(Random&)>& round) {
   const uint64_t seed = number_of("PINNACE_TEST_SEED", 1), only = number_of("PINNACE_FUZZ_ROUND", 0);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(number_of("PINNACE_FUZZ_SECONDS", 2));
   const std::filesystem::path note = pinnace::testing::scratch_folder() / ("nnapi_fuzz_" + std::to_string(getpid()));
   const int file = open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  uint64_t rounds = 0;
-  for (uint64_t i = only ? only : 1; std::chrono::steady_clock::now() < end && (!only || i == only); ++i, ++rounds) {
+  const auto more = [&](uint64_t i) {
+    return only ? i == only : i <= kFewestRounds || std::chrono::steady_clock::now() < end;
+  };
+  for (uint64_t i = only ? only : 1; more(i); ++i) {
     const std::string text =
         std::string(name) + ", seed " + std::to_string(seed) + ", round " + std::to_string(i) + "\n";
     EXPECT_EQ(pwrite(file, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
@@ -60,7 +65,6 @@ void fuzz(const char* name, const std::function<void(Random&)>& round) {
   }
   close(file);
   std::filesystem::remove(note);
-  EXPECT_GT(rounds, only ? 0u : 20u);
 }
 
 void expect_code(int code, const char* what) {
@@ -306,7 +310,7 @@ class Calls {
     if (models_.empty() || compilations_.size() >= 6) return;
     ANeuralNetworksModel* model = random_.of(models_)->model;
     ANeuralNetworksDevice* device = nullptr;
-    code(ANeuralNetworks_getDevice(random_.below(2), &device), "getDevice");
+    code(ANeuralNetworks_getDevice(random_.one_in(2) ? 0 : 99, &device), "getDevice");
     ANeuralNetworksCompilation* c = nullptr;
     const bool chosen = random_.one_in(2);
     code(chosen ? ANeuralNetworksCompilation_createForDevices(model, &device, random_.below(2), &c)

@@ -396,7 +396,7 @@ struct Asked {
 Asked quantise_inputs(const BuiltCase& built, DType dtype, unsigned mask) {
   Asked asked;
   for (size_t i = 0; i < built.inputs.size(); ++i) {
-    const InputDef& def = built.op->inputs[std::min(i, built.op->inputs.size() - 1)];
+    const InputDef& def = built.op->inputs.begin()[std::min(i, built.op->inputs.size() - 1)];
     asked.types.push_back(built.inputs[i].type);
     asked.changed.push_back(built.inputs[i].present && (mask >> std::min<size_t>(i, 2) & 1) &&
                             (def.types >> static_cast<int>(dtype) & 1));

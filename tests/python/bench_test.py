@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gpu_tables
 import numpy as np
 import operators
 import pytest
 import report
 import tables
-from cases import ARM64_TARGETS, TARGETS, quantized
+from cases import ARM64_TARGETS, TARGETS, batch_of, of_batch, quantized
 from operator_cases import OPERATORS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,6 +116,48 @@ def test_report_shows_machine_versions_and_a_run_that_was_broken_off(recorded: d
     recorded["finished"] = False
     assert "broken off" in tables.report(recorded)
     assert "## Targets" in tables.report({})
+
+
+def gpu_row(median: float, cold: float, warm: float, **more: Any) -> dict[str, Any]:
+    """An engine's row of `report.py --gpu`, half of whose starts is loading."""
+    start = {"cold_load_ms": cold / 2, "cold_first_ms": cold, "load_ms": warm / 2, "first_ms": warm}
+    shown = {"p10": median, "p90": median, "cpu_s": 0.1, "peak_mb": 100.0, "error": 1e-5, "others": 0.0, "version": "1"}
+    return {"median": median, **start, **shown, **more}
+
+
+def test_tables_of_gpus() -> None:
+    engines = {
+        "pinnace-vulkan": gpu_row(90, 400, 100),
+        "pinnace-vulkan-fp16": gpu_row(80, 400, 100, others=0.4),
+        "ncnn-vulkan": gpu_row(100, 1000, 150),
+        "ncnn-vulkan-fp16": gpu_row(120, 1000, 150),
+        "torch-cuda": {"failed": "RuntimeError: finds no CUDA device"},
+    }
+    gpu = {"device": "llvmpipe", "software": True}
+    settings = {"gpu": gpu, "cases": ["mobilenet_v2", "resnet50_batch16"]}
+    data = {"settings": settings, "models": [{"case": "mobilenet_v2", "threads": 2, "engines": engines}]}
+    lines = gpu_tables.targets(data)
+    assert cells(lines, "mobilenet_v2")[1:] == [
+        "0.90 ≤ 1.00 met",
+        "~0.67 ≤ 1.00 met",
+        "~0.80 ≤ 1.00 met",
+        "0.40 ≤ 0.50 met",
+        "0.67 > 0.50 **missed**",
+    ]
+    assert cells(lines, "resnet50_batch16")[1:] == ["not measured: pinnace-vulkan"] * 5
+    assert lines[-1].startswith("Targets: 4 met, 1 missed, 5 not measured here.")
+    assert cells(gpu_tables.models(data), "mobilenet_v2", "ncnn-vulkan")[5:7] == ["500 + 500", "75 + 75"]
+    gpu["software"] = False
+    assert cells(gpu_tables.targets(data), "mobilenet_v2")[1] == "0.90 > 0.80 **missed**"
+    text = gpu_tables.report(data)
+    assert "torch-cuda (mobilenet_v2): RuntimeError: finds no CUDA device" in text
+    assert "broken off" in text
+
+
+def test_cases_of_several_images() -> None:
+    assert of_batch("resnet50", 1) == "resnet50"
+    assert batch_of(of_batch("resnet50", 16)) == 16
+    assert batch_of("resnet50_int8") == 1
 
 
 def test_an_undisturbed_turn_is_preferred() -> None:

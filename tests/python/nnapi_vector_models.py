@@ -1,8 +1,8 @@
-"""Conformance vectors of NNAPI as models of ours: loaded, saved, placed on NNAPI at one feature level, run, compared.
+"""Conformance vectors of NNAPI as models of ours: loaded, saved, placed on a target, run, compared.
 
-A program: reads tasks from standard input, one JSON list [file, case, level] a line, and answers each with one line. It
-is started once per level (run_level), for the library reads the level that it pretends to have only once, and so that a
-crash costs a part of the cases and is told.
+A program: reads tasks from standard input, one JSON list [file, case, target] a line, and answers each with one line.
+It is started once per target (run_target), for NNAPI's library reads the level that it pretends to have only once, and
+so that a crash costs a part of the cases and is told.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def all_vectors(folder: Path) -> list[Vector]:
 
 @dataclass
 class Answer:
-    """What became of one vector at one level."""
+    """What became of one vector on one target."""
 
     case: str
-    level: int
+    target: str
     needs: int = 0  # the level that its operations and types need, as the importer counts it
     error: str = ""  # empty: the outputs are right, or the case must fail and did
     refused: bool = False  # it must fail, and loading or running it did
-    on_nnapi: int = 0
+    on_target: int = 0
     on_cpu: int = 0
     # "OPERATION operator RULE" -> how many: NNAPI's operation (-: none), the operator of ours that was left on the
     # CPU, the rule that refuses it (runtime: it is control flow).
@@ -153,19 +153,18 @@ def operation_of(node: str) -> str:
     return found[1] if found else "-"
 
 
-def run_case(path: str, name: str, level: int, folder: Path) -> Answer:
+def run_case(path: str, name: str, target: str, folder: Path) -> Answer:
     import pinnace as pn
 
     whole = document(path)
     case = next(c for c in whole["cases"] if c["name"] == name)
-    answer = Answer(f"{Path(path).parent.name}/{name}", level)
-    target = f"nnapi:fl{level}"
+    answer = Answer(f"{Path(path).parent.name}/{name}", target)
     try:
         model = pn.load(path, model_name=name)
         answer.needs = int(next(n for n in model.notes if n.startswith("needs")).split()[-1])
         file = folder / "model.pnc"
         model.build([target], verify=False).save(file)
-        relaxed = case["relaxed"] and level >= 2
+        relaxed = case["relaxed"] and target.startswith("nnapi") and target != "nnapi:fl1"
         session = pn.Session(str(file), target=target, threads=1, precision="fp16" if relaxed else "fp32")
         main = case["main"]
         inputs = {}
@@ -189,8 +188,8 @@ def run_case(path: str, name: str, level: int, folder: Path) -> Answer:
 
     left: Counter[str] = Counter()
     for row in session.placement:
-        if row.backend == "nnapi":
-            answer.on_nnapi += 1
+        if row.backend == target.partition(":")[0]:
+            answer.on_target += 1
             continue
         answer.on_cpu += 1
         rule = re.search(r"rule ([A-Z]-\d+)", " ".join(row.why))
@@ -211,25 +210,33 @@ def run_case(path: str, name: str, level: int, folder: Path) -> Answer:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for line in sys.stdin:
-            path, name, level = json.loads(line)
-            print(json.dumps(asdict(run_case(path, name, level, Path(folder)))), flush=True)
+            path, name, target = json.loads(line)
+            print(json.dumps(asdict(run_case(path, name, target, Path(folder)))), flush=True)
 
 
-# ---- all of a level -------------------------------------------------------------------------------------------------
+# ---- all of a target ------------------------------------------------------------------------------------------------
 
 
 def run_level(vectors: Iterable[Vector], level: int, library: Path) -> Iterator[Answer]:
-    """Each vector at the level, through a library that pretends to have that level. A crash is an error of its case."""
+    """Each vector at the level, through a library that pretends to have that level."""
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
         "PINNACE_NNAPI_LEVEL": f"fl{level}",
         "PINNACE_NNAPI_LIBRARY": str(library),
         "PINNACE_NNAPI_WORK": "any",
     }
+    return run_target(vectors, f"nnapi:fl{level}", environment)
+
+
+def run_target(vectors: Iterable[Vector], target: str, environment: dict[str, str]) -> Iterator[Answer]:
+    """Each vector on the target. A crash is an error of its case."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
+        **environment,
+    }
     todo = list(vectors)
     while todo:
-        tasks = "".join(json.dumps([str(v.path), v.name, level]) + "\n" for v in todo)
+        tasks = "".join(json.dumps([str(v.path), v.name, target]) + "\n" for v in todo)
         done = subprocess.run(
             [sys.executable, __file__],
             input=tasks,
@@ -244,7 +251,7 @@ def run_level(vectors: Iterable[Vector], level: int, library: Path) -> Iterator[
             yield Answer(**json.loads(line))
         if len(lines) < len(todo):
             crashed = todo[len(lines)]
-            yield Answer(str(crashed), level, error=f"ended with {done.returncode}: {done.stderr[-800:]}")
+            yield Answer(str(crashed), target, error=f"ended with {done.returncode}: {done.stderr[-800:]}")
         todo = todo[len(lines) + 1 :]
 
 

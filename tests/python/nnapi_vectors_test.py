@@ -37,13 +37,15 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(vectors: Path, out: Path, *arguments: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
+def run(
+    vectors: Path, out: Path, *arguments: str, environment: dict[str, str] | None = None, seconds: int = 500
+) -> dict[str, Any]:
     command = [sys.executable, OUTSIDE / "run.py", LIBRARY, vectors, "--jobs", "2", "--out", out, *arguments]
     subprocess.run(
         [str(c) for c in command],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=seconds,
         check=False,
         env={**os.environ, **(environment or {})},
     )

@@ -66,6 +66,49 @@ def test_a_small_network_in_every_order_and_width(execution: str) -> None:
         assert {row.backend for row in session.placement} == {"softmetal"}
 
 
+class Heavy(nn.Module):
+    """Every kernel of products: tiles of both sizes, groups, a transpose, row-sharing depthwise, attention, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tiles = nn.Conv2d(48, 48, 3, padding=1)
+        self.again = nn.Conv2d(48, 48, 3, padding=1)
+        self.small = nn.Conv2d(128, 128, 3, padding=1)
+        self.up = nn.ConvTranspose2d(48, 21, 4, stride=2, padding=1)
+        self.groups = nn.Conv2d(21, 28, 3, groups=7)
+        self.each = nn.Conv2d(28, 28, 5, padding=2, groups=28)
+        self.head = nn.Linear(28, 9)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        tiles = self.again(self.tiles(x).relu()) + x
+        made = self.each(self.groups(self.up(tiles))).flatten(2)  # [N, 28, tokens]
+        tokens = made[:, :, :70].reshape(-1, 7, 4, 70).transpose(2, 3)  # 7 heads of 4
+        attended = nn.functional.scaled_dot_product_attention(tokens, tokens, tokens, attn_mask=mask)
+        causal = nn.functional.scaled_dot_product_attention(
+            x[:, :2, :, :6], x[:, 2:4, :, :6], x[:, 4:6], is_causal=True
+        )
+        return self.head(attended.transpose(1, 2).flatten(2)), self.small(y), causal
+
+
+@needs_softmetal
+def test_heavy_kernels_in_every_order_and_width(execution: str) -> None:
+    torch.manual_seed(2)
+    module = Heavy().eval()
+    inputs = (torch.randn(2, 48, 13, 15), torch.randn(1, 128, 10, 10), torch.rand(1, 1, 70, 70) > 0.3)
+    program = pn.load(module, example_inputs=inputs).build(verify=False)
+    with torch.no_grad():
+        want = [y.numpy() for y in module(*inputs)]
+    for precision, bound in (("fp32", 2e-5), ("fp16", 1e-2)):
+        session = pn.Session(program, target="softmetal", precision=precision, fallback=False)
+        kernels = "+".join(row.kernel for row in session.placement)
+        for name in ("winograd_input_2", "winograd_output_4", "conv_image_transposed", "conv_image_block", "attention"):
+            assert f"{name}_f{precision[2:]}" in kernels, kernels
+        got = session.run(dict(zip(session.inputs, (x.numpy() for x in inputs), strict=True))).values()
+        for mine, right in zip(got, want, strict=True):
+            assert part_of_largest(mine, right) < bound
+        assert {row.backend for row in session.placement} == {"softmetal"}
+
+
 @needs_softmetal
 def test_mobilenet_v2_runs_whole() -> None:
     module, inputs = zoo.build("mobilenet_v2")

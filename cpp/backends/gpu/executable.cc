@@ -35,6 +35,7 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   LoweredSegment& lowered = fitted.lowered;
   made->nodes_ = std::move(lowered.nodes);
   made->kernels_ = std::move(lowered.kernels);
+  made->problem_labels_ = std::move(lowered.problems);
   made->tensors_ = std::move(lowered.tensors);
   made->steps_ = std::move(lowered.steps);
   made->store_ = packed.shared<WeightStore>(str_cat("gpu weights ", backend));
@@ -73,11 +74,17 @@ Status GpuExecutable::plan() {
     if (tensors_[t].place == DeviceTensor::Place::kActivation) continue;
     const bool in = tensors_[t].place == DeviceTensor::Place::kInput;
     if (tensors_[t].place == DeviceTensor::Place::kWeight) continue;
+    if (tensors_[t].place == DeviceTensor::Place::kProblem) continue;
     auto& places = in ? upload_offsets_ : download_offsets_;
     size_t& total = in ? upload_bytes_ : download_bytes_;
     if (places.size() <= tensors_[t].index) places.resize(tensors_[t].index + 1, SIZE_MAX);
     places[tensors_[t].index] = offsets_[t] = total;
     total += stepped(tensors_[t].bytes);
+  }
+  problem_offset_ = download_bytes_;
+  download_bytes_ += problem_labels_.size() * kStep;
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    if (tensors_[t].place == DeviceTensor::Place::kProblem) offsets_[t] = problem_offset_ + tensors_[t].index * kStep;
   }
   double work = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
@@ -99,6 +106,7 @@ Binding GpuExecutable::binding(const Instance& instance, TensorId id) const {
     case DeviceTensor::Place::kInput:
       return {instance.upload.get(), offset, t.bytes};
     case DeviceTensor::Place::kOutput:
+    case DeviceTensor::Place::kProblem:
       return {instance.download.get(), offset, t.bytes};
     default:
       return weights_[t.index];
@@ -178,22 +186,68 @@ Status GpuExecutable::run(const RunContext& context, std::span<const TensorView>
   if (context_->lost()) return Status(Code::kDeviceLost, str_cat("the device of ", backend_, " was lost"));
   auto own = instance();
   if (!own) return own.status();
-  const Status status = run_on(**own, context, inputs, outputs);
-  if (status.code() == Code::kDeviceLost) {
-    context_->lose();
-    return status;
+  const auto start = std::chrono::steady_clock::now();
+  Instance& instance = **own;
+  Status status = enter(instance, inputs);
+  if (status.ok()) {
+    status = submit(instance, context);
+    if (status.code() == Code::kDeviceLost) {
+      context_->lose();
+      return status;
+    }
+    if (status.ok()) status = problems(instance);
   }
+  for (size_t i = 0; status.ok() && i < outputs.size(); ++i) {
+    if (i < download_offsets_.size() && download_offsets_[i] != SIZE_MAX) {
+      from_device(instance.download->host() + download_offsets_[i], outputs[i]);
+    }
+  }
+  if (status.ok() && context.timings) status = profile(instance, context, start);
   std::lock_guard lock(mutex_);
   free_.push_back(std::move(*own));
   return status;
 }
 
-Status GpuExecutable::run_on(Instance& instance, const RunContext& context, std::span<const TensorView> inputs,
-                             std::span<const TensorView> outputs) const {
-  const auto start = std::chrono::steady_clock::now();
+Status GpuExecutable::enter(Instance& instance, std::span<const TensorView> inputs) const {
   for (size_t i = 0; i < inputs.size() && i < upload_offsets_.size(); ++i) {
-    if (upload_offsets_[i] != SIZE_MAX) to_device(inputs[i], instance.upload->host() + upload_offsets_[i]);
+    if (upload_offsets_[i] == SIZE_MAX) continue;
+    const auto wide = to_device(inputs[i], instance.upload->host() + upload_offsets_[i]);
+    if (wide) return Status(Code::kDeviceLost, str_cat(backend_, " has 32-bit integers, and an input is ", *wide));
   }
+  if (!problem_labels_.empty()) {
+    std::memset(instance.download->host() + problem_offset_, 0, problem_labels_.size() * kStep);
+  }
+  return {};
+}
+
+Status GpuExecutable::problems(const Instance& instance) const {
+  Status first;
+  for (size_t i = 0; i < problem_labels_.size(); ++i) {
+    int32_t words[3];
+    std::memcpy(words, instance.download->host() + problem_offset_ + i * kStep, sizeof words);
+    const std::string& label = problem_labels_[i];
+    Status found;
+    switch (static_cast<Problem>(words[0])) {
+      case Problem::kNone:
+        continue;
+      case Problem::kIndexOutside:
+        found = invalid(label, ": index ", words[1], " is outside a dimension of size ", words[2]);
+        break;
+      case Problem::kDivisorZero:
+        found = invalid(label, ": an element of the divisor is 0");
+        break;
+      case Problem::kBeyond32Bits:
+        return Status(Code::kDeviceLost,
+                      str_cat(backend_, " has 32-bit integers, and a result of ", label, " needs more"));
+      case Problem::kBoxOutside:
+        return Status(Code::kDeviceLost, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
+    }
+    if (first.ok()) first = std::move(found);
+  }
+  return first;
+}
+
+Status GpuExecutable::submit(Instance& instance, const RunContext& context) const {
   if (context.timings && instance.profiled.empty()) PINNACE_TRY(record(instance, true, instance.profiled));
   auto& lists = context.timings ? instance.profiled : instance.lists;
   Device& device = context_->device();
@@ -208,14 +262,7 @@ Status GpuExecutable::run_on(Instance& instance, const RunContext& context, std:
     const Status waited = device.wait(*list);
     if (status.ok()) status = waited;
   }
-  PINNACE_TRY(status);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (i < download_offsets_.size() && download_offsets_[i] != SIZE_MAX) {
-      from_device(instance.download->host() + download_offsets_[i], outputs[i]);
-    }
-  }
-  if (context.timings) return profile(instance, context, start);
-  return {};
+  return status;
 }
 
 Status GpuExecutable::profile(const Instance& instance, const RunContext& context,

@@ -32,8 +32,11 @@ class GpuExecutable final : public Executable {
   Result<std::unique_ptr<Instance>> instance() const;
   Status record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const;
   Binding binding(const Instance& instance, TensorId id) const;
-  Status run_on(Instance& instance, const RunContext& context, std::span<const TensorView> inputs,
-                std::span<const TensorView> outputs) const;
+  /// kDeviceLost: a number that 32 bits do not hold; the device is well.
+  Status enter(Instance& instance, std::span<const TensorView> inputs) const;
+  Status submit(Instance& instance, const RunContext& context) const;
+  /// What steps found wrong with their operands: kInvalidArgument, or kDeviceLost for what another back end can do.
+  Status problems(const Instance& instance) const;
   Status profile(const Instance& instance, const RunContext& context,
                  std::chrono::steady_clock::time_point start) const;
 
@@ -51,6 +54,8 @@ class GpuExecutable final : public Executable {
   std::vector<size_t> slices_;        ///< first step of each command list
   size_t activation_bytes_ = 0, upload_bytes_ = 0, download_bytes_ = 0;
   std::vector<size_t> upload_offsets_, download_offsets_;  ///< per input, output
+  std::vector<std::string> problem_labels_;                ///< per problem
+  size_t problem_offset_ = 0;                              ///< in the download buffer, kStep bytes each
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Instance>> free_;
 };

@@ -40,6 +40,23 @@ ImageShape image_shape(const TensorType& type) {
   return s;
 }
 
+int32_t held_as(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return 1;
+    case DType::kU8:
+      return 2;
+    case DType::kI16:
+      return 3;
+    case DType::kU16:
+      return 4;
+    case DType::kI64:
+      return 5;
+    default:
+      return 0;
+  }
+}
+
 std::array<uint32_t, 3> line_groups(int64_t items, uint32_t local) {
   const int64_t groups = std::max<int64_t>(1, (items + local - 1) / local);
   if (groups <= kRowGroups) return {static_cast<uint32_t>(groups), 1, 1};
@@ -85,6 +102,12 @@ TensorId Lowering::add_tensor(DeviceTensor::Place place, size_t index, size_t by
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 
+TensorId Lowering::add_problem(std::string label) {
+  if (dry_) return 0;
+  problems_.push_back(std::move(label));
+  return add_tensor(DeviceTensor::Place::kProblem, problems_.size() - 1, 16);
+}
+
 TensorId Lowering::add_weight(WeightRequest request) {
   if (dry_) return 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
@@ -96,6 +119,12 @@ TensorId Lowering::add_weight(WeightRequest request) {
   const TensorId id = add_tensor(DeviceTensor::Place::kWeight, weights_.size(), request.bytes());
   weights_.push_back(std::move(request));
   return id;
+}
+
+void Lowering::know(ValueId id, std::shared_ptr<const Constant> data) {
+  value(id).constant = true;
+  value(id).data = data->data();
+  known_.push_back(std::move(data));
 }
 
 int32_t Lowering::add_step(Step step) {
@@ -121,13 +150,24 @@ TensorId Lowering::rows(ValueId id) {
   assert(v.image != kNoTensor);
   const ImageShape s = image_shape(*v.type);
   v.rows = add_tensor(DeviceTensor::Place::kActivation, 0, elements * element_bytes(*v.type));
-  v.rows_step = add_step({{KernelId::image_to_rows, f16_, {}},
-                          Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
-                          {v.image, v.rows},
-                          line_groups(s.vectors(), 64),
-                          0,
-                          static_cast<double>(elements)});
+  v.rows_step = is_byte(v.type->dtype) ? bytes_to_rows(v, v.rows)
+                                       : add_step({{KernelId::image_to_rows, f16_, {}},
+                                                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+                                                   {v.image, v.rows},
+                                                   line_groups(s.vectors(), 64),
+                                                   0,
+                                                   static_cast<double>(elements)});
   return v.rows;
+}
+
+int32_t Lowering::bytes_to_rows(const LoweredValue& v, TensorId to) {
+  const ImageShape s = image_shape(*v.type);
+  return add_step({{KernelId::bytes_to_rows, false, {}},
+                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).bytes(),
+                   {v.image, to},
+                   line_groups(s.vectors(), 64),
+                   0,
+                   static_cast<double>(s.vectors() * 4)});
 }
 
 TensorId Lowering::image(ValueId id) {
@@ -135,6 +175,18 @@ TensorId Lowering::image(ValueId id) {
   if (dry_) return 0;
   if (v.image != kNoTensor) return v.image;
   const ImageShape s = image_shape(*v.type);
+  if (is_byte(v.type->dtype)) {
+    const TensorId from = rows(id);
+    v.image = add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(s.vectors()) * 4);
+    v.image_step =
+        add_step({{KernelId::bytes_to_image, false, {}},
+                  Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).bytes(),
+                  {from, v.image},
+                  line_groups(s.vectors(), 64),
+                  0,
+                  static_cast<double>(s.vectors() * 4)});
+    return v.image;
+  }
   if (v.constant) {
     const TensorType type = *v.type;
     const void* data = v.data;
@@ -179,6 +231,10 @@ void Lowering::leave(ValueId id, size_t index) {
   const TensorId to = add_tensor(DeviceTensor::Place::kOutput, index, static_cast<size_t>(elements) * 4);
   if (v.rows == kNoTensor && v.image != kNoTensor && !v.constant) {
     const ImageShape s = image_shape(*v.type);
+    if (is_byte(v.type->dtype)) {
+      bytes_to_rows(v, to);
+      return;
+    }
     add_step({{KernelId::leave_image, f16_, {}},
               Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
               {v.image, to},
@@ -231,14 +287,25 @@ TensorId NodeLowering::make_image(int o) {
   LoweredValue& v = lowering_.value(out_id(o));
   const ImageShape s = image_shape(*v.type);
   v.image = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
-                                 static_cast<size_t>(s.vectors()) * (lowering_.f16() ? 8 : 16));
+                                 static_cast<size_t>(s.vectors()) * (is_byte(v.type->dtype) ? 4
+                                                                     : lowering_.f16()      ? 8
+                                                                                            : 16));
   v.image_step = static_cast<int32_t>(lowering_.steps().size());
   return v.image;
 }
 
-TensorId NodeLowering::make_scratch(int64_t elements) {
+TensorId NodeLowering::make_scratch(int64_t elements, DType type) {
   return lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
-                              static_cast<size_t>(elements) * (lowering_.f16() ? 2 : 4));
+                              static_cast<size_t>(elements) * lowering_.element_bytes({type, {}, nullptr}));
+}
+
+void NodeLowering::note_wide(int i) {
+  const LoweredValue& v = in_value(i);
+  if (!v.constant || !v.data || v.type->dtype != DType::kI64 || wide_) return;
+  const std::span numbers(static_cast<const int64_t*>(v.data), static_cast<size_t>(v.type->elements()));
+  const auto found =
+      std::find_if(numbers.begin(), numbers.end(), [](int64_t n) { return n != static_cast<int32_t>(n); });
+  if (found != numbers.end()) wide_ = *found;
 }
 
 void NodeLowering::alias(int o, int i) {
@@ -260,14 +327,14 @@ TensorId NodeLowering::words(std::string_view what, int64_t count, std::function
 }
 
 int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-                           std::array<uint32_t, 3> groups, double work) {
-  const KernelCode& code = kernel_code(id, lowering_.f16());
+                           std::array<uint32_t, 3> groups, double work, bool wide) {
+  const bool f16 = lowering_.f16() && !wide;
+  const KernelCode& code = kernel_code(id, f16);
   if (!verdict_.kernel.empty()) verdict_.kernel += "+";
   verdict_.kernel += code.name;
   std::vector<std::byte> bytes = push.bytes();
   assert(bytes.size() == code.push_bytes && bindings.size() == code.bindings && spec.size() == code.spec_constants);
-  return lowering_.add_step(
-      {{id, lowering_.f16(), std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
+  return lowering_.add_step({{id, f16, std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
 }
 
 void NodeLowering::repeat(Step step) {
@@ -300,17 +367,37 @@ LowerFn find_lowering(std::string_view op) {
   return nullptr;
 }
 
+LowerFn find_quantized_lowering(std::string_view op) {
+  static constexpr struct {
+    std::string_view op;
+    LowerFn function;
+  } all[] = {
+#define QUANTIZED_LOWERING(op, function) {#op, function},
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
+  };
+  for (const auto& line : all) {
+    if (line.op == op) return line.function;
+  }
+  return nullptr;
+}
+
 Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,
                   Verdict& verdict) {
   NodeLowering n(lowering, view, outputs);
   const auto run = [&]() -> Status {
-    const LowerFn lower = find_lowering(view.node().op);
-    if (!lower) return n.refuse(Rule::kOperator, view.node().op);
+    bool quantized = false;
+    for (int i = 0; i < view.input_count(); ++i) quantized |= view.has_input(i) && view.input(i).quantized();
+    for (const TensorType* type : outputs) quantized |= type->quantized();
+    const LowerFn lower = quantized ? find_quantized_lowering(view.node().op) : find_lowering(view.node().op);
+    if (!lower) return n.refuse(quantized ? Rule::kQuantized : Rule::kOperator, view.node().op);
     for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
       const int o = i - view.input_count();
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
-      if (type.quantized()) return n.refuse(Rule::kQuantized, to_string(type));
+      if (type.quantized() && !is_byte(type.dtype)) return n.refuse(Rule::kQuantized, to_string(type));
+      // Stored weights of any width become floats with the plan.
+      if (i == 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
       if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Rows and images: up to three lanes of a block are padding.
@@ -325,7 +412,9 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       for (int o = 0; o < view.output_count(); ++o) n.make_rows(o);
       return {};
     }
-    return lower(n);
+    PINNACE_TRY(lower(n));
+    if (n.wide()) return n.refuse(Rule::kWide, str_cat("a constant ", *n.wide()));
+    return {};
   };
   const Status status = run();
   verdict = n.verdict();

@@ -20,10 +20,23 @@ struct DeviceTensor {
     kInput,       ///< what the host wrote: input `index` of the segment, in 32 bits per element
     kOutput,      ///< what the host will read: output `index`, likewise
     kWeight,      ///< weight `index`, the same in all runs
+    kProblem,     ///< words in which step `index` of those that look at their operands says what is wrong
   } place = Place::kActivation;
   size_t index = 0;
   size_t bytes = 0;  ///< multiple of 16, above 0
 };
+
+/// What a kernel finds wrong with its operands: the first of the three words that shaders/problem.glsl writes.
+enum class Problem : int32_t {
+  kNone = 0,
+  kIndexOutside = 1,  ///< then the index and the size of the dimension
+  kBeyond32Bits = 2,
+  kDivisorZero = 3,
+  kBoxOutside = 4,
+};
+
+/// How the device holds integers of a type: what shaders call HELD.
+int32_t held_as(DType dtype);
 
 /// One dispatch.
 struct Step {
@@ -47,7 +60,8 @@ struct WeightRequest {
 };
 
 /// One value of the graph on the device. Rows are dense; an image is [N, ceil(C / 4), pixels] of vec4, whose lanes
-/// beyond C are finite numbers. Floats are in the storage type, integers and bool in 32 bits.
+/// beyond C are finite numbers. Floats are in the storage type, integers and bool in 32 bits; images of bytes: see
+/// is_byte.
 struct LoweredValue {
   const TensorType* type = nullptr;
   const void* data = nullptr;  ///< contents of a constant, unless its check is due
@@ -95,17 +109,28 @@ class Lowering {
     key_ = std::move(key);
   }
   const std::string& key() const { return key_; }
+  /// The value is known from here on; its bytes live as long as this.
+  void know(ValueId id, std::shared_ptr<const Constant> data);
   std::vector<DeviceTensor>& tensors() { return tensors_; }
   std::vector<Step>& steps() { return steps_; }
   std::vector<WeightRequest>& weights() { return weights_; }
+  /// A place for the words of one more step of the node; what the host says of it begins with `label`.
+  TensorId add_problem(std::string label);
+  std::vector<std::string>& problems() { return problems_; }
+  /// Constants that it made, which the fill functions of weights look at.
+  std::vector<std::shared_ptr<const Constant>>& known() { return known_; }
 
  private:
+  int32_t bytes_to_rows(const LoweredValue& v, TensorId to);
+
   bool dry_, f16_;
   std::vector<LoweredValue> values_;
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
   std::set<KernelId> distrusted_;
+  std::vector<std::shared_ptr<const Constant>> known_;
+  std::vector<std::string> problems_;
   size_t node_ = 0;
   std::string key_;
 };
@@ -173,7 +198,10 @@ class NodeLowering {
   /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 
-  TensorId rows(int i) { return lowering_.rows(in_id(i)); }
+  TensorId rows(int i) {
+    note_wide(i);
+    return lowering_.rows(in_id(i));
+  }
   TensorId image(int i) { return lowering_.image(in_id(i)); }
   /// True if the value exists as an image and not as rows.
   bool held_as_image(int i) {
@@ -183,15 +211,18 @@ class NodeLowering {
   /// A new tensor for output o, of which the next step is the maker.
   TensorId make_rows(int o = 0);
   TensorId make_image(int o = 0);
-  /// A tensor that only this node's steps use.
-  TensorId make_scratch(int64_t elements);
+  /// A tensor that only this node's steps use; `type` says what its elements are.
+  TensorId make_scratch(int64_t elements, DType type = DType::kF32);
+  /// Where a step of this node says what is wrong with its operands.
+  TensorId problem() { return lowering_.add_problem(view_.label()); }
   /// Output o is input i's rows, whose bytes it shares.
   void alias(int o, int i);
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// 32-bit integers that kernels read.
   TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// wide: the kernel's variant for 32 bits in fp16 sessions too.
   int32_t step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
-               std::array<uint32_t, 3> groups, double work);
+               std::array<uint32_t, 3> groups, double work, bool wide = false);
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);
@@ -201,12 +232,17 @@ class NodeLowering {
   /// Refuses all but f32, f16 and bf16 for input i.
   Status require_float(int i);
   const Verdict& verdict() const { return verdict_; }
+  /// A number that was read as rows and that 32 bits do not hold.
+  const std::optional<int64_t>& wide() const { return wide_; }
 
  private:
+  void note_wide(int i);
+
   Lowering& lowering_;
   const NodeView& view_;
   std::span<const TensorType* const> outputs_;
   Verdict verdict_;
+  std::optional<int64_t> wide_;
 };
 
 using LowerFn = Status (*)(NodeLowering&);
@@ -214,7 +250,23 @@ LowerFn find_lowering(std::string_view op);
 #define LOWERING(op, function) Status function(NodeLowering&);
 #include "backends/gpu/lowerings.inc"
 #undef LOWERING
+#define QUANTIZED_LOWERING(op, function) Status function(NodeLowering&);
+#include "backends/gpu/quantized_lowerings.inc"
+#undef QUANTIZED_LOWERING
 
+/// The same for an operator on quantised tensors: quantized_lowerings.inc.
+LowerFn find_quantized_lowering(std::string_view op);
+
+/// Integers of 8 bits, quantised or not: rows have 32 bits for each, an image four channels of a pixel in a word, all
+/// as unsigned bytes, for which byte_offset is added.
+inline bool is_byte(DType t) {
+  return t == DType::kI8 || t == DType::kU8;
+}
+inline int32_t byte_offset(DType t) {
+  return t == DType::kI8 ? 128 : 0;
+}
+
+/// Floats of the storage type; all else is held as 32-bit integers.
 inline bool is_device_float(DType t) {
   return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
 }

@@ -72,7 +72,10 @@ void keep_what_is_read(LoweredSegment& made, std::vector<Step> steps) {
     bool wanted = false;
     for (size_t b = 0; b < step.bindings.size(); ++b) {
       const auto t = static_cast<size_t>(step.bindings[b]);
-      if (code.written >> b & 1) wanted |= read[t] || made.tensors[t].place == DeviceTensor::Place::kOutput;
+      if (code.written >> b & 1) {
+        wanted |= read[t] || made.tensors[t].place == DeviceTensor::Place::kOutput ||
+                  made.tensors[t].place == DeviceTensor::Place::kProblem;
+      }
     }
     if (!wanted) {
       made.steps.erase(made.steps.begin() + static_cast<ptrdiff_t>(s));
@@ -147,6 +150,8 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
   for (WeightRequest& request : lowering.weights()) {
     request.key = str_cat(f16 ? "f16 " : "f32 ", segment.key_prefix, request.key);
   }
+  made.problems = std::move(lowering.problems());
+  made.known = std::move(lowering.known());
   made.tensors = std::move(lowering.tensors());
   made.weights = std::move(lowering.weights());
   keep_what_is_read(made, std::move(lowering.steps()));

@@ -14,13 +14,15 @@ struct LoweredSegment {
   std::vector<Step> steps;  ///< only those whose results are read
   std::vector<WeightRequest> weights;
   std::vector<const Node*> nodes;
-  std::vector<std::string> kernels;  ///< per node of the segment
+  std::vector<std::string> kernels;   ///< per node of the segment
+  std::vector<std::string> problems;  ///< labels of what kernels may report
   /// What the fill functions of `weights` look at, beside the segment's inference.
   struct Operands {
     std::vector<const TensorType*> types, outputs;
     std::vector<const void*> data;
   };
   std::vector<Operands> operands;
+  std::vector<std::shared_ptr<const Constant>> known;
 };
 
 /// Lowers in this storage type without the kernels `distrusted` where there are others.

@@ -8,13 +8,14 @@
 
 namespace pinnace::gpu {
 
-void to_device(const TensorView& from, std::byte* to) {
+std::optional<int64_t> to_device(const TensorView& from, std::byte* to) {
   const auto count = static_cast<size_t>(from.elements());
-  if (count == 0) return;
+  if (count == 0) return {};
   if (from.dtype() == DType::kF32 || from.dtype() == DType::kI32) {
     std::memcpy(to, from.bytes, count * 4);
-    return;
+    return {};
   }
+  std::optional<int64_t> wide;
   visit(from.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = from.data<T>();
@@ -22,11 +23,13 @@ void to_device(const TensorView& from, std::byte* to) {
       if constexpr (is_float<T>) {
         reinterpret_cast<float*>(to)[i] = static_cast<float>(x[i]);
       } else {
-        const auto wide = static_cast<int64_t>(+x[i]);
-        reinterpret_cast<int32_t*>(to)[i] = static_cast<int32_t>(std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX));
+        const auto number = static_cast<int64_t>(+x[i]);
+        reinterpret_cast<int32_t*>(to)[i] = static_cast<int32_t>(number);
+        if (number != static_cast<int32_t>(number)) wide = number;
       }
     }
   });
+  return wide;
 }
 
 void from_device(const std::byte* from, const TensorView& to) {

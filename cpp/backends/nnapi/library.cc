@@ -14,7 +14,9 @@ namespace pinnace::nnapi_client {
 namespace {
 
 constexpr const char* kName = "libneuralnetworks.so";
-constexpr const char* kReferenceDevice = "nnapi-reference";
+// Taken only by name: Android's slow CPU, and the GPU of our own library, which the target vulkan reaches without a
+// detour.
+constexpr std::string_view kByNameOnly[] = {"nnapi-reference", "pinnace-vulkan"};
 
 struct Handles {
   std::mutex mutex;
@@ -106,7 +108,7 @@ Status find_devices(Library& library) {
 
 /// The higher, the sooner it is taken.
 int preference(const DeviceInfo& device) {
-  if (device.name == kReferenceDevice) return -1;
+  if (std::find(std::begin(kByNameOnly), std::end(kByNameOnly), device.name) != std::end(kByNameOnly)) return -1;
   switch (device.type) {
     case 4:
       return 4;

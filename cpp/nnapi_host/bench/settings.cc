@@ -160,6 +160,10 @@ Settings read_settings(std::vector<std::string>& errors) {
   });
   read("PINNACE_NNAPI_UNSUPPORTED", "names of operations, separated by commas; ALL; -NAME takes one out",
        [&](std::string_view text) { return read_operations(text, s.unsupported); });
+  read("PINNACE_NNAPI_GPU", "0 or 1", [&](std::string_view text) {
+    s.gpu = text != "0";
+    return text == "0" || text == "1";
+  });
   read("PINNACE_NNAPI_TRACE", "1 or a path with a slash", [&](std::string_view t) { return read_sink(t, s.trace); });
   read("PINNACE_NNAPI_STRICT", "1 or a path with a slash", [&](std::string_view t) { return read_sink(t, s.strict); });
   read("PINNACE_NNAPI_DUMP", "a folder's path with a slash", [&](std::string_view text) {

@@ -26,12 +26,13 @@ struct Fault {
 struct Settings {
   int level = nnapi::kNewestLevel;
   std::bitset<nnapi::kOperationCount> unsupported;
+  bool gpu = true;  ///< the device of Vulkan is there, if Vulkan is
   std::string trace, dump, strict;
   std::vector<Fault> faults;
 
   bool any() const {
-    return level != nnapi::kNewestLevel || unsupported.any() || !trace.empty() || !dump.empty() || !strict.empty() ||
-           !faults.empty();
+    return level != nnapi::kNewestLevel || unsupported.any() || !gpu || !trace.empty() || !dump.empty() ||
+           !strict.empty() || !faults.empty();
   }
 };
 

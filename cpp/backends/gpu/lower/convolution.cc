@@ -1,11 +1,8 @@
 // Convolutions: of images where groups are whole blocks of channels, depthwise ones, and of rows for all others.
-#include "ops/convolution.h"
-#include "backends/gpu/lower/maps.h"
+#include "backends/gpu/lower/convolution.h"
 
 namespace pinnace::gpu {
-namespace {
 
-/// Bias by channel, zeros without one, filled up to whole blocks.
 TensorId bias_weights(NodeLowering& n, int64_t M) {
   const std::vector<double> numbers = n.has(2) ? n.floats(2) : std::vector<double>();
   return n.weights("bias", (M + 3) / 4 * 4, [numbers](std::span<float> to) {
@@ -15,23 +12,39 @@ TensorId bias_weights(NodeLowering& n, int64_t M) {
   });
 }
 
-/// [M4][taps][C4 of a group][4][4]: see conv_image.comp.
-TensorId image_weights(NodeLowering& n, int64_t M, int64_t group_c, int64_t taps) {
-  const int64_t M4 = (M + 3) / 4, C4 = (group_c + 3) / 4;
+namespace {
+
+/// Which blocks of input a block of outputs reads, as conv_image.comp has it: those of its outputs' groups.
+struct GroupBlocks {
+  int64_t group_c, group_m, M, count = 0;
+  GroupBlocks(int64_t C, int64_t outs, int64_t group) : group_c(C / group), group_m(outs / group), M(outs) {
+    for (int64_t m = 0; m < M; m += 4) {
+      const int64_t last_group = std::min(m + 3, M - 1) / group_m;
+      count = std::max(count, ((last_group + 1) * group_c + 3) / 4 - first(m));
+    }
+  }
+  int64_t first(int64_t m) const { return m / 4 * 4 / group_m * group_c / 4; }
+};
+
+/// [M4][taps][count][4][4]: see conv_image.comp. Of w [M, C / group, taps], or [C, M / group, taps] of a transpose.
+TensorId image_weights(NodeLowering& n, const GroupBlocks& g, int64_t taps, bool transposed) {
   const NodeView view = n.view();
-  return n.weights("image", std::max<int64_t>(1, M4 * taps * C4) * 16, [=](std::span<float> to) -> Status {
+  return n.weights("image", std::max<int64_t>(1, (g.M + 3) / 4 * taps * g.count) * 16, [=](std::span<float> to) {
     const auto w = view.input_floats(1);
     if (!w) return unsupported("weights are not known");
     std::fill(to.begin(), to.end(), 0.0f);
-    for (int64_t m = 0; m < M; ++m) {
-      for (int64_t c = 0; c < group_c; ++c) {
+    for (int64_t m = 0; m < g.M; ++m) {
+      const int64_t group = m / g.group_m, first = g.first(m) * 4;
+      for (int64_t k = 0; k < g.group_c; ++k) {
+        const int64_t c = group * g.group_c + k, lane = c - first;
+        const int64_t from = transposed ? c * g.group_m + m % g.group_m : m * g.group_c + k;
         for (int64_t t = 0; t < taps; ++t) {
-          const int64_t at = (((m / 4 * taps + t) * C4 + c / 4) * 4 + c % 4) * 4 + m % 4;
-          to[static_cast<size_t>(at)] = static_cast<float>((*w)[static_cast<size_t>((m * group_c + c) * taps + t)]);
+          const int64_t at = (((m / 4 * taps + t) * g.count + lane / 4) * 4 + lane % 4) * 4 + m % 4;
+          to[static_cast<size_t>(at)] = static_cast<float>((*w)[static_cast<size_t>(from * taps + t)]);
         }
       }
     }
-    return {};
+    return Status();
   });
 }
 
@@ -50,18 +63,6 @@ TensorId depthwise_weights(NodeLowering& n, int64_t C, int64_t taps) {
     return {};
   });
 }
-
-struct Convolution {
-  Window window;
-  int64_t N, C, M, group;
-  Activation activation;
-  /// What the kernel applies; the rest follows as a step of its own.
-  Epilogue epilogue() const { return in_epilogue(activation) ? epilogue_of(activation) : Epilogue(); }
-  double work() const {
-    const int64_t inputs = C / group;
-    return static_cast<double>(N * M * window.out_size()) * static_cast<double>(inputs * window.taps());
-  }
-};
 
 void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
   // Of the transpose the window is that of the convolution whose transpose it is: `in` are the sizes of the result.
@@ -98,45 +99,54 @@ void depthwise(NodeLowering& n, const Convolution& c) {
              .i(w.out[1])
              .i(w.out[2])
              .i(C4)
+             .i(c.N * C4)
              .i(w.before[1])
              .i(w.before[2])
              .i(w.dilation[1])
              .i(w.dilation[2])
              .f(e.a)
              .f(e.b),
-         {x, weights, bias, y}, {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)},
-         c.work());
+         {x, weights, bias, y}, {groups_of(w.out[2], 16), groups_of(w.out[1], 8), groups_of(c.N * C4, 2)}, c.work());
   if (!in_epilogue(c.activation)) apply_after(n, c.activation, true);
 }
 
-void on_images(NodeLowering& n, const Convolution& c) {
+void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
+  // Of the transpose the window is that of the convolution whose transpose it is: `in` are the sizes of the result.
   const Window& w = c.window;
+  const auto &in = transposed ? w.out : w.in, &out = transposed ? w.in : w.out;
   const Epilogue e = c.epilogue();
-  const int64_t C4 = (c.C + 3) / 4, M4 = (c.M + 3) / 4;
-  const int64_t group_c4 = c.group == 1 ? C4 : C4 / c.group, group_m4 = c.group == 1 ? M4 : M4 / c.group;
-  const TensorId x = n.image(0), weights = image_weights(n, c.M, c.C / c.group, w.taps()), bias = bias_weights(n, c.M);
+  const GroupBlocks g(c.C, c.M, c.group);
+  const int64_t C4 = (c.C + 3) / 4, M4 = (c.M + 3) / 4, out_size = out[1] * out[2];
+  const TensorId x = n.image(0), weights = image_weights(n, g, w.taps(), transposed), bias = bias_weights(n, c.M);
   const TensorId y = n.make_image();
-  const bool pointwise = n.trusts(KernelId::conv_pointwise) && c.group == 1 && w.taps() == 1 && w.stride[1] == 1 &&
-                         w.stride[2] == 1 && w.in == w.out;
+  const bool pointwise = n.trusts(KernelId::conv_pointwise) && !transposed && c.group == 1 && w.taps() == 1 &&
+                         w.stride[1] == 1 && w.stride[2] == 1 && in == out;
   if (pointwise) {
     n.step(KernelId::conv_pointwise, {static_cast<int32_t>(e.function), 0},
-           Push().i(w.out_size()).i(C4).i(M4).f(e.a).f(e.b), {x, weights, bias, x, y},
-           {groups_of(w.out_size(), 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
+           Push().i(out_size).i(C4).i(M4).i(0).f(e.a).f(e.b), {x, weights, bias, x, y},
+           {groups_of(out_size, 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
   } else {
-    const bool pairs = n.trusts(KernelId::conv_image) && (c.group == 1 || group_m4 % 2 == 0);
-    const int64_t blocks = pairs ? 2 : 1;
-    n.step(blocks == 2 ? KernelId::conv_image : KernelId::conv_image_block,
+    // Two blocks of outputs share what they read where one group has both.
+    const bool two =
+        n.trusts(KernelId::conv_image) && !transposed && (c.group == 1 || (g.group_c % 4 == 0 && g.group_m % 8 == 0));
+    const int64_t blocks = two ? 2 : 1;
+    const int64_t columns =
+        transposed ? (out[2] + 4 * w.stride[2] - 1) / (4 * w.stride[2]) * w.stride[2] : (out[2] + 3) / 4;
+    n.step(transposed ? KernelId::conv_image_transposed
+           : two      ? KernelId::conv_image
+                      : KernelId::conv_image_block,
            {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
             static_cast<int32_t>(w.stride[1]), static_cast<int32_t>(w.stride[2]), 0},
            Push()
-               .i(w.in[1])
-               .i(w.in[2])
-               .i(w.out[1])
-               .i(w.out[2])
+               .i(in[1])
+               .i(in[2])
+               .i(out[1])
+               .i(out[2])
                .i(C4)
                .i(M4)
-               .i(group_c4)
-               .i(group_m4)
+               .i(g.group_c)
+               .i(g.group_m)
+               .i(g.count)
                .i(w.before[1])
                .i(w.before[2])
                .i(w.dilation[1])
@@ -144,7 +154,7 @@ void on_images(NodeLowering& n, const Convolution& c) {
                .f(e.a)
                .f(e.b),
            {x, weights, bias, x, y},
-           {groups_of(w.out[2], 32), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
+           {groups_of(columns, 8), groups_of(out[1], 8), static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
            c.work());
   }
   if (!in_epilogue(c.activation)) apply_after(n, c.activation, true);
@@ -166,6 +176,12 @@ bool positions_fit(const Window& w) {
   return true;
 }
 
+/// Whether the kernels of images hold it: at most two dimensions, planes and rows within the groups of a device.
+bool on_planes(const Convolution& c, int64_t out_rows) {
+  return c.window.rank <= 2 && c.N * ((c.M + 3) / 4) <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 &&
+         out_rows <= 65535 * 8;
+}
+
 }  // namespace
 
 Status lower_conv(NodeLowering& n) {
@@ -177,14 +193,10 @@ Status lower_conv(NodeLowering& n) {
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
       activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  const int64_t planes = c.N * ((c.M + 3) / 4);
-  const bool flat = window.rank <= 2 && planes <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 && window.out[1] <= 65535 * 8;
-  const bool blocks = c.group == 1 || (c.C / c.group % 4 == 0 && c.M / c.group % 4 == 0);
-  const bool pairs = n.trusts(KernelId::conv_image) && (c.group == 1 || c.M / c.group % 8 == 0);
-  if (flat && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
+  if (on_planes(c, window.out[1]) && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
-  } else if (flat && blocks && n.in(0).rank() >= 3 && (n.trusts(KernelId::conv_image_block) || pairs)) {
-    on_images(n, c);
+  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3) {
+    if (!lower_winograd(n, c)) on_images(n, c, false);
   } else {
     on_rows(n, c, false);
   }
@@ -196,10 +208,17 @@ Status lower_conv_transpose(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  on_rows(n,
-          {window, n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
-           activation},
-          true);
+  const Convolution c{
+      window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
+      activation};
+  // What the kernel moves positions by is an integer too; a row of groups has as many as every device has.
+  const int64_t moved = window.stride[2] * window.kernel[2] * window.dilation[2];
+  const bool near = moved < INT32_MAX / 4 && window.stride[2] < 65535;
+  if (near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3) {
+    on_images(n, c, true);
+  } else {
+    on_rows(n, c, true);
+  }
   return {};
 }
 

@@ -4,41 +4,12 @@
 #include <limits>
 
 #include "backends/gpu/lower/maps.h"
+#include "backends/gpu/lower/strided.h"
 
 namespace pinnace::gpu {
 namespace {
 
 constexpr int kMaxStages = 4;
-
-/// A type's sizes with 1s before them, six in all.
-std::array<int64_t, 6> six(const Shape& shape) {
-  std::array<int64_t, 6> sizes;
-  sizes.fill(1);
-  for (size_t i = 0; i < shape.size(); ++i) sizes[6 - shape.size() + i] = shape[i].size;
-  return sizes;
-}
-/// Strides of a dense operand that broadcasts: 0 where its size is 1.
-std::array<int64_t, 6> broadcast_strides(const Shape& shape) {
-  const auto sizes = six(shape);
-  std::array<int64_t, 6> strides;
-  int64_t stride = 1;
-  for (size_t i = 6; i-- > 0;) {
-    strides[i] = sizes[i] == 1 ? 0 : stride;
-    stride *= sizes[i];
-  }
-  return strides;
-}
-
-Status unary(NodeLowering& n, Function function, double p = 0, double q = 0) {
-  PINNACE_TRY(n.require_float(0));
-  const bool image = n.held_as_image(0) && n.in(0).rank() >= 3;
-  LoweredValue& v = n.in_value(0);
-  const TensorId x = image ? n.image(0) : n.rows(0);
-  const int32_t maker = v.one_reader ? (image ? v.image_step : v.rows_step) : -1;
-  const MapStage stage{function, p, q};
-  map_step(n, x, maker, image, {&stage, 1});
-  return {};
-}
 
 Function reversed(Function f) {
   switch (f) {
@@ -55,6 +26,23 @@ Function reversed(Function f) {
   }
 }
 
+/// Where a convolution's step has its switch for a residual, -1 if it takes none. The residual is the last binding but
+/// one, the result the last, and the epilogue's numbers end the push constants.
+int residual_switch(KernelId id) {
+  switch (id) {
+    case KernelId::conv_pointwise:
+    case KernelId::winograd_output_2:
+    case KernelId::winograd_output_4:
+      return 1;
+    case KernelId::conv_image:
+    case KernelId::conv_image_block:
+    case KernelId::conv_image_transposed:
+      return 5;
+    default:
+      return -1;
+  }
+}
+
 /// The sum of two images of which a convolution makes one becomes part of that convolution.
 bool add_to_convolution(NodeLowering& n, const Activation& activation) {
   Lowering& all = n.all();
@@ -65,9 +53,8 @@ bool add_to_convolution(NodeLowering& n, const Activation& activation) {
     const LoweredValue& v = n.in_value(i);
     if (!v.one_reader || v.image_step < 0 || v.rows != kNoTensor) continue;
     const Step& step = all.steps()[static_cast<size_t>(v.image_step)];
-    const bool pointwise = step.kernel.id == KernelId::conv_pointwise;
-    if (!pointwise && step.kernel.id != KernelId::conv_image && step.kernel.id != KernelId::conv_image_block) continue;
-    if (step.kernel.spec[0] != 0 || step.kernel.spec[pointwise ? 1 : 5] != 0) continue;
+    const int own = residual_switch(step.kernel.id);
+    if (own < 0 || step.kernel.spec[0] != 0 || step.kernel.spec[static_cast<size_t>(own)] != 0) continue;
     if (v.image_step > latest) {
       latest = v.image_step;
       chosen = i;
@@ -79,23 +66,23 @@ bool add_to_convolution(NodeLowering& n, const Activation& activation) {
   all.steps()[static_cast<size_t>(latest)].dead = true;
   const Epilogue epilogue = epilogue_of(activation);
   step.kernel.spec[0] = static_cast<int32_t>(epilogue.function);
-  step.kernel.spec[step.kernel.id == KernelId::conv_pointwise ? 1 : 5] = 1;
+  step.kernel.spec[static_cast<size_t>(residual_switch(step.kernel.id))] = 1;
   const auto tail = Push().f(epilogue.a).f(epilogue.b).bytes();
   std::copy(tail.begin(), tail.end(), step.push.end() - static_cast<ptrdiff_t>(tail.size()));
-  step.bindings[3] = residual;
-  step.bindings[4] = n.make_image();
+  step.bindings[step.bindings.size() - 2] = residual;
+  step.bindings.back() = n.make_image();
   n.repeat(std::move(step));
   return true;
 }
 
 bool same_sizes(const TensorType& a, const TensorType& b) {
-  return six(a.shape) == six(b.shape);
+  return six_sizes(a.shape) == six_sizes(b.shape);
 }
 
 /// Whether `other` is one number per channel of x: [1 or N, C, 1, ...], perhaps without leading 1s.
 bool per_channel(const TensorType& other, const TensorType& x) {
   if (x.rank() < 3 || other.rank() > x.rank()) return false;
-  const auto o = six(other.shape), s = six(x.shape);
+  const auto o = six_sizes(other.shape), s = six_sizes(x.shape);
   const size_t first = 6 - x.shape.size();
   for (size_t i = 0; i < 6; ++i) {
     const bool ok = i == first ? o[i] == 1 || o[i] == s[i] : i == first + 1 ? o[i] == s[i] : o[i] == 1;
@@ -105,23 +92,16 @@ bool per_channel(const TensorType& other, const TensorType& x) {
 }
 
 Status strided(NodeLowering& n, Function function, const Activation& activation) {
-  const auto sizes = six(n.out().shape);
-  const auto a = broadcast_strides(n.in(0).shape), b = broadcast_strides(n.in(1).shape);
-  const int64_t count = n.out().elements();
-  const Epilogue after = epilogue_of(activation);
-  Push push;
-  push.i(count);
-  for (size_t i = 1; i < 6; ++i) push.i(sizes[i]);
-  for (int64_t s : a) push.i(s);
-  for (int64_t s : b) push.i(s);
-  push.f(0).f(0).f(after.a).f(after.b);
-  const TensorId x = n.rows(0), other = n.rows(1), y = n.make_rows();
-  n.step(KernelId::map_strided, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)}, push,
-         {x, other, y}, line_groups(count, 64), static_cast<double>(count));
+  const Operand a = operand(n, 0), b = operand(n, 1);
+  float_step(n, function, a, b, n.out().shape, n.make_rows(), epilogue_of(activation));
   return {};
 }
 
 Status binary(NodeLowering& n, Function function, const Activation& activation = {}) {
+  if (!is_device_float(n.in(0).dtype) && activation.none() && function != Function::k_pow &&
+      function != Function::k_prelu) {
+    return word_binary(n, function);
+  }
   PINNACE_TRY(n.require_float(0));
   PINNACE_TRY(n.require_float(1));
   if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
@@ -179,7 +159,59 @@ Status binary(NodeLowering& n, Function function, const Activation& activation =
   return {};
 }
 
+/// What has forms for integers: the same function on 32-bit words.
+bool on_words(Function f) {
+  return f == Function::k_abs || f == Function::k_neg || f == Function::k_sign || f == Function::k_relu ||
+         f == Function::k_none;
+}
+
+/// Of any number of operands, from the first to the last; `after` is applied to the result.
+Status fold(NodeLowering& n, Function function, const Epilogue& after = {}) {
+  const int count = n.view().input_count();
+  const bool floats = is_device_float(n.out().dtype);
+  if (count == 1) return unary_step(n, Function::k_none);
+  if (count == 2 && after.function == Function::k_none) return binary(n, function);
+  const Shape& shape = n.out().shape;
+  if (shape.size() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  Operand sum = operand(n, 0);
+  for (int i = 1; i < count; ++i) {
+    const bool last = i + 1 == count;
+    const Operand other = operand(n, i);
+    const TensorId y = last ? n.make_rows() : n.make_scratch(n.out().elements(), n.out().dtype);
+    if (floats) {
+      float_step(n, function, sum, other, shape, y, last ? after : Epilogue{});
+    } else {
+      word_step(n, function, sum, other, shape, y, n.out().dtype);
+    }
+    sum = whole_operand(y, shape);
+  }
+  return {};
+}
+
 }  // namespace
+
+Status unary_step(NodeLowering& n, Function function, double p, double q) {
+  if (!is_device_float(n.in(0).dtype) && on_words(function)) return word_unary(n, function);
+  PINNACE_TRY(n.require_float(0));
+  const bool image = n.held_as_image(0) && n.in(0).rank() >= 3;
+  LoweredValue& v = n.in_value(0);
+  const TensorId x = image ? n.image(0) : n.rows(0);
+  const int32_t maker = v.one_reader ? (image ? v.image_step : v.rows_step) : -1;
+  const MapStage stage{function, p, q};
+  map_step(n, x, maker, image, {&stage, 1});
+  return {};
+}
+
+void float_step(NodeLowering& n, Function function, const Operand& a, const Operand& b, const Shape& shape, TensorId y,
+                const Epilogue& after) {
+  Push push = sizes_push(shape);
+  for (int64_t s : a.strides) push.i(s);
+  for (int64_t s : b.strides) push.i(s);
+  push.f(0).f(0).f(after.a).f(after.b);
+  const int64_t count = TensorType{DType::kF32, shape, nullptr}.elements();
+  n.step(KernelId::map_strided, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)}, push,
+         {a.tensor, b.tensor, y}, line_groups(count, 64), static_cast<double>(count));
+}
 
 void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<const MapStage> stages) {
   Lowering& all = n.all();
@@ -242,13 +274,20 @@ void apply_after(NodeLowering& n, const Activation& activation, bool image) {
   map_step(n, v ? (image ? v->image : v->rows) : 0, -1, image, {&stage, 1});
 }
 
-#define PINNACE_UNARY(op)              \
-  Status lower_##op(NodeLowering& n) { \
-    return unary(n, Function::k_##op); \
+#define PINNACE_UNARY(op)                   \
+  Status lower_##op(NodeLowering& n) {      \
+    return unary_step(n, Function::k_##op); \
   }
 PINNACE_UNARY(abs)
+PINNACE_UNARY(acos)
+PINNACE_UNARY(acosh)
+PINNACE_UNARY(asin)
+PINNACE_UNARY(asinh)
+PINNACE_UNARY(atan)
+PINNACE_UNARY(atanh)
 PINNACE_UNARY(ceil)
 PINNACE_UNARY(cos)
+PINNACE_UNARY(cosh)
 PINNACE_UNARY(erf)
 PINNACE_UNARY(exp)
 PINNACE_UNARY(floor)
@@ -263,52 +302,78 @@ PINNACE_UNARY(sigmoid)
 PINNACE_UNARY(sign)
 PINNACE_UNARY(silu)
 PINNACE_UNARY(sin)
+PINNACE_UNARY(sinh)
 PINNACE_UNARY(softplus)
 PINNACE_UNARY(softsign)
 PINNACE_UNARY(sqrt)
+PINNACE_UNARY(tan)
 PINNACE_UNARY(tanh)
 #undef PINNACE_UNARY
 
 Status lower_celu(NodeLowering& n) {
-  return unary(n, Function::k_celu, n.view().attr_float("alpha"));
+  return unary_step(n, Function::k_celu, n.view().attr_float("alpha"));
 }
 Status lower_elu(NodeLowering& n) {
-  return unary(n, Function::k_elu, n.view().attr_float("alpha"));
+  return unary_step(n, Function::k_elu, n.view().attr_float("alpha"));
 }
 Status lower_leaky_relu(NodeLowering& n) {
-  return unary(n, Function::k_leaky_relu, n.view().attr_float("alpha"));
+  return unary_step(n, Function::k_leaky_relu, n.view().attr_float("alpha"));
 }
 Status lower_thresholded_relu(NodeLowering& n) {
-  return unary(n, Function::k_thresholded_relu, n.view().attr_float("alpha"));
+  return unary_step(n, Function::k_thresholded_relu, n.view().attr_float("alpha"));
 }
 Status lower_selu(NodeLowering& n) {
-  return unary(n, Function::k_selu, n.view().attr_float("alpha"), n.view().attr_float("gamma"));
+  return unary_step(n, Function::k_selu, n.view().attr_float("alpha"), n.view().attr_float("gamma"));
 }
 Status lower_shrink(NodeLowering& n) {
-  return unary(n, Function::k_shrink, n.view().attr_float("lambd"), n.view().attr_float("bias"));
+  return unary_step(n, Function::k_shrink, n.view().attr_float("lambd"), n.view().attr_float("bias"));
 }
 Status lower_hard_sigmoid(NodeLowering& n) {
-  return unary(n, Function::k_hard_sigmoid, n.view().attr_float("alpha"), n.view().attr_float("beta"));
+  return unary_step(n, Function::k_hard_sigmoid, n.view().attr_float("alpha"), n.view().attr_float("beta"));
 }
 Status lower_gelu(NodeLowering& n) {
-  return unary(n, n.view().attr_string("approximate") == "tanh" ? Function::k_gelu_tanh : Function::k_gelu);
+  return unary_step(n, n.view().attr_string("approximate") == "tanh" ? Function::k_gelu_tanh : Function::k_gelu);
 }
+/// By stages where a bound is known in a run only, or a NaN; integers by one step per bound.
 Status lower_clip(NodeLowering& n) {
+  const Function functions[2] = {Function::k_max, Function::k_min};
+  if (!is_device_float(n.in(0).dtype)) {
+    if (!n.has(1) && !n.has(2)) return word_unary(n, Function::k_none);
+    const Shape& shape = n.out().shape;
+    if (shape.size() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+    Operand x = operand(n, 0);
+    for (int i = 1; i < 3; ++i) {
+      if (!n.has(i)) continue;
+      const TensorId bound = n.rows(i);
+      const TensorId y = i == 2 || !n.has(2) ? n.make_rows() : n.make_scratch(n.out().elements(), n.out().dtype);
+      word_step(n, functions[i - 1], x, {bound}, shape, y);
+      x = whole_operand(y, shape);
+    }
+    return {};
+  }
   double bounds[2] = {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-  PINNACE_TRY(n.require_float(0));
+  bool known = true;
   for (int i = 1; i < 3; ++i) {
     if (!n.has(i)) continue;
-    if (!n.constant(i)) return n.refuse(Rule::kConstant, i == 1 ? "min" : "max");
+    if (n.in(i).elements() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
+    known = known && n.constant(i);
+    if (!n.constant(i)) continue;
     const std::vector<double> bound = n.floats(i);
-    if (bound.size() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
-    if (std::isnan(bound[0])) return n.refuse(Rule::kAttribute, "a bound that is NaN");
+    if (bound.size() != 1) return n.refuse(Rule::kConstant, i == 1 ? "min" : "max");
+    known = known && !std::isnan(bound[0]);
     bounds[i - 1] = bound[0];
   }
-  return unary(n, Function::k_clip, bounds[0], bounds[1]);
+  if (known) return unary_step(n, Function::k_clip, bounds[0], bounds[1]);
+  std::vector<MapStage> stages;
+  for (int i = 1; i < 3; ++i) {
+    if (n.has(i)) stages.push_back({functions[i - 1], 0, 0, MapStage::Operand::kOne, n.rows(i)});
+  }
+  const bool image = n.held_as_image(0) && n.in(0).rank() >= 3;
+  map_step(n, image ? n.image(0) : n.rows(0), -1, image, stages);
+  return {};
 }
 
 Status lower_add(NodeLowering& n) {
-  PINNACE_TRY(n.require_float(0));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   return binary(n, Function::k_add, activation);
 }
@@ -328,14 +393,16 @@ Status lower_prelu(NodeLowering& n) {
   return binary(n, Function::k_prelu);
 }
 Status lower_max(NodeLowering& n) {
-  if (n.view().input_count() == 1) return unary(n, Function::k_none);
-  if (n.view().input_count() > 2) return n.refuse(Rule::kAttribute, str_cat(n.view().input_count(), " inputs"));
-  return binary(n, Function::k_max);
+  return fold(n, Function::k_max);
 }
 Status lower_min(NodeLowering& n) {
-  if (n.view().input_count() == 1) return unary(n, Function::k_none);
-  if (n.view().input_count() > 2) return n.refuse(Rule::kAttribute, str_cat(n.view().input_count(), " inputs"));
-  return binary(n, Function::k_min);
+  return fold(n, Function::k_min);
+}
+Status lower_sum(NodeLowering& n) {
+  return fold(n, Function::k_add);
+}
+Status lower_mean(NodeLowering& n) {
+  return fold(n, Function::k_add, {Function::k_affine, 1.0 / n.view().input_count(), 0});
 }
 
 }  // namespace pinnace::gpu

@@ -24,6 +24,9 @@ struct MapStage {
 /// and nobody else reads it, they become one step. `maker`: the step that made x, -1 if unknown or read by others.
 void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<const MapStage> stages);
 
+/// Output 0 = function(input 0) in the layout that input 0 has; of integers where the function has a form for those.
+Status unary_step(NodeLowering& n, Function function, double p = 0, double q = 0);
+
 /// Output 0 becomes activation(output 0), where the activation is not in the epilogue of products.
 void apply_after(NodeLowering& n, const Activation& activation, bool image);
 

@@ -1,66 +1,14 @@
 // What only moves elements: views, transposes, slices, concatenation, repetition, gathering.
-#include "ops/move.h"
-#include "backends/gpu/lowering.h"
+#include "backends/gpu/lower/moves.h"
 
 namespace pinnace::gpu {
 namespace {
 
-using Six = std::array<int64_t, 6>;
-
-/// A region of up to six dimensions and how it lies on both sides; strides in elements.
-struct Region {
-  Six size, from_stride{}, to_stride{};
-  int64_t from = 0, to = 0;
-  Region() { size.fill(1); }
-  int64_t count() const {
-    int64_t all = 1;
-    for (int64_t n : size) all *= n;
-    return all;
-  }
-};
-
-/// Integers of 64 bits do not fit; all else has 32 bits on the device, or is a float.
 Status check_moved(NodeLowering& n, int i) {
-  const DType t = n.in(i).dtype;
-  if (t == DType::kI64 || t == DType::kU64) return n.refuse(Rule::kWide, to_string(n.in(i)));
-  if (n.in(i).rank() > 6) return n.refuse(Rule::kRank, to_string(n.in(i)));
-  return {};
-}
-
-void move(NodeLowering& n, const TensorType& type, TensorId x, TensorId y, const Region& r) {
-  if (r.count() == 0) return;
-  Push push;
-  push.i(r.count());
-  for (size_t i = 1; i < 6; ++i) push.i(r.size[i]);
-  for (int64_t s : r.from_stride) push.i(s);
-  push.i(r.from);
-  for (int64_t s : r.to_stride) push.i(s);
-  push.i(r.to);
-  n.step(is_device_float(type.dtype) ? KernelId::move : KernelId::move_words, {}, push, {x, y},
-         line_groups(r.count(), 64), static_cast<double>(r.count()));
-}
-
-/// Strides of a dense shape at the end of six dimensions.
-Six dense_strides(const Shape& shape) {
-  Six strides{};
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[6 - shape.size() + i] = stride;
-    stride *= shape[i].size;
-  }
-  return strides;
-}
-Region whole(const Shape& shape) {
-  Region r;
-  for (size_t i = 0; i < shape.size(); ++i) r.size[6 - shape.size() + i] = shape[i].size;
-  r.to_stride = dense_strides(shape);
-  return r;
+  return n.in(i).rank() > 6 ? n.refuse(Rule::kRank, to_string(n.in(i))) : Status();
 }
 
 Status view(NodeLowering& n) {
-  if (n.in(0).dtype == DType::kI64 || n.in(0).dtype == DType::kU64) {
-    return n.refuse(Rule::kWide, to_string(n.in(0)));
-  }
   n.alias(0, 0);
   return {};
 }
@@ -81,7 +29,42 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
          {x, y}, line_groups(count, 64), static_cast<double>(count * 4));
 }
 
+/// y = the element, in all of output 0.
+void fill_step(NodeLowering& n, TensorId y, double real, int64_t whole) {
+  const int64_t count = n.out().elements();
+  const bool floats = is_device_float(n.out().dtype);
+  Push push;
+  push.i(count);
+  if (floats) {
+    push.f(real);
+  } else {
+    push.i(whole);
+  }
+  n.step(floats ? KernelId::fill : KernelId::fill_words, {}, push, {y}, line_groups(count, 64),
+         static_cast<double>(count));
+}
+
 }  // namespace
+
+void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region& r) {
+  if (r.count() == 0) return;
+  Push push;
+  push.i(r.count());
+  for (size_t i = 1; i < 6; ++i) push.i(r.size[i]);
+  for (int64_t s : r.from_stride) push.i(s);
+  push.i(r.from);
+  for (int64_t s : r.to_stride) push.i(s);
+  push.i(r.to);
+  n.step(is_device_float(type) ? KernelId::move : KernelId::move_words, {}, push, {x, y}, line_groups(r.count(), 64),
+         static_cast<double>(r.count()));
+}
+
+Region whole_region(const Shape& shape) {
+  Region r;
+  r.size = six_sizes(shape);
+  r.to_stride = dense_strides(shape);
+  return r;
+}
 
 Status lower_reshape(NodeLowering& n) {
   return view(n);
@@ -106,13 +89,13 @@ Status lower_transpose(NodeLowering& n) {
   if (perm.empty()) {
     for (size_t i = in.size(); i-- > 0;) perm.push_back(static_cast<int64_t>(i));
   }
-  Region r = whole(n.out().shape);
+  Region r = whole_region(n.out().shape);
   const Six strides = dense_strides(in);
   for (size_t i = 0; i < in.size(); ++i) {
     r.from_stride[6 - in.size() + i] = strides[6 - in.size() + static_cast<size_t>(perm[i])];
   }
   const TensorId x = n.rows(0), y = n.make_rows();
-  move(n, n.in(0), x, y, r);
+  move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }
 
@@ -145,11 +128,11 @@ Status lower_concat(NodeLowering& n) {
   const size_t at = 6 - n.out().shape.size() + static_cast<size_t>(axis);
   int64_t offset = 0;
   for (int i = 0; i < n.view().input_count(); ++i) {
-    Region r = whole(n.in(i).shape);
+    Region r = whole_region(n.in(i).shape);
     r.from_stride = dense_strides(n.in(i).shape);
     r.to_stride = strides;
     r.to = offset * strides[at];
-    move(n, n.out(), from[static_cast<size_t>(i)], y, r);
+    move_step(n, n.out().dtype, from[static_cast<size_t>(i)], y, r);
     offset += n.in(i).shape[static_cast<size_t>(axis)].size;
   }
   return {};
@@ -179,11 +162,11 @@ Status lower_split(NodeLowering& n) {
   const size_t at = 6 - n.in(0).shape.size() + static_cast<size_t>(axis);
   int64_t offset = 0;
   for (int o = 0; o < n.view().output_count(); ++o) {
-    Region r = whole(n.out(o).shape);
+    Region r = whole_region(n.out(o).shape);
     r.from_stride = strides;
     r.from = offset * strides[at];
     const TensorId y = n.make_rows(o);
-    move(n, n.in(0), x, y, r);
+    move_step(n, n.in(0).dtype, x, y, r);
     offset += n.out(o).shape[static_cast<size_t>(axis)].size;
   }
   return {};
@@ -198,7 +181,7 @@ Status lower_slice(NodeLowering& n) {
   if (!starts || (n.has(3) && !axes_given) || (n.has(4) && !steps)) {
     return n.refuse(Rule::kConstant, "starts, axes and steps");
   }
-  Region r = whole(n.out().shape);
+  Region r = whole_region(n.out().shape);
   r.from_stride = dense_strides(n.in(0).shape);
   for (size_t i = 0; i < starts->size(); ++i) {
     PINNACE_ASSIGN(const int axis, n.view().axis(axes_given ? (*axes_given)[i] : static_cast<int64_t>(i), rank));
@@ -211,75 +194,112 @@ Status lower_slice(NodeLowering& n) {
     if (r.size[at] > 1) r.from_stride[at] *= step;
   }
   const TensorId x = n.rows(0), y = n.make_rows();
-  move(n, n.in(0), x, y, r);
+  move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }
 
 Status lower_expand(NodeLowering& n) {
   PINNACE_TRY(check_moved(n, 0));
   if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
-  Region r = whole(n.out().shape);
+  Region r = whole_region(n.out().shape);
   const Six strides = dense_strides(n.in(0).shape);
   for (size_t i = 0; i < n.in(0).shape.size(); ++i) {
     const size_t at = 6 - n.in(0).shape.size() + i;
     r.from_stride[at] = n.in(0).shape[i].size == 1 ? 0 : strides[at];
   }
   const TensorId x = n.rows(0), y = n.make_rows();
-  move(n, n.in(0), x, y, r);
+  move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }
 
 Status lower_pad(NodeLowering& n) {
-  PINNACE_TRY(n.require_float(0));
   PINNACE_TRY(check_moved(n, 0));
   const std::string_view mode = n.view().attr_string("mode");
-  if (mode != "constant") return n.refuse(Rule::kAttribute, str_cat("mode ", mode));
   const auto pads = n.view().input_ints(1);
   const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
   if (!pads || (n.has(3) && !axes_given)) return n.refuse(Rule::kConstant, "pads");
-  if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "value");
   const int rank = n.in(0).rank();
   const size_t count = pads->size() / 2;
   Region r;
   const Six from = dense_strides(n.in(0).shape), to = dense_strides(n.out().shape);
   r.from_stride = from;
   r.to_stride = to;
-  for (size_t i = 0; i < n.in(0).shape.size(); ++i) r.size[6 - n.in(0).shape.size() + i] = n.in(0).shape[i].size;
+  r.size = six_sizes(n.in(0).shape);
+  std::vector<int64_t> begins(static_cast<size_t>(rank));
   for (size_t i = 0; i < count; ++i) {
     PINNACE_ASSIGN(const int axis, n.view().axis(axes_given ? (*axes_given)[i] : static_cast<int64_t>(i), rank));
     const auto at = static_cast<size_t>(int64_t{6} - rank + axis);
     const int64_t before = (*pads)[i], after = (*pads)[i + count];
+    begins[static_cast<size_t>(axis)] = before;
     // Negative pads cut off.
     r.from += std::max<int64_t>(0, -before) * from[at];
     r.to += std::max<int64_t>(0, before) * to[at];
     r.size[at] += std::min<int64_t>(0, before) + std::min<int64_t>(0, after);
     if (r.size[at] < 0) r.size[at] = 0;
   }
-  const std::vector<double> value = n.has(2) ? n.floats(2) : std::vector<double>{0.0};
+  if (mode != "constant") return lower_pad_by_places(n, begins, mode);
+  double real = 0;
+  int64_t whole = 0;
+  if (n.has(2)) {
+    if (!n.constant(2)) return n.refuse(Rule::kConstant, "value");
+    if (is_device_float(n.in(0).dtype)) {
+      const std::vector<double> given = n.floats(2);
+      if (given.size() != 1) return n.refuse(Rule::kConstant, "value");
+      real = given[0];
+    } else {
+      const auto given = n.view().input_ints(2);
+      if (!given || given->size() != 1) return n.refuse(Rule::kConstant, "value");
+      whole = (*given)[0];
+    }
+    if (whole != static_cast<int32_t>(whole)) return n.refuse(Rule::kWide, str_cat("a value of ", whole));
+  }
   const TensorId x = n.rows(0), y = n.make_rows();
-  n.step(KernelId::fill, {}, Push().i(n.out().elements()).f(value.empty() ? 0.0 : value[0]), {y},
-         line_groups(n.out().elements(), 64), static_cast<double>(n.out().elements()));
-  move(n, n.in(0), x, y, r);
+  fill_step(n, y, real, whole);
+  move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }
 
-Status lower_gather(NodeLowering& n) {
-  const DType t = n.in(0).dtype;
-  if (t == DType::kI64 || t == DType::kU64) return n.refuse(Rule::kWide, to_string(n.in(0)));
-  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
-  const AxisView v = view_axis(n.in(0).shape, axis);
-  if (n.constant(1) && !n.all().dry()) {
-    for (int64_t index : n.view().input_ints(1).value_or(std::vector<int64_t>())) {
-      PINNACE_TRY(wrap_index(n.view(), index, v.size).status());
+Status lower_constant_of_shape(NodeLowering& n) {
+  const int64_t whole = n.view().attr_int("int_value");
+  if (whole != static_cast<int32_t>(whole)) return n.refuse(Rule::kWide, str_cat("int_value ", whole));
+  fill_step(n, n.make_rows(), n.view().attr_float("value"), whole);
+  return {};
+}
+
+/// Every axis as [repeat, size], of which x has strides for the size only; neighbours that lie as one are one.
+Status lower_tile(NodeLowering& n) {
+  PINNACE_TRY(check_moved(n, 0));
+  const Shape &in = n.in(0).shape, &out = n.out().shape;
+  const Six x_strides = dense_strides(in), y_strides = dense_strides(out);
+  struct Part {
+    int64_t size, from, to;
+  };
+  std::vector<Part> parts;
+  const auto add = [&](const Part& p) {
+    if (p.size == 1) return;
+    if (!parts.empty() && parts.back().from == p.size * p.from && parts.back().to == p.size * p.to) {
+      parts.back() = {parts.back().size * p.size, p.from, p.to};
+    } else {
+      parts.push_back(p);
     }
+  };
+  for (size_t d = 0; d < in.size(); ++d) {
+    const size_t at = 6 - in.size() + d;
+    const int64_t size = in[d].size;
+    if (size == 0) return n.refuse(Rule::kAttribute, to_string(n.in(0)));
+    add({out[d].size / size, 0, size * y_strides[at]});
+    add({size, x_strides[at], y_strides[at]});
   }
-  // An index from elsewhere cannot be refused by a kernel.
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "indices");
-  const int64_t indices = n.in(1).elements(), count = n.out().elements();
-  const TensorId x = n.rows(0), index = n.rows(1), y = n.make_rows();
-  n.step(is_device_float(t) ? KernelId::gather : KernelId::gather_words, {},
-         Push().i(count).i(indices).i(v.inner).i(v.size), {x, index, y}, line_groups(count, 64),
-         static_cast<double>(count));
+  if (parts.size() > 6) return n.refuse(Rule::kRank, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
+  Region r;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const size_t at = 6 - parts.size() + i;
+    r.size[at] = parts[i].size;
+    r.from_stride[at] = parts[i].from;
+    r.to_stride[at] = parts[i].to;
+  }
+  const TensorId x = n.rows(0), y = n.make_rows();
+  move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }
 
@@ -296,7 +316,23 @@ Status lower_depth_to_space(NodeLowering& n) {
   r.from_stride = {in[1].size * plane, dcr ? plane : b * b * plane, W, row, 1, column};
   r.to_stride = {C * plane * b * b, plane * b * b, b * W * b, W * b, b, 1};
   const TensorId x = n.rows(0), y = n.make_rows();
-  move(n, n.in(0), x, y, r);
+  move_step(n, n.in(0).dtype, x, y, r);
+  return {};
+}
+
+/// The inverse, likewise.
+Status lower_space_to_depth(NodeLowering& n) {
+  const int64_t b = n.view().attr_int("blocksize");
+  const Shape &in = n.in(0).shape, &out = n.out().shape;
+  const int64_t C = in[1].size, H = out[2].size, W = out[3].size, plane = H * W;
+  const bool dcr = n.view().attr_string("mode") == "DCR";
+  Region r;
+  r.size = {in[0].size, C, H, b, W, b};
+  r.from_stride = {C * plane * b * b, plane * b * b, b * W * b, W * b, b, 1};
+  const int64_t row = dcr ? b * C * plane : b * plane, column = dcr ? C * plane : plane;
+  r.to_stride = {out[1].size * plane, dcr ? plane : b * b * plane, W, row, 1, column};
+  const TensorId x = n.rows(0), y = n.make_rows();
+  move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }
 

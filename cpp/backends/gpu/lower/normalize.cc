@@ -1,5 +1,8 @@
 // What looks at whole rows: softmax, reductions, normalisations.
-#include "backends/gpu/lowering.h"
+#include <cmath>
+
+#include "backends/gpu/lower/maps.h"
+#include "backends/gpu/lower/moves.h"
 #include "ops/move.h"
 
 namespace pinnace::gpu {
@@ -33,9 +36,11 @@ struct Walk {
   }
 };
 
+/// kind: KIND of reduce.comp; integers have those of reduce_words.comp.
 Status reduce(NodeLowering& n, int kind) {
-  PINNACE_TRY(n.require_float(0));
   const TensorType& x = n.in(0);
+  const bool words = !is_device_float(x.dtype);
+  if (words && (kind == 1 || kind > 6)) PINNACE_TRY(n.require_float(0));
   if (x.rank() > 6) return n.refuse(Rule::kRank, to_string(x));
   std::vector<int> axes;
   if (n.has(1)) {
@@ -62,22 +67,29 @@ Status reduce(NodeLowering& n, int kind) {
     }
     stride *= dim;
   }
+  if (words && size == 0 && (kind == 2 || kind == 3)) return n.refuse(Rule::kAttribute, "a row without elements");
   const TensorId from = n.rows(0), y = n.make_rows();
-  n.step(KernelId::reduce, {kind},
-         Push()
-             .i(rows)
-             .i(size)
-             .i(std::max<int64_t>(1, kept.size[1]))
-             .i(std::max<int64_t>(1, kept.size[2]))
-             .i(kept.stride[0])
-             .i(kept.stride[1])
-             .i(kept.stride[2])
-             .i(std::max<int64_t>(1, reduced.size[1]))
-             .i(std::max<int64_t>(1, reduced.size[2]))
-             .i(reduced.stride[0])
-             .i(reduced.stride[1])
-             .i(reduced.stride[2]),
-         {from, y}, row_groups(rows), static_cast<double>(rows * size));
+  const Push push = Push()
+                        .i(rows)
+                        .i(size)
+                        .i(std::max<int64_t>(1, kept.size[1]))
+                        .i(std::max<int64_t>(1, kept.size[2]))
+                        .i(kept.stride[0])
+                        .i(kept.stride[1])
+                        .i(kept.stride[2])
+                        .i(std::max<int64_t>(1, reduced.size[1]))
+                        .i(std::max<int64_t>(1, reduced.size[2]))
+                        .i(reduced.stride[0])
+                        .i(reduced.stride[1])
+                        .i(reduced.stride[2]);
+  const auto work = static_cast<double>(rows * size);
+  if (!words) {
+    n.step(KernelId::reduce, {kind}, push, {from, y}, row_groups(rows), work);
+    return {};
+  }
+  const int32_t held = held_as(x.dtype);
+  n.step(KernelId::reduce_words, {kind, held}, push, {from, y, held == held_as(DType::kI64) ? n.problem() : y},
+         row_groups(rows), work);
   return {};
 }
 
@@ -87,11 +99,16 @@ struct Normalization {
   bool rms = false;
 };
 
-Status normalize(NodeLowering& n, const Normalization& s, bool scale, bool bias) {
-  const TensorId x = n.rows(0), w = scale ? n.rows(1) : x, b = bias ? n.rows(2) : x, y = n.make_rows();
+void normalize_step(NodeLowering& n, const Normalization& s, TensorId x, TensorId w, TensorId b, bool scale, bool bias,
+                    TensorId y) {
   n.step(KernelId::normalize, {s.rms ? 1 : 0, scale ? 1 : 0, bias ? 1 : 0},
          Push().i(s.rows).i(s.size).i(s.period).i(s.inner).i(s.channels).f(s.epsilon), {x, w, b, y}, row_groups(s.rows),
          static_cast<double>(s.rows * s.size * 4));
+}
+
+Status normalize(NodeLowering& n, const Normalization& s, bool scale, bool bias) {
+  const TensorId x = n.rows(0), w = scale ? n.rows(1) : x, b = bias ? n.rows(2) : x;
+  normalize_step(n, s, x, w, b, scale, bias, n.make_rows());
   return {};
 }
 
@@ -168,6 +185,111 @@ Status lower_group_normalization(NodeLowering& n) {
   const int64_t groups = n.view().attr_int("num_groups");
   return normalize(n, {s.N * groups, s.C / groups * s.pixels, groups, s.pixels, s.C, n.view().attr_float("epsilon")},
                    true, true);
+}
+
+/// With all but x constant it is x * k + shift per channel.
+Status lower_batch_normalization(NodeLowering& n) {
+  for (int i = 0; i < 5; ++i) {
+    PINNACE_TRY(n.require_float(i));
+    if (i > 0 && !n.constant(i)) return n.refuse(Rule::kConstant, "scale, b, mean and var");
+  }
+  const double epsilon = n.view().attr_float("epsilon");
+  const std::vector<double> scale = n.floats(1), bias = n.floats(2), mean = n.floats(3), variance = n.floats(4);
+  if (scale.size() != bias.size() || scale.size() != mean.size() || scale.size() != variance.size()) {
+    return n.refuse(Rule::kConstant, "scale, b, mean and var");
+  }
+  std::vector<double> k, shift;
+  for (size_t c = 0; c < scale.size(); ++c) {
+    k.push_back(scale[c] / std::sqrt(variance[c] + epsilon));
+    shift.push_back(bias[c] - mean[c] * k[c]);
+  }
+  const auto C = static_cast<int64_t>(scale.size()), lanes = (C + 3) / 4 * 4;
+  const auto per_channel = [&](std::string_view what, const std::vector<double>& numbers) {
+    return n.weights(what, lanes, [numbers](std::span<float> to) {
+      for (size_t c = 0; c < numbers.size(); ++c) to[c] = static_cast<float>(numbers[c]);
+      return Status();
+    });
+  };
+  const TensorId factors = per_channel("factors", k), shifts = per_channel("shifts", shift);
+  if (n.in(0).rank() >= 3) {
+    const MapStage stages[2] = {{Function::k_mul, 0, 0, MapStage::Operand::kChannel, factors},
+                                {Function::k_add, 0, 0, MapStage::Operand::kChannel, shifts}};
+    map_step(n, n.image(0), -1, true, stages);
+    return {};
+  }
+  const Shape& shape = n.out().shape;
+  Operand factor{factors}, shift_of{shifts};
+  if (n.in(0).rank() == 2) factor.strides[5] = shift_of.strides[5] = 1;
+  const TensorId x = n.rows(0), scaled = n.make_scratch(n.out().elements());
+  float_step(n, Function::k_mul, whole_operand(x, shape), factor, shape, scaled);
+  float_step(n, Function::k_add, whole_operand(scaled, shape), shift_of, shape, n.make_rows());
+  return {};
+}
+
+/// The norms of all lanes, then quotients by them.
+Status lower_lp_normalization(NodeLowering& n) {
+  PINNACE_TRY(n.require_float(0));
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  const AxisView v = view_axis(n.in(0).shape, axis);
+  const TensorId x = n.rows(0), norms = n.make_scratch(v.outer * v.inner);
+  n.step(KernelId::reduce, {n.view().attr_int("p") == 1 ? 5 : 7},
+         Push()
+             .i(v.outer * v.inner)
+             .i(v.size)
+             .i(v.outer)
+             .i(v.inner)
+             .i(0)
+             .i(v.size * v.inner)
+             .i(1)
+             .i(1)
+             .i(v.size)
+             .i(0)
+             .i(0)
+             .i(v.inner),
+         {x, norms}, row_groups(v.outer * v.inner), static_cast<double>(n.in(0).elements()));
+  const Shape lines = {v.outer, v.size, v.inner};
+  Operand norm{norms};
+  norm.strides[3] = v.inner;
+  norm.strides[5] = 1;
+  float_step(n, Function::k_div_or_zero, whole_operand(x, lines), norm, lines, n.make_rows());
+  return {};
+}
+
+/// Rows are what the axes name: they are brought together, normalised, and brought back.
+Status lower_mean_variance_normalization(NodeLowering& n) {
+  PINNACE_TRY(n.require_float(0));
+  if (n.in(0).rank() > 6) return n.refuse(Rule::kRank, to_string(n.in(0)));
+  constexpr int64_t kPerChannel[] = {0, 2, 3};
+  const auto given = n.view().attr_ints("axes");
+  PINNACE_ASSIGN(
+      const std::vector<int> axes,
+      n.view().axes(n.view().has_attr("axes") ? given : std::span<const int64_t>(kPerChannel), n.in(0).rank()));
+  const Shape& shape = n.in(0).shape;
+  const Six strides = dense_strides(shape);
+  Normalization s;
+  // var + 1e-18 under the root is the deviation + 1e-9 where either counts.
+  s.epsilon = 1e-18;
+  Region together;
+  size_t at = 6 - shape.size();
+  for (const bool reduced : {false, true}) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if ((std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end()) != reduced) continue;
+      together.size[at] = shape[d].size;
+      together.from_stride[at++] = strides[6 - shape.size() + d];
+      (reduced ? s.size : s.rows) *= shape[d].size;
+    }
+  }
+  int64_t step = 1;
+  for (size_t i = 6; i-- > 0; step *= together.size[i]) together.to_stride[i] = step;
+  Region back = together;
+  std::swap(back.from_stride, back.to_stride);
+  s.channels = s.size;
+  const int64_t count = n.in(0).elements();
+  const TensorId x = n.rows(0), gathered = n.make_scratch(count), made = n.make_scratch(count);
+  move_step(n, DType::kF32, x, gathered, together);
+  normalize_step(n, s, gathered, gathered, gathered, false, false, made);
+  move_step(n, DType::kF32, made, n.make_rows(), back);
+  return {};
 }
 
 }  // namespace pinnace::gpu

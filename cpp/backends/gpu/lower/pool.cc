@@ -5,7 +5,8 @@
 namespace pinnace::gpu {
 namespace {
 
-Status windowed(NodeLowering& n, bool mean) {
+/// kind: KIND of pool.comp; power: of kind 2.
+Status windowed(NodeLowering& n, int kind, double power = 0) {
   PINNACE_TRY(n.require_float(0));
   Shape shape;
   PINNACE_ASSIGN(const Window w, check_pool(n.view(), shape));
@@ -19,9 +20,9 @@ Status windowed(NodeLowering& n, bool mean) {
     }
   }
   if (w.in_size() == 0) return n.refuse(Rule::kAttribute, "an empty image");
-  const bool count_pad = mean && n.view().attr_int("count_include_pad") != 0;
+  const bool count_pad = kind == 1 && n.view().attr_int("count_include_pad") != 0;
   const TensorId x = n.image(0), y = n.make_image();
-  n.step(KernelId::pool, {mean ? 1 : 0, static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2])},
+  n.step(KernelId::pool, {kind, static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2])},
          Push()
              .i(w.in[1])
              .i(w.in[2])
@@ -37,7 +38,8 @@ Status windowed(NodeLowering& n, bool mean) {
              .i(w.in[1] + w.after[1])
              .i(w.in[2] + w.after[2])
              .i(s.blocks())
-             .i(s.C % 4 ? s.C % 4 : 4),
+             .i(s.C % 4 ? s.C % 4 : 4)
+             .f(power),
          {x, y}, {groups_of(w.out[2], 8), groups_of(w.out[1], 8), static_cast<uint32_t>(planes)},
          static_cast<double>(planes * 4 * w.out_size() * w.taps()));
   return {};
@@ -56,11 +58,14 @@ Status whole(NodeLowering& n, bool mean) {
 }  // namespace
 
 Status lower_average_pool(NodeLowering& n) {
-  return windowed(n, true);
+  return windowed(n, 1);
 }
 Status lower_max_pool(NodeLowering& n) {
   if (n.view().output_count() > 1) return n.refuse(Rule::kAttribute, "indices of the largest");
-  return windowed(n, false);
+  return windowed(n, 0);
+}
+Status lower_lp_pool(NodeLowering& n) {
+  return windowed(n, 2, static_cast<double>(n.view().attr_int("p")));
 }
 Status lower_global_average_pool(NodeLowering& n) {
   return whole(n, true);
@@ -75,6 +80,28 @@ Status lower_adaptive_average_pool(NodeLowering& n) {
     if (size != 1) return n.refuse(Rule::kAttribute, str_cat("output_size ", list_text(sizes)));
   }
   return whole(n, true);
+}
+
+/// One element of the result per invocation; rows, since boxes lie anywhere.
+Status lower_roi_align(NodeLowering& n) {
+  PINNACE_TRY(n.require_float(0));
+  const NodeView& v = n.view();
+  const int64_t down = v.attr_int("sampling_ratio"), given = v.attr_int("sampling_ratio_width");
+  const int64_t across = given == -1 ? down : given;
+  if (down > 64 || across > 64)
+    return n.refuse(Rule::kAttribute, str_cat("a sampling ratio of ", std::max(down, across)));
+  if (n.in(0).elements() == 0) return n.refuse(Rule::kAttribute, "an empty image");
+  const Shape &x = n.in(0).shape, &y = n.out().shape;
+  const int64_t count = n.out().elements();
+  const TensorId image = n.rows(0), rois = n.rows(1), batch = n.rows(2), made = n.make_rows();
+  n.step(
+      KernelId::roi_align,
+      {v.attr_string("mode") == "max" ? 1 : 0, v.attr_string("coordinate_transformation_mode") == "half_pixel" ? 1 : 0,
+       v.attr_string("outside") == "edge" ? 1 : 0},
+      Push().i(count).i(x[0].size).i(x[1].size).i(x[2].size).i(x[3].size).i(y[2].size).i(y[3].size).i(down).i(across).f(
+          v.attr_float("spatial_scale")),
+      {image, rois, batch, made, n.problem()}, line_groups(count, 64), static_cast<double>(count) * 64);
+  return {};
 }
 
 }  // namespace pinnace::gpu

@@ -1,19 +1,10 @@
 // Matrix products of rows: gemm and batched mat_mul.
-#include "ops/product.h"
+#include "backends/gpu/lower/product.h"
 #include "backends/gpu/lower/maps.h"
+#include "ops/product.h"
 
 namespace pinnace::gpu {
 namespace {
-
-/// A product as gemm.comp takes it; strides in elements.
-struct Product {
-  int64_t M = 1, N = 1, K = 1;
-  int64_t a_row = 0, a_col = 1, b_row = 0, b_col = 1, c_row = 0, c_col = 0;
-  int64_t outer = 1, inner = 1;
-  int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
-  double alpha = 1, beta = 1;
-  bool bias = false;
-};
 
 /// Columns of a constant matrix by fours: [ceil(N / 4)][K][4].
 TensorId packed_columns(NodeLowering& n, const Product& p) {
@@ -32,15 +23,24 @@ TensorId packed_columns(NodeLowering& n, const Product& p) {
   });
 }
 
+/// Results, four by four, below which the sums are divided: a phone's GPU of the middle class holds some 4,000
+/// invocations at once.
+constexpr int64_t kFewBlocks = 4096;
+
 Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
   const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
   const bool packed = n.trusts(KernelId::gemm_packed) && n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int64_t batch = p.outer * p.inner;
+  const bool split = packed && p.K >= 64 && (p.N + 3) / 4 * ((p.M + 3) / 4) * batch < kFewBlocks;
+  const KernelId kernel = split ? KernelId::gemm_split : packed ? KernelId::gemm_packed : KernelId::gemm;
   const TensorId a = n.rows(0), b = packed ? packed_columns(n, p) : n.rows(1);
   const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();
   for (int64_t first = 0; first < batch; first += 65535) {
     const int64_t count = std::min<int64_t>(65535, batch - first);
-    n.step(packed ? KernelId::gemm_packed : KernelId::gemm, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
+    const std::array<uint32_t, 3> groups = {split ? groups_of(p.M, 4) : groups_of(p.N, 64),
+                                            split ? groups_of(p.N, 32) : groups_of(p.M, 16),
+                                            static_cast<uint32_t>(count)};
+    n.step(kernel, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
            Push()
                .i(p.M)
                .i(p.N)
@@ -61,20 +61,24 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
                .f(p.beta)
                .f(e.a)
                .f(e.b),
-           {a, b, c, y}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(count)},
-           static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
+           {a, b, c, y}, groups, static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
   }
   if (!in_epilogue(activation)) apply_after(n, activation, false);
   return {};
 }
 
-}  // namespace
-
-Status lower_gemm(NodeLowering& n) {
+Status lower_product(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
   for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
-  const bool ta = n.view().attr_int("trans_a") != 0, tb = n.view().attr_int("trans_b") != 0;
   Product p;
+  PINNACE_TRY(describe(n, p));
+  return multiply(n, p, activation);
+}
+
+}  // namespace
+
+Status gemm_product(NodeLowering& n, Product& p) {
+  const bool ta = n.view().attr_int("trans_a") != 0, tb = n.view().attr_int("trans_b") != 0;
   p.M = n.out().shape[0].size;
   p.N = n.out().shape[1].size;
   p.K = n.in(0).shape[ta ? 0 : 1].size;
@@ -92,14 +96,11 @@ Status lower_gemm(NodeLowering& n) {
     p.c_col = columns > 1 ? 1 : 0;
   }
   if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
-  return multiply(n, p, activation);
+  return {};
 }
 
-Status lower_mat_mul(NodeLowering& n) {
-  for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
-  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+Status mat_mul_product(NodeLowering& n, Product& p) {
   const Matrices m = matrices_of(n.in(0), n.in(1));
-  Product p;
   p.M = m.M.size;
   p.N = m.N.size;
   p.K = m.K.size;
@@ -143,7 +144,14 @@ Status lower_mat_mul(NodeLowering& n) {
     p.b_outer = batch[1].b;
   }
   if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
-  return multiply(n, p, activation);
+  return {};
+}
+
+Status lower_gemm(NodeLowering& n) {
+  return lower_product(n, gemm_product);
+}
+Status lower_mat_mul(NodeLowering& n) {
+  return lower_product(n, mat_mul_product);
 }
 
 }  // namespace pinnace::gpu

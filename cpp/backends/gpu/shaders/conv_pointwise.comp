@@ -1,6 +1,7 @@
 #version 450
 // 1 x 1 convolution of images with stride 1: a product of weights and pixels. An invocation makes 4 pixels in BLOCKS
-// blocks of channels. Weights, bias and residual as in conv_image.comp.
+// blocks of channels, 16 pixels apart, so that neighbours read neighbours. Weights, bias and residual as in
+// conv_image.comp; each image may have weights of its own, weights_step vec4 apart: Winograd's positions.
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
 #include "activation.glsl"
@@ -12,26 +13,30 @@ layout(set = 0, binding = 1) readonly buffer W { S4 w[]; };
 layout(set = 0, binding = 2) readonly buffer Bias { S4 bias[]; };
 layout(set = 0, binding = 3) readonly buffer R { S4 r[]; };
 layout(set = 0, binding = 4) writeonly buffer Y { S4 y[]; };
-layout(push_constant) uniform Params { int pixels; int C4; int M4; float a; float b; } p;
+layout(push_constant) uniform Params { int pixels; int C4; int M4; int weights_step; float a; float b; } p;
 
 void main() {
-  int pixel = int(gl_GlobalInvocationID.x) * 4, m = int(gl_GlobalInvocationID.y) * BLOCKS, image = int(gl_WorkGroupID.z);
+  int pixel = int(gl_WorkGroupID.x * 64 + gl_LocalInvocationID.x), m = int(gl_GlobalInvocationID.y) * BLOCKS;
+  int image = int(gl_WorkGroupID.z);
   if (pixel >= p.pixels || m >= p.M4) return;
   vec4 sum[BLOCKS][4];
+  int wi[BLOCKS];
   for (int k = 0; k < BLOCKS; k++) {
-    vec4 start = vec4(bias[min(m + k, p.M4 - 1)]);
+    int block = min(m + k, p.M4 - 1);
+    vec4 start = vec4(bias[block]);
     for (int j = 0; j < 4; j++) sum[k][j] = start;
+    wi[k] = image * p.weights_step + block * p.C4 * 4;
   }
   // What lies beyond the last pixel is read from it and not stored.
   int from = image * p.C4 * p.pixels;
   int at[4];
-  for (int j = 0; j < 4; j++) at[j] = from + min(pixel + j, p.pixels - 1);
+  for (int j = 0; j < 4; j++) at[j] = from + min(pixel + 16 * j, p.pixels - 1);
   for (int c = 0; c < p.C4; c++) {
     vec4 v[4];
     for (int j = 0; j < 4; j++) v[j] = vec4(x[at[j] + c * p.pixels]);
     for (int k = 0; k < BLOCKS; k++) {
-      int wi = (min(m + k, p.M4 - 1) * p.C4 + c) * 4;
-      vec4 w0 = vec4(w[wi]), w1 = vec4(w[wi + 1]), w2 = vec4(w[wi + 2]), w3 = vec4(w[wi + 3]);
+      int wc = wi[k] + c * 4;
+      vec4 w0 = vec4(w[wc]), w1 = vec4(w[wc + 1]), w2 = vec4(w[wc + 2]), w3 = vec4(w[wc + 3]);
       for (int j = 0; j < 4; j++) sum[k][j] += v[j].x * w0 + v[j].y * w1 + v[j].z * w2 + v[j].w * w3;
     }
   }
@@ -39,10 +44,10 @@ void main() {
     if (m + k >= p.M4) break;
     int to = (image * p.M4 + m + k) * p.pixels + pixel;
     for (int j = 0; j < 4; j++) {
-      if (pixel + j >= p.pixels) break;
+      if (pixel + 16 * j >= p.pixels) break;
       vec4 s = sum[k][j];
-      if (RESIDUAL == 1) s += vec4(r[to + j]);
-      y[to + j] = S4(activate(ACT, s, p.a, p.b));
+      if (RESIDUAL == 1) s += vec4(r[to + 16 * j]);
+      y[to + 16 * j] = S4(activate(ACT, s, p.a, p.b));
     }
   }
 }

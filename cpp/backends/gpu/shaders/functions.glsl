@@ -85,6 +85,80 @@ T power(T x, T y) {
 }
 T round_even(T x) { return roundEven(x); }
 
+// Of magnitudes above tan(pi / 8) and above its inverse from the complement; below by Cephes' polynomial, relative error
+// 2e-7.
+T atan_safe(T x) {
+  T a = abs(x);
+  B high = GT(a, T(2.41421356)), middle = GT(a, T(0.414213562));
+  T r = SELECT(high, T(-1.0) / a, SELECT(middle, (a - T(1.0)) / (a + T(1.0)), a));
+  T s = r * r;
+  T p = ((T(0.0805374449) * s - T(0.138776856)) * s + T(0.199777106)) * s - T(0.333329491);
+  T made = SELECT(high, T(1.57079633), SELECT(middle, T(0.785398163), T(0.0))) + (r + r * s * p);
+  return SELECT(LT(x, T(0.0)), -made, made);
+}
+// asin(a) for a in [0, 0.5], beyond asin(sqrt((1 - a) / 2)), which is what the complement needs; Cephes' polynomial.
+T asin_part(T a) {
+  B high = GT(a, T(0.5));
+  T s = SELECT(high, T(0.5) * (T(1.0) - a), a * a);
+  T r = SELECT(high, sqrt(max(s, T(0.0))), a);
+  T p = (((T(0.0421631990) * s + T(0.0241813110)) * s + T(0.0454700260)) * s + T(0.0749530027)) * s + T(0.166667524);
+  return r + r * s * p;
+}
+T nan_beyond_one(T a, T y) { return SELECT(GT(a, T(1.0)), T(uintBitsToFloat(0x7fc00000u)), y); }
+T asin_safe(T x) {
+  T a = abs(x), part = asin_part(a);
+  T made = SELECT(GT(a, T(0.5)), T(1.57079633) - T(2.0) * part, part);
+  return SELECT(IS_NAN(x), x, nan_beyond_one(a, SELECT(LT(x, T(0.0)), -made, made)));
+}
+T acos_safe(T x) {
+  T a = abs(x), part = asin_part(a);
+  B negative = LT(x, T(0.0));
+  T far = SELECT(negative, T(3.14159265) - T(2.0) * part, T(2.0) * part);
+  T near = T(1.57079633) + SELECT(negative, part, -part);
+  return SELECT(IS_NAN(x), x, nan_beyond_one(a, SELECT(GT(a, T(0.5)), far, near)));
+}
+// exp(a / 2) twice: the result may be finite where exp(a) is not.
+T sinh_safe(T x) {
+  T a = abs(x), h = exp(a * T(0.5)), s = a * a;
+  T near = a * (T(1.0) + s * (T(0.166666667) + s * (T(0.00833333333) + s * T(0.000198412698))));
+  T made = SELECT(LT(a, T(0.5)), near, (T(0.5) * h) * h - T(0.5) / (h * h));
+  return SELECT(LT(x, T(0.0)), -made, made);
+}
+T cosh_safe(T x) {
+  T h = exp(abs(x) * T(0.5));
+  return (T(0.5) * h) * h + T(0.5) / (h * h);
+}
+// Beyond 1e9 the 1 under the root is below a rounding, and the square soon overflows.
+T asinh_safe(T x) {
+  T a = abs(x), s = a * a;
+  T made = SELECT(GT(a, T(1e9)), log(a) + T(0.693147181), log1p_safe(a + s / (T(1.0) + sqrt(s + T(1.0)))));
+  return SELECT(LT(x, T(0.0)), -made, made);
+}
+T acosh_safe(T x) {
+  T t = x - T(1.0);
+  T near = log1p_safe(t + sqrt(max(T(2.0) * t + t * t, T(0.0))));
+  T made = SELECT(GT(x, T(1e9)), log(x) + T(0.693147181), near);
+  return SELECT(LT(x, T(1.0)), T(uintBitsToFloat(0x7fc00000u)), SELECT(IS_NAN(x), x, made));
+}
+T atanh_safe(T x) {
+  T a = abs(x);
+  T made = T(0.5) * log1p_safe(T(2.0) * a / (T(1.0) - a));
+  return SELECT(IS_NAN(x), x, nan_beyond_one(a, SELECT(LT(x, T(0.0)), -made, made)));
+}
+// Rounded half to even to what 16 bits hold, for tensors that are held in 32.
+#ifdef SCALAR
+#define U uint
+T to_f16(T x) { return unpackHalf2x16(packHalf2x16(vec2(x, 0.0))).x; }
+#else
+#define U uvec4
+T to_f16(T x) { return T(unpackHalf2x16(packHalf2x16(x.xy)), unpackHalf2x16(packHalf2x16(x.zw))); }
+#endif
+T to_bf16(T x) {
+  U bits = floatBitsToUint(x);
+  U rounded = (bits + U(0x7fffu) + ((bits >> 16) & U(1u))) & U(0xffff0000u);
+  return SELECT(IS_NAN(x), x, uintBitsToFloat(rounded));
+}
+
 // One function of one or two numbers; p and q are its parameters.
 T apply(int code, T a, T b, float p, float q) {
   switch (code) {
@@ -94,6 +168,7 @@ T apply(int code, T a, T b, float p, float q) {
     case FN_mul: return a * b;
     case FN_div: return a / b;
     case FN_rdiv: return b / a;
+    case FN_div_or_zero: return SELECT(LE(abs(b), T(0.0)), T(0.0), a / b);
     case FN_pow: return power(a, b);
     case FN_rpow: return power(b, a);
     case FN_max: return SELECT(IS_NAN(a), a, SELECT(IS_NAN(b), b, max(a, b)));
@@ -114,6 +189,17 @@ T apply(int code, T a, T b, float p, float q) {
     case FN_erf: return erf_safe(a);
     case FN_sin: return sin(a);
     case FN_cos: return cos(a);
+    case FN_tan: return sin(a) / cos(a);
+    case FN_asin: return asin_safe(a);
+    case FN_acos: return acos_safe(a);
+    case FN_atan: return atan_safe(a);
+    case FN_sinh: return sinh_safe(a);
+    case FN_cosh: return cosh_safe(a);
+    case FN_asinh: return asinh_safe(a);
+    case FN_acosh: return acosh_safe(a);
+    case FN_atanh: return atanh_safe(a);
+    case FN_to_f16: return to_f16(a);
+    case FN_to_bf16: return to_bf16(a);
     case FN_relu: return SELECT(LT(a, T(0.0)), T(0.0), a);
     case FN_clip: return clip(a, T(p), T(q));
     case FN_leaky_relu: return SELECT(LT(a, T(0.0)), a * T(p), a);

@@ -1,9 +1,10 @@
 #version 450
-// Largest or mean of windows of an image, one vec4 per invocation.
+// Largest, mean or norm of windows of an image, one vec4 per invocation. KIND 0 largest, 1 mean, 2 the root of the
+// sum of powers.
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(constant_id = 0) const int MEAN = 0;
+layout(constant_id = 0) const int KIND = 0;
 layout(constant_id = 1) const int KH = 1;
 layout(constant_id = 2) const int KW = 1;
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
@@ -12,13 +13,17 @@ layout(set = 0, binding = 1) writeonly buffer Y { S4 y[]; };
 // inside the image.
 layout(push_constant) uniform Params {
   int H; int W; int OH; int OW; int stride_y; int stride_x; int pad_y; int pad_x; int dil_y; int dil_x;
-  int count_pad; int end_y; int end_x; int blocks; int lanes;
+  int count_pad; int end_y; int end_x; int blocks; int lanes; float power;
 } p;
+
+vec4 powers(vec4 v, float power) {
+  return power == 1.0 ? abs(v) : power == 2.0 ? v * v : pow(abs(v), vec4(power));
+}
 
 void main() {
   int ox = int(gl_GlobalInvocationID.x), oy = int(gl_GlobalInvocationID.y), plane = int(gl_WorkGroupID.z);
   if (ox >= p.OW || oy >= p.OH) return;
-  vec4 v = vec4(MEAN == 1 ? 0.0 : uintBitsToFloat(0xff800000u));
+  vec4 v = vec4(KIND == 0 ? uintBitsToFloat(0xff800000u) : 0.0);
   int inside = 0, padded = 0;
   for (int ky = 0; ky < KH; ky++) {
     int iy = oy * p.stride_y - p.pad_y + ky * p.dil_y;
@@ -28,14 +33,17 @@ void main() {
       if (iy < 0 || iy >= p.H || ix < 0 || ix >= p.W) continue;
       inside++;
       vec4 t = vec4(x[(plane * p.H + iy) * p.W + ix]);
-      if (MEAN == 1) {
+      if (KIND == 1) {
         v += t;
+      } else if (KIND == 2) {
+        v += powers(t, p.power);
       } else {
         v = mix(mix(v, t, greaterThan(t, v)), t, isnan(t));
       }
     }
   }
-  if (MEAN == 1) v /= float(p.count_pad == 1 ? padded : inside);
+  if (KIND == 1) v /= float(p.count_pad == 1 ? padded : inside);
+  if (KIND == 2) v = p.power == 2.0 ? sqrt(v) : powers(v, 1.0 / p.power);
   int last = plane % p.blocks == p.blocks - 1 ? p.lanes : 4;
   v = vec4(v.x, last > 1 ? v.y : 0.0, last > 2 ? v.z : 0.0, last > 3 ? v.w : 0.0);
   y[(plane * p.OH + oy) * p.OW + ox] = S4(v);

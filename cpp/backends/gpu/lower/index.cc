@@ -1,0 +1,259 @@
+// Elements by indices: gathers, whose indices may be known in a run only, and scatters, rearrangements and paddings as
+// gathers by tables that are made with the plan.
+#include "backends/gpu/lower/moves.h"
+#include "ops/move.h"
+
+namespace pinnace::gpu {
+namespace {
+
+Status check_ranks(NodeLowering& n) {
+  for (const TensorType* type : {&n.in(0), &n.in(1), &n.out()}) {
+    if (type->rank() > 6) return n.refuse(Rule::kRank, to_string(*type));
+  }
+  if (n.in(0).elements() == 0) return n.refuse(Rule::kAttribute, "nothing to index");
+  return {};
+}
+
+/// Places of `count` index tuples of `tuple` numbers each; `space`: the dimensions over which tuples are numbered,
+/// `base` their strides; what is indexed has these sizes and steps.
+TensorId place_step(NodeLowering& n, TensorId index, const Six& space, const Six& base, int64_t tuple, const Six& sizes,
+                    const Six& steps) {
+  int64_t count = 1;
+  for (int64_t size : space) count *= size;
+  Push push;
+  push.i(count);
+  for (size_t i = 1; i < 6; ++i) push.i(space[i]);
+  for (int64_t b : base) push.i(b);
+  push.i(tuple);
+  for (int64_t s : sizes) push.i(s);
+  for (int64_t s : steps) push.i(s);
+  const TensorId places = n.make_scratch(count, DType::kI32);
+  n.step(KernelId::place, {}, push, {index, places, n.problem()}, line_groups(count, 64), static_cast<double>(count));
+  return places;
+}
+
+/// A table of places as 32-bit words; `what` tells apart tables of one node.
+TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> places) {
+  const auto count = static_cast<int64_t>(places.size());
+  return n.words(str_cat(what, " ", to_string(n.in(0)), " ", to_string(n.out())), std::max<int64_t>(1, count),
+                 [places = std::move(places)](std::span<float> to) {
+                   for (size_t i = 0; i < places.size(); ++i) to[i] = std::bit_cast<float>(places[i]);
+                   return Status();
+                 });
+}
+
+/// data with elements of updates in it: `last[i]` is the update that element i takes, -1 for none. As a gather from
+/// both.
+void merge(NodeLowering& n, std::vector<int32_t> last) {
+  const int64_t count = n.in(0).elements(), updates = n.in(2).elements();
+  for (int64_t i = 0; i < static_cast<int64_t>(last.size()); ++i) {
+    int32_t& from = last[static_cast<size_t>(i)];
+    from = from < 0 ? static_cast<int32_t>(i) : static_cast<int32_t>(count) + from;
+  }
+  const DType type = n.in(0).dtype;
+  const TensorId x = n.rows(0), u = n.rows(2), both = n.make_scratch(count + updates, type);
+  for (const bool second : {false, true}) {
+    Region r = whole_region({second ? updates : count});
+    r.from_stride = r.to_stride;
+    r.to = second ? count : 0;
+    move_step(n, type, second ? u : x, both, r);
+  }
+  const TensorId places = table(n, "merged", std::move(last));
+  gather_step(n, type, both, places, n.make_rows(), count, count, count + updates, 1);
+}
+
+/// The indices of a scatter, which decide in order which update is the last.
+Status scatter_indices(NodeLowering& n, std::vector<int64_t>* indices) {
+  PINNACE_TRY(check_ranks(n));
+  const std::string_view reduction = n.view().attr_string("reduction");
+  if (reduction != "none") return n.refuse(Rule::kAttribute, str_cat("reduction ", reduction));
+  if (!n.constant(1)) return n.refuse(Rule::kConstant, "indices");
+  if (n.in(0).elements() + n.in(2).elements() > int64_t{1} << 25) return n.refuse(Rule::kBytes, to_string(n.in(0)));
+  if (n.all().dry()) return {};
+  auto given = n.view().input_ints(1);
+  if (!given) return n.refuse(Rule::kConstant, "indices");
+  *indices = std::move(*given);
+  return {};
+}
+
+/// Where place `at` of an axis of `size` elements comes from.
+int64_t source_of(int64_t at, int64_t size, std::string_view mode) {
+  if (at >= 0 && at < size) return at;
+  if (mode == "edge") return at < 0 ? 0 : size - 1;
+  const int64_t period = mode == "wrap" ? size : size > 1 ? 2 * (size - 1) : 1;
+  const int64_t in_period = (at % period + period) % period;
+  return in_period < size ? in_period : period - in_period;
+}
+
+}  // namespace
+
+void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
+                 int64_t size, int64_t inner) {
+  n.step(is_device_float(type) ? KernelId::gather : KernelId::gather_words, {},
+         Push().i(count).i(indices).i(inner).i(size), {x, index, y}, line_groups(count, 64),
+         static_cast<double>(count));
+}
+
+Status lower_gather(NodeLowering& n) {
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  const AxisView v = view_axis(n.in(0).shape, axis);
+  if (v.size == 0) return n.refuse(Rule::kAttribute, "nothing to index");
+  if (n.constant(1) && !n.all().dry()) {
+    for (int64_t index : n.view().input_ints(1).value_or(std::vector<int64_t>())) {
+      PINNACE_TRY(wrap_index(n.view(), index, v.size).status());
+    }
+  }
+  const int64_t indices = n.in(1).elements();
+  const TensorId x = n.rows(0);
+  TensorId index = n.rows(1);
+  if (!n.constant(1)) index = place_step(n, index, {indices, 1, 1, 1, 1, 1}, {}, 1, {v.size}, {1});
+  gather_step(n, n.in(0).dtype, x, index, n.make_rows(), n.out().elements(), indices, v.size, v.inner);
+  return {};
+}
+
+Status lower_gather_elements(NodeLowering& n) {
+  PINNACE_TRY(check_ranks(n));
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  const auto at = static_cast<size_t>(int64_t{6} - n.in(0).rank() + axis);
+  Six base = dense_strides(n.in(0).shape);
+  const int64_t step = std::exchange(base[at], 0), all = n.in(0).elements(), count = n.out().elements();
+  const TensorId x = n.rows(0), index = n.rows(1);
+  const TensorId places =
+      place_step(n, index, six_sizes(n.in(1).shape), base, 1, {n.in(0).shape[static_cast<size_t>(axis)].size}, {step});
+  gather_step(n, n.in(0).dtype, x, places, n.make_rows(), count, count, all, 1);
+  return {};
+}
+
+Status lower_gather_nd(NodeLowering& n) {
+  PINNACE_TRY(check_ranks(n));
+  const Shape &x_shape = n.in(0).shape, &shape = n.in(1).shape;
+  const auto batch = static_cast<size_t>(n.view().attr_int("batch_dims")), k = static_cast<size_t>(shape.back().size);
+  const auto product = [](const Shape& s, size_t from, size_t to) {
+    int64_t all = 1;
+    for (size_t i = from; i < to; ++i) all *= s[i].size;
+    return all;
+  };
+  const int64_t run = product(x_shape, batch + k, x_shape.size()), batches = product(x_shape, 0, batch);
+  const int64_t tuples = product(shape, batch, shape.size() - 1);
+  Six sizes{}, steps{};
+  for (size_t j = 0; j < k; ++j) {
+    sizes[j] = x_shape[batch + j].size;
+    steps[j] = product(x_shape, batch + j + 1, x_shape.size()) / run;
+  }
+  const int64_t batch_step = product(x_shape, batch, x_shape.size()) / run, all = n.in(0).elements() / run;
+  const TensorId x = n.rows(0), index = n.rows(1);
+  const TensorId places = place_step(n, index, {1, 1, 1, 1, batches, tuples}, {0, 0, 0, 0, batch_step, 0},
+                                     static_cast<int64_t>(k), sizes, steps);
+  gather_step(n, n.in(0).dtype, x, places, n.make_rows(), n.out().elements(), batches * tuples, all, run);
+  return {};
+}
+
+Status lower_scatter_elements(NodeLowering& n) {
+  std::vector<int64_t> indices;
+  PINNACE_TRY(scatter_indices(n, &indices));
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  std::vector<int32_t> last;
+  if (!n.all().dry()) {
+    last.assign(static_cast<size_t>(n.in(0).elements()), -1);
+    const Six space = six_sizes(n.in(1).shape);
+    const auto at = static_cast<size_t>(int64_t{6} - n.in(0).rank() + axis);
+    Six strides = dense_strides(n.in(0).shape);
+    const int64_t step = std::exchange(strides[at], 0), size = n.in(0).shape[static_cast<size_t>(axis)].size;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      PINNACE_ASSIGN(const int64_t index, wrap_index(n.view(), indices[i], size));
+      int64_t to = index * step;
+      auto rest = static_cast<int64_t>(i);
+      for (size_t d = 6; d-- > 0; rest /= space[d]) to += rest % space[d] * strides[d];
+      last[static_cast<size_t>(to)] = static_cast<int32_t>(i);
+    }
+  }
+  merge(n, std::move(last));
+  return {};
+}
+
+Status lower_scatter_nd(NodeLowering& n) {
+  std::vector<int64_t> indices;
+  PINNACE_TRY(scatter_indices(n, &indices));
+  std::vector<int32_t> last;
+  if (!n.all().dry()) {
+    const Shape& shape = n.in(0).shape;
+    last.assign(static_cast<size_t>(n.in(0).elements()), -1);
+    const auto k = static_cast<size_t>(n.in(1).shape.back().size);
+    std::vector<int64_t> steps(shape.size() + 1, 1);
+    for (size_t d = shape.size(); d-- > 0;) steps[d] = steps[d + 1] * shape[d].size;
+    const int64_t run = steps[k], tuples = run ? n.in(2).elements() / run : 0;
+    for (int64_t t = 0; t < tuples; ++t) {
+      int64_t to = 0;
+      for (size_t j = 0; j < k; ++j) {
+        PINNACE_ASSIGN(const int64_t index,
+                       wrap_index(n.view(), indices[static_cast<size_t>(t) * k + j], shape[j].size));
+        to += index * steps[j + 1];
+      }
+      for (int64_t i = 0; i < run; ++i) last[static_cast<size_t>(to + i)] = static_cast<int32_t>(t * run + i);
+    }
+  }
+  merge(n, std::move(last));
+  return {};
+}
+
+/// As a gather along time and batch as one dimension, where they are neighbours.
+Status lower_reverse_sequence(NodeLowering& n) {
+  PINNACE_ASSIGN(const int batch, n.view().axis(n.view().attr_int("batch_axis"), n.in(0).rank()));
+  PINNACE_ASSIGN(const int time, n.view().axis(n.view().attr_int("time_axis"), n.in(0).rank()));
+  if (!n.constant(1)) return n.refuse(Rule::kConstant, "lengths");
+  if (batch - time != 1 && time - batch != 1) {
+    return n.refuse(Rule::kAttribute, str_cat("batch_axis ", batch, ", time_axis ", time));
+  }
+  const int first = std::min(batch, time);
+  const AxisView v = view_axis(n.in(0).shape, first);
+  const int64_t T = n.in(0).shape[static_cast<size_t>(time)].size, B = n.in(0).shape[static_cast<size_t>(batch)].size;
+  std::vector<int32_t> places;
+  if (!n.all().dry()) {
+    const auto lengths = n.view().input_ints(1);
+    if (!lengths) return n.refuse(Rule::kConstant, "lengths");
+    for (int64_t i = 0; i < T * B; ++i) {
+      const int64_t b = time < batch ? i % B : i / T, t = time < batch ? i / B : i % T;
+      const int64_t length = (*lengths)[static_cast<size_t>(b)];
+      if (length < 0 || length > T) return n.view().error("length ", length, " is outside [0,", T, "]");
+      const int64_t from = t < length ? length - 1 - t : t;
+      places.push_back(static_cast<int32_t>(time < batch ? from * B + b : b * T + from));
+    }
+  }
+  const TensorId x = n.rows(0), index = table(n, "reversed", std::move(places));
+  gather_step(n, n.in(0).dtype, x, index, n.make_rows(), n.out().elements(), T * B, T * B,
+              v.inner / n.in(0).shape[static_cast<size_t>(first) + 1].size);
+  return {};
+}
+
+/// Modes other than constant: one gather per axis that is padded.
+Status lower_pad_by_places(NodeLowering& n, std::span<const int64_t> begins, std::string_view mode) {
+  std::vector<int> padded;
+  const Shape &from = n.in(0).shape, &to = n.out().shape;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (begins[d] != 0 || from[d].size != to[d].size) padded.push_back(static_cast<int>(d));
+    if (from[d].size == 0) return n.refuse(Rule::kAttribute, "nothing to repeat");
+  }
+  if (padded.empty()) {
+    n.alias(0, 0);
+    return {};
+  }
+  TensorType current{n.in(0).dtype, from, nullptr};
+  TensorId x = n.rows(0);
+  for (int axis : padded) {
+    const auto d = static_cast<size_t>(axis);
+    const int64_t size = from[d].size;
+    std::vector<int32_t> places;
+    for (int64_t i = 0; i < to[d].size; ++i) {
+      places.push_back(static_cast<int32_t>(source_of(i - begins[d], size, mode)));
+    }
+    current.shape[d] = to[d];
+    const AxisView v = view_axis(current.shape, axis);
+    const TensorId index = table(n, str_cat("axis ", axis), std::move(places));
+    const TensorId y = axis == padded.back() ? n.make_rows() : n.make_scratch(current.elements(), current.dtype);
+    gather_step(n, current.dtype, x, index, y, current.elements(), v.size, size, v.inner);
+    x = y;
+  }
+  return {};
+}
+
+}  // namespace pinnace::gpu

@@ -1,0 +1,32 @@
+// Copies between strided regions, and elements by tables of their places.
+#pragma once
+
+#include "backends/gpu/lower/strided.h"
+
+namespace pinnace::gpu {
+
+/// A region of up to six dimensions and how it lies on both sides; strides in elements.
+struct Region {
+  Six size, from_stride{}, to_stride{};
+  int64_t from = 0, to = 0;
+  Region() { size.fill(1); }
+  int64_t count() const {
+    int64_t all = 1;
+    for (int64_t n : size) all *= n;
+    return all;
+  }
+};
+/// All of a dense result; how it lies on the other side is the caller's to say.
+Region whole_region(const Shape& shape);
+
+void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region& r);
+
+/// y[o, j, i] = x[o, index[j], i]: o below the elements of y / indices / inner, x with `size` places along the axis.
+/// What the indices say was checked.
+void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
+                 int64_t size, int64_t inner);
+
+/// Output 0 = input 0 padded in a mode that repeats it; `begins`: what is added in front of each dimension.
+Status lower_pad_by_places(NodeLowering& n, std::span<const int64_t> begins, std::string_view mode);
+
+}  // namespace pinnace::gpu

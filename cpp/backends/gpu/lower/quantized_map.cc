@@ -1,0 +1,173 @@
+// Functions of one and two quantised tensors as tables that the reference fills, exact by construction; concatenation,
+// and casts that keep bytes.
+#include "backends/gpu/lower/quantized.h"
+#include "ops/move.h"
+
+namespace pinnace::gpu {
+namespace {
+
+constexpr int64_t kPairs = int64_t{256} * 256;
+
+/// Runs of elements, or of words of images, through a table or as they are. Places in elements.
+struct Runs {
+  int64_t count = 0, run = 1, from_image = 0, to_image = 0, to = 0;
+  bool rows = false, table = true;
+};
+void runs(NodeLowering& n, const Runs& r, TensorId x, TensorId table, TensorId y) {
+  if (r.count == 0) return;
+  n.step(KernelId::bytes_table, {r.rows ? 1 : 0, r.table ? 1 : 0},
+         Push().i(r.count).i(r.run).i(r.from_image).i(0).i(r.to_image).i(r.to).i(byte_offset(n.out().dtype)),
+         {x, table, y}, line_groups(r.count, 64), static_cast<double>(r.count));
+}
+
+/// Output 0 as a function of input `main` alone.
+void function_of(NodeLowering& n, int main) {
+  const NodeView view = n.view();
+  const TensorId table = byte_constant(
+      n, "table", 256, [view, main](std::span<uint8_t> to) { return reference_on_bytes(view, {&main, 1}, to); });
+  const bool image = n.held_as_image(main) && n.in(main).rank() >= 3;
+  Runs all;
+  all.rows = !image;
+  all.count = all.run = image ? image_shape(n.out()).vectors() : n.out().elements();
+  const TensorId x = image ? n.image(main) : n.rows(main), y = image ? n.make_image() : n.make_rows();
+  runs(n, all, x, table, y);
+}
+
+bool same_shape(const TensorType& a, const TensorType& b) {
+  return a.rank() == b.rank() && std::equal(a.shape.begin(), a.shape.end(), b.shape.begin());
+}
+/// [1 or N, C, 1, ...] beside x [N, C, ...] of the same rank.
+bool pixel_of(const TensorType& side, const TensorType& x) {
+  if (side.rank() != x.rank() || x.rank() < 3) return false;
+  for (size_t i = 0; i < x.shape.size(); ++i) {
+    const int64_t size = side.shape[i].size;
+    if (i == 1 ? size != x.shape[i].size : size != 1 && (i > 0 || size != x.shape[0].size)) return false;
+  }
+  return true;
+}
+
+/// Strides at the end of six dimensions, 0 where an operand broadcasts.
+void push_strides(Push& push, const Shape& shape) {
+  std::array<int64_t, 6> strides{};
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i].size != 1) strides[6 - shape.size() + i] = stride;
+    stride *= shape[i].size;
+  }
+  for (int64_t s : strides) push.i(s);
+}
+
+/// The table by [main][other].
+TensorId pair_table(NodeLowering& n, int main) {
+  const NodeView view = n.view();
+  return byte_constant(n, "pairs", kPairs, [view, main](std::span<uint8_t> to) {
+    const int operands[2] = {main, 1 - main};
+    if (main == 0) return reference_on_bytes(view, operands, to);
+    PINNACE_ASSIGN(auto pairs, Scratch<uint8_t>::allocate(kPairs, "a table"));
+    constexpr int kInOrder[2] = {0, 1};
+    PINNACE_TRY(reference_on_bytes(view, kInOrder, pairs.span()));
+    for (size_t i = 0; i < static_cast<size_t>(kPairs); ++i) to[i % 256 * 256 + i / 256] = pairs.data()[i];
+    return Status();
+  });
+}
+
+}  // namespace
+
+Status lower_quantized_function(NodeLowering& n) {
+  for (int i = 1; i < n.view().input_count(); ++i) {
+    if (!n.has(i)) continue;
+    if (!n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().input_name(i)));
+    if (n.in(i).elements() != 1) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
+  }
+  function_of(n, 0);
+  return {};
+}
+
+Status lower_quantized_pair(NodeLowering& n) {
+  if (n.view().input_count() == 1) return lower_quantized_function(n);
+  if (n.view().input_count() > 2) return n.refuse(Rule::kAttribute, str_cat(n.view().input_count(), " inputs"));
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  for (int main : {0, 1}) {
+    if (n.constant(1 - main) && n.in(1 - main).elements() == 1 && same_shape(n.in(main), n.out())) {
+      function_of(n, main);
+      return {};
+    }
+  }
+  const bool held = n.held_as_image(0) || n.held_as_image(1);
+  for (int main : {0, 1}) {
+    const TensorType &x = n.in(main), &side = n.in(1 - main);
+    const bool whole = same_shape(side, x), pixel = !whole && pixel_of(side, x);
+    if (!held || x.rank() < 3 || !same_shape(x, n.out()) || (!whole && !pixel)) continue;
+    const ImageShape s = image_shape(n.out());
+    const TensorId a = n.image(main), b = n.image(1 - main), table = pair_table(n, main), y = n.make_image();
+    n.step(KernelId::bytes_pair, {pixel ? 1 : 0}, Push().i(s.vectors()).i(s.pixels).i(s.blocks()).i(side.shape[0].size),
+           {a, b, table, y}, line_groups(s.vectors(), 64), static_cast<double>(s.vectors() * 4));
+    return {};
+  }
+  const Shape& shape = n.out().shape;
+  const int64_t count = n.out().elements();
+  Push push;
+  push.i(count);
+  for (size_t i = 1; i < 6; ++i) push.i(i + shape.size() < 6 ? 1 : shape[i + shape.size() - 6].size);
+  push_strides(push, n.in(0).shape);
+  push_strides(push, n.in(1).shape);
+  push.i(byte_offset(n.out().dtype));
+  const TensorId a = n.rows(0), b = n.rows(1), table = pair_table(n, 0), y = n.make_rows();
+  n.step(KernelId::bytes_pair_rows, {}, push, {a, b, table, y}, line_groups(count, 64), static_cast<double>(count));
+  return {};
+}
+
+Status lower_quantized_concat(NodeLowering& n) {
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.out().rank()));
+  const int inputs = n.view().input_count();
+  bool images = axis == 1 && n.out().rank() >= 3, held = false;
+  for (int i = 0; i < inputs; ++i) {
+    images = images && (i + 1 == inputs || n.in(i).shape[1].size % 4 == 0);
+    held |= n.held_as_image(i);
+  }
+  images = images && held;
+  std::vector<TensorId> from;
+  for (int i = 0; i < inputs; ++i) from.push_back(images ? n.image(i) : n.rows(i));
+  const TensorId y = images ? n.make_image() : n.make_rows();
+  const AxisView whole = view_axis(n.out().shape, axis);
+  Runs r;
+  r.rows = !images;
+  r.to_image = images ? image_shape(n.out()).blocks() * image_shape(n.out()).pixels : whole.size * whole.inner;
+  for (int i = 0; i < inputs; ++i) {
+    const TensorType from_type = n.in(i), to_type = n.out();
+    r.table = !same_quantization(from_type, to_type);
+    r.run = images ? image_shape(from_type).blocks() * image_shape(from_type).pixels
+                   : from_type.shape[static_cast<size_t>(axis)].size * whole.inner;
+    r.from_image = r.run;
+    r.count = r.run * (images ? image_shape(n.out()).N : whole.outer);
+    TensorId table = from[static_cast<size_t>(i)];
+    if (r.table) {
+      table = byte_constant(n, str_cat("scale ", i), 256, [from_type, to_type](std::span<uint8_t> to) {
+        const int32_t offset = byte_offset(to_type.dtype);
+        for (int32_t q = 0; q < 256; ++q) {
+          const float real = dequantize(q - offset, scale_zero(from_type));
+          to[static_cast<size_t>(q)] =
+              static_cast<uint8_t>(quantize(real, scale_zero(to_type), int_range(to_type.dtype)) + offset);
+        }
+        return Status();
+      });
+    }
+    runs(n, r, from[static_cast<size_t>(i)], table, y);
+    r.to += r.run;
+  }
+  return {};
+}
+
+/// Casts between a plain type and the same with scales keep bytes, and their layouts; others are those of integers.
+Status lower_quantized_cast(NodeLowering& n) {
+  if (n.in(0).dtype != n.out().dtype) return lower_cast(n);
+  if (n.all().dry()) return {};
+  if (n.constant(0)) n.rows(0);
+  const LoweredValue& from = n.in_value(0);
+  LoweredValue& to = n.all().value(n.out_id());
+  to.rows = from.rows;
+  to.image = from.image;
+  return {};
+}
+
+}  // namespace pinnace::gpu

@@ -1,0 +1,250 @@
+// Convolutions and matrix products of quantised tensors: sums of integers, requantised as ops/product.h defines it.
+#include "backends/gpu/lower/product.h"
+#include "backends/gpu/lower/quantized.h"
+#include "ops/convolution.h"
+
+namespace pinnace::gpu {
+namespace {
+
+int32_t bits(float f) {
+  return std::bit_cast<int32_t>(f);
+}
+float multiplier(const Requantize& r, int64_t channel) {
+  return r.m[r.m.size() > 1 ? static_cast<size_t>(channel) : 0];
+}
+
+struct Convolution {
+  Window window;
+  int64_t N, C, M, group;
+  Requantize requantize;
+  double work() const {
+    return static_cast<double>(N * M * window.out_size()) * static_cast<double>(C / group * window.taps());
+  }
+  /// Channels of w that have scales of their own: all, but of a transpose those of a group.
+  int64_t scaled(int64_t m, bool transposed) const { return transposed ? m % (M / group) : m; }
+};
+
+/// [ceil(M / 4)][3] vectors of four channels: bias, bits of the multipliers, zero points of the weights.
+TensorId channels(NodeLowering& n, const Convolution& c, bool transposed) {
+  const NodeView view = n.view();
+  const bool has_bias = n.has(2);
+  const int32_t flip = byte_offset(n.in(1).dtype);
+  return n.words("channels", (c.M + 3) / 4 * 12, [=](std::span<float> to) -> Status {
+    std::fill(to.begin(), to.end(), 0.0f);
+    const auto* bias = has_bias ? static_cast<const int32_t*>(view.input_data(2)) : nullptr;
+    for (int64_t m = 0; m < c.M; ++m) {
+      const int64_t row = m / 4 * 3, k = c.scaled(m, transposed);
+      write_channel(to, row, m % 4, bias ? bias[m] : 0);
+      write_channel(to, row + 1, m % 4, bits(multiplier(c.requantize, k)));
+      write_channel(to, row + 2, m % 4, c.requantize.w_zero(k) + flip);
+    }
+    return {};
+  });
+}
+
+/// What follows the sums in every kernel's push constants; `offset`: what makes bytes of the layout unsigned.
+void push_requantization(Push& push, const Requantize& r, int32_t offset) {
+  push.i(r.x_zero + offset).i(r.y_zero + offset).i(r.range.min + offset).i(r.range.max + offset);
+}
+
+/// [M4][taps][C4 of a group][4 lanes of input][4 channels]; lanes beyond the group's inputs hold the zero point.
+TensorId image_weights(NodeLowering& n, const Convolution& c) {
+  const NodeView view = n.view();
+  const int64_t taps = c.window.taps(), group_c = c.C / c.group, C4 = (group_c + 3) / 4, M4 = (c.M + 3) / 4;
+  const int32_t flip = byte_offset(n.in(1).dtype);
+  return byte_constant(n, "image", M4 * taps * C4 * 16, [=](std::span<uint8_t> to) -> Status {
+    const TensorType& type = view.input(1);
+    const void* w = view.input_data(1);
+    for (int64_t m = 0; m < c.M; ++m) {
+      for (int64_t k = 0; k < C4 * 4; ++k) {
+        for (int64_t t = 0; t < taps; ++t) {
+          const int64_t at = (((m / 4 * taps + t) * C4 + k / 4) * 4 + k % 4) * 4 + m % 4;
+          to[static_cast<size_t>(at)] = k < group_c ? unsigned_byte(type, w, (m * group_c + k) * taps + t)
+                                                    : static_cast<uint8_t>(c.requantize.w_zero(m) + flip);
+        }
+      }
+    }
+    return {};
+  });
+}
+
+void on_images(NodeLowering& n, const Convolution& c) {
+  const Window& w = c.window;
+  const int64_t C4 = (c.C + 3) / 4, M4 = (c.M + 3) / 4;
+  const int64_t group_c4 = c.group == 1 ? C4 : C4 / c.group, group_m4 = c.group == 1 ? M4 : M4 / c.group;
+  const int64_t blocks = c.group == 1 || group_m4 % 2 == 0 ? 2 : 1;
+  std::array<int64_t, 3> in = w.in, out = w.out;
+  if (w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && w.in == w.out && w.out_size() < 1'000'000) {
+    in = out = {1, 1, w.out_size()};  // a product: the image is one row of pixels
+  }
+  Push push;
+  push.i(in[1]).i(in[2]).i(out[1]).i(out[2]).i(C4).i(M4).i(group_c4).i(group_m4);
+  push.i(w.before[1]).i(w.before[2]).i(w.dilation[1]).i(w.dilation[2]);
+  push_requantization(push, c.requantize, byte_offset(n.in(0).dtype));
+  const TensorId x = n.image(0), weights = image_weights(n, c), numbers = channels(n, c, false), y = n.make_image();
+  n.step(KernelId::bytes_conv,
+         {static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]), static_cast<int32_t>(w.stride[1]),
+          static_cast<int32_t>(w.stride[2]), static_cast<int32_t>(blocks)},
+         push, {x, weights, numbers, y},
+         {groups_of(out[2], 32), groups_of(out[1], 8), static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
+         c.work());
+}
+
+void depthwise(NodeLowering& n, const Convolution& c) {
+  const Window& w = c.window;
+  const NodeView view = n.view();
+  const int64_t C4 = (c.C + 3) / 4, taps = w.taps();
+  const TensorId weights = byte_constant(n, "depthwise", C4 * taps * 4, [=](std::span<uint8_t> to) -> Status {
+    for (int64_t m = 0; m < c.C; ++m) {
+      for (int64_t t = 0; t < taps; ++t) {
+        to[static_cast<size_t>((m / 4 * taps + t) * 4 + m % 4)] =
+            unsigned_byte(view.input(1), view.input_data(1), m * taps + t);
+      }
+    }
+    return {};
+  });
+  Push push;
+  push.i(w.in[1]).i(w.in[2]).i(w.out[1]).i(w.out[2]).i(C4);
+  push.i(w.before[1]).i(w.before[2]).i(w.dilation[1]).i(w.dilation[2]);
+  push_requantization(push, c.requantize, byte_offset(n.in(0).dtype));
+  const TensorId x = n.image(0), numbers = channels(n, c, false), y = n.make_image();
+  n.step(KernelId::bytes_depthwise,
+         {static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]), static_cast<int32_t>(w.stride[1]),
+          static_cast<int32_t>(w.stride[2])},
+         push, {x, weights, numbers, y},
+         {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)}, c.work());
+}
+
+void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
+  // Of the transpose the window is that of the convolution whose transpose it is: `in` are the sizes of the result.
+  const Window& w = c.window;
+  const NodeView view = n.view();
+  const auto &in = transposed ? w.out : w.in, &out = transposed ? w.in : w.out;
+  const int64_t count = c.N * c.M * out[0] * out[1] * out[2], elements = n.in(1).elements();
+  const TensorId weights = byte_constant(n, "rows", elements, [=](std::span<uint8_t> to) -> Status {
+    for (int64_t i = 0; i < elements; ++i) {
+      to[static_cast<size_t>(i)] = unsigned_byte(view.input(1), view.input_data(1), i);
+    }
+    return {};
+  });
+  Push push;
+  push.i(count).i(c.M).i(c.C / c.group).i(c.M / c.group).i(c.C);
+  for (const auto* list : {&in, &out, &w.stride, &w.dilation, &w.before}) {
+    for (int64_t size : *list) push.i(std::min<int64_t>(size, INT32_MAX));
+  }
+  push_requantization(push, c.requantize, 0);
+  const TensorId x = n.rows(0), numbers = channels(n, c, transposed), y = n.make_rows();
+  n.step(KernelId::bytes_conv_rows,
+         {static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
+          transposed ? 1 : 0},
+         push, {x, weights, numbers, y}, line_groups(count, 64), c.work());
+}
+
+Status check_constants(NodeLowering& n) {
+  if (!n.constant(1)) return n.refuse(Rule::kConstant, "w");
+  if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "bias");
+  return {};
+}
+
+/// Positions are 32-bit integers in kernels.
+bool positions_fit(const Window& w) {
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t reach = std::max(w.in[d], w.out[d]) * w.stride[d] + w.before[d] + w.kernel[d] * w.dilation[d];
+    if (reach > INT32_MAX / 2 || w.stride[d] > INT32_MAX / 64) return false;
+  }
+  return true;
+}
+
+Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
+  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+  Product p;
+  PINNACE_TRY(describe(n, p));
+  const Requantize r(n.in(0), n.in(1), n.out(), activation);
+  const NodeView view = n.view();
+  const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
+  const int32_t flip = packed ? byte_offset(n.in(1).dtype) : 0;
+  const int64_t N4 = (p.N + 3) / 4;
+  TensorId b;
+  if (packed) {
+    b = byte_constant(n, "columns", N4 * p.K * 4, [=](std::span<uint8_t> to) -> Status {
+      for (int64_t j = 0; j < p.N; ++j) {
+        for (int64_t k = 0; k < p.K; ++k) {
+          to[static_cast<size_t>((j / 4 * p.K + k) * 4 + j % 4)] =
+              unsigned_byte(view.input(1), view.input_data(1), k * p.b_row + j * p.b_col);
+        }
+      }
+      return {};
+    });
+  } else {
+    b = n.rows(1);
+  }
+  const TensorId numbers = n.words(packed ? "columns' numbers" : "numbers", N4 * 8, [=](std::span<float> to) -> Status {
+    std::fill(to.begin(), to.end(), 0.0f);
+    for (int64_t j = 0; j < p.N; ++j) {
+      write_channel(to, j / 4 * 2, j % 4, bits(multiplier(r, j)));
+      write_channel(to, j / 4 * 2 + 1, j % 4, r.w_zero(j) + flip);
+    }
+    return {};
+  });
+  const TensorId a = n.rows(0), c = p.bias ? n.rows(2) : a, y = n.make_rows();
+  const int64_t batch = p.outer * p.inner;
+  for (int64_t first = 0; first < batch; first += 65535) {
+    const int64_t count = std::min<int64_t>(65535, batch - first);
+    Push push;
+    push.i(p.M).i(p.N).i(p.K).i(p.a_row).i(p.a_col).i(p.b_row).i(p.b_col).i(p.c_row).i(p.c_col);
+    push.i(p.inner).i(p.a_outer).i(p.a_inner).i(p.b_outer).i(p.b_inner).i(first);
+    push_requantization(push, r, 0);
+    n.step(KernelId::bytes_gemm, {packed ? 1 : 0, p.bias ? 1 : 0}, push, {a, b, c, numbers, y},
+           {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(count)},
+           static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status lower_quantized_conv(NodeLowering& n) {
+  PINNACE_TRY(check_constants(n));
+  Shape shape;
+  PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2, shape));
+  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+  if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
+  const Convolution c{window,
+                      n.in(0).shape[0].size,
+                      n.in(0).shape[1].size,
+                      n.in(1).shape[0].size,
+                      n.view().attr_int("group"),
+                      Requantize(n.in(0), n.in(1), n.out(), activation)};
+  const int64_t planes = c.N * ((c.M + 3) / 4);
+  const bool flat = window.rank <= 2 && planes <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 && window.out[1] <= 65535 * 8;
+  const bool blocks = c.group == 1 || (c.C / c.group % 4 == 0 && c.M / c.group % 4 == 0);
+  if (flat && c.group == c.C && c.M == c.C && c.C > 1) {
+    depthwise(n, c);
+  } else if (flat && blocks) {
+    on_images(n, c);
+  } else {
+    on_rows(n, c, false);
+  }
+  return {};
+}
+
+Status lower_quantized_conv_transpose(NodeLowering& n) {
+  PINNACE_TRY(check_constants(n));
+  PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
+  PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
+  if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
+  on_rows(n,
+          {window, n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
+           Requantize(n.in(0), n.in(1), n.out(), activation)},
+          true);
+  return {};
+}
+
+Status lower_quantized_gemm(NodeLowering& n) {
+  return multiply(n, gemm_product);
+}
+Status lower_quantized_mat_mul(NodeLowering& n) {
+  return multiply(n, mat_mul_product);
+}
+
+}  // namespace pinnace::gpu

@@ -1,0 +1,33 @@
+#version 450
+// y[run's place in y] = table[x[run's place in x]] of quantised bytes: functions of one operand, changes of scale, and
+// with TABLE 0 copies of whole blocks of channels. ROWS: an int32 per element, else a word of four bytes of an image.
+//   table [256] bytes, by unsigned bytes; offsets are what is added to an element to make it unsigned
+#extension GL_GOOGLE_include_directive : require
+#define WORDS
+#include "prelude.glsl"
+#include "bytes.glsl"
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int ROWS = 0;
+layout(constant_id = 1) const int TABLE = 1;
+layout(set = 0, binding = 0) readonly buffer X { uint x[]; };
+layout(set = 0, binding = 1) readonly buffer T { uint table[]; };
+layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };
+layout(push_constant) uniform Params {
+  int count; int run; int from_image; int from; int to_image; int to; int offset;
+} p;
+
+int look_up(int v) { return int(table[v >> 2] >> (8 * (v & 3)) & 255u); }
+
+void main() {
+  int i = linear_item();
+  if (i >= p.count) return;
+  int image = i / p.run, k = i % p.run;
+  uint v = x[image * p.from_image + p.from + k];
+  if (TABLE == 1 && ROWS == 1) {
+    v = uint(look_up(int(v) + p.offset & 255) - p.offset);
+  } else if (TABLE == 1) {
+    ivec4 four = unpack_bytes(v);
+    v = pack_bytes(ivec4(look_up(four.x), look_up(four.y), look_up(four.z), look_up(four.w)));
+  }
+  y[image * p.to_image + p.to + k] = v;
+}

@@ -1,0 +1,65 @@
+#version 450
+// Running sums of lanes [outer, size, inner]: one workgroup per lane, 64 elements at a time, always added in the same
+// order. EXCLUSIVE 1: without the element itself. REVERSE 1: from the end. Shared memory: 64 numbers.
+// -DWORDS: integers, of which those of 64 bits that 32 do not hold are reported.
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#ifdef WORDS
+#define PROBLEM 2
+#include "problem.glsl"
+#define N int
+#else
+#define N float
+#endif
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int EXCLUSIVE = 0;
+layout(constant_id = 1) const int REVERSE = 0;
+#ifdef WORDS
+layout(constant_id = 2) const int HELD = 0;
+#endif
+layout(set = 0, binding = 0) readonly buffer X { S x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { S y[]; };
+layout(push_constant) uniform Params { int lanes; int size; int inner; } p;
+shared N part[64];
+bool beyond = false;
+
+N sum(N a, N b) {
+  N s = a + b;
+#ifdef WORDS
+  if (((a ^ s) & (b ^ s)) < 0) beyond = true;
+#endif
+  return s;
+}
+
+void main() {
+  int lane = int(linear_group()), t = int(gl_LocalInvocationID.x);
+  bool real = lane < p.lanes;
+  int base = real ? lane / p.inner * p.size * p.inner + lane % p.inner : 0;
+  int size = real ? p.size : 0;
+  N carried = N(0);
+  for (int first = 0; first < size; first += 64) {
+    int i = first + t;
+    int at = base + (REVERSE == 1 ? size - 1 - i : i) * p.inner;
+    N v = i < size ? N(x[at]) : N(0);
+    barrier();  // all have read the last sums
+    part[t] = v;
+    for (int step = 1; step < 64; step *= 2) {
+      barrier();
+      N before = t >= step ? part[t - step] : N(0);
+      barrier();
+      if (t >= step) part[t] = sum(before, part[t]);
+    }
+    barrier();
+    N own = EXCLUSIVE == 1 ? (t > 0 ? part[t - 1] : N(0)) : part[t];
+    N made = sum(carried, own);
+#ifdef WORDS
+    if (i < size) y[at] = uint(held(HELD, made));
+#else
+    if (i < size) y[at] = S(made);
+#endif
+    carried = sum(carried, part[63]);
+  }
+#ifdef WORDS
+  if (HELD == 5 && beyond) report(kBeyond32Bits, 0, 0);
+#endif
+}

@@ -1,0 +1,45 @@
+#version 450
+// Floats to quantised bytes: the byte is how many of its scale's 255 thresholds the float reaches, so no division is
+// rounded here. FORM 0: rows to rows; 1: rows to an image; 2: image to image.
+//   thresholds [scales][257] float32: 255 ascending, the byte of NaN, and -1 where the scale is negative, else 1
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#include "bytes.glsl"
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int FORM = 0;
+layout(set = 0, binding = 0) readonly buffer X { S x[]; };
+layout(set = 0, binding = 1) readonly buffer T { float thresholds[]; };
+layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };
+// Of rows, element i takes scale i / inner % scales; of images, the channel's if there are several.
+layout(push_constant) uniform Params {
+  int count; int inner; int scales; int channels; int blocks; int pixels; int offset;
+} p;
+
+int quantized(float v, int scale) {
+  int first = scale * 257;
+  if (isnan(v)) return int(thresholds[first + 255]);
+  v *= thresholds[first + 256];
+  int found = 0;
+  for (int step = 128; step > 0; step /= 2) {
+    if (v >= thresholds[first + found + step - 1]) found += step;
+  }
+  return found;
+}
+
+void main() {
+  int i = linear_item();
+  if (i >= p.count) return;
+  if (FORM == 0) {
+    y[i] = uint(quantized(float(x[i]), i / p.inner % p.scales) - p.offset);
+    return;
+  }
+  int pixel = i % p.pixels, block = i / p.pixels;
+  int image = block / p.blocks, c = block % p.blocks * 4;
+  ivec4 v = ivec4(0);
+  for (int l = 0; l < 4; l++) {
+    if (c + l >= p.channels) break;
+    int at = FORM == 1 ? (image * p.channels + c + l) * p.pixels + pixel : i * 4 + l;
+    v[l] = quantized(float(x[at]), p.scales == 1 ? 0 : c + l);
+  }
+  y[i] = pack_bytes(v);
+}
