@@ -87,7 +87,7 @@ bool fits_halves(const TensorView& t) {
 /// just above an integer is that integer in 16 bits.
 Status round_to_halves(BuiltCase& built) {
   for (CaseTensor& t : built.inputs) {
-    if (!t.present || t.type.dtype != DType::kF32) continue;
+    if (!t.present || t.type.dtype != DType::kF32 || t.bytes->bytes() == 0) continue;
     std::vector<float> floats(t.bytes->bytes() / sizeof(float));
     std::memcpy(floats.data(), t.bytes->data(), t.bytes->bytes());
     for (float& f : floats) f = half_to_float(float_to_half(f));
