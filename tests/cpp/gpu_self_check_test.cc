@@ -111,7 +111,7 @@ TEST_P(GpuDistrust, AKernelThatFailsIsReplacedWhereThereIsAnother) {
     const char *failing, *instead;
   } pairs[] = {{"conv_pointwise", "conv_image_f32"},
                {"conv_image", "conv_image_block_f32"},
-               {"conv_depthwise", "conv_rows_f32"},
+               {"conv_depthwise", "conv_image_block_f32"},
                {"gemm_packed", "gemm_f32"}};
   for (const auto& [failing, instead] : pairs) {
     const Outcome o = run(str_cat("fail_canary=", failing), "fp32", 1e-4);

@@ -2,7 +2,9 @@
 #include "backends/gpu/self_check.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <cstring>
 
 #include "backends/gpu/executable.h"
 
@@ -21,19 +23,29 @@ struct Trial {
   Segment segment() { return {graph, inference, nodes, open, graph.outputs, ops, packed, ""}; }
 };
 
-/// Multiples of 1/64 from -2 to 2, or small integers; the same for each input each time.
+/// Multiples of 1/64 from -2 to 2, or integers from -128 to 127; the same for each input each time.
 Result<ConstantPtr> contents_of(const TensorType& type, uint32_t seed) {
   const auto count = static_cast<size_t>(type.elements());
   std::vector<float> floats(count);
   std::vector<int32_t> integers(count);
+  std::vector<int8_t> bytes(count);
   uint32_t state = seed * 2654435761u + 12345u;
   for (size_t i = 0; i < count; ++i) {
     state = state * 1664525u + 1013904223u;
-    integers[i] = static_cast<int32_t>(state >> 16) % 257 - 128;
+    integers[i] = static_cast<int32_t>(state >> 16) % 256 - 128;
     floats[i] = static_cast<float>(integers[i]) / 64.0f;
+    bytes[i] = static_cast<int8_t>(integers[i]);
   }
-  if (type.dtype == DType::kI32) return Constant::copy_of(integers.data(), count * 4);
-  return Constant::copy_of(floats.data(), count * 4);
+  switch (type.dtype) {
+    case DType::kI32:
+      return Constant::copy_of(integers.data(), count * 4);
+    case DType::kI8:
+    case DType::kU8:
+      return Constant::copy_of(bytes.data(), count);
+    default:
+      assert(type.dtype == DType::kF32);
+      return Constant::copy_of(floats.data(), count * 4);
+  }
 }
 
 /// Null where the build lacks an operator of it: a library for one model.
@@ -60,16 +72,34 @@ Result<std::unique_ptr<Trial>> trial_of(const Canary& canary) {
   return trial;
 }
 
-/// Sums and functions in float32 differ from the reference by 2e-5 of the largest; operands and results of 16 bits have
-/// 11 of them, and some canaries are four operators.
+int64_t integer(DType dtype, const std::byte* at) {
+  const auto load = [at](auto value) {
+    std::memcpy(&value, at, sizeof(value));
+    return static_cast<int64_t>(value);
+  };
+  switch (dtype) {
+    case DType::kI64:
+      return load(int64_t{});
+    case DType::kI32:
+      return load(int32_t{});
+    case DType::kI8:
+      return load(int8_t{});
+    default:
+      return load(uint8_t{});
+  }
+}
+
+/// Integers must be equal. Sums and functions in float32 differ from the reference by 2e-5 of the largest; operands and
+/// results of 16 bits have 11 of them, and some canaries are four operators.
 std::string difference(const ReferenceOutput& want, const std::byte* got, bool f16) {
   const auto count = static_cast<size_t>(want.type.elements());
-  if (want.type.dtype == DType::kI32) {
-    const auto *w = reinterpret_cast<const int32_t*>(want.bytes.data()), *g = reinterpret_cast<const int32_t*>(got);
-    for (size_t i = 0; i < count; ++i) {
-      if (w[i] != g[i]) return str_cat("element ", i, " is ", g[i], ", must be ", w[i]);
-    }
-    return {};
+  if (want.type.dtype != DType::kF32) {
+    const auto bytes = static_cast<size_t>(want.type.bytes()), size = bytes / count;
+    const auto first = static_cast<size_t>(std::mismatch(got, got + bytes, want.bytes.data()).first - got);
+    if (first == bytes) return {};
+    const size_t at = first / size * size;
+    return str_cat("element ", first / size, " is ", integer(want.type.dtype, got + at), ", must be ",
+                   integer(want.type.dtype, want.bytes.data() + at));
   }
   const auto *w = reinterpret_cast<const float*>(want.bytes.data()), *g = reinterpret_cast<const float*>(got);
   float largest = 0;

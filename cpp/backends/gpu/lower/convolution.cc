@@ -195,7 +195,7 @@ Status lower_conv(NodeLowering& n) {
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
   if (on_planes(c, window.out[1]) && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
-  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3) {
+  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
     if (!lower_winograd(n, c)) on_images(n, c, false);
   } else {
     on_rows(n, c, false);
@@ -214,7 +214,8 @@ Status lower_conv_transpose(NodeLowering& n) {
   // What the kernel moves positions by is an integer too; a row of groups has as many as every device has.
   const int64_t moved = window.stride[2] * window.kernel[2] * window.dilation[2];
   const bool near = moved < INT32_MAX / 4 && window.stride[2] < 65535;
-  if (near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3) {
+  if (near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3 &&
+      n.trusts(KernelId::conv_image_transposed)) {
     on_images(n, c, true);
   } else {
     on_rows(n, c, true);
