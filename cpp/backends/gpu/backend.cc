@@ -55,10 +55,23 @@ class GpuBackend final : public Backend {
     if (!device_index(target.variant, &index)) return invalid(unknown_variant(target));
     auto context = Context::open(driver_, index);
     if (!context) return lost(context.status());
-    auto made = GpuExecutable::compile(segment, *context, target.precision == "fp16", driver_.name);
+    auto fitted = fit_segment(segment, *context, target.precision == "fp16");
+    auto made = fitted ? GpuExecutable::compile(std::move(*fitted), segment.packed, *context, driver_.name)
+                       : Result<std::unique_ptr<Executable>>(fitted.status());
     if (made) return made;
     if (made.status().code() == Code::kDeviceLost) (*context)->lose();
     return lost(made.status());
+  }
+
+  /// Refuses nodes that this very device lacks something for, or gives wrong answers for.
+  std::vector<Verdict> review(const Segment& segment, const TargetSpec& target, bool) const override {
+    uint32_t index;
+    if (!device_index(target.variant, &index)) return {};
+    const auto context = Context::open(driver_, index);
+    if (!context) return {};  // compile() says why
+    auto fitted = fit_segment(segment, *context, target.precision == "fp16");
+    if (!fitted || fitted->complete) return {};
+    return std::move(fitted->verdicts);
   }
 
  private:

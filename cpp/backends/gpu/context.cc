@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/gpu/self_check.h"
 #include "base/atomic_file.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
@@ -19,28 +20,79 @@ constexpr const char* kNames[] = {
 #undef KERNEL
 };
 
-/// The file: magic, hash of what follows, length of the identity, the identity, the driver's bytes.
-constexpr char kMagic[8] = {'p', 'n', 'g', 'p', 'u', '0', '0', '1'};
-constexpr size_t kHeader = sizeof kMagic + 8 + 8;
+/// The file: magic, hash of what follows, three texts or bytes, each after its length: the identity, results of
+/// self-checks (lines of kernel, tab, what was wrong), the driver's bytes.
+constexpr char kMagic[8] = {'p', 'n', 'g', 'p', 'u', '0', '0', '2'};
+constexpr size_t kHeader = sizeof kMagic + 8;
 
 std::string identity_of(const Device& device) {
   return str_cat(device.caps().identity, "/", kernels_hash());
 }
 
-/// The driver's bytes of a file that is whole and of this device; else nothing.
-std::vector<std::byte> read_cache(const std::string& path, const std::string& identity) {
+struct Cached {
+  SelfChecks::Results results;
+  std::vector<std::byte> blob;
+};
+
+/// Takes a length and that many bytes off the front; false if they are not there.
+bool take_part(std::span<const std::byte>* rest, std::span<const std::byte>* part) {
+  uint64_t length = 0;
+  if (rest->size() < sizeof length) return false;
+  std::memcpy(&length, rest->data(), sizeof length);
+  *rest = rest->subspan(sizeof length);
+  if (length > rest->size()) return false;
+  *part = rest->first(length);
+  *rest = rest->subspan(length);
+  return true;
+}
+
+void add_part(std::vector<std::byte>* file, std::span<const std::byte> part) {
+  const uint64_t length = part.size();
+  const auto* bytes = reinterpret_cast<const std::byte*>(&length);
+  file->insert(file->end(), bytes, bytes + sizeof length);
+  file->insert(file->end(), part.begin(), part.end());
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// What a file holds that is whole and of this device; else nothing.
+Cached read_cache(const std::string& path, const std::string& identity) {
   const auto file = MappedFile::open(path);
   if (!file) return {};
-  const std::span<const std::byte> bytes = (*file)->bytes();
-  if (bytes.size() < kHeader || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return {};
-  uint64_t hash = 0, length = 0;
-  std::memcpy(&hash, bytes.data() + sizeof kMagic, 8);
-  std::memcpy(&length, bytes.data() + sizeof kMagic + 8, 8);
-  if (hash64(bytes.subspan(sizeof kMagic + 8)) != hash) return {};
-  if (length != identity.size() || length > bytes.size() - kHeader) return {};
-  if (std::memcmp(bytes.data() + kHeader, identity.data(), length) != 0) return {};
-  const auto blob = bytes.subspan(kHeader + length);
-  return {blob.begin(), blob.end()};
+  std::span<const std::byte> rest = (*file)->bytes();
+  if (rest.size() < kHeader || std::memcmp(rest.data(), kMagic, sizeof kMagic) != 0) return {};
+  uint64_t hash = 0;
+  std::memcpy(&hash, rest.data() + sizeof kMagic, 8);
+  rest = rest.subspan(kHeader);
+  if (hash64(rest) != hash) return {};
+  std::span<const std::byte> of, results, blob;
+  if (!take_part(&rest, &of) || !take_part(&rest, &results) || !take_part(&rest, &blob) || !rest.empty()) return {};
+  if (text_of(of) != identity) return {};
+  Cached cached;
+  std::string_view lines = text_of(results);
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n'), tab = lines.find('\t');
+    if (end == std::string_view::npos || tab > end) return {};
+    cached.results.emplace(lines.substr(0, tab), lines.substr(tab + 1, end - tab - 1));
+    lines.remove_prefix(end + 1);
+  }
+  cached.blob.assign(blob.begin(), blob.end());
+  return cached;
+}
+
+/// One per device and set of spoilt kernels, for the life of the process.
+SelfChecks* checks_of(const std::string& key) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<std::string, SelfChecks*>;  // never destroyed
+  std::lock_guard lock(mutex);
+  SelfChecks*& found = (*all)[key];
+  if (!found) found = new SelfChecks;
+  return found;
 }
 
 bool read_number(std::string_view text, uint64_t* number) {
@@ -75,6 +127,14 @@ Result<DeviceOptions> options_from_environment() {
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     const size_t equals = item.find('=');
     const std::string_view name = item.substr(0, equals);
+    if (name == "fail_canary" && equals != std::string_view::npos) {
+      const std::string kernel(item.substr(equals + 1));
+      if (!find_kernel(kernel) && !find_kernel(kernel + "_f32")) {
+        return invalid("PINNACE_GPU_OPTIONS: '", item, "' names no kernel");
+      }
+      options.fail_canary.push_back(kernel);
+      continue;
+    }
     uint64_t number = 1;
     const bool has_number = equals != std::string_view::npos;
     if (has_number && !read_number(item.substr(equals + 1), &number)) {
@@ -83,16 +143,22 @@ Result<DeviceOptions> options_from_environment() {
     struct {
       std::string_view name;
       uint32_t* value;
-    } const numbers[] = {{"offset_alignment", &options.offset_alignment}, {"shared_bytes", &options.shared_bytes},
-                         {"max_invocations", &options.max_invocations},   {"max_groups", &options.max_groups},
-                         {"fail_buffer", &options.fail_buffer},           {"fail_submit", &options.fail_submit}};
+    } const numbers[] = {{"offset_alignment", &options.offset_alignment},
+                         {"shared_bytes", &options.shared_bytes},
+                         {"max_invocations", &options.max_invocations},
+                         {"max_groups", &options.max_groups},
+                         {"fail_buffer", &options.fail_buffer},
+                         {"drop_barrier", &options.drop_barrier},
+                         {"fail_submit", &options.fail_submit}};
     struct {
       std::string_view name;
       bool* value;
     } const flags[] = {{"validation", &options.validation},
                        {"staging", &options.force_staging},
                        {"no_f16", &options.no_f16},
-                       {"unknown_subgroup", &options.unknown_subgroup}};
+                       {"unknown_subgroup", &options.unknown_subgroup},
+                       {"no_self_check", &options.no_self_check},
+                       {"measure_software", &options.measure_software}};
     bool known = false;
     for (const auto& n : numbers) {
       if (n.name == name && has_number && number <= UINT32_MAX) {
@@ -111,7 +177,7 @@ Result<DeviceOptions> options_from_environment() {
       return invalid("PINNACE_GPU_OPTIONS: '", item,
                      "' is not one of validation, staging, no_f16, unknown_subgroup, offset_alignment=N, "
                      "shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, fail_buffer=N, "
-                     "fail_submit=N");
+                     "fail_submit=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, measure_software");
     }
   }
   return options;
@@ -127,10 +193,20 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
   std::weak_ptr<Context>& known = (*opened)[key];
   if (auto context = known.lock(); context && !context->lost()) return context;
   auto made = std::shared_ptr<Context>(new Context);
+  made->options_ = options;
   PINNACE_ASSIGN(made->device_, driver.open(index, options));
+  const std::string identity = identity_of(*made->device_);
+  std::string checks = str_cat(driver.name, " ", identity);
+  for (const std::string& kernel : options.fail_canary) checks += " " + kernel;
+  made->checks_ = checks_of(checks);
   if (const std::string path = made->cache_path(); !path.empty()) {
-    options.cache = read_cache(path, identity_of(*made->device_));
-    if (!options.cache.empty()) {
+    Cached cached = read_cache(path, identity);
+    {
+      std::lock_guard results(made->checks_->mutex);
+      made->checks_->results.merge(cached.results);
+    }
+    if (!cached.blob.empty()) {
+      options.cache = std::move(cached.blob);
       made->device_.reset();
       PINNACE_ASSIGN(made->device_, driver.open(index, options));
     }
@@ -143,26 +219,33 @@ Context::~Context() {
   kernels_.clear();
 }
 
+bool Context::spoils(std::string_view kernel) const {
+  for (const std::string& name : options_.fail_canary) {
+    if (kernel == name || kernel == name + "_f32" || kernel == name + "_f16") return true;
+  }
+  return false;
+}
+
 std::string Context::cache_path() const {
   const char* folder = std::getenv("PINNACE_GPU_CACHE");
-  if (!folder || !*folder) return {};
-  const std::string identity = identity_of(*device_);
-  const uint64_t hash = hash64(std::as_bytes(std::span(identity.data(), identity.size())));
-  return str_cat(folder, "/gpu-", hash, ".cache");
+  if (!folder || !*folder || !options_.fail_canary.empty()) return {};
+  return str_cat(folder, "/gpu-", hash64(bytes_of(identity_of(*device_))), ".cache");
 }
 
 void Context::store_cache() {
   const std::string path = cache_path();
   if (path.empty()) return;
-  const std::vector<std::byte> blob = device_->cache_blob();
-  const std::string identity = identity_of(*device_);
-  std::vector<std::byte> file(kHeader + identity.size() + blob.size());
-  const uint64_t length = identity.size();
+  std::string results;
+  {
+    std::lock_guard lock(checks_->mutex);
+    for (const auto& [kernel, wrong] : checks_->results) results += str_cat(kernel, "\t", wrong, "\n");
+  }
+  std::vector<std::byte> file(kHeader);
   std::memcpy(file.data(), kMagic, sizeof kMagic);
-  std::memcpy(file.data() + sizeof kMagic + 8, &length, 8);
-  std::memcpy(file.data() + kHeader, identity.data(), length);
-  if (!blob.empty()) std::memcpy(file.data() + kHeader + length, blob.data(), blob.size());
-  const uint64_t hash = hash64(std::span<const std::byte>(file).subspan(sizeof kMagic + 8));
+  add_part(&file, bytes_of(identity_of(*device_)));
+  add_part(&file, bytes_of(results));
+  add_part(&file, device_->cache_blob());
+  const uint64_t hash = hash64(std::span<const std::byte>(file).subspan(kHeader));
   std::memcpy(file.data() + sizeof kMagic, &hash, 8);
   // A cache that cannot be written costs time, never a run.
   static_cast<void>(write_file_atomically(path, file).ok());

@@ -27,6 +27,8 @@ struct KernelKey {
   auto operator<=>(const KernelKey&) const = default;
 };
 
+struct SelfChecks;
+
 /// Options that the environment states, for tests: PINNACE_GPU_OPTIONS, a list such as "validation,staging,no_f16,
 /// offset_alignment=256". kInvalidArgument: a name or number that is none; the sentence lists the names.
 Result<DeviceOptions> options_from_environment();
@@ -48,12 +50,25 @@ class Context {
   /// Kernels made so far, for tests.
   size_t kernel_count();
 
+  /// Shared by all contexts of this device in the process.
+  SelfChecks& self_checks() { return *checks_; }
+  bool checks_itself() const { return !options_.no_self_check; }
+  /// Whether its time is worth comparing with the CPU's.
+  bool measurable() const { return !caps().software || options_.measure_software; }
+  /// Whether a test wants this kernel's self-check, "conv_image_f16", to fail.
+  bool spoils(std::string_view kernel) const;
+  /// Which barrier of a list a test wants to be left out, from 1; 0: none.
+  uint32_t dropped_barrier() const { return options_.drop_barrier; }
+  /// Writes pipelines and results of self-checks where the environment says.
+  void store_cache();
+
  private:
   Context() = default;
   std::string cache_path() const;
-  void store_cache();
 
   std::unique_ptr<Device> device_;
+  DeviceOptions options_;
+  SelfChecks* checks_ = nullptr;  // never destroyed
   std::mutex mutex_;
   std::map<KernelKey, std::unique_ptr<Kernel>> kernels_;
   std::atomic<bool> lost_{false};

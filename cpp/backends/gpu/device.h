@@ -54,6 +54,12 @@ struct DeviceOptions {
   uint64_t max_binding_bytes = UINT64_MAX;  ///< at most this
   /// Faults: the n-th buffer, the n-th submit (from 1) fails, by kOutOfMemory and kDeviceLost. 0: none.
   uint32_t fail_buffer = 0, fail_submit = 0;
+  /// Not the driver's: the n-th barrier of every list is left out (0: none); kernels whose self-check is to find wrong
+  /// answers, "conv_image" or "conv_image_f16"; and no self-checks at all.
+  std::vector<std::string> fail_canary;
+  uint32_t drop_barrier = 0;
+  bool no_self_check = false;
+  bool measure_software = false;  ///< the target "auto" also measures devices that are this processor
   /// Bytes of an earlier Device::cache_blob; what is damaged or of another device is ignored.
   std::vector<std::byte> cache;
 };
@@ -146,6 +152,7 @@ class Device {
 /// How a driver is found: one constant object per driver.
 struct Driver {
   const char* name;  ///< the target: "vulkan"
+  bool emulated;     ///< never anything but this processor: the target "auto" does not look at it
   /// Empty if it can run here, else why not, one phrase: "no Vulkan loader (libvulkan.so.1)". `index`: which device.
   std::string (*unavailable)(uint32_t index);
   /// kUnsupported with that phrase if it cannot run here; kDeviceLost if the device answers no more.

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "backends/gpu/transfer.h"
-#include "base/hash.h"
 #include "base/offset_plan.h"
 
 namespace pinnace::gpu {
@@ -20,119 +19,32 @@ size_t stepped(size_t bytes) {
 /// second, far below any watchdog, and 1,000 times what a submit costs.
 constexpr double kSliceWork = 1e9;
 
-std::vector<LoweredValue> values_of(const Segment& segment) {
-  const Uses uses(segment.graph);
-  std::vector<LoweredValue> all(segment.graph.values.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto id = static_cast<ValueId>(i);
-    LoweredValue& v = all[i];
-    v.type = &segment.inference.types[i];
-    const bool leaves = std::find(segment.outputs.begin(), segment.outputs.end(), id) != segment.outputs.end();
-    v.one_reader = uses.only_one_reader(id) && !leaves;
-    const ConstantPtr& data = segment.inference.data[i];
-    if (!data) continue;
-    v.constant = true;
-    v.data = data->data();
-    if (!segment.graph.value(id).constant) {
-      v.contents = str_cat(" ", to_string(*v.type), " ", hash64({data->data(), data->bytes()}));
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
-Result<std::unique_ptr<Executable>> GpuExecutable::compile(const Segment& segment, std::shared_ptr<Context> context,
-                                                           bool f16, std::string_view backend) {
+Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted, PackedConstants& packed,
+                                                           std::shared_ptr<Context> context, std::string_view backend) {
+  for (const Verdict& verdict : fitted.verdicts) {
+    if (!verdict.supported) {
+      return unsupported(verdict.text, ", ", verdict.value, " (rule ", verdict.rule, ")");
+    }
+  }
   auto made = std::unique_ptr<GpuExecutable>(new GpuExecutable);
   made->context_ = std::move(context);
   made->backend_ = backend;
-  made->f16_ = f16 && made->context_->caps().f16_storage;
-  if (f16 && !made->f16_) made->notice_ = "the device has no storage of 16-bit floats: fp32 instead";
-  PINNACE_TRY(made->lower(segment));
+  made->notices_ = std::move(fitted.notices);
+  LoweredSegment& lowered = fitted.lowered;
+  made->nodes_ = std::move(lowered.nodes);
+  made->kernels_ = std::move(lowered.kernels);
+  made->problem_labels_ = std::move(lowered.problems);
+  made->tensors_ = std::move(lowered.tensors);
+  made->steps_ = std::move(lowered.steps);
+  made->store_ = packed.shared<WeightStore>(str_cat("gpu weights ", backend));
+  PINNACE_ASSIGN(made->weights_, made->store_->place(made->context_, lowered.weights));
   PINNACE_TRY(made->make_ready());
   PINNACE_TRY(made->plan());
   PINNACE_ASSIGN(auto first, made->instance());
   made->free_.push_back(std::move(first));
   return std::unique_ptr<Executable>(std::move(made));
-}
-
-Status GpuExecutable::lower(const Segment& segment) {
-  Lowering lowering(false, f16_, values_of(segment));
-  for (size_t i = 0; i < segment.inputs.size(); ++i) {
-    LoweredValue& v = lowering.value(segment.inputs[i]);
-    const int64_t elements = v.type->elements();
-    const TensorId host = lowering.add_tensor(DeviceTensor::Place::kInput, i, static_cast<size_t>(elements) * 4);
-    v.rows = host;
-    // Kernels that read an input several times do so in the device's own memory; in fp32 on unified memory it is there.
-    if (!is_device_float(v.type->dtype) || (!f16_ && context_->caps().unified_memory) || elements == 0) continue;
-    v.rows = lowering.add_tensor(DeviceTensor::Place::kActivation, 0,
-                                 static_cast<size_t>(elements) * lowering.element_bytes(*v.type));
-    const int64_t vectors = (elements + 3) / 4;
-    lowering.begin_node(0, {});
-    v.rows_step = lowering.add_step({{KernelId::enter, f16_, {}},
-                                     Push().i(vectors).i(0).i(0).i(0).bytes(),
-                                     {host, v.rows},
-                                     line_groups(vectors, 64),
-                                     0,
-                                     static_cast<double>(elements)});
-  }
-  // What views point to, until the weights that they describe are made.
-  struct Operands {
-    std::vector<const TensorType*> types, outputs;
-    std::vector<const void*> data;
-  };
-  std::vector<Operands> operands(segment.nodes.size());
-  for (size_t i = 0; i < segment.nodes.size(); ++i) {
-    const Node& node = *segment.graph.nodes[static_cast<size_t>(segment.nodes[i])];
-    auto& [types, outputs, data] = operands[i];
-    std::string key = segment.key_prefix + node.name;
-    for (ValueId id : node.inputs) {
-      types.push_back(id == kNoValue ? nullptr : &segment.inference.types[static_cast<size_t>(id)]);
-      data.push_back(id == kNoValue ? nullptr : lowering.value(id).data);
-      if (id != kNoValue) key += lowering.value(id).contents;
-    }
-    for (ValueId id : node.outputs) outputs.push_back(&segment.inference.types[static_cast<size_t>(id)]);
-    const NodeView view(node, *segment.ops.find(node.op), types, data, outputs);
-    lowering.begin_node(i, std::move(key));
-    Verdict verdict;
-    const Status status = lower_node(lowering, view, outputs, verdict);
-    if (!status.ok()) return status.with_prefix(str_cat("lowering of ", view.label(), ": "));
-    nodes_.push_back(&node);
-    kernels_.push_back(verdict.kernel.empty() ? "no kernel" : verdict.kernel);
-  }
-  for (size_t i = 0; i < segment.outputs.size(); ++i) lowering.leave(segment.outputs[i], i);
-  for (WeightRequest& request : lowering.weights()) {
-    request.key = str_cat(f16_ ? "f16 " : "f32 ", segment.key_prefix, request.key);
-  }
-  problem_labels_ = std::move(lowering.problems());
-  tensors_ = std::move(lowering.tensors());
-  for (Step& step : lowering.steps()) {
-    if (!step.dead) steps_.push_back(std::move(step));
-  }
-  // A step whose result nobody reads is left out: an input that was turned into an image while it was entered.
-  std::vector<bool> read(tensors_.size(), false);
-  for (size_t s = steps_.size(); s-- > 0;) {
-    const KernelCode& code = kernel_code(steps_[s].kernel.id, steps_[s].kernel.f16);
-    bool wanted = false;
-    for (size_t b = 0; b < steps_[s].bindings.size(); ++b) {
-      const auto t = static_cast<size_t>(steps_[s].bindings[b]);
-      if (code.written >> b & 1) {
-        wanted |= read[t] || tensors_[t].place == DeviceTensor::Place::kOutput ||
-                  tensors_[t].place == DeviceTensor::Place::kProblem;
-      }
-    }
-    if (!wanted) {
-      steps_.erase(steps_.begin() + static_cast<ptrdiff_t>(s));
-      continue;
-    }
-    for (size_t b = 0; b < steps_[s].bindings.size(); ++b) {
-      if (!(code.written >> b & 1)) read[static_cast<size_t>(steps_[s].bindings[b])] = true;
-    }
-  }
-  store_ = segment.packed.shared<WeightStore>(str_cat("gpu weights ", backend_));
-  PINNACE_ASSIGN(weights_, store_->place(context_, lowering.weights()));
-  return {};
 }
 
 Status GpuExecutable::make_ready() {
@@ -143,7 +55,6 @@ Status GpuExecutable::make_ready() {
 }
 
 Status GpuExecutable::plan() {
-  const uint64_t most = context_->caps().max_binding_bytes;
   std::vector<Lifetime> lifetimes(tensors_.size());
   std::vector<bool> used(tensors_.size(), false);
   for (size_t s = 0; s < steps_.size(); ++s) {
@@ -153,9 +64,6 @@ Status GpuExecutable::plan() {
       if (!used[t]) life.first = static_cast<int32_t>(s);
       used[t] = true;
       life.last = static_cast<int32_t>(s);
-      if (tensors_[t].bytes > most) {
-        return out_of_memory("a tensor of ", tensors_[t].bytes, " bytes, the device binds ", most);
-      }
       if (tensors_[t].place == DeviceTensor::Place::kActivation) life.bytes = stepped(tensors_[t].bytes);
     }
   }
@@ -218,6 +126,7 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
     PINNACE_ASSIGN(auto list, context_->device().command_list(timed ? static_cast<uint32_t>(last - first + 1) : 0));
     if (timed) list->timestamp(0);
     since.clear();
+    uint32_t barriers = 0;
     for (size_t s = first; s < last; ++s) {
       const Step& step = steps_[s];
       const uint32_t written = ready_[s]->code().written;
@@ -232,7 +141,7 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
         }
       }
       if (wait) {
-        list->barrier();
+        if (++barriers != context_->dropped_barrier()) list->barrier();
         since.clear();
       }
       list->dispatch(*ready_[s], bindings, step.push, step.groups);

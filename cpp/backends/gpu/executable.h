@@ -1,19 +1,21 @@
 // A segment as recorded work: steps with planned memory, and the buffers and command lists of each run under way.
 #pragma once
 
+#include "backends/gpu/segment.h"
 #include "backends/gpu/weight_store.h"
 
 namespace pinnace::gpu {
 
 class GpuExecutable final : public Executable {
  public:
-  /// Lowers the segment, makes its kernels, uploads its weights, plans its memory and records a first run.
-  static Result<std::unique_ptr<Executable>> compile(const Segment& segment, std::shared_ptr<Context> context, bool f16,
-                                                     std::string_view backend);
+  /// Makes the kernels, uploads the weights, plans the memory and records a first run. kUnsupported if a node is
+  /// refused.
+  static Result<std::unique_ptr<Executable>> compile(FittedSegment fitted, PackedConstants& packed,
+                                                     std::shared_ptr<Context> context, std::string_view backend);
 
   size_t workspace_bytes() const override { return 0; }
   std::string_view kernel(size_t i) const override { return kernels_[i]; }
-  std::string notice(size_t) const override { return notice_; }
+  std::string notice(size_t i) const override { return notices_[i]; }
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override;
 
@@ -25,7 +27,6 @@ class GpuExecutable final : public Executable {
     std::vector<std::unique_ptr<CommandList>> profiled;  ///< the same with time stamps, recorded when first wanted
   };
   GpuExecutable() = default;
-  Status lower(const Segment& segment);
   Status make_ready();
   Status plan();
   Result<std::unique_ptr<Instance>> instance() const;
@@ -41,9 +42,8 @@ class GpuExecutable final : public Executable {
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<WeightStore> store_;
-  bool f16_ = false;
   std::string_view backend_;
-  std::string notice_;
+  std::vector<std::string> notices_;  ///< per node of the segment
   std::vector<const Node*> nodes_;
   std::vector<std::string> kernels_;  ///< per node of the segment
   std::vector<DeviceTensor> tensors_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "backends/gpu/context.h"
 #include "backends/gpu/rules.h"
@@ -86,6 +87,9 @@ class Lowering {
 
   bool dry() const { return dry_; }
   bool f16() const { return f16_; }
+  /// Kernels that failed on this device: to be gone around where another one does the same.
+  void distrust(std::set<KernelId> kernels) { distrusted_ = std::move(kernels); }
+  bool trusts(KernelId id) const { return !distrusted_.contains(id); }
   LoweredValue& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
   TensorId add_tensor(DeviceTensor::Place place, size_t index, size_t bytes);
   TensorId add_weight(WeightRequest request);
@@ -113,6 +117,8 @@ class Lowering {
   /// A place for the words of one more step of the node; what the host says of it begins with `label`.
   TensorId add_problem(std::string label);
   std::vector<std::string>& problems() { return problems_; }
+  /// Constants that it made, which the fill functions of weights look at.
+  std::vector<std::shared_ptr<const Constant>>& known() { return known_; }
 
  private:
   int32_t bytes_to_rows(const LoweredValue& v, TensorId to);
@@ -122,6 +128,7 @@ class Lowering {
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
+  std::set<KernelId> distrusted_;
   std::vector<std::shared_ptr<const Constant>> known_;
   std::vector<std::string> problems_;
   size_t node_ = 0;
@@ -187,6 +194,7 @@ class NodeLowering {
   ValueId out_id(int i = 0) const { return node().outputs[static_cast<size_t>(i)]; }
   LoweredValue& in_value(int i) { return lowering_.value(in_id(i)); }
   bool constant(int i) { return in_value(i).constant; }
+  bool trusts(KernelId id) const { return lowering_.trusts(id); }
   /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 

@@ -12,6 +12,6 @@ std::string unavailable(uint32_t index);
 /// barriers run concurrently.
 Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::DeviceOptions& options);
 
-inline constexpr gpu::Driver kDriver{"metal", &unavailable, &open_device};
+inline constexpr gpu::Driver kDriver{"metal", false, &unavailable, &open_device};
 
 }  // namespace pinnace::metal

@@ -40,6 +40,6 @@ std::string unavailable(uint32_t index);
 /// Execution is read from the environment variable PINNACE_SOFTMETAL.
 Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::DeviceOptions& options);
 
-inline constexpr gpu::Driver kDriver{"softmetal", &unavailable, &open_device};
+inline constexpr gpu::Driver kDriver{"softmetal", true, &unavailable, &open_device};
 
 }  // namespace pinnace::softmetal

@@ -10,6 +10,6 @@ std::string unavailable(uint32_t index);
 Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::DeviceOptions& options);
 
 /// For messages about the driver: "vulkan".
-inline constexpr gpu::Driver kDriver{"vulkan", &unavailable, &open_device};
+inline constexpr gpu::Driver kDriver{"vulkan", false, &unavailable, &open_device};
 
 }  // namespace pinnace::vulkan

@@ -119,15 +119,16 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
   const int64_t C4 = (c.C + 3) / 4, M4 = (c.M + 3) / 4, out_size = out[1] * out[2];
   const TensorId x = n.image(0), weights = image_weights(n, g, w.taps(), transposed), bias = bias_weights(n, c.M);
   const TensorId y = n.make_image();
-  const bool pointwise =
-      !transposed && c.group == 1 && w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && in == out;
+  const bool pointwise = n.trusts(KernelId::conv_pointwise) && !transposed && c.group == 1 && w.taps() == 1 &&
+                         w.stride[1] == 1 && w.stride[2] == 1 && in == out;
   if (pointwise) {
     n.step(KernelId::conv_pointwise, {static_cast<int32_t>(e.function), 0},
            Push().i(out_size).i(C4).i(M4).i(0).f(e.a).f(e.b), {x, weights, bias, x, y},
            {groups_of(out_size, 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
   } else {
     // Two blocks of outputs share what they read where one group has both.
-    const bool two = !transposed && (c.group == 1 || (g.group_c % 4 == 0 && g.group_m % 8 == 0));
+    const bool two =
+        n.trusts(KernelId::conv_image) && !transposed && (c.group == 1 || (g.group_c % 4 == 0 && g.group_m % 8 == 0));
     const int64_t blocks = two ? 2 : 1;
     const int64_t columns =
         transposed ? (out[2] + 4 * w.stride[2] - 1) / (4 * w.stride[2]) * w.stride[2] : (out[2] + 3) / 4;
@@ -192,9 +193,9 @@ Status lower_conv(NodeLowering& n) {
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
       activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  if (on_planes(c, window.out[1]) && c.group == c.C && c.M == c.C && c.C > 1) {
+  if (on_planes(c, window.out[1]) && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
-  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3) {
+  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
     if (!lower_winograd(n, c)) on_images(n, c, false);
   } else {
     on_rows(n, c, false);
@@ -213,7 +214,8 @@ Status lower_conv_transpose(NodeLowering& n) {
   // What the kernel moves positions by is an integer too; a row of groups has as many as every device has.
   const int64_t moved = window.stride[2] * window.kernel[2] * window.dilation[2];
   const bool near = moved < INT32_MAX / 4 && window.stride[2] < 65535;
-  if (near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3) {
+  if (near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3 &&
+      n.trusts(KernelId::conv_image_transposed)) {
     on_images(n, c, true);
   } else {
     on_rows(n, c, true);

@@ -29,9 +29,10 @@ constexpr int64_t kFewBlocks = 4096;
 
 Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
   const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
-  const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
+  const bool packed = n.trusts(KernelId::gemm_packed) && n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int64_t batch = p.outer * p.inner;
-  const bool split = packed && p.K >= 64 && (p.N + 3) / 4 * ((p.M + 3) / 4) * batch < kFewBlocks;
+  const bool split =
+      packed && n.trusts(KernelId::gemm_split) && p.K >= 64 && (p.N + 3) / 4 * ((p.M + 3) / 4) * batch < kFewBlocks;
   const KernelId kernel = split ? KernelId::gemm_split : packed ? KernelId::gemm_packed : KernelId::gemm;
   const TensorId a = n.rows(0), b = packed ? packed_columns(n, p) : n.rows(1);
   const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();

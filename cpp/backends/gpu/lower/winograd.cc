@@ -99,6 +99,11 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
   const Tiles& t = four.fits() && (four.seconds() < two.seconds() || !two.fits()) ? four : two;
   if (!t.fits() || t.seconds() >= direct_seconds(c, t, f16)) return false;
   const bool large = t.out == 4;
+  if (!n.trusts(KernelId::conv_pointwise) ||
+      !n.trusts(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2) ||
+      !n.trusts(large ? KernelId::winograd_output_4 : KernelId::winograd_output_2)) {
+    return false;
+  }
   const Epilogue e = c.epilogue();
   const TensorId x = n.image(0), u = transformed_weights(n, c, t), bias = bias_weights(n, c.M);
   const TensorId v = n.make_scratch(t.v_floats(), kWide), m = n.make_scratch(t.m_floats(), kWide);
