@@ -83,7 +83,7 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
       return fail("input ", i, " '", def.name, "' is quantised, ", to_string(type), "; takes plain ",
                   types_text(def.types));
     }
-    if (const auto letter = static_cast<size_t>(def.type_letter)) {
+    if (const auto letter = static_cast<unsigned char>(def.type_letter)) {
       if (letter_used[letter] && letters[letter] != type.dtype) {
         return fail("input ", i, " '", def.name, "' is ", to_string(type), ", must be ", dtype_name(letters[letter]),
                     " as the inputs before it");
@@ -167,7 +167,7 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
         ints[k] = static_cast<const uint8_t*>(data)[k];
         break;
       case DType::kI8:
-        ints[k] = static_cast<const int8_t*>(data)[k];
+        ints[k] = static_cast<const int8_t*>(data)[k];  // NOLINT(bugprone-signed-char-misuse): a number
         break;
       case DType::kU16:
         ints[k] = static_cast<const uint16_t*>(data)[k];

@@ -168,7 +168,8 @@ TEST(MetalDriver, RunsAgainstAPretendDevice) {
 #endif
 
 /// The leak checker asks for it: the Objective-C runtime keeps its tables, and GCC's frees no object.
-extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
+extern "C" __attribute__((visibility("default"))) const char*
+__lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier): the checker's name
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:objc_malloc\nleak:objc_calloc\nleak:Pretend\nleak:metal/device.mm\n";
 }

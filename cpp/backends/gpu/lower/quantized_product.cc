@@ -18,7 +18,8 @@ struct Convolution {
   int64_t N, C, M, group;
   Requantize requantize;
   double work() const {
-    return static_cast<double>(N * M * window.out_size()) * static_cast<double>(C / group * window.taps());
+    const int64_t per_result = C / group * window.taps();
+    return static_cast<double>(N * M * window.out_size()) * static_cast<double>(per_result);
   }
   /// Channels of w that have scales of their own: all, but of a transpose those of a group.
   int64_t scaled(int64_t m, bool transposed) const { return transposed ? m % (M / group) : m; }

@@ -72,7 +72,7 @@ TensorId transformed_weights(NodeLowering& n, const Convolution& c, const Tiles&
     const auto side = static_cast<size_t>(t.out + 2);
     for (int64_t m = 0; m < M; ++m) {
       for (int64_t k = 0; k < C; ++k) {
-        double half[6 * 3], u[6 * 6];
+        double half[6 * 3] = {}, u[6 * 6] = {};
         const double* taps = w->data() + (m * C + k) * 9;
         for (size_t j = 0; j < 3; ++j) weight_line(t.out, taps + j, 3, half + j, 3);
         for (size_t i = 0; i < side; ++i) weight_line(t.out, half + i * 3, 1, u + i * side, 1);
