@@ -43,7 +43,7 @@ int32_t type_of(Device device) {
 
 /// y = relu(x + [1, -3]) and, if it draws, classes drawn by y, which no GPU kernel does.
 struct Sum : Builder {
-  explicit Sum(bool draws, std::vector<uint32_t> shape = {1, 2}) : draws(draws) {
+  explicit Sum(bool draws, const std::vector<uint32_t>& shape = {1, 2}) : draws(draws) {
     const uint32_t x = operand(kTensorFloat32, shape), sum = operand(kTensorFloat32, shape);
     const uint32_t y = operand(kTensorFloat32, shape);
     add(kAdd, {x, constant<float>(kTensorFloat32, {2}, {1, -3}), scalar(0)}, {sum});
