@@ -167,15 +167,6 @@ Status check_weights(NodeLowering& n) {
   return {};
 }
 
-/// Positions are 32-bit integers in kernels: a stride that leaves them is never taken twice, but is multiplied.
-bool positions_fit(const Window& w) {
-  for (size_t d = 0; d < 3; ++d) {
-    const int64_t reach = std::max(w.in[d], w.out[d]) * w.stride[d] + w.before[d] + w.kernel[d] * w.dilation[d];
-    if (reach > INT32_MAX / 2 || w.stride[d] > INT32_MAX / 64) return false;
-  }
-  return true;
-}
-
 /// Whether the kernels of images hold it: at most two dimensions, planes and rows within the groups of a device.
 bool on_planes(const Convolution& c, int64_t out_rows) {
   return c.window.rank <= 2 && c.N * ((c.M + 3) / 4) <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 &&
@@ -183,6 +174,14 @@ bool on_planes(const Convolution& c, int64_t out_rows) {
 }
 
 }  // namespace
+
+bool positions_fit(const Window& w) {
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t reach = std::max(w.in[d], w.out[d]) * w.stride[d] + w.before[d] + w.kernel[d] * w.dilation[d];
+    if (reach > INT32_MAX / 2 || w.stride[d] > INT32_MAX / 64) return false;
+  }
+  return true;
+}
 
 Status lower_conv(NodeLowering& n) {
   PINNACE_TRY(check_weights(n));

@@ -18,6 +18,9 @@ struct Convolution {
   }
 };
 
+/// Positions are 32-bit integers in kernels: a stride that leaves them is never taken twice, but is multiplied.
+bool positions_fit(const Window& w);
+
 /// Bias by channel, zeros without one, filled up to whole blocks.
 TensorId bias_weights(NodeLowering& n, int64_t M);
 

@@ -1,7 +1,7 @@
 // Convolutions and matrix products of quantised tensors: sums of integers, requantised as ops/product.h defines it.
+#include "backends/gpu/lower/convolution.h"
 #include "backends/gpu/lower/product.h"
 #include "backends/gpu/lower/quantized.h"
-#include "ops/convolution.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -13,7 +13,7 @@ float multiplier(const Requantize& r, int64_t channel) {
   return r.m[r.m.size() > 1 ? static_cast<size_t>(channel) : 0];
 }
 
-struct Convolution {
+struct ByteConvolution {
   Window window;
   int64_t N, C, M, group;
   Requantize requantize;
@@ -26,7 +26,7 @@ struct Convolution {
 };
 
 /// [ceil(M / 4)][3] vectors of four channels: bias, bits of the multipliers, zero points of the weights.
-TensorId channels(NodeLowering& n, const Convolution& c, bool transposed) {
+TensorId channels(NodeLowering& n, const ByteConvolution& c, bool transposed) {
   const NodeView view = n.view();
   const bool has_bias = n.has(2);
   const int32_t flip = byte_offset(n.in(1).dtype);
@@ -49,7 +49,7 @@ void push_requantization(Push& push, const Requantize& r, int32_t offset) {
 }
 
 /// [M4][taps][C4 of a group][4 lanes of input][4 channels]; lanes beyond the group's inputs hold the zero point.
-TensorId image_weights(NodeLowering& n, const Convolution& c) {
+TensorId image_weights(NodeLowering& n, const ByteConvolution& c) {
   const NodeView view = n.view();
   const int64_t taps = c.window.taps(), group_c = c.C / c.group, C4 = (group_c + 3) / 4, M4 = (c.M + 3) / 4;
   const int32_t flip = byte_offset(n.in(1).dtype);
@@ -69,7 +69,7 @@ TensorId image_weights(NodeLowering& n, const Convolution& c) {
   });
 }
 
-void on_images(NodeLowering& n, const Convolution& c) {
+void on_images(NodeLowering& n, const ByteConvolution& c) {
   const Window& w = c.window;
   const int64_t C4 = (c.C + 3) / 4, M4 = (c.M + 3) / 4;
   const int64_t group_c4 = c.group == 1 ? C4 : C4 / c.group, group_m4 = c.group == 1 ? M4 : M4 / c.group;
@@ -91,7 +91,7 @@ void on_images(NodeLowering& n, const Convolution& c) {
          c.work());
 }
 
-void depthwise(NodeLowering& n, const Convolution& c) {
+void depthwise(NodeLowering& n, const ByteConvolution& c) {
   const Window& w = c.window;
   const NodeView view = n.view();
   const int64_t C4 = (c.C + 3) / 4, taps = w.taps();
@@ -116,7 +116,7 @@ void depthwise(NodeLowering& n, const Convolution& c) {
          {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)}, c.work());
 }
 
-void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
+void on_rows(NodeLowering& n, const ByteConvolution& c, bool transposed) {
   // Of the transpose the window is that of the convolution whose transpose it is: `in` are the sizes of the result.
   const Window& w = c.window;
   const NodeView view = n.view();
@@ -145,15 +145,6 @@ Status check_constants(NodeLowering& n) {
   if (!n.constant(1)) return n.refuse(Rule::kConstant, "w");
   if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "bias");
   return {};
-}
-
-/// Positions are 32-bit integers in kernels.
-bool positions_fit(const Window& w) {
-  for (size_t d = 0; d < 3; ++d) {
-    const int64_t reach = std::max(w.in[d], w.out[d]) * w.stride[d] + w.before[d] + w.kernel[d] * w.dilation[d];
-    if (reach > INT32_MAX / 2 || w.stride[d] > INT32_MAX / 64) return false;
-  }
-  return true;
 }
 
 Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
@@ -210,12 +201,12 @@ Status lower_quantized_conv(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2, shape));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  const Convolution c{window,
-                      n.in(0).shape[0].size,
-                      n.in(0).shape[1].size,
-                      n.in(1).shape[0].size,
-                      n.view().attr_int("group"),
-                      Requantize(n.in(0), n.in(1), n.out(), activation)};
+  const ByteConvolution c{window,
+                          n.in(0).shape[0].size,
+                          n.in(0).shape[1].size,
+                          n.in(1).shape[0].size,
+                          n.view().attr_int("group"),
+                          Requantize(n.in(0), n.in(1), n.out(), activation)};
   const int64_t planes = c.N * ((c.M + 3) / 4);
   const bool flat = window.rank <= 2 && planes <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 && window.out[1] <= 65535 * 8;
   const bool blocks = c.group == 1 || (c.C / c.group % 4 == 0 && c.M / c.group % 4 == 0);

@@ -26,18 +26,23 @@ bool reports(Function f, int32_t held) {
   }
 }
 
-/// y = function(a, b), integers or bools of floats.
-void compare_step(NodeLowering& n, Function f, const Operand& a, const Operand& b, const Shape& shape, TensorId y,
-                  DType type = DType::kI32, int64_t p = 0) {
+/// y = function(a, b) by one of the two kernels that make integers: of floats (compare) or of integers (map_words).
+void pair_step(NodeLowering& n, KernelId kernel, Function f, const Operand& a, const Operand& b, const Shape& shape,
+               TensorId y, DType type, int64_t p) {
   const int32_t held = held_as(type);
   Push push = sizes_push(shape);
   for (int64_t s : a.strides) push.i(s);
   for (int64_t s : b.strides) push.i(s);
   push.i(p);
   const int64_t count = TensorType{type, shape, nullptr}.elements();
-  n.step(KernelId::compare, {static_cast<int32_t>(f), held}, push,
-         {a.tensor, b.tensor, y, reports(f, held) ? n.problem() : y}, line_groups(count, 64),
-         static_cast<double>(count));
+  n.step(kernel, {static_cast<int32_t>(f), held}, push, {a.tensor, b.tensor, y, reports(f, held) ? n.problem() : y},
+         line_groups(count, 64), static_cast<double>(count));
+}
+
+/// y = function(a, b), integers or bools of floats.
+void compare_step(NodeLowering& n, Function f, const Operand& a, const Operand& b, const Shape& shape, TensorId y,
+                  DType type = DType::kI32, int64_t p = 0) {
+  pair_step(n, KernelId::compare, f, a, b, shape, y, type, p);
 }
 
 Status check_rank(NodeLowering& n) {
@@ -115,15 +120,7 @@ Status cast(NodeLowering& n) {
 
 void word_step(NodeLowering& n, Function function, const Operand& a, const Operand& b, const Shape& shape, TensorId y,
                DType type, int64_t p) {
-  const int32_t held = held_as(type);
-  Push push = sizes_push(shape);
-  for (int64_t s : a.strides) push.i(s);
-  for (int64_t s : b.strides) push.i(s);
-  push.i(p);
-  const int64_t count = TensorType{type, shape, nullptr}.elements();
-  n.step(KernelId::map_words, {static_cast<int32_t>(function), held}, push,
-         {a.tensor, b.tensor, y, reports(function, held) ? n.problem() : y}, line_groups(count, 64),
-         static_cast<double>(count));
+  pair_step(n, KernelId::map_words, function, a, b, shape, y, type, p);
 }
 
 void select_step(NodeLowering& n, DType type, const Operand& condition, const Operand& a, const Operand& b,
