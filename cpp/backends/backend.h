@@ -28,6 +28,7 @@ struct TargetSpec {
   std::string backend;
   std::string variant;
   std::string precision = "fp32";
+  bool automatic = false;  ///< chosen by "auto", not by name: only what pays is to go there
 };
 
 /// Whether a node can run, and the rule that refuses it if not.
@@ -150,6 +151,13 @@ class PackedConstants {
     entries_.insert_or_assign(std::make_pair(entry.target, entry.key), Held{entry.bytes, entry.stored});
     if (stored_targets_.empty() || stored_targets_.back() != entry.target) stored_targets_.push_back(entry.target);
   }
+  /// What the file has for exactly this target and key, in `bytes` bytes, for who maps it elsewhere; null: nothing.
+  /// Whether it is damaged, StoredBytes::check() says.
+  std::shared_ptr<const StoredBytes> stored(const std::string& target, const std::string& key, size_t bytes) const {
+    std::lock_guard lock(mutex_);
+    const auto found = entries_.find({target, key});
+    return found != entries_.end() && found->second.bytes.size() == bytes ? found->second.stored : nullptr;
+  }
   /// The targets that the file has payloads for, in order.
   const std::vector<std::string>& stored_targets() const { return stored_targets_; }
   /// The user wants kUnsupported rather than anything packed that could have been stored.
@@ -263,6 +271,12 @@ class Backend {
   virtual Verdict supports(const NodeView& node, const TargetSpec& target) const = 0;
   /// Whether the target "auto" takes it where it is available.
   virtual bool automatic() const { return true; }
+  /// Whether "auto" measures it against the others where it does not take it unasked.
+  virtual bool measured() const { return false; }
+  /// What such a measurement holds for, device and driver; kUnsupported: why it is not worth one.
+  virtual Result<std::string> measured_device(const TargetSpec&) const { return unsupported("it is not measured"); }
+  /// Whether a device that was lost can be opened anew: the runtime then does so once and repeats the run on it.
+  virtual bool reopens() const { return false; }
   /// Whether it may take `if` and `loop` as a whole, with their bodies: supports() is then asked for them too.
   virtual bool takes_control_flow() const { return false; }
   /// Looks at a whole run of nodes before it is compiled. Empty: it takes them all; else one verdict per node of the

@@ -55,8 +55,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
 #endif
     data = static_cast<const std::byte*>(mapping);
   }
-  ::close(fd);
-  return std::shared_ptr<const MappedFile>(new MappedFile(data, size));
+  return std::shared_ptr<const MappedFile>(new MappedFile(data, size, fd));
 }
 
 void prefer_large_pages(std::span<const std::byte> bytes) {
@@ -70,6 +69,7 @@ void prefer_large_pages(std::span<const std::byte> bytes) {
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  ::close(descriptor_);
 }
 
 }  // namespace pinnace

@@ -1,5 +1,5 @@
-// MappedFile: a regular file's bytes, mapped read-only. The file is closed at once; the mapping keeps its bytes, also
-// when another file takes its name.
+// MappedFile: a regular file's bytes, mapped read-only. It stays open, so that drivers can map them too, and keeps its
+// bytes also when another file takes its name.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,14 @@ class MappedFile {
 
   /// Starts at a page boundary.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  /// Open for reading as long as this lives; who needs it for longer duplicates it.
+  int descriptor() const { return descriptor_; }
 
  private:
-  MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
+  MappedFile(const std::byte* data, size_t size, int descriptor) : data_(data), size_(size), descriptor_(descriptor) {}
   const std::byte* data_;
   size_t size_;
+  int descriptor_;
 };
 
 /// A wish for large pages where these bytes lie, before they are read; for what is read often. A mapped file has small

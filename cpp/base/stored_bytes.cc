@@ -23,15 +23,14 @@ Status StoredBytes::check() const {
     state_.store(state, std::memory_order_relaxed);
   }
   if (state == State::kGood) return {};
-  const auto offset = static_cast<uint64_t>(bytes_.data() - file_->bytes.data());
   Status status(Code::kCorruptFile,
-                str_cat(file_->name, " at ", hex(offset), ": the ", bytes_.size(), " bytes of ", what_,
+                str_cat(file_->name, " at ", hex(offset()), ": the ", bytes_.size(), " bytes of ", what_,
                         " do not have the hash that is recorded, ", hex(hash_), " (rule ", rule_, ")"));
-  return status.with_offset(static_cast<int64_t>(offset)).with_rule(std::string(rule_));
+  return status.with_offset(static_cast<int64_t>(offset())).with_rule(std::string(rule_));
 }
 
 void StoredBytes::drop_pages() const {
-  if (!file_->mapped || bytes_.empty()) return;
+  if (file_->descriptor < 0 || bytes_.empty()) return;
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uintptr_t>(bytes_.data());
   const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes_.size()) / page * page;

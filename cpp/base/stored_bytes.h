@@ -19,7 +19,7 @@ namespace pinnace {
 struct StoredFile {
   std::string name;  ///< for messages: "net.pnc"
   std::span<const std::byte> bytes;
-  bool mapped = false;  ///< a MappedFile's: pages that were dropped come back from the file
+  int descriptor = -1;  ///< of the MappedFile that the bytes are: pages that were dropped come back from it; -1: none
 };
 
 class StoredBytes {
@@ -31,6 +31,9 @@ class StoredBytes {
   StoredBytes(std::shared_ptr<const StoredFile> file, std::span<const std::byte> bytes);
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Where to map them from: the file, open as long as the program is held, or -1, and their offset in it.
+  int descriptor() const { return file_->descriptor; }
+  uint64_t offset() const { return static_cast<uint64_t>(bytes_.data() - file_->bytes.data()); }
   /// kCorruptFile with offset and rule if the hash is not the recorded one. Hashed by the first call; several threads
   /// may call at once, and then may all hash.
   Status check() const;

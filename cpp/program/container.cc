@@ -129,7 +129,7 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   Container container;
   container.file = file.bytes;
   container.verify = verify;
-  container.stored = std::make_shared<const StoredFile>(StoredFile{file.name, file.bytes, file.mapped});
+  container.stored = std::make_shared<const StoredFile>(StoredFile{file.name, file.bytes, file.descriptor});
   container.sections.resize(header.sections);
   if (!table.empty()) std::memcpy(container.sections.data(), table.data(), table.size());
   uint64_t end = table_end;

@@ -55,7 +55,7 @@ static_assert(sizeof(SectionEntry) == 32);
 struct FileView {
   std::string name;
   std::span<const std::byte> bytes;
-  bool mapped = false;  ///< by MappedFile
+  int descriptor = -1;  ///< of the MappedFile that they are
 
   /// kCorruptFile "net.pnc at 0x1f40: <parts> (rule F-12)".
   template <class... Parts>

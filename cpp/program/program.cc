@@ -25,7 +25,9 @@ Result<Program> Program::open(const std::string& path, Verify verify) {
   PINNACE_ASSIGN(auto file, MappedFile::open(path));
   const std::span<const std::byte> bytes = file->bytes();
   std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(file), bytes, {.verify = verify, .mapped = true}));
+  const int descriptor = file->descriptor();
+  PINNACE_ASSIGN(auto data,
+                 read_program(std::move(name), std::move(file), bytes, {.verify = verify, .descriptor = descriptor}));
   return Program(std::move(data));
 }
 

@@ -14,7 +14,7 @@ namespace pinnace {
 
 struct ReadOptions {
   Verify verify = Verify::kFull;
-  bool mapped = false;  ///< the bytes are a MappedFile's
+  int descriptor = -1;  ///< of the MappedFile that the bytes are; -1: they are none
   OpTable ops;          ///< built-in operators, and others before them
   std::span<const Upgrade> upgrades = all_upgrades();
 };
