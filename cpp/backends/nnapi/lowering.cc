@@ -171,15 +171,19 @@ OperandId Lowering::add_constant(const OperandSpec& spec, const void* bytes, siz
   return id;
 }
 
-OperandId Lowering::add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill) {
+OperandId Lowering::add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill,
+                               bool stores) {
   const OperandId id = add_operand(spec, Lifetime::kConstant);
   if (dry_) return id;
   const size_t bytes = model_.operands[id].bytes();
   if (bytes > kCopiedBytes) {
-    weights_.push_back({id, nullptr, bytes, str_cat(key_, "/", role), std::move(fill)});
+    std::string key = str_cat(key_, "/", role, "/", static_cast<int32_t>(spec.type));
+    for (uint32_t d : spec.dims) key += str_cat("x", d);
+    weights_.push_back({id, nullptr, bytes, std::move(key), std::move(fill), stores});
     return id;
   }
   auto copy = std::make_shared<std::vector<std::byte>>(bytes);
+  if (before_reading_) before_reading_();
   fill(copy->data());
   model_.operands[id].data = *copy;
   model_.operands[id].owner = std::move(copy);
@@ -251,13 +255,15 @@ OperandId Lowering::constant(ValueId id, Layout layout, OperandSpec spec) {
   const Elements elements = spec.elements;
   const size_t size = element_bytes(spec.type), count = static_cast<size_t>(v.type->elements());
   if (moved) spec.dims = channels_last(nchw);
-  const OperandId made = add_weight(spec, str_cat("value", id, moved ? "/last" : ""),
-                                    [data = v.data, nchw, elements, size, count, moved](std::byte* to) {
-                                      if (!moved) return convert_elements(elements, data, count, size, to);
-                                      std::vector<std::byte> plain(count * size);
-                                      convert_elements(elements, data, count, size, plain.data());
-                                      move_to_channels_last(nchw, size, plain.data(), to);
-                                    });
+  const OperandId made = add_weight(
+      spec, str_cat("value", id, moved ? "/last" : ""),
+      [data = v.data, nchw, elements, size, count, moved](std::byte* to) {
+        if (!moved) return convert_elements(elements, data, count, size, to);
+        std::vector<std::byte> plain(count * size);
+        convert_elements(elements, data, count, size, plain.data());
+        move_to_channels_last(nchw, size, plain.data(), to);
+      },
+      spec.type != kTensorInt32);  // those may be places
   v.operands[static_cast<size_t>(layout)] = made;
   return made;
 }

@@ -67,6 +67,7 @@ struct Weight {
   size_t bytes;
   std::string key;
   std::function<void(std::byte*)> fill;
+  bool stores;  ///< a file built for the target has it
 };
 
 /// A value that enters or leaves, and how.
@@ -101,6 +102,8 @@ class Lowering {
   /// Names the weights of what is lowered from here on: unique for the node.
   void set_key(std::string key) { key_ = std::move(key); }
   const std::string& key() const { return key_; }
+  /// What is called before the contents of the node's constants are read while it is lowered, rather than by fills.
+  void set_before_reading(std::function<void()> check) { before_reading_ = std::move(check); }
   /// What the node that is lowered needs of i64 values where it does not say so itself.
   void set_int64(Int64 use) { int64_ = use; }
 
@@ -111,8 +114,11 @@ class Lowering {
   OperandId add_operand(const OperandSpec& spec, nnapi::Lifetime lifetime);
   /// A small constant, copied.
   OperandId add_constant(const OperandSpec& spec, const void* bytes, size_t size);
-  /// A constant made by `fill` when the model is built.
-  OperandId add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill);
+  /// A constant made by `fill` when the model is built. `role` and spec, with the node and the level, say all that its
+  /// bytes depend on. stores: it is laid out from the graph's weights, numbers to be computed with, never places: it
+  /// may be kept in a file, and a forged one must do no harm.
+  OperandId add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill,
+                       bool stores = false);
   /// What fills a weight that was just added; the operand is removed, and must be the last.
   std::function<void(std::byte*)> take_constant(OperandId last);
   OperandId add_scalar(int32_t value);
@@ -158,6 +164,7 @@ class Lowering {
   std::vector<HostMove> moves_;
   std::vector<std::shared_ptr<const void>> kept_;
   std::string key_;
+  std::function<void()> before_reading_;
   Int64 int64_ = Int64::kRefused;
 };
 

@@ -59,8 +59,9 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
   OperandSpec spec{n.operand(x).type, from.dims};
   if (!type.quantized()) {
     const bool half = type.dtype == DType::kF16;
-    return n.lowering().add_weight(spec, scale == 1 ? role : str_cat(role, "*", scale),
-                                   [=](std::byte* to) { fill_floats(from, data, scale, half, to); });
+    return n.lowering().add_weight(
+        spec, scale == 1 ? role : str_cat(role, "*", scale),
+        [=](std::byte* to) { fill_floats(from, data, scale, half, to); }, true);
   }
   const Quantization& q = *type.quantization;
   if (q.block > 0) return n.refuse(Rule::kQuantization, to_string(type));
@@ -85,10 +86,11 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
     spec.scale = q.scales[channel];
     spec.zero_point = q.zero_points[channel] + shift;
   }
-  const OperandId made = n.lowering().add_weight(spec, str_cat(role, shift ? "^" : ""), [=](std::byte* to) {
+  const auto fill = [=](std::byte* to) {
     const auto flip = static_cast<std::byte>(shift ? 0x80 : 0);
     for_each_element(from, [&](size_t i, size_t k) { to[i] = data[k] ^ flip; });
-  });
+  };
+  const OperandId made = n.lowering().add_weight(spec, str_cat(role, shift ? "^" : ""), fill, true);
   if (per_channel) {
     nnapi::Operand& o = n.lowering().model().operands[made];
     o.channel_dim = channel_dim;
@@ -120,11 +122,12 @@ Result<OperandId> bias_operand(NodeLowering& n, int input, OperandId x, OperandI
   const Gathered from{{count}, {n.in_type(input).elements() == 1 ? 0 : 1}};
   const auto* data = static_cast<const std::byte*>(n.data(input)) +
                      static_cast<size_t>(from.strides[0] ? first : 0) * bytes_of(n.in_type(input).dtype);
-  return n.lowering().add_weight(spec, str_cat("bias", input, "*", scale, "@", first), [=](std::byte* to) {
+  const auto fill = [=](std::byte* to) {
     if (!quantized) return fill_floats(from, data, scale, half, to);
     const auto* q = reinterpret_cast<const int32_t*>(data);
     for_each_element(from, [&](size_t i, size_t k) { reinterpret_cast<int32_t*>(to)[i] = q[k]; });
-  });
+  };
+  return n.lowering().add_weight(spec, str_cat("bias", input, "*", scale, "@", first), fill, true);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -37,7 +37,7 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
   // The filter that has just been made is not read: its bytes are spread instead.
   const auto fill = l.take_constant(tight);
   const size_t size = nnapi::info(like.type).bytes;
-  const OperandId filter = l.add_weight(spec, "filter1/spread", [=, dims = like.dims, wide = spec.dims](std::byte* to) {
+  const auto spread = [=, dims = like.dims, wide = spec.dims](std::byte* to) {
     std::vector<std::byte> taps(like.bytes());
     fill(taps.data());
     size_t total = size;
@@ -52,7 +52,8 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
         }
       }
     }
-  });
+  };
+  const OperandId filter = l.add_weight(spec, "filter1/spread", spread, true);
   Window w = c.window;
   w.dilation = {1, 1, 1};
   return convolve(n, c, c.x, filter, c.y, w);
