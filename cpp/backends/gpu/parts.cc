@@ -120,18 +120,18 @@ void divide_steps(LoweredSegment& lowered, const DeviceCaps& caps) {
 }
 
 Verdict within_limits(const LoweredSegment& lowered, const Step& step, const DeviceCaps& caps) {
+  const std::string_view kernel = kernel_code(step.kernel.id, step.kernel.f16).name;
   for (size_t b = 0; b < step.bindings.size(); ++b) {
     const size_t whole = lowered.tensors[static_cast<size_t>(step.bindings[b])].bytes;
     const size_t bytes = step.windows.empty() ? whole : step.windows[b].bytes;
     if (bytes <= caps.max_binding_bytes) continue;
-    return refusal(Rule::kDeviceLimit,
-                   str_cat("kernel ", kernel_code(step.kernel.id, step.kernel.f16).name, " needs a tensor of ", bytes,
-                           " bytes as a whole, the device binds ", caps.max_binding_bytes));
+    return refusal(Rule::kDeviceLimit, str_cat("kernel ", kernel, " needs a tensor of ", bytes,
+                                               " bytes as a whole, it binds ", caps.max_binding_bytes));
   }
   for (size_t d = 0; d < 3; ++d) {
     if (step.groups[d] <= caps.max_groups[d]) continue;
-    return refusal(Rule::kDeviceLimit,
-                   str_cat(step.groups[d], " groups on axis ", d, ", it takes ", caps.max_groups[d]));
+    return refusal(Rule::kDeviceLimit, str_cat("kernel ", kernel, " has ", step.groups[d], " groups on axis ", d,
+                                               ", it takes ", caps.max_groups[d]));
   }
   return {};
 }
