@@ -2,6 +2,7 @@
 #include "fakes/backend.h"
 
 #include <cstring>
+#include <thread>
 
 #include "ops/activation.h"
 #include "ops/convolution.h"
@@ -37,6 +38,9 @@ class FakeExecutable final : public Executable {
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
     const int run = ++backend_.runs;
+    if (backend_.fails) return invalid("the fake device does not do this");
+    if (backend_.idle) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(backend_.extra_ms));
     for (size_t i = 0; i < inputs.size(); ++i) to_own_layout(inputs[i], at(context, input_ids_[i]));
     for (const auto& [id, data] : constants_) {
       to_own_layout({&types_[id], const_cast<std::byte*>(data->data())}, at(context, id));
@@ -44,7 +48,7 @@ class FakeExecutable final : public Executable {
     for (const Step& step : steps_) {
       if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
       // In the middle of the work, so that a retry meets half-written values.
-      if (const int from = backend_.lost_from_run; from && run >= from) {
+      if (const int from = backend_.lost_from_run; from && run >= from && run - from < backend_.lost_runs) {
         return Status(Code::kDeviceLost, "the fake device went away");
       }
       const auto start = std::chrono::steady_clock::now();
