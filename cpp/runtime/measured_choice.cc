@@ -164,6 +164,10 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   // Without a session nothing is committed, and nobody goes on elsewhere after a loss.
   GraphRunner runner(graph, data.outputs, data.state_outputs, data.setup, "", 1);
   PINNACE_ASSIGN(Instance* const instance, runner.prepare(inputs));
+  for (size_t i = 0; i < states.size(); ++i) {
+    const KeptState& kept = instance->kept_states[i];
+    if (kept.states) PINNACE_TRY(kept.states->write(kept.position, states[i].bytes));
+  }
   RunContext context;
   context.pool = &ThreadPool::shared();
   context.threads = data.threads;

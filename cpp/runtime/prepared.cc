@@ -52,7 +52,8 @@ std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
   for (const TargetChoice& t : targets) {
-    key += str_cat(!t.lost.empty() ? "|-" : t.reopened.empty() ? "|+" : "|~", t.backend->name());
+    const char* use = t.spec.storing ? "|s" : !t.lost.empty() ? "|-" : t.reopened.empty() ? "|+" : "|~";
+    key += str_cat(use, t.backend->name());
   }
   return key;
 }
@@ -141,6 +142,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::to_store(const Program& progra
                                                            const TargetChoice& target) {
   std::vector<TargetChoice> targets = {target};
   if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+  targets[0].spec.storing = true;
   Options wanted = options;
   wanted.target =
       target.spec.variant.empty() ? target.spec.backend : str_cat(target.spec.backend, ":", target.spec.variant);

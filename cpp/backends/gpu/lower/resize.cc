@@ -55,7 +55,6 @@ Status lower_resize(NodeLowering& n) {
   }
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
-  if (planes > 65535) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   Taps taps[2];
   for (int d = 0; d < 2; ++d) {
     if (both[d].identity(spec)) {
