@@ -44,11 +44,14 @@ bool takes_bytes(std::string_view op) {
                                                "less",
                                                "less_or_equal",
                                                "loop",
+                                               "lsh_projection",
                                                "max",
                                                "max_pool",
                                                "min",
                                                "pad",
                                                "quantize_linear",
+                                               "quantized_lstm",
+                                               "quantized_lstm_u8",
                                                "reshape",
                                                "slice",
                                                "space_to_depth",
@@ -62,11 +65,15 @@ bool takes_bytes(std::string_view op) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
+/// Operators that read or make u16, which stands as i32 and would otherwise be computed with as such.
+bool takes_sixteen_bits(std::string_view op) {
+  return op == "cast" || op == "quantize_linear" || op == "dequantize_linear";
+}
+
 /// Operators whose lowering looks at the graph's sizes, not at an operand's, or at no sizes at all.
 bool takes_any_rank(std::string_view op) {
-  static constexpr std::string_view names[] = {"abs",      "exp",  "flatten", "floor", "gather",    "gelu",
-                                               "identity", "if",   "loop",    "neg",   "relu",      "reshape",
-                                               "sigmoid",  "sqrt", "squeeze", "tanh",  "transpose", "unsqueeze"};
+  static constexpr std::string_view names[] = {"flatten",     "gather",  "identity", "if",        "loop",
+                                               "log_softmax", "reshape", "squeeze",  "transpose", "unsqueeze"};
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
@@ -84,6 +91,63 @@ bool computed_with(DType dtype) {
 /// What payloads of a level are for: "nnapi:29", "nnapi:fl6".
 std::string target_name(int level) {
   return level <= 5 ? str_cat("nnapi:", nnapi::level_code(level)) : str_cat("nnapi:fl", level);
+}
+
+/// Operators that look at each element by itself: ranks above 4 stand as one dimension, if no input is repeated but
+/// single numbers.
+bool takes_elements(const NodeView& view, std::span<const TensorType* const> outputs) {
+  static constexpr std::string_view names[] = {"abs",
+                                               "add",
+                                               "and",
+                                               "cast",
+                                               "ceil",
+                                               "celu",
+                                               "clip",
+                                               "div",
+                                               "elu",
+                                               "equal",
+                                               "erf",
+                                               "exp",
+                                               "floor",
+                                               "gelu",
+                                               "greater",
+                                               "greater_or_equal",
+                                               "hard_sigmoid",
+                                               "hard_swish",
+                                               "leaky_relu",
+                                               "less",
+                                               "less_or_equal",
+                                               "log",
+                                               "max",
+                                               "min",
+                                               "mish",
+                                               "mul",
+                                               "neg",
+                                               "not",
+                                               "or",
+                                               "pow",
+                                               "reciprocal",
+                                               "relu",
+                                               "selu",
+                                               "sigmoid",
+                                               "silu",
+                                               "sin",
+                                               "softplus",
+                                               "softsign",
+                                               "sqrt",
+                                               "sub",
+                                               "sum",
+                                               "tanh",
+                                               "where",
+                                               "xor"};
+  if (std::find(std::begin(names), std::end(names), view.node().op) == std::end(names)) return false;
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const TensorType& type = view.input(i);
+    const bool number = type.elements() == 1 && (type.rank() <= 1 || type.rank() > 4);
+    if (!number && type.shape != outputs[0]->shape) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -115,7 +179,17 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       return Status(Code::kUnsupported, verdict.text);
     }
   }
-  if (!takes_any_rank(view.node().op)) {
+  if (!takes_sixteen_bits(view.node().op)) {
+    for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
+      const int at = i - view.input_count();
+      if (at < 0 && !view.has_input(i)) continue;
+      const TensorType& type = at < 0 ? view.input(i) : *outputs[static_cast<size_t>(at)];
+      if (type.dtype != DType::kU16) continue;
+      verdict = refusal(Rule::kType, to_string(type));
+      return Status(Code::kUnsupported, verdict.text);
+    }
+  }
+  if (!takes_any_rank(view.node().op) && !takes_elements(view, outputs)) {
     for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
       const int at = i - view.input_count();
       if (at < 0 && !view.has_input(i)) continue;

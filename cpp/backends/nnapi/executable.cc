@@ -1,6 +1,7 @@
 // Running a segment: bytes are brought into NNAPI's order, models run, results are brought back.
 #include "backends/nnapi/executable.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/nnapi/kept_states.h"
@@ -27,6 +28,10 @@ Status enter(const Exchange& e, const std::byte* from, std::byte* to) {
     }
     return {};
   }
+  if (e.elements == Elements::kWiden) {  // never moved
+    std::copy_n(reinterpret_cast<const uint16_t*>(from), e.count, reinterpret_cast<int32_t*>(to));
+    return {};
+  }
   if (e.nchw.empty()) {
     std::memcpy(to, from, e.count * e.size);
   } else {
@@ -41,6 +46,12 @@ void leave(const Exchange& e, const std::byte* from, std::byte* to) {
     const auto* narrow = reinterpret_cast<const int32_t*>(from);
     auto* wide = reinterpret_cast<int64_t*>(to);
     for (size_t i = 0; i < e.count; ++i) wide[i] = narrow[i];
+    return;
+  }
+  if (e.elements == Elements::kWiden) {
+    const auto* wide = reinterpret_cast<const int32_t*>(from);
+    std::transform(wide, wide + e.count, reinterpret_cast<uint16_t*>(to),
+                   [](int32_t v) { return static_cast<uint16_t>(v); });
     return;
   }
   if (e.nchw.empty()) {

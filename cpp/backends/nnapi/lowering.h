@@ -32,6 +32,7 @@ enum class Elements : uint8_t {
   kSame,
   kFlipSign,  ///< i8 stands as unsigned plus 128
   kNarrow,    ///< i64 stands as i32
+  kWiden,     ///< u16 stands as i32
 };
 
 /// What a reader of an i64 value, which stands as i32, needs of it.
@@ -136,6 +137,12 @@ class Lowering {
   Result<OperandId> operand(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
   /// The operand that a node is to write.
   Result<OperandId> output(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
+  /// The operand of an i32 value with the scale that a product wants of its bias, which a value of the graph has not:
+  /// another entry, or from level 3 on a CAST of what stands there.
+  Result<OperandId> scaled_int32(ValueId id, float scale, Verdict& verdict);
+  /// A recurrent cell's state of plain i16 with the scale that its operation wants: other operators take no i16.
+  Result<OperandId> cell_input(ValueId id, float scale, Verdict& verdict);
+  Result<OperandId> cell_output(ValueId id, float scale, Verdict& verdict);
   /// The input of a body that stands for `outer`, an operand of the model around it.
   void add_body_input(ValueId id, const nnapi::Operand& outer);
   /// True if the value exists channels last and not in the graph's order.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/nnapi/lower/shape.h"
 #include "base/half.h"
 
 namespace pinnace::nnapi_client {
@@ -48,11 +49,37 @@ size_t bytes_of(DType dtype) {
   return static_cast<size_t>(dtype_bits(dtype)) / 8;
 }
 
+/// True if operand dimensions `dims` of strides `strides` are those of `wanted`, whose strides of size 1 mean nothing.
+bool is_form(const Gathered& wanted, const std::vector<uint32_t>& dims, const std::vector<int64_t>& strides) {
+  if (dims != wanted.dims) return false;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] > 1 && strides[d] != wanted.strides[d]) return false;
+  }
+  return true;
+}
+
+/// A filter [a, b, height, width] that only a run knows: [a, height, width, b] as it enters, or [b, height, width, a].
+Result<OperandId> filter_of_run(NodeLowering& n, int input, const Gathered& from) {
+  if (n.in_type(input).rank() != 4) return n.refuse(Rule::kConstant, "the weights");
+  PINNACE_ASSIGN(const OperandId last, n.in(input, Layout::kChannelsLast));
+  const std::vector<uint32_t> d = n.operand(last).dims;
+  const int64_t width = d[2], plane = d[1] * width, all = d[3] * plane;
+  if (is_form(from, d, {all, width, 1, plane})) return last;
+  if (!is_form(from, {d[3], d[1], d[2], d[0]}, {plane, width, 1, all})) {
+    return n.refuse(Rule::kConstant, "the weights");
+  }
+  const int32_t swap[] = {3, 1, 2, 0};
+  return transposed(n, last, swap);
+}
+
 }  // namespace
 
 Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const Gathered& from, uint32_t channel_dim,
                                  double scale, std::string_view distinct, int64_t first, int64_t first_channel) {
-  if (!n.constant(input)) return n.refuse(Rule::kConstant, "the weights");
+  if (!n.constant(input)) {
+    if (scale != 1 || !distinct.empty()) return n.refuse(Rule::kConstant, "the weights");
+    return filter_of_run(n, input, from);
+  }
   const TensorType& type = n.in_type(input);
   const auto* data = static_cast<const std::byte*>(n.data(input)) + static_cast<size_t>(first) * bytes_of(type.dtype);
   const std::string role = str_cat("filter", input, distinct);
@@ -114,8 +141,9 @@ Result<OperandId> bias_operand(NodeLowering& n, int input, OperandId x, OperandI
       std::memset(to, 0, size_t{count} * size);
     });
   if (!n.constant(input)) {
-    if (quantized || scale != 1 || n.in_type(input).elements() != count) return n.refuse(Rule::kConstant, "the bias");
-    return n.in(input);
+    const bool one_each = n.in_type(input).rank() == 1 && n.in_type(input).elements() == count;
+    if (scale != 1 || first != 0 || !one_each) return n.refuse(Rule::kConstant, "the bias");
+    return quantized ? n.lowering().scaled_int32(n.in_id(input), spec.scale, n.verdict()) : n.in(input);
   }
   const bool half = spec.type == kTensorFloat16;
   // One number for all channels is repeated.
