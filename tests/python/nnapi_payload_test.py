@@ -36,7 +36,7 @@ def model() -> pn.Model:
 def path(model: pn.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = model.build(targets=["nnapi:29", "cpu:sse2"])
     assert program.metadata["verified.nnapi:29"].startswith("yes"), program.metadata
-    assert [p.target for p in program.payloads].count("nnapi:29") == 6
+    assert [p.target for p in program.payloads].count("nnapi:29") == 4  # two biases are part of the model
     file = tmp_path_factory.mktemp("nnapi_payload") / "net.pnc"
     program.save(file)
     return file
@@ -70,7 +70,7 @@ def test_show_lists_them(path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(pn.__file__).parent.parent)}
     command = [sys.executable, "-m", "pinnace", "inspect", str(path)]
     said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"payload for nnapi:29: 6 parts, [\d,]+ bytes", said), said
+    assert re.search(r"payload for nnapi:29: 4 parts, [\d,]+ bytes", said), said
 
 
 CLIENT = """
@@ -98,7 +98,7 @@ def test_the_library_is_given_the_file(path: Path) -> None:
         size, protect, _, offset = (int(n) for n in re.findall(r"\d+", line.split("createFromFd(")[1])[:4])
         assert protect == 1, line
         assert offset > 0, line
-        assert offset % 4096 == 0, line
-        assert total - 64 < size < total + 4096, (line, total)
+        assert offset % os.sysconf("SC_PAGE_SIZE") == 0, line
+        assert total - 64 < size < total + os.sysconf("SC_PAGE_SIZE"), (line, total)
     assert calls, said[-2000:]
     assert "strict: 0 violations" in said
