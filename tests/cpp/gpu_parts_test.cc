@@ -159,6 +159,51 @@ TEST_P(GpuParts, GraphsHaveTheSameBits) {
   EXPECT_GT(equal_, 0);
 }
 
+// Sizes that no Vulkan device need take at once, on a device as it is: more than 65,535 planes, images and matrices.
+// Operands are multiples of 1/64, so that sums of few products are exact, whoever adds them.
+TEST(GpuPartsBeyondLimits, HaveTheBitsOfADeviceWithoutThem) {
+  PINNACE_NEEDS_GPU();
+#if defined(PINNACE_HAS_SOFTMETAL)
+  if (const std::string reason = no_device(softmetal::kDriver); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr const char* kTexts[] = {
+      R"(input %x : f32[65537,3,2,3] %y = max_pool (%x) {kernel_shape=[2,2]} output "y" %y)",
+      R"(input %x : f32[66000,2,2,1] const %s : f32[4] = {1,1,2,2} %y = resize (%x, none, %s) output "y" %y)",
+      R"(input %x : f32[65537,2,2,2] input %k_w : f32[3,2,2,1] %y = conv (%x, %k_w) output "y" %y)",
+      R"(input %x : f32[65537,3,2,2] input %k_w : f32[3,1,2,2] %y = conv (%x, %k_w) {group=3} output "y" %y)",
+      R"(input %x : f32[65537,2,3] input %z : f32[65537,3,1] %y = mat_mul (%x, %z) output "y" %y)",
+      R"(input %x : f32[1048577,3] input %k_w : f32[3,2] %y = mat_mul (%x, %k_w) output "y" %y)",
+  };
+  const GpuOptions with("no_self_check,validation");
+  const auto context = gpu::Context::open(vulkan::kDriver, 0);
+  ASSERT_TRUE(context.ok());
+  for (const char* text : kTexts) {
+    const auto got = graph_answers(vulkan_backend(), text, "fp32", 1);
+    const auto want = graph_answers(softmetal_backend(), text, "fp32", 1);
+    ASSERT_TRUE(got.ok()) << text << got.status().message();
+    ASSERT_TRUE(want.ok()) << text << want.status().message();
+    EXPECT_TRUE(*got == *want) << text;
+  }
+  EXPECT_EQ((*context)->device().validation_messages(), 0u) << (*context)->device().validation_texts();
+#endif
+}
+
+// A tensor of 144 MiB, of which a device may bind 128.
+TEST(GpuPartsBeyondLimits, TensorsMayBeLargerThanABinding) {
+  PINNACE_NEEDS_GPU();
+  if (!everything()) GTEST_SKIP() << "PINNACE_TEST_ALL=1 runs it";
+  const GpuOptions with("no_self_check,max_binding_bytes=134217728");
+  constexpr const char* kText = R"(input %x : f32[36,1024,1024] %y = neg (%x) %z = neg (%y) output "z" %z)";
+  const auto got = graph_answers(vulkan_backend(), kText, "fp32", 1);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  const auto once =
+      graph_answers(vulkan_backend(), R"(input %x : f32[36,1024] %y = abs (%x) output "y" %y)", "fp32", 1);
+  ASSERT_TRUE(once.ok()) << once.status().message();
+  const auto* all = reinterpret_cast<const float*>((*got)[0].data());
+  const auto* first = reinterpret_cast<const float*>((*once)[0].data());
+  for (int i = 0; i < 36 * 1024; ++i) ASSERT_EQ(std::fabs(all[i]), first[i]) << i;  // the same numbers
+  for (size_t i = 0; i < size_t{36} << 20; ++i) ASSERT_TRUE(all[i] >= -2 && all[i] <= 2) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuParts, ::testing::ValuesIn(small_devices()), small_name);
 
 }  // namespace

@@ -41,7 +41,7 @@ MUTANTS = [
     ("bytes_conv", "past_columns", "if (ox + j >= p.OW) break;", ""),
     ("bytes_conv", "unguarded_load", "at >= 0 && at < p.W ?", "at < p.W ?"),
     ("bytes_gemm", "unguarded_rows", "if (m + j >= p.M) break;", ""),
-    ("bytes_gemm", "past_columns", "min(n + j, p.N - 1) * p.b_col", "(n + j) * p.b_col"),
+    ("bytes_gemm", "next_column", "min(n + j, p.N - 1) * p.b_col", "min(n + j + 1, p.N - 1) * p.b_col"),
     ("bytes_depthwise", "unguarded_load", "iy < 0 || iy >= p.H", "iy < 0"),
     ("conv_depthwise_f32", "unguarded_planes", " || plane >= p.planes", ""),
     (
@@ -55,7 +55,7 @@ MUTANTS = [
     ("cum_sum_f32", "no_barrier_before_store", "barrier();  // all have read the last sums", ""),
     ("cum_sum_f32", "no_barrier_before_read", "barrier();\n      N before", "N before"),
     ("cum_sum_f32", "no_barrier_after_read", "barrier();\n      if (t >= step)", "if (t >= step)"),
-    ("cum_sum_f32", "past_lane", "N v = i < size ?", "N v = i <= size ?"),
+    ("cum_sum_f32", "past_lane", "N v = i < size ?", "N v = i < size + 4 ?"),
     ("gemm_f32", "unguarded_store", "if (m + j < p.M) store", "store"),
     ("gemm_f32", "past_columns", "min(n + j, p.N - 1) * p.b_col", "(n + j) * p.b_col"),
     ("gemm_split_f32", "no_barrier", "barrier();\n  if (slice >= 4", "if (slice >= 4"),
