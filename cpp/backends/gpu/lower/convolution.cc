@@ -76,7 +76,8 @@ void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
     for (int64_t size : *list) push.i(std::min<int64_t>(size, INT32_MAX));
   }
   push.f(e.a).f(e.b);
-  const TensorId x = n.rows(0), weights = n.rows(1), bias = bias_weights(n, c.M), y = n.make_rows();
+  const TensorId x = n.rows(0), weights = n.rows(1);
+  const TensorId bias = n.has(2) && !n.constant(2) ? n.rows(2) : bias_weights(n, c.M), y = n.make_rows();
   n.step(transposed ? KernelId::conv_rows_transposed : KernelId::conv_rows,
          {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]),
           static_cast<int32_t>(w.kernel[2])},
@@ -162,9 +163,12 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
 
 Status check_weights(NodeLowering& n) {
   for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "w");
-  if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "bias");
   return {};
+}
+
+/// Weights that a run brings are read as they lie, by the kernels of rows.
+bool weights_known(NodeLowering& n) {
+  return n.constant(1) && (!n.has(2) || n.constant(2));
 }
 
 /// Whether the kernels of images hold it: at most two dimensions, rows and columns within the groups of any device.
@@ -191,7 +195,10 @@ Status lower_conv(NodeLowering& n) {
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
       activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  if (on_planes(c, window.out) && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
+  if (!weights_known(n)) {
+    on_rows(n, c, false);
+  } else if (on_planes(c, window.out) && c.group == c.C && c.M == c.C && c.C > 1 &&
+             n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
   } else if (on_planes(c, window.out) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
     if (!lower_winograd(n, c)) on_images(n, c, false);
@@ -212,7 +219,8 @@ Status lower_conv_transpose(NodeLowering& n) {
   // What the kernel moves positions by is an integer too; a row of groups has as many as every device has.
   const int64_t moved = window.stride[2] * window.kernel[2] * window.dilation[2];
   const bool near = moved < INT32_MAX / 4 && window.stride[2] < 65535;
-  if (near && c.C > 0 && on_planes(c, window.in) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_transposed)) {
+  if (weights_known(n) && near && c.C > 0 && on_planes(c, window.in) && n.in(0).rank() >= 3 &&
+      n.trusts(KernelId::conv_image_transposed)) {
     on_images(n, c, true);
   } else {
     on_rows(n, c, true);
