@@ -24,6 +24,7 @@ struct Step {
   std::vector<int32_t> nodes;              ///< indices into Graph::nodes
   const TargetChoice* target = nullptr;    ///< null for kControl
   std::vector<ValueId> inputs, outputs;    ///< kSegment: of the executable
+  std::vector<SegmentState> states;        ///< kSegment: that the executable may keep
   std::unique_ptr<Executable> executable;  ///< kSegment
   size_t workspace_offset = 0;             ///< in the arena
 };

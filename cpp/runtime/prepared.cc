@@ -51,7 +51,7 @@ std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
-  for (const TargetChoice& t : targets) key += t.lost.empty() ? "|+" : "|-";
+  for (const TargetChoice& t : targets) key += t.spec.storing ? "|s" : t.lost.empty() ? "|+" : "|-";
   return key;
 }
 
@@ -129,6 +129,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::to_store(const Program& progra
                                                            const TargetChoice& target) {
   std::vector<TargetChoice> targets = {target};
   if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+  targets[0].spec.storing = true;
   Options wanted = options;
   wanted.target =
       target.spec.variant.empty() ? target.spec.backend : str_cat(target.spec.backend, ":", target.spec.variant);

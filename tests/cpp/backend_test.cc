@@ -520,6 +520,141 @@ TEST(DeviceLost, OutputsGivenByTheCallerAreWrittenByTheSecondAttempt) {
   EXPECT_EQ(y, cpu_result(program, 2));
 }
 
+// ---- states that stay with a device ---------------------------------------------------------------------------------
+
+/// s = relu(s + x), kept where it is made; u = u + x, which is an output too; y is made of both by the CPU.
+constexpr char kStates[] = R"(graph "g" {
+  symbol n 1..4
+  input %x : f32[1,2,2,2]
+  input %v : f32[n,2,2,2]
+  state "kept" %s : f32[1,2,2,2] next %t = {1,1,1,1,1,1,1,1}
+  state "seen" %u : f32[1,2,2,2] next %w = {0,0,0,0,0,0,0,0}
+  %t : f32[1,2,2,2] = add(%s, %x) {activation="relu"}
+  %w : f32[1,2,2,2] = add(%u, %x)
+  %r : f32[n,2,2,2] = relu(%v)
+  %z : f32[1,2,2,2] = sigmoid(%w)
+  output "w" %w
+  output "z" %z
+  output "r" %r
+})";
+
+Status run_states(Session& session, float value, int64_t n = 1) {
+  std::vector<float> x(8, value), v(static_cast<size_t>(8 * n), value);
+  return session.run(std::vector{tensor({1, 2, 2, 2}, x), tensor({n, 2, 2, 2}, v)});
+}
+float state_of(const Session& session, int i) {
+  const auto t = session.state(i);
+  EXPECT_TRUE(t.ok()) << t.status().message();
+  return t.ok() ? static_cast<const float*>(t->memory.host)[7] : NAN;
+}
+
+TEST(KeptStates, StayUntilSomebodyLooks) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  auto session = Session::create(program_of(kStates), on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (int run = 0; run < 5; ++run) ASSERT_TRUE(run_states(*session, 2).ok());
+  EXPECT_EQ(fake.states_written, 1) << "the initial value of the one that nobody else reads";
+  EXPECT_EQ(fake.states_read, 0);
+  EXPECT_EQ(state_of(*session, 0), 11);
+  EXPECT_EQ(state_of(*session, 1), 10);
+  EXPECT_EQ(state_of(*session, 0), 11);
+  EXPECT_EQ(fake.states_read, 1);
+  ASSERT_TRUE(run_states(*session, 2).ok());
+  EXPECT_EQ(fake.states_written, 1) << "looking moved nothing";
+  EXPECT_EQ(state_of(*session, 0), 13);
+  std::vector<float> set(8, -3);
+  ASSERT_TRUE(session->set_state(0, tensor({1, 2, 2, 2}, set)).ok());
+  EXPECT_EQ(state_of(*session, 0), -3);
+  ASSERT_TRUE(run_states(*session, 5).ok());
+  EXPECT_EQ(state_of(*session, 0), 2);
+  session->reset_state();
+  EXPECT_EQ(state_of(*session, 0), 1);
+  ASSERT_TRUE(run_states(*session, 1).ok());
+  EXPECT_EQ(state_of(*session, 0), 2);
+  EXPECT_EQ(fake.states_written, 3);
+}
+
+TEST(KeptStates, FollowTheSizesOfRunsAndBelongToOneSession) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  Options options = on(fake);
+  options.plan_cache = 1;
+  const Program program = program_of(kStates);
+  auto a = Session::create(program, options), b = Session::create(program, options);
+  ASSERT_TRUE(a.ok() && b.ok());
+  float want_a = 1, want_b = 1;
+  for (int run = 0; run < 30; ++run) {
+    const auto value = static_cast<float>(run);
+    ASSERT_TRUE(run_states(*a, value, 1 + run % 3).ok());
+    want_a += value;
+    if (run % 4) ASSERT_TRUE(run_states(*b, -1, 1 + run / 7 % 4).ok());
+    if (run % 4) want_b = std::max(0.0f, want_b - 1);
+    // A run that is refused before it begins, of other sizes: the plan that has the state may go.
+    if (run % 5 == 0) {
+      std::vector<float> x(8), v(32), y(1);
+      EXPECT_FALSE(a->run(std::vector{tensor({1, 2, 2, 2}, x), tensor({4, 2, 2, 2}, v)},
+                          std::vector{tensor({1}, y), tensor({1}, y), tensor({1}, y)})
+                       .ok());
+    }
+    if (run % 3 == 0) EXPECT_EQ(state_of(*a, 0), want_a);
+    if (run % 6 == 0) EXPECT_EQ(state_of(*b, 0), want_b);
+  }
+}
+
+TEST(KeptStates, AFailedRunLeavesThemAndFallbackTakesThemAlong) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  auto session = Session::create(program_of(kStates), on(fake));
+  ASSERT_TRUE(session.ok());
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(run_states(*session, 2).ok());
+  fake.states_are_gone = true;  // a session that may go on without the device has them where they survive it
+  fake.lost_from_run = fake.runs + 1;
+  ASSERT_TRUE(run_states(*session, 2).ok());
+  EXPECT_EQ(row(session->placement(), "relu").backend, "cpu");
+  EXPECT_EQ(state_of(*session, 0), 9);
+  EXPECT_EQ(state_of(*session, 1), 8);
+}
+
+TEST(KeptStates, ThatDieWithTheDeviceAreAnErrorUntilTheyAreSet) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  Options options = on(fake);
+  options.fallback = false;
+  const Program program = program_of(R"(graph "g" {
+    input %x : f32[1,2,2,2]
+    state "kept" %s : f32[1,2,2,2] next %t = {1,1,1,1,1,1,1,1}
+    %t : f32[1,2,2,2] = add(%s, %x)
+    %y : f32[1,2,2,2] = relu(%x)
+    output "y" %y
+  })");
+  auto session = Session::create(program, options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x(8, 2);
+  const auto run = [&] { return session->run(std::vector{tensor({1, 2, 2, 2}, x)}); };
+  ASSERT_TRUE(run().ok());
+  ASSERT_TRUE(run().ok());
+  fake.lost_from_run = fake.runs + 1;
+  EXPECT_EQ(run().code(), Code::kDeviceLost);
+  EXPECT_EQ(state_of(*session, 0), 5) << "it can still be read, and is the last committed one";
+  fake.lost_from_run = 0;
+  ASSERT_TRUE(run().ok());
+  fake.states_are_gone = true;
+  for (int i = 0; i < 2; ++i) {
+    const Status status = session->state(0).status();
+    EXPECT_EQ(status.code(), Code::kDeviceLost);
+    EXPECT_NE(status.message().find("state 'kept' cannot be had from its device"), std::string::npos)
+        << status.message();
+  }
+  const Status refused = run();
+  EXPECT_EQ(refused.code(), Code::kDeviceLost) << "rather than go on with a wrong state";
+  EXPECT_NE(refused.message().find("set or reset the state"), std::string::npos) << refused.message();
+  session->reset_state();
+  ASSERT_TRUE(run().ok());
+  fake.states_are_gone = false;
+  EXPECT_EQ(state_of(*session, 0), 3);
+}
+
 TEST(Backend, CheckAnswersWithoutADevice) {
   // The application's back ends are named in BuildOptions and Options; check() asks those built in.
   const std::vector<std::string> targets = {"cpu"};

@@ -21,9 +21,12 @@ class FakeBackend final : public Backend {
   /// Fails compilation, as a failed self-check does.
   std::atomic<bool> fails_self_check{false};
   std::string missing;  ///< a reason for unavailable()
+  /// Keeps states on its device, in memory that is lost with it unless the session wants it to survive.
+  bool keeps_states = false;
+  std::atomic<bool> states_are_gone{false};
 
   /// What happened so far.
-  mutable std::atomic<int> compiled{0}, runs{0}, nodes_run{0}, packed{0};
+  mutable std::atomic<int> compiled{0}, runs{0}, nodes_run{0}, packed{0}, states_written{0}, states_read{0};
 
   std::string_view name() const override { return name_; }
   std::string unavailable(const TargetSpec&) const override { return missing; }

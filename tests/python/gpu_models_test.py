@@ -59,7 +59,7 @@ PAIRS = [(name, target) for name in MODELS for target in PROBLEMS]
 # and all that operators hand on are rounded to 16 bits: another order of rounding draws another such error.
 SINGLE, HALF, AMPLIFIED = 1e-4, 2e-2, 1.5
 # Gates saturate, so that recurrent networks lose little.
-RECURRENT = {name: (1e-5, 5e-3) for name in ("lstm", "gru", "noise_suppressor", "noise_suppressor_frame")}
+RECURRENT = dict.fromkeys(("lstm", "gru", "noise_suppressor", "noise_suppressor_frame"), (1e-5, 5e-3))
 
 
 class HalfStorage(TorchDispatchMode):

@@ -97,20 +97,27 @@ Status GpuExecutable::plan() {
   return {};
 }
 
-Binding GpuExecutable::binding(const Instance& instance, TensorId id) const {
-  const DeviceTensor& t = tensors_[static_cast<size_t>(id)];
-  const size_t offset = offsets_[static_cast<size_t>(id)];
+Binding GpuExecutable::binding(const Instance& instance, const Step& step, size_t b) const {
+  const auto id = static_cast<size_t>(step.bindings[b]);
+  const DeviceTensor& t = tensors_[id];
+  Binding all = {nullptr, offsets_[id], t.bytes};
   switch (t.place) {
     case DeviceTensor::Place::kActivation:
-      return {instance.activations.get(), offset, t.bytes};
+      all.buffer = instance.activations.get();
+      break;
     case DeviceTensor::Place::kInput:
-      return {instance.upload.get(), offset, t.bytes};
+      all.buffer = instance.upload.get();
+      break;
     case DeviceTensor::Place::kOutput:
     case DeviceTensor::Place::kProblem:
-      return {instance.download.get(), offset, t.bytes};
-    default:
-      return weights_[t.index];
+      all.buffer = instance.download.get();
+      break;
+    case DeviceTensor::Place::kWeight:
+      all = weights_[t.index];
+      break;
   }
+  if (step.windows.empty()) return all;
+  return {all.buffer, all.offset + step.windows[b].offset, step.windows[b].bytes};
 }
 
 Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const {
@@ -133,7 +140,7 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
       bindings.clear();
       bool wait = false;
       for (size_t b = 0; b < step.bindings.size(); ++b) {
-        bindings.push_back(binding(instance, step.bindings[b]));
+        bindings.push_back(binding(instance, step, b));
         const Binding& own = bindings.back();
         for (const Range& r : since) {
           const bool meet = r.buffer == own.buffer && r.begin < own.offset + own.bytes && own.offset < r.end;

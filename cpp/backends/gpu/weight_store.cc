@@ -36,9 +36,9 @@ Result<std::vector<Binding>> WeightStore::place(const std::shared_ptr<Context>& 
   const size_t most = std::min<uint64_t>(context->caps().max_buffer_bytes, uint64_t{256} << 20);
   std::vector<size_t> missing;
   for (size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].bytes() > context->caps().max_binding_bytes) {
-      return out_of_memory("a constant of ", requests[i].bytes(), " bytes, the device binds ",
-                           context->caps().max_binding_bytes);
+    if (requests[i].bytes() > context->caps().max_buffer_bytes) {
+      return out_of_memory("a constant of ", requests[i].bytes(), " bytes, a buffer of the device has ",
+                           context->caps().max_buffer_bytes);
     }
     if (!places_.contains(requests[i].key)) missing.push_back(i);
   }

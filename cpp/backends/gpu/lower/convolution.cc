@@ -121,7 +121,7 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
   const TensorId x = n.image(0), weights = image_weights(n, g, w.taps(), transposed), bias = bias_weights(n, c.M);
   const TensorId y = n.make_image();
   const bool pointwise = n.trusts(KernelId::conv_pointwise) && !transposed && c.group == 1 && w.taps() == 1 &&
-                         w.stride[1] == 1 && w.stride[2] == 1 && in == out;
+                         w.stride[1] == 1 && w.stride[2] == 1 && in == out && out_size <= 65535 * 64;
   if (pointwise) {
     n.step(KernelId::conv_pointwise, {static_cast<int32_t>(e.function), 0},
            Push().i(out_size).i(C4).i(M4).i(0).f(e.a).f(e.b), {x, weights, bias, x, y},
@@ -171,10 +171,9 @@ bool weights_known(NodeLowering& n) {
   return n.constant(1) && (!n.has(2) || n.constant(2));
 }
 
-/// Whether the kernels of images hold it: at most two dimensions, planes and rows within the groups of a device.
-bool on_planes(const Convolution& c, int64_t out_rows) {
-  return c.window.rank <= 2 && c.N * ((c.M + 3) / 4) <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 &&
-         out_rows <= 65535 * 8;
+/// Whether the kernels of images hold it: at most two dimensions, rows and columns within the groups of any device.
+bool on_planes(const Convolution& c, const std::array<int64_t, 3>& out) {
+  return c.window.rank <= 2 && out[1] <= 65535 * 8 && out[2] <= 65535 * 16;
 }
 
 }  // namespace
@@ -198,10 +197,10 @@ Status lower_conv(NodeLowering& n) {
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
   if (!weights_known(n)) {
     on_rows(n, c, false);
-  } else if (on_planes(c, window.out[1]) && c.group == c.C && c.M == c.C && c.C > 1 &&
+  } else if (on_planes(c, window.out) && c.group == c.C && c.M == c.C && c.C > 1 &&
              n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
-  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
+  } else if (on_planes(c, window.out) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
     if (!lower_winograd(n, c)) on_images(n, c, false);
   } else {
     on_rows(n, c, false);
@@ -220,7 +219,7 @@ Status lower_conv_transpose(NodeLowering& n) {
   // What the kernel moves positions by is an integer too; a row of groups has as many as every device has.
   const int64_t moved = window.stride[2] * window.kernel[2] * window.dilation[2];
   const bool near = moved < INT32_MAX / 4 && window.stride[2] < 65535;
-  if (weights_known(n) && near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3 &&
+  if (weights_known(n) && near && c.C > 0 && on_planes(c, window.in) && n.in(0).rank() >= 3 &&
       n.trusts(KernelId::conv_image_transposed)) {
     on_images(n, c, true);
   } else {

@@ -48,7 +48,6 @@ Status describe_resize(NodeLowering& n, ImageResize& to) {
   }
   const ImageShape s = image_shape(n.in(0));
   to.planes = s.N * s.blocks();
-  if (to.planes > 65535) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   for (size_t d = 0; d < 2; ++d) {
     if (both[d].identity(to.spec)) {
       for (int64_t i = 0; i < both[d].out; ++i) to.taps[d].all.push_back({static_cast<int32_t>(i), 1.0});
