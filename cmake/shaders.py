@@ -9,10 +9,12 @@ kernel's .spv, .metal and .json beside, for reading and for drivers that compile
 from __future__ import annotations
 
 import argparse
+import collections
 import concurrent.futures
 import ctypes
 import hashlib
 import json
+import math
 import os
 import re
 import struct
@@ -286,6 +288,76 @@ def lz4_block(data: bytes, tries: int = 32) -> bytes:
     return bytes(out)
 
 
+# ---- SPIR-V as cpp/backends/gpu/kernel_code.cc reads it -------------------------------------------------------------
+
+_MODES = 4  # operands of an instruction that are told apart; the last stands for all that follow
+# Instructions without a result, and those whose result is not preceded by its type; in the rest it is operand 1.
+_NO_RESULT = {0, *range(2, 7), 8, 10, 14, 15, 16, 17, 39, 56, 62, 63, 71, 72, 74, 75, 218, 219, 220, 224, 225, 246, 247}
+_NO_RESULT |= {*range(249, 256), 317}
+_NO_TYPE = {7, 11, *range(19, 39), 73, 248}
+
+
+def _varint(value: int, to: bytearray) -> None:
+    while value >= 128:
+        to.append(value & 127 | 128)
+        value >>= 7
+    to.append(value)
+
+
+def _bits(counted: dict[int, int]) -> float:
+    """About how many bits values of these frequencies take."""
+    total = sum(counted.values())
+    return sum(n * math.log2(total / n) for n in counted.values()) + 8 * len(counted)
+
+
+def spirv_streams(modules: list[tuple[int, ...]]) -> bytes:
+    """Modules as numbers of few distinct values, sorted by what they are, which LZ4 makes half as large.
+
+    First a byte for each opcode and each of _MODES operands: 0 the operand as it is; 1 how far it is before the last
+    result, since results are numbered about in order; 2 the same, and this operand is the next result. Then the sizes
+    of the streams but the last, then the streams: instructions (opcode + 512 * words; 0 begins a module, and its five
+    first words follow), and operands by position. Numbers are LEB128; signs are in the lowest bit.
+    """
+    listed: list[tuple[int, list[tuple[int, int]]]] = []  # opcode and words; operands, as they are and as distances
+    plain: dict[tuple[int, int], dict[int, int]] = collections.defaultdict(collections.Counter)
+    distances: dict[tuple[int, int], dict[int, int]] = collections.defaultdict(collections.Counter)
+    for words in modules:
+        last = 0
+        listed.append((0, [(word, word) for word in words[:5]]))
+        for op, operands in instructions(words):
+            if op >= 512:
+                raise ShaderError(f"instruction {op} is not below 512")
+            result = None if op in _NO_RESULT else 0 if op in _NO_TYPE else 1
+            coded = []
+            for k, value in enumerate(operands):
+                distance = (last - value + (1 << 31)) % (1 << 32) - (1 << 31)
+                coded.append((value, abs(distance) * 2 - (distance < 0)))
+                plain[op, min(k, _MODES - 1)][value] += 1
+                distances[op, min(k, _MODES - 1)][coded[-1][1]] += 1
+                if k == result:
+                    last = value
+            listed.append((op | len(operands) + 1 << 9, coded))
+    opcodes = max(op for op, _ in plain) + 1
+    modes = bytearray(opcodes * _MODES)
+    for (op, k), counted in plain.items():
+        if op not in _NO_RESULT and k == (op not in _NO_TYPE):
+            modes[op * _MODES + k] = 2
+        elif _bits(distances[op, k]) < _bits(counted):
+            modes[op * _MODES + k] = 1
+    streams = [bytearray() for _ in range(1 + _MODES)]
+    for head, values in listed:
+        _varint(head, streams[0])
+        for k, value in enumerate(values):
+            k = min(k, _MODES - 1)
+            _varint(value[modes[head % 512 * _MODES + k] != 0], streams[1 + k] if head else streams[0])
+    start = bytearray()
+    _varint(opcodes, start)
+    start += modes
+    for stream in streams[:-1]:
+        _varint(len(stream), start)
+    return bytes(start) + b"".join(streams)
+
+
 # ---- the generated file ---------------------------------------------------------------------------------------------
 
 
@@ -297,11 +369,10 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
     ]
     # Only Apple's systems compile Metal's text; elsewhere softmetal's library has the kernels.
     lines += ["#if defined(__APPLE__)", "#define METAL(text) text", "#else", "#define METAL(text) {}", "#endif", ""]
-    spirv_of_all = b"".join(spirv for _, spirv, _, _ in made)
+    streams = spirv_streams([struct.unpack(f"<{len(spirv) // 4}I", spirv) for _, spirv, _, _ in made])
     lines += ["namespace pinnace::gpu {", "namespace {"]
-    planes = b"".join(spirv_of_all[i::4] for i in range(4))  # see kernel_code.cc
-    lines.append(f"constexpr unsigned char kPacked[] = {{{','.join(map(str, lz4_block(planes)))}}};")
-    lines.append(f"uint32_t words[{len(spirv_of_all) // 4}];")
+    lines.append(f"constexpr unsigned char kPacked[] = {{{','.join(map(str, lz4_block(streams)))}}};")
+    lines.append(f"uint32_t words[{sum(len(spirv) for _, spirv, _, _ in made) // 4}];")
     rows = []
     first = 0
     for v, spirv, msl, m in made:
@@ -317,7 +388,7 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
     lines += [
         "}  // namespace",
         "std::span<const KernelCode> all_kernels() {",
-        "  static const bool unpacked = (unpack_words(kPacked, words), true);",
+        f"  static const bool unpacked = (unpack_words(kPacked, {len(streams)}, words), true);",
         "  (void)unpacked;",
         "  return kKernels;",
         "}",

@@ -6,10 +6,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(qemu-user crossbuild-essential-arm64 googletest libflatbuffers-dev libcli11-dev flatbuffers-compiler)
+packages=(
+  qemu-user crossbuild-essential-arm64 lld-19 googletest libflatbuffers-dev libcli11-dev flatbuffers-compiler
+)
 
 have_tools() {
-  command -v qemu-aarch64 aarch64-linux-gnu-g++ flatc >/dev/null && [[ -d /usr/src/googletest && -d /usr/include/flatbuffers && -d /usr/include/CLI ]]
+  command -v qemu-aarch64 aarch64-linux-gnu-g++ flatc ld.lld-19 >/dev/null && [[ -d /usr/src/googletest && -d /usr/include/flatbuffers && -d /usr/include/CLI ]]
 }
 
 if ! have_tools; then

@@ -38,7 +38,9 @@ std::vector<TensorType> sized_inputs(const Graph& graph, int64_t wanted) {
 }
 
 Status name_lost(Status status, const Backend& backend) {
-  if (status.code() == Code::kDeviceLost) status.with_rule(std::string(backend.name()));
+  if (status.code() == Code::kDeviceLost) {
+    status.with_rule(str_cat(backend.name(), status.rule().empty() ? "" : " ", status.rule()));
+  }
   return status;
 }
 
@@ -223,7 +225,12 @@ Result<Plan> make_plan(const PlanRequest& request) {
     step.executable = std::move(*compiled);
     for (size_t i = 0; i < step.nodes.size(); ++i) {
       plan.placement[step.nodes[i]].kernel = step.executable->kernel(i);
-      plan.placement[step.nodes[i]].notice = step.executable->notice(i);
+      std::string notice = step.executable->notice(i);
+      if (!step.target->reopened.empty()) {
+        notice = str_cat("its device was lost (", step.target->reopened, ") and opened anew",
+                         notice.empty() ? "" : "; ", notice);
+      }
+      plan.placement[step.nodes[i]].notice = std::move(notice);
     }
     lifetimes.push_back({step.executable->workspace_bytes(), s, s});
   }

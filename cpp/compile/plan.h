@@ -66,7 +66,8 @@ struct PlanRequest {
 /// elsewhere. kDeviceLost: see name_lost.
 Result<Plan> make_plan(const PlanRequest& request);
 
-/// A kDeviceLost with the name of the back end it came from as its rule; any other status as it is.
+/// A kDeviceLost with the name of the back end it came from as its rule, before the rule that it had: with one of its
+/// own the device is well and only does not do this ("vulkan V-9"). Any other status as it is.
 Status name_lost(Status status, const Backend& backend);
 
 /// Sizes that symbols are tried at where none is given, one after the other: small ones may break a rule that real ones

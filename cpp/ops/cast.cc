@@ -31,42 +31,74 @@ Result<CastRule> cast_rule(const NodeView& node) {
 }
 
 namespace {
-/// y[i] = get(i), whose type decides which conversion it is.
-template <class Get>
-Status cast_from(const Threads& threads, Get get, const TensorView& y, const CastRule& rule) {
-  const auto each = [&](auto store) {
-    const auto run = [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) store(i);
-    };
-    threads.ranges(y.elements(), kMapNanoseconds, run, kMapGrain);
-    return Status();
+/// Elements converted at a time. They pass through a type that holds all that x has exactly (double, or an integer of
+/// 64 bits), which takes a loop for each element type of x and one for each of y, instead of one for each pair.
+constexpr int64_t kBlock = 256;
+
+/// to[j] = element first + j of x.
+template <class W>
+void load(const TensorView& x, int64_t first, int64_t count, W* to) {
+  const auto each = [&](auto get) {
+    for (int64_t j = 0; j < count; ++j) to[j] = static_cast<W>(get(first + j));
   };
-  if (dtypes(y.dtype()) & kPackedInts) return each([&](int64_t i) { store_int(y, i, convert<int8_t>(get(i))); });
-  if (is_small_float(y.dtype())) {
-    return each([&](int64_t i) {
-      store_small(y, i, small_from_double(y.dtype(), static_cast<double>(widen(get(i))), rule.saturate, rule.mode));
+  const auto typed = [&](auto zero) { each([from = x.data<decltype(zero)>()](int64_t i) { return widen(from[i]); }); };
+  const DTypes type = dtypes(x.dtype());
+  if constexpr (std::is_same_v<W, double>) {
+    type& kSmallFloats ? each([&](int64_t i) { return load_small(x, i); }) : visit_float(x.dtype(), typed);
+  } else if (type & kPackedInts) {
+    each([&](int64_t i) { return load_int(x, i); });
+  } else {
+    type& kBool ? typed(bool{}) : visit_int(x.dtype(), typed);
+  }
+}
+
+/// Element first + j of y = from[j].
+template <class W>
+void store(const TensorView& y, int64_t first, int64_t count, const W* from, const CastRule& rule) {
+  const DTypes type = dtypes(y.dtype());
+  if (type & kPackedInts) {
+    for (int64_t j = 0; j < count; ++j) store_int(y, first + j, convert<int8_t>(from[j]));
+  } else if (type & kSmallFloats) {
+    for (int64_t j = 0; j < count; ++j) {
+      store_small(y, first + j, small_from_double(y.dtype(), static_cast<double>(from[j]), rule.saturate, rule.mode));
+    }
+  } else {
+    visit(y.dtype(), [&](auto zero) {
+      using R = decltype(zero);
+      R* to = y.data<R>() + first;
+      for (int64_t j = 0; j < count; ++j) to[j] = convert<R>(from[j]);
     });
   }
-  return visit(y.dtype(), [&](auto zero) {
-    using R = decltype(zero);
-    R* to = y.data<R>();
-    return each([&](int64_t i) { to[i] = convert<R>(get(i)); });
-  });
+}
+
+template <class W>
+void cast_through(const Threads& threads, const TensorView& x, const TensorView& y, const CastRule& rule) {
+  threads.ranges(
+      y.elements(), kMapNanoseconds,
+      [&](int64_t first, int64_t last) {
+        W block[kBlock];
+        for (int64_t i = first; i < last; i += kBlock) {
+          const int64_t count = std::min(kBlock, last - i);
+          load(x, i, count, block);
+          store(y, i, count, block, rule);
+        }
+      },
+      kMapGrain);
 }
 }  // namespace
 
 Status cast_elements(const Threads& threads, const TensorView& x, const TensorView& y, const CastRule& rule) {
+  const DTypes type = dtypes(x.dtype());
   if (x.dtype() == y.dtype()) {
     copy_run(y.bytes, x.bytes, x.type->bytes(), 1);
-    return {};
+  } else if (type & (kFloats | kSmallFloats)) {
+    cast_through<double>(threads, x, y, rule);
+  } else if (type & dtypes(DType::kU64)) {
+    cast_through<uint64_t>(threads, x, y, rule);
+  } else {
+    cast_through<int64_t>(threads, x, y, rule);
   }
-  if (dtypes(x.dtype()) & kPackedInts) return cast_from(threads, [&](int64_t i) { return load_int(x, i); }, y, rule);
-  if (is_small_float(x.dtype())) return cast_from(threads, [&](int64_t i) { return load_small(x, i); }, y, rule);
-  return visit(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = x.data<T>();
-    return cast_from(threads, [from](int64_t i) { return from[i]; }, y, rule);
-  });
+  return {};
 }
 
 namespace {

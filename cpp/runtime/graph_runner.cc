@@ -103,7 +103,7 @@ Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> 
     state.inputs.resize(step.inputs.size());
     state.outputs.resize(step.outputs.size());
     if (!step.states.empty()) {
-      auto kept = step.executable->keep_states(setup_.fallback);
+      auto kept = step.executable->keep_states(setup_.fallback || step.target->backend->reopens());
       if (!kept) return name_lost(kept.status(), *step.target->backend);
       state.kept = std::move(*kept);
     }

@@ -32,7 +32,7 @@ struct Session::Data {
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
              std::vector<NodeTiming>* timings);
-  /// run() for the back ends that are left.
+  /// run() once, as `prepared` has it.
   Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
                  std::vector<NodeTiming>* timings);
 };
@@ -62,13 +62,13 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
                           std::vector<NodeTiming>* timings) {
   for (;;) {
     Status status = attempt(in, out, cancel, timings);
-    if (status.code() != Code::kDeviceLost || !prepared->options().fallback) return status;
-    // State was not committed, so the same run can be made again without that device.
-    PINNACE_ASSIGN(std::shared_ptr<const Prepared> rest, prepared->without(status));
+    if (status.code() != Code::kDeviceLost) return status;
+    // State was not committed, so the same run can be made again: on the device opened anew, or without it.
+    PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
     PINNACE_TRY(states.fetch_all());
     if (timings) timings->clear();
     runner.reset();
-    prepared = std::move(rest);
+    prepared = std::move(next);
     runner = runner_of(*prepared);
   }
 }
@@ -183,7 +183,7 @@ Tensor Session::output(int i) const {
 }
 
 std::vector<Placement> Session::placement() const {
-  return data_->last ? data_->last->plan->placement : data_->prepared->placement();
+  return data_->last ? data_->prepared->data().with_choice(data_->last->plan->placement) : data_->prepared->placement();
 }
 
 PlanInfo Session::plan() const {

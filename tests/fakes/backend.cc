@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "ops/activation.h"
 #include "ops/convolution.h"
@@ -71,6 +72,9 @@ class FakeExecutable final : public Executable {
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
     const int run = ++backend_.runs;
+    if (backend_.fails) return invalid("the fake device does not do this");
+    if (backend_.idle) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(backend_.extra_ms));
     auto* const kept = static_cast<FakeKeptStates*>(context.states);
     const auto bytes = [](std::vector<float>& values) { return reinterpret_cast<std::byte*>(values.data()); };
     std::vector<TensorView> in(inputs.begin(), inputs.end()), out(outputs.begin(), outputs.end());
@@ -85,7 +89,7 @@ class FakeExecutable final : public Executable {
     for (const Step& step : steps_) {
       if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
       // In the middle of the work, so that a retry meets half-written values.
-      if (const int from = backend_.lost_from_run; from && run >= from) {
+      if (const int from = backend_.lost_from_run; from && run >= from && run - from < backend_.lost_runs) {
         return Status(Code::kDeviceLost, "the fake device went away");
       }
       const auto start = std::chrono::steady_clock::now();

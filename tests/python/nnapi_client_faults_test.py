@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinnace as pn
@@ -16,13 +17,23 @@ import pytest
 import torch
 from slices import rotating_slice
 from torch import nn
-from torch.ao import quantization
 
-CODES = (
-    "OUT_OF_MEMORY INCOMPLETE UNEXPECTED_NULL BAD_DATA OP_FAILED BAD_STATE UNMAPPABLE OUTPUT_INSUFFICIENT_SIZE "
-    "UNAVAILABLE_DEVICE MISSED_DEADLINE_TRANSIENT MISSED_DEADLINE_PERSISTENT RESOURCE_EXHAUSTED_TRANSIENT "
-    "RESOURCE_EXHAUSTED_PERSISTENT DEAD_OBJECT"
-).split()
+CODES = [
+    "OUT_OF_MEMORY",
+    "INCOMPLETE",
+    "UNEXPECTED_NULL",
+    "BAD_DATA",
+    "OP_FAILED",
+    "BAD_STATE",
+    "UNMAPPABLE",
+    "OUTPUT_INSUFFICIENT_SIZE",
+    "UNAVAILABLE_DEVICE",
+    "MISSED_DEADLINE_TRANSIENT",
+    "MISSED_DEADLINE_PERSISTENT",
+    "RESOURCE_EXHAUSTED_TRANSIENT",
+    "RESOURCE_EXHAUSTED_PERSISTENT",
+    "DEAD_OBJECT",
+]
 TRIES = 3  # of what fails with a code that says that the same call may succeed
 
 BUILDING = [
@@ -106,10 +117,11 @@ class Net(nn.Module):
 
 def int8(x: torch.Tensor) -> torch.jit.ScriptModule:
     """A convolution of 8 bits with scales per channel."""
-    net = nn.Sequential(quantization.QuantStub(), nn.Conv2d(3, 16, 3), quantization.DeQuantStub()).eval()
-    net.qconfig = quantization.get_default_qconfig("fbgemm")  # type: ignore[assignment]
-    quantization.prepare(net, inplace=True)(x)
-    traced: torch.jit.ScriptModule = torch.jit.trace(quantization.convert(net), (x,))
+    ao: Any = torch.ao.quantization
+    net: Any = nn.Sequential(ao.QuantStub(), nn.Conv2d(3, 16, 3), ao.DeQuantStub()).eval()
+    net.qconfig = ao.get_default_qconfig("fbgemm")
+    ao.prepare(net, inplace=True)(x)
+    traced: torch.jit.ScriptModule = torch.jit.trace(ao.convert(net), (x,))  # type: ignore[no-untyped-call]
     return traced
 
 

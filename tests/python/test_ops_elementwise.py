@@ -30,6 +30,7 @@ PAIRS = [
     ((2, 3, 4, 5), (3, 1, 1)),
     ((0,), (1,)),
     ((0, 3), (2, 1, 3)),
+    ((2, 300), (300,)),  # longer than a block
 ]
 DIGITS = {"f32": 24, "f16": 11, "bf16": 8, "f64": 53}
 Span = tuple[float, float]
@@ -375,7 +376,7 @@ CAST_TYPES = [*FLOATS, *INTEGERS, "bool", "i4", "u4"]
 
 @pytest.mark.parametrize("source", CAST_TYPES)
 def test_cast(source: str, rng: np.random.Generator) -> None:
-    for shape in [(), (0, 3), (7, 9)]:
+    for shape in [(), (0, 3), (7, 9), (3, 171)]:  # the last longer than a block
         if source in ("i4", "u4"):
             x = rng.integers(-8 if source == "i4" else 0, 8 if source == "i4" else 16, shape).astype(DTYPES[source])
         elif source in FLOATS:  # in every type's range: beyond it ONNX leaves open what comes out

@@ -72,8 +72,8 @@ bool takes_sixteen_bits(std::string_view op) {
 
 /// Operators whose lowering looks at the graph's sizes, not at an operand's, or at no sizes at all.
 bool takes_any_rank(std::string_view op) {
-  static constexpr std::string_view names[] = {"flatten", "gather",  "identity",  "if",       "loop",
-                                               "reshape", "squeeze", "transpose", "unsqueeze"};
+  static constexpr std::string_view names[] = {"flatten",     "gather",  "identity", "if",        "loop",
+                                               "log_softmax", "reshape", "squeeze",  "transpose", "unsqueeze"};
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 

@@ -101,12 +101,37 @@ float divisor(float dividend, float result) {
 
 }  // namespace
 
+namespace {
+
+/// Rows and columns of one gate's weights in w, or the biases of one in b. What only a run gives is cut out there and
+/// cast to the scale.
+struct Block {
+  int input;
+  OperandSpec spec;
+  std::vector<uint32_t> begin;
+};
+Result<OperandId> block(NodeLowering& n, const Block& b) {
+  const Shape& shape = n.in_type(b.input).shape;
+  const size_t size = nnapi::info(b.spec.type).bytes;
+  const size_t stride = shape.size() == 2 ? static_cast<size_t>(shape[1].size) * size : 0;
+  const size_t first = shape.size() == 2 ? b.begin[0] * stride + b.begin[1] * size : b.begin[0] * size;
+  if (n.constant(b.input)) return part(n, b.input, b.spec, first, stride);
+  PINNACE_ASSIGN(const OperandId whole, n.in(b.input));
+  const OperandId cut = n.temp(whole, b.spec.dims);
+  const std::vector<int32_t> begin(b.begin.begin(), b.begin.end()), sizes(b.spec.dims.begin(), b.spec.dims.end());
+  PINNACE_TRY(n.add(Op::SLICE, {whole, n.ints(begin), n.ints(sizes)}, cut));
+  const OperandId scaled = n.temp(b.spec);
+  PINNACE_TRY(n.add(Op::CAST, {cut}, scaled));
+  return scaled;
+}
+
+}  // namespace
+
 /// Rows of w meet [x, h]; NNAPI's row of the state stands before that of the input (cpp/nnapi/lower/quantized_lstm.cc).
 Status lower_quantized_lstm_u8(NodeLowering& n) {
   enum { kX, kW, kB, kC, kH };
   constexpr float kStateScale = 1.0f / 128, kCellScale = 1.0f / 2048;
   constexpr int32_t kStateZero = 128;
-  PINNACE_TRY(check_constants(n, {kW, kB}));
   PINNACE_TRY(check_factors(n, {}, {"factor"}));
   const auto B = static_cast<uint32_t>(n.in_type(kX).shape[0].size);
   const auto I = static_cast<uint32_t>(n.in_type(kX).shape[1].size);
@@ -117,15 +142,18 @@ Status lower_quantized_lstm_u8(NodeLowering& n) {
   PINNACE_ASSIGN(OperandId x, n.in(kX));
   PINNACE_ASSIGN(x, rescaled(n, x, kStateScale, kStateZero));
   std::vector<OperandId> inputs = {x};
-  const size_t columns = size_t{I} + U;
   for (const bool of_state : {false, true}) {
-    for (size_t g = 0; g < 4; ++g) {
+    for (uint32_t g = 0; g < 4; ++g) {
       OperandSpec spec = rows;
       if (of_state) spec.dims = {U, U};
-      inputs.push_back(part(n, kW, spec, g * U * columns + (of_state ? 0 : U), columns));
+      PINNACE_ASSIGN(const OperandId w, block(n, {kW, spec, {g * U, of_state ? 0 : U}}));
+      inputs.push_back(w);
     }
   }
-  for (size_t g = 0; g < 4; ++g) inputs.push_back(part(n, kB, {kTensorInt32, {U}, bias_scale}, g * U * 4, 0));
+  for (uint32_t g = 0; g < 4; ++g) {
+    PINNACE_ASSIGN(const OperandId b, block(n, {kB, {kTensorInt32, {U}, bias_scale}, {g * U}}));
+    inputs.push_back(b);
+  }
   PINNACE_ASSIGN(const OperandId c, n.lowering().cell_input(n.in_id(kC), kCellScale, n.verdict()));
   PINNACE_ASSIGN(OperandId h, n.in(kH));
   PINNACE_ASSIGN(h, rescaled(n, h, kStateScale, kStateZero));

@@ -34,17 +34,17 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
   PINNACE_ASSIGN(const OperandId tight, filter_operand(n, 1, c.x, g, c.groups > 1 ? 3 : 0));
   const nnapi::Operand like = n.operand(tight);
   OperandSpec spec{like.type, like.dims, like.scale, like.zero_point};
-  uint64_t spread = nnapi::info(like.type).bytes;
+  uint64_t bytes = nnapi::info(like.type).bytes;
   for (size_t d = 0; d < 4; ++d) {
     uint64_t size = g.dims[d];
     if (d == 1 || d == 2) size = (size - 1) * static_cast<uint64_t>(c.window.dilation[d]) + 1;
-    if (size > kMostSpreadBytes / spread) {
+    if (size > kMostSpreadBytes / bytes) {
       return n.refuse(Rule::kLevel,
                       str_cat("dilation ", c.window.dilation[1], " by ", c.window.dilation[2],
                               " needs level 3: with zeros the filter has above ", kMostSpreadBytes, " bytes"));
     }
     spec.dims[d] = static_cast<uint32_t>(size);
-    spread *= size;
+    bytes *= size;
   }
   n.rewritten("dilation by zeros in the filter");
   const auto dh = static_cast<uint32_t>(c.window.dilation[1]), dw = static_cast<uint32_t>(c.window.dilation[2]);
