@@ -53,6 +53,7 @@ class Manifest:
     spec_constants: int
     local: tuple[int, int, int]
     shared_bytes: int
+    linear: bool
 
 
 def variants(folder: Path) -> list[Variant]:
@@ -97,6 +98,7 @@ def reflect(words: tuple[int, ...]) -> Manifest:
     int_types: set[int] = set()
     local = (1, 1, 1)
     shared = 0
+    linear = False
     for op, w in instructions(words):
         if op == 17 and w[0] in (10, 11):
             raise ShaderError("no double and no 64-bit integers")
@@ -111,6 +113,8 @@ def reflect(words: tuple[int, ...]) -> Manifest:
                 spec.add(w[2])
             elif w[1] == 24:
                 read_only.add(w[0])
+            elif w[1] == 11 and w[2] == 24:  # the number of groups, which only linear_group() asks for
+                linear = True
         elif op == 72:  # of members
             if w[2] == 35:
                 offsets[w[0]] = max(offsets.get(w[0], 0), w[3])
@@ -161,16 +165,18 @@ def reflect(words: tuple[int, ...]) -> Manifest:
         raise ShaderError("more than 256 invocations in a workgroup")
     if shared > 16384:
         raise ShaderError(f"{shared} bytes of shared memory, at most 16384")
-    return Manifest(len(bindings), written, push_bytes, len(spec), local, shared)
+    return Manifest(len(bindings), written, push_bytes, len(spec), local, shared, linear)
 
 
-def compile_variant(folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str]) -> bytes:
+def compile_variant(
+    folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str], *flags: str
+) -> bytes:
     spv = cache / f"{variant.name}.{key}.spv"
     if not spv.is_file():
         for old in cache.glob(f"{variant.name}.*.spv"):
             old.unlink()
         partial = spv.with_suffix(".tmp")
-        command = [tools[0], "-O", "--target-env=vulkan1.1", *(f"-D{d}" for d in variant.defines)]
+        command = [tools[0], "-O", "--target-env=vulkan1.1", *flags, *(f"-D{d}" for d in variant.defines)]
         for step in (
             [*command, str(folder / "shaders" / variant.file), "-o", str(partial)],
             [tools[1], "--target-env", "vulkan1.1", str(partial)],
@@ -376,7 +382,7 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
         rows.append(
             f'    {{"{v.name}", {{words + {first}, {count}}}, METAL(R"msl({msl})msl"), {m.bindings}, {m.written}, '
             f"{m.push_bytes}, {m.spec_constants}, {{{m.local[0]}, {m.local[1]}, {m.local[2]}}}, {m.shared_bytes}, "
-            f"{str(v.f16).lower()}}},"
+            f"{str(v.f16).lower()}, {str(m.linear).lower()}}},"
         )
         first += count
     lines += ["constexpr KernelCode kKernels[] = {", *rows, "};"]

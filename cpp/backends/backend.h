@@ -29,6 +29,7 @@ struct TargetSpec {
   std::string variant;
   std::string precision = "fp32";
   bool automatic = false;  ///< chosen by "auto", not by name: only what pays is to go there
+  bool storing = false;    ///< only the constants are wanted, for a file: no device is asked, nothing will run
 };
 
 /// Whether a node can run, and the rule that refuses it if not.
@@ -177,6 +178,11 @@ class PackedConstants {
     std::lock_guard lock(mutex_);
     return made_bytes_;
   }
+  /// Counts memory for constants that a back end has taken itself, and keeps as long as this.
+  void add_made_bytes(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    made_bytes_ += bytes;
+  }
 
  private:
   struct Held {
@@ -209,6 +215,13 @@ class PackedConstants {
   size_t made_bytes_ = 0;
 };
 
+/// A state of the graph that a segment reads and makes anew, of one type, while nothing outside of it reads either
+/// value during a run.
+struct SegmentState {
+  size_t index;          ///< of Graph::states
+  size_t input, output;  ///< of Segment::inputs and outputs
+};
+
 /// Nodes to be compiled together, with everything known about their values. All types are concrete.
 struct Segment {
   const Graph& graph;
@@ -220,6 +233,26 @@ struct Segment {
   PackedConstants& packed;
   /// Makes keys of `packed` unique: nested graphs have nodes of the same name.
   std::string key_prefix;
+  std::vector<SegmentState> states = {};  ///< those that the executable may keep (Executable::keep_states)
+};
+
+/// What one session keeps of an executable's states where that runs, so that they do not pass through the host in each
+/// run. One thread at a time. The executable outlives it.
+///
+/// A value is changed by write() and commit() alone: a run reads it and leaves the next one beside it, and a run that
+/// fails, or whose session fails elsewhere, is as if it had not been.
+class KeptStates {
+ public:
+  virtual ~KeptStates() = default;
+  /// Whether the i-th of Segment::states is kept. Others pass through the views of a run, as any value does.
+  virtual bool keeps(size_t i) const = 0;
+  /// Sets the i-th, which is kept, from dense row-major bytes of its type. A run needs all of them set before it.
+  /// kDeviceLost: the value is undefined, and to be set again.
+  virtual Status write(size_t i, const std::byte* from) = 0;
+  /// The value of the i-th. kDeviceLost: it cannot be had, now or ever again.
+  virtual Status read(size_t i, std::byte* to) = 0;
+  /// What the last run with RunContext::states made, and that succeeded, becomes the value of all that are kept.
+  virtual void commit() = 0;
 };
 
 /// Timing of one node; `node` is an index into Graph::nodes of the graph that runs.
@@ -237,6 +270,7 @@ struct RunContext {
   const std::atomic<bool>* cancel = nullptr;   ///< looked at between operators; may be null
   std::chrono::nanoseconds loop_limit{0};      ///< a loop without a count that takes longer is cancelled; 0: none
   std::vector<NodeTiming>* timings = nullptr;  ///< null: not profiled
+  KeptStates* states = nullptr;                ///< of the executable; views of what it keeps are not looked at
   bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
 };
 
@@ -249,6 +283,11 @@ class Executable {
   /// node runs by reference code. kCancelled between operators; kDeviceLost: the device is gone.
   virtual Status run(const RunContext& context, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs) const = 0;
+  /// Room for one session's values of Segment::states, none of them set yet; null: it keeps none. survives: they must
+  /// be readable even after a device was lost, for the session then goes on without it.
+  virtual Result<std::unique_ptr<KeptStates>> keep_states(bool /*survives*/) const {
+    return std::unique_ptr<KeptStates>();
+  }
   /// What runs the i-th node of the segment: "conv_f32_generic", "reference".
   virtual std::string_view kernel(size_t i) const = 0;
   /// What a user should know of how the i-th node was made ready, one sentence; empty: nothing.

@@ -81,7 +81,8 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
         if (control && !choice.backend->takes_control_flow()) continue;
         Verdict verdict;
         if (!choice.lost.empty()) {
-          verdict = {false, "P-2", str_cat("its device was lost (", choice.lost, ")"), "", "", ""};
+          const char* again = choice.reopened.empty() ? "" : ", opened anew and lost again";
+          verdict = {false, "P-2", str_cat("its device was lost", again, " (", choice.lost, ")"), "", "", ""};
         } else if (dynamic && choice.backend != &cpu_backend()) {
           verdict = {false, "P-1", "its sizes depend on data, which only the CPU back end takes", "", "", ""};
         } else if (const auto found = given_back.find({static_cast<int32_t>(k), static_cast<int32_t>(t)});

@@ -38,7 +38,9 @@ std::vector<TensorType> sized_inputs(const Graph& graph, int64_t wanted) {
 }
 
 Status name_lost(Status status, const Backend& backend) {
-  if (status.code() == Code::kDeviceLost) status.with_rule(std::string(backend.name()));
+  if (status.code() == Code::kDeviceLost) {
+    status.with_rule(str_cat(backend.name(), status.rule().empty() ? "" : " ", status.rule()));
+  }
   return status;
 }
 
@@ -110,8 +112,33 @@ Crossings find_crossings(const PlanRequest& request, Plan& plan) {
 }
 
 Segment segment_of(const PlanRequest& request, const Plan& plan, const Step& step) {
-  return {request.graph, plan.inference, step.nodes,     step.inputs,
-          step.outputs,  request.ops,    request.packed, request.key_prefix};
+  return {request.graph, plan.inference, step.nodes,         step.inputs, step.outputs,
+          request.ops,   request.packed, request.key_prefix, step.states};
+}
+
+/// Tells segments which states they may keep: those that they read and make, and of which nobody else sees either value
+/// during a run.
+void find_states(const PlanRequest& request, const Crossings& crossings, Plan& plan) {
+  const auto readers = [&](ValueId id) {
+    const auto leaving = std::count(request.outputs.begin(), request.outputs.end(), id);
+    return leaving + std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+             return std::find(step.inputs.begin(), step.inputs.end(), id) != step.inputs.end();
+           });
+  };
+  for (size_t i = 0; i < request.graph.states.size(); ++i) {
+    const auto& [in, out] = std::pair(request.graph.states[i].input, request.graph.states[i].output);
+    const int32_t made = crossings.made[out];
+    // The next value leaves once, as the state's.
+    if (made < 0 || readers(in) != 1 || readers(out) != 1) continue;
+    Step& step = plan.steps[made];
+    const TensorType& type = plan.inference.types[in];
+    if (step.kind != Step::Kind::kSegment || !type.concrete() || type != plan.inference.types[out]) continue;
+    const auto input = std::find(step.inputs.begin(), step.inputs.end(), in);
+    const auto output = std::find(step.outputs.begin(), step.outputs.end(), out);
+    if (input == step.inputs.end() || output == step.outputs.end()) continue;
+    step.states.push_back(
+        {i, static_cast<size_t>(input - step.inputs.begin()), static_cast<size_t>(output - step.outputs.begin())});
+  }
 }
 
 /// Shows each segment as a whole to its back end; true if some nodes were given back.
@@ -144,6 +171,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
     plan.placement = std::move(parts.placement);
     crossings = find_crossings(request, plan);
   } while (review(request, plan, given_back));
+  find_states(request, crossings, plan);
   const auto& [made, last, leaves] = crossings;
   const auto end = static_cast<int32_t>(plan.steps.size());
 
@@ -197,7 +225,12 @@ Result<Plan> make_plan(const PlanRequest& request) {
     step.executable = std::move(*compiled);
     for (size_t i = 0; i < step.nodes.size(); ++i) {
       plan.placement[step.nodes[i]].kernel = step.executable->kernel(i);
-      plan.placement[step.nodes[i]].notice = step.executable->notice(i);
+      std::string notice = step.executable->notice(i);
+      if (!step.target->reopened.empty()) {
+        notice = str_cat("its device was lost (", step.target->reopened, ") and opened anew",
+                         notice.empty() ? "" : "; ", notice);
+      }
+      plan.placement[step.nodes[i]].notice = std::move(notice);
     }
     lifetimes.push_back({step.executable->workspace_bytes(), s, s});
   }

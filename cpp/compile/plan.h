@@ -24,6 +24,7 @@ struct Step {
   std::vector<int32_t> nodes;              ///< indices into Graph::nodes
   const TargetChoice* target = nullptr;    ///< null for kControl
   std::vector<ValueId> inputs, outputs;    ///< kSegment: of the executable
+  std::vector<SegmentState> states;        ///< kSegment: that the executable may keep
   std::unique_ptr<Executable> executable;  ///< kSegment
   size_t workspace_offset = 0;             ///< in the arena
 };
@@ -65,7 +66,8 @@ struct PlanRequest {
 /// elsewhere. kDeviceLost: see name_lost.
 Result<Plan> make_plan(const PlanRequest& request);
 
-/// A kDeviceLost with the name of the back end it came from as its rule; any other status as it is.
+/// A kDeviceLost with the name of the back end it came from as its rule, before the rule that it had: with one of its
+/// own the device is well and only does not do this ("vulkan V-9"). Any other status as it is.
 Status name_lost(Status status, const Backend& backend);
 
 /// Sizes that symbols are tried at where none is given, one after the other: small ones may break a rule that real ones

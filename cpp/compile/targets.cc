@@ -63,7 +63,7 @@ Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::stri
   std::vector<TargetChoice> choices;
   if (text == "auto") {
     for (const Backend* b : known_backends(extra)) {
-      TargetSpec spec{std::string(b->name()), "", std::string(precision)};
+      TargetSpec spec{std::string(b->name()), "", std::string(precision), true};
       if (b->automatic() && b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});
     }
     return choices;

@@ -11,7 +11,8 @@ namespace pinnace {
 struct TargetChoice {
   const Backend* backend;
   TargetSpec spec;
-  std::string lost;  ///< how its device was lost: it gets no more nodes; empty: in use
+  std::string lost = {};      ///< how its device was lost: it gets no more nodes; empty: in use
+  std::string reopened = {};  ///< how it was lost the first time, after which it was opened anew; empty: it was not
 };
 
 /// "auto", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are found first.

@@ -70,6 +70,7 @@ int set_from_memory(ANeuralNetworksExecution* execution, bool input, int32_t ind
     made.device = device;
   } else {
     const Mapping& mapping = *memory->mapping;
+    if (input ? !mapping.readable() : !mapping.writable()) return ANEURALNETWORKS_BAD_DATA;
     if (offset > mapping.size() || length > mapping.size() - offset) return ANEURALNETWORKS_BAD_DATA;
     if (length == 0 || !length_fits(execution, *operand, made, length)) return ANEURALNETWORKS_BAD_DATA;
     made.data = mapping.data() + offset;

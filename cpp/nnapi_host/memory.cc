@@ -15,6 +15,12 @@ namespace pinnace::nnapi_host {
 Mapping::~Mapping() {
   if (address_) ::munmap(address_, bytes_);
 }
+bool Mapping::readable() const {
+  return protect_ & PROT_READ;
+}
+bool Mapping::writable() const {
+  return protect_ & PROT_WRITE;
+}
 
 }  // namespace pinnace::nnapi_host
 
@@ -35,7 +41,7 @@ int plain::Memory_createFromFd(size_t size, int protect, int fd, size_t offset, 
   ::close(own);  // the mapping stays
   if (!fits || size == 0) return ANEURALNETWORKS_BAD_DATA;
   if (address == MAP_FAILED) return ANEURALNETWORKS_UNMAPPABLE;
-  *memory = new ANeuralNetworksMemory{std::make_shared<Mapping>(address, size), nullptr};
+  *memory = new ANeuralNetworksMemory{std::make_shared<Mapping>(address, size, protect), nullptr};
   return ANEURALNETWORKS_NO_ERROR;
 }
 
@@ -75,6 +81,10 @@ int plain::Memory_copy(const ANeuralNetworksMemory* src, const ANeuralNetworksMe
   if (src->device) {
     std::lock_guard lock(src->device->mutex);
     readable = src->device->initialized;
+  }
+  if ((src->mapping && !src->mapping->readable()) || (dst->mapping && !dst->mapping->writable())) {
+    mark(false);
+    return ANEURALNETWORKS_BAD_DATA;
   }
   const bool alike = !src->device || !dst->device || src->device->operand.dims == dst->device->operand.dims;
   if (!readable || from_size != to_size || !alike) {

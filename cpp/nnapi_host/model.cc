@@ -101,7 +101,7 @@ int plain::Model_setOperandValueFromMemory(ANeuralNetworksModel* model, int32_t 
   if (!model || !memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (const int code = check_value(model, index)) return code;
   Operand& operand = model->model->operands[static_cast<size_t>(index)];
-  if (!memory->mapping) return ANEURALNETWORKS_BAD_DATA;
+  if (!memory->mapping || !memory->mapping->readable()) return ANEURALNETWORKS_BAD_DATA;
   if (offset > memory->mapping->size() || length > memory->mapping->size() - offset) return ANEURALNETWORKS_BAD_DATA;
   if (const int code = check_constant(operand, length)) return code;
   operand.data = {memory->mapping->data() + offset, length};

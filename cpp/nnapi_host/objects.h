@@ -45,16 +45,20 @@ std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const 
 /// A mapped file descriptor, or zero bytes.
 class Mapping {
  public:
-  Mapping(void* address, size_t bytes) : address_(address), bytes_(bytes) {}
+  /// `protect` is the client's, of PROT_READ and PROT_WRITE.
+  Mapping(void* address, size_t bytes, int protect) : address_(address), bytes_(bytes), protect_(protect) {}
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   std::byte* data() const { return static_cast<std::byte*>(address_); }
   size_t size() const { return bytes_; }
+  bool readable() const;
+  bool writable() const;
 
  private:
   void* address_;
   size_t bytes_;
+  int protect_;
 };
 
 /// Where a memory made from a descriptor may be used.

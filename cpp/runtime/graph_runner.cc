@@ -96,11 +96,21 @@ Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> 
     }
   }
   instance->steps.resize(plan.steps.size());
+  instance->kept_states.resize(graph_.states.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
     Instance::StepState& state = instance->steps[s];
     state.inputs.resize(step.inputs.size());
     state.outputs.resize(step.outputs.size());
+    if (!step.states.empty()) {
+      auto kept = step.executable->keep_states(setup_.fallback || step.target->backend->reopens());
+      if (!kept) return name_lost(kept.status(), *step.target->backend);
+      state.kept = std::move(*kept);
+    }
+    for (size_t i = 0; state.kept && i < step.states.size(); ++i) {
+      if (!state.kept->keeps(i)) continue;
+      instance->kept_states[step.states[i].index] = {state.kept.get(), i, step.target->backend};
+    }
     const Node& node = *graph_.nodes[step.nodes[0]];
     if (step.kind == Step::Kind::kControl) {
       state.control = make_control(node, *setup_.ops->find(node.op), setup_, key_prefix_ + node.name + "/");
@@ -166,6 +176,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       for (size_t i = 0; i < step.outputs.size(); ++i) state.outputs[i] = instance.views[step.outputs[i]];
       RunContext own = context;
       own.workspace = instance.memory.data() + step.workspace_offset;
+      own.states = state.kept.get();
       PINNACE_TRY(name_lost(step.executable->run(own, state.inputs, state.outputs), *step.target->backend));
     } else if (step.kind == Step::Kind::kDynamic) {
       PINNACE_TRY(run_dynamic(instance, s, context, set));

@@ -55,6 +55,13 @@ class Storage {
 
 struct ControlState;  // control_flow.cc
 
+/// Where an instance keeps a state of its graph; states is null where the state passes through the session's memory.
+struct KeptState {
+  KeptStates* states = nullptr;
+  size_t position = 0;               ///< of the state in it
+  const Backend* backend = nullptr;  ///< whose it is
+};
+
 /// Memory and bindings for one set of input types.
 struct Instance {
   std::vector<TensorType> key;
@@ -72,9 +79,11 @@ struct Instance {
     std::vector<TensorType> compiled_for;
     std::unique_ptr<Executable> executable;
     Storage workspace;
+    std::unique_ptr<KeptStates> kept;
   };
   std::vector<StepState> steps;
-  std::vector<TensorView> results;  ///< per output of the runner
+  std::vector<KeptState> kept_states;  ///< per state of the graph
+  std::vector<TensorView> results;     ///< per output of the runner
 };
 
 class GraphRunner {

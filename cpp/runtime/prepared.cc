@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "runtime/prepared_data.h"
+#include "runtime/measured_choice.h"
 
 namespace pinnace {
 namespace {
@@ -51,20 +51,29 @@ std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
-  for (const TargetChoice& t : targets) key += t.lost.empty() ? "|+" : "|-";
+  for (const TargetChoice& t : targets) {
+    const char* use = t.spec.storing ? "|s" : !t.lost.empty() ? "|-" : t.reopened.empty() ? "|+" : "|~";
+    key += str_cat(use, t.backend->name());
+  }
   return key;
 }
 
-/// Takes the back end that a kDeviceLost names out of use; false if there is none such.
-bool mark_lost(std::vector<TargetChoice>& targets, const Status& status) {
+/// Takes note of a kDeviceLost (see name_lost). True if another plan is worth making: the device can be opened anew and
+/// this is its first loss, or, with `fallback`, its back end is taken out of use.
+bool note_loss(std::vector<TargetChoice>& targets, const Status& status, bool fallback) {
   if (status.code() != Code::kDeviceLost) return false;
-  bool found = false;
+  const std::string_view rule = status.rule(), name = rule.substr(0, rule.find(' '));
+  const bool gone = rule == name;
+  const std::string how = status.message().empty() ? "no reason given" : status.message();
+  bool again = false;
   for (TargetChoice& t : targets) {
-    if (!t.lost.empty() || t.backend->name() != status.rule()) continue;
-    t.lost = status.message().empty() ? "no reason given" : status.message();
-    found = true;
+    if (!t.lost.empty() || t.backend->name() != name) continue;
+    const bool reopen = gone && t.reopened.empty() && t.backend->reopens();
+    if (!reopen && !fallback) continue;
+    (reopen ? t.reopened : t.lost) = how;
+    again = true;
   }
-  return found;
+  return again;
 }
 
 /// A plan for the declared shapes, to learn what can run. Where sizes are symbols, several are tried before an error
@@ -119,29 +128,39 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   const bool has_cpu =
       std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
   if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
-  for (;;) {
-    auto prepared = create(program, options, targets);
-    if (prepared || !options.fallback || !mark_lost(targets, prepared.status())) return prepared;
-  }
+  const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
+    for (;;) {
+      auto prepared = create(program, options, with);
+      if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
+    }
+  };
+  if (options.target == "auto") return measured_choice({program, options, targets, prepare});
+  return prepare(std::move(targets), true);
 }
 
 Result<std::shared_ptr<const Prepared>> Prepared::to_store(const Program& program, const Options& options,
                                                            const TargetChoice& target) {
   std::vector<TargetChoice> targets = {target};
   if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+  targets[0].spec.storing = true;
   Options wanted = options;
   wanted.target =
       target.spec.variant.empty() ? target.spec.backend : str_cat(target.spec.backend, ":", target.spec.variant);
   return create(program, wanted, targets);
 }
 
-Result<std::shared_ptr<const Prepared>> Prepared::without(const Status& lost) const {
+Result<std::shared_ptr<const Prepared>> Prepared::recovered(const Status& lost) const {
   std::vector<TargetChoice> targets = data_->targets;
-  if (!mark_lost(targets, lost)) return lost;
-  for (;;) {
+  Status status = lost;
+  while (note_loss(targets, status, data_->options.fallback)) {
     auto prepared = create(data_->program, data_->options, targets);
-    if (prepared || !mark_lost(targets, prepared.status())) return prepared;
+    if (prepared) {
+      (*prepared)->data().set_choice(data_->choice());
+      return prepared;
+    }
+    status = prepared.status();
   }
+  return status;
 }
 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options,
@@ -174,7 +193,7 @@ const Options& Prepared::options() const {
   return data_->options;
 }
 std::vector<Placement> Prepared::placement() const {
-  return data_->placement;
+  return data_->with_choice(data_->placement);
 }
 
 }  // namespace pinnace

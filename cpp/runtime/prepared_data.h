@@ -1,6 +1,9 @@
 // What a Prepared holds: the program, the choices of Options, and what its sessions share.
 #pragma once
 
+#include <mutex>
+#include <utility>
+
 #include <pinnace/session.h>
 
 #include "program/program_data.h"
@@ -8,6 +11,12 @@
 #include "runtime/graph_runner.h"
 
 namespace pinnace {
+
+/// How "auto" came to its targets (measured_choice.h).
+struct AutoChoice {
+  std::string chosen, reason;                                    ///< the measured back end that was taken; empty: none
+  std::vector<std::pair<std::string, std::string>> passed_over;  ///< the others, each with the reason
+};
 
 struct Prepared::Data {
   Data(Program p, Options o) : program(std::move(p)), options(std::move(o)), plans(plan_capacity(options)) {
@@ -32,6 +41,16 @@ struct Prepared::Data {
   std::vector<Placement> placement;  ///< for the declared shapes
 
   const Graph& graph() const { return program.data().graph; }
+
+  /// Set once a Prepared is in hand that others may share already.
+  void set_choice(AutoChoice choice) const;
+  AutoChoice choice() const;
+  /// The rows of a plan with what the choice says of them.
+  std::vector<Placement> with_choice(std::vector<Placement> rows) const;
+
+ private:
+  mutable std::mutex choice_mutex_;
+  mutable AutoChoice choice_;
 };
 
 }  // namespace pinnace

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "runtime/binding.h"
 #include "runtime/prepared_data.h"
+#include "runtime/session_states.h"
 
 namespace pinnace {
 
@@ -22,8 +23,8 @@ struct Session::Data {
   std::shared_ptr<const Prepared> prepared;
   std::unique_ptr<GraphRunner> runner;  ///< of `prepared`
   std::vector<int64_t> symbol_sizes;
-  std::vector<TensorView> inputs, outputs, states;
-  std::vector<Buffer> state_bytes;
+  std::vector<TensorView> inputs, outputs;
+  SessionStates states;
   const Instance* last = nullptr;      ///< of the last successful run
   std::vector<TensorType> last_types;  ///< of its outputs
   std::atomic<bool> busy{false};
@@ -31,7 +32,7 @@ struct Session::Data {
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
              std::vector<NodeTiming>* timings);
-  /// run() for the back ends that are left.
+  /// run() once, as `prepared` has it.
   Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
                  std::vector<NodeTiming>* timings);
 };
@@ -61,12 +62,13 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
                           std::vector<NodeTiming>* timings) {
   for (;;) {
     Status status = attempt(in, out, cancel, timings);
-    if (status.code() != Code::kDeviceLost || !prepared->options().fallback) return status;
-    // State was not committed, so the same run can be made again without that device.
-    PINNACE_ASSIGN(std::shared_ptr<const Prepared> rest, prepared->without(status));
+    if (status.code() != Code::kDeviceLost) return status;
+    // State was not committed, so the same run can be made again: on the device opened anew, or without it.
+    PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
+    PINNACE_TRY(states.fetch_all());
     if (timings) timings->clear();
     runner.reset();
-    prepared = std::move(rest);
+    prepared = std::move(next);
     runner = runner_of(*prepared);
   }
 }
@@ -79,6 +81,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   PINNACE_TRY(bind_outputs(shared.output_specs, in, out, symbol_sizes, outputs));
   last = nullptr;
   PINNACE_ASSIGN(Instance * instance, runner->prepare(inputs));
+  PINNACE_TRY(states.enter(*instance));
   for (size_t i = 0; i < out.size(); ++i) {  // room for the upper bound is demanded before anything runs
     if (!outputs[i].bytes) continue;
     const int64_t bound = bound_bytes(instance->plan->inference.types[shared.outputs[i]]);
@@ -99,20 +102,9 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
       return invalid("output '", shared.output_specs[i].name, "' has no upper bound: leave its memory to the session");
     }
   }
-  PINNACE_TRY(
-      runner->run(*instance, inputs, states, std::span<const TensorView>(outputs.data(), out.size()), context, 0));
-  // Everything succeeded: state moves on.
-  for (size_t i = 0; i < states.size(); ++i) {
-    const TensorView& next = instance->views[shared.state_outputs[i]];
-    if (next.type->shape != states[i].type->shape) {
-      return invalid("state '", shared.graph().states[i].name, "' would change its type from ",
-                     to_string(*states[i].type), " to ", to_string(*next.type));
-    }
-  }
-  for (size_t i = 0; i < states.size(); ++i) {
-    const TensorView& next = instance->views[shared.state_outputs[i]];
-    if (next.bytes != states[i].bytes) std::memmove(states[i].bytes, next.bytes, state_bytes[i].size());
-  }
+  PINNACE_TRY(runner->run(*instance, inputs, states.views(), std::span<const TensorView>(outputs.data(), out.size()),
+                          context, 0));
+  PINNACE_TRY(states.commit(*instance));  // everything succeeded
   last = instance;
   return {};
 }
@@ -134,12 +126,7 @@ Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
   data->symbol_sizes.resize(graph.symbols.size());
   data->inputs.resize(graph.inputs.size());
   data->outputs.resize(data->prepared->data().outputs.size());
-  for (const State& s : graph.states) {
-    PINNACE_TRY(s.initial->check());
-    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(s.initial->bytes(), "a session's state"));
-    data->state_bytes.push_back(std::move(bytes));
-    data->states.push_back({&graph.value(s.input).type, data->state_bytes.back().data()});
-  }
+  PINNACE_TRY(data->states.create(graph));
   Session session(std::move(data));
   session.reset_state();
   return session;
@@ -196,7 +183,7 @@ Tensor Session::output(int i) const {
 }
 
 std::vector<Placement> Session::placement() const {
-  return data_->last ? data_->last->plan->placement : data_->prepared->placement();
+  return data_->last ? data_->prepared->data().with_choice(data_->last->plan->placement) : data_->prepared->placement();
 }
 
 PlanInfo Session::plan() const {
@@ -218,21 +205,32 @@ Status Session::limit_loops(std::chrono::nanoseconds limit) {
   return {};
 }
 
-Result<Tensor> Session::state(int i) const {
-  if (i < 0 || static_cast<size_t>(i) >= data_->states.size()) {
-    return invalid("state ", i, " is outside the program's ", data_->states.size(), " states");
+namespace {
+/// A state's memory, whatever is in it.
+Result<Tensor> state_memory(const SessionStates& states, int i) {
+  if (i < 0 || static_cast<size_t>(i) >= states.size()) {
+    return invalid("state ", i, " is outside the program's ", states.size(), " states");
   }
   Tensor tensor;
-  tensor.type = *data_->states[static_cast<size_t>(i)].type;
-  tensor.memory.host = data_->states[static_cast<size_t>(i)].bytes;
-  tensor.memory.bytes = data_->state_bytes[static_cast<size_t>(i)].size();
+  tensor.type = *states.view(static_cast<size_t>(i)).type;
+  tensor.memory.host = states.view(static_cast<size_t>(i)).bytes;
+  tensor.memory.bytes = states.bytes(static_cast<size_t>(i));
   return tensor;
+}
+}  // namespace
+
+Result<Tensor> Session::state(int i) const {
+  Use use(data_->busy);
+  if (!use.got()) return Use::refused();
+  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+  PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
+  return now;
 }
 
 Status Session::set_state(int i, const Tensor& value) {
   Use use(data_->busy);
   if (!use.got()) return Use::refused();
-  PINNACE_ASSIGN(Tensor now, state(i));
+  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
   if (value.type.dtype != now.type.dtype || value.type.shape != now.type.shape) {
     return invalid("state '", data_->prepared->data().graph().states[static_cast<size_t>(i)].name, "' is ",
                    to_string(now.type), ", was given ", to_string(value.type));
@@ -244,15 +242,17 @@ Status Session::set_state(int i, const Tensor& value) {
     return invalid("a state's new value has ", value.memory.bytes, " bytes, needs ", now.memory.bytes);
   }
   if (now.memory.bytes) std::memmove(now.memory.host, value.memory.host, now.memory.bytes);
+  data_->states.set_here(static_cast<size_t>(i));
   return {};
 }
 
 void Session::reset_state() {
   const Graph& graph = data_->prepared->data().graph();
   for (size_t i = 0; i < data_->states.size(); ++i) {
-    if (data_->state_bytes[i].size()) {
-      std::memcpy(data_->states[i].bytes, graph.states[i].initial->data(), data_->state_bytes[i].size());
+    if (const size_t bytes = data_->states.bytes(i)) {
+      std::memcpy(data_->states.view(i).bytes, graph.states[i].initial->data(), bytes);
     }
+    data_->states.set_here(i);
   }
 }
 

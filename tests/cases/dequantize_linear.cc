@@ -7,6 +7,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[2]{-128,127};f32 0.5", .expect = "f32[2]{-64,63.5}", .why = "without zero point"},
     {.inputs = "i16[2]{-32768,7};f32 0.5;i16[]{1}", .expect = "f32[2]{-16384.5,3}", .why = "i16"},
     {.inputs = "u16[2]{65535,7};f32 1;u16[]{7}", .expect = "f32[2]{65528,0}", .why = "u16"},
+    {.inputs = "u16[2,3,4,5];f32 0.00005;u16[]{31000}", .why = "u16, an image"},
     {.inputs = "i32{16777217,-4};f32 0.5", .expect = "f32[2]{8388608,-2}", .why = "i32 rounds to f32 first"},
     {.inputs = "i32{-2147483648};f32 1;i32[]{2147483647}", .expect = "f32[1]{-4294967296}", .why = "no overflow"},
     {.inputs = "i4[3]{-8,7,1};f32 2;i4[]{1}", .expect = "f32[3]{-18,12,0}", .why = "i4"},

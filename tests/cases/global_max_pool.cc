@@ -13,6 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "bf16[1,4,7,7]", .why = "bfloat16"},
     {.inputs = "f64[1,4,7]", .why = "double"},
     {.inputs = "u8[1,1,4]{scale 0.5, zero 10}{10,11,12,17}", .expect = "u8[1,1,1]{scale 0.5, zero 10}{17}", .why = "quantised"},
+    {.inputs = "i8[2,6,5,7]{scale 0.5, zero 10}", .why = "quantised image"},
     {.inputs = "f32[3]", .expect = "error must be [N, C, ...]", .why = "rank 1"},
 };
 PINNACE_CASES(global_max_pool, kCases)

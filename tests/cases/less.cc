@@ -20,6 +20,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[0];f32[1]", .expect = "bool[0]{}", .why = "empty"},
     {.inputs = "i8[3]{scale 0.5, zero 0}{2,4,6};i8[3]{scale 0.25, zero 1}{5,10,12}", .expect = "bool[3]{0,1,0}",
      .why = "quantised: real values are compared"},
+    {.inputs = "u8[3,1,5]{scale 0.1, zero 120};u8[4,1]{scale 0.12, zero 131}", .why = "quantised, broadcast"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]", .expect = "error both must be quantised", .why = "quantised with plain"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
     {.inputs = "f32[2];i32[2]", .expect = "error must be f32", .why = "types differ"},

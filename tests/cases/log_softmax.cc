@@ -7,6 +7,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2]{0,0}", .expect = "f32[2]{-0.6931472,-0.6931472}", .tolerance = {.rel = 1e-7f}, .why = "even"},
     {.inputs = "f32[1,1000]", .tolerance = kF32, .why = "classifier head"},
     {.inputs = "f32[2,3,5,7]", .attributes = "axis=1", .tolerance = kF32, .why = "inner axis"},
+    {.inputs = "f32[2,3,5,2,4]", .attributes = "axis=2", .tolerance = kF32, .why = "five dimensions"},
     {.inputs = "f32[4,3]", .attributes = "axis=-2", .tolerance = kF32, .why = "negative axis"},
     {.inputs = "f32[3,17] x1e4", .tolerance = kF32, .why = "overflows unless the largest is taken off"},
     {.inputs = "f32[3]{-inf,0,-inf}", .expect = "f32[3]{-inf,0,-inf}", .why = "-inf takes no part"},

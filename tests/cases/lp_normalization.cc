@@ -10,6 +10,8 @@ constexpr Case kCases[] = {
     {.inputs = "bf16[4,8]", .tolerance = {.rel = 8e-3f}, .why = "bfloat16"},
     {.inputs = "f64[4,8]", .tolerance = {.rel = 1e-14f}, .why = "double"},
     {.inputs = "u8[1,2]{scale 0.5, zero 128}{131,124}", .expect = "u8[1,2]{scale 0.0078125, zero 128}{205,26}", .output_quantization = "scale 0.0078125, zero 128", .why = "quantised: 0.6 and -0.8"},
+    {.inputs = "i8[3,40]{scale 0.1, zero 3}", .output_quantization = "scale 0.0078125, zero 0", .why = "signed bits"},
+    {.inputs = "i8[3,4,5,6]{scale 0.1, zero 3}", .attributes = "axis=1", .output_quantization = "scale 0.01, zero 5", .why = "another scale, per channel"},
     {.inputs = "f32[2,2]", .attributes = "p=3", .expect = "error must be 1 or 2", .why = "p"},
     {.inputs = "f32[2,2]{nan,1,inf,1}", .expect = "f32[2,2]{nan,nan,nan,0}", .why = "NaN and infinity in a lane"},
 };

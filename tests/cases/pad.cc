@@ -25,6 +25,8 @@ constexpr Case kCases[] = {
     {.inputs = "bool{1};i64{1,0};bool[]{1}", .expect = "bool{1,1}", .why = "bool"},
     {.inputs = "i8[2]{scale 0.5, zero 3}{1,2};i64{1,0}", .expect = "i8[3]{scale 0.5, zero 3}{3,1,2}",
      .why = "quantised: the zero point"},
+    {.inputs = "u8[2,5,3,4]{scale 0.1, zero 130};i64{0,0,1,2,0,0,2,1}", .why = "quantised image"},
+    {.inputs = "i8[2,3,4]{scale 0.1, zero 5};i64{0,1,2,0,1,3}", .attributes = "mode=\"reflect\"", .why = "quantised, reflected"},
     {.inputs = "f16[2,3,4];i64{0,1,2,3,0,1}", .expect = "type f16[5,4,7]", .why = "half, three dimensions"},
     {.inputs = "f32[0,2];i64{1,0,0,0}", .expect = "f32[1,2]{0,0}", .why = "an empty axis"},
     {.inputs = "f32[]{3};i64[0]{}", .expect = "f32[]{3}", .why = "scalar"},

@@ -14,6 +14,8 @@ constexpr Case kCases[] = {
     {.inputs = "u8[1,1]{128};u8[4,2]{0,0,0,0,0,0,0,0};i32[4]{2147483647,2147483647,2147483647,2147483647};i16[1,1]{32767};u8[1,1]{128}", .attributes = "factor=1000.0", .outputs = 2,
      .expect = "u8[1,1]{255};i16[1,1]{32767}", .why = "everything saturates"},
     {.inputs = "u8[3,20];u8[28,27];i32[28];i16[3,7];u8[3,7]", .attributes = "factor=0.03, w_zero=120", .outputs = 2, .why = "several rows"},
+    {.inputs = "u8[3,20];u8[28,27];i32[28];i16[3,7];u8[3,7]", .attributes = "factor=0.0312957763671875, w_zero=120", .outputs = 2, .why = "a factor of float32, more inputs than units"},
+    {.inputs = "u8[2,3];u8[32,11];i32[32];i16[2,8];u8[2,8]", .attributes = "factor=0.0078125, w_zero=131", .outputs = 2, .why = "fewer inputs than units"},
     {.inputs = "u8[0,2];u8[4,3];i32[4];i16[0,1];u8[0,1]", .attributes = "factor=1.0", .outputs = 2, .expect = "u8[0,1]{};i16[0,1]{}", .why = "no rows"},
     {.inputs = "u8[1,2];u8[0,2];i32[0];i16[1,0];u8[1,0]", .attributes = "factor=1.0", .expect = "u8[1,0]{}", .why = "no units"},
     {.inputs = "u8[1,1];u8[4,1];i32[4];i16[1,1];u8[1,1]", .attributes = "factor=1.0", .expect = "error w is", .why = "columns of w"},

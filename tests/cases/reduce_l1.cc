@@ -28,6 +28,8 @@ constexpr Case kCases[] = {
     {.inputs = "i8{-128,-1}", .expect = "i8{-127}", .why = "|-128| is 128 in i64; the sum 129 wraps"},
     {.inputs = "f32[2]{-0,nan}", .expect = "f32[1]{nan}", .why = "NaN"},
     {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
+    {.inputs = "i8[5,70]{scale 0.0371, zero -7};i64{1}", .output_quantization = "scale 1.3, zero -128",
+     .why = "quantised"},
 };
 PINNACE_CASES(reduce_l1, kCases)
 }  // namespace pinnace::testing

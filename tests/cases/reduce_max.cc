@@ -33,6 +33,8 @@ constexpr Case kCases[] = {
     {.inputs = "u64{18446744073709551615,1}", .expect = "u64{18446744073709551615}", .why = "unsigned 64 bits"},
     {.inputs = "i8[3]{scale 0.5, zero 3}{-5,7,1}", .expect = "i8[1]{scale 0.5, zero 3}{7}",
      .why = "quantised: the input's parameters"},
+    {.inputs = "u8[2,9,4]{scale 0.05, zero 9};i64{0,2}", .output_quantization = "scale 0.07, zero 99",
+     .why = "quantised, other parameters"},
 };
 PINNACE_CASES(reduce_max, kCases)
 }  // namespace pinnace::testing

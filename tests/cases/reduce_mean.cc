@@ -35,6 +35,9 @@ constexpr Case kCases[] = {
      .output_quantization = "scale 0.25, zero 0", .why = "quantised: means 0.5 and 62.25"},
     {.inputs = "i8[1,3,4,4]{scale 0.1, zero -3};i64{2,3}", .output_quantization = "scale 0.05, zero 5",
      .why = "quantised pool"},
+    {.inputs = "u8[2,5,3,7]{scale 0.0317, zero 130};i64{1,3}", .attributes = "keepdims=0",
+     .output_quantization = "scale 0.0093, zero 120", .why = "quantised, two axes that are no neighbours"},
+    {.inputs = "i8[3,131]{scale 0.1, zero -3};i64{-1}", .why = "quantised as the input is"},
 };
 PINNACE_CASES(reduce_mean, kCases)
 }  // namespace pinnace::testing

@@ -33,6 +33,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2]{inf,-inf}", .expect = "f32[1]{nan}", .why = "IEEE"},
     {.inputs = "i8[2]{scale 0.5, zero 0}{100,100}", .expect = "i8[1]{scale 1, zero 0}{100}",
      .output_quantization = "scale 1, zero 0", .why = "quantised"},
+    {.inputs = "u8[3,70,2]{scale 0.0371, zero 127};i64{1}", .output_quantization = "scale 0.61, zero 90",
+     .why = "quantised, longer rows"},
     {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
 };
 PINNACE_CASES(reduce_sum, kCases)

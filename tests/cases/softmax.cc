@@ -20,6 +20,12 @@ constexpr Case kCases[] = {
     {.inputs = "u8[1,2]{scale 0.5, zero 10}{10,10}", .expect = "u8[1,2]{scale 0.00390625, zero 0}{128,128}",
      .output_quantization = "scale 0.00390625, zero 0", .why = "quantised"},
     {.inputs = "i8[3,40]{scale 0.1, zero 3}", .output_quantization = "scale 0.00390625, zero -128", .why = "bits"},
+    {.inputs = "u8[2,9,5]{scale 0.02, zero 131}", .attributes = "axis=1", .output_quantization = "scale 0.001, zero 3",
+     .why = "quantised, inner axis"},
+    {.inputs = "i8[2,1001]{scale 0.7, zero -9}", .output_quantization = "scale 0.00390625, zero -128",
+     .why = "quantised classifier head"},
+    {.inputs = "u8[70,4]{scale 0.004, zero 0}", .output_quantization = "scale 0.00017, zero 7",
+     .why = "quantised, sums of many bits"},
     {.inputs = "f32[2,3]", .attributes = "axis=2", .expect = "error is outside rank 2", .why = "axis"},
 };
 PINNACE_CASES(softmax, kCases)

@@ -21,6 +21,8 @@ constexpr Case kCases[] = {
     {.inputs = "bool{1,0};i8[2]{scale 0.1, zero -128}{-128,127};i8[2]{scale 0.1, zero -128}{-128,127}",
      .expect = "i8[2]{scale 0.1, zero -128}{-128,127}", .output_quantization = "scale 0.1, zero -128",
      .why = "equal parameters: exact"},
+    {.inputs = "bool[3,1,5];u8[4,1]{scale 0.1, zero 99};u8[3,4,5]{scale 0.13, zero 7}",
+     .output_quantization = "scale 0.15, zero 50", .why = "quantised, broadcast"},
     {.inputs = "bool[2];i8[2]{scale 1, zero 0};i8[2]", .expect = "error without quantisation",
      .output_quantization = "scale 1, zero 0", .why = "quantised with plain"},
     {.inputs = "bool[2];f32[3];f32[3]", .expect = "error do not broadcast", .why = "shapes"},

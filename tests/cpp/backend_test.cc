@@ -509,6 +509,71 @@ TEST(DeviceLost, StateAndLoopsGoOnAsIfNothingHadHappened) {
   EXPECT_EQ(fake.nodes_run, 9);
 }
 
+TEST(DeviceLost, ADeviceThatOpensAnewIsTriedOnceMore) {
+  const Program program = program_of(kNet);
+  const auto want = cpu_result(program, 2);
+  FakeBackend fake;
+  fake.opens_anew = true;
+  auto session = Session::create(program, on(fake));
+  auto other = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok() && other.ok());
+  fake.lost_runs = 1;
+  fake.lost_from_run = 2;  // the second segment of the first run
+  EXPECT_EQ(*run_net(*session, 2), want);
+  EXPECT_EQ(fake.runs, 4);  // both segments again
+  Placement conv = row(session->placement(), "conv");
+  EXPECT_EQ(conv.backend, "fake");
+  EXPECT_EQ(conv.notice, "its device was lost (the fake device went away) and opened anew");
+  EXPECT_EQ(row(session->placement(), "sigmoid").notice, "");
+  EXPECT_EQ(*run_net(*session, 3), cpu_result(program, 3));
+  fake.lost_from_run = fake.runs + 1;
+  EXPECT_EQ(*run_net(*session, 2), want);
+  conv = row(session->placement(), "conv");
+  EXPECT_EQ(conv.backend, "cpu");
+  EXPECT_EQ(conv.why[0],
+            "fake does not take conv 'conv_0': its device was lost, opened anew and lost again (the fake device went "
+            "away) (rule P-2)");
+  // Others count for themselves.
+  fake.lost_from_run = fake.runs + 1;
+  EXPECT_EQ(*run_net(*other, 2), want);
+  EXPECT_EQ(row(other->placement(), "conv").backend, "fake");
+}
+
+// Whether the state lies with the session or on the device: it is the one before the run that was lost.
+TEST(DeviceLost, StateIsKeptWhenTheDeviceIsOpenedAnew) {
+  for (const bool kept : {false, true}) {
+    FakeBackend fake;
+    fake.opens_anew = true;
+    fake.keeps_states = kept;
+    fake.states_are_gone = true;  // but for those that are to survive
+    Options options = on(fake);
+    options.fallback = false;
+    auto session = Session::create(program_of(R"(graph "g" {
+      input %x : f32[1,2,2,2]
+      state "sum" %s : f32[1,2,2,2] next %t = {0,0,0,0,0,0,0,0}
+      %t : f32[1,2,2,2] = add(%s, %x)
+      %y : f32[1,2,2,2] = add(%t, %x)
+      output "y" %y
+    })"),
+                                   options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    fake.lost_runs = 1;
+    fake.lost_from_run = 3;
+    std::vector<float> x = ramp(8);
+    for (int run = 1; run <= 5; ++run) {
+      const Status status = session->run(std::vector{tensor({1, 2, 2, 2}, x)});
+      ASSERT_TRUE(status.ok()) << status.message();
+      const auto y = output(*session);
+      for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(y[i], static_cast<float>(run + 1) * x[i], 1e-5) << run;
+    }
+    EXPECT_EQ(fake.runs, 6);
+    fake.lost_from_run = fake.runs + 1;
+    const Status status = session->run(std::vector{tensor({1, 2, 2, 2}, x)});
+    EXPECT_EQ(status.code(), Code::kDeviceLost);
+    EXPECT_EQ(status.rule(), "fake");
+  }
+}
+
 TEST(DeviceLost, OutputsGivenByTheCallerAreWrittenByTheSecondAttempt) {
   FakeBackend fake;
   const Program program = program_of(kNet);
@@ -518,6 +583,144 @@ TEST(DeviceLost, OutputsGivenByTheCallerAreWrittenByTheSecondAttempt) {
   std::vector<float> x = ramp(144), y(216, -1.0f);
   ASSERT_TRUE(session->run(std::vector{tensor({2, 2, 6, 6}, x)}, std::vector{tensor({2, 3, 6, 6}, y)}).ok());
   EXPECT_EQ(y, cpu_result(program, 2));
+}
+
+// ---- states that stay with a device ---------------------------------------------------------------------------------
+
+/// s = relu(s + x), kept where it is made; u = u + x, which is an output too; y is made of both by the CPU.
+constexpr char kStates[] = R"(graph "g" {
+  symbol n 1..4
+  input %x : f32[1,2,2,2]
+  input %v : f32[n,2,2,2]
+  state "kept" %s : f32[1,2,2,2] next %t = {1,1,1,1,1,1,1,1}
+  state "seen" %u : f32[1,2,2,2] next %w = {0,0,0,0,0,0,0,0}
+  %t : f32[1,2,2,2] = add(%s, %x) {activation="relu"}
+  %w : f32[1,2,2,2] = add(%u, %x)
+  %r : f32[n,2,2,2] = relu(%v)
+  %z : f32[1,2,2,2] = sigmoid(%w)
+  output "w" %w
+  output "z" %z
+  output "r" %r
+})";
+
+Status run_states(Session& session, float value, int64_t n = 1) {
+  std::vector<float> x(8, value), v(static_cast<size_t>(8 * n), value);
+  return session.run(std::vector{tensor({1, 2, 2, 2}, x), tensor({n, 2, 2, 2}, v)});
+}
+float state_of(const Session& session, int i) {
+  const auto t = session.state(i);
+  EXPECT_TRUE(t.ok()) << t.status().message();
+  return t.ok() ? static_cast<const float*>(t->memory.host)[7] : NAN;
+}
+
+TEST(KeptStates, StayUntilSomebodyLooks) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  auto session = Session::create(program_of(kStates), on(fake));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (int run = 0; run < 5; ++run) ASSERT_TRUE(run_states(*session, 2).ok());
+  EXPECT_EQ(fake.states_written, 1) << "the initial value of the one that nobody else reads";
+  EXPECT_EQ(fake.states_read, 0);
+  EXPECT_EQ(state_of(*session, 0), 11);
+  EXPECT_EQ(state_of(*session, 1), 10);
+  EXPECT_EQ(state_of(*session, 0), 11);
+  EXPECT_EQ(fake.states_read, 1);
+  ASSERT_TRUE(run_states(*session, 2).ok());
+  EXPECT_EQ(fake.states_written, 1) << "looking moved nothing";
+  EXPECT_EQ(state_of(*session, 0), 13);
+  std::vector<float> set(8, -3);
+  ASSERT_TRUE(session->set_state(0, tensor({1, 2, 2, 2}, set)).ok());
+  EXPECT_EQ(state_of(*session, 0), -3);
+  ASSERT_TRUE(run_states(*session, 5).ok());
+  EXPECT_EQ(state_of(*session, 0), 2);
+  session->reset_state();
+  EXPECT_EQ(state_of(*session, 0), 1);
+  ASSERT_TRUE(run_states(*session, 1).ok());
+  EXPECT_EQ(state_of(*session, 0), 2);
+  EXPECT_EQ(fake.states_written, 3);
+}
+
+TEST(KeptStates, FollowTheSizesOfRunsAndBelongToOneSession) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  Options options = on(fake);
+  options.plan_cache = 1;
+  const Program program = program_of(kStates);
+  auto a = Session::create(program, options), b = Session::create(program, options);
+  ASSERT_TRUE(a.ok() && b.ok());
+  float want_a = 1, want_b = 1;
+  for (int run = 0; run < 30; ++run) {
+    const auto value = static_cast<float>(run);
+    ASSERT_TRUE(run_states(*a, value, 1 + run % 3).ok());
+    want_a += value;
+    if (run % 4) {
+      ASSERT_TRUE(run_states(*b, -1, 1 + run / 7 % 4).ok());
+      want_b = std::max(0.0f, want_b - 1);
+    }
+    // A run that is refused before it begins, of other sizes: the plan that has the state may go.
+    if (run % 5 == 0) {
+      std::vector<float> x(8), v(32), y(1);
+      EXPECT_FALSE(a->run(std::vector{tensor({1, 2, 2, 2}, x), tensor({4, 2, 2, 2}, v)},
+                          std::vector{tensor({1}, y), tensor({1}, y), tensor({1}, y)})
+                       .ok());
+    }
+    if (run % 3) continue;
+    EXPECT_EQ(state_of(*a, 0), want_a);
+    EXPECT_EQ(state_of(*b, 0), want_b);
+  }
+}
+
+TEST(KeptStates, AFailedRunLeavesThemAndFallbackTakesThemAlong) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  auto session = Session::create(program_of(kStates), on(fake));
+  ASSERT_TRUE(session.ok());
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(run_states(*session, 2).ok());
+  fake.states_are_gone = true;  // a session that may go on without the device has them where they survive it
+  fake.lost_from_run = fake.runs + 1;
+  ASSERT_TRUE(run_states(*session, 2).ok());
+  EXPECT_EQ(row(session->placement(), "relu").backend, "cpu");
+  EXPECT_EQ(state_of(*session, 0), 9);
+  EXPECT_EQ(state_of(*session, 1), 8);
+}
+
+TEST(KeptStates, ThatDieWithTheDeviceAreAnErrorUntilTheyAreSet) {
+  FakeBackend fake;
+  fake.keeps_states = true;
+  Options options = on(fake);
+  options.fallback = false;
+  const Program program = program_of(R"(graph "g" {
+    input %x : f32[1,2,2,2]
+    state "kept" %s : f32[1,2,2,2] next %t = {1,1,1,1,1,1,1,1}
+    %t : f32[1,2,2,2] = add(%s, %x)
+    %y : f32[1,2,2,2] = relu(%x)
+    output "y" %y
+  })");
+  auto session = Session::create(program, options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x(8, 2);
+  const auto run = [&] { return session->run(std::vector{tensor({1, 2, 2, 2}, x)}); };
+  ASSERT_TRUE(run().ok());
+  ASSERT_TRUE(run().ok());
+  fake.lost_from_run = fake.runs + 1;
+  EXPECT_EQ(run().code(), Code::kDeviceLost);
+  EXPECT_EQ(state_of(*session, 0), 5) << "it can still be read, and is the last committed one";
+  fake.lost_from_run = 0;
+  ASSERT_TRUE(run().ok());
+  fake.states_are_gone = true;
+  for (int i = 0; i < 2; ++i) {
+    const Status status = session->state(0).status();
+    EXPECT_EQ(status.code(), Code::kDeviceLost);
+    EXPECT_NE(status.message().find("state 'kept' cannot be had from its device"), std::string::npos)
+        << status.message();
+  }
+  const Status refused = run();
+  EXPECT_EQ(refused.code(), Code::kDeviceLost) << "rather than go on with a wrong state";
+  EXPECT_NE(refused.message().find("set or reset the state"), std::string::npos) << refused.message();
+  session->reset_state();
+  ASSERT_TRUE(run().ok());
+  fake.states_are_gone = false;
+  EXPECT_EQ(state_of(*session, 0), 3);
 }
 
 TEST(Backend, CheckAnswersWithoutADevice) {

@@ -11,6 +11,7 @@
 
 #include "backends/gpu/self_check.h"
 #include "base/atomic_file.h"
+#include "base/hash.h"
 #include "cpp/gpu_session.h"
 #include "cpp/program_fixture.h"
 
@@ -171,6 +172,83 @@ TEST_P(GpuFaults, StoredResultsAreThoseOfTheDevice) {
   failed("fail_canary=softmax");  // what a test spoils is not stored
   ASSERT_EQ(folder.files().size(), 1u);
   EXPECT_EQ(bytes_of(folder.files()[0]).find("softmax_f32\telement"), std::string::npos);
+}
+
+/// A file of compiled kernels and self-checks in its parts.
+struct StoredFile {
+  std::string identity, results, blob;
+
+  explicit StoredFile(const std::string& bytes) {
+    size_t at = 16;
+    for (std::string* part : {&identity, &results, &blob}) {
+      uint64_t length = 0;
+      memcpy(&length, bytes.data() + at, 8);
+      *part = bytes.substr(at + 8, length);
+      at += 8 + length;
+    }
+    EXPECT_EQ(at, bytes.size());
+  }
+  std::string bytes() const {
+    std::string made;
+    for (const std::string* part : {&identity, &results, &blob}) {
+      const uint64_t length = part->size();
+      made.append(reinterpret_cast<const char*>(&length), 8).append(*part);
+    }
+    const uint64_t hash = hash64(std::as_bytes(std::span(made.data(), made.size())));
+    return "pngpu002" + std::string(reinterpret_cast<const char*>(&hash), 8) + made;
+  }
+};
+
+// A whole file, right by its hash, of another device, driver or set of kernels says nothing about this one.
+TEST_P(GpuFaults, AFileOfAnotherDriverOrOfOtherKernelsIsIgnored) {
+  const Folder folder;
+  gpu::SelfChecks* known = nullptr;
+  {
+    const auto context = gpu::Context::open(*GetParam(), 0);
+    ASSERT_TRUE(context.ok());
+    known = &(*context)->self_checks();
+    (*context)->store_cache();
+  }
+  ASSERT_EQ(folder.files().size(), 1u);
+  const std::string path = folder.files()[0];
+  const StoredFile whole(bytes_of(path));
+  ASSERT_EQ(whole.bytes(), bytes_of(path));
+  gpu::SelfChecks::Results before;
+  {
+    std::lock_guard lock(known->mutex);
+    before = known->results;
+  }
+  const auto believed = [&](const StoredFile& file) {
+    {
+      std::lock_guard lock(known->mutex);
+      known->results.clear();
+    }
+    write_bytes(path, file.bytes());
+    const auto context = gpu::Context::open(*GetParam(), 0);
+    EXPECT_TRUE(context.ok());
+    std::lock_guard lock(known->mutex);
+    return known->results.contains("softmax_f32");
+  };
+  StoredFile failing = whole;
+  failing.results = "softmax_f32\telement 1 is 2, must be 3\n";
+  EXPECT_TRUE(believed(failing));
+  for (size_t at : {size_t{0}, failing.identity.size() / 2, failing.identity.size() - 1}) {  // name, version, kernels
+    StoredFile foreign = failing;
+    foreign.identity[at] = static_cast<char>(foreign.identity[at] ^ 1);
+    EXPECT_FALSE(believed(foreign)) << foreign.identity;
+  }
+  // The right name with another driver's code, or none that a driver wrote: the API's header tells.
+  for (size_t at : {size_t{0}, size_t{4}, size_t{8}, size_t{12}, size_t{16}, size_t{31}}) {
+    StoredFile foreign = whole;
+    foreign.blob.resize(std::max<size_t>(foreign.blob.size(), 64), 'x');
+    foreign.blob[at] = static_cast<char>(foreign.blob[at] ^ 0x5a);
+    write_bytes(path, foreign.bytes());
+    auto session = net.session(name(), "fp32", false);
+    ASSERT_TRUE(session.ok()) << at << ": " << session.status().message();
+    EXPECT_EQ(net.check(*session, 1e-4), "") << at;
+  }
+  std::lock_guard lock(known->mutex);
+  known->results = before;
 }
 
 // What one process found, the next one believes.

@@ -118,6 +118,26 @@ TEST(Session, KeepsStateAndCommitsItOnlyAfterSuccess) {
   EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{1, 1}));
 }
 
+TEST(Session, AStateMayTakeAnothersOldValue) {
+  // A delay line, declared in either order, and two that change places.
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[2]
+    state "a" %a : f32[2] next %x = {1,1}
+    state "b" %b : f32[2] next %a = {2,2}
+    state "d" %d : f32[2] next %c = {4,4}
+    state "c" %c : f32[2] next %d = {3,3}
+    %y : f32[2] = add(%a, %b)
+    output "y" %y
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const std::vector<std::vector<float>> want = {{5, 1, 3, 4}, {6, 5, 4, 3}, {7, 6, 3, 4}};
+  for (size_t run = 0; run < 3; ++run) {
+    std::vector<float> x(2, 5 + static_cast<float>(run));
+    ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {2}, x)}).ok());
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(floats(*session->state(i))[1], want[run][static_cast<size_t>(i)]) << i;
+  }
+}
+
 TEST(Session, RunsLoopsWithCarriedAndScannedValues) {
   auto session = Session::create(program_of(R"(graph "g" {
     input %trips : i64[]

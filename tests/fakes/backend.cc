@@ -1,7 +1,9 @@
 // FakeBackend: verdicts, compilation to a list of steps over [N, H, W, C] values in the workspace, plain loops.
 #include "fakes/backend.h"
 
+#include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "ops/activation.h"
 #include "ops/convolution.h"
@@ -26,6 +28,39 @@ struct Step {
   const float* bias = nullptr;     ///< conv, may be null
 };
 
+/// Values of states in the device's layout, two of each: a run reads one and writes the other.
+class FakeKeptStates final : public KeptStates {
+ public:
+  FakeKeptStates(const FakeBackend& backend, std::vector<const TensorType*> types, bool survives)
+      : backend_(backend), types_(std::move(types)), survives_(survives) {
+    for (const TensorType* type : types_) {
+      for (auto& values : values_) values.emplace_back(static_cast<size_t>(type->elements()), NAN);
+    }
+  }
+  bool keeps(size_t) const override { return true; }
+  Status write(size_t i, const std::byte* from) override {
+    ++backend_.states_written;
+    std::memcpy(now(i).data(), from, now(i).size() * sizeof(float));
+    return {};
+  }
+  Status read(size_t i, std::byte* to) override {
+    ++backend_.states_read;
+    if (backend_.states_are_gone && !survives_) return Status(Code::kDeviceLost, "the fake device's memory is gone");
+    std::memcpy(to, now(i).data(), now(i).size() * sizeof(float));
+    return {};
+  }
+  void commit() override { now_ = 1 - now_; }
+  std::vector<float>& now(size_t i) { return values_[now_][i]; }
+  std::vector<float>& next(size_t i) { return values_[1 - now_][i]; }
+
+ private:
+  const FakeBackend& backend_;
+  std::vector<const TensorType*> types_;
+  bool survives_;
+  std::vector<std::vector<float>> values_[2];
+  int now_ = 0;
+};
+
 class FakeExecutable final : public Executable {
  public:
   FakeExecutable(const FakeBackend& backend, const Segment& segment)
@@ -37,14 +72,24 @@ class FakeExecutable final : public Executable {
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
     const int run = ++backend_.runs;
-    for (size_t i = 0; i < inputs.size(); ++i) to_own_layout(inputs[i], at(context, input_ids_[i]));
+    if (backend_.fails) return invalid("the fake device does not do this");
+    if (backend_.idle) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(backend_.extra_ms));
+    auto* const kept = static_cast<FakeKeptStates*>(context.states);
+    const auto bytes = [](std::vector<float>& values) { return reinterpret_cast<std::byte*>(values.data()); };
+    std::vector<TensorView> in(inputs.begin(), inputs.end()), out(outputs.begin(), outputs.end());
+    for (size_t i = 0; kept && i < states_.size(); ++i) {
+      in[states_[i].input].bytes = bytes(kept->now(i));
+      out[states_[i].output].bytes = bytes(kept->next(i));
+    }
+    for (size_t i = 0; i < in.size(); ++i) to_own_layout(in[i], at(context, input_ids_[i]));
     for (const auto& [id, data] : constants_) {
       to_own_layout({&types_[id], const_cast<std::byte*>(data->data())}, at(context, id));
     }
     for (const Step& step : steps_) {
       if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
       // In the middle of the work, so that a retry meets half-written values.
-      if (const int from = backend_.lost_from_run; from && run >= from) {
+      if (const int from = backend_.lost_from_run; from && run >= from && run - from < backend_.lost_runs) {
         return Status(Code::kDeviceLost, "the fake device went away");
       }
       const auto start = std::chrono::steady_clock::now();
@@ -54,8 +99,15 @@ class FakeExecutable final : public Executable {
         context.timings->push_back({step.node, backend_.name(), "fake_loops", start, std::chrono::steady_clock::now()});
       }
     }
-    for (size_t i = 0; i < outputs.size(); ++i) from_own_layout(at(context, output_ids_[i]), outputs[i]);
+    for (size_t i = 0; i < out.size(); ++i) from_own_layout(at(context, output_ids_[i]), out[i]);
     return {};
+  }
+
+  Result<std::unique_ptr<KeptStates>> keep_states(bool survives) const override {
+    if (!backend_.keeps_states) return std::unique_ptr<KeptStates>();
+    std::vector<const TensorType*> types;
+    for (const SegmentState& s : states_) types.push_back(&types_[input_ids_[s.input]]);
+    return std::unique_ptr<KeptStates>(std::make_unique<FakeKeptStates>(backend_, std::move(types), survives));
   }
 
  private:
@@ -127,6 +179,7 @@ class FakeExecutable final : public Executable {
   const FakeBackend& backend_;
   std::vector<TensorType> types_;
   std::vector<ValueId> input_ids_, output_ids_;
+  std::vector<SegmentState> states_;
   std::vector<std::pair<ValueId, ConstantPtr>> constants_;
   std::vector<Step> steps_;
   std::vector<size_t> offsets_;  // per value, in the workspace
@@ -146,6 +199,7 @@ class FakeBackendCompiler {
     };
     made->input_ids_ = segment.inputs;
     made->output_ids_ = segment.outputs;
+    made->states_ = segment.states;
     for (ValueId id : segment.inputs) place(id);
     for (int32_t k : segment.nodes) {
       const Node& node = *segment.graph.nodes[k];

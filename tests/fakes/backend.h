@@ -16,18 +16,35 @@ class FakeBackend final : public Backend {
   explicit FakeBackend(std::string name = "fake") : name_(std::move(name)) {}
 
   int64_t max_channels = 16;
-  /// Fails the run with this number (1 is the first) and all after it as a lost device does; 0: never.
-  std::atomic<int> lost_from_run{0};
+  /// Fails the run with this number (1 is the first) and this many in all as a lost device does; 0: never.
+  std::atomic<int> lost_from_run{0}, lost_runs{1 << 30};
+  bool opens_anew = false;  ///< what reopens() answers
   /// Fails compilation, as a failed self-check does.
   std::atomic<bool> fails_self_check{false};
   std::string missing;  ///< a reason for unavailable()
+  /// Not taken by "auto" unasked but measured, as a device of this name; empty: why not is said.
+  bool is_measured = false;
+  std::string measured_as = "fake 1";
+  /// Runs do nothing, sooner than any processor could do the work; or they take so long more, or end with an error.
+  std::atomic<bool> idle{false}, fails{false};
+  std::atomic<int> extra_ms{0};
+  /// Keeps states on its device, in memory that is lost with it unless the session wants it to survive.
+  bool keeps_states = false;
+  std::atomic<bool> states_are_gone{false};
 
   /// What happened so far.
-  mutable std::atomic<int> compiled{0}, runs{0}, nodes_run{0}, packed{0};
+  mutable std::atomic<int> compiled{0}, runs{0}, nodes_run{0}, packed{0}, states_written{0}, states_read{0};
 
   std::string_view name() const override { return name_; }
   std::string unavailable(const TargetSpec&) const override { return missing; }
   std::string description() const override { return "a back end for tests"; }
+  bool automatic() const override { return !is_measured; }
+  bool measured() const override { return is_measured; }
+  Result<std::string> measured_device(const TargetSpec&) const override {
+    if (measured_as.empty()) return unsupported("it is this processor");
+    return measured_as;
+  }
+  bool reopens() const override { return opens_anew; }
   Verdict supports(const NodeView& node, const TargetSpec& target) const override;
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override;
   bool stores_payloads(const TargetSpec&) const override { return true; }

@@ -1,4 +1,4 @@
-"""The Vulkan back end from Python: whole networks with fallback off, placement, profiles, threads, lost devices."""
+"""The Vulkan back end from Python: small networks with fallback off, placement, profiles, threads, lost devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-import zoo
 from torch import nn
 
 
@@ -66,24 +65,6 @@ def test_slice_through_a_file(options: str, tmp_path: Path) -> None:
             close(next(iter(session.run({"x": x}).values())), want, part)
         assert {row.backend for row in session.placement} == {"vulkan"}
         assert any(row.kernel == f"conv_image_f{precision[2:]}" for row in session.placement)
-
-
-# What 16 bits between layers may cost, of the largest output: with the zoo's random weights MobileNetV2 loses most.
-# Weights rounded to 16 bits alone move it by 3.7e-2 (docs/gpu.md).
-HALF = {"mobilenet_v2": 8e-2, "efficientnet_b0": 8e-2}
-
-
-@pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v2", "resnet18", "efficientnet_b0"])
-def test_networks_run_whole(name: str) -> None:
-    module, inputs = zoo.build(name)
-    program = pn.load(module, example_inputs=tuple(inputs.values())).build(verify=False)
-    want = next(iter(pn.Session(program, target="cpu").run(inputs).values()))
-    for precision, part in (("fp32", 1e-3), ("fp16", HALF.get(name, 2e-2))):
-        session = pn.Session(program, target="vulkan", precision=precision, fallback=False)
-        got = np.asarray(next(iter(session.run(inputs).values())))
-        close(got, np.asarray(want), part)
-        np.testing.assert_array_equal(np.asarray(next(iter(session.run(inputs).values()))), got)
-        assert {row.backend for row in session.placement} == {"vulkan"}
 
 
 class Block(nn.Module):
@@ -180,7 +161,9 @@ def test_a_lost_device_costs_time_only() -> None:
         assert {row.backend for row in session.placement} == {"cpu"}
         assert any("(rule P-2)" in why for row in session.placement for why in row.why)
         alone = pn.Session(program, target="vulkan", fallback=False)
-        alone.run({"x": x})
+        for _ in range(2):  # the second is made again on the device opened anew
+            close(next(iter(alone.run({"x": x}).values())), want, 1e-5)
+        assert any("and opened anew" in row.notice for row in alone.placement)
         with pytest.raises(pn.DeviceLost):
             alone.run({"x": x})
     finally:

@@ -15,7 +15,6 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-import zoo
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,19 +105,6 @@ def test_heavy_kernels_in_every_order_and_width(execution: str) -> None:
         got = session.run(dict(zip(session.inputs, (x.numpy() for x in inputs), strict=True))).values()
         for mine, right in zip(got, want, strict=True):
             assert part_of_largest(mine, right) < bound
-        assert {row.backend for row in session.placement} == {"softmetal"}
-
-
-@needs_softmetal
-def test_mobilenet_v2_runs_whole() -> None:
-    module, inputs = zoo.build("mobilenet_v2")
-    program = pn.load(module, example_inputs=tuple(inputs.values())).build(verify=False)
-    want = next(iter(pn.Session(program, target="cpu").run(inputs).values()))
-    # 53 layers of 16-bit images: 5 % of the largest output, on Vulkan too; the CPU's fp16 mode, which keeps
-    # images in 32 bits, is off by 2.5 %.
-    for precision, bound in (("fp32", 1e-3), ("fp16", 8e-2)):
-        session = pn.Session(program, target="softmetal", precision=precision, fallback=False)
-        assert part_of_largest(next(iter(session.run(inputs).values())), want) < bound
         assert {row.backend for row in session.placement} == {"softmetal"}
 
 

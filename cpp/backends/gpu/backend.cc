@@ -1,7 +1,9 @@
 // Targets, availability, verdicts and compilation of a GPU back end.
 #include "backends/gpu/backend.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "backends/gpu/executable.h"
 
@@ -14,6 +16,24 @@ bool device_index(std::string_view variant, uint32_t* index) {
   if (variant.empty()) return true;
   const auto [end, problem] = std::from_chars(variant.data(), variant.data() + variant.size(), *index);
   return problem == std::errc() && end == variant.data() + variant.size();
+}
+
+/// The cost of a border between the CPU and a device: copies through host memory, a submit with its wait, and what a
+/// middling CPU does in that time. Estimates; with and without the device the whole is measured afterwards.
+constexpr double kCopyRate = 5e9, kSubmitSeconds = 1e-4, kCpuRate = 5e10;
+
+/// Why a part of a graph is better left to the CPU; empty if it pays, or is all that runs.
+std::string unpaid(const Segment& segment, const LoweredSegment& lowered) {
+  const auto& computed = segment.inference.computed;
+  const auto running = std::count(computed.begin(), computed.end(), false);
+  if (static_cast<ptrdiff_t>(segment.nodes.size()) == running) return {};
+  double work = 0, bytes = 0;
+  for (const Step& step : lowered.steps) work += step.work;
+  for (const auto* values : {&segment.inputs, &segment.outputs}) {
+    for (ValueId id : *values) bytes += 4.0 * static_cast<double>(segment.inference.types[id].elements());
+  }
+  if (work / kCpuRate > kSubmitSeconds + bytes / kCopyRate) return {};
+  return str_cat(static_cast<int64_t>(work), " multiply-adds for ", static_cast<int64_t>(bytes), " bytes");
 }
 
 class GpuBackend final : public Backend {
@@ -42,8 +62,28 @@ class GpuBackend final : public Backend {
                    caps.unified_memory ? ", unified memory" : "");
   }
 
-  /// Small networks run faster on many CPUs than on their GPU; only a measurement could tell.
+  /// Small networks run faster on many CPUs than on their GPU; only a measurement can tell.
   bool automatic() const override { return false; }
+  bool measured() const override { return !driver_.emulated; }
+  bool reopens() const override { return true; }
+
+  Result<std::string> measured_device(const TargetSpec& target) const override {
+    uint32_t index;
+    if (!device_index(target.variant, &index)) return invalid(unknown_variant(target));
+    if (const std::string problem = driver_.unavailable(index); !problem.empty()) return unsupported(problem);
+    PINNACE_ASSIGN(const DeviceOptions options, options_from_environment());
+    DeviceCaps caps;
+    if (driver_.look) {
+      caps = driver_.look(index);
+    } else {
+      PINNACE_ASSIGN(const auto context, Context::open(driver_, index));
+      caps = context->caps();
+    }
+    if (caps.software && !options.measure_software)
+      return unsupported("its device, ", caps.name, ", is this processor");
+    const char* given = std::getenv("PINNACE_GPU_OPTIONS");
+    return str_cat(caps.identity, "/", kernels_hash(), given ? " " : "", given ? given : "");
+  }
 
   Verdict supports(const NodeView& node, const TargetSpec& target) const override {
     if (target.precision == "bf16") return refusal(Rule::kPrecision, target.precision);
@@ -53,6 +93,7 @@ class GpuBackend final : public Backend {
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
     uint32_t index;
     if (!device_index(target.variant, &index)) return invalid(unknown_variant(target));
+    if (WeightStore::of(segment.packed, driver_.name)->lost()) return device_lost(driver_.name);
     auto context = Context::open(driver_, index);
     if (!context) return lost(context.status());
     auto fitted = fit_segment(segment, *context, target.precision == "fp16");
@@ -63,22 +104,31 @@ class GpuBackend final : public Backend {
     return lost(made.status());
   }
 
-  /// Refuses nodes that this very device lacks something for, or gives wrong answers for.
-  std::vector<Verdict> review(const Segment& segment, const TargetSpec& target, bool) const override {
+  /// Refuses nodes that this very device lacks something for, or gives wrong answers for; of "auto" also parts of a
+  /// graph whose work does not pay for what is copied.
+  std::vector<Verdict> review(const Segment& segment, const TargetSpec& target, bool elsewhere) const override {
     uint32_t index;
     if (!device_index(target.variant, &index)) return {};
+    const auto store = WeightStore::of(segment.packed, driver_.name);
+    if (store->lost()) return {};  // compile() says so, and why there is no device
     const auto context = Context::open(driver_, index);
-    if (!context) return {};  // compile() says why
+    if (!context) return {};
+    store->hold(*context);  // compile() is to find it open
     auto fitted = fit_segment(segment, *context, target.precision == "fp16");
-    if (!fitted || fitted->complete) return {};
-    return std::move(fitted->verdicts);
+    if (!fitted) return {};
+    if (!fitted->complete) return std::move(fitted->verdicts);
+    if (!target.automatic || !elsewhere) return {};
+    const std::string cost = unpaid(segment, fitted->lowered);
+    if (cost.empty()) return {};
+    return std::vector<Verdict>(segment.nodes.size(), refusal(Rule::kUnpaid, cost));
   }
 
  private:
-  /// What the device cannot do is done without it; memory and mistakes of the caller stay what they are.
+  /// What a device that is well cannot do, for want of memory too, is done without it; mistakes of the caller stay what
+  /// they are.
   static Status lost(const Status& status) {
     if (status.code() != Code::kUnsupported && status.code() != Code::kOutOfMemory) return status;
-    return Status(Code::kDeviceLost, status.message());
+    return std::move(Status(Code::kDeviceLost, status.message()).with_rule(info(Rule::kDeviceLimit).id));
   }
 
   const Driver& driver_;

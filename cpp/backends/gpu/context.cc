@@ -30,6 +30,7 @@ std::string identity_of(const Device& device) {
 }
 
 struct Cached {
+  uint64_t hash = 0;  // of the whole file
   SelfChecks::Results results;
   std::vector<std::byte> blob;
 };
@@ -74,6 +75,7 @@ Cached read_cache(const std::string& path, const std::string& identity) {
   if (!take_part(&rest, &of) || !take_part(&rest, &results) || !take_part(&rest, &blob) || !rest.empty()) return {};
   if (text_of(of) != identity) return {};
   Cached cached;
+  cached.hash = hash;
   std::string_view lines = text_of(results);
   while (!lines.empty()) {
     const size_t end = lines.find('\n'), tab = lines.find('\t');
@@ -149,6 +151,8 @@ Result<DeviceOptions> options_from_environment() {
                          {"max_groups", &options.max_groups},
                          {"fail_buffer", &options.fail_buffer},
                          {"drop_barrier", &options.drop_barrier},
+                         {"fail_open", &options.fail_open},
+                         {"faulty_devices", &options.faulty_devices},
                          {"fail_submit", &options.fail_submit}};
     struct {
       std::string_view name;
@@ -177,7 +181,8 @@ Result<DeviceOptions> options_from_environment() {
       return invalid("PINNACE_GPU_OPTIONS: '", item,
                      "' is not one of validation, staging, no_f16, unknown_subgroup, offset_alignment=N, "
                      "shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, fail_buffer=N, "
-                     "fail_submit=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, measure_software");
+                     "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, "
+                     "measure_software");
     }
   }
   return options;
@@ -185,13 +190,20 @@ Result<DeviceOptions> options_from_environment() {
 
 Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t index) {
   static std::mutex mutex;
-  static auto* const opened = new std::map<std::string, std::weak_ptr<Context>>;  // never destroyed
+  struct Known {
+    std::weak_ptr<Context> context;
+    uint32_t devices = 0;  // opened so far
+  };
+  static auto* const opened = new std::map<std::string, Known>;  // never destroyed
   PINNACE_ASSIGN(DeviceOptions options, options_from_environment());
   const char* given = std::getenv("PINNACE_GPU_OPTIONS");
   const std::string key = str_cat(driver.name, ":", index, ":", given ? given : "");
   std::lock_guard lock(mutex);
-  std::weak_ptr<Context>& known = (*opened)[key];
-  if (auto context = known.lock(); context && !context->lost()) return context;
+  Known& known = (*opened)[key];
+  if (auto context = known.context.lock(); context && !context->lost()) return context;
+  ++known.devices;
+  if (known.devices == options.fail_open) return Status(Code::kDeviceLost, "the device cannot be opened, on demand");
+  if (options.faulty_devices && known.devices > options.faulty_devices) options.fail_buffer = options.fail_submit = 0;
   auto made = std::shared_ptr<Context>(new Context);
   made->options_ = options;
   PINNACE_ASSIGN(made->device_, driver.open(index, options));
@@ -211,7 +223,7 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
       PINNACE_ASSIGN(made->device_, driver.open(index, options));
     }
   }
-  known = made;
+  known.context = made;
   return made;
 }
 
@@ -235,17 +247,21 @@ std::string Context::cache_path() const {
 void Context::store_cache() {
   const std::string path = cache_path();
   if (path.empty()) return;
-  std::string results;
+  const std::string identity = identity_of(*device_);
+  Cached there = read_cache(path, identity);  // another process may have found out more
   {
     std::lock_guard lock(checks_->mutex);
-    for (const auto& [kernel, wrong] : checks_->results) results += str_cat(kernel, "\t", wrong, "\n");
+    for (const auto& [kernel, wrong] : checks_->results) there.results.insert_or_assign(kernel, wrong);
   }
+  std::string results;
+  for (const auto& [kernel, wrong] : there.results) results += str_cat(kernel, "\t", wrong, "\n");
   std::vector<std::byte> file(kHeader);
   std::memcpy(file.data(), kMagic, sizeof kMagic);
-  add_part(&file, bytes_of(identity_of(*device_)));
+  add_part(&file, bytes_of(identity));
   add_part(&file, bytes_of(results));
   add_part(&file, device_->cache_blob());
   const uint64_t hash = hash64(std::span<const std::byte>(file).subspan(kHeader));
+  if (hash == there.hash) return;
   std::memcpy(file.data() + sizeof kMagic, &hash, 8);
   // A cache that cannot be written costs time, never a run.
   static_cast<void>(write_file_atomically(path, file).ok());

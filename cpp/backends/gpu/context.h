@@ -33,6 +33,11 @@ struct SelfChecks;
 /// offset_alignment=256". kInvalidArgument: a name or number that is none; the sentence lists the names.
 Result<DeviceOptions> options_from_environment();
 
+/// What calls give on a device that another one lost.
+inline Status device_lost(std::string_view backend) {
+  return Status(Code::kDeviceLost, str_cat("the device of ", backend, " was lost"));
+}
+
 /// Thread-safe.
 class Context {
  public:
@@ -53,8 +58,6 @@ class Context {
   /// Shared by all contexts of this device in the process.
   SelfChecks& self_checks() { return *checks_; }
   bool checks_itself() const { return !options_.no_self_check; }
-  /// Whether its time is worth comparing with the CPU's.
-  bool measurable() const { return !caps().software || options_.measure_software; }
   /// Whether a test wants this kernel's self-check, "conv_image_f16", to fail.
   bool spoils(std::string_view kernel) const;
   /// Which barrier of a list a test wants to be left out, from 1; 0: none.

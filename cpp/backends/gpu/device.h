@@ -54,7 +54,10 @@ struct DeviceOptions {
   uint64_t max_binding_bytes = UINT64_MAX;  ///< at most this
   /// Faults: the n-th buffer, the n-th submit (from 1) fails, by kOutOfMemory and kDeviceLost. 0: none.
   uint32_t fail_buffer = 0, fail_submit = 0;
-  /// Not the driver's: the n-th barrier of every list is left out (0: none); kernels whose self-check is to find wrong
+  /// Not the driver's. Of the devices opened with these options in a process: the n-th cannot be opened (0: none); only
+  /// the first so many have faults (0: all).
+  uint32_t fail_open = 0, faulty_devices = 0;
+  /// Nor these: the n-th barrier of every list is left out (0: none); kernels whose self-check is to find wrong
   /// answers, "conv_image" or "conv_image_f16"; and no self-checks at all.
   std::vector<std::string> fail_canary;
   uint32_t drop_barrier = 0;
@@ -157,6 +160,9 @@ struct Driver {
   std::string (*unavailable)(uint32_t index);
   /// kUnsupported with that phrase if it cannot run here; kDeviceLost if the device answers no more.
   Result<std::unique_ptr<Device>> (*open)(uint32_t index, const DeviceOptions& options);
+  /// Name, driver, identity and `software` of a device that is not unavailable, where that is cheaper than to open it;
+  /// null: it is not.
+  DeviceCaps (*look)(uint32_t index) = nullptr;
 };
 
 }  // namespace pinnace::gpu

@@ -19,6 +19,11 @@ size_t stepped(size_t bytes) {
 /// second, far below any watchdog, and 1,000 times what a submit costs.
 constexpr double kSliceWork = 1e9;
 
+/// The device is well and does not do this run: see name_lost in compile/plan.h.
+Status refused(Rule rule, std::string text) {
+  return std::move(Status(Code::kDeviceLost, std::move(text)).with_rule(info(rule).id));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted, PackedConstants& packed,
@@ -38,8 +43,10 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   made->problem_labels_ = std::move(lowered.problems);
   made->tensors_ = std::move(lowered.tensors);
   made->steps_ = std::move(lowered.steps);
-  made->store_ = packed.shared<WeightStore>(str_cat("gpu weights ", backend));
-  PINNACE_ASSIGN(made->weights_, made->store_->place(made->context_, lowered.weights));
+  const auto store = WeightStore::of(packed, backend);
+  PINNACE_ASSIGN(WeightStore::Placed placed, store->place(made->context_, lowered.weights));
+  made->weights_ = std::move(placed.bindings);
+  made->held_ = std::move(placed.owner);
   PINNACE_TRY(made->make_ready());
   PINNACE_TRY(made->plan());
   PINNACE_ASSIGN(auto first, made->instance());
@@ -97,20 +104,27 @@ Status GpuExecutable::plan() {
   return {};
 }
 
-Binding GpuExecutable::binding(const Instance& instance, TensorId id) const {
-  const DeviceTensor& t = tensors_[static_cast<size_t>(id)];
-  const size_t offset = offsets_[static_cast<size_t>(id)];
+Binding GpuExecutable::binding(const Instance& instance, const Step& step, size_t b) const {
+  const auto id = static_cast<size_t>(step.bindings[b]);
+  const DeviceTensor& t = tensors_[id];
+  Binding all = {nullptr, offsets_[id], t.bytes};
   switch (t.place) {
     case DeviceTensor::Place::kActivation:
-      return {instance.activations.get(), offset, t.bytes};
+      all.buffer = instance.activations.get();
+      break;
     case DeviceTensor::Place::kInput:
-      return {instance.upload.get(), offset, t.bytes};
+      all.buffer = instance.upload.get();
+      break;
     case DeviceTensor::Place::kOutput:
     case DeviceTensor::Place::kProblem:
-      return {instance.download.get(), offset, t.bytes};
-    default:
-      return weights_[t.index];
+      all.buffer = instance.download.get();
+      break;
+    case DeviceTensor::Place::kWeight:
+      all = weights_[t.index];
+      break;
   }
+  if (step.windows.empty()) return all;
+  return {all.buffer, all.offset + step.windows[b].offset, step.windows[b].bytes};
 }
 
 Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const {
@@ -133,7 +147,7 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
       bindings.clear();
       bool wait = false;
       for (size_t b = 0; b < step.bindings.size(); ++b) {
-        bindings.push_back(binding(instance, step.bindings[b]));
+        bindings.push_back(binding(instance, step, b));
         const Binding& own = bindings.back();
         for (const Range& r : since) {
           const bool meet = r.buffer == own.buffer && r.begin < own.offset + own.bytes && own.offset < r.end;
@@ -183,9 +197,12 @@ Result<std::unique_ptr<GpuExecutable::Instance>> GpuExecutable::instance() const
 
 Status GpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs) const {
-  if (context_->lost()) return Status(Code::kDeviceLost, str_cat("the device of ", backend_, " was lost"));
+  if (context_->lost()) return device_lost(backend_);
   auto own = instance();
-  if (!own) return own.status();
+  if (!own) {
+    if (own.status().code() == Code::kDeviceLost) context_->lose();
+    return own.status();
+  }
   const auto start = std::chrono::steady_clock::now();
   Instance& instance = **own;
   Status status = enter(instance, inputs);
@@ -212,7 +229,7 @@ Status GpuExecutable::enter(Instance& instance, std::span<const TensorView> inpu
   for (size_t i = 0; i < inputs.size() && i < upload_offsets_.size(); ++i) {
     if (upload_offsets_[i] == SIZE_MAX) continue;
     const auto wide = to_device(inputs[i], instance.upload->host() + upload_offsets_[i]);
-    if (wide) return Status(Code::kDeviceLost, str_cat(backend_, " has 32-bit integers, and an input is ", *wide));
+    if (wide) return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and an input is ", *wide));
   }
   if (!problem_labels_.empty()) {
     std::memset(instance.download->host() + problem_offset_, 0, problem_labels_.size() * kStep);
@@ -237,10 +254,9 @@ Status GpuExecutable::problems(const Instance& instance) const {
         found = invalid(label, ": an element of the divisor is 0");
         break;
       case Problem::kBeyond32Bits:
-        return Status(Code::kDeviceLost,
-                      str_cat(backend_, " has 32-bit integers, and a result of ", label, " needs more"));
+        return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and a result of ", label, " needs more"));
       case Problem::kBoxOutside:
-        return Status(Code::kDeviceLost, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
+        return refused(Rule::kAttribute, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
     }
     if (first.ok()) first = std::move(found);
   }

@@ -31,7 +31,8 @@ class GpuExecutable final : public Executable {
   Status plan();
   Result<std::unique_ptr<Instance>> instance() const;
   Status record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const;
-  Binding binding(const Instance& instance, TensorId id) const;
+  /// What binding b of a step is.
+  Binding binding(const Instance& instance, const Step& step, size_t b) const;
   /// kDeviceLost: a number that 32 bits do not hold; the device is well.
   Status enter(Instance& instance, std::span<const TensorView> inputs) const;
   Status submit(Instance& instance, const RunContext& context) const;
@@ -41,7 +42,7 @@ class GpuExecutable final : public Executable {
                  std::chrono::steady_clock::time_point start) const;
 
   std::shared_ptr<Context> context_;
-  std::shared_ptr<WeightStore> store_;
+  std::shared_ptr<const WeightStore::OnDevice> held_;  ///< what weights_ point into
   std::string_view backend_;
   std::vector<std::string> notices_;  ///< per node of the segment
   std::vector<const Node*> nodes_;

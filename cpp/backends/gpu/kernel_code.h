@@ -25,6 +25,7 @@ struct KernelCode {
   std::array<uint32_t, 3> local;    ///< invocations of a workgroup; at most 256 in all
   uint32_t shared_bytes;            ///< of a workgroup, at most 16 KiB
   bool f16_storage;                 ///< needs DeviceCaps::f16_storage
+  bool linear = false;  ///< groups are counted along a line (linear_group() in prelude.glsl): any x and y will do
 };
 
 /// All kernels, ascending by name. The first call unpacks their code, which the library holds compressed, into memory

@@ -7,8 +7,8 @@
 namespace pinnace::gpu {
 namespace {
 
-/// What every Vulkan device binds at once.
-constexpr int64_t kBindingBytes = int64_t{128} << 20;
+/// What every Vulkan device has in one buffer, where a tensor lies; also, places in it are 32-bit integers.
+constexpr int64_t kTensorBytes = int64_t{1} << 30;
 constexpr int64_t kRowGroups = 65535;
 
 /// The contents of a constant as the device holds them: floats, or integers as the bits of 32-bit words.
@@ -402,7 +402,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Rows and images: up to three lanes of a block are padding.
       const ImageShape s = image_shape(type);
-      if (type.elements() > kBindingBytes / 4 || s.vectors() > kBindingBytes / 16) {
+      if (type.elements() > kTensorBytes / 4 || s.vectors() > kTensorBytes / 16) {
         return n.refuse(Rule::kBytes, to_string(type));
       }
     }

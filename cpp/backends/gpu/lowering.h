@@ -38,6 +38,11 @@ enum class Problem : int32_t {
 /// How the device holds integers of a type: what shaders call HELD.
 int32_t held_as(DType dtype);
 
+/// Bytes [offset, offset + bytes) of a tensor.
+struct Extent {
+  size_t offset = 0, bytes = 0;
+};
+
 /// One dispatch.
 struct Step {
   KernelKey kernel;
@@ -47,6 +52,8 @@ struct Step {
   size_t node = 0;    ///< which node of the segment it belongs to
   double work = 0;    ///< multiply-adds, or elements moved: for slices of submits
   bool dead = false;  ///< a later step does its work too
+  /// What of each binding's tensor the kernel sees; empty: all of every one.
+  std::vector<Extent> windows{};
 };
 
 /// A constant in a kernel's layout: `fill` writes `count` floats, which are then stored in 32 or 16 bits; or 32-bit
@@ -90,6 +97,9 @@ class Lowering {
   /// Kernels that failed on this device: to be gone around where another one does the same.
   void distrust(std::set<KernelId> kernels) { distrusted_ = std::move(kernels); }
   bool trusts(KernelId id) const { return !distrusted_.contains(id); }
+  /// What a kernel that needs its tensors whole may have of each: no more than on any device, that choices are alike.
+  void bind_at_most(uint64_t bytes) { binding_bytes_ = std::min<uint64_t>(binding_bytes_, bytes); }
+  int64_t binding_bytes() const { return static_cast<int64_t>(binding_bytes_); }
   LoweredValue& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
   TensorId add_tensor(DeviceTensor::Place place, size_t index, size_t bytes);
   TensorId add_weight(WeightRequest request);
@@ -129,6 +139,7 @@ class Lowering {
   std::vector<Step> steps_;
   std::vector<WeightRequest> weights_;
   std::set<KernelId> distrusted_;
+  uint64_t binding_bytes_ = uint64_t{128} << 20;
   std::vector<std::shared_ptr<const Constant>> known_;
   std::vector<std::string> problems_;
   size_t node_ = 0;

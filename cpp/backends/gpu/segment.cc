@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/parts.h"
 #include "backends/gpu/self_check.h"
 #include "base/hash.h"
 
@@ -95,21 +96,6 @@ std::string too_small_for(const KernelCode& code, const DeviceCaps& caps) {
                  " bytes of shared memory, the device ", caps.max_invocations, " and ", caps.shared_bytes);
 }
 
-/// What a step asks for beyond the device's limits; supported if nothing.
-Verdict within_limits(const LoweredSegment& lowered, const Step& step, const DeviceCaps& caps) {
-  for (TensorId id : step.bindings) {
-    const size_t bytes = lowered.tensors[static_cast<size_t>(id)].bytes;
-    if (bytes <= caps.max_binding_bytes) continue;
-    return refusal(Rule::kDeviceLimit, str_cat("a tensor of ", bytes, " bytes, it binds ", caps.max_binding_bytes));
-  }
-  for (size_t d = 0; d < 3; ++d) {
-    if (step.groups[d] <= caps.max_groups[d]) continue;
-    return refusal(Rule::kDeviceLimit,
-                   str_cat(step.groups[d], " groups on axis ", d, ", it takes ", caps.max_groups[d]));
-  }
-  return {};
-}
-
 /// Between the layouts and the host: no node has these to itself, so without one of them the device is of no use.
 bool serves_all(KernelId id) {
   return id == KernelId::enter || id == KernelId::enter_image || id == KernelId::leave || id == KernelId::leave_image ||
@@ -122,6 +108,7 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
                                      const std::set<KernelId>& distrusted) {
   Lowering lowering(false, f16, values_of(segment));
   lowering.distrust(distrusted);
+  lowering.bind_at_most(caps.max_binding_bytes);
   enter_inputs(segment, caps, lowering);
   LoweredSegment made;
   made.operands.resize(segment.nodes.size());
@@ -155,6 +142,7 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
   made.tensors = std::move(lowering.tensors());
   made.weights = std::move(lowering.weights());
   keep_what_is_read(made, std::move(lowering.steps()));
+  divide_steps(made, caps);
   return made;
 }
 

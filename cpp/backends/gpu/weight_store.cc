@@ -24,23 +24,24 @@ Status write(const WeightRequest& request, std::byte* to) {
 
 }  // namespace
 
-Result<std::vector<Binding>> WeightStore::place(const std::shared_ptr<Context>& context,
-                                                std::span<const WeightRequest> requests) {
+WeightStore::OnDevice& WeightStore::on(const std::shared_ptr<Context>& context) {
+  if (!current_ || current_->context != context) current_ = std::make_shared<OnDevice>(OnDevice{context, {}, {}});
+  return *current_;
+}
+
+Result<WeightStore::Placed> WeightStore::place(const std::shared_ptr<Context>& context,
+                                               std::span<const WeightRequest> requests) {
   std::lock_guard lock(mutex_);
-  if (context_ != context) {  // another device, or one that was opened anew
-    places_.clear();
-    buffers_.clear();
-    context_ = context;
-  }
+  auto& [held, buffers, places] = on(context);
   Device& device = context->device();
   const size_t most = std::min<uint64_t>(context->caps().max_buffer_bytes, uint64_t{256} << 20);
   std::vector<size_t> missing;
   for (size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].bytes() > context->caps().max_binding_bytes) {
-      return out_of_memory("a constant of ", requests[i].bytes(), " bytes, the device binds ",
-                           context->caps().max_binding_bytes);
+    if (requests[i].bytes() > context->caps().max_buffer_bytes) {
+      return out_of_memory("a constant of ", requests[i].bytes(), " bytes, a buffer of the device has ",
+                           context->caps().max_buffer_bytes);
     }
-    if (!places_.contains(requests[i].key)) missing.push_back(i);
+    if (!places.contains(requests[i].key)) missing.push_back(i);
   }
   for (size_t begin = 0; begin < missing.size();) {
     size_t total = 0, end = begin;
@@ -76,14 +77,14 @@ Result<std::vector<Binding>> WeightStore::place(const std::shared_ptr<Context>& 
     }
     for (size_t m = begin; m < end; ++m) {
       const WeightRequest& request = requests[missing[m]];
-      places_[request.key] = {buffer.get(), offsets[m - begin], request.bytes()};
+      places[request.key] = {buffer.get(), offsets[m - begin], request.bytes()};
     }
-    buffers_.push_back(std::move(buffer));
+    buffers.push_back(std::move(buffer));
     begin = end;
   }
-  std::vector<Binding> all;
-  for (const WeightRequest& request : requests) all.push_back(places_[request.key]);
-  return all;
+  Placed placed{{}, current_};
+  for (const WeightRequest& request : requests) placed.bindings.push_back(places[request.key]);
+  return placed;
 }
 
 }  // namespace pinnace::gpu

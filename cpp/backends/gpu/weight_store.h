@@ -8,14 +8,38 @@ namespace pinnace::gpu {
 /// Thread-safe; kept by PackedConstants.
 class WeightStore {
  public:
-  /// Where each request's bytes are; those that are missing are made and uploaded, together.
-  Result<std::vector<Binding>> place(const std::shared_ptr<Context>& context, std::span<const WeightRequest> requests);
+  /// What lies on one device.
+  struct OnDevice {
+    std::shared_ptr<Context> context;  // outlives the buffers
+    std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+    std::map<std::string, Binding> places;
+  };
+  struct Placed {
+    std::vector<Binding> bindings;          ///< per request
+    std::shared_ptr<const OnDevice> owner;  ///< the bindings are good as long as it is held
+  };
+  /// The one that executables of a program share.
+  static std::shared_ptr<WeightStore> of(PackedConstants& packed, std::string_view backend) {
+    return packed.shared<WeightStore>(str_cat("gpu weights ", backend));
+  }
+  /// Whether the device that was held last is lost: what stands above is to begin anew.
+  bool lost() {
+    std::lock_guard lock(mutex_);
+    return current_ && current_->context->lost();
+  }
+  /// Keeps the device open until another one is named here or by place().
+  void hold(const std::shared_ptr<Context>& context) {
+    std::lock_guard lock(mutex_);
+    on(context);
+  }
+  /// Where each request's bytes are; those that are missing are made and uploaded, together. For another context than
+  /// the last one (its device was lost and opened anew) all are; executables of the last one keep what they have.
+  Result<Placed> place(const std::shared_ptr<Context>& context, std::span<const WeightRequest> requests);
 
  private:
+  OnDevice& on(const std::shared_ptr<Context>& context);  // under mutex_
   std::mutex mutex_;
-  std::shared_ptr<Context> context_;  // outlives the buffers
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
-  std::map<std::string, Binding> places_;
+  std::shared_ptr<OnDevice> current_;
 };
 
 }  // namespace pinnace::gpu

@@ -76,22 +76,27 @@ class NnapiBackend final : public Backend {
     if (elsewhere && !options->any_work) {
       if (auto verdicts = too_little_work(segment); !verdicts.empty()) return verdicts;
     }
+    if (level < 3 || target.storing) return {};
     auto library = open_library();
-    if (level < 3 || !library) return {};
+    if (!library) return {};
     auto device = choose_device(**library, level);
     if (!device) return {};
     return ask_device(segment, *library, *device, *options);
   }
 
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
+    const int level = level_of(target);
+    if (target.storing) return store_segment(segment, DriverOptions{.level = level});
     auto library = open_library();
     if (!library) return Status(Code::kDeviceLost, library.status().message());
-    const int level = level_of(target);
     auto device = choose_device(**library, level);
     if (!device) return Status(Code::kDeviceLost, device.status().message());
     PINNACE_ASSIGN(const DriverOptions options, DriverOptions::from_environment(level, target.precision == "fp16"));
     return compile_segment(segment, *library, *device, options);
   }
+
+  bool stores_payloads(const TargetSpec& target) const override { return level_of(target.variant) > 0; }
+  bool checks_constants() const override { return true; }
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/nnapi/executable.h"
+#include "backends/nnapi/kept_states.h"
 #include "base/hash.h"
 
 namespace pinnace::nnapi_client {
@@ -43,11 +44,14 @@ bool takes_bytes(std::string_view op) {
                                                "less",
                                                "less_or_equal",
                                                "loop",
+                                               "lsh_projection",
                                                "max",
                                                "max_pool",
                                                "min",
                                                "pad",
                                                "quantize_linear",
+                                               "quantized_lstm",
+                                               "quantized_lstm_u8",
                                                "reshape",
                                                "slice",
                                                "space_to_depth",
@@ -61,12 +65,89 @@ bool takes_bytes(std::string_view op) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
+/// Operators that read or make u16, which stands as i32 and would otherwise be computed with as such.
+bool takes_sixteen_bits(std::string_view op) {
+  return op == "cast" || op == "quantize_linear" || op == "dequantize_linear";
+}
+
 /// Operators whose lowering looks at the graph's sizes, not at an operand's, or at no sizes at all.
 bool takes_any_rank(std::string_view op) {
-  static constexpr std::string_view names[] = {"abs",      "exp",  "flatten", "floor", "gather",    "gelu",
-                                               "identity", "if",   "loop",    "neg",   "relu",      "reshape",
-                                               "sigmoid",  "sqrt", "squeeze", "tanh",  "transpose", "unsqueeze"};
+  static constexpr std::string_view names[] = {"flatten",     "gather",  "identity", "if",        "loop",
+                                               "log_softmax", "reshape", "squeeze",  "transpose", "unsqueeze"};
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
+}
+
+/// Operators whose lowering leaves the contents of constants to what fills weights; what the file has laid out of these
+/// is then not read. Places and sizes, integers, are always looked at.
+bool reads_only_to_fill(std::string_view op) {
+  static constexpr std::string_view names[] = {"conv", "conv_transpose", "gather",  "gemm",
+                                               "gru",  "lstm",           "mat_mul", "rnn"};
+  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+}
+bool computed_with(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kI8 || dtype == DType::kU8;
+}
+
+/// What payloads of a level are for: "nnapi:29", "nnapi:fl6".
+std::string target_name(int level) {
+  return level <= 5 ? str_cat("nnapi:", nnapi::level_code(level)) : str_cat("nnapi:fl", level);
+}
+
+/// Operators that look at each element by itself: ranks above 4 stand as one dimension, if no input is repeated but
+/// single numbers.
+bool takes_elements(const NodeView& view, std::span<const TensorType* const> outputs) {
+  static constexpr std::string_view names[] = {"abs",
+                                               "add",
+                                               "and",
+                                               "cast",
+                                               "ceil",
+                                               "celu",
+                                               "clip",
+                                               "div",
+                                               "elu",
+                                               "equal",
+                                               "erf",
+                                               "exp",
+                                               "floor",
+                                               "gelu",
+                                               "greater",
+                                               "greater_or_equal",
+                                               "hard_sigmoid",
+                                               "hard_swish",
+                                               "leaky_relu",
+                                               "less",
+                                               "less_or_equal",
+                                               "log",
+                                               "max",
+                                               "min",
+                                               "mish",
+                                               "mul",
+                                               "neg",
+                                               "not",
+                                               "or",
+                                               "pow",
+                                               "reciprocal",
+                                               "relu",
+                                               "selu",
+                                               "sigmoid",
+                                               "silu",
+                                               "sin",
+                                               "softplus",
+                                               "softsign",
+                                               "sqrt",
+                                               "sub",
+                                               "sum",
+                                               "tanh",
+                                               "where",
+                                               "xor"};
+  if (std::find(std::begin(names), std::end(names), view.node().op) == std::end(names)) return false;
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const TensorType& type = view.input(i);
+    const bool number = type.elements() == 1 && (type.rank() <= 1 || type.rank() > 4);
+    if (!number && type.shape != outputs[0]->shape) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -98,7 +179,17 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       return Status(Code::kUnsupported, verdict.text);
     }
   }
-  if (!takes_any_rank(view.node().op)) {
+  if (!takes_sixteen_bits(view.node().op)) {
+    for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
+      const int at = i - view.input_count();
+      if (at < 0 && !view.has_input(i)) continue;
+      const TensorType& type = at < 0 ? view.input(i) : *outputs[static_cast<size_t>(at)];
+      if (type.dtype != DType::kU16) continue;
+      verdict = refusal(Rule::kType, to_string(type));
+      return Status(Code::kUnsupported, verdict.text);
+    }
+  }
+  if (!takes_any_rank(view.node().op) && !takes_elements(view, outputs)) {
     for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
       const int at = i - view.input_count();
       if (at < 0 && !view.has_input(i)) continue;
@@ -180,6 +271,7 @@ class SegmentCompiler {
   SegmentCompiler(const Segment& segment, const DriverOptions& options)
       : segment_(segment), lowering_(options.level, false, values(segment)), made_(new NnapiExecutable) {}
 
+  /// Constants are checked before they are read: here, or where a weight is made of them.
   Status lower() {
     for (int32_t k : segment_.nodes) {
       const Node& node = *segment_.graph.nodes[static_cast<size_t>(k)];
@@ -195,10 +287,23 @@ class SegmentCompiler {
       for (const auto& [name, attr] : node.attrs) {
         if (const auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(check_constants(**body));
       }
-      lowering_.set_key(key_of(node));
+      const bool later = reads_only_to_fill(node.op);
+      for (ValueId id : node.inputs) {
+        if (id == kNoValue || !segment_.inference.data[static_cast<size_t>(id)]) continue;
+        if (later && computed_with(segment_.inference.types[static_cast<size_t>(id)].dtype)) continue;
+        PINNACE_TRY(segment_.inference.data[static_cast<size_t>(id)]->check());
+      }
+      Status readable;
+      lowering_.set_before_reading([&] {
+        if (readable.ok()) readable = check_constants_of(node);
+      });
+      lowering_.set_key(key_of(k));
       first_operation_.push_back(lowering_.model().operations.size());
+      first_weight_.push_back(lowering_.weights().size());
       Verdict verdict;
       const Status status = lower_node(lowering_, view, outputs, verdict);
+      lowering_.set_before_reading(nullptr);
+      PINNACE_TRY(readable);
       if (!status.ok()) return refused(view.label(), status, verdict);
       made_->kernels_.push_back(verdict.kernel);
     }
@@ -237,6 +342,25 @@ class SegmentCompiler {
     for (Stage& stage : made_->stages_) {
       if (stage.model) PINNACE_TRY(stage.model->compile());
     }
+    keep_states();
+    note_weights(options.level);
+    return std::unique_ptr<Executable>(std::move(made_));
+  }
+
+  /// Leaves what a file is to have in Segment::packed.
+  Result<std::unique_ptr<Executable>> store(int level) {
+    for (size_t w = 0; w < lowering_.weights().size(); ++w) {
+      const Weight& weight = lowering_.weights()[w];
+      if (!weight.stores) continue;
+      const auto make = [&]() -> Result<Buffer> {
+        PINNACE_TRY(check_constants_of(node_of(w)));
+        PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(weight.bytes, "a weight for NNAPI"));
+        weight.fill(buffer.data());
+        return buffer;
+      };
+      const auto any = [](const std::byte*) { return true; };
+      PINNACE_TRY(segment_.packed.get(target_name(level), weight.key, weight.bytes, any, make).status());
+    }
     return std::unique_ptr<Executable>(std::move(made_));
   }
 
@@ -246,7 +370,10 @@ class SegmentCompiler {
     cut();
     place_borders();
     const auto store = segment_.packed.shared<WeightStore>("nnapi weights");
-    PINNACE_ASSIGN(placed_, store->place(library, lowering_.weights()));
+    const auto check = [&](size_t w) { return check_constants_of(node_of(w)); };
+    PINNACE_ASSIGN(placed_,
+                   store->place(library, target_name(options.level), segment_.packed, lowering_.weights(), check));
+    drop_sources();
     for (size_t s = 0; s < parts_.size(); ++s) {
       Stage stage;
       stage.moves = std::move(moves_[s]);
@@ -256,10 +383,57 @@ class SegmentCompiler {
     return {};
   }
 
-  /// What a node's weights are made of beside the graph: values that were computed ahead, which may be others for other
-  /// sizes.
-  std::string key_of(const Node& node) const {
-    std::string key = segment_.key_prefix + node.name;
+  /// The node that weight `w` was made for.
+  const Node& node_of(size_t w) const {
+    const auto after = std::upper_bound(first_weight_.begin(), first_weight_.end(), w);
+    const auto k = static_cast<size_t>(after - first_weight_.begin()) - 1;
+    return *segment_.graph.nodes[static_cast<size_t>(segment_.nodes[k])];
+  }
+  Status check_constants_of(const Node& node) const {
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || !segment_.inference.data[static_cast<size_t>(id)]) continue;
+      PINNACE_TRY(segment_.inference.data[static_cast<size_t>(id)]->check());
+    }
+    return {};
+  }
+  /// Whoever wants them again has them from the file.
+  void drop_sources() const {
+    for (size_t w = 0; w < placed_.size(); ++w) {
+      if (placed_[w].stored || !lowering_.weights()[w].stores) continue;
+      for (ValueId id : node_of(w).inputs) {
+        if (id != kNoValue && segment_.graph.value(id).constant) segment_.graph.value(id).constant->drop_pages();
+      }
+    }
+  }
+
+  /// Says of nodes whose weights were laid out here that the file has others.
+  void note_weights(int level) {
+    std::string others;
+    bool same = false;
+    for (const std::string& target : segment_.packed.stored_targets()) {
+      if (!target.starts_with("nnapi:")) continue;
+      same |= target == target_name(level);
+      others += str_cat(others.empty() ? "" : ", ", target);
+    }
+    made_->notices_.resize(segment_.nodes.size());
+    for (size_t w = 0; w < placed_.size() && !others.empty(); ++w) {
+      if (placed_[w].stored || !lowering_.weights()[w].stores) continue;
+      const auto after = std::upper_bound(first_weight_.begin(), first_weight_.end(), w);
+      made_->notices_[static_cast<size_t>(after - first_weight_.begin()) - 1] =
+          same ? str_cat("laid out at load: what the file has for ", target_name(level),
+                         " is of another layout or for other sizes")
+               : str_cat("laid out at load: the file has weights for ", others, ", this runs as ", target_name(level));
+    }
+  }
+
+  /// Unique for the node, in order of execution, and with all that its weights are made of beside their role: the
+  /// level, and values that were computed ahead, which may be others for other sizes.
+  std::string key_of(int32_t index) const {
+    const Node& node = *segment_.graph.nodes[static_cast<size_t>(index)];
+    std::string number = str_cat(index);
+    number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
+    std::string key =
+        str_cat("layout ", kWeightLayout, "/fl", lowering_.level(), "/", segment_.key_prefix, number, " ", node.name);
     for (ValueId id : node.inputs) {
       if (id == kNoValue || segment_.graph.value(id).constant || !segment_.inference.data[static_cast<size_t>(id)])
         continue;
@@ -337,16 +511,20 @@ class SegmentCompiler {
       const auto index = static_cast<size_t>(std::find(list.begin(), list.end(), b.value) - list.begin());
       const bool moved = b.layout == Layout::kChannelsLast && o.dims[3] > 1 && o.dims[1] * uint64_t{o.dims[2]} > 1;
       const size_t size = nnapi::info(o.type).bytes;
-      // What a change of layout reads or writes lies in the workspace.
-      if (!moved && b.elements == Elements::kSame && offsets_[b.operand] == SIZE_MAX) {
-        direct_[b.operand] = {true, {kind, index, 0, o.bytes()}};
-        return;
-      }
       std::vector<uint32_t> nchw;
       if (moved) nchw = {o.dims[0], o.dims[3], o.dims[1], o.dims[2]};
-      exchanges.push_back(
-          {index, workspace_of(b.operand), o.bytes() / size, size, b.elements, b.exact, std::move(nchw)});
+      const size_t state = state_of(b.operand);
+      Exchange exchange{index, 0, o.bytes() / size, size, b.elements, b.exact, std::move(nchw), state};
+      if (state != kNoState && kind == Place::Kind::kInput) forms_[state] = exchange;
+      // What a change of layout reads or writes lies in the workspace.
+      if (!moved && b.elements == Elements::kSame && offsets_[b.operand] == SIZE_MAX) {
+        direct_[b.operand] = {true, {kind, index, 0, o.bytes(), state}};
+        return;
+      }
+      exchange.offset = workspace_of(b.operand);
+      exchanges.push_back(std::move(exchange));
     };
+    find_states();
     for (const Border& b : lowering_.entries()) place(b, segment_.inputs, Place::Kind::kInput, made_->entries_);
     for (const Border& b : lowering_.exits()) place(b, segment_.outputs, Place::Kind::kOutput, made_->exits_);
   }
@@ -354,7 +532,45 @@ class SegmentCompiler {
   Place place_of(OperandId id) {
     if (direct_[id].first) return direct_[id].second;
     const size_t bytes = lowering_.model().operands[id].bytes();
-    return {Place::Kind::kWorkspace, 0, workspace_of(id), bytes};
+    return {Place::Kind::kWorkspace, 0, workspace_of(id), bytes, state_of(id)};
+  }
+
+  /// States that enter and leave the only model in one form: what a run leaves is what the next one reads.
+  void find_states() {
+    forms_.resize(segment_.states.size());
+    if (parts_.size() != 1) return;
+    const auto only = [](const std::vector<Border>& borders, ValueId id) -> const Border* {
+      const auto is = [id](const Border& b) { return b.value == id; };
+      const auto found = std::find_if(borders.begin(), borders.end(), is);
+      return found != borders.end() && std::find_if(found + 1, borders.end(), is) == borders.end() ? &*found : nullptr;
+    };
+    for (size_t i = 0; i < segment_.states.size(); ++i) {
+      const Border* in = only(lowering_.entries(), segment_.inputs[segment_.states[i].input]);
+      const Border* out = only(lowering_.exits(), segment_.outputs[segment_.states[i].output]);
+      if (!in || !out || in->layout != out->layout || in->elements != out->elements) continue;
+      const nnapi::Operand &a = lowering_.model().operands[in->operand], &b = lowering_.model().operands[out->operand];
+      if (a.type != b.type || a.dims != b.dims || a.scale != b.scale || a.zero_point != b.zero_point) continue;
+      states_.push_back({in->operand, i});
+      states_.push_back({out->operand, i});
+    }
+  }
+  size_t state_of(OperandId id) const {
+    const auto found = std::find_if(states_.begin(), states_.end(), [id](const auto& s) { return s.first == id; });
+    return found == states_.end() ? kNoState : found->second;
+  }
+  void keep_states() {
+    made_->kept_.resize(segment_.states.size());
+    if (states_.empty()) return;
+    const Stage& stage = made_->stages_[0];
+    const auto index = [](const std::vector<Place>& places, size_t state) {
+      const auto found = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.state == state; });
+      return found == places.end() ? UINT32_MAX : static_cast<uint32_t>(found - places.begin());
+    };
+    for (size_t i = 0; i < segment_.states.size(); ++i) {
+      const uint32_t in = index(stage.inputs, i), out = index(stage.outputs, i);
+      if (in == UINT32_MAX || out == UINT32_MAX) continue;
+      made_->kept_[i] = KeptForm{forms_[i], in, out, stage.inputs[in].bytes};
+    }
   }
 
   Status build_part(size_t s, const std::shared_ptr<const Library>& library, const DeviceInfo& device,
@@ -411,13 +627,16 @@ class SegmentCompiler {
   const Segment& segment_;
   Lowering lowering_;
   std::unique_ptr<NnapiExecutable> made_;
-  std::vector<size_t> first_operation_;         // per node, in ascending order
-  std::vector<size_t> stage_of_;                // per operand
-  std::vector<std::vector<size_t>> parts_;      // operations
-  std::vector<std::vector<Move>> moves_;        // before each part
-  std::vector<size_t> offsets_;                 // in the workspace, per operand
-  std::vector<std::pair<bool, Place>> direct_;  // per operand
-  std::vector<PlacedWeight> placed_;            // per weight
+  std::vector<size_t> first_operation_;               // per node, in ascending order
+  std::vector<size_t> first_weight_;                  // likewise
+  std::vector<size_t> stage_of_;                      // per operand
+  std::vector<std::vector<size_t>> parts_;            // operations
+  std::vector<std::vector<Move>> moves_;              // before each part
+  std::vector<size_t> offsets_;                       // in the workspace, per operand
+  std::vector<std::pair<bool, Place>> direct_;        // per operand
+  std::vector<PlacedWeight> placed_;                  // per weight
+  std::vector<std::pair<OperandId, size_t>> states_;  // operands that are states of the segment
+  std::vector<Exchange> forms_;                       // per state of the segment: between its bytes and the model's
 };
 
 std::vector<Verdict> ask_device(const Segment& segment, const std::shared_ptr<const Library>& library,
@@ -434,6 +653,12 @@ Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment,
   SegmentCompiler compiler(segment, options);
   PINNACE_TRY(compiler.lower());
   return compiler.build(library, device, options);
+}
+
+Result<std::unique_ptr<Executable>> store_segment(const Segment& segment, const DriverOptions& options) {
+  SegmentCompiler compiler(segment, options);
+  PINNACE_TRY(compiler.lower());
+  return compiler.store(options.level);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -45,7 +45,7 @@ Result<std::unique_ptr<DriverModel>> DriverModel::build(std::shared_ptr<const Li
 }
 
 DriverModel::~DriverModel() {
-  for (const auto& slot : idle_) free_slot(*slot);
+  idle_.clear();
   if (compilation_) library_->functions.Compilation_free(compilation_);
   if (model_) library_->functions.Model_free(model_);
   for (Model* body : bodies_) library_->functions.Model_free(body);
@@ -66,7 +66,7 @@ void DriverModel::hash_model(Hasher& hasher, const nnapi::Model& model, const nn
   for (const ConstantInMemory& c : constants_) {
     if (c.body != body) continue;
     add(&c.operand, sizeof c.operand);
-    add(c.place.memory->data() + c.place.offset, model.operands[c.operand].bytes());
+    add(c.place.data, model.operands[c.operand].bytes());
   }
   for (const nnapi::Operation& op : model.operations) {
     add(&op.code, sizeof op.code);
@@ -181,23 +181,22 @@ Status DriverModel::compile() {
 
 // ------------------------------------------------------------------------------------------------------------- runs
 
-void DriverModel::free_slot(Slot& slot) const {
-  if (slot.execution) library_->functions.Execution_free(std::exchange(slot.execution, nullptr));
-  if (slot.burst) library_->functions.Burst_free(std::exchange(slot.burst, nullptr));
+DriverModel::Slot::~Slot() {
+  if (execution) library->functions.Execution_free(execution);
+  if (burst) library->functions.Burst_free(burst);
 }
 
 void DriverModel::give_back(std::unique_ptr<Slot> slot) const {
   std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) {
-    idle_.push_back(std::move(slot));
-  } else {
-    free_slot(*slot);
-  }
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(slot));
 }
 
 Result<std::unique_ptr<DriverModel::Slot>> DriverModel::take_slot(std::span<const Bytes> inputs,
-                                                                  std::span<const Bytes> outputs) const {
-  {
+                                                                  std::span<const Bytes> outputs,
+                                                                  std::unique_ptr<Slot>* own) const {
+  if (own) {
+    if (*own) return std::move(*own);
+  } else {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
       std::unique_ptr<Slot> slot = std::move(idle_.back());
@@ -205,21 +204,61 @@ Result<std::unique_ptr<DriverModel::Slot>> DriverModel::take_slot(std::span<cons
       return slot;
     }
   }
-  auto slot = std::make_unique<Slot>();
+  auto slot = std::make_unique<Slot>(library_);
   if (options_.level >= 3) CALL(Burst_create, compilation_, &slot->burst);
-  if (options_.level >= 5) {
-    if (Status status = bind(*slot, inputs, outputs); !status.ok()) {
-      free_slot(*slot);
-      return status;
-    }
-  }
+  if (options_.level >= 5) PINNACE_TRY(bind(*slot, inputs, outputs));
   return slot;
+}
+
+Status DriverModel::set_input(Execution* execution, size_t i, const Bytes& b) const {
+  const auto index = static_cast<int32_t>(i);
+  if (!b.memory) {
+    CALL(Execution_setInput, execution, index, nullptr, b.data, b.size);
+  } else {
+    // A device's own memory is used whole, which is said by zeros.
+    const bool whole = !b.memory->data();
+    CALL(Execution_setInputFromMemory, execution, index, nullptr, b.memory->memory(), b.offset, whole ? 0 : b.size);
+  }
+  return {};
+}
+
+Status DriverModel::set_output(Execution* execution, size_t i, const Bytes& b) const {
+  const auto index = static_cast<int32_t>(i);
+  if (!b.memory) {
+    CALL(Execution_setOutput, execution, index, nullptr, b.data, b.size);
+  } else {
+    const bool whole = !b.memory->data();
+    CALL(Execution_setOutputFromMemory, execution, index, nullptr, b.memory->memory(), b.offset, whole ? 0 : b.size);
+  }
+  return {};
+}
+
+bool DriverModel::make_memories(uint32_t input, uint32_t output, std::shared_ptr<SharedMemory> (&to)[2]) const {
+  const Functions& f = library_->functions;
+  MemoryDesc* description = nullptr;
+  if (f.MemoryDesc_create(&description)) return false;
+  if (!f.MemoryDesc_addInputRole(description, compilation_, input, 1.0f) &&
+      !f.MemoryDesc_addOutputRole(description, compilation_, output, 1.0f) && !f.MemoryDesc_finish(description)) {
+    for (auto& memory : to) memory = SharedMemory::of_description(library_, description);
+  }
+  f.MemoryDesc_free(description);
+  if (to[0] && to[1]) return true;
+  to[0] = to[1] = nullptr;
+  return false;
+}
+
+Status DriverModel::copy(const SharedMemory& from, const SharedMemory& to) const {
+  for (int attempt = 1;; ++attempt) {
+    const int code = library_->functions.Memory_copy(from.memory(), to.memory());
+    if (!code) return {};
+    if (!transient(code) || attempt == kAttempts) return failure("Memory_copy", code);
+  }
 }
 
 Status DriverModel::bind(Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const {
   size_t total = 0;
   for (const auto& list : {inputs, outputs}) {
-    for (const Bytes& b : list) total += aligned_size(b.size);
+    for (const Bytes& b : list) total += b.memory ? 0 : aligned_size(b.size);
   }
   if (total > kMostCopiedBytes) return {};
   PINNACE_ASSIGN(slot.memory, SharedMemory::create(library_, total, "an NNAPI execution's inputs and outputs"));
@@ -228,16 +267,14 @@ Status DriverModel::bind(Slot& slot, std::span<const Bytes> inputs, std::span<co
   if (options_.deadline_ns) CALL(Execution_setTimeout, slot.execution, options_.deadline_ns);
   if (!bodies_.empty()) CALL(Execution_setLoopTimeout, slot.execution, kLongestLoopNs);
   size_t offset = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    CALL(Execution_setInputFromMemory, slot.execution, static_cast<int32_t>(i), nullptr, slot.memory->memory(), offset,
-         inputs[i].size);
-    offset += aligned_size(inputs[i].size);
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    CALL(Execution_setOutputFromMemory, slot.execution, static_cast<int32_t>(i), nullptr, slot.memory->memory(), offset,
-         outputs[i].size);
-    offset += aligned_size(outputs[i].size);
-  }
+  const auto placed = [&](const Bytes& b) {
+    if (b.memory) return b;
+    const size_t at = offset;
+    offset += aligned_size(b.size);
+    return Bytes{nullptr, b.size, slot.memory.get(), at};
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) PINNACE_TRY(set_input(slot.execution, i, placed(inputs[i])));
+  for (size_t i = 0; i < outputs.size(); ++i) PINNACE_TRY(set_output(slot.execution, i, placed(outputs[i])));
   return {};
 }
 
@@ -255,6 +292,7 @@ int DriverModel::compute(Execution* execution, const Slot& slot) const {
 Status DriverModel::run_bound(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const {
   std::byte* at = slot.memory->data();
   for (const Bytes& b : inputs) {
+    if (b.memory) continue;
     std::memcpy(at, b.data, b.size);
     at += aligned_size(b.size);
   }
@@ -265,6 +303,7 @@ Status DriverModel::run_bound(const Slot& slot, std::span<const Bytes> inputs, s
   }
   if (code) return failure("Execution_burstCompute", code);
   for (const Bytes& b : outputs) {
+    if (b.memory) continue;
     std::memcpy(b.data, at, b.size);
     at += aligned_size(b.size);
   }
@@ -279,12 +318,8 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
   CALL(Execution_create, compilation_, &execution);
   const bool measures = device_ns && options_.level >= 3 && device_.device;
   const auto prepare = [&]() -> Status {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      CALL(Execution_setInput, execution, static_cast<int32_t>(i), nullptr, inputs[i].data, inputs[i].size);
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      CALL(Execution_setOutput, execution, static_cast<int32_t>(i), nullptr, outputs[i].data, outputs[i].size);
-    }
+    for (size_t i = 0; i < inputs.size(); ++i) PINNACE_TRY(set_input(execution, i, inputs[i]));
+    for (size_t i = 0; i < outputs.size(); ++i) PINNACE_TRY(set_output(execution, i, outputs[i]));
     if (measures) CALL(Execution_setMeasureTiming, execution, true);
     if (options_.level >= 4 && device_.device && options_.deadline_ns) {
       CALL(Execution_setTimeout, execution, options_.deadline_ns);
@@ -316,9 +351,9 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
 }
 
 Status DriverModel::run(std::span<const Bytes> inputs, std::span<const Bytes> outputs,
-                        std::chrono::nanoseconds loop_limit, uint64_t* device_ns) const {
+                        std::chrono::nanoseconds loop_limit, uint64_t* device_ns, std::unique_ptr<Slot>* own) const {
   if (bodies_.empty()) loop_limit = {};
-  PINNACE_ASSIGN(std::unique_ptr<Slot> slot, take_slot(inputs, outputs));
+  PINNACE_ASSIGN(std::unique_ptr<Slot> slot, take_slot(inputs, outputs, own));
   Status status;
   if (slot->execution && !device_ns && loop_limit.count() == 0) {
     status = run_bound(*slot, inputs, outputs);
@@ -329,10 +364,10 @@ Status DriverModel::run(std::span<const Bytes> inputs, std::span<const Bytes> ou
       if (!again(code)) break;
     }
   }
-  if (status.ok()) {
+  if (status.ok() && own) {
+    *own = std::move(slot);
+  } else if (status.ok()) {
     give_back(std::move(slot));
-  } else {
-    free_slot(*slot);
   }
   return status;
 }

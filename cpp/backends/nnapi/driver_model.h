@@ -42,10 +42,23 @@ struct ConstantInMemory {
 struct Bytes {
   void* data;
   size_t size;
+  const SharedMemory* memory = nullptr;  ///< where they lie, at `offset`; null: in ordinary memory, at `data`
+  size_t offset = 0;
 };
 
 class DriverModel {
  public:
+  /// What one run at a time uses: a burst from level 3 on, from level 5 on an execution that is bound to memory of its
+  /// own and used again, where inputs and outputs are small.
+  struct Slot {
+    explicit Slot(std::shared_ptr<const Library> of) : library(std::move(of)) {}
+    ~Slot();
+    std::shared_ptr<const Library> library;
+    Burst* burst = nullptr;
+    Execution* execution = nullptr;
+    std::unique_ptr<SharedMemory> memory;
+  };
+
   /// Builds a model and those that it refers to; constants of models that it does not refer to are passed over.
   /// Failures are kDeviceLost: another back end takes over, and says why.
   static Result<std::unique_ptr<DriverModel>> build(std::shared_ptr<const Library> library, const DeviceInfo& device,
@@ -61,22 +74,26 @@ class DriverModel {
   /// Makes it ready for run().
   Status compile();
   /// Runs once and waits. Many threads may. device_ns, if not null, receives what the device says it took, or 0.
-  /// loop_limit: for each loop; 0 is NNAPI's longest, 15 s.
+  /// loop_limit: for each loop; 0 is NNAPI's longest, 15 s. own: the caller's slot, made if it is null, gone after a
+  /// failure; all runs with it have their Bytes::memory in the same places. Null: any that is idle.
   ///
   /// A code that says that the same call may succeed is tried three times; any other is kDeviceLost. kCancelled: a loop
   /// took longer than loop_limit.
   Status run(std::span<const Bytes> inputs, std::span<const Bytes> outputs, std::chrono::nanoseconds loop_limit,
-             uint64_t* device_ns = nullptr) const;
+             uint64_t* device_ns = nullptr, std::unique_ptr<Slot>* own = nullptr) const;
+
+  /// Memory that the device maps.
+  Result<std::unique_ptr<SharedMemory>> shared_memory(size_t bytes, std::string_view what) const {
+    return SharedMemory::create(library_, bytes, what);
+  }
+  /// Whether the library has memories of a device's own choice (level 4).
+  bool makes_memories() const { return options_.level >= 4; }
+  /// Two that serve as this input and as this output; false if the device makes none. After compile().
+  bool make_memories(uint32_t input, uint32_t output, std::shared_ptr<SharedMemory> (&to)[2]) const;
+  /// Copies all of a memory to one of the same size, one of them of the device's own.
+  Status copy(const SharedMemory& from, const SharedMemory& to) const;
 
  private:
-  /// What one run at a time uses: a burst from level 3 on, from level 5 on an execution that is bound to memory of its
-  /// own and used again, where inputs and outputs are small.
-  struct Slot {
-    Burst* burst = nullptr;
-    Execution* execution = nullptr;
-    std::unique_ptr<SharedMemory> memory;
-  };
-
   DriverModel() = default;
   /// One of NNAPI's models, and those that it refers to before it; `body` is null for the outermost.
   Status add_all(const nnapi::Model& model, const nnapi::Model* body, Model*& to);
@@ -84,9 +101,11 @@ class DriverModel {
   void hash_model(Hasher& hasher, const nnapi::Model& model, const nnapi::Model* body) const;
   Status create_compilation();
   void make_token(const nnapi::Model& model);
-  Result<std::unique_ptr<Slot>> take_slot(std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
+  Result<std::unique_ptr<Slot>> take_slot(std::span<const Bytes> inputs, std::span<const Bytes> outputs,
+                                          std::unique_ptr<Slot>* own) const;
   void give_back(std::unique_ptr<Slot> slot) const;
-  void free_slot(Slot& slot) const;
+  Status set_input(Execution* execution, size_t i, const Bytes& b) const;
+  Status set_output(Execution* execution, size_t i, const Bytes& b) const;
   Status bind(Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
   Status run_bound(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs) const;
   Status run_once(const Slot& slot, std::span<const Bytes> inputs, std::span<const Bytes> outputs, int& code,

@@ -4,9 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <optional>
+
 #include "backends/nnapi/driver_model.h"
 
 namespace pinnace::nnapi_client {
+
+inline constexpr size_t kNoState = SIZE_MAX;
 
 /// Bytes that a run passes to or takes from a model.
 struct Place {
@@ -16,6 +20,7 @@ struct Place {
     kWorkspace,  ///< at `offset` of the workspace
   } kind = Kind::kWorkspace;
   size_t index = 0, offset = 0, bytes = 0;
+  size_t state = kNoState;  ///< of Segment::states, that it is: elsewhere if the session keeps it
 };
 
 /// A change of order or elements between the segment's bytes and the workspace.
@@ -27,6 +32,18 @@ struct Exchange {
   Elements elements;
   bool exact;                  ///< a number that does not fit is an error
   std::vector<uint32_t> nchw;  ///< the workspace has channels last; empty: the same order
+  size_t state = kNoState;     ///< of Segment::states: nothing to be done if the session keeps it
+};
+/// The segment's bytes to NNAPI's. kDeviceLost: a number that must fit 32 bits does not.
+Status enter(const Exchange& exchange, const std::byte* from, std::byte* to);
+/// And back.
+void leave(const Exchange& exchange, const std::byte* from, std::byte* to);
+
+/// A state that can stay with the device.
+struct KeptForm {
+  Exchange exchange;       ///< between the state's bytes and the device's
+  uint32_t input, output;  ///< of the model
+  size_t bytes;            ///< on the device
 };
 
 /// A change of layout between two models: workspace to workspace.
@@ -47,6 +64,8 @@ class NnapiExecutable final : public Executable {
  public:
   size_t workspace_bytes() const override { return workspace_; }
   std::string_view kernel(size_t i) const override { return kernels_[i]; }
+  std::string notice(size_t i) const override { return i < notices_.size() ? notices_[i] : std::string(); }
+  Result<std::unique_ptr<KeptStates>> keep_states(bool survives) const override;
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override;
 
@@ -54,8 +73,10 @@ class NnapiExecutable final : public Executable {
   friend class SegmentCompiler;
   std::vector<Exchange> entries_, exits_;
   std::vector<Stage> stages_;
-  std::vector<std::string> kernels_;  ///< per node of the segment
-  const Node* first_ = nullptr;       ///< stands for all of them in profiles
+  std::vector<std::string> kernels_;           ///< per node of the segment
+  std::vector<std::string> notices_;           ///< likewise
+  std::vector<std::optional<KeptForm>> kept_;  ///< per state of the segment
+  const Node* first_ = nullptr;                ///< stands for all of them in profiles
   size_t workspace_ = 0;
 };
 

@@ -8,6 +8,7 @@
 namespace pinnace::nnapi_client {
 
 struct Memory;
+struct MemoryDesc;
 struct Model;
 struct Compilation;
 struct Execution;

@@ -21,6 +21,17 @@ Status refuse(Verdict& verdict, Rule rule, std::string value) {
   return Status(Code::kUnsupported, verdict.text);
 }
 
+/// What addOperand checks, as a verdict.
+Status check_operand(OperandCode type, const std::vector<uint32_t>& dims, float scale, int32_t zero_point,
+                     Verdict& verdict) {
+  const auto code = static_cast<int32_t>(type);
+  const Status valid = nnapi::validate_operand(code, static_cast<uint32_t>(dims.size()),
+                                               dims.empty() ? nullptr : dims.data(), scale, zero_point);
+  if (valid.ok()) return {};
+  const bool large = nnapi::validate_operand(code, 0, nullptr, scale, zero_point).ok();
+  return refuse(verdict, large ? Rule::kBytes : Rule::kQuantization, valid.message());
+}
+
 /// True if [N, C, H, W] and [N, H, W, C] have elements in the same order.
 bool same_order(const std::vector<uint32_t>& nchw) {
   return nchw[1] == 1 || nchw[2] * uint64_t{nchw[3]} == 1;
@@ -37,6 +48,11 @@ void convert_elements(Elements elements, const void* from, size_t count, size_t 
     auto* narrow = reinterpret_cast<int32_t*>(to);
     for (size_t i = 0; i < count; ++i)
       narrow[i] = static_cast<int32_t>(std::clamp<int64_t>(wide[i], INT32_MIN, INT32_MAX));
+    return;
+  }
+  if (elements == Elements::kWiden) {
+    const auto* half = static_cast<const uint16_t*>(from);
+    std::copy_n(half, count, reinterpret_cast<int32_t*>(to));
     return;
   }
   std::memcpy(to, from, count * size);
@@ -99,6 +115,11 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
   if (type.quantized()) {
     const Quantization& q = *type.quantization;
     if (q.axis >= 0 || q.block > 0 || q.scales.size() != 1) return no(Rule::kQuantization, to_string(type));
+    if (type.dtype == DType::kU16) {
+      to.type = kTensorInt32;
+      to.elements = Elements::kWiden;
+      return check_operand(to.type, to.dims, 0, 0, verdict).ok();
+    }
     if (type.dtype != DType::kU8 && type.dtype != DType::kI8) return no(Rule::kType, to_string(type));
     to.scale = q.scales[0];
     to.zero_point = q.zero_points[0];
@@ -132,6 +153,10 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
       case DType::kBool:
         to.type = kTensorBool8;
         break;
+      case DType::kU16:  // lower_node() knows who may read it
+        to.type = kTensorInt32;
+        to.elements = Elements::kWiden;
+        break;
       case DType::kI64:
         if (!narrow) return no(Rule::kSize64, to_string(type));
         to.type = kTensorInt32;
@@ -145,10 +170,7 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
   if (code.since > level_) {
     return no(Rule::kLevel, str_cat(code.name, " is of level ", static_cast<int>(code.since), ", here are ", level_));
   }
-  const Status valid = nnapi::validate_operand(static_cast<int32_t>(to.type), static_cast<uint32_t>(to.dims.size()),
-                                               to.dims.data(), to.scale, to.zero_point);
-  if (!valid.ok()) return no(type.quantized() ? Rule::kQuantization : Rule::kBytes, valid.message());
-  return true;
+  return check_operand(to.type, to.dims, to.scale, to.zero_point, verdict).ok();
 }
 
 OperandId Lowering::add_operand(const OperandSpec& spec, Lifetime lifetime) {
@@ -171,15 +193,19 @@ OperandId Lowering::add_constant(const OperandSpec& spec, const void* bytes, siz
   return id;
 }
 
-OperandId Lowering::add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill) {
+OperandId Lowering::add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill,
+                               bool stores) {
   const OperandId id = add_operand(spec, Lifetime::kConstant);
   if (dry_) return id;
   const size_t bytes = model_.operands[id].bytes();
   if (bytes > kCopiedBytes) {
-    weights_.push_back({id, nullptr, bytes, str_cat(key_, "/", role), std::move(fill)});
+    std::string key = str_cat(key_, "/", role, "/", static_cast<int32_t>(spec.type));
+    for (uint32_t d : spec.dims) key += str_cat("x", d);
+    weights_.push_back({id, nullptr, bytes, std::move(key), std::move(fill), stores});
     return id;
   }
   auto copy = std::make_shared<std::vector<std::byte>>(bytes);
+  if (before_reading_) before_reading_();
   fill(copy->data());
   model_.operands[id].data = *copy;
   model_.operands[id].owner = std::move(copy);
@@ -232,6 +258,13 @@ OperandId Lowering::add_body(Lowering&& body) {
 
 Status Lowering::add_operation(Op op, std::vector<OperandId> inputs, std::vector<OperandId> outputs, Verdict& verdict) {
   nnapi::Operation operation{static_cast<int32_t>(op), std::move(inputs), std::move(outputs)};
+  // What lowering makes up itself may be larger than any tensor of the graph.
+  for (const auto* list : {&operation.inputs, &operation.outputs}) {
+    for (OperandId id : *list) {
+      const Operand& o = model_.operands[id];
+      PINNACE_TRY(check_operand(o.type, o.dims, o.scale, o.zero_point, verdict));
+    }
+  }
   const auto needed = nnapi::validate_operation(model_, operation, nnapi::kNewestLevel);
   if (!needed) return refuse(verdict, Rule::kSignature, needed.status().message());
   if (*needed > level_) {
@@ -251,13 +284,15 @@ OperandId Lowering::constant(ValueId id, Layout layout, OperandSpec spec) {
   const Elements elements = spec.elements;
   const size_t size = element_bytes(spec.type), count = static_cast<size_t>(v.type->elements());
   if (moved) spec.dims = channels_last(nchw);
-  const OperandId made = add_weight(spec, str_cat("value", id, moved ? "/last" : ""),
-                                    [data = v.data, nchw, elements, size, count, moved](std::byte* to) {
-                                      if (!moved) return convert_elements(elements, data, count, size, to);
-                                      std::vector<std::byte> plain(count * size);
-                                      convert_elements(elements, data, count, size, plain.data());
-                                      move_to_channels_last(nchw, size, plain.data(), to);
-                                    });
+  const OperandId made = add_weight(
+      spec, str_cat("value", id, moved ? "/last" : ""),
+      [data = v.data, nchw, elements, size, count, moved](std::byte* to) {
+        if (!moved) return convert_elements(elements, data, count, size, to);
+        std::vector<std::byte> plain(count * size);
+        convert_elements(elements, data, count, size, plain.data());
+        move_to_channels_last(nchw, size, plain.data(), to);
+      },
+      spec.type != kTensorInt32);  // those may be places
   v.operands[static_cast<size_t>(layout)] = made;
   return made;
 }
@@ -324,6 +359,57 @@ Result<OperandId> Lowering::output(ValueId id, Layout layout, Verdict& verdict, 
   return v.operands[static_cast<size_t>(layout)] = add_operand(spec, Lifetime::kTemporary);
 }
 
+Result<OperandId> Lowering::scaled_int32(ValueId id, float scale, Verdict& verdict) {
+  OperandSpec spec;
+  if (!specify(*value(id).type, spec, verdict)) return Status(Code::kUnsupported, verdict.text);
+  const auto same = spec.elements;
+  spec.scale = scale;
+  if (!value(id).inside) {
+    const OperandId made = add_operand(spec, Lifetime::kInput);
+    model_.inputs.push_back(made);
+    entries_.push_back({id, made, Layout::kPlain, same});
+    return made;
+  }
+  PINNACE_ASSIGN(const OperandId there, operand(id, Layout::kPlain, verdict));
+  const OperandId made = add_operand(spec, Lifetime::kTemporary);
+  PINNACE_TRY(add_operation(Op::CAST, {there}, {made}, verdict));
+  return made;
+}
+
+namespace {
+OperandSpec cell_spec(const TensorType& type, float scale) {
+  OperandSpec spec{kTensorQuant16Symm, {}, scale};
+  for (const Dim& d : type.shape) spec.dims.push_back(static_cast<uint32_t>(d.size));
+  return spec;
+}
+}  // namespace
+
+Result<OperandId> Lowering::cell_input(ValueId id, float scale, Verdict& verdict) {
+  LoweredValue& v = value(id);
+  const OperandSpec spec = cell_spec(*v.type, scale);
+  const OperandId there = v.operands[0];
+  if (there != kNoOperand) {
+    if (model_.operands[there].scale == scale) return there;
+    const OperandId made = add_operand(spec, Lifetime::kTemporary);  // level 4, as all cells but those of 2^-11
+    PINNACE_TRY(add_operation(Op::CAST, {there}, {made}, verdict));
+    return made;
+  }
+  if (v.constant) return constant(id, Layout::kPlain, spec);
+  const OperandId made = v.operands[0] = add_operand(spec, Lifetime::kInput);
+  model_.inputs.push_back(made);
+  entries_.push_back({id, made, Layout::kPlain, Elements::kSame});
+  return made;
+}
+
+Result<OperandId> Lowering::cell_output(ValueId id, float scale, Verdict& verdict) {
+  LoweredValue& v = value(id);
+  if (v.type->dtype != DType::kI16 || v.type->quantized()) {
+    return refuse(verdict, Rule::kType, to_string(*v.type));
+  }
+  v.inside = true;
+  return v.operands[0] = add_operand(cell_spec(*v.type, scale), Lifetime::kTemporary);
+}
+
 void Lowering::add_body_input(ValueId id, const nnapi::Operand& outer) {
   Operand inner;
   inner.type = outer.type;
@@ -357,7 +443,8 @@ Status Lowering::finish(std::span<const ValueId> outputs, Verdict& verdict) {
     const Layout layout = v.operands[0] != kNoOperand ? Layout::kPlain : Layout::kChannelsLast;
     const OperandId made = v.operands[static_cast<size_t>(layout)];
     OperandSpec spec;
-    if (!specify(*v.type, spec, verdict, true)) return Status(Code::kUnsupported, verdict.text);
+    const bool cell = model_.operands[made].type == kTensorQuant16Symm;
+    if (!cell && !specify(*v.type, spec, verdict, true)) return Status(Code::kUnsupported, verdict.text);
     model_.operands[made].lifetime = Lifetime::kOutput;
     model_.outputs.push_back(made);
     exits_.push_back({id, made, layout, spec.elements});

@@ -32,6 +32,7 @@ enum class Elements : uint8_t {
   kSame,
   kFlipSign,  ///< i8 stands as unsigned plus 128
   kNarrow,    ///< i64 stands as i32
+  kWiden,     ///< u16 stands as i32
 };
 
 /// What a reader of an i64 value, which stands as i32, needs of it.
@@ -67,6 +68,7 @@ struct Weight {
   size_t bytes;
   std::string key;
   std::function<void(std::byte*)> fill;
+  bool stores;  ///< a file built for the target has it
 };
 
 /// A value that enters or leaves, and how.
@@ -101,6 +103,8 @@ class Lowering {
   /// Names the weights of what is lowered from here on: unique for the node.
   void set_key(std::string key) { key_ = std::move(key); }
   const std::string& key() const { return key_; }
+  /// What is called before the contents of the node's constants are read while it is lowered, rather than by fills.
+  void set_before_reading(std::function<void()> check) { before_reading_ = std::move(check); }
   /// What the node that is lowered needs of i64 values where it does not say so itself.
   void set_int64(Int64 use) { int64_ = use; }
 
@@ -111,8 +115,11 @@ class Lowering {
   OperandId add_operand(const OperandSpec& spec, nnapi::Lifetime lifetime);
   /// A small constant, copied.
   OperandId add_constant(const OperandSpec& spec, const void* bytes, size_t size);
-  /// A constant made by `fill` when the model is built.
-  OperandId add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill);
+  /// A constant made by `fill` when the model is built. `role` and spec, with the node and the level, say all that its
+  /// bytes depend on. stores: it is laid out from the graph's weights, numbers to be computed with, never places: it
+  /// may be kept in a file, and a forged one must do no harm.
+  OperandId add_weight(const OperandSpec& spec, std::string_view role, std::function<void(std::byte*)> fill,
+                       bool stores = false);
   /// What fills a weight that was just added; the operand is removed, and must be the last.
   std::function<void(std::byte*)> take_constant(OperandId last);
   OperandId add_scalar(int32_t value);
@@ -130,6 +137,12 @@ class Lowering {
   Result<OperandId> operand(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
   /// The operand that a node is to write.
   Result<OperandId> output(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
+  /// The operand of an i32 value with the scale that a product wants of its bias, which a value of the graph has not:
+  /// another entry, or from level 3 on a CAST of what stands there.
+  Result<OperandId> scaled_int32(ValueId id, float scale, Verdict& verdict);
+  /// A recurrent cell's state of plain i16 with the scale that its operation wants: other operators take no i16.
+  Result<OperandId> cell_input(ValueId id, float scale, Verdict& verdict);
+  Result<OperandId> cell_output(ValueId id, float scale, Verdict& verdict);
   /// The input of a body that stands for `outer`, an operand of the model around it.
   void add_body_input(ValueId id, const nnapi::Operand& outer);
   /// True if the value exists channels last and not in the graph's order.
@@ -158,6 +171,7 @@ class Lowering {
   std::vector<HostMove> moves_;
   std::vector<std::shared_ptr<const void>> kept_;
   std::string key_;
+  std::function<void()> before_reading_;
   Int64 int64_ = Int64::kRefused;
 };
 

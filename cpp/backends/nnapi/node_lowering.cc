@@ -72,16 +72,15 @@ Result<OperandSpec> NodeLowering::spec(const TensorType& type) {
 }
 
 Layout NodeLowering::elementwise_layout() const {
-  if (out_type().rank() != 4 || out_type().dtype == DType::kBool || out_type().dtype == DType::kI64) {
-    return Layout::kPlain;
-  }
+  const auto stays = [](DType dtype) { return dtype == DType::kBool || dtype == DType::kI64 || dtype == DType::kU16; };
+  if (out_type().rank() != 4 || stays(out_type().dtype)) return Layout::kPlain;
   bool wanted = false;
   for (int i = 0; i < view_.input_count(); ++i) {
     if (!has(i)) continue;
     const LoweredValue& v = lowering_.value(in_id(i));
     wanted |= lowering_.stands_channels_last(in_id(i));
     if (in_type(i).rank() != 4 && in_type(i).elements() != 1 && !v.constant) return Layout::kPlain;
-    if (in_type(i).dtype == DType::kBool || in_type(i).dtype == DType::kI64) return Layout::kPlain;
+    if (stays(in_type(i).dtype)) return Layout::kPlain;
   }
   return wanted ? Layout::kChannelsLast : Layout::kPlain;
 }

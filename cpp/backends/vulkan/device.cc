@@ -9,23 +9,61 @@
 
 namespace pinnace::vulkan {
 
-std::string unavailable(uint32_t index) {
-  // Devices come and go rarely, and asking costs milliseconds.
-  static std::mutex mutex;
-  static bool asked = false;
-  static std::string problem;
-  static size_t count = 0;
-  std::lock_guard lock(mutex);
-  if (!asked) {
-    const auto instance = Instance::create(false);
-    problem = instance ? std::string() : instance.status().message();
-    count = instance ? (*instance)->devices().size() : 0;
-    asked = true;
+namespace {
+
+std::string hex(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (uint8_t b : bytes) {
+    text += "0123456789abcdef"[b >> 4];
+    text += "0123456789abcdef"[b & 15];
   }
-  if (!problem.empty()) return problem;
-  if (count == 0) return "no Vulkan device";
-  if (index >= count) return str_cat("there is no device ", index, ", Vulkan has ", count);
+  return text;
+}
+
+/// What a device is called, and whether it is one.
+gpu::DeviceCaps named(const VkPhysicalDeviceProperties& p) {
+  gpu::DeviceCaps caps;
+  caps.name = p.deviceName;
+  caps.driver = str_cat("Vulkan ", VK_API_VERSION_MAJOR(p.apiVersion), ".", VK_API_VERSION_MINOR(p.apiVersion), ".",
+                        VK_API_VERSION_PATCH(p.apiVersion), ", driver ", p.driverVersion);
+  caps.identity =
+      str_cat(p.deviceName, "/", p.vendorID, "/", p.deviceID, "/", p.driverVersion, "/", hex(p.pipelineCacheUUID));
+  caps.software = p.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  return caps;
+}
+
+struct Seen {
+  std::string problem;
+  std::vector<gpu::DeviceCaps> devices;
+};
+/// Devices come and go rarely, and asking costs up to a tenth of a second: once per process.
+const Seen& seen() {
+  static const Seen* const all = [] {
+    auto* found = new Seen;  // never destroyed
+    const auto instance = Instance::create(false);
+    if (!instance) found->problem = instance.status().message();
+    for (size_t i = 0; instance && i < (*instance)->devices().size(); ++i) {
+      VkPhysicalDeviceProperties properties;
+      (*instance)->vk().GetPhysicalDeviceProperties((*instance)->devices()[i], &properties);
+      found->devices.push_back(named(properties));
+    }
+    return found;
+  }();
+  return *all;
+}
+
+}  // namespace
+
+std::string unavailable(uint32_t index) {
+  const Seen& all = seen();
+  if (!all.problem.empty()) return all.problem;
+  if (all.devices.empty()) return "no Vulkan device";
+  if (index >= all.devices.size()) return str_cat("there is no device ", index, ", Vulkan has ", all.devices.size());
   return {};
+}
+
+gpu::DeviceCaps look(uint32_t index) {
+  return seen().devices[index];
 }
 
 Status Handles::check(VkResult result, const char* call) {
@@ -52,15 +90,6 @@ VulkanKernel::~VulkanKernel() {
 }
 
 namespace {
-
-std::string hex(std::span<const uint8_t> bytes) {
-  std::string text;
-  for (uint8_t b : bytes) {
-    text += "0123456789abcdef"[b >> 4];
-    text += "0123456789abcdef"[b & 15];
-  }
-  return text;
-}
 
 class VulkanDevice final : public gpu::Device {
  public:
@@ -224,15 +253,10 @@ class VulkanDevice final : public gpu::Device {
     if (found == queues.end()) return unsupported(p.deviceName, " has no queue for compute");
     family_ = static_cast<uint32_t>(found - queues.begin());
 
-    caps_.name = p.deviceName;
-    caps_.driver = str_cat("Vulkan ", VK_API_VERSION_MAJOR(p.apiVersion), ".", VK_API_VERSION_MINOR(p.apiVersion), ".",
-                           VK_API_VERSION_PATCH(p.apiVersion), ", driver ", p.driverVersion);
-    caps_.identity =
-        str_cat(p.deviceName, "/", p.vendorID, "/", p.deviceID, "/", p.driverVersion, "/", hex(p.pipelineCacheUUID));
+    caps_ = named(p);
     std::memcpy(uuid_, p.pipelineCacheUUID, VK_UUID_SIZE);
     vendor_ = p.vendorID;
     device_ = p.deviceID;
-    caps_.software = p.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     const bool shared = caps_.software || p.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     caps_.unified_memory = shared && !options_.force_staging && find_type(~0u, kUnified) >= 0;
     caps_.f16_storage = halves.storageBuffer16BitAccess && !options_.no_f16;

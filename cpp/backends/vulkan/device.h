@@ -7,9 +7,11 @@ namespace pinnace::vulkan {
 
 /// Empty if device `index` is there, else why not.
 std::string unavailable(uint32_t index);
+/// Of a device that is there.
+gpu::DeviceCaps look(uint32_t index);
 Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::DeviceOptions& options);
 
 /// For messages about the driver: "vulkan".
-inline constexpr gpu::Driver kDriver{"vulkan", false, &unavailable, &open_device};
+inline constexpr gpu::Driver kDriver{"vulkan", false, &unavailable, &open_device, &look};
 
 }  // namespace pinnace::vulkan

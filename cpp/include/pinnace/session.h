@@ -22,14 +22,16 @@ struct TargetChoice;  // compile/targets.h
 /// How a program is to be run. Every member has a default, so that `{.threads = 2}` compiles without a warning.
 struct Options {
   /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the
-  /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement().
+  /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement(). "auto" times models of
+  /// more than 20 million multiply-adds on the CPU and on the GPU, where there is one, and takes the faster: see
+  /// docs/gpu.md.
   std::string target = "auto";
   /// Threads that one run may use, this one included. 0: as many as the process may use processors.
   int threads = 0;
   /// "fp32", "fp16" or "bf16": the smallest floats that float32 products read; all else, sums too, stays float32.
   std::string precision = "fp32";
   /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked; and kDeviceLost rather
-  /// than go on without a device that was lost.
+  /// than go on without a device that was lost and, opened anew, lost again.
   bool fallback = true;
   /// Names of inner values that are to be readable after a run as additional outputs, in this order, after the
   /// program's.
@@ -52,7 +54,7 @@ struct Placement {
   std::string kernel;            ///< what runs it there: "conv_f32_generic", "reference", …
   std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
   int64_t bytes_copied = 0;      ///< across borders of segments, into this node
-  std::string notice;            ///< why packed weights in the file were of no use; empty: nothing to say
+  std::string notice;            ///< what else there is to know of how it was made ready; may be empty
 };
 
 /// Sizes of the plan for the shapes of the last run (or the declared ones).
@@ -86,8 +88,10 @@ class Prepared {
 
   struct Data;
   const Data& data() const { return *data_; }
-  /// The same without the back end that `lost`, a kDeviceLost, names; `lost` itself if that cannot be.
-  Result<std::shared_ptr<const Prepared>> without(const Status& lost) const;
+  /// The same after `lost`, a kDeviceLost: on the device opened anew if it can be and this is its first loss, else
+  /// without its back end if fallback allows; `lost` itself if neither can be. Until sessions of the old one have
+  /// moved, the weights are there twice.
+  Result<std::shared_ptr<const Prepared>> recovered(const Status& lost) const;
 
  private:
   Prepared();
@@ -140,9 +144,10 @@ class Session {
   ///          upper bound of the type.
   ///
   /// kInvalidArgument: a type or a declared range is violated, the sentence names input, dimension, value and rule;
-  /// outputs and state untouched. A device that is lost is planned around where Options::fallback allows, and
-  /// placement() says so; else kDeviceLost: make a new Session. After a failure inside an operator outputs are
-  /// unspecified and state is unchanged. A shape that is cached allocates nothing.
+  /// outputs and state untouched. A GPU that is lost is opened anew, once, and the run is made again on it; after that
+  /// it is planned around where Options::fallback allows, as any other lost device is at once. placement() says so.
+  /// Else kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and state is
+  /// unchanged. A shape that is cached allocates nothing.
   Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
   /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done.
   Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
@@ -163,7 +168,9 @@ class Session {
   /// take what time they need.
   Status limit_loops(std::chrono::nanoseconds limit);
 
-  /// State between runs, by the index of Program::states().
+  /// State between runs, by the index of Program::states(): the value after the last run that succeeded. The bytes are
+  /// the session's, and valid until its next run. kDeviceLost: the state lay in the memory of a device that was lost
+  /// (only without Options::fallback); nothing runs before it is set or reset.
   Result<Tensor> state(int i) const;
   /// Dense bytes of the state's type are copied in.
   Status set_state(int i, const Tensor& value);

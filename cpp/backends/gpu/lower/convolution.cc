@@ -76,7 +76,8 @@ void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
     for (int64_t size : *list) push.i(std::min<int64_t>(size, INT32_MAX));
   }
   push.f(e.a).f(e.b);
-  const TensorId x = n.rows(0), weights = n.rows(1), bias = bias_weights(n, c.M), y = n.make_rows();
+  const TensorId x = n.rows(0), weights = n.rows(1);
+  const TensorId bias = n.has(2) && !n.constant(2) ? n.rows(2) : bias_weights(n, c.M), y = n.make_rows();
   n.step(transposed ? KernelId::conv_rows_transposed : KernelId::conv_rows,
          {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]),
           static_cast<int32_t>(w.kernel[2])},
@@ -120,7 +121,7 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
   const TensorId x = n.image(0), weights = image_weights(n, g, w.taps(), transposed), bias = bias_weights(n, c.M);
   const TensorId y = n.make_image();
   const bool pointwise = n.trusts(KernelId::conv_pointwise) && !transposed && c.group == 1 && w.taps() == 1 &&
-                         w.stride[1] == 1 && w.stride[2] == 1 && in == out;
+                         w.stride[1] == 1 && w.stride[2] == 1 && in == out && out_size <= 65535 * 64;
   if (pointwise) {
     n.step(KernelId::conv_pointwise, {static_cast<int32_t>(e.function), 0},
            Push().i(out_size).i(C4).i(M4).i(0).f(e.a).f(e.b), {x, weights, bias, x, y},
@@ -162,15 +163,17 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
 
 Status check_weights(NodeLowering& n) {
   for (int i = 0; i < 3; ++i) PINNACE_TRY(n.require_float(i));
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "w");
-  if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "bias");
   return {};
 }
 
-/// Whether the kernels of images hold it: at most two dimensions, planes and rows within the groups of a device.
-bool on_planes(const Convolution& c, int64_t out_rows) {
-  return c.window.rank <= 2 && c.N * ((c.M + 3) / 4) <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 &&
-         out_rows <= 65535 * 8;
+/// Weights that a run brings are read as they lie, by the kernels of rows.
+bool weights_known(NodeLowering& n) {
+  return n.constant(1) && (!n.has(2) || n.constant(2));
+}
+
+/// Whether the kernels of images hold it: at most two dimensions, rows and columns within the groups of any device.
+bool on_planes(const Convolution& c, const std::array<int64_t, 3>& out) {
+  return c.window.rank <= 2 && out[1] <= 65535 * 8 && out[2] <= 65535 * 16;
 }
 
 }  // namespace
@@ -192,9 +195,12 @@ Status lower_conv(NodeLowering& n) {
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
       activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  if (on_planes(c, window.out[1]) && c.group == c.C && c.M == c.C && c.C > 1 && n.trusts(KernelId::conv_depthwise)) {
+  if (!weights_known(n)) {
+    on_rows(n, c, false);
+  } else if (on_planes(c, window.out) && c.group == c.C && c.M == c.C && c.C > 1 &&
+             n.trusts(KernelId::conv_depthwise)) {
     depthwise(n, c);
-  } else if (on_planes(c, window.out[1]) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
+  } else if (on_planes(c, window.out) && n.in(0).rank() >= 3 && n.trusts(KernelId::conv_image_block)) {
     if (!lower_winograd(n, c)) on_images(n, c, false);
   } else {
     on_rows(n, c, false);
@@ -213,7 +219,7 @@ Status lower_conv_transpose(NodeLowering& n) {
   // What the kernel moves positions by is an integer too; a row of groups has as many as every device has.
   const int64_t moved = window.stride[2] * window.kernel[2] * window.dilation[2];
   const bool near = moved < INT32_MAX / 4 && window.stride[2] < 65535;
-  if (near && c.C > 0 && on_planes(c, window.in[1]) && n.in(0).rank() >= 3 &&
+  if (weights_known(n) && near && c.C > 0 && on_planes(c, window.in) && n.in(0).rank() >= 3 &&
       n.trusts(KernelId::conv_image_transposed)) {
     on_images(n, c, true);
   } else {

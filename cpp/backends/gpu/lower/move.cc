@@ -239,7 +239,7 @@ Status lower_pad(NodeLowering& n) {
   }
   if (mode != "constant") return lower_pad_by_places(n, begins, mode);
   double real = 0;
-  int64_t whole = 0;
+  int64_t whole = n.in(0).quantized() ? scale_zero(n.in(0)).zero : 0;
   if (n.has(2)) {
     if (!n.constant(2)) return n.refuse(Rule::kConstant, "value");
     if (is_device_float(n.in(0).dtype)) {

@@ -3,6 +3,7 @@
 
 #include "backends/gpu/lower/maps.h"
 #include "backends/gpu/lower/moves.h"
+#include "backends/gpu/lower/reduction.h"
 #include "ops/move.h"
 
 namespace pinnace::gpu {
@@ -41,55 +42,18 @@ Status reduce(NodeLowering& n, int kind) {
   const TensorType& x = n.in(0);
   const bool words = !is_device_float(x.dtype);
   if (words && (kind == 1 || kind > 6)) PINNACE_TRY(n.require_float(0));
-  if (x.rank() > 6) return n.refuse(Rule::kRank, to_string(x));
-  std::vector<int> axes;
-  if (n.has(1)) {
-    const auto given = n.view().input_ints(1);
-    if (!given) return n.refuse(Rule::kConstant, "axes");
-    PINNACE_ASSIGN(axes, n.view().axes(*given, x.rank()));
-  }
-  if (axes.empty()) {
-    if (n.view().attr_int("noop_with_empty_axes")) return n.refuse(Rule::kAttribute, "no axes");
-    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
-  }
-  Walk kept, reduced;
-  int64_t stride = 1, rows = 1, size = 1;
-  int last = -1;
-  for (int i = x.rank() - 1; i >= 0; --i) {
-    const int64_t dim = x.shape[static_cast<size_t>(i)].size;
-    const bool is_reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
-    (is_reduced ? size : rows) *= dim;
-    if (dim != 1) {
-      if (!(is_reduced ? reduced : kept).add(dim, stride, last == (is_reduced ? 1 : 0))) {
-        return n.refuse(Rule::kRank, to_string(x));
-      }
-      last = is_reduced ? 1 : 0;
-    }
-    stride *= dim;
-  }
-  if (words && size == 0 && (kind == 2 || kind == 3)) return n.refuse(Rule::kAttribute, "a row without elements");
+  Reduction r;
+  PINNACE_TRY(describe_reduction(n, r));
+  if (words && r.size == 0 && (kind == 2 || kind == 3)) return n.refuse(Rule::kAttribute, "a row without elements");
   const TensorId from = n.rows(0), y = n.make_rows();
-  const Push push = Push()
-                        .i(rows)
-                        .i(size)
-                        .i(std::max<int64_t>(1, kept.size[1]))
-                        .i(std::max<int64_t>(1, kept.size[2]))
-                        .i(kept.stride[0])
-                        .i(kept.stride[1])
-                        .i(kept.stride[2])
-                        .i(std::max<int64_t>(1, reduced.size[1]))
-                        .i(std::max<int64_t>(1, reduced.size[2]))
-                        .i(reduced.stride[0])
-                        .i(reduced.stride[1])
-                        .i(reduced.stride[2]);
-  const auto work = static_cast<double>(rows * size);
+  const auto work = static_cast<double>(r.rows * r.size);
   if (!words) {
-    n.step(KernelId::reduce, {kind}, push, {from, y}, row_groups(rows), work);
+    n.step(KernelId::reduce, {kind}, r.push, {from, y}, row_groups(r.rows), work);
     return {};
   }
   const int32_t held = held_as(x.dtype);
-  n.step(KernelId::reduce_words, {kind, held}, push, {from, y, held == held_as(DType::kI64) ? n.problem() : y},
-         row_groups(rows), work);
+  n.step(KernelId::reduce_words, {kind, held}, r.push, {from, y, held == held_as(DType::kI64) ? n.problem() : y},
+         row_groups(r.rows), work);
   return {};
 }
 
@@ -129,6 +93,42 @@ Status by_axis(NodeLowering& n, bool rms) {
 }
 
 }  // namespace
+
+Status describe_reduction(NodeLowering& n, Reduction& to) {
+  const TensorType& x = n.in(0);
+  if (x.rank() > 6) return n.refuse(Rule::kRank, to_string(x));
+  std::vector<int> axes;
+  if (n.has(1)) {
+    const auto given = n.view().input_ints(1);
+    if (!given) return n.refuse(Rule::kConstant, "axes");
+    PINNACE_ASSIGN(axes, n.view().axes(*given, x.rank()));
+  }
+  if (axes.empty()) {
+    if (n.view().attr_int("noop_with_empty_axes")) return n.refuse(Rule::kAttribute, "no axes");
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  }
+  Walk kept, reduced;
+  int64_t stride = 1;
+  int last = -1;
+  for (int i = x.rank() - 1; i >= 0; --i) {
+    const int64_t dim = x.shape[static_cast<size_t>(i)].size;
+    const bool is_reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
+    (is_reduced ? to.size : to.rows) *= dim;
+    if (dim != 1) {
+      if (!(is_reduced ? reduced : kept).add(dim, stride, last == (is_reduced ? 1 : 0))) {
+        return n.refuse(Rule::kRank, to_string(x));
+      }
+      last = is_reduced ? 1 : 0;
+    }
+    stride *= dim;
+  }
+  to.push.i(to.rows).i(to.size);
+  for (const Walk* walk : {&kept, &reduced}) {
+    to.push.i(std::max<int64_t>(1, walk->size[1])).i(std::max<int64_t>(1, walk->size[2]));
+    for (int64_t step : walk->stride) to.push.i(step);
+  }
+  return {};
+}
 
 Status lower_softmax(NodeLowering& n) {
   return softmax(n, false);
@@ -223,6 +223,28 @@ Status lower_batch_normalization(NodeLowering& n) {
   const TensorId x = n.rows(0), scaled = n.make_scratch(n.out().elements());
   float_step(n, Function::k_mul, whole_operand(x, shape), factor, shape, scaled);
   float_step(n, Function::k_add, whole_operand(scaled, shape), shift_of, shape, n.make_rows());
+  return {};
+}
+
+Status lower_lrn(NodeLowering& n) {
+  PINNACE_TRY(n.require_float(0));
+  const double bias = n.view().attr_float("bias"), alpha = n.view().attr_float("alpha");
+  if (bias < 0 || alpha < 0) return n.refuse(Rule::kAttribute, str_cat("bias ", bias, ", alpha ", alpha));
+  const int64_t size = n.view().attr_int("size"), before = (size - 1) / 2;
+  const AxisView v = view_axis(n.in(0).shape, 1);
+  const int64_t count = n.in(0).elements(), most = v.size;  // a window beyond all channels has no more in it
+  const TensorId x = n.rows(0), y = n.make_rows();
+  n.step(KernelId::lrn, {},
+         Push()
+             .i(count)
+             .i(v.size)
+             .i(v.inner)
+             .i(std::min(before, most))
+             .i(std::min(size - 1 - before, most))
+             .f(bias)
+             .f(alpha / static_cast<double>(size))
+             .f(n.view().attr_float("beta")),
+         {x, y}, line_groups(count, 64), static_cast<double>(count) * static_cast<double>(std::min(size, v.size)));
   return {};
 }
 

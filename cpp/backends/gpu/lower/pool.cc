@@ -13,7 +13,6 @@ Status windowed(NodeLowering& n, int kind, double power = 0) {
   if (w.rank > 2) return n.refuse(Rule::kRank, to_string(n.in(0)));
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
-  if (planes > 65535) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   for (size_t d = 1; d < 3; ++d) {  // positions are 32-bit integers in kernels, and a dispatch must end
     if (w.kernel[d] > 1024 || w.stride[d] > 65535 || w.dilation[d] > 65535) {
       return n.refuse(Rule::kAttribute, "a window of thousands");

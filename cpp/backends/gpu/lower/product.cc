@@ -36,34 +36,31 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
   const KernelId kernel = split ? KernelId::gemm_split : packed ? KernelId::gemm_packed : KernelId::gemm;
   const TensorId a = n.rows(0), b = packed ? packed_columns(n, p) : n.rows(1);
   const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();
-  for (int64_t first = 0; first < batch; first += 65535) {
-    const int64_t count = std::min<int64_t>(65535, batch - first);
-    const std::array<uint32_t, 3> groups = {split ? groups_of(p.M, 4) : groups_of(p.N, 64),
-                                            split ? groups_of(p.N, 32) : groups_of(p.M, 16),
-                                            static_cast<uint32_t>(count)};
-    n.step(kernel, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
-           Push()
-               .i(p.M)
-               .i(p.N)
-               .i(p.K)
-               .i(p.a_row)
-               .i(p.a_col)
-               .i(p.b_row)
-               .i(p.b_col)
-               .i(p.c_row)
-               .i(p.c_col)
-               .i(p.inner)
-               .i(p.a_outer)
-               .i(p.a_inner)
-               .i(p.b_outer)
-               .i(p.b_inner)
-               .i(first)
-               .f(p.alpha)
-               .f(p.beta)
-               .f(e.a)
-               .f(e.b),
-           {a, b, c, y}, groups, static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
-  }
+  const std::array<uint32_t, 3> groups = {split ? groups_of(p.M, 4) : groups_of(p.N, 64),
+                                          split ? groups_of(p.N, 32) : groups_of(p.M, 16),
+                                          static_cast<uint32_t>(batch)};
+  n.step(kernel, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
+         Push()
+             .i(p.M)
+             .i(p.N)
+             .i(p.K)
+             .i(p.a_row)
+             .i(p.a_col)
+             .i(p.b_row)
+             .i(p.b_col)
+             .i(p.c_row)
+             .i(p.c_col)
+             .i(p.inner)
+             .i(p.a_outer)
+             .i(p.a_inner)
+             .i(p.b_outer)
+             .i(p.b_inner)
+             .i(0)
+             .f(p.alpha)
+             .f(p.beta)
+             .f(e.a)
+             .f(e.b),
+         {a, b, c, y}, groups, static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
   if (!in_epilogue(activation)) apply_after(n, activation, false);
   return {};
 }
@@ -96,7 +93,6 @@ Status gemm_product(NodeLowering& n, Product& p) {
     p.c_row = rows > 1 ? columns : 0;
     p.c_col = columns > 1 ? 1 : 0;
   }
-  if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   return {};
 }
 
@@ -144,7 +140,6 @@ Status mat_mul_product(NodeLowering& n, Product& p) {
     p.a_outer = batch[1].a;
     p.b_outer = batch[1].b;
   }
-  if (p.M > 65535 * 16) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   return {};
 }
 

@@ -17,7 +17,7 @@ TensorId byte_constant(NodeLowering& n, std::string_view what, int64_t bytes,
   });
 }
 
-Status reference_on_bytes(const NodeView& node, std::span<const int> operands, std::span<uint8_t> results) {
+Status reference_on_bytes(const NodeView& node, std::span<const int> operands, DType made, std::span<uint8_t> results) {
   const bool pair = operands.size() == 2;
   const DType dtype = node.input(operands[0]).dtype;
   const auto flip = static_cast<uint8_t>(byte_offset(dtype));
@@ -41,7 +41,7 @@ Status reference_on_bytes(const NodeView& node, std::span<const int> operands, s
     types[at] = &own[at];
     in[at] = {types[at], static_cast<std::byte*>(const_cast<void*>(data[at]))};
   }
-  const TensorType y{dtype, pair ? Shape{256, 256} : Shape{256}, node.output_quantization(0)};
+  const TensorType y{made, pair ? Shape{256, 256} : Shape{256}, node.output_quantization(0)};
   const TensorType* declared[] = {&y};
   const TensorView out{&y, reinterpret_cast<std::byte*>(results.data())};
   PINNACE_TRY(node.op().reference(NodeView(node.node(), node.op(), types, data, declared), in, {&out, 1}));

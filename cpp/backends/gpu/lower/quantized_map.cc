@@ -1,6 +1,7 @@
 // Functions of one and two quantised tensors as tables that the reference fills, exact by construction; concatenation,
 // and casts that keep bytes.
 #include "backends/gpu/lower/quantized.h"
+#include "backends/gpu/lower/strided.h"
 #include "ops/move.h"
 
 namespace pinnace::gpu {
@@ -23,8 +24,9 @@ void runs(NodeLowering& n, const Runs& r, TensorId x, TensorId table, TensorId y
 /// Output 0 as a function of input `main` alone.
 void function_of(NodeLowering& n, int main) {
   const NodeView view = n.view();
-  const TensorId table = byte_constant(
-      n, "table", 256, [view, main](std::span<uint8_t> to) { return reference_on_bytes(view, {&main, 1}, to); });
+  const TensorId table = byte_constant(n, "table", 256, [view, main, made = n.out().dtype](std::span<uint8_t> to) {
+    return reference_on_bytes(view, {&main, 1}, made, to);
+  });
   const bool image = n.held_as_image(main) && n.in(main).rank() >= 3;
   Runs all;
   all.rows = !image;
@@ -60,18 +62,73 @@ void push_strides(Push& push, const Shape& shape) {
 /// The table by [main][other].
 TensorId pair_table(NodeLowering& n, int main) {
   const NodeView view = n.view();
-  return byte_constant(n, "pairs", kPairs, [view, main](std::span<uint8_t> to) {
+  return byte_constant(n, "pairs", kPairs, [view, main, made = n.out().dtype](std::span<uint8_t> to) {
     const int operands[2] = {main, 1 - main};
-    if (main == 0) return reference_on_bytes(view, operands, to);
+    if (main == 0) return reference_on_bytes(view, operands, made, to);
     PINNACE_ASSIGN(auto pairs, Scratch<uint8_t>::allocate(kPairs, "a table"));
     constexpr int kInOrder[2] = {0, 1};
-    PINNACE_TRY(reference_on_bytes(view, kInOrder, pairs.span()));
+    PINNACE_TRY(reference_on_bytes(view, kInOrder, made, pairs.span()));
     for (size_t i = 0; i < static_cast<size_t>(kPairs); ++i) to[i % 256 * 256 + i / 256] = pairs.data()[i];
     return Status();
   });
 }
 
+/// Element by element on rows, each operand with its own strides.
+Status pair_rows(NodeLowering& n) {
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  const Shape& shape = n.out().shape;
+  const int64_t count = n.out().elements();
+  Push push;
+  push.i(count);
+  for (size_t i = 1; i < 6; ++i) push.i(i + shape.size() < 6 ? 1 : shape[i + shape.size() - 6].size);
+  push_strides(push, n.in(0).shape);
+  push_strides(push, n.in(1).shape);
+  push.i(byte_offset(n.in(0).dtype));
+  const TensorId a = n.rows(0), b = n.rows(1), table = pair_table(n, 0), y = n.make_rows();
+  n.step(KernelId::bytes_pair_rows, {}, push, {a, b, table, y}, line_groups(count, 64), static_cast<double>(count));
+  return {};
+}
+
 }  // namespace
+
+TensorId rescaling_table(NodeLowering& n, std::string_view what, const TensorType& from, const TensorType& to) {
+  return byte_constant(n, what, 256, [from, to](std::span<uint8_t> bytes) {
+    const int32_t offset = byte_offset(to.dtype);
+    for (int32_t q = 0; q < 256; ++q) {
+      const float real = dequantize(q - offset, scale_zero(from));
+      bytes[static_cast<size_t>(q)] =
+          static_cast<uint8_t>(quantize(real, scale_zero(to), int_range(to.dtype)) + offset);
+    }
+    return Status();
+  });
+}
+
+void rescale_rows(NodeLowering& n, TensorId x, const TensorType& from, int64_t count, TensorId y) {
+  Runs r;
+  r.rows = true;
+  r.count = r.run = count;
+  runs(n, r, x, rescaling_table(n, str_cat("scale ", to_string(from)), from, n.out()), y);
+}
+
+/// Their results are bools, which have no layout but rows.
+Status lower_quantized_compare(NodeLowering& n) {
+  return pair_rows(n);
+}
+
+Status lower_quantized_where(NodeLowering& n) {
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  Operand sides[2];
+  for (int i : {1, 2}) {
+    sides[i - 1] = operand(n, i);
+    if (same_quantization(n.in(i), n.out())) continue;
+    const TensorId made = n.make_scratch(n.in(i).elements(), n.out().dtype);
+    rescale_rows(n, sides[i - 1].tensor, n.in(i), n.in(i).elements(), made);
+    sides[i - 1].tensor = made;
+  }
+  const Operand condition = operand(n, 0);
+  select_step(n, n.out().dtype, condition, sides[0], sides[1], n.out().shape, n.make_rows());
+  return {};
+}
 
 Status lower_quantized_function(NodeLowering& n) {
   for (int i = 1; i < n.view().input_count(); ++i) {
@@ -104,17 +161,7 @@ Status lower_quantized_pair(NodeLowering& n) {
            {a, b, table, y}, line_groups(s.vectors(), 64), static_cast<double>(s.vectors() * 4));
     return {};
   }
-  const Shape& shape = n.out().shape;
-  const int64_t count = n.out().elements();
-  Push push;
-  push.i(count);
-  for (size_t i = 1; i < 6; ++i) push.i(i + shape.size() < 6 ? 1 : shape[i + shape.size() - 6].size);
-  push_strides(push, n.in(0).shape);
-  push_strides(push, n.in(1).shape);
-  push.i(byte_offset(n.out().dtype));
-  const TensorId a = n.rows(0), b = n.rows(1), table = pair_table(n, 0), y = n.make_rows();
-  n.step(KernelId::bytes_pair_rows, {}, push, {a, b, table, y}, line_groups(count, 64), static_cast<double>(count));
-  return {};
+  return pair_rows(n);
 }
 
 Status lower_quantized_concat(NodeLowering& n) {
@@ -142,15 +189,7 @@ Status lower_quantized_concat(NodeLowering& n) {
     r.count = r.run * (images ? image_shape(n.out()).N : whole.outer);
     TensorId table = from[static_cast<size_t>(i)];
     if (r.table) {
-      table = byte_constant(n, str_cat("scale ", i), 256, [from_type, to_type](std::span<uint8_t> to) {
-        const int32_t offset = byte_offset(to_type.dtype);
-        for (int32_t q = 0; q < 256; ++q) {
-          const float real = dequantize(q - offset, scale_zero(from_type));
-          to[static_cast<size_t>(q)] =
-              static_cast<uint8_t>(quantize(real, scale_zero(to_type), int_range(to_type.dtype)) + offset);
-        }
-        return Status();
-      });
+      table = rescaling_table(n, str_cat("scale ", i), from_type, to_type);
     }
     runs(n, r, from[static_cast<size_t>(i)], table, y);
     r.to += r.run;

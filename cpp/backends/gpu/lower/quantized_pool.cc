@@ -51,7 +51,7 @@ Status pool(NodeLowering& n, bool mean, const std::array<int64_t, 2>& dilation, 
   const auto H = n.in(0).rank() > 3 ? n.in(0).shape[2].size : 1, OH = static_cast<int64_t>(rows.places.size());
   const auto W = s.pixels / std::max<int64_t>(1, H), OW = static_cast<int64_t>(columns.places.size());
   const int64_t planes = s.N * s.blocks();
-  if (planes > 65535 || OH > 65535 * 8 || OW > 65535 * 8) return n.refuse(Rule::kBytes, to_string(n.in(0)));
+  if (OH > 65535 * 8 || OW > 65535 * 8) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   if (taps > 1 << 20) return n.refuse(Rule::kAttribute, "a window of a million elements");
   const std::vector<int64_t> by_row = rows.divisors(), by_column = columns.divisors();
   const auto divisors = static_cast<int64_t>(by_row.size() * by_column.size());
@@ -110,23 +110,32 @@ Status windowed(NodeLowering& n, bool mean) {
   return pool(n, mean, {w.dilation[1], w.dilation[2]}, lines[0], lines[1], w.taps());
 }
 
-/// Means over parts of the image, or all of it.
-Status parts(NodeLowering& n, int64_t OH, int64_t OW) {
+/// Means or the largest of parts of the image, or of all of it.
+Status parts(NodeLowering& n, bool mean, int64_t OH, int64_t OW) {
   const ImageShape s = image_shape(n.in(0));
   const int64_t H = n.in(0).rank() > 3 ? n.in(0).shape[2].size : 1, W = s.pixels / std::max<int64_t>(1, H);
-  const auto line = [](int64_t in, int64_t out) {
+  const auto line = [mean](int64_t in, int64_t out) {
     Line made;
     for (int64_t o = 0; o < out; ++o) {
       const int64_t first = o * in / out, end = ((o + 1) * in + out - 1) / out;
-      made.places.push_back({first, end, end - first});
+      made.places.push_back({first, end, mean ? end - first : 1});
     }
     return made;
   };
   const int64_t taps = (H / std::max<int64_t>(1, OH) + 2) * (W / std::max<int64_t>(1, OW) + 2);
-  return pool(n, true, {1, 1}, line(H, OH), line(W, OW), taps);
+  return pool(n, mean, {1, 1}, line(H, OH), line(W, OW), taps);
 }
 
 }  // namespace
+
+Status pick_places(NodeLowering& n, std::span<const int64_t> rows, std::span<const int64_t> columns) {
+  const auto line = [](std::span<const int64_t> places) {
+    Line made;
+    for (int64_t place : places) made.places.push_back({place, place + 1, 1});
+    return made;
+  };
+  return pool(n, false, {1, 1}, line(rows), line(columns), 1);
+}
 
 Status lower_quantized_average_pool(NodeLowering& n) {
   return windowed(n, true);
@@ -137,12 +146,16 @@ Status lower_quantized_max_pool(NodeLowering& n) {
 }
 Status lower_quantized_global_average_pool(NodeLowering& n) {
   if (n.in(0).rank() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
-  return parts(n, 1, 1);
+  return parts(n, true, 1, 1);
+}
+Status lower_quantized_global_max_pool(NodeLowering& n) {
+  if (n.in(0).rank() < 3 || n.in(0).rank() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
+  return parts(n, false, 1, 1);
 }
 Status lower_quantized_adaptive_average_pool(NodeLowering& n) {
   const Shape& y = n.out().shape;
   if (y.size() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
-  return parts(n, y.size() > 3 ? y[2].size : 1, y.size() > 2 ? y.back().size : 1);
+  return parts(n, true, y.size() > 3 ? y[2].size : 1, y.size() > 2 ? y.back().size : 1);
 }
 
 }  // namespace pinnace::gpu

@@ -180,16 +180,13 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
   });
   const TensorId a = n.rows(0), c = p.bias ? n.rows(2) : a, y = n.make_rows();
   const int64_t batch = p.outer * p.inner;
-  for (int64_t first = 0; first < batch; first += 65535) {
-    const int64_t count = std::min<int64_t>(65535, batch - first);
-    Push push;
-    push.i(p.M).i(p.N).i(p.K).i(p.a_row).i(p.a_col).i(p.b_row).i(p.b_col).i(p.c_row).i(p.c_col);
-    push.i(p.inner).i(p.a_outer).i(p.a_inner).i(p.b_outer).i(p.b_inner).i(first);
-    push_requantization(push, r, 0);
-    n.step(KernelId::bytes_gemm, {packed ? 1 : 0, p.bias ? 1 : 0}, push, {a, b, c, numbers, y},
-           {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(count)},
-           static_cast<double>(count * p.M * p.N) * static_cast<double>(p.K));
-  }
+  Push push;
+  push.i(p.M).i(p.N).i(p.K).i(p.a_row).i(p.a_col).i(p.b_row).i(p.b_col).i(p.c_row).i(p.c_col);
+  push.i(p.inner).i(p.a_outer).i(p.a_inner).i(p.b_outer).i(p.b_inner).i(0);
+  push_requantization(push, r, 0);
+  n.step(KernelId::bytes_gemm, {packed ? 1 : 0, p.bias ? 1 : 0}, push, {a, b, c, numbers, y},
+         {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},
+         static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
   return {};
 }
 
@@ -207,8 +204,7 @@ Status lower_quantized_conv(NodeLowering& n) {
                           n.in(1).shape[0].size,
                           n.view().attr_int("group"),
                           Requantize(n.in(0), n.in(1), n.out(), activation)};
-  const int64_t planes = c.N * ((c.M + 3) / 4);
-  const bool flat = window.rank <= 2 && planes <= 65535 && c.N * ((c.C + 3) / 4) <= 65535 && window.out[1] <= 65535 * 8;
+  const bool flat = window.rank <= 2 && window.out[1] <= 65535 * 8 && window.out[2] <= 65535 * 16;
   const bool blocks = c.group == 1 || (c.C / c.group % 4 == 0 && c.M / c.group % 4 == 0);
   if (flat && c.group == c.C && c.M == c.C && c.C > 1) {
     depthwise(n, c);

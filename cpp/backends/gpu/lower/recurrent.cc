@@ -128,7 +128,7 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
   const int64_t D = r.directions, T = r.T.size, B = r.B.size, I = r.I.size, H = r.H.size, G = cell.gates * H;
   if (H > kMostHidden) return n.refuse(Rule::kAttribute, str_cat(H, " hidden units, has ", kMostHidden));
   constexpr int64_t kMost = (int64_t{128} << 20) / 4;
-  if (T * B > 65535 * 16 || T * B > kMost / std::max<int64_t>(1, D * G)) {
+  if (T * B > kMost / std::max<int64_t>(1, D * G)) {
     return n.refuse(Rule::kBytes, str_cat(T * B, " steps of ", D * G, " gates"));
   }
   const bool bf = r.batch_first;

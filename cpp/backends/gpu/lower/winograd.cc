@@ -7,7 +7,6 @@
 namespace pinnace::gpu {
 namespace {
 
-constexpr int64_t kBindingBytes = int64_t{128} << 20;
 constexpr DType kWide = DType::kI32;  // whose elements have 32 bits in fp16 sessions too
 
 struct Tiles {
@@ -27,7 +26,7 @@ struct Tiles {
   int64_t v_floats() const { return positions * C4 * 4 * count; }
   int64_t m_floats() const { return positions * M4 * 4 * count; }
   int64_t u_floats() const { return positions * M4 * C4 * 16; }
-  bool fits() const { return std::max({v_floats(), m_floats(), u_floats()}) <= kBindingBytes / 4; }
+  bool fits(int64_t bytes) const { return std::max({v_floats(), m_floats(), u_floats()}) <= bytes / 4; }
 
   double seconds() const {
     const double v = static_cast<double>(v_floats()), m = static_cast<double>(m_floats());
@@ -96,8 +95,9 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
   }
   const bool f16 = n.all().f16();
   const Tiles four(c, 4, f16), two(c, 2, f16);
-  const Tiles& t = four.fits() && (four.seconds() < two.seconds() || !two.fits()) ? four : two;
-  if (!t.fits() || t.seconds() >= direct_seconds(c, t, f16)) return false;
+  const int64_t most = n.all().binding_bytes();
+  const Tiles& t = four.fits(most) && (four.seconds() < two.seconds() || !two.fits(most)) ? four : two;
+  if (!t.fits(most) || t.seconds() >= direct_seconds(c, t, f16)) return false;
   const bool large = t.out == 4;
   if (!n.trusts(KernelId::conv_pointwise) ||
       !n.trusts(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2) ||

@@ -1,7 +1,9 @@
 // Changes of element type: cast, quantize_linear, dequantize_linear. A plain 8-bit integer is a quantised one of scale
-// 1, so that CAST, which looks at stored bytes alone, goes between it and any other scale.
+// 1, so that CAST, which looks at stored bytes alone, goes between it and any other scale. 16 bits without a sign,
+// which nothing in NNAPI makes floats of, stand as int32: what their scale says is arithmetic of floats, exact.
 #include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/lower/shape.h"
+#include "backends/nnapi/rewrites/rewrites.h"
 
 namespace pinnace::nnapi_client {
 namespace {
@@ -26,12 +28,41 @@ Status read_scale(NodeLowering& n, DType stored, OperandSpec& spec) {
   return {};
 }
 
+/// (x - zero) * scale of u16, as i32.
+Status dequantize_wide(NodeLowering& n, OperandId x, const OperandSpec& scale, OperandId y) {
+  if (n.operand(y).type != kTensorFloat32) return n.refuse(Rule::kType, "16 bits as float16");
+  Chain c{n, y};
+  const OperandId floats = c.op(Op::CAST, {x});
+  c.mul(c.sub(floats, c.num(scale.zero_point)), c.num(static_cast<double>(scale.scale)), y);
+  return c.status;
+}
+
+/// clamp(round_half_even(x / scale) + zero) as u16, as i32. NNAPI has no such rounding: to floor f of v belongs another
+/// 1 where v - f, which is exact, is above 1/2, or 1/2 and f odd. 2^-24 is the least step of v - f there.
+Status quantize_wide(NodeLowering& n, OperandId x, const OperandSpec& scale, OperandId y) {
+  if (n.operand(x).type != kTensorFloat32) return n.refuse(Rule::kType, "16 bits of float16");
+  Chain c{n, x};
+  const double zero = scale.zero_point, step = 0x1p-24;
+  const OperandId v = c.div(x, c.num(static_cast<double>(scale.scale))), cut = n.temp(x);
+  if (c.status.ok()) c.status = clip_float(n, -zero, 65535 - zero, v, cut);
+  const OperandId f = c.op(Op::FLOOR, {cut});
+  const OperandId odd = c.sub(f, c.mul(c.num(2), c.op(Op::FLOOR, {c.mul(f, c.num(0.5))})));
+  const OperandId half = c.add(c.mul(odd, c.num(step)), c.num(0.5 - step));
+  const OperandId up = c.op(Op::FLOOR, {c.add(c.sub(cut, f), half)});
+  c.op(Op::CAST, {c.add(c.add(f, up), c.num(zero))}, y);
+  return c.status;
+}
+
 }  // namespace
 
 Status lower_cast(NodeLowering& n) {
   const TensorType &from = n.in_type(0), &to = n.out_type();
   const Layout layout = n.elementwise_layout();
   if (from.dtype == DType::kF64 || to.dtype == DType::kF64) return n.refuse(Rule::kType, "f64");
+  if (from.dtype == DType::kU16 || to.dtype == DType::kU16) {
+    const bool fits = to.dtype == DType::kU16 || to.dtype == DType::kF32 || to.dtype == DType::kI32;
+    if (from.dtype != DType::kU16 || !fits) return n.refuse(Rule::kAttribute, "to or from 16 bits");
+  }
   PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out(0, layout));
   const nnapi::Operand a = n.operand(x), b = n.operand(y);
@@ -87,12 +118,14 @@ Status lower_quantize_linear(NodeLowering& n) {
   const TensorType& to = n.out_type();
   if (n.in_type(0).dtype != DType::kF32 && n.in_type(0).dtype != DType::kF16)
     return n.refuse(Rule::kType, to_string(n.in_type(0)));
-  if (to.dtype != DType::kU8 && to.dtype != DType::kI8) return n.refuse(Rule::kType, to_string(to));
-  const Layout layout = n.in_type(0).rank() == 4 ? axis_layout(n) : Layout::kPlain;
+  const bool wide = to.dtype == DType::kU16;
+  if (to.dtype != DType::kU8 && to.dtype != DType::kI8 && !wide) return n.refuse(Rule::kType, to_string(to));
+  const Layout layout = n.in_type(0).rank() == 4 && !wide ? axis_layout(n) : Layout::kPlain;
   PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out(0, layout));
   OperandSpec spec{n.operand(y).type, n.operand(y).dims};
   PINNACE_TRY(read_scale(n, to.dtype, spec));
+  if (wide) return quantize_wide(n, x, spec, y);
   const OperandId made = n.temp(spec);
   PINNACE_TRY(n.add(Op::QUANTIZE, {x}, made));
   return n.add(Op::CAST, {made}, y);
@@ -100,12 +133,14 @@ Status lower_quantize_linear(NodeLowering& n) {
 
 Status lower_dequantize_linear(NodeLowering& n) {
   const TensorType& from = n.in_type(0);
-  if (from.dtype != DType::kU8 && from.dtype != DType::kI8) return n.refuse(Rule::kType, to_string(from));
-  const Layout layout = from.rank() == 4 ? axis_layout(n) : Layout::kPlain;
+  const bool wide = from.dtype == DType::kU16;
+  if (from.dtype != DType::kU8 && from.dtype != DType::kI8 && !wide) return n.refuse(Rule::kType, to_string(from));
+  const Layout layout = from.rank() == 4 && !wide ? axis_layout(n) : Layout::kPlain;
   PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out(0, layout));
   OperandSpec spec{n.operand(x).type, n.operand(x).dims};
   PINNACE_TRY(read_scale(n, from.dtype, spec));
+  if (wide) return dequantize_wide(n, x, spec, y);
   const OperandId scaled = n.temp(spec);
   PINNACE_TRY(n.add(Op::CAST, {x}, scaled));
   return n.add(Op::DEQUANTIZE, {scaled}, y);

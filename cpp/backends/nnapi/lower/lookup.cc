@@ -1,4 +1,5 @@
-// Operators with positions as inputs or results: gather, arg_max, arg_min, top_k.
+// Operators with positions or hashes as results, or positions as inputs: gather, arg_max, arg_min, top_k,
+// lsh_projection.
 #include "backends/nnapi/lower/shape.h"
 
 namespace pinnace::nnapi_client {
@@ -140,6 +141,27 @@ Status lower_top_k(NodeLowering& n) {
   PINNACE_ASSIGN(const OperandId indices, n.out_positions(1));
   // order[place] is size - 1 - place.
   return n.add(Op::GATHER, {order, n.scalar(0), places}, indices);
+}
+
+/// Bits as numbers have no weights in NNAPI, bits by themselves must have some.
+Status lower_lsh_projection(NodeLowering& n) {
+  const bool dense = n.view().attr_int("dense") != 0;
+  if (n.has(2) && !dense) return n.refuse(Rule::kAttribute, "weights of bits that become one number");
+  PINNACE_ASSIGN(const OperandId hash, n.in(0));
+  PINNACE_ASSIGN(const OperandId x, n.in(1));
+  PINNACE_ASSIGN(const OperandId y, n.out());
+  OperandId weight = kNoOperand;
+  if (n.has(2)) {
+    PINNACE_ASSIGN(weight, n.in(2));
+  } else if (dense) {
+    const uint32_t rows = n.operand(x).dims[0];
+    weight = n.lowering().add_weight({kTensorFloat32, {rows}}, "ones",
+                                     [rows](std::byte* to) { std::fill_n(reinterpret_cast<float*>(to), rows, 1.0f); });
+  } else {
+    weight = n.lowering().add_operand({kTensorFloat32, {0}}, nnapi::Lifetime::kOmitted);
+  }
+  const int32_t type = dense ? 2 : n.view().attr_int("apart") != 0 ? 3 : 1;
+  return n.add(Op::LSH_PROJECTION, {hash, x, weight, n.scalar(type)}, y);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -62,17 +62,28 @@ Merged merge(const std::vector<int64_t>& sizes, std::span<const int32_t> perm) {
   return m;
 }
 
+constexpr int32_t kToFirst[] = {0, 3, 1, 2}, kToLast[] = {0, 2, 3, 1};
+
 }  // namespace
 
-/// The order in which x stands is part of the permutation: from channels last to what is wanted in one step. Ranks
-/// above 4 where the permutation is one of at most four parts.
+/// The order in which x stands is part of the permutation: from channels last to what is wanted in one step. From
+/// channels last to channels first changes no byte: the result stands channels last, as its readers may want it; the
+/// way back is the same at level 1, which has no TRANSPOSE. Ranks above 4 where the permutation is one of at most four
+/// parts.
 Status lower_transpose(NodeLowering& n) {
   const int rank = n.in_type(0).rank();
   if (rank == 0) return lower_reshape(n);
   std::vector<int32_t> perm;
   for (int64_t p : n.view().attr_ints("perm")) perm.push_back(static_cast<int32_t>(p));
   for (int i = rank; perm.size() < static_cast<size_t>(rank);) perm.push_back(--i);
-  const Layout layout = axis_layout(n);
+  Layout layout = axis_layout(n);
+  const bool image = rank == 4 && n.in_type(0).dtype != DType::kI64;
+  if (image && layout == Layout::kPlain && std::ranges::equal(perm, kToFirst)) {
+    PINNACE_ASSIGN(const OperandId x, n.in(0));
+    PINNACE_ASSIGN(const OperandId y, n.out(0, Layout::kChannelsLast));
+    return reshape_into(n, x, y);
+  }
+  if (image && n.level() < 2 && std::ranges::equal(perm, kToLast)) layout = Layout::kChannelsLast;
   PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out());
   std::vector<int64_t> sizes;

@@ -78,9 +78,23 @@ Status lower_softmax(NodeLowering& n) {
   return store_floats(n, to, y);
 }
 
+/// Ranks above 4 as [outer, size, inner].
 Status lower_log_softmax(NodeLowering& n) {
   if (n.out_type().quantized()) return n.refuse(Rule::kQuantization, to_string(n.out_type()));
+  const Shape& shape = n.in_type(0).shape;
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in_type(0).rank()));
+  if (shape.size() > 4) {
+    std::vector<uint32_t> dims = {1, 1, 1};
+    for (int d = 0; d < n.in_type(0).rank(); ++d) {
+      dims[d < axis ? 0 : d == axis ? 1 : 2] *= static_cast<uint32_t>(shape[static_cast<size_t>(d)].size);
+    }
+    PINNACE_ASSIGN(const OperandId whole, n.in(0));
+    PINNACE_ASSIGN(const OperandId y, n.out());
+    PINNACE_ASSIGN(const OperandId parts, reshaped(n, whole, dims));
+    const OperandId made = n.temp(y, dims);
+    PINNACE_TRY(n.add(Op::LOG_SOFTMAX, {parts, n.real(1, n.in_type(0)), n.scalar(1)}, made));
+    return reshape_into(n, made, y);
+  }
   const Layout layout = axis_layout(n);
   PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out(0, layout));
@@ -194,33 +208,44 @@ Status lower_group_normalization(NodeLowering& n) {
   return normalize_groups(n, n.view().attr_int("num_groups"));
 }
 
-/// L2_NORMALIZATION: along the last of four dimensions at any level, along any from level 3 on.
+/// L2_NORMALIZATION: along the last of four dimensions at any level, along any from level 3 on. Quantised results have
+/// its fixed scale, or are made of floats.
 Status lower_lp_normalization(NodeLowering& n) {
   if (n.view().attr_int("p") != 2) return n.refuse(Rule::kAttribute, "p 1");
-  if (n.out_type().quantized()) return n.refuse(Rule::kQuantization, to_string(n.out_type()));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in_type(0).rank()));
   const Layout layout = axis_layout(n);
-  PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
+  PINNACE_ASSIGN(OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out(0, layout));
+  const nnapi::Operand& to = n.operand(y);
+  const bool fixed =
+      to.scale == 1.0f / 128 && to.zero_point == (to.type == nnapi::OperandCode::kTensorQuant8Asymm ? 128 : 0);
+  OperandId made = y;
+  if (!fixed) {
+    PINNACE_ASSIGN(x, as_floats(n, x));
+    made = floats_for(n, y);
+  }
   const int32_t at = axis_in(layout, axis);
-  if (at == 3) return n.add(Op::L2_NORMALIZATION, {x}, y);
-  return n.add(Op::L2_NORMALIZATION, {x, n.scalar(at)}, y);
+  std::vector<OperandId> inputs = {x};
+  if (at != 3) inputs.push_back(n.scalar(at));
+  PINNACE_TRY(n.add(Op::L2_NORMALIZATION, std::move(inputs), made));
+  return store_floats(n, made, y);
 }
 
-/// LOCAL_RESPONSE_NORMALIZATION does not divide alpha by the window, which is odd.
+/// LOCAL_RESPONSE_NORMALIZATION does not divide alpha by the window, which is odd. It goes along the last of four
+/// dimensions, or from level 3 on along any.
 Status lower_lrn(NodeLowering& n) {
   const int64_t size = n.view().attr_int("size");
-  if (n.in_type(0).rank() != 4) return n.refuse(Rule::kRank, to_string(n.in_type(0)));
   if (size % 2 == 0) return n.refuse(Rule::kAttribute, str_cat("an even size, ", size));
   const int64_t radius = std::min<int64_t>((size - 1) / 2, n.in_type(0).shape[1].size);
-  PINNACE_ASSIGN(const OperandId x, n.in(0, Layout::kChannelsLast));
-  PINNACE_ASSIGN(const OperandId y, n.out(0, Layout::kChannelsLast));
   const TensorType& type = n.in_type(0);
-  return n.add(Op::LOCAL_RESPONSE_NORMALIZATION,
-               {x, n.scalar(static_cast<int32_t>(radius)), n.real(n.view().attr_float("bias"), type),
-                n.real(n.view().attr_float("alpha") / static_cast<double>(size), type),
-                n.real(n.view().attr_float("beta"), type)},
-               y);
+  const Layout layout = type.rank() == 4 ? Layout::kChannelsLast : Layout::kPlain;
+  PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
+  PINNACE_ASSIGN(const OperandId y, n.out(0, layout));
+  std::vector<OperandId> inputs = {x, n.scalar(static_cast<int32_t>(radius)), n.real(n.view().attr_float("bias"), type),
+                                   n.real(n.view().attr_float("alpha") / static_cast<double>(size), type),
+                                   n.real(n.view().attr_float("beta"), type)};
+  if (type.rank() != 4) inputs.push_back(n.scalar(1));
+  return n.add(Op::LOCAL_RESPONSE_NORMALIZATION, std::move(inputs), y);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -82,8 +82,9 @@ Status lower_gemm(NodeLowering& n) {
   }
   const bool has_c = n.has(2) && beta != 0;
   // What is one number per column is a bias; what differs between rows is added.
-  const bool is_bias = has_c && (n.in_type(2).elements() == 1 || n.in_type(2).elements() == N) &&
-                       (n.in_type(2).rank() < 2 || n.in_type(2).shape[0].size == 1) && n.constant(2);
+  const bool is_bias = has_c && (n.constant(2) ? (n.in_type(2).elements() == 1 || n.in_type(2).elements() == N) &&
+                                                     (n.in_type(2).rank() < 2 || n.in_type(2).shape[0].size == 1)
+                                               : n.in_type(2).rank() == 1 && n.in_type(2).elements() == N && beta == 1);
   if (has_c && !is_bias && n.out_type().quantized()) return n.refuse(Rule::kConstant, "the bias");
   PINNACE_ASSIGN(const OperandId bias, bias_operand(n, is_bias ? 2 : -1, a, filter, N, beta));
   PINNACE_ASSIGN(const OperandId y, n.out());

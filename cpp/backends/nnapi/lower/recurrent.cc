@@ -77,13 +77,14 @@ OperandId RecurrentLowering::constant(int input, std::vector<uint32_t> dims, int
   for (uint32_t d : dims) count *= d;
   const auto* data = static_cast<const std::byte*>(n_->data(input));
   const bool half = type() == kTensorFloat16;
-  return n_->lowering().add_weight({type(), std::move(dims)}, str_cat(role, "@", first, "+", second, "*", factor),
-                                   [=](std::byte* to) {
-                                     for (int64_t i = 0; i < count; ++i) {
-                                       const double other = second < 0 ? 0 : load(data, second + i, half);
-                                       store(to, i, half, factor * (load(data, first + i, half) + other));
-                                     }
-                                   });
+  const auto fill = [=](std::byte* to) {
+    for (int64_t i = 0; i < count; ++i) {
+      const double other = second < 0 ? 0 : load(data, second + i, half);
+      store(to, i, half, factor * (load(data, first + i, half) + other));
+    }
+  };
+  return n_->lowering().add_weight({type(), std::move(dims)}, str_cat(role, "@", first, "+", second, "*", factor), fill,
+                                   true);
 }
 
 OperandId RecurrentLowering::matrix(int input, uint32_t d, int gate, double factor) {

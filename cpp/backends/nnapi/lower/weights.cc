@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/nnapi/lower/shape.h"
 #include "base/half.h"
 
 namespace pinnace::nnapi_client {
@@ -48,19 +49,46 @@ size_t bytes_of(DType dtype) {
   return static_cast<size_t>(dtype_bits(dtype)) / 8;
 }
 
+/// True if operand dimensions `dims` of strides `strides` are those of `wanted`, whose strides of size 1 mean nothing.
+bool is_form(const Gathered& wanted, const std::vector<uint32_t>& dims, const std::vector<int64_t>& strides) {
+  if (dims != wanted.dims) return false;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] > 1 && strides[d] != wanted.strides[d]) return false;
+  }
+  return true;
+}
+
+/// A filter [a, b, height, width] that only a run knows: [a, height, width, b] as it enters, or [b, height, width, a].
+Result<OperandId> filter_of_run(NodeLowering& n, int input, const Gathered& from) {
+  if (n.in_type(input).rank() != 4) return n.refuse(Rule::kConstant, "the weights");
+  PINNACE_ASSIGN(const OperandId last, n.in(input, Layout::kChannelsLast));
+  const std::vector<uint32_t> d = n.operand(last).dims;
+  const int64_t width = d[2], plane = d[1] * width, all = d[3] * plane;
+  if (is_form(from, d, {all, width, 1, plane})) return last;
+  if (!is_form(from, {d[3], d[1], d[2], d[0]}, {plane, width, 1, all})) {
+    return n.refuse(Rule::kConstant, "the weights");
+  }
+  const int32_t swap[] = {3, 1, 2, 0};
+  return transposed(n, last, swap);
+}
+
 }  // namespace
 
 Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const Gathered& from, uint32_t channel_dim,
                                  double scale, std::string_view distinct, int64_t first, int64_t first_channel) {
-  if (!n.constant(input)) return n.refuse(Rule::kConstant, "the weights");
+  if (!n.constant(input)) {
+    if (scale != 1 || !distinct.empty()) return n.refuse(Rule::kConstant, "the weights");
+    return filter_of_run(n, input, from);
+  }
   const TensorType& type = n.in_type(input);
   const auto* data = static_cast<const std::byte*>(n.data(input)) + static_cast<size_t>(first) * bytes_of(type.dtype);
   const std::string role = str_cat("filter", input, distinct);
   OperandSpec spec{n.operand(x).type, from.dims};
   if (!type.quantized()) {
     const bool half = type.dtype == DType::kF16;
-    return n.lowering().add_weight(spec, scale == 1 ? role : str_cat(role, "*", scale),
-                                   [=](std::byte* to) { fill_floats(from, data, scale, half, to); });
+    return n.lowering().add_weight(
+        spec, scale == 1 ? role : str_cat(role, "*", scale),
+        [=](std::byte* to) { fill_floats(from, data, scale, half, to); }, true);
   }
   const Quantization& q = *type.quantization;
   if (q.block > 0) return n.refuse(Rule::kQuantization, to_string(type));
@@ -85,10 +113,11 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
     spec.scale = q.scales[channel];
     spec.zero_point = q.zero_points[channel] + shift;
   }
-  const OperandId made = n.lowering().add_weight(spec, str_cat(role, shift ? "^" : ""), [=](std::byte* to) {
+  const auto fill = [=](std::byte* to) {
     const auto flip = static_cast<std::byte>(shift ? 0x80 : 0);
     for_each_element(from, [&](size_t i, size_t k) { to[i] = data[k] ^ flip; });
-  });
+  };
+  const OperandId made = n.lowering().add_weight(spec, str_cat(role, shift ? "^" : ""), fill, true);
   if (per_channel) {
     nnapi::Operand& o = n.lowering().model().operands[made];
     o.channel_dim = channel_dim;
@@ -112,19 +141,21 @@ Result<OperandId> bias_operand(NodeLowering& n, int input, OperandId x, OperandI
       std::memset(to, 0, size_t{count} * size);
     });
   if (!n.constant(input)) {
-    if (quantized || scale != 1 || n.in_type(input).elements() != count) return n.refuse(Rule::kConstant, "the bias");
-    return n.in(input);
+    const bool one_each = n.in_type(input).rank() == 1 && n.in_type(input).elements() == count;
+    if (scale != 1 || first != 0 || !one_each) return n.refuse(Rule::kConstant, "the bias");
+    return quantized ? n.lowering().scaled_int32(n.in_id(input), spec.scale, n.verdict()) : n.in(input);
   }
   const bool half = spec.type == kTensorFloat16;
   // One number for all channels is repeated.
   const Gathered from{{count}, {n.in_type(input).elements() == 1 ? 0 : 1}};
   const auto* data = static_cast<const std::byte*>(n.data(input)) +
                      static_cast<size_t>(from.strides[0] ? first : 0) * bytes_of(n.in_type(input).dtype);
-  return n.lowering().add_weight(spec, str_cat("bias", input, "*", scale, "@", first), [=](std::byte* to) {
+  const auto fill = [=](std::byte* to) {
     if (!quantized) return fill_floats(from, data, scale, half, to);
     const auto* q = reinterpret_cast<const int32_t*>(data);
     for_each_element(from, [&](size_t i, size_t k) { reinterpret_cast<int32_t*>(to)[i] = q[k]; });
-  });
+  };
+  return n.lowering().add_weight(spec, str_cat("bias", input, "*", scale, "@", first), fill, true);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -7,6 +7,10 @@
 namespace pinnace::nnapi_client {
 namespace {
 
+/// A filter with zeros has (d k - d + 1)^2 taps for k^2, and the device computes with all of them. Dilations of 2 and 4
+/// stay far below; 12 of 960 channels, as segmentation has them, would be 600 MB for 8.
+constexpr uint64_t kMostSpreadBytes = uint64_t{64} << 20;
+
 Status convolve(NodeLowering& n, const Convolution& c, OperandId x, OperandId filter, OperandId y, const Window& w) {
   PINNACE_ASSIGN(const OperandId bias, bias_operand(n, 2, x, filter, c.out_channels));
   std::vector<OperandId> inputs = {x, filter, bias};
@@ -25,19 +29,30 @@ Gathered filter_of(const Convolution& c) {
 }
 
 Status with_zeros(NodeLowering& n, const Convolution& c) {
-  n.rewritten("dilation by zeros in the filter");
+  if (!n.constant(1)) return n.refuse(Rule::kConstant, "the weights of a dilated window below level 3");
   const Gathered g = filter_of(c);
   PINNACE_ASSIGN(const OperandId tight, filter_operand(n, 1, c.x, g, c.groups > 1 ? 3 : 0));
-  const auto dh = static_cast<uint32_t>(c.window.dilation[1]), dw = static_cast<uint32_t>(c.window.dilation[2]);
   const nnapi::Operand like = n.operand(tight);
   OperandSpec spec{like.type, like.dims, like.scale, like.zero_point};
-  spec.dims[1] = (g.dims[1] - 1) * dh + 1;
-  spec.dims[2] = (g.dims[2] - 1) * dw + 1;
+  uint64_t bytes = nnapi::info(like.type).bytes;
+  for (size_t d = 0; d < 4; ++d) {
+    uint64_t size = g.dims[d];
+    if (d == 1 || d == 2) size = (size - 1) * static_cast<uint64_t>(c.window.dilation[d]) + 1;
+    if (size > kMostSpreadBytes / bytes) {
+      return n.refuse(Rule::kLevel,
+                      str_cat("dilation ", c.window.dilation[1], " by ", c.window.dilation[2],
+                              " needs level 3: with zeros the filter has above ", kMostSpreadBytes, " bytes"));
+    }
+    spec.dims[d] = static_cast<uint32_t>(size);
+    bytes *= size;
+  }
+  n.rewritten("dilation by zeros in the filter");
+  const auto dh = static_cast<uint32_t>(c.window.dilation[1]), dw = static_cast<uint32_t>(c.window.dilation[2]);
   Lowering& l = n.lowering();
   // The filter that has just been made is not read: its bytes are spread instead.
   const auto fill = l.take_constant(tight);
   const size_t size = nnapi::info(like.type).bytes;
-  const OperandId filter = l.add_weight(spec, "filter1/spread", [=, dims = like.dims, wide = spec.dims](std::byte* to) {
+  const auto spread = [=, dims = like.dims, wide = spec.dims](std::byte* to) {
     std::vector<std::byte> taps(like.bytes());
     fill(taps.data());
     size_t total = size;
@@ -52,7 +67,8 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
         }
       }
     }
-  });
+  };
+  const OperandId filter = l.add_weight(spec, "filter1/spread", spread, true);
   Window w = c.window;
   w.dilation = {1, 1, 1};
   return convolve(n, c, c.x, filter, c.y, w);

@@ -1,0 +1,420 @@
+// Counting work, timing runs, and remembering times.
+#include "runtime/measured_choice.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "base/atomic_file.h"
+#include "base/hash.h"
+#include "base/mapped_file.h"
+
+namespace pinnace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What a run may take before it is stopped; a first run that takes kEnough is the measure, after a shorter one others
+/// begin for kTimed, or up to three for kEnough.
+constexpr std::chrono::milliseconds kLongest{1000}, kEnough{250}, kTimed{100};
+constexpr int kRuns = 3;
+
+// ---- what is run
+
+/// Input types to measure with, and the types of all values then.
+struct Sizes {
+  std::vector<TensorType> inputs, values;
+};
+
+Sizes sizes_of(const Graph& graph, const OpTable& ops) {
+  std::vector<TensorType> types = sized_inputs(graph, 128);
+  const std::vector<TensorType> least = sized_inputs(graph, 1);
+  const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                                [&](ValueId id) { return !graph.value(id).type.concrete(); });
+  Sizes sizes{types, {}};
+  if (!open) {
+    for (const Value& value : graph.values) sizes.values.push_back(value.type);
+    return sizes;
+  }
+  std::set<int32_t> inner;  // symbols that stand elsewhere than in front: no numbers of images or sentences
+  for (ValueId id : graph.inputs) {
+    const TensorType& type = graph.value(id).type;
+    for (size_t d = 1; d < type.shape.size(); ++d) inner.insert(type.shape[d].symbol);
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    const TensorType& declared = graph.value(graph.inputs[i]).type;
+    if (declared.rank() > 0 && (declared.shape[0].symbol < 0 || !inner.contains(declared.shape[0].symbol))) {
+      types[i].shape[0] = least[i].shape[0];
+    }
+  }
+  std::vector<std::vector<TensorType>> tried = {std::move(types)};
+  for (int64_t wanted : kTriedSizes) tried.push_back(sized_inputs(graph, wanted));
+  for (auto& inputs : tried) {
+    auto inference = infer(graph, inputs, {}, ops);
+    if (inference) return {std::move(inputs), std::move(inference->types)};
+  }
+  return sizes;
+}
+
+double count(const TensorType& type) {
+  double elements = 1;
+  for (const Dim& d : type.shape) elements *= d.known() ? static_cast<double>(d.size) : 1;
+  return elements;
+}
+double last(const TensorType& type) {
+  return type.shape.empty() || !type.shape.back().known() ? 1 : static_cast<double>(type.shape.back().size);
+}
+
+/// Multiply-adds of products, elements of all else; bodies of control flow are not looked into.
+double work_of(const Graph& graph, const std::vector<TensorType>& values) {
+  double work = 0;
+  if (values.empty()) return work;
+  for (const auto& node : graph.nodes) {
+    const auto of = [&](ValueId id) -> const TensorType& { return values[static_cast<size_t>(id)]; };
+    if (node->outputs.empty()) continue;
+    const TensorType& y = of(node->outputs[0]);
+    double each = 1;
+    if (node->inputs.size() > 1 && node->inputs[0] != kNoValue && node->inputs[1] != kNoValue) {
+      const TensorType &x = of(node->inputs[0]), &w = of(node->inputs[1]);
+      if (node->op == "conv" && w.rank() > 0 && w.shape[0].known()) {
+        each = count(w) / std::max<double>(1, static_cast<double>(w.shape[0].size));
+      } else if (node->op == "conv_transpose") {  // every input meets every tap
+        each = count(x) * count(w) / std::max(1.0, count(y));
+        if (x.rank() > 1 && x.shape[1].known()) each /= std::max<double>(1, static_cast<double>(x.shape[1].size));
+      } else if (node->op == "gemm") {
+        each = count(w) / std::max(1.0, last(y));
+      } else if (node->op == "mat_mul") {
+        each = last(x);
+      } else if (node->op == "attention") {
+        each = 2 * count(w) / std::max(1.0, last(w));
+      } else if (node->op == "lstm" || node->op == "gru" || node->op == "rnn") {
+        each = 2 * count(w) / std::max(1.0, last(y));
+      }
+    }
+    work += count(y) * each;
+  }
+  return work;
+}
+
+// ---- timing
+
+/// Cancels a run that goes on for too long.
+class Stopwatch {
+ public:
+  Stopwatch() : thread_([this] { watch(); }) {}
+  ~Stopwatch() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  const std::atomic<bool>* cancel() const { return &cancel_; }
+
+ private:
+  void watch() {
+    std::unique_lock lock(mutex_);
+    cancel_ = !changed_.wait_for(lock, kLongest, [this] { return done_; });
+  }
+  std::atomic<bool> cancel_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+/// The best run; not finished: none was, within this time.
+struct Timing {
+  int64_t us = 0;
+  bool finished = false;
+};
+
+Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> types) {
+  const Graph& graph = data.graph();
+  std::vector<Buffer> memory;
+  std::vector<TensorView> inputs, states;
+  const auto room = [&](const TensorType& type, std::vector<TensorView>& views) -> Status {
+    const auto bytes = static_cast<size_t>(std::max<int64_t>(1, type.bytes()));
+    PINNACE_ASSIGN(Buffer made, Buffer::allocate(bytes, "a measurement's tensor"));
+    std::memset(made.data(), 0, bytes);
+    memory.push_back(std::move(made));
+    views.push_back({&type, memory.back().data()});
+    return {};
+  };
+  for (const TensorType& type : types) {
+    PINNACE_TRY(room(type, inputs));
+    if (type.dtype != DType::kF32) continue;  // zeros are in every range that a run checks
+    auto* floats = reinterpret_cast<float*>(inputs.back().bytes);
+    for (int64_t i = 0; i < type.elements(); ++i) floats[i] = static_cast<float>(i % 257 - 128) / 64.0f;
+  }
+  for (const State& s : graph.states) {
+    PINNACE_TRY(s.initial->check());
+    PINNACE_TRY(room(graph.value(s.input).type, states));
+    if (s.initial->bytes()) std::memcpy(states.back().bytes, s.initial->data(), s.initial->bytes());
+  }
+  // Without a session nothing is committed, and nobody goes on elsewhere after a loss.
+  GraphRunner runner(graph, data.outputs, data.state_outputs, data.setup, "", 1);
+  PINNACE_ASSIGN(Instance* const instance, runner.prepare(inputs));
+  for (size_t i = 0; i < states.size(); ++i) {
+    const KeptState& kept = instance->kept_states[i];
+    if (kept.states) PINNACE_TRY(kept.states->write(kept.position, states[i].bytes));
+  }
+  RunContext context;
+  context.pool = &ThreadPool::shared();
+  context.threads = data.threads;
+  Timing best;
+  const auto run = [&]() -> Status {
+    const Stopwatch stopwatch;
+    context.cancel = stopwatch.cancel();
+    const auto start = Clock::now();
+    const Status status = runner.run(*instance, inputs, states, {}, context, 0);
+    if (status.code() == Code::kCancelled) return status;
+    PINNACE_TRY(status);
+    const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+    const int64_t us = std::max<int64_t>(1, taken.count());
+    best = {best.finished ? std::min(best.us, us) : us, true};
+    return {};
+  };
+  Status status = run();
+  if (status.ok() && std::chrono::microseconds(best.us) < kEnough) {
+    best.finished = false;  // the first run touches memory for the first time
+    const auto begin = Clock::now();
+    for (int i = 0; status.ok() && Clock::now() - begin < (i < kRuns ? kEnough : kTimed); ++i) status = run();
+  }
+  if (status.code() != Code::kCancelled) PINNACE_TRY(status);
+  if (!best.finished) best.us = std::chrono::microseconds(kLongest).count();
+  return best;
+}
+
+std::string text_of(const Timing& t) {
+  char text[48];
+  const double ms = static_cast<double>(t.us) / 1000;
+  std::snprintf(text, sizeof text, ms < 10 ? "%s%.2f ms" : "%s%.0f ms", t.finished ? "" : "more than ", ms);
+  return text;
+}
+
+// ---- remembering
+
+struct Times {
+  Timing device, rest;
+  bool device_is_faster() const { return device.finished && (!rest.finished || device.us < rest.us); }
+};
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// Times by what they were taken of.
+class Memory {
+ public:
+  bool find(const std::string& key, Times* times) {
+    std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) {
+      *times = found->second;
+      return true;
+    }
+    if (!read(key, times)) return false;
+    known_[key] = *times;
+    return true;
+  }
+
+  void add(const std::string& key, const Times& times) {
+    std::lock_guard lock(mutex_);
+    known_[key] = times;
+    const std::string path = measured_times_path(key);
+    if (path.empty()) return;
+    std::string text = key + "\n";
+    for (const Timing& t : {times.device, times.rest}) text += str_cat(t.us, t.finished ? " finished\n" : " stopped\n");
+    text = str_cat(kMagic, hash64(bytes_of(text)), "\n", text);
+    // What cannot be remembered is measured again.
+    static_cast<void>(write_file_atomically(path, bytes_of(text)).ok());
+  }
+
+ private:
+  static constexpr std::string_view kMagic = "pinnace times 1 ";
+
+  /// A number and how the run ended, off the front.
+  static bool take(std::string_view* text, Timing* timing) {
+    const auto [at, problem] = std::from_chars(text->data(), text->data() + text->size(), timing->us);
+    if (problem != std::errc() || timing->us < 1) return false;
+    text->remove_prefix(static_cast<size_t>(at - text->data()));
+    timing->finished = text->starts_with(" finished\n");
+    if (!timing->finished && !text->starts_with(" stopped\n")) return false;
+    text->remove_prefix(timing->finished ? 10 : 9);
+    return true;
+  }
+
+  /// False if the file is not there, damaged, or of something else.
+  static bool read(const std::string& key, Times* times) {
+    const std::string path = measured_times_path(key);
+    if (path.empty()) return false;
+    const auto file = MappedFile::open(path);
+    if (!file) return false;
+    const auto bytes = (*file)->bytes();
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const size_t line = text.find('\n');
+    if (line == std::string_view::npos) return false;
+    const std::string_view first = text.substr(0, line + 1);
+    text.remove_prefix(line + 1);
+    if (first != str_cat(kMagic, hash64(bytes_of(text)), "\n") || !text.starts_with(key + "\n")) return false;
+    text.remove_prefix(key.size() + 1);
+    return take(&text, &times->device) && take(&text, &times->rest) && text.empty();
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Times> known_;
+};
+
+Memory& memory() {
+  static Memory* const all = new Memory;  // never destroyed
+  return *all;
+}
+
+/// All that times depend on, but for the device.
+std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
+  const Options& o = request.options;
+  // The header holds the hash of the table of sections, which holds those of all the rest.
+  const auto bytes = request.program.bytes();
+  std::string key = str_cat("model ", hash64(bytes.first(std::min<size_t>(bytes.size(), 64))), " ", bytes.size());
+  for (const TensorType& type : sizes.inputs) key += " " + to_string(type);
+  key += str_cat(", ", o.threads ? o.threads : available_processors(), " threads, ", o.precision,
+                 o.fallback ? "" : " alone", ", ", cpu_backend().description(), ", beside");
+  for (const TargetChoice& t : request.targets) key += str_cat(" ", t.backend->name());
+  for (const std::string& name : o.keep) key += str_cat(" +", name);
+  for (const CustomOp* op : o.ops) key += str_cat(" op ", reinterpret_cast<uintptr_t>(op));
+  return key;
+}
+
+}  // namespace
+
+std::string measured_times_path(const std::string& key) {
+  const char* folder = std::getenv("PINNACE_GPU_CACHE");
+  if (!folder || !*folder) return {};
+  return str_cat(folder, "/auto-", hash64(bytes_of(key)), ".times");
+}
+
+void Prepared::Data::set_choice(AutoChoice choice) const {
+  std::lock_guard lock(choice_mutex_);
+  choice_ = std::move(choice);
+}
+
+AutoChoice Prepared::Data::choice() const {
+  std::lock_guard lock(choice_mutex_);
+  return choice_;
+}
+
+std::vector<Placement> Prepared::Data::with_choice(std::vector<Placement> rows) const {
+  const AutoChoice choice = this->choice();
+  for (Placement& row : rows) {
+    if (row.backend == "none" || row.backend == "runtime") continue;
+    for (const auto& [backend, reason] : choice.passed_over) {
+      if (row.backend != backend) row.why.push_back(str_cat(backend, " was passed over by auto: ", reason));
+    }
+    if (row.backend != choice.chosen) continue;
+    row.notice = str_cat(row.notice, row.notice.empty() ? "" : "; ", "chosen by auto: ", choice.reason);
+  }
+  return rows;
+}
+
+Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& request) {
+  std::vector<const Backend*> backends;
+  for (const auto& all : {std::span<const Backend* const>(request.options.backends), all_backends()}) {
+    std::copy_if(all.begin(), all.end(), std::back_inserter(backends), [](const Backend* b) { return b->measured(); });
+  }
+  if (backends.empty()) return request.prepare(request.targets, true);
+  PINNACE_ASSIGN(const auto custom, CustomOps::create(request.options.ops));
+  const Graph& graph = request.program.data().graph;
+  const Sizes sizes = sizes_of(graph, custom->table());
+  if (work_of(graph, sizes.values) < kWorthMeasuring) return request.prepare(request.targets, true);
+
+  AutoChoice choice;
+  std::shared_ptr<const Prepared> rest, best;
+  std::vector<TargetChoice> best_targets;
+  Times best_times;
+  for (const Backend* backend : backends) {
+    const TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
+    if (!backend->unavailable(spec).empty()) continue;  // that a machine has no device is no news
+    const auto pass_over = [&](const std::string& reason) { choice.passed_over.emplace_back(spec.backend, reason); };
+    const auto device = backend->measured_device(spec);
+    if (!device) {
+      pass_over(device.status().message());
+      continue;
+    }
+    std::vector<TargetChoice> targets = {{backend, spec, ""}};
+    targets.insert(targets.end(), request.targets.begin(), request.targets.end());
+    const std::string key = str_cat(key_of(request, sizes), ", ", spec.backend, " ", *device);
+    Times times;
+    std::shared_ptr<const Prepared> with;
+    if (!memory().find(key, &times)) {
+      static std::mutex measuring;
+      std::lock_guard lock(measuring);
+      if (!memory().find(key, &times)) {
+        auto made = request.prepare(targets, false);
+        if (!made) {
+          pass_over(made.status().message());
+          continue;
+        }
+        const auto& rows = (*made)->data().placement;
+        if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.backend == spec.backend; })) {
+          pass_over("it takes no node for which a copy pays");
+          continue;
+        }
+        const auto timed = time_of((*made)->data(), sizes.inputs);
+        if (!timed) {
+          pass_over(timed.status().message());
+          continue;
+        }
+        with = std::move(*made);
+        if (!rest) {
+          PINNACE_ASSIGN(rest, request.prepare(request.targets, true));
+        }
+        const auto plain = time_of(rest->data(), sizes.inputs);
+        if (!plain) {
+          pass_over(str_cat("the model could not be run to measure it: ", plain.status().message()));
+          continue;
+        }
+        times = {*timed, *plain};
+        memory().add(key, times);
+      }
+    }
+    if (!times.device_is_faster() || (!best_targets.empty() && times.device.us >= best_times.device.us)) {
+      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it"));
+      continue;
+    }
+    if (!best_targets.empty()) {
+      choice.passed_over.emplace_back(
+          choice.chosen, str_cat(text_of(best_times.device), " there, ", text_of(times.device), " on ", spec.backend));
+    }
+    choice.chosen = spec.backend;
+    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it");
+    best = std::move(with);
+    best_targets = std::move(targets);
+    best_times = times;
+  }
+  if (!best_targets.empty() && !best) {  // as it is remembered
+    auto made = request.prepare(std::move(best_targets), false);
+    if (made) {
+      best = std::move(*made);
+    } else {
+      choice.passed_over.emplace_back(choice.chosen, made.status().message());
+      choice.chosen.clear();
+    }
+  }
+  if (!best && !rest) {
+    PINNACE_ASSIGN(rest, request.prepare(request.targets, true));
+  }
+  std::shared_ptr<const Prepared> taken = best ? std::move(best) : std::move(rest);
+  taken->data().set_choice(std::move(choice));
+  return taken;
+}
+
+}  // namespace pinnace

@@ -1,0 +1,36 @@
+// The target "auto" where a GPU might be faster: the CPU and the GPU run this very model briefly, and the faster stays.
+#pragma once
+
+#include <functional>
+
+#include "runtime/prepared_data.h"
+
+namespace pinnace {
+
+/// Models with fewer multiply-adds are not measured: one core takes 0.25 to 1 ms for as many, and a device needs 0.1 ms
+/// only to be asked.
+inline constexpr double kWorthMeasuring = 2e7;
+
+struct MeasuredRequest {
+  const Program& program;
+  const Options& options;
+  /// Of "auto" without measured back ends; the CPU is among them.
+  const std::vector<TargetChoice>& targets;
+  /// A Prepared for targets; with `recover` also where a device of theirs is lost meanwhile.
+  std::function<Result<std::shared_ptr<const Prepared>>(std::vector<TargetChoice>, bool recover)> prepare;
+};
+
+/// What `prepare` makes of `targets`, or of a measured back end and these if that runs the model faster.
+///
+/// Runs on inputs of its own making, symbols at about 128 (1 where they only lead shapes), and on copies of the initial
+/// states. Each side takes at most about a second: for one run, or for several of less than 0.25 s; what is slower is
+/// stopped.
+/// Times are remembered for the process, and in files of the folder PINNACE_GPU_CACHE, by model, sizes, device, driver,
+/// processor, threads and precision. Placements show them. Whatever fails on a measured back end is the reason why it
+/// is passed over. Errors: those of `prepare` for `targets`. Thread-safe: one measurement at a time in a process.
+Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& request);
+
+/// The file that remembers times under `key`; empty: none is kept. For tests.
+std::string measured_times_path(const std::string& key);
+
+}  // namespace pinnace

@@ -1,0 +1,364 @@
+// The target "auto" beside a back end that is measured: the faster stays, its times are said and remembered, and what
+// fails there is the reason for the CPU. The back end is a fake one, so that it is as fast as the test wants.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include <pinnace/model.h>
+
+#include "base/hash.h"
+#include "cpp/program_fixture.h"
+#include "fakes/backend.h"
+#include "runtime/measured_choice.h"
+
+namespace pinnace::testing {
+namespace {
+
+using fakes::FakeBackend;
+
+Program program_of(const std::string& text) {
+  LoadOptions options;
+  options.disabled_passes = {"all"};
+  auto model = Model::parse(text, options);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  auto program = model->build();
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return *program;
+}
+
+std::string numbers(int64_t count) {
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i) text += str_cat(i ? "," : "", std::sin(0.37 * static_cast<double>(i)) / 16);
+  return text + "}";
+}
+
+/// A convolution of 16 channels on images of this size, a state that counts runs, and an input of integers.
+Program network(int64_t size, const char* rows = "1") {
+  const std::string image = str_cat("f32[", rows, ",16,", size, ",", size, "]");
+  return program_of(str_cat("graph \"g\" {\n", rows[0] == 'n' ? "  symbol n 1..64\n" : "", "  input %x : ", image,
+                            "\n  input %i : i64[2]\n", "  state \"runs\" %s : f32[2] next %t = {0,0}\n",
+                            "  const %w : f32[16,16,3,3] = ", numbers(16 * 16 * 9), "\n",
+                            "  const %table : f32[3,2] = {1,1,2,2,3,3}\n", "  %c : ", image,
+                            " = conv(%x, %w) {pads=[1,1,1,1]}\n  %y : ", image, " = relu(%c)\n",
+                            "  %g : f32[2,2] = gather(%table, %i)\n  const %axes : i64[1] = {0}\n",
+                            "  %one : f32[2] = reduce_min(%g, %axes) {keepdims=0}\n",
+                            "  %t : f32[2] = sub(%s, %one)\n  output \"y\" %y\n  output \"t\" %t\n}"));
+}
+constexpr int64_t kLarge = 100;  // 23 million multiply-adds
+
+struct Inputs {
+  std::vector<float> x;
+  std::vector<int64_t> i = {0, 2};
+  std::vector<Tensor> all;
+  explicit Inputs(int64_t size, int64_t rows = 1) {
+    for (int64_t k = 0; k < rows * 16 * size * size; ++k) x.push_back(std::cos(0.11f * static_cast<float>(k)));
+    Tensor image, indices;
+    image.type = {DType::kF32, {rows, 16, size, size}, nullptr};
+    image.memory.host = x.data();
+    image.memory.bytes = x.size() * sizeof(float);
+    indices.type = {DType::kI64, {2}, nullptr};
+    indices.memory.host = i.data();
+    indices.memory.bytes = 16;
+    all = {image, indices};
+  }
+};
+
+class MeasuredChoice : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake.max_channels = 64;
+    fake.is_measured = true;
+    fake.idle = true;
+    static int next = 0;
+    fake.measured_as = str_cat("fake ", ++next);  // nothing is remembered of it
+  }
+  Options options(const char* target = "auto") const {
+    Options o;
+    o.target = target;
+    o.threads = 1;
+    o.backends = {&fake};
+    return o;
+  }
+  static Placement row(const Session& session, const std::string& op) {
+    for (const Placement& r : session.placement()) {
+      if (r.op == op) return r;
+    }
+    return {};
+  }
+  static std::string why(const Session& session) {
+    std::string all;
+    for (const std::string& text : row(session, "conv").why) {
+      if (text.starts_with("fake ")) all += text + "\n";  // a machine may have a GPU too
+    }
+    return all;
+  }
+  FakeBackend fake;
+};
+
+TEST_F(MeasuredChoice, TheFasterBackEndIsTakenAndTheTimesAreSaid) {
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const Placement conv = row(*session, "conv");
+  EXPECT_EQ(conv.backend, "fake");
+  EXPECT_EQ(conv.notice.find("chosen by auto: "), 0u) << conv.notice;
+  EXPECT_NE(conv.notice.find(" ms here, "), std::string::npos) << conv.notice;
+  EXPECT_NE(conv.notice.find(" ms without it"), std::string::npos) << conv.notice;
+  EXPECT_GE(fake.runs, 4);
+  EXPECT_EQ(row(*session, "gather").backend, "cpu");
+  // Nothing of it is left in the session: the state is the initial one, and answers are its own.
+  fake.idle = false;
+  const Inputs in(kLarge);
+  for (int run = 1; run <= 3; ++run) {
+    ASSERT_TRUE(session->run(in.all).ok());
+    EXPECT_EQ(static_cast<const float*>(session->state(0)->memory.host)[1], static_cast<float>(-run));
+  }
+  auto plain = Session::create(network(kLarge), options("cpu"));
+  ASSERT_TRUE(plain.ok() && plain->run(in.all).ok());
+  const auto *got = static_cast<const float*>(session->output(0).memory.host),
+             *want = static_cast<const float*>(plain->output(0).memory.host);
+  for (size_t i = 0; i < in.x.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-4) << i;
+}
+
+TEST_F(MeasuredChoice, TheSlowerOneIsPassedOverWithBothTimes) {
+  fake.idle = false;
+  fake.extra_ms = 60;  // more than any processor takes
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(row(*session, "conv").backend, "cpu");
+  EXPECT_EQ(why(*session).find("fake was passed over by auto: "), 0u) << why(*session);
+  EXPECT_NE(why(*session).find(" ms there, "), std::string::npos) << why(*session);
+  EXPECT_NE(why(*session).find(" ms without it\n"), std::string::npos) << why(*session);
+  const int runs = fake.runs;
+  ASSERT_TRUE(session->run(Inputs(kLarge).all).ok());
+  EXPECT_EQ(why(*session).find("fake was passed over by auto: "), 0u);
+  EXPECT_EQ(fake.runs, runs);
+  EXPECT_EQ(static_cast<const float*>(session->state(0)->memory.host)[0], -1.0f);
+}
+
+TEST_F(MeasuredChoice, SmallModelsAreNotMeasuredAndNamesAreOrders) {
+  auto small = Session::create(network(20), options());
+  ASSERT_TRUE(small.ok());
+  EXPECT_EQ(row(*small, "conv").backend, "cpu");
+  EXPECT_EQ(why(*small), "");
+  auto named = Session::create(network(20), options("fake"));
+  ASSERT_TRUE(named.ok());
+  EXPECT_EQ(row(*named, "conv").backend, "fake");
+  EXPECT_EQ(row(*named, "conv").notice, "");
+  EXPECT_EQ(fake.runs, 0);
+}
+
+TEST_F(MeasuredChoice, WhatFailsThereIsTheReasonForTheCpu) {
+  const Inputs in(kLarge);
+  const auto reason = [&] {
+    auto session = Session::create(network(kLarge), options());
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    EXPECT_EQ(row(*session, "conv").backend, "cpu");
+    EXPECT_TRUE(session->run(in.all).ok());
+    return why(*session);
+  };
+  fake.fails = true;
+  EXPECT_EQ(reason(), "fake was passed over by auto: the fake device does not do this\n");
+  fake.fails = fake.idle = false;
+  fake.lost_from_run = 1;
+  EXPECT_EQ(reason(), "fake was passed over by auto: the fake device went away\n");
+  fake.lost_from_run = fake.runs + 3;
+  EXPECT_EQ(reason(), "fake was passed over by auto: the fake device went away\n");
+  fake.lost_from_run = 0;
+  fake.fails_self_check = true;
+  EXPECT_EQ(reason(), "fake was passed over by auto: the self-check gave 3 instead of 4\n");
+  fake.fails_self_check = false;
+  fake.max_channels = 2;
+  EXPECT_EQ(reason(), "fake was passed over by auto: it takes no node for which a copy pays\n");
+  fake.measured_as.clear();
+  EXPECT_EQ(reason(), "fake was passed over by auto: it is this processor\n");
+  fake.missing = "no device";
+  EXPECT_EQ(reason(), "");
+}
+
+TEST_F(MeasuredChoice, ARunThatTakesTooLongIsStopped) {
+  fake.idle = false;
+  fake.extra_ms = 1200;
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok());
+  EXPECT_NE(why(*session).find("more than 1000 ms there, "), std::string::npos) << why(*session);
+  EXPECT_EQ(fake.runs, 1);
+}
+
+TEST_F(MeasuredChoice, OpenSizesAreMeasuredAtSizesOfTheirOwn) {
+  auto session = Session::create(network(kLarge, "n"), options());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(row(*session, "conv").backend, "fake");
+  fake.idle = false;
+  ASSERT_TRUE(session->run(Inputs(kLarge, 3).all).ok());
+  EXPECT_EQ(row(*session, "conv").notice.find("chosen by auto: "), 0u);
+}
+
+TEST_F(MeasuredChoice, TimesAreRememberedInTheProcess) {
+  const Program program = network(kLarge);
+  {
+    ASSERT_TRUE(Session::create(program, options()).ok());
+  }
+  const int runs = fake.runs;
+  EXPECT_GT(runs, 0);
+  auto again = Session::create(program, options());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(row(*again, "conv").backend, "fake");
+  EXPECT_EQ(fake.runs, runs);
+  // Of other threads, other outputs, another model, another device nothing is known.
+  Options threads = options(), kept = options();
+  threads.threads = 2;
+  kept.keep = {"c"};
+  int known = runs;
+  const auto measured = [&](const Program& p, const Options& o) {
+    EXPECT_TRUE(Session::create(p, o).ok());
+    const bool news = fake.runs > known;
+    known = fake.runs;
+    return news;
+  };
+  EXPECT_TRUE(measured(program, threads));
+  EXPECT_TRUE(measured(program, kept));
+  EXPECT_TRUE(measured(network(kLarge + 1), options()));
+  fake.measured_as += " of another driver";
+  EXPECT_TRUE(measured(program, options()));
+  EXPECT_FALSE(measured(program, options()));
+}
+
+TEST_F(MeasuredChoice, ManyThreadsMeasureOnce) {
+  const Program program = network(kLarge);
+  std::vector<std::thread> threads;
+  std::vector<std::string> wrong(6);
+  for (std::string& w : wrong) {
+    threads.emplace_back([&] {
+      auto session = Session::create(program, options());
+      if (!session) {
+        w = session.status().message();
+      } else if (row(*session, "conv").backend != "fake" || row(*session, "conv").notice.empty()) {
+        w = row(*session, "conv").backend;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const std::string& w : wrong) EXPECT_EQ(w, "");
+}
+
+// ---- the file
+
+class MeasuredTimes : public MeasuredChoice {
+ protected:
+  void SetUp() override {
+    MeasuredChoice::SetUp();
+    setenv("PINNACE_GPU_CACHE", folder.path().c_str(), 1);
+  }
+  void TearDown() override { unsetenv("PINNACE_GPU_CACHE"); }
+  std::string read() const {
+    const auto names = folder.names();
+    if (names.size() != 1) return {};
+    std::ifstream file(folder.file(names[0]), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& bytes) const {
+    std::ofstream(folder.file(folder.names()[0]), std::ios::binary) << bytes;
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(MeasuredTimes, AFileOfTheSameKeyIsBelievedAndADamagedOneIsNot) {
+  const Program program = network(kLarge);
+  {
+    ASSERT_TRUE(Session::create(program, options()).ok());
+  }
+  const std::string whole = read();
+  ASSERT_NE(whole.find(fake.measured_as), std::string::npos) << whole;
+  EXPECT_NE(whole.find(" finished\n"), std::string::npos);
+  // This process knows by itself; the file serves the next one, which has no other name for the device. So a file is
+  // made for a device that this process does not know, and every damage to it means another measurement.
+  const auto file_for = [&](const std::string& device, const std::string& from, const std::string& to) {
+    std::string text = whole.substr(whole.find('\n') + 1);
+    const size_t at = text.rfind(fake.measured_as + "\n");
+    text.replace(at, fake.measured_as.size(), device);
+    if (const size_t found = text.find(from); !from.empty() && found != std::string::npos) {
+      text.replace(found, from.size(), to);
+    }
+    const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+    return str_cat("pinnace times 1 ", hash64(bytes), "\n", text);
+  };
+  const std::string key = whole.substr(whole.find('\n') + 1);
+  const std::string key_line = key.substr(0, key.rfind(fake.measured_as) + fake.measured_as.size());
+  int next = 0;
+  const std::string own = fake.measured_as;
+  const auto believed = [&](const auto& damage) {
+    const std::string device = str_cat(own, "-", ++next);
+    std::string key_of_device = key_line;
+    key_of_device.replace(key_of_device.rfind(own), own.size(), device);
+    const std::string bytes = damage(device);
+    std::ofstream(measured_times_path(key_of_device), std::ios::binary) << bytes;
+    fake.measured_as = device;
+    const int runs = fake.runs;
+    auto session = Session::create(program, options());
+    EXPECT_TRUE(session.ok());
+    EXPECT_EQ(row(*session, "conv").backend, "fake");
+    fake.measured_as = own;
+    return fake.runs == runs;
+  };
+  EXPECT_TRUE(believed([&](const std::string& d) { return file_for(d, "", ""); }));
+  EXPECT_FALSE(believed([&](const std::string&) { return whole; })) << "of another device";
+  EXPECT_FALSE(believed([&](const std::string&) { return std::string(); }));
+  EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, "", "") + "more"; }));
+  EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, " finished\n", " perhaps\n"); }));
+  EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, "model ", "Model "); }));
+  for (size_t part : {size_t{3}, size_t{10}, whole.size() / 2, whole.size() - 1}) {
+    EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, "", "").substr(0, part); })) << part;
+    EXPECT_FALSE(believed([&](const std::string& d) {
+      std::string changed = file_for(d, "", "");
+      changed[part] = static_cast<char>(changed[part] ^ 1);
+      return changed;
+    })) << part;
+  }
+}
+
+TEST_F(MeasuredTimes, AFolderThatCannotBeWrittenCostsNothingElse) {
+  setenv("PINNACE_GPU_CACHE", "/proc/no such folder", 1);
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(row(*session, "conv").backend, "fake");
+}
+
+// What is remembered holds until the back end fails.
+TEST_F(MeasuredTimes, ARememberedDeviceThatFailsLeavesTheCpu) {
+  const Program program = network(kLarge);
+  {
+    ASSERT_TRUE(Session::create(program, options()).ok());
+  }
+  fake.fails_self_check = true;
+  auto session = Session::create(program, options());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(row(*session, "conv").backend, "cpu");
+  EXPECT_EQ(why(*session), "fake was passed over by auto: the self-check gave 3 instead of 4\n");
+}
+
+TEST_F(MeasuredChoice, ALostDeviceKeepsTheChoiceInThePlacement) {
+  fake.opens_anew = true;
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok());
+  fake.idle = false;
+  fake.lost_runs = 1;
+  fake.lost_from_run = fake.runs + 1;
+  const Inputs in(kLarge);
+  ASSERT_TRUE(session->run(in.all).ok());
+  EXPECT_EQ(row(*session, "conv").backend, "fake");
+  EXPECT_NE(
+      row(*session, "conv").notice.find("its device was lost (the fake device went away) and opened anew; chosen"),
+      std::string::npos)
+      << row(*session, "conv").notice;
+  fake.lost_from_run = fake.runs + 1;
+  ASSERT_TRUE(session->run(in.all).ok());
+  EXPECT_EQ(row(*session, "conv").backend, "cpu");
+  EXPECT_NE(why(*session).find("opened anew and lost again (the fake device went away) (rule P-2)"), std::string::npos)
+      << why(*session);
+}
+
+}  // namespace
+}  // namespace pinnace::testing

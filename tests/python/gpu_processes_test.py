@@ -1,0 +1,192 @@
+"""The folder PINNACE_GPU_CACHE with several processes at once, without room, and without the right to write; and what
+"auto" remembers there from one process to the next."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from gpu_backend_test import PROBLEM
+from torch import nn
+
+pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+
+WORKER = """
+import json, os, resource, sys
+import numpy as np, pinnace as pn
+order = json.loads(sys.argv[1])
+if order.get("bytes") is not None:  # what a full disk does: Python ignores the signal, so that writes fail
+    resource.setrlimit(resource.RLIMIT_FSIZE, (order["bytes"], order["bytes"]))
+if order.get("nobody") and os.geteuid() == 0:
+    os.seteuid(65534)
+x = np.load(order["input"])
+said = []
+for net in order["nets"]:
+    session = pn.Session(net, target=order.get("target", "vulkan"), threads=1, fallback="target" in order)
+    got = next(iter(session.run({"x": x}).values()))
+    want = np.load(net + ".npy")
+    assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+    said = [[row.backend, row.notice, *row.why] for row in session.placement if row.op == "conv"]
+    del session
+print(json.dumps(said))
+"""
+
+
+class Net(nn.Module):
+    """Other kernels, and so another file of them, for each kind."""
+
+    def __init__(self, kind: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(8, 12, 1 + kind % 2 * 2, padding=kind % 2)
+        self.kind = kind
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        kinds = (y.relu(), nn.functional.max_pool2d(y, 2), y.softmax(-1), nn.functional.avg_pool2d(y, 2).mean((2, 3)))
+        return kinds[self.kind]
+
+
+class Large(nn.Module):
+    """25 million multiply-adds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(8, 32, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x).relu()
+
+
+def saved(module: nn.Module, x: torch.Tensor, path: Path) -> str:
+    module = module.eval()
+    pn.load(module, (x,)).build(verify=False).save(path)
+    with torch.no_grad():
+        np.save(f"{path}.npy", module(x).numpy())
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def nets(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
+    torch.manual_seed(0)
+    folder, x = tmp_path_factory.mktemp("nets"), torch.randn(1, 8, 14, 18)
+    np.save(folder / "x.npy", x.numpy())
+    folder.parent.chmod(0o755)
+    folder.chmod(0o755)
+    return [saved(Net(kind), x, folder / f"{kind}.pnc") for kind in range(4)], str(folder / "x.npy")
+
+
+def start(folder: Path, **order: Any) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PINNACE_GPU_CACHE": str(folder)}
+    environment |= order.pop("environment", {})
+    command = [sys.executable, "-c", WORKER, json.dumps(order)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> list[list[str]]:
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    said: list[list[str]] = json.loads(out)
+    return said
+
+
+def names(folder: Path, end: str = ".cache") -> list[str]:
+    assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(end))
+
+
+def test_processes_share_a_file(nets: tuple[list[str], str], tmp_path: Path) -> None:
+    files, x = nets
+    running = [start(tmp_path, nets=files[k:] + files[:k], input=x) for k in (0, 2)]
+    for process in running:
+        finish(process)
+    (name,) = names(tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    for kernel in (b"softmax_f32\t\n", b"conv_pointwise_f32\t\n", b"pool_f32\t\n"):
+        assert kernel in whole, "a self-check that a process passed"
+    # It is whole: the next process takes it as it is and finds nothing to add, a damaged one it replaces.
+    before = (tmp_path / name).stat().st_ino
+    finish(start(tmp_path, nets=files, input=x))
+    assert (tmp_path / name).stat().st_ino == before
+    (tmp_path / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    finish(start(tmp_path, nets=files, input=x))
+    assert names(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == whole
+
+
+def test_no_room_costs_time_only(nets: tuple[list[str], str], tmp_path: Path) -> None:
+    files, x = nets
+    finish(start(tmp_path, nets=files[:1], input=x, bytes=100))
+    assert names(tmp_path) == []
+    finish(start(tmp_path, nets=files[:1], input=x))
+    (name,) = names(tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    finish(start(tmp_path, nets=files, input=x, bytes=100))
+    assert (tmp_path / name).read_bytes() == whole, "the old file stays"
+
+
+def test_a_folder_that_may_only_be_read(nets: tuple[list[str], str], tmp_path: Path) -> None:
+    files, x = nets
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    finish(start(shared, nets=files[:1], input=x))
+    (name,) = names(shared)
+    whole = (shared / name).read_bytes()
+    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+        folder.chmod(0o755)
+    shared.chmod(0o555)
+    try:
+        finish(start(shared, nets=files, input=x, nobody=True))
+    finally:
+        shared.chmod(0o755)
+    assert names(shared) == [name]
+    assert (shared / name).read_bytes() == whole
+
+
+def test_auto_remembers_between_processes(tmp_path: Path) -> None:
+    """Software Vulkan, which a switch has treated as a GPU; the file's times decide, whatever they are."""
+    torch.manual_seed(1)
+    x = torch.randn(1, 8, 104, 104)
+    np.save(tmp_path / "x.npy", x.numpy())
+    net, folder = saved(Large(), x, tmp_path / "net.pnc"), tmp_path / "cache"
+    folder.mkdir()
+    order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto"}
+
+    (row,) = finish(start(folder, **order))
+    assert row[0] == "cpu"
+    assert "vulkan was passed over by auto: its device, " in row[2]
+    assert row[2].endswith(" is this processor")
+    assert names(folder, ".times") == []
+
+    order["environment"] = {"PINNACE_GPU_OPTIONS": "measure_software"}
+    running = [start(folder, **order) for _ in range(2)]
+    for process in running:
+        (row,) = finish(process)
+        said = row[1] if row[0] == "vulkan" else row[2]
+        assert " ms " in said
+        assert said.endswith(" ms without it")
+    (name,) = names(folder, ".times")
+    text = (folder / name).read_text()
+    # A process that finds the file says the times of the file.
+    for _ in range(2):
+        (again,) = finish(start(folder, **order))
+        device, rest = (int(line.split()[0]) for line in text.splitlines()[-2:])
+        assert again[0] == ("vulkan" if device < rest else "cpu")
+        said = again[1] if again[0] == "vulkan" else again[2]
+        times = [float(word) for word in said.replace(",", " ").split() if word[0].isdigit()]
+        np.testing.assert_allclose(times, [device / 1000, rest / 1000], rtol=0.2, atol=0.51)
+        assert (folder / name).read_text() == text
+    # Of a model that is too small nothing is measured.
+    small = torch.randn(1, 8, 14, 18)
+    np.save(tmp_path / "small.npy", small.numpy())
+    order |= {"nets": [saved(Net(0), small, tmp_path / "small.pnc")], "input": str(tmp_path / "small.npy")}
+    (row,) = finish(start(folder, **order))
+    assert row == ["cpu", ""]
+    assert names(folder, ".times") == [name]
