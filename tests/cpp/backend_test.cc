@@ -511,23 +511,29 @@ TEST(DeviceLost, StateAndLoopsGoOnAsIfNothingHadHappened) {
 
 TEST(DeviceLost, ADeviceThatOpensAnewIsTriedOnceMore) {
   const Program program = program_of(kNet);
-  const auto want = cpu_result(program, 2);
   FakeBackend fake;
   fake.opens_anew = true;
+  std::vector<std::vector<float>> want;
+  {
+    auto well = Session::create(program, on(fake));
+    ASSERT_TRUE(well.ok());
+    for (int64_t n : {2, 3}) want.push_back(*run_net(*well, n));
+  }
+  fake.runs = 0;
   auto session = Session::create(program, on(fake));
   auto other = Session::create(program, on(fake));
   ASSERT_TRUE(session.ok() && other.ok());
   fake.lost_runs = 1;
   fake.lost_from_run = 2;  // the second segment of the first run
-  EXPECT_EQ(*run_net(*session, 2), want);
+  EXPECT_EQ(*run_net(*session, 2), want[0]);
   EXPECT_EQ(fake.runs, 4);  // both segments again
   Placement conv = row(session->placement(), "conv");
   EXPECT_EQ(conv.backend, "fake");
   EXPECT_EQ(conv.notice, "its device was lost (the fake device went away) and opened anew");
   EXPECT_EQ(row(session->placement(), "sigmoid").notice, "");
-  EXPECT_EQ(*run_net(*session, 3), cpu_result(program, 3));
+  EXPECT_EQ(*run_net(*session, 3), want[1]);
   fake.lost_from_run = fake.runs + 1;
-  EXPECT_EQ(*run_net(*session, 2), want);
+  EXPECT_EQ(*run_net(*session, 2), cpu_result(program, 2));
   conv = row(session->placement(), "conv");
   EXPECT_EQ(conv.backend, "cpu");
   EXPECT_EQ(conv.why[0],
@@ -535,7 +541,7 @@ TEST(DeviceLost, ADeviceThatOpensAnewIsTriedOnceMore) {
             "away) (rule P-2)");
   // Others count for themselves.
   fake.lost_from_run = fake.runs + 1;
-  EXPECT_EQ(*run_net(*other, 2), want);
+  EXPECT_EQ(*run_net(*other, 2), want[0]);
   EXPECT_EQ(row(other->placement(), "conv").backend, "fake");
 }
 
