@@ -206,7 +206,7 @@ TEST(NnapiPayload, KeysSayWhatTheBytesDependOnInOrderOfExecution) {
   ASSERT_EQ(program.payloads().size(),
             std::size(order));  // other biases have up to 128 bytes, which the library copies
   for (size_t i = 0; i < std::size(order); ++i) {
-    const auto& p = program.payloads()[i];
+    const PayloadInfo& p = payloads[i];
     EXPECT_EQ(p.target, "nnapi:29");
     EXPECT_TRUE(p.key.starts_with("layout 1/fl3/0000")) << p.key;
     EXPECT_NE(p.key.find(order[i]), std::string::npos) << p.key;
