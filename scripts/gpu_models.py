@@ -15,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
-from nnapi_models import MODELS, lines, load  # noqa: E402
+from nnapi_models import MODELS, QUANTIZED, lines, load  # noqa: E402
+
+__all__ = ["MODELS", "QUANTIZED", "line", "lines", "load"]
 
 PAGE = ROOT / "docs" / "gpu_models.md"
 HEAD = """# Zoo models on the GPU targets

@@ -203,10 +203,10 @@ TEST(NnapiPayload, KeysSayWhatTheBytesDependOnInOrderOfExecution) {
   const Program program = stored_for(plain(), {"nnapi:fl3"});
   const char* const order[] = {"first/filter1", "depthwise/filter1", "dense/bias2", "dense/filter1",
                                "quantised/filter1"};
-  const std::vector<PayloadInfo> payloads = program.payloads();
+  const auto payloads = program.payloads();
   ASSERT_EQ(payloads.size(), std::size(order));  // other biases have up to 128 bytes, which the library copies
   for (size_t i = 0; i < std::size(order); ++i) {
-    const PayloadInfo& p = payloads[i];
+    const auto& p = payloads[i];
     EXPECT_EQ(p.target, "nnapi:29");
     EXPECT_TRUE(p.key.starts_with("layout 1/fl3/0000")) << p.key;
     EXPECT_NE(p.key.find(order[i]), std::string::npos) << p.key;

@@ -59,10 +59,10 @@ PAIRS = [(name, target) for name in MODELS for target in PROBLEMS]
 # and all that operators hand on are rounded to 16 bits: another order of rounding draws another such error.
 SINGLE, HALF, AMPLIFIED = 1e-4, 2e-2, 1.5
 # Gates saturate, so that recurrent networks lose little.
-RECURRENT = {name: (1e-5, 5e-3) for name in ("lstm", "gru", "noise_suppressor", "noise_suppressor_frame")}
+RECURRENT = dict.fromkeys(("lstm", "gru", "noise_suppressor", "noise_suppressor_frame"), (1e-5, 5e-3))
 
 
-class HalfStorage(TorchDispatchMode):
+class HalfStorage(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
     """Arithmetic in float32, results rounded to 16 bits."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -87,7 +87,7 @@ def error_of_half_storage(name: str) -> float:
     halves = copy.deepcopy(module)
     for parameter in halves.parameters():
         parameter.copy_(parameter.half().float())
-    with HalfStorage():
+    with HalfStorage():  # type: ignore[no-untyped-call]
         got = [t.numpy() for t in _pytree.tree_leaves(halves(**inputs))]
     return part_of_largest(got, want)
 

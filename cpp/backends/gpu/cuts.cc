@@ -618,6 +618,17 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::bytes_pool:
       planes(c, 4, 2, {});
       break;
+    case KernelId::bytes_reduce:
+      reduce(c, 4);
+      break;
+    case KernelId::bytes_resize:
+      planes(c, 4, 3, {});
+      break;
+    case KernelId::bytes_softmax: {
+      const Walk lane = run(c.word(1) * c.word(2) * 4);
+      lanes(c, {lane, kWhole, lane});
+      break;
+    }
     case KernelId::bytes_table:
       runs(c, 0, 2, 4);
       break;
@@ -704,6 +715,12 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::leave_image:
       layout(c, 1, 4, V);
       break;
+    case KernelId::lrn: {
+      const int64_t image = c.word(1) * c.word(2);
+      c.add(c.word(0) / image, {run(image * S), run(image * S)},
+            [image](Step& s, int64_t, int64_t n) { line(s, 0, n * image); });
+      break;
+    }
     case KernelId::map:
       map(c);
       break;

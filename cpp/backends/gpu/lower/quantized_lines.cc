@@ -93,7 +93,7 @@ Status sums(NodeLowering& n, int kind) {
     return Status();
   });
   const TensorId from = n.rows(0), to = n.make_rows();
-  n.step(KernelId::bytes_reduce, {}, r.push.i(byte_offset(x.dtype)), {from, numbers, to}, row_groups(r.rows),
+  n.step(KernelId::bytes_reduce, {}, r.push.i(byte_offset(x.dtype)), {from, to, numbers}, row_groups(r.rows),
          static_cast<double>(r.rows * r.size));
   return {};
 }

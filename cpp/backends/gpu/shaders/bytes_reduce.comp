@@ -10,8 +10,8 @@
 #include "double.glsl"
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) readonly buffer X { int x[]; };
-layout(set = 0, binding = 1) readonly buffer Numbers { uvec2 numbers[]; };
-layout(set = 0, binding = 2) writeonly buffer Y { int y[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { int y[]; };
+layout(set = 0, binding = 2) readonly buffer Numbers { uvec2 numbers[]; };
 // As in reduce_words.comp.
 layout(push_constant) uniform Params {
   int rows; int size; int k1; int k2; int a0; int a1; int a2; int r1; int r2; int b0; int b1; int b2; int offset;
