@@ -168,13 +168,15 @@ def reflect(words: tuple[int, ...]) -> Manifest:
     return Manifest(len(bindings), written, push_bytes, len(spec), local, shared, linear)
 
 
-def compile_variant(folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str]) -> bytes:
+def compile_variant(
+    folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str], *flags: str
+) -> bytes:
     spv = cache / f"{variant.name}.{key}.spv"
     if not spv.is_file():
         for old in cache.glob(f"{variant.name}.*.spv"):
             old.unlink()
         partial = spv.with_suffix(".tmp")
-        command = [tools[0], "-O", "--target-env=vulkan1.1", *(f"-D{d}" for d in variant.defines)]
+        command = [tools[0], "-O", "--target-env=vulkan1.1", *flags, *(f"-D{d}" for d in variant.defines)]
         for step in (
             [*command, str(folder / "shaders" / variant.file), "-o", str(partial)],
             [tools[1], "--target-env", "vulkan1.1", str(partial)],

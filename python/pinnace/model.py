@@ -134,6 +134,7 @@ class Model:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
         here.
 
+        targets   those that name a level get their weights laid out in the file: cpu:avx2, nnapi:29.
         examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
                   example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.

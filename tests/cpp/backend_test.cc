@@ -509,6 +509,77 @@ TEST(DeviceLost, StateAndLoopsGoOnAsIfNothingHadHappened) {
   EXPECT_EQ(fake.nodes_run, 9);
 }
 
+TEST(DeviceLost, ADeviceThatOpensAnewIsTriedOnceMore) {
+  const Program program = program_of(kNet);
+  FakeBackend fake;
+  fake.opens_anew = true;
+  std::vector<std::vector<float>> want;
+  {
+    auto well = Session::create(program, on(fake));
+    ASSERT_TRUE(well.ok());
+    for (int64_t n : {2, 3}) want.push_back(*run_net(*well, n));
+  }
+  fake.runs = 0;
+  auto session = Session::create(program, on(fake));
+  auto other = Session::create(program, on(fake));
+  ASSERT_TRUE(session.ok() && other.ok());
+  fake.lost_runs = 1;
+  fake.lost_from_run = 2;  // the second segment of the first run
+  EXPECT_EQ(*run_net(*session, 2), want[0]);
+  EXPECT_EQ(fake.runs, 4);  // both segments again
+  Placement conv = row(session->placement(), "conv");
+  EXPECT_EQ(conv.backend, "fake");
+  EXPECT_EQ(conv.notice, "its device was lost (the fake device went away) and opened anew");
+  EXPECT_EQ(row(session->placement(), "sigmoid").notice, "");
+  EXPECT_EQ(*run_net(*session, 3), want[1]);
+  fake.lost_from_run = fake.runs + 1;
+  EXPECT_EQ(*run_net(*session, 2), cpu_result(program, 2));
+  conv = row(session->placement(), "conv");
+  EXPECT_EQ(conv.backend, "cpu");
+  EXPECT_EQ(conv.why[0],
+            "fake does not take conv 'conv_0': its device was lost, opened anew and lost again (the fake device went "
+            "away) (rule P-2)");
+  // Others count for themselves.
+  fake.lost_from_run = fake.runs + 1;
+  EXPECT_EQ(*run_net(*other, 2), want[0]);
+  EXPECT_EQ(row(other->placement(), "conv").backend, "fake");
+}
+
+// Whether the state lies with the session or on the device: it is the one before the run that was lost.
+TEST(DeviceLost, StateIsKeptWhenTheDeviceIsOpenedAnew) {
+  for (const bool kept : {false, true}) {
+    FakeBackend fake;
+    fake.opens_anew = true;
+    fake.keeps_states = kept;
+    fake.states_are_gone = true;  // but for those that are to survive
+    Options options = on(fake);
+    options.fallback = false;
+    auto session = Session::create(program_of(R"(graph "g" {
+      input %x : f32[1,2,2,2]
+      state "sum" %s : f32[1,2,2,2] next %t = {0,0,0,0,0,0,0,0}
+      %t : f32[1,2,2,2] = add(%s, %x)
+      %y : f32[1,2,2,2] = add(%t, %x)
+      output "y" %y
+    })"),
+                                   options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    fake.lost_runs = 1;
+    fake.lost_from_run = 3;
+    std::vector<float> x = ramp(8);
+    for (int run = 1; run <= 5; ++run) {
+      const Status status = session->run(std::vector{tensor({1, 2, 2, 2}, x)});
+      ASSERT_TRUE(status.ok()) << status.message();
+      const auto y = output(*session);
+      for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(y[i], static_cast<float>(run + 1) * x[i], 1e-5) << run;
+    }
+    EXPECT_EQ(fake.runs, 6);
+    fake.lost_from_run = fake.runs + 1;
+    const Status status = session->run(std::vector{tensor({1, 2, 2, 2}, x)});
+    EXPECT_EQ(status.code(), Code::kDeviceLost);
+    EXPECT_EQ(status.rule(), "fake");
+  }
+}
+
 TEST(DeviceLost, OutputsGivenByTheCallerAreWrittenByTheSecondAttempt) {
   FakeBackend fake;
   const Program program = program_of(kNet);
@@ -588,8 +659,10 @@ TEST(KeptStates, FollowTheSizesOfRunsAndBelongToOneSession) {
     const auto value = static_cast<float>(run);
     ASSERT_TRUE(run_states(*a, value, 1 + run % 3).ok());
     want_a += value;
-    if (run % 4) ASSERT_TRUE(run_states(*b, -1, 1 + run / 7 % 4).ok());
-    if (run % 4) want_b = std::max(0.0f, want_b - 1);
+    if (run % 4) {
+      ASSERT_TRUE(run_states(*b, -1, 1 + run / 7 % 4).ok());
+      want_b = std::max(0.0f, want_b - 1);
+    }
     // A run that is refused before it begins, of other sizes: the plan that has the state may go.
     if (run % 5 == 0) {
       std::vector<float> x(8), v(32), y(1);
@@ -597,8 +670,9 @@ TEST(KeptStates, FollowTheSizesOfRunsAndBelongToOneSession) {
                           std::vector{tensor({1}, y), tensor({1}, y), tensor({1}, y)})
                        .ok());
     }
-    if (run % 3 == 0) EXPECT_EQ(state_of(*a, 0), want_a);
-    if (run % 6 == 0) EXPECT_EQ(state_of(*b, 0), want_b);
+    if (run % 3) continue;
+    EXPECT_EQ(state_of(*a, 0), want_a);
+    EXPECT_EQ(state_of(*b, 0), want_b);
   }
 }
 

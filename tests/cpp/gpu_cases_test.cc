@@ -230,7 +230,8 @@ INSTANTIATE_TEST_SUITE_P(Softmetal, SoftmetalCases, ::testing::ValuesIn(lowered_
                          [](const auto& info) { return std::string(info.param.op); });
 #endif
 
-// One operator of each kind of kernel, and a network, on devices that lack what lavapipe has.
+// One operator of each kind of kernel, and a network, on devices that lack what lavapipe has. What 8-bit storage would
+// be is not among it: gpu_shaders_test.cc finds no kernel that asks for any capability but 16-bit storage.
 class GpuLesserDevices : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GpuLesserDevices, GiveTheSameAnswersOrRefuseByRule) {

@@ -8,9 +8,9 @@
 
 #include "backends/gpu/parts.h"
 #include "cases/parse_case.h"
+#include "cpp/gpu_graphs.h"
 #include "cpp/gpu_session.h"
 #include "cpp/lone_node.h"
-#include "ops/infer.h"
 
 namespace pinnace {
 const Backend& vulkan_backend();
@@ -136,127 +136,13 @@ TEST_P(GpuParts, CasesHaveTheSameBits) {
   EXPECT_GT(equal_, 0);
 }
 
-// Larger than cases, so that there is something to divide along each dimension.
-constexpr const char* kGraphs[] = {
-    R"(input %x : f32[3,37,9,11] input %k_w : f32[37,1,3,3] input %k_b : f32[37]
-  %y = conv (%x, %k_w, %k_b) {group=37, pads=[1,1,1,1], activation="relu"} output "y" %y)",
-    R"(input %x : f32[1,24,8,9] input %k_w : f32[44,24,1,1] input %k_b : f32[44]
-  %c = conv (%x, %k_w, %k_b) %d = tanh (%c) %e = add (%d, %c) output "y" %e)",
-    R"(input %x : f32[2,12,7,9] input %k_w : f32[40,12,3,3] input %k_b : f32[40]
-  %y = conv (%x, %k_w, %k_b) {strides=[2,1], activation="hard_swish"} output "y" %y)",
-    R"(input %x : f32[1,32,7,9] input %k_w : f32[64,8,3,3] %y = conv (%x, %k_w) {group=4} output "y" %y)",
-    R"(input %x : f32[1,8,5,6] input %k_w : f32[8,20,3,3] input %k_b : f32[20]
-  %y = conv_transpose (%x, %k_w, %k_b) {strides=[2,2]} output "y" %y)",
-    R"(input %x : f32[1,48,24,24] input %k_w : f32[48,48,3,3] %y = conv (%x, %k_w) {pads=[1,1,1,1]} output "y" %y)",
-    R"(input %x : f32[3,4,3,4,5] input %k_w : f32[6,4,2,2,2] %y = conv (%x, %k_w) output "y" %y)",
-    R"(input %x : f32[37,96] input %k_w : f32[70,96] input %k_b : f32[70]
-  %y = gemm (%x, %k_w, %k_b) {trans_b=1} output "y" %y)",
-    R"(input %x : f32[1,64] input %k_w : f32[300,64] input %k_b : f32[300]
-  %y = gemm (%x, %k_w, %k_b) {trans_b=1} output "y" %y)",
-    R"(input %x : f32[3,5,9,16] input %z : f32[5,16,12] %y = mat_mul (%x, %z) output "y" %y)",
-    R"(input %x : f32[2,6,40,8] input %k : f32[2,2,24,8] input %v : f32[2,2,24,12] input %m : f32[40,24]
-  %y = attention (%x, %k, %v, %m) output "y" %y)",
-    R"(input %x : f32[1,40,16] input %k : f32[1,24,16] input %v : f32[1,24,16]
-  %y = attention (%x, %k, %v) {q_num_heads=2, kv_num_heads=2, is_causal=1} output "y" %y)",
-    R"(input %x : f32[21,3,40] %y = softmax (%x) {axis=1} output "y" %y)",
-    R"(input %x : f32[50,64] input %k_w : f32[64] input %k_b : f32[64]
-  %y = layer_normalization (%x, %k_w, %k_b) output "y" %y)",
-    R"(input %x : f32[2,16,8,8] input %k_w : f32[16] input %k_b : f32[16]
-  %y = instance_normalization (%x, %k_w, %k_b) output "y" %y)",
-    R"(input %x : f32[2,24,9,9] %p = max_pool (%x) {kernel_shape=[3,3], strides=[2,2]}
-  %q = average_pool (%p) {kernel_shape=[2,2]} %g = global_average_pool (%q) output "y" %g)",
-    R"(input %x : f32[9,5,7,8] %y = transpose (%x) {perm=[2,0,3,1]} output "y" %y)",
-    R"(input %x : f32[3,31,17] input %z : f32[31,1] %m = mul (%x, %z) %l = less (%m, %x)
-  %w = where (%l, %m, %x) output "y" %w)",
-    R"(input %x : f32[40,33] const %k_k : i64[1] = {5}
-  %y, %i = top_k (%x, %k_k) {axis=1} output "y" %y output "i" %i)",
-    R"(input %x : f32[64,20] const %k_a : i64[1] = {1} %y = cum_sum (%x, %k_a) output "y" %y)",
-    R"(input %x : f32[6,7,8,9] const %k_a : i64[2] = {1,3} %y = reduce_sum (%x, %k_a) output "y" %y)",
-    R"(input %x : f32[40,3,30] const %k_s : i64[2] = {-1,2} const %k_e : i64[2] = {-40,28}
-  const %k_a : i64[2] = {0,2} const %k_t : i64[2] = {-3,2}
-  %y = slice (%x, %k_s, %k_e, %k_a, %k_t) output "y" %y)",
-    R"(input %x : f32[1,9,20,12] input %z : f32[1,16,20,12] %r = relu (%z)
-  %y = concat (%r, %x) {axis=1} output "y" %y)",
-    R"(input %x : i8[2,20,9,11]{scale 0.05, zero 3} input %k_w : i8[24,20,3,3]{scale 0.02, zero 0}
-  %y : i8[2,24,7,9]{scale 0.9, zero -5} = conv (%x, %k_w) output "y" %y)",
-    R"(input %x : i8[1,24,9,11]{scale 0.05, zero 3} input %k_w : i8[24,1,3,3]{scale 0.02, zero 0}
-  %y : i8[1,24,7,9]{scale 0.3, zero -5} = conv (%x, %k_w) {group=24} output "y" %y)",
-    R"(input %x : i8[30,64]{scale 0.02, zero 5} input %k_w : i8[50,64]{scale 0.03, zero 0} input %k_b : i32[50]
-  %y : i8[30,50]{scale 0.3, zero -8} = gemm (%x, %k_w, %k_b) {trans_b=1} output "y" %y)",
-    R"(input %x : f32[2,12,5,5,5] %y = relu (%x) output "y" %y)",
-    R"(input %x : f32[2,3,0,5] input %z : f32[2,3,4,5] %y = concat (%x, %z) {axis=2} %r = exp (%y) output "y" %r)",
-    R"(input %x : f32[2,3,2,3,2,30] %t = transpose (%x) {perm=[5,3,4,2,0,1]} %y = sigmoid (%t) output "y" %y)",
-};
-
-struct Trial {
-  Graph graph;
-  Inference inference;
-  std::vector<ConstantPtr> contents;
-  std::vector<ValueId> open;
-  std::vector<int32_t> nodes;
-  OpTable ops;
-  PackedConstants packed;
-};
-
-Result<std::vector<std::vector<std::byte>>> answers(const gpu::Driver& driver, const std::string& text,
-                                                    const char* precision) {
-  Trial t;
-  PINNACE_ASSIGN(t.graph, parse(str_cat("graph \"parts\" {\n", text, "\n}")));
-  std::vector<ConstantPtr> known;
-  uint64_t state = 1;
-  for (const ValueId id : t.graph.inputs) {
-    const Value& value = t.graph.value(id);
-    std::vector<std::byte> bytes(static_cast<size_t>(value.type.bytes()));
-    const auto fill = [&](auto zero) {
-      using T = decltype(zero);
-      for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        const int number = static_cast<int>(state >> 56) - 128;
-        const T made = value.type.dtype == DType::kF32 ? static_cast<T>(number / 64.0) : static_cast<T>(number);
-        std::memcpy(bytes.data() + i * sizeof(T), &made, sizeof(T));
-      }
-    };
-    if (value.type.dtype == DType::kF32) fill(float{});
-    if (value.type.dtype == DType::kI64) fill(int64_t{});
-    if (value.type.dtype == DType::kI32) fill(int32_t{});
-    if (value.type.dtype == DType::kI8) fill(int8_t{});
-    PINNACE_ASSIGN(ConstantPtr made, Constant::copy_of(bytes.data(), bytes.size()));
-    t.contents.push_back(made);
-    const bool constant = value.name.starts_with("k_");
-    known.push_back(constant ? std::move(made) : nullptr);
-    if (!constant) t.open.push_back(id);
-  }
-  PINNACE_ASSIGN(t.inference, infer(t.graph, {}, known, t.ops));
-  for (size_t i = 0; i < t.graph.nodes.size(); ++i) {
-    if (!t.inference.computed[i]) t.nodes.push_back(static_cast<int32_t>(i));
-  }
-  const Segment segment{t.graph, t.inference, t.nodes, t.open, t.graph.outputs, t.ops, t.packed, ""};
-  PINNACE_ASSIGN(auto executable, backend_of(driver).compile(segment, {driver.name, "", precision}));
-  std::vector<TensorView> inputs, outputs;
-  for (size_t i = 0; i < t.graph.inputs.size(); ++i) {
-    const ValueId id = t.graph.inputs[i];
-    if (std::find(t.open.begin(), t.open.end(), id) == t.open.end()) continue;
-    auto* bytes = const_cast<std::byte*>(static_cast<const std::byte*>(t.contents[i]->data()));
-    inputs.push_back({&t.inference.types[static_cast<size_t>(id)], bytes});
-  }
-  std::vector<std::vector<std::byte>> made;
-  made.reserve(t.graph.outputs.size());
-  for (const ValueId id : t.graph.outputs) {
-    const TensorType& type = t.inference.types[static_cast<size_t>(id)];
-    made.emplace_back(static_cast<size_t>(type.bytes()));
-    outputs.push_back({&type, made.back().data()});
-  }
-  PINNACE_TRY(executable->run(RunContext(), inputs, outputs));
-  return made;
-}
-
 TEST_P(GpuParts, GraphsHaveTheSameBits) {
   const gpu::Driver& driver = *GetParam().driver;
-  for (const char* text : kGraphs) {
+  for (const char* text : family_graphs()) {
     for (const char* precision : {"fp32", "fp16"}) {
       const auto made = [&](const std::string& options) {
         const GpuOptions with(options);
-        return answers(driver, text, precision);
+        return graph_answers(backend_of(driver), text, precision, 1);
       };
       const auto whole = made(kWhole);
       ASSERT_TRUE(whole.ok()) << text << ": " << whole.status().message();
@@ -271,6 +157,51 @@ TEST_P(GpuParts, GraphsHaveTheSameBits) {
     }
   }
   EXPECT_GT(equal_, 0);
+}
+
+// Sizes that no Vulkan device need take at once, on a device as it is: more than 65,535 planes, images and matrices.
+// Operands are multiples of 1/64, so that sums of few products are exact, whoever adds them.
+TEST(GpuPartsBeyondLimits, HaveTheBitsOfADeviceWithoutThem) {
+  PINNACE_NEEDS_GPU();
+#if defined(PINNACE_HAS_SOFTMETAL)
+  if (const std::string reason = no_device(softmetal::kDriver); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr const char* kTexts[] = {
+      R"(input %x : f32[65537,3,2,3] %y = max_pool (%x) {kernel_shape=[2,2]} output "y" %y)",
+      R"(input %x : f32[66000,2,2,1] const %s : f32[4] = {1,1,2,2} %y = resize (%x, none, %s) output "y" %y)",
+      R"(input %x : f32[65537,2,2,2] input %k_w : f32[3,2,2,1] %y = conv (%x, %k_w) output "y" %y)",
+      R"(input %x : f32[65537,3,2,2] input %k_w : f32[3,1,2,2] %y = conv (%x, %k_w) {group=3} output "y" %y)",
+      R"(input %x : f32[65537,2,3] input %z : f32[65537,3,1] %y = mat_mul (%x, %z) output "y" %y)",
+      R"(input %x : f32[1048577,3] input %k_w : f32[3,2] %y = mat_mul (%x, %k_w) output "y" %y)",
+  };
+  const GpuOptions with("no_self_check,validation");
+  const auto context = gpu::Context::open(vulkan::kDriver, 0);
+  ASSERT_TRUE(context.ok());
+  for (const char* text : kTexts) {
+    const auto got = graph_answers(vulkan_backend(), text, "fp32", 1);
+    const auto want = graph_answers(softmetal_backend(), text, "fp32", 1);
+    ASSERT_TRUE(got.ok()) << text << got.status().message();
+    ASSERT_TRUE(want.ok()) << text << want.status().message();
+    EXPECT_TRUE(*got == *want) << text;
+  }
+  EXPECT_EQ((*context)->device().validation_messages(), 0u) << (*context)->device().validation_texts();
+#endif
+}
+
+// A tensor of 144 MiB, of which a device may bind 128.
+TEST(GpuPartsBeyondLimits, TensorsMayBeLargerThanABinding) {
+  PINNACE_NEEDS_GPU();
+  if (!everything()) GTEST_SKIP() << "PINNACE_TEST_ALL=1 runs it";
+  const GpuOptions with("no_self_check,max_binding_bytes=134217728");
+  constexpr const char* kText = R"(input %x : f32[36,1024,1024] %y = neg (%x) %z = neg (%y) output "z" %z)";
+  const auto got = graph_answers(vulkan_backend(), kText, "fp32", 1);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  const auto once =
+      graph_answers(vulkan_backend(), R"(input %x : f32[36,1024] %y = abs (%x) output "y" %y)", "fp32", 1);
+  ASSERT_TRUE(once.ok()) << once.status().message();
+  const auto* all = reinterpret_cast<const float*>((*got)[0].data());
+  const auto* first = reinterpret_cast<const float*>((*once)[0].data());
+  for (int i = 0; i < 36 * 1024; ++i) ASSERT_EQ(std::fabs(all[i]), first[i]) << i;  // the same numbers
+  for (size_t i = 0; i < size_t{36} << 20; ++i) ASSERT_TRUE(all[i] >= -2 && all[i] <= 2) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuParts, ::testing::ValuesIn(small_devices()), small_name);

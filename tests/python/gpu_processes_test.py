@@ -29,14 +29,13 @@ if order.get("nobody") and os.geteuid() == 0:
     os.seteuid(65534)
 x = np.load(order["input"])
 said = []
-for _ in range(order.get("times", 1)):
-    for net in order["nets"]:
-        session = pn.Session(net, target=order.get("target", "vulkan"), threads=1, fallback="target" in order)
-        got = next(iter(session.run({"x": x}).values()))
-        want = np.load(net + ".npy")
-        assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
-        said = [[row.backend, row.notice, *row.why] for row in session.placement if row.op == "conv"]
-        del session
+for net in order["nets"]:
+    session = pn.Session(net, target=order.get("target", "vulkan"), threads=1, fallback="target" in order)
+    got = next(iter(session.run({"x": x}).values()))
+    want = np.load(net + ".npy")
+    assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+    said = [[row.backend, row.notice, *row.why] for row in session.placement if row.op == "conv"]
+    del session
 print(json.dumps(said))
 """
 
@@ -85,7 +84,7 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
 
 
 def start(folder: Path, **order: Any) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PINNACE_GPU_CACHE": str(folder), "MESA_SHADER_CACHE_DISABLE": "true"}
+    environment = {**os.environ, "PINNACE_GPU_CACHE": str(folder)}
     environment |= order.pop("environment", {})
     command = [sys.executable, "-c", WORKER, json.dumps(order)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -105,7 +104,7 @@ def names(folder: Path, end: str = ".cache") -> list[str]:
 
 def test_processes_share_a_file(nets: tuple[list[str], str], tmp_path: Path) -> None:
     files, x = nets
-    running = [start(tmp_path, nets=files[k:] + files[:k], input=x, times=2) for k in range(3)]
+    running = [start(tmp_path, nets=files[k:] + files[:k], input=x) for k in (0, 2)]
     for process in running:
         finish(process)
     (name,) = names(tmp_path)

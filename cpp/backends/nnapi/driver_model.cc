@@ -278,12 +278,17 @@ Status DriverModel::bind(Slot& slot, std::span<const Bytes> inputs, std::span<co
   return {};
 }
 
-int DriverModel::compute(Execution* execution, const Slot& slot) const {
+int DriverModel::compute(Execution* execution, const Slot& slot, const char*& call) const {
   const Functions& f = library_->functions;
+  call = "Execution_burstCompute";
   if (slot.burst) return f.Execution_burstCompute(execution, slot.burst);
   Event* event = nullptr;
+  call = "Execution_startCompute";
   int code = f.Execution_startCompute(execution, &event);
-  if (!code) code = f.Event_wait(event);
+  if (!code) {
+    call = "Event_wait";
+    code = f.Event_wait(event);
+  }
   if (event) f.Event_free(event);
   return code;
 }
@@ -297,11 +302,12 @@ Status DriverModel::run_bound(const Slot& slot, std::span<const Bytes> inputs, s
     at += aligned_size(b.size);
   }
   int code = kNoError;
+  const char* call = "";
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    code = compute(slot.execution, slot);
+    code = compute(slot.execution, slot, call);
     if (!again(code)) break;
   }
-  if (code) return failure("Execution_burstCompute", code);
+  if (code) return failure(call, code);
   for (const Bytes& b : outputs) {
     if (b.memory) continue;
     std::memcpy(b.data, at, b.size);
@@ -331,14 +337,15 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
     return {};
   };
   Status status = prepare();
+  const char* call = "";
   if (status.ok()) {
-    code = compute(execution, slot);
+    code = compute(execution, slot, call);
     const bool late = code == kMissedDeadlineTransient || code == kMissedDeadlinePersistent;
     if (late && loop_limit.count() > 0) {
       status = Status(Code::kCancelled, str_cat("NNAPI device ", device_.name, ": a loop had not ended after ",
                                                 loop_limit.count(), " ns"));
     } else if (code) {
-      status = failure(slot.burst ? "Execution_burstCompute" : "Event_wait", code);
+      status = failure(call, code);
     }
   }
   if (status.ok() && measures) {

@@ -112,7 +112,8 @@ class DriverModel {
                   std::chrono::nanoseconds loop_limit, uint64_t* device_ns) const;
   /// Whether to try once more. A loop that took too long takes as long again.
   bool again(int code) const { return transient(code) && (bodies_.empty() || code != kMissedDeadlineTransient); }
-  int compute(Execution* execution, const Slot& slot) const;
+  /// `call` receives the name of the last call that was made.
+  int compute(Execution* execution, const Slot& slot, const char*& call) const;
   Status failure(const char* call, int code) const;
 
   std::shared_ptr<const Library> library_;

@@ -168,7 +168,9 @@ class Session {
   /// take what time they need.
   Status limit_loops(std::chrono::nanoseconds limit);
 
-  /// State between runs, by the index of Program::states().
+  /// State between runs, by the index of Program::states(): the value after the last run that succeeded. The bytes are
+  /// the session's, and valid until its next run. kDeviceLost: the state lay in the memory of a device that was lost
+  /// (only without Options::fallback); nothing runs before it is set or reset.
   Result<Tensor> state(int i) const;
   /// Dense bytes of the state's type are copied in.
   Status set_state(int i, const Tensor& value);

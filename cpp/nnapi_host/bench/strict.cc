@@ -305,7 +305,7 @@ void Strict::after(Function function, Arguments arguments, int code) {
   check_refused(function, arguments, code);
   if (!info(function).gives_code || code != ANEURALNETWORKS_NO_ERROR) return;
   record_made(function, arguments);
-  if (object) record_set(function, arguments);
+  if (tracked_.contains(object)) record_set(function, arguments);  // devices, which nobody frees, are not
 }
 
 void Strict::summarise() {

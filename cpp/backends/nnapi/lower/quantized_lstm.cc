@@ -16,9 +16,10 @@ OperandId part(NodeLowering& n, int input, const OperandSpec& spec, size_t first
   const auto* from = static_cast<const std::byte*>(n.data(input));
   const size_t size = nnapi::info(spec.type).bytes;
   const size_t rows = spec.dims.size() == 2 ? spec.dims[0] : 1, row = spec.dims.back() * size;
-  return n.lowering().add_weight(spec, str_cat("part", input, "@", first), [=](std::byte* to) {
+  const auto fill = [=](std::byte* to) {
     for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * row, from + first + i * stride, row);
-  });
+  };
+  return n.lowering().add_weight(spec, str_cat("part", input, "@", first), fill, true);
 }
 
 OperandId omitted(NodeLowering& n, OperandCode type) {

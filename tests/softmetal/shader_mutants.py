@@ -1,0 +1,143 @@
+"""Writes mutants of the GPU back ends' own shaders, for tests alone:
+
+    shader_mutants.py OUT GLSLC SPIRV_VAL SPIRV_CROSS
+
+OUT/NAME.spv and OUT/msl/NAME.metal for each line below, NAME being the kernel's and the suffix. Each has one mistake;
+gpu_mutants_test.cc has what it must be caught for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "cmake"))
+import shaders  # noqa: E402
+
+# A tree that counts on invocations of a simdgroup of 32 going in step.
+SIMD_TREE = (
+    "{\n    barrier();\n    if (t < half_count",
+    "{\n    if (half_count >= 32) barrier();\n    if (t < half_count",
+)
+TREE = ("{\n    barrier();\n    if (t < half_count", "{\n    if (t < half_count")
+
+# Kernel, suffix, text that is there once, text in its place.
+MUTANTS = [
+    ("attention_vectors_f32", "no_barrier_before_scores", "barrier();  // all have used the last tile's weights", ""),
+    ("attention_vectors_f32", "no_barrier_after_scores", "barrier();\n    int row = t / 4", "int row = t / 4"),
+    ("attention_vectors_f32", "no_barrier_after_maxima", "part[t] = most;\n    barrier();", "part[t] = most;"),
+    ("attention_vectors_f32", "no_barrier_before_parts", "barrier();  // all have read the last maximum", "//"),
+    (
+        "attention_vectors_f32",
+        "no_barrier_after_weights",
+        "barrier();\n    if (t % 4 == 0) total",
+        "if (t % 4 == 0) total",
+    ),
+    ("attention_f32", "unguarded_store", "if (!stores || query >= p.Sq)", "if (!stores)"),
+    ("attention_f32", "past_keys", "min(KEYS, p.Sk - tile)", "KEYS"),
+    ("bytes_conv", "past_columns", "if (ox + j >= p.OW) break;", ""),
+    ("bytes_conv", "unguarded_load", "at >= 0 && at < p.W ?", "at < p.W ?"),
+    ("bytes_gemm", "unguarded_rows", "if (m + j >= p.M) break;", ""),
+    ("bytes_gemm", "next_column", "min(n + j, p.N - 1) * p.b_col", "min(n + j + 1, p.N - 1) * p.b_col"),
+    ("bytes_depthwise", "unguarded_load", "iy < 0 || iy >= p.H", "iy < 0"),
+    ("conv_depthwise_f32", "unguarded_planes", " || plane >= p.planes", ""),
+    (
+        "conv_image_f32",
+        "unguarded_rows",
+        "iy < 0 || iy >= p.H) continue;\n#endif\n    for",
+        "iy < 0) continue;\n#endif\n    for",
+    ),
+    ("conv_pointwise_f32", "past_pixels", "min(pixel + 16 * j, p.pixels - 1)", "pixel + 16 * j"),
+    ("conv_pointwise_f32", "unguarded_store", "if (pixel + 16 * j >= p.pixels) break;", ""),
+    ("cum_sum_f32", "no_barrier_before_store", "barrier();  // all have read the last sums", ""),
+    ("cum_sum_f32", "no_barrier_before_read", "barrier();\n      N before", "N before"),
+    ("cum_sum_f32", "no_barrier_after_read", "barrier();\n      if (t >= step)", "if (t >= step)"),
+    ("cum_sum_f32", "past_lane", "N v = i < size ?", "N v = i < size + 4 ?"),
+    ("gemm_f32", "unguarded_store", "if (m + j < p.M) store", "store"),
+    ("gemm_f32", "past_columns", "min(n + j, p.N - 1) * p.b_col", "(n + j) * p.b_col"),
+    ("gemm_split_f32", "no_barrier", "barrier();\n  if (slice >= 4", "if (slice >= 4"),
+    ("gemm_split_f32", "past_parts", "part[slice * 64 + own + l]", "part[slice * 64 + own + l + 64]"),
+    ("gemm_split_f32", "half_the_sum", "for (int l = 0; l < 8; l++) all", "for (int l = 0; l < 4; l++) all"),
+    ("image_to_rows_f32", "unguarded_store", "if (c + l < p.channels) y[", "y["),
+    ("map_f32", "past_the_end", "if (i >= p.count)", "if (i > p.count)"),
+    ("normalize_f32", "no_barrier_before_store", "barrier();\n  part[t] = v;", "part[t] = v;"),
+    ("normalize_f32", "no_barrier_in_tree", *TREE),
+    ("normalize_f32", "no_barrier_after_tree", "barrier();\n  return part[0];", "return part[0];"),
+    ("place", "past_tuple", "if (p.tuple > 1) ", ""),
+    ("pool_f32", "unguarded_load", " || ix >= p.W", ""),
+    ("pool_global_f32", "no_barrier", *TREE),
+    ("pool_global_f32", "counts_on_simd_32", *SIMD_TREE),
+    ("recurrent_f32", "no_barrier_after_state", "barrier();\n  for (int i = p.first", "for (int i = p.first"),
+    ("recurrent_f32", "no_barrier_before_update", "barrier();\n    for (int k = t", "for (int k = t"),
+    ("recurrent_f32", "no_barrier_after_step", "barrier();\n  }\n  for", "}\n  for"),
+    ("recurrent_f32", "past_hidden", "k < 2048; k += 256", "k <= 2048; k += 256"),
+    ("reduce_f32", "no_barrier_before_store", "barrier();\n  part[t] = v;", "part[t] = v;"),
+    ("reduce_f32", "no_barrier_in_tree", *TREE),
+    ("reduce_f32", "no_barrier_after_tree", "barrier();\n  return part[0];", "return part[0];"),
+    (
+        "reduce_f32",
+        "past_row",
+        "for (int i = t; i < size; i += 64) {\n    float e",
+        "for (int i = t; i <= size; i += 64) {\n    float e",
+    ),
+    ("reduce_words", "no_barrier", *TREE),
+    ("reduce_words", "counts_on_simd_32", *SIMD_TREE),
+    ("resize_f32", "next_column", "x[row + table[bt]]", "x[row + table[bt] + 1]"),
+    ("softmax_f32", "no_barrier_before_store", "barrier();  // all have read the last result", ""),
+    ("softmax_f32", "no_barrier_in_tree", *TREE),
+    ("softmax_f32", "no_barrier_after_tree", "barrier();\n  return part[0];", "return part[0];"),
+    (
+        "softmax_f32",
+        "counts_on_simd_64",
+        "  barrier();  // all have read the last result",
+        "  if (p.lanes > 0) return largest ? subgroupMax(v) : subgroupAdd(v);",
+    ),
+    ("top_k_f32", "no_barrier_before_store", "barrier();  // all have read the last one", ""),
+    ("top_k_f32", "no_barrier_in_tree", "{\n      barrier();\n      if (t < half_count", "{\n      if (t < half_count"),
+    ("top_k_f32", "no_barrier_after_tree", "barrier();\n    last_key", "last_key"),
+    ("top_k_f32", "past_lane", "i < size; i += 64", "i <= size; i += 64"),
+    ("winograd_input_4_f32", "unguarded_load", "yy >= 0 && yy < p.H", "yy >= 0"),
+    ("winograd_input_4_f32", "before_image", "yy >= 0 && yy < p.H && xx >= 0", "yy < p.H && xx >= 0"),
+    ("winograd_output_4_f32", "unguarded_rows", "if (y0 + j >= p.OH) break;", ""),
+    ("winograd_output_4_f32", "unguarded_columns", "if (x0 + k < p.OW) y[", "y["),
+]
+
+
+def main() -> int:
+    out, glslc, spirv_val, spirv_cross = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+    folder = ROOT / "cpp" / "backends" / "gpu"
+    made, texts, cache = out / "msl", out / "texts", out / "cache"
+    for path in (made, texts, cache):
+        path.mkdir(parents=True, exist_ok=True)
+    for path in [*made.iterdir(), *out.glob("*.spv")]:
+        path.unlink()
+    of_name = {v.name: v for v in shaders.variants(folder)}
+    cross = shaders.SpirvCross(spirv_cross)
+    shared = "".join(p.read_text() for p in sorted((folder / "shaders").glob("*.glsl")))
+    for kernel, suffix, old, new in MUTANTS:
+        variant = of_name[kernel]
+        text = (folder / "shaders" / variant.file).read_text()
+        if text.count(old) != 1:
+            print(f"{variant.file}: {old!r} is there {text.count(old)} times", file=sys.stderr)
+            return 1
+        text = text.replace(old, new)
+        if "subgroup" in new:
+            text = text.replace("#version 450", "#version 450\n#extension GL_KHR_shader_subgroup_arithmetic : require")
+        name = f"{kernel}_{suffix}"
+        (texts / f"{name}.comp").write_text(text)
+        own = shaders.Variant(name, str(texts / f"{name}.comp"), variant.defines, variant.f16)
+        include = f"-I{folder / 'shaders'}"
+        key = hashlib.sha256((shared + text + repr(own)).encode()).hexdigest()[:16]
+        spirv = shaders.compile_variant(folder, cache, own, key, (glslc, spirv_val), include)
+        manifest = shaders.reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
+        (out / f"{name}.spv").write_bytes(spirv)
+        (made / f"{name}.metal").write_text(cross.msl(spirv, name, manifest.bindings, manifest.push_bytes > 0))
+    (out / "made").touch()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
