@@ -321,7 +321,7 @@ class Backend {
   /// Looks at a whole run of nodes before it is compiled. Empty: it takes them all; else one verdict per node of the
   /// segment, and those refused go to the next target. elsewhere: they may run elsewhere, so that cost counts too.
   virtual std::vector<Verdict> review(const Segment&, const TargetSpec&, bool /*elsewhere*/) const { return {}; }
-  /// kDeviceLost: the device is gone or fails its self-check; the runtime then plans again without this back end.
+  /// kDeviceLost: the device is gone, to be opened anew if reopens(); with a rule(), it is well but not for this.
   virtual Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const = 0;
   /// Whether compile() leaves constants in Segment::packed that are to be kept in a file which is built for `target`.
   /// compile() then works for any variant of this build, whether or not it can run here.
