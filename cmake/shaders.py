@@ -20,6 +20,7 @@ import re
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def variants(folder: Path) -> list[Variant]:
 # ---- SPIR-V ---------------------------------------------------------------------------------------------------------
 
 
-def instructions(words: tuple[int, ...]):
+def instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Opcode and operands of each instruction of a module."""
     at = 5
     while at < len(words):
         count, op = words[at] >> 16, words[at] & 0xFFFF

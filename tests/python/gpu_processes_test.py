@@ -62,7 +62,8 @@ class Large(nn.Module):
         self.conv = nn.Conv2d(8, 32, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv(x).relu()
+        y: torch.Tensor = self.conv(x)
+        return y.relu()
 
 
 def saved(module: nn.Module, x: torch.Tensor, path: Path) -> str:
