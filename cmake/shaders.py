@@ -351,9 +351,9 @@ def spirv_streams(modules: list[tuple[int, ...]]) -> bytes:
     streams = [bytearray() for _ in range(1 + _MODES)]
     for head, values in listed:
         _varint(head, streams[0])
-        for k, value in enumerate(values):
+        for k, both in enumerate(values):
             k = min(k, _MODES - 1)
-            _varint(value[modes[head % 512 * _MODES + k] != 0], streams[1 + k] if head else streams[0])
+            _varint(both[modes[head % 512 * _MODES + k] != 0], streams[1 + k] if head else streams[0])
     start = bytearray()
     _varint(opcodes, start)
     start += modes
