@@ -104,6 +104,9 @@ double work_of(const Graph& graph, const std::vector<TensorType>& values) {
 
 // ---- timing
 
+/// Inputs and states of more bytes are not made up only to be timed.
+constexpr double kMostBytes = 1 << 30;
+
 /// Cancels a run that goes on for too long.
 class Stopwatch {
  public:
@@ -143,6 +146,9 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   std::vector<Buffer> memory;
   std::vector<TensorView> inputs, states;
   const auto room = [&](const TensorType& type, std::vector<TensorView>& views) -> Status {
+    if (count(type) * dtype_bits(type.dtype) / 8 > kMostBytes) {
+      return unsupported("a tensor of ", to_string(type), " is too large to be made up");
+    }
     const auto bytes = static_cast<size_t>(std::max<int64_t>(1, type.bytes()));
     PINNACE_ASSIGN(Buffer made, Buffer::allocate(bytes, "a measurement's tensor"));
     std::memset(made.data(), 0, bytes);
@@ -326,6 +332,9 @@ std::vector<Placement> Prepared::Data::with_choice(std::vector<Placement> rows) 
 }
 
 Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& request) {
+  // An operator of the application's that is being timed may make a session of its own.
+  static thread_local bool measuring_here = false;
+  if (measuring_here) return request.prepare(request.targets, true);
   std::vector<const Backend*> backends;
   for (const auto& all : {std::span<const Backend* const>(request.options.backends), all_backends()}) {
     std::copy_if(all.begin(), all.end(), std::back_inserter(backends), [](const Backend* b) { return b->measured(); });
@@ -357,6 +366,10 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     if (!memory().find(key, &times)) {
       static std::mutex measuring;
       std::lock_guard lock(measuring);
+      struct Mark {
+        Mark() { measuring_here = true; }
+        ~Mark() { measuring_here = false; }
+      } const mark;
       if (!memory().find(key, &times)) {
         auto made = request.prepare(targets, false);
         if (!made) {

@@ -35,6 +35,8 @@ constexpr Case kCases[] = {
      .why = "quantised: the input's parameters"},
     {.inputs = "u8[2,9,4]{scale 0.05, zero 9};i64{0,2}", .output_quantization = "scale 0.07, zero 99",
      .why = "quantised, other parameters"},
+    {.inputs = "i8[4]{scale 0, zero 3}{5,7,9,1}", .expect = "i8[1]{scale 0, zero 3}{3}",
+     .why = "a scale of 0: no number is left but its zero point"},
 };
 PINNACE_CASES(reduce_max, kCases)
 }  // namespace pinnace::testing

@@ -98,6 +98,23 @@ class MeasuredChoice : public ::testing::Test {
   FakeBackend fake;
 };
 
+TEST_F(MeasuredChoice, InputsTooLargeToBeMadeUpAreAReasonForTheRest) {
+  const Program program = program_of(str_cat(R"(graph "g" {
+    symbol a 2147483648..4294967296
+    symbol b 2147483648..4294967296
+    input %x : f32[1,16,100,100]
+    input %unused : f32[a,b]
+    const %w : f32[16,16,3,3] = )",
+                                             numbers(16 * 16 * 9), R"(
+    %y = conv(%x, %w) {pads=[1,1,1,1]}
+    output "y" %y
+  })"));
+  auto session = Session::create(program, options());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(row(*session, "conv").backend, "cpu");
+  EXPECT_NE(why(*session).find("is too large to be made up"), std::string::npos) << why(*session);
+}
+
 TEST_F(MeasuredChoice, TheFasterBackEndIsTakenAndTheTimesAreSaid) {
   auto session = Session::create(network(kLarge), options());
   ASSERT_TRUE(session.ok()) << session.status().message();

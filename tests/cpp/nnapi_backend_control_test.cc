@@ -186,6 +186,59 @@ TEST(NnapiBackendControlFlow, LoopsEndWhenTheirBodySaysSo) {
   }
 }
 
+// Both hand on a constant that the library does not copy (above 128 bytes), of one type and place: they share no bytes.
+TEST(NnapiBackendControlFlow, BranchesThatReturnConstantsReturnTheirOwn) {
+  std::string a, b;
+  for (int i = 0; i < 40; ++i) {
+    a += str_cat(i ? "," : "", i);
+    b += str_cat(i ? "," : "", -i);
+  }
+  const std::string text = str_cat(R"(graph "g" {
+    input %c : bool[]
+    input %x : f32[40]
+    %y, %z : f32[40] = if(%c, %x) {
+      then_branch=graph "t" { input %x : f32[40] const %k : f32[40] = {)",
+                                   a, R"(} output "y" %k output "z" %x },
+      else_branch=graph "e" { input %x : f32[40] const %k : f32[40] = {)",
+                                   b, R"(} output "y" %k output "z" %x } }
+    output "y" %y
+    output "z" %z
+  })");
+  const std::vector<float> x(40, 1.5f);
+  for (uint8_t condition : {0, 1}) {
+    const Placement row =
+        compare(text.c_str(), {input<uint8_t>(DType::kBool, {}, {condition}), input<float>(DType::kF32, {40}, x)},
+                target(8), "if");
+    EXPECT_EQ(row.backend, "nnapi");
+  }
+}
+
+// What a body computes of a size is another constant for other sizes: plans of one session share no bytes of it.
+TEST(NnapiBackendControlFlow, ConstantsOfASizeAreTheirSizes) {
+  constexpr char kText[] = R"(graph "g" {
+    symbol n 1..1000
+    input %c : bool[]
+    input %x : f32[n,4]
+    %y : f32[48] = if(%c, %x) {
+      then_branch=graph "t" { input %x : f32[n,4]
+        const %first : i64[1] = {0} const %wide : i64[1] = {48}
+        %sizes = shape(%x) %rows = gather(%sizes, %first) {axis=0}
+        %numbers = cast(%rows) {to="f32"} %all = expand(%numbers, %wide) %y = neg(%all) output "y" %y },
+      else_branch=graph "e" { input %x : f32[n,4] const %k : f32[48] = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0} output "y" %k } }
+    output "y" %y
+  })";
+  const Program program = program_of(kText);
+  auto session = Session::create(program, target(8));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (int64_t rows : {3, 7, 3}) {
+    const std::vector<float> x(static_cast<size_t>(rows) * 4, 1.0f);
+    std::vector<Input> inputs = {input<uint8_t>(DType::kBool, {}, {1}), input<float>(DType::kF32, {rows, 4}, x)};
+    const Status status = session->run(tensors(inputs));
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(static_cast<const float*>(session->output(0).memory.host)[47], -static_cast<float>(rows));
+  }
+}
+
 TEST(NnapiBackendControlFlow, BelowLevel4TheRuntimeRunsItAndItsBodiesAreOnNnapi) {
   const Placement row =
       compare(kIf, {input<uint8_t>(DType::kBool, {}, {1}), input<float>(DType::kF32, {2, 3}, {1, -2, 3, -4, 5, -6})},

@@ -41,7 +41,8 @@ for run in range(runs):
     except pn.Error:
         failed, session = failed + 1, None
     if run == runs // 5:
-        early = used()
+        session, early = None, used()  # a session holds its file open
+session = None
 print(json.dumps({"lost": lost, "there": there, "failed": failed, "wrong": wrong, "early": early, "late": used()}))
 """
 

@@ -42,6 +42,17 @@ MUTANTS = [
     ("bytes_conv", "unguarded_load", "at >= 0 && at < p.W ?", "at < p.W ?"),
     ("bytes_gemm", "unguarded_rows", "if (m + j >= p.M) break;", ""),
     ("bytes_gemm", "next_column", "min(n + j, p.N - 1) * p.b_col", "min(n + j + 1, p.N - 1) * p.b_col"),
+    ("bytes_reduce", "no_barrier", *TREE),
+    (
+        "bytes_resize",
+        "next_weight",
+        "numbers[kWeights + columns + tx]",
+        "numbers[kWeights + columns + tx + 1]",
+    ),
+    ("bytes_softmax", "no_barrier_in_tree", *TREE),
+    ("bytes_softmax", "no_barrier_after_tree", "barrier();\n  int first", "int first"),
+    ("bytes_softmax", "no_barrier_after_sum", "barrier();\n  uvec2 sum", "uvec2 sum"),
+    ("lrn_f32", "past_channels", "min(c + p.after, p.channels - 1)", "c + p.after"),
     ("bytes_depthwise", "unguarded_load", "iy < 0 || iy >= p.H", "iy < 0"),
     ("conv_depthwise_f32", "unguarded_planes", " || plane >= p.planes", ""),
     (

@@ -127,18 +127,19 @@ void begin_at(Step& s, size_t b, size_t word, int64_t element, int64_t elements,
 }
 
 /// Runs of elements between places of images: words count, run, from_image, from, to_image, to.
-void runs(Cuts& c, size_t from_binding, size_t to_binding, int64_t bytes) {
+/// others: walks of bindings that are neither.
+void runs(Cuts& c, size_t from_binding, size_t to_binding, int64_t bytes, std::vector<Walk> others = {}) {
   const int64_t count = c.word(0), length = c.word(1), from_image = c.word(2), from = c.word(3);
   const int64_t to_image = c.word(4), to = c.word(5);
   if (count > length) {
-    c.add(count / length, {}, [=](Step& s, int64_t first, int64_t n) {
+    c.add(count / length, std::move(others), [=](Step& s, int64_t first, int64_t n) {
       line(s, 0, n * length);
       begin_at(s, from_binding, 3, first * from_image + from, (n - 1) * from_image + length, bytes);
       begin_at(s, to_binding, 5, first * to_image + to, (n - 1) * to_image + length, bytes);
     });
     return;
   }
-  c.add(count, {}, [=](Step& s, int64_t first, int64_t n) {
+  c.add(count, std::move(others), [=](Step& s, int64_t first, int64_t n) {
     line(s, 0, n);
     put(s, 1, n);
     begin_at(s, from_binding, 3, from + first, n, bytes);
@@ -200,6 +201,9 @@ void strided(Cuts& c, const std::vector<Strided>& operands, std::optional<std::p
     if (dense) {
       walks.resize(dense->first + 1);
       walks[dense->first] = run(inner * dense->second);
+      // A step that has nothing to report has its result in the place of the problems.
+      const auto& bound = c.step().bindings;
+      if (bound.size() > walks.size() && bound[walks.size()] == bound[dense->first]) walks.push_back(kUnread);
     }
     c.add(size[d], std::move(walks), [=](Step& s, int64_t first, int64_t n) {
       s.push = joined.push;
@@ -320,7 +324,8 @@ std::vector<Cut> cuts_of(const Step& step) {
       break;
     }
     case KernelId::bytes_table:
-      runs(c, 0, 2, 4);
+      // Without a table x is bound in its place.
+      runs(c, 0, 2, 4, c.spec(1) ? std::vector<Walk>{} : std::vector<Walk>{kWhole, kUnread});
       break;
     case KernelId::bytes_to_image:
       layout(c, 0, 4, 4);

@@ -220,6 +220,10 @@ Status GpuExecutable::run(const RunContext& context, std::span<const TensorView>
     }
   }
   if (status.ok() && context.timings) status = profile(instance, context, start);
+  if (status.code() == Code::kDeviceLost && status.rule().empty()) {  // with a rule the device is well
+    context_->lose();
+    return status;
+  }
   std::lock_guard lock(mutex_);
   free_.push_back(std::move(*own));
   return status;
@@ -264,7 +268,11 @@ Status GpuExecutable::problems(const Instance& instance) const {
 }
 
 Status GpuExecutable::submit(Instance& instance, const RunContext& context) const {
-  if (context.timings && instance.profiled.empty()) PINNACE_TRY(record(instance, true, instance.profiled));
+  if (context.timings && instance.profiled.empty()) {
+    std::vector<std::unique_ptr<CommandList>> all;  // a recording that fails half-way leaves nothing
+    PINNACE_TRY(record(instance, true, all));
+    instance.profiled = std::move(all);
+  }
   auto& lists = context.timings ? instance.profiled : instance.lists;
   Device& device = context_->device();
   // One list is always under way while the next is handed over; a cancelled run waits for what it has submitted.

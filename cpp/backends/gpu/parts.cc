@@ -104,8 +104,9 @@ void divide_steps(LoweredSegment& lowered, const DeviceCaps& caps) {
   for (Step& step : lowered.steps) {
     Step whole = step;
     for (TensorId id : whole.bindings) whole.windows.push_back({0, lowered.tensors[static_cast<size_t>(id)].bytes});
-    if (fits(whole, caps) && whole.work <= kPartWork) {
-      step.groups = whole.groups;
+    const bool fitting = fits(whole, caps);
+    if (fitting) step.groups = whole.groups;
+    if (fitting && whole.work <= kPartWork) {
       all.push_back(std::move(step));
       continue;
     }

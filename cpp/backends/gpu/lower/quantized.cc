@@ -17,6 +17,11 @@ TensorId byte_constant(NodeLowering& n, std::string_view what, int64_t bytes,
   });
 }
 
+bool keeps_bytes(const TensorType& from, const TensorType& to) {
+  const float scale = scale_zero(to).scale;
+  return same_quantization(from, to) && scale >= 1e-30f && scale <= 1e30f;
+}
+
 Status reference_on_bytes(const NodeView& node, std::span<const int> operands, DType made, std::span<uint8_t> results) {
   const bool pair = operands.size() == 2;
   const DType dtype = node.input(operands[0]).dtype;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/gpu/lowering.h"
+#include "ops/move.h"
 #include "ops/product.h"
 
 namespace pinnace::gpu {
@@ -22,6 +23,9 @@ Status reference_on_bytes(const NodeView& node, std::span<const int> operands, D
 
 /// The bytes of `from` that its 256 bytes become with another scale and zero point, as images hold them.
 TensorId rescaling_table(NodeLowering& n, std::string_view what, const TensorType& from, const TensorType& to);
+/// Whether bytes of `from` are those of `to`. At scales where the reference, which goes by numbers, loses or saturates
+/// them, they are not, equal as the two may be.
+bool keeps_bytes(const TensorType& from, const TensorType& to);
 /// y = x with output 0's scale and zero point: rows of `count` elements; `from` says what those of x are.
 void rescale_rows(NodeLowering& n, TensorId x, const TensorType& from, int64_t count, TensorId y);
 

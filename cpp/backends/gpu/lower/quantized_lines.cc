@@ -17,6 +17,8 @@ constexpr float kLeastScale = 1e-30f, kMostScale = 1e30f;
 constexpr float kMostExponent = 600;
 /// Of so many summands of 33 bits every sum has at most 53.
 constexpr int64_t kMostSummands = int64_t{1} << 20;
+/// Of one output of a resize, which one invocation makes: a dispatch must end.
+constexpr int64_t kMostTaps = 1 << 16;
 
 Status check_scales(NodeLowering& n) {
   for (const TensorType* type : {&n.in(0), &n.out()}) {
@@ -103,7 +105,7 @@ Status extreme(NodeLowering& n, int kind) {
   Reduction r;
   PINNACE_TRY(describe_reduction(n, r));
   if (r.size == 0) return n.refuse(Rule::kAttribute, "a row without elements");
-  const bool same = same_quantization(n.in(0), n.out());
+  const bool same = keeps_bytes(n.in(0), n.out());
   const TensorId x = n.rows(0);
   const TensorId found = same ? n.make_rows() : n.make_scratch(r.rows, n.in(0).dtype);
   n.step(KernelId::reduce_words, {kind, held_as(n.in(0).dtype)}, r.push, {x, found, found}, row_groups(r.rows),
@@ -138,6 +140,8 @@ Status lower_quantized_softmax(NodeLowering& n) {
     return n.refuse(Rule::kAttribute, str_cat("a scale of ", scale_zero(x).scale));
   }
   const AxisView v = view_axis(x.shape, axis);
+  // One invocation adds up a lane, in the reference's order, and a dispatch must end.
+  if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("lanes of ", v.size));
   const TensorId numbers = n.words("softmax", (65536 + 255) * 2, [=](std::span<float> to) {
     for (int64_t m = 0; m < 256; ++m) {
       for (int64_t i = 0; i < 256; ++i) {
@@ -167,6 +171,9 @@ Status lower_quantized_resize(NodeLowering& n) {
   }
   PINNACE_TRY(check_scales(n));
   if (!r.rows_first) return n.refuse(Rule::kAttribute, "columns before rows");
+  if (r.taps[0].count * r.taps[1].count > kMostTaps) {
+    return n.refuse(Rule::kAttribute, str_cat(r.taps[0].count * r.taps[1].count, " taps"));
+  }
   const Shape &in = n.in(0).shape, &out = n.out().shape;
   const TensorType x = n.in(0), y = n.out();
   const std::array<ResizeTapList, 2> taps = r.taps;

@@ -120,7 +120,7 @@ Status lower_quantized_where(NodeLowering& n) {
   Operand sides[2];
   for (int i : {1, 2}) {
     sides[i - 1] = operand(n, i);
-    if (same_quantization(n.in(i), n.out())) continue;
+    if (keeps_bytes(n.in(i), n.out())) continue;
     const TensorId made = n.make_scratch(n.in(i).elements(), n.out().dtype);
     rescale_rows(n, sides[i - 1].tensor, n.in(i), n.in(i).elements(), made);
     sides[i - 1].tensor = made;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/nnapi/lowering.h"
+#include "base/hash.h"
 
 namespace pinnace::nnapi_client {
 namespace {
@@ -19,6 +20,7 @@ struct Body {
   const Graph& graph;
   std::shared_ptr<const Inference> inference;
   Lowering lowering;
+  std::string key;  ///< of its weights: the node, the body, and what was computed ahead in it
 
   const TensorType& type(ValueId id) const { return inference->types[static_cast<size_t>(id)]; }
 };
@@ -45,7 +47,16 @@ Result<Body> open(NodeLowering& n, std::string_view name, std::vector<TensorType
     values[i].constant = true;
     values[i].data = inference->data[i]->data();
   }
-  Body body{graph, inference, Lowering(n.level(), n.lowering().dry(), std::move(values))};
+  Hasher computed;  // what nodes made of sizes; known inputs are in the key of the node around
+  for (const auto& node : graph.nodes) {
+    for (ValueId id : node->outputs) {
+      const ConstantPtr& data = inference->data[static_cast<size_t>(id)];
+      if (data) computed.add({static_cast<const std::byte*>(data->data()), data->bytes()});
+    }
+  }
+  Body body{graph, inference, Lowering(n.level(), n.lowering().dry(), std::move(values)),
+            str_cat(n.lowering().key(), "/", name, "#", computed.digest())};
+  body.lowering.set_key(body.key);
   body.lowering.keep(inference);
   return body;
 }
@@ -79,7 +90,7 @@ Status lower_nodes(NodeLowering& n, Body& body, std::string_view name) {
     if (!concrete || !op) return n.refuse(Rule::kOpen, str_cat(name, ": ", node.op, " '", node.name, "'"));
     NodeView view(node, *op, types, data, outputs);
     view.set_ops(n.view().ops());
-    body.lowering.set_key(str_cat(n.lowering().key(), "/", name, "/", node.name));
+    body.lowering.set_key(str_cat(body.key, "/", node.name));
     Verdict verdict;
     if (lower_node(body.lowering, view, outputs, verdict).ok()) {
       if (!verdict.rewrite.empty()) n.rewritten(verdict.rewrite);
@@ -319,7 +330,7 @@ Status lower_loop(NodeLowering& n) {
   PINNACE_TRY(lower_nodes(n, body, "body"));
   Outputs outputs(n, body.lowering);
   for (int k = 0; k < carried; ++k) PINNACE_TRY(outputs.add_value(after(k)));
-  body.lowering.set_key(str_cat(n.lowering().key(), "/body"));
+  body.lowering.set_key(body.key);
   for (int k = carried; k < n.view().output_count(); ++k) {
     PINNACE_ASSIGN(const OperandId item, body.lowering.operand(after(k), Layout::kPlain, n.verdict(), Int64::kExact));
     const auto s = static_cast<size_t>(k - carried);

@@ -65,7 +65,7 @@ Status lower_gather(NodeLowering& n) {
     OperandSpec spec{kTensorInt32, {}};
     for (const Dim& d : n.in_type(1).shape) spec.dims.push_back(static_cast<uint32_t>(d.size));
     if (spec.dims.empty()) spec.dims = {1};
-    indices = n.lowering().add_weight(spec, "indices", [counted](std::byte* to) {
+    indices = n.lowering().add_weight(spec, str_cat("indices of ", size), [counted](std::byte* to) {
       std::copy_n(reinterpret_cast<const std::byte*>(counted.data()), counted.size() * sizeof(int32_t), to);
     });
   } else {
