@@ -35,7 +35,7 @@ void StoredBytes::drop_pages() const {
   const auto begin = reinterpret_cast<uintptr_t>(bytes_.data());
   const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes_.size()) / page * page;
   // A wish: where it is not granted the pages stay.
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  if (first < last) ::madvise(const_cast<std::byte*>(bytes_.data()) + (first - begin), last - first, MADV_DONTNEED);
 }
 
 }  // namespace pinnace

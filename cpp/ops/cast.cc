@@ -39,7 +39,7 @@ constexpr int64_t kBlock = 256;
 template <class W>
 void load(const TensorView& x, int64_t first, int64_t count, W* to) {
   const auto each = [&](auto get) {
-    for (int64_t j = 0; j < count; ++j) to[j] = static_cast<W>(get(first + j));
+    for (int64_t j = 0; j < count; ++j) to[j] = static_cast<W>(+get(first + j));  // 8 bits as int
   };
   const auto typed = [&](auto zero) { each([from = x.data<decltype(zero)>()](int64_t i) { return widen(from[i]); }); };
   const DTypes type = dtypes(x.dtype());

@@ -86,7 +86,7 @@ const char* section_name(SectionKind kind) {
   return "unknown";
 }
 
-Status FileView::corrupt_text(uint64_t offset, std::string_view rule, std::string text) const {
+Status FileView::corrupt_text(uint64_t offset, std::string_view rule, const std::string& text) const {
   Status status(Code::kCorruptFile, str_cat(name, " at ", hex(offset), ": ", text, " (rule ", rule, ")"));
   status.with_offset(static_cast<int64_t>(offset)).with_rule(std::string(rule));
   return status;

@@ -68,7 +68,7 @@ struct FileView {
   }
 
  private:
-  Status corrupt_text(uint64_t offset, std::string_view rule, std::string text) const;
+  Status corrupt_text(uint64_t offset, std::string_view rule, const std::string& text) const;
 };
 
 /// The sections of a file that keeps rules F-1 to F-14. Spans point into the file.

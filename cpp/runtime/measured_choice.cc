@@ -174,17 +174,15 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
     const KeptState& kept = instance->kept_states[i];
     if (kept.states) PINNACE_TRY(kept.states->write(kept.position, states[i].bytes));
   }
-  RunContext context;
-  context.pool = &ThreadPool::shared();
-  context.threads = data.threads;
   Timing best;
   const auto run = [&]() -> Status {
     const Stopwatch stopwatch;
+    RunContext context;
+    context.pool = &ThreadPool::shared();
+    context.threads = data.threads;
     context.cancel = stopwatch.cancel();
     const auto start = Clock::now();
-    const Status status = runner.run(*instance, inputs, states, {}, context, 0);
-    if (status.code() == Code::kCancelled) return status;
-    PINNACE_TRY(status);
+    PINNACE_TRY(runner.run(*instance, inputs, states, {}, context, 0));
     const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
     const int64_t us = std::max<int64_t>(1, taken.count());
     best = {best.finished ? std::min(best.us, us) : us, true};
