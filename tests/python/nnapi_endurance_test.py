@@ -41,7 +41,8 @@ for run in range(runs):
     except pn.Error:
         failed, session = failed + 1, None
     if run == runs // 5:
-        session, early = None, used()  # a session holds its file open
+        session = None  # it would hold its file open
+        early = used()
 session = None
 print(json.dumps({"lost": lost, "there": there, "failed": failed, "wrong": wrong, "early": early, "late": used()}))
 """
