@@ -8,14 +8,13 @@ date.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
-from nnapi_models import MODELS, QUANTIZED, lines, load  # noqa: E402
+from nnapi_models import MODELS, QUANTIZED, keep_page, lines, load  # noqa: E402
 
 __all__ = ["MODELS", "QUANTIZED", "line", "lines", "load"]
 
@@ -43,23 +42,5 @@ def line(name: str) -> str:
     return f"| {name} | {len(nodes)} | {len(nodes) - len(refused)} | {stays or 'none'} |"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", default=list(MODELS))
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    rows = lines(PAGE.read_text()) if PAGE.exists() else {}
-    stale = 0
-    for name in options.models:
-        row = line(name)
-        if options.check and rows.get(name) != row:
-            print(row)
-            stale = 1
-        rows[name] = row
-    if not options.check:
-        PAGE.write_text(HEAD + "\n".join(rows[n] for n in MODELS if n in rows) + "\n")
-    return stale
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(keep_page(__doc__, PAGE, HEAD, line))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,13 @@ def lines(text: str) -> dict[str, str]:
     return {row.split("|")[1].strip(): row for row in rows}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def keep_page(description: str, page: Path, head: str, line: Callable[[str], str]) -> int:
+    """The command of a page with one line per model: makes those named, or all, or says which are stale (1)."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    rows = lines(PAGE.read_text()) if PAGE.exists() else {}
+    rows = lines(page.read_text()) if page.exists() else {}
     stale = 0
     for name in options.models:
         row = line(name)
@@ -89,9 +91,9 @@ def main() -> int:
             stale = 1
         rows[name] = row
         if not options.check:
-            PAGE.write_text(HEAD + "\n".join(rows[n] for n in MODELS if n in rows) + "\n")
+            page.write_text(head + "\n".join(rows[n] for n in MODELS if n in rows) + "\n")
     return stale
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(keep_page(__doc__, PAGE, HEAD, line))

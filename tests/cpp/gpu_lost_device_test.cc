@@ -8,6 +8,7 @@
 #include <pinnace/model.h>
 
 #include "cpp/gpu_session.h"
+#include "cpp/text_program.h"
 
 namespace pinnace::testing {
 namespace {
@@ -16,16 +17,6 @@ namespace {
 std::string fresh(const std::string& options) {
   static std::atomic<uint64_t> next{uint64_t{1} << 40};
   return str_cat(options, ",max_binding_bytes=", next++);
-}
-
-Program program_of(const std::string& text) {
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  auto built = model->build();
-  EXPECT_TRUE(built.ok()) << built.status().message();
-  return *built;
 }
 
 /// Back ends, and all that the placement says.

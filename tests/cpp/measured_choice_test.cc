@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "cpp/program_fixture.h"
+#include "cpp/text_program.h"
 #include "fakes/backend.h"
 #include "runtime/measured_choice.h"
 
@@ -18,16 +19,6 @@ namespace pinnace::testing {
 namespace {
 
 using fakes::FakeBackend;
-
-Program program_of(const std::string& text) {
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  auto program = model->build();
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  return *program;
-}
 
 std::string numbers(int64_t count) {
   std::string text = "{";

@@ -8,20 +8,13 @@
 #include <pinnace/model.h>
 
 #include "base/mapped_file.h"
+#include "cpp/text_program.h"
 #include "ops/infer.h"
 
 namespace pinnace {
 namespace {
 
-Program program_of(const std::string& text) {
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  auto program = model->build();
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  return *program;
-}
+using testing::program_of;
 
 /// Bytes of an input.
 struct Input {

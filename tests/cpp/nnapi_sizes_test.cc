@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <pinnace/model.h>
-
 #include "base/text.h"
+#include "cpp/text_program.h"
 
 namespace pinnace {
 namespace {
@@ -16,24 +15,18 @@ namespace {
 TEST(NnapiSizes, RowsCountedFromTheEndAreThoseOfTheirSize) {
   std::string indices;  // above 128 bytes, or the library copies them
   for (int i = 40; i > 0; --i) indices += str_cat(i < 40 ? "," : "", -i);
-  LoadOptions load;
-  load.disabled_passes = {"all"};
-  auto model = Model::parse(str_cat(R"(graph "g" {
+  const Program program = testing::program_of(str_cat(R"(graph "g" {
     symbol n 40..1000
     input %x : f32[n,4]
     const %last : i64[40] = {)",
-                                    indices, R"(}
+                                                      indices, R"(}
     %y = gather(%x, %last) {axis=0}
     output "y" %y
-  })"),
-                            load);
-  ASSERT_TRUE(model.ok()) << model.status().message();
-  const auto program = model->build();
-  ASSERT_TRUE(program.ok()) << program.status().message();
+  })"));
   Options options;
   options.target = "nnapi:fl8";
   options.fallback = false;
-  auto session = Session::create(*program, options);
+  auto session = Session::create(program, options);
   ASSERT_TRUE(session.ok()) << session.status().message();
   for (int64_t n : {100, 60, 120, 100}) {
     std::vector<float> x(static_cast<size_t>(n) * 4);

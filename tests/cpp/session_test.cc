@@ -10,20 +10,13 @@
 
 #include "base/thread_pool.h"
 #include "cases/run_case.h"
+#include "cpp/text_program.h"
 #include "program/writer.h"
 
 namespace pinnace {
 namespace {
 
-Program program_of(const std::string& text) {
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  auto program = model->build();
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  return *program;
-}
+using testing::program_of;
 
 template <class T>
 Tensor tensor(DType dtype, const std::vector<int64_t>& shape, std::vector<T>& values) {
