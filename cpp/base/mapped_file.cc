@@ -61,9 +61,9 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
 void prefer_large_pages(std::span<const std::byte> bytes) {
 #if defined(MADV_HUGEPAGE)
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
-  const uintptr_t last = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page * page;
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first = begin / page * page, last = (begin + bytes.size() + page - 1) / page * page;
+  ::madvise(const_cast<std::byte*>(bytes.data()) - (begin - first), last - first, MADV_HUGEPAGE);
 #endif
 }
 
