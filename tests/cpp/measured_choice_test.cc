@@ -312,7 +312,7 @@ TEST_F(MeasuredTimes, AFileOfTheSameKeyIsBelievedAndADamagedOneIsNot) {
     return fake.runs == runs;
   };
   EXPECT_TRUE(believed([&](const std::string& d) { return file_for(d, "", ""); }));
-  EXPECT_FALSE(believed([&](const std::string&) { return whole; })) << "of another device";
+  EXPECT_FALSE(believed([&](const std::string&) { return std::string(whole); })) << "of another device";
   EXPECT_FALSE(believed([&](const std::string&) { return std::string(); }));
   EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, "", "") + "more"; }));
   EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, " finished\n", " perhaps\n"); }));
