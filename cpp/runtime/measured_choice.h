@@ -23,8 +23,8 @@ struct MeasuredRequest {
 /// What `prepare` makes of `targets`, or of a measured back end and these if that runs the model faster.
 ///
 /// Runs on inputs of its own making, symbols at about 128 (1 where they only lead shapes), and on copies of the initial
-/// states. Each side takes at most about a second: for one run, or for several of less than 0.25 s; what is slower is
-/// stopped.
+/// states. Each side runs for about a second at most: one run, or several of less than 0.25 s. A slower run is stopped
+/// before its next operator, so that one long operator, like the device's own compilation, takes what it takes.
 /// Times are remembered for the process, and in files of the folder PINNACE_GPU_CACHE, by model, sizes, device, driver,
 /// processor, threads and precision. Placements show them. Whatever fails on a measured back end is the reason why it
 /// is passed over. Errors: those of `prepare` for `targets`. Thread-safe: one measurement at a time in a process.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ import pinnace as pn
 import pytest
 import torch
 import zoo
+from scripts_by_name import script
 from slices import all_mode, rotating_slice
-from torch import nn
+from target_problem import problem
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from zoo_models_test import SMALL
@@ -28,27 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("gpu_models", ROOT / "scripts" / "gpu_models.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-gpu_models = script()
+gpu_models = script("gpu_models")
 MODELS: tuple[str, ...] = gpu_models.MODELS
 QUANTIZED: dict[str, str] = gpu_models.QUANTIZED
-
-
-def problem(target: str) -> str:
-    """Empty, or why the target cannot run here: as sessions say it."""
-    try:
-        pn.Session(pn.load(nn.ReLU(), (torch.ones(1),)).build(verify=False), target=target)
-    except pn.Unsupported as error:
-        return str(error)
-    return ""
 
 
 PROBLEMS = {target: problem(target) for target in ("vulkan", "softmetal")}

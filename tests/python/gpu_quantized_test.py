@@ -12,20 +12,12 @@ import onnx.numpy_helper
 import pinnace as pn
 import pytest
 import torch
+from target_problem import problem
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def problem(target: str) -> str:
-    """Empty, or why the target cannot run here: as sessions say it."""
-    try:
-        pn.Session(pn.load(nn.ReLU(), (torch.ones(1),)).build(verify=False), target=target)
-    except pn.Unsupported as error:
-        return str(error)
-    return ""
 
 
 TARGETS = [

@@ -6,7 +6,6 @@ A run makes a few lines of the page anew, and runs some models at two levels eac
 from __future__ import annotations
 
 import functools
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pinnace as pn
 import pytest
 import torch
 from nnapi_level import run_at_level
+from scripts_by_name import script
 from slices import all_mode, rotating_slice
 from zoo_models_test import SMALL
 
@@ -23,16 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("nnapi_models", ROOT / "scripts" / "nnapi_models.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nnapi_models = script()
+nnapi_models = script("nnapi_models")
 MODELS: tuple[str, ...] = nnapi_models.MODELS
 QUANTIZED: dict[str, str] = nnapi_models.QUANTIZED
 PAIRS = [(name, level) for name in MODELS for level in nnapi_models.LEVELS]
