@@ -7,8 +7,8 @@
 namespace pinnace::gpu {
 namespace {
 
-/// Updates of one lane that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software Vulkan
-/// ends any loop after 65,535 turns.
+/// Updates of one lane that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software
+/// Vulkan ends any loop after 65,535 turns.
 constexpr int64_t kDispatchUpdates = int64_t{1} << 15;
 /// 128 such dispatches; each goes through all of a lane's updates once per owner.
 constexpr int64_t kMostUpdates = int64_t{1} << 22;
