@@ -264,6 +264,8 @@ Status GpuExecutable::problems(const Instance& instance) const {
         break;
       case Problem::kBoxOutside:
         return refused(Rule::kAttribute, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
+      case Problem::kUndecided:
+        return refused(Rule::kAttribute, str_cat(label, ": a number is too near to where another byte is stored"));
     }
     if (first.ok()) first = std::move(found);
   }

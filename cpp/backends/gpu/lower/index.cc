@@ -53,7 +53,7 @@ TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> pl
 void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
                  int64_t size, int64_t inner) {
   n.step(is_device_float(type) ? KernelId::gather : KernelId::gather_words, {},
-         Push().i(count).i(indices).i(inner).i(size), {x, index, y}, line_groups(count, 64),
+         Push().i(count).i(indices).i(inner).i(size).i(0).i(size), {x, index, y}, line_groups(count, 64),
          static_cast<double>(count));
 }
 
