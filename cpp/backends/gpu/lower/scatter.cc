@@ -54,7 +54,7 @@ Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
     return n.refuse(Rule::kAttribute, str_cat(l.each, " updates in a row, has ", kMostUpdates));
   }
   const TensorId x = n.rows(0), updates = n.rows(2);
-  const Push copy = Push().i(vectors).i(0).i(0).i(0);
+  const Push copy = Push().i(vectors).i(0).i(0).i(0).i(0);
   TensorId y = kNoTensor;  // in 32 bits
   if (halves) {
     y = n.all().add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(vectors) * 16);
