@@ -69,7 +69,7 @@ constexpr MayBeRefused kMayBeRefused[] = {
     {"conv_image_transposed", 4096, 16, "the same"},
     {"conv_pointwise", 1024, 0, "weights of a block of outputs"},
     {"conv_rows", 65536, 0, "weights of an output, or of all groups"},
-    {"conv_rows_transposed", 4096, 0, "all weights"},
+    {"conv_rows_transposed", 65536, 0, "all weights"},
     {"dequantize", 512, 0, "the scales"},
     {"gemm", 4096, 0, "four columns, a row"},
     {"gemm_packed", 4096, 0, "the same"},
