@@ -298,8 +298,8 @@ void normalize(Cuts& c) {
   }
 }
 
-/// Rows over up to three strided dimensions, of which the outermost is cut.
-void reduce(Cuts& c, int64_t bytes) {
+/// Rows over up to three strided dimensions, of which the outermost is cut; so many rows per group.
+void reduce(Cuts& c, int64_t bytes, uint32_t group = 1) {
   const int64_t rows = c.word(0), size = c.word(1);
   const int64_t k[3] = {rows / (c.word(2) * c.word(3)), c.word(2), c.word(3)};
   const int64_t r[3] = {size / (c.word(7) * c.word(8)), c.word(7), c.word(8)};
@@ -317,7 +317,7 @@ void reduce(Cuts& c, int64_t bytes) {
   c.add(k[d], std::move(walks), [=](Step& s, int64_t, int64_t n) {
     put(s, 0, n * inner);
     if (d > 0) put(s, 1 + d, n);
-    s.groups = row_groups(n * inner);
+    s.groups = line_groups(n * inner, group);
   });
   // What the rows of a part have, in their order.
   Strip all{0, bytes, {k[0], k[1], k[2], r[0], r[1], r[2]}, {}};
@@ -371,14 +371,20 @@ std::vector<Cut> cuts_of(const Step& step) {
       strided(c, {{0, 6, 0, 4}, {1, 12, 0, 4}}, std::pair(size_t{3}, int64_t{4}));
       break;
     case KernelId::bytes_pool:
+    case KernelId::bytes_pool_norm:
       planes(c, 4, 2, {});
       break;
     case KernelId::bytes_reduce:
       reduce(c, 4);
       break;
+    case KernelId::bytes_reduce_ordered:
+      reduce(c, 4, 64);
+      break;
     case KernelId::bytes_resize:
       planes(c, 4, 3, {});
       break;
+    case KernelId::bytes_log_softmax:
+    case KernelId::bytes_norm:
     case KernelId::bytes_softmax: {
       const Walk lane = run(c.word(1) * c.word(2) * 4);
       lanes(c, {lane, kWhole, lane});

@@ -395,7 +395,10 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       const int o = i - view.input_count();
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
-      if (type.quantized() && !is_byte(type.dtype)) return n.refuse(Rule::kQuantized, to_string(type));
+      // A cast goes by the integers that are stored, as all kernels hold them.
+      if (type.quantized() && !is_byte(type.dtype) && view.node().op != "cast") {
+        return n.refuse(Rule::kQuantized, to_string(type));
+      }
       // Stored weights of any width become floats with the plan.
       if (i == 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);

@@ -67,6 +67,8 @@ uvec2 add_doubles(uvec2 a, uvec2 b) {
   return rounded(a.y & 0x80000000u, exponent, m);
 }
 
+uvec2 negative(uvec2 v) { return exponent_of(v) == 0 ? kZeroDouble : uvec2(v.x, v.y ^ 0x80000000u); }
+
 uvec2 multiply_doubles(uvec2 a, uvec2 b) {
   if (exponent_of(a) == 0 || exponent_of(b) == 0) return kZeroDouble;
   uvec2 ma = left64(mantissa_of(a), 11), mb = left64(mantissa_of(b), 11);
@@ -106,6 +108,59 @@ uvec2 divide_doubles(uvec2 a, uvec2 b) {
   }
   if ((rest.x | rest.y) != 0u) m.x |= 1u;
   return rounded((a.y ^ b.y) & 0x80000000u, exponent, m);
+}
+
+// v is not negative.
+uvec2 root_of_double(uvec2 v) {
+  if (exponent_of(v) == 0) return kZeroDouble;
+  int exponent = exponent_of(v) - 1023;
+  // 54 bits of digits by twos, then zeros; half the exponent, rounded down, is the root's.
+  uvec2 digits = left64(mantissa_of(v), 10 + (exponent & 1)), rest = uvec2(0u), m = uvec2(0u);
+  for (int i = 0; i < 56; i++) {
+    rest = left64(rest, 2);
+    rest.x |= digits.y >> 30;
+    digits = left64(digits, 2);
+    uvec2 next = left64(m, 2);
+    next.x |= 1u;
+    m = left64(m, 1);
+    if (!less64(rest, next)) {
+      rest = sub64(rest, next);
+      m.x |= 1u;
+    }
+  }
+  if ((rest.x | rest.y) != 0u) m.x |= 1u;
+  return rounded(0u, (exponent >> 1) + 1023, m);
+}
+
+// Of a 32-bit float that is finite, by its bits.
+uvec2 widened(uint bits) {
+  uint sign = bits & 0x80000000u, exponent = bits >> 23 & 255u, m = bits & 0x7fffffu;
+  if (exponent == 0u) {
+    if (m == 0u) return kZeroDouble;
+    int shift = 23 - findMSB(m);
+    m = m << shift & 0x7fffffu;
+    exponent = uint(1 - shift);  // below 0 it wraps, and the sum is right again
+  }
+  return uvec2(m << 29, sign | (exponent + 896u) << 20 | m >> 3);
+}
+uvec2 whole_double(uint v) {
+  if (v == 0u) return kZeroDouble;
+  int first = findMSB(v);
+  uvec2 m = left64(uvec2(v, 0u), 52 - first);
+  return uvec2(m.x, uint(1023 + first) << 20 | m.y & 0xfffffu);
+}
+// The bits of the nearest 32-bit float.
+uint narrowed(uvec2 v) {
+  int exponent = exponent_of(v) - 896;
+  if (exponent_of(v) == 0) return 0u;
+  uint sign = v.y & 0x80000000u;
+  if (exponent > 254) return sign | 0x7f800000u;
+  // The mantissa's first bit at 23, or lower where the number is subnormal; two bits more and a sticky one below.
+  uvec2 m = right_sticky64(mantissa_of(v), 27 + max(0, 1 - exponent));
+  uint last = m.x & 3u;
+  uint bits = (m.x >> 2) + (exponent > 0 ? uint(exponent - 1) << 23 : 0u);
+  if (last > 2u || (last == 2u && (bits & 1u) == 1u)) bits++;
+  return sign | bits;
 }
 
 // A place among all numbers in order.
