@@ -24,8 +24,9 @@ mkdir -p "$out"
 CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-2} _PYTHON_HOST_PLATFORM=linux-aarch64 "$host" -m build --wheel --no-isolation \
   --outdir "$out" -C build-dir=build/arm64-python -C cmake.define.CMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64.cmake" \
   -C cmake.define.PINNACE_ARM64_ROOT="$root" .
-LD_LIBRARY_PATH=$root/usr/lib/aarch64-linux-gnu "$host" -m auditwheel repair --plat manylinux_2_36_aarch64 \
-  --ldpaths "$root/usr/lib/aarch64-linux-gnu" --wheel-dir "$out/repaired" "$out"/*.whl
+libraries=$root/usr/lib/aarch64-linux-gnu:$root/lib/aarch64-linux-gnu
+PATH=$PWD/.venv/bin:$PATH LD_LIBRARY_PATH=$libraries "$host" -m auditwheel repair --ldpaths "$libraries" \
+  --wheel-dir "$out/repaired" "$out"/*.whl
 wheel=$(ls "$out"/repaired/*.whl)
 
 # An ARM64 folder of packages: pip chooses them by platform, and installs without running them.

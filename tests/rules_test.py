@@ -255,6 +255,28 @@ def rule_special_values(root: Path) -> Iterator[str]:
             yield f"{path}: computes with floats and does not say what becomes of NaN"
 
 
+def rule_tests_without_importers(root: Path) -> Iterator[str]:
+    """A test that imports, applies passes or builds programs is left out where only the runtime is built (ARM64)."""
+    build = root / "CMakeLists.txt"
+    left_out = (
+        re.search(r'TEST_SOURCES EXCLUDE REGEX "(/tests/cpp/\(passes[^"]*)"', text(build)) if build.is_file() else None
+    )
+    for path in below(root, "tests/cpp", ".cc"):
+        if left_out and re.search(left_out[1], f"/{path}"):
+            continue
+        seen, open_files = {path}, [path]
+        while open_files:
+            source = text(root / open_files.pop())
+            if found := re.search(
+                r'#include (?:<pinnace/model\.h>|"(?:import|passes|convert|nnapi_host)/\S+")', source
+            ):
+                yield f"{path}: needs {found[0].split()[1]}, and is not among the tests that CMakeLists.txt leaves out"
+                break
+            headers = {Path("tests", name) for name in re.findall(r'#include "(cpp/\S+)"', source)}
+            open_files += [header for header in headers - seen if (root / header).is_file()]
+            seen |= headers
+
+
 Rule = Callable[[Path], Iterator[str]]
 RULES: dict[str, Rule] = {
     name.removeprefix("rule_"): rule for name, rule in list(globals().items()) if name.startswith("rule_")
@@ -322,6 +344,18 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
             },
             ["cpp/ops/a.cc: computes with floats"],
         )
+    ],
+    "tests_without_importers": [
+        ({"tests/cpp/a_test.cc": f"{_CC}#include <pinnace/model.h>\n"}, ["a_test.cc: needs <pinnace/model.h>"]),
+        (
+            {
+                "CMakeLists.txt": 'list(FILTER TEST_SOURCES EXCLUDE REGEX "/tests/cpp/(passes/|a_test)")\n',
+                "tests/cpp/a_test.cc": f'{_CC}#include "cpp/b.h"\n',
+                "tests/cpp/b_test.cc": f'{_CC}#include "cpp/b.h"\n',
+                "tests/cpp/b.h": f'{_CC}#include "import/import.h"\n',
+            },
+            ['b_test.cc: needs "import/import.h"'],
+        ),
     ],
     "names": [
         ({"cpp/base/Tensor.h": _CC}, ["not snake_case"]),

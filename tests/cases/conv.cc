@@ -89,6 +89,8 @@ constexpr Case kCases[] = {
     {.inputs = "u8[2,37,9,8]{scale 0.05, zero 121};i8[37,1,3,3]{scale 0.01, zero 0};i32[37]", .attributes = "group=37, pads=[1,1,1,1], activation=\"relu\"", .output_quantization = "scale 0.06, zero 133", .why = "depthwise"},
     {.inputs = "i8[1,30,9,8]{scale 0.05, zero -7};i8[33,10,3,3]{scale 0.01, zero 0};i32[33]", .attributes = "group=3, pads=[1,0,1,2], dilations=[1,2]", .output_quantization = "scale 0.06, zero 5", .why = "groups"},
     {.inputs = "u8[1,30,9,8]{scale 0.05, zero 121};i8[33,10,3,3]{scale 0.01, zero 0};i32[33]", .attributes = "group=3, pads=[1,0,1,2], dilations=[1,2]", .output_quantization = "scale 0.06, zero 133", .why = "groups"},
+    {.inputs = "i8[2,6,9]{scale 0.05, zero -7};i8[4,3,3]{scales [0.01,0.02,0.03,0.04], zeros [0,0,0,0], axis 0};i32[4]", .attributes = "group=2, strides=[2]", .output_quantization = "scale 0.06, zero 5", .why = "groups of three channels, scales of each"},
+    {.inputs = "u8[1,3,4,5,3]{scale 0.05, zero 121};u8[2,3,2,2,2]{scale 0.01, zero 130};i32[2]", .attributes = "pads=[1,0,1,0,1,1]", .output_quantization = "scale 0.06, zero 133", .why = "volumes"},
 };
 PINNACE_CASES(conv, kCases)
 }  // namespace pinnace::testing

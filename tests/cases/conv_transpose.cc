@@ -35,6 +35,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,4,5];f32[3,2,3]", .expect = "error has 4 channels", .why = "channels"},
     {.inputs = "f32[1,3,5];f32[3,2,3]", .attributes = "group=2", .expect = "error do not divide into 2 groups", .why = "groups"},
     {.inputs = "f32[1,1,2];f32[1,1,2]", .attributes = "pads=[3,3]", .expect = "error take more than the size", .why = "pads beyond the result"},
+    {.inputs = "i8[1,6,7]{scale 0.02, zero 12};i8[6,2,3]{scale 0.01, zero 0};i32[4]", .attributes = "group=2, strides=[2]",
+     .output_quantization = "scale 0.05, zero 3", .why = "groups of lines"},
 };
 PINNACE_CASES(conv_transpose, kCases)
 }  // namespace pinnace::testing

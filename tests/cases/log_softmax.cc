@@ -22,6 +22,8 @@ constexpr Case kCases[] = {
      .output_quantization = "scale 0.0625, zero 255", .why = "quantised"},
     {.inputs = "i8[3,40]{scale 0.1, zero 3}", .output_quantization = "scale 0.125, zero 127", .why = "bits"},
     {.inputs = "f32[2,3]", .attributes = "axis=2", .expect = "error is outside rank 2", .why = "axis"},
+    {.inputs = "u8[2,7,3]{scale 0.05, zero 131}", .attributes = "axis=1", .output_quantization = "scale 0.05, zero 250",
+     .why = "quantised, inner axis"},
 };
 PINNACE_CASES(log_softmax, kCases)
 }  // namespace pinnace::testing

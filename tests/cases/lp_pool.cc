@@ -13,6 +13,10 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,1,3]", .attributes = "kernel_shape=[2], p=0", .expect = "error must be 1 or more", .why = "p"},
     {.inputs = "f16[1,1,4]", .attributes = "kernel_shape=[2]", .expect = "error declared quantised", .output_quantization = "scale 0.5, zero 1", .why = "a float result has no scale"},
     {.inputs = "f32[1,1,3]{nan,1,0}", .attributes = "kernel_shape=[2]", .expect = "f32[1,1,2]{nan,1}", .why = "NaN in one window"},
+    {.inputs = "u8[2,7,9,8]{scale 0.03, zero 120}", .attributes = "kernel_shape=[3,2], strides=[2,1], dilations=[1,2], pads=[1,0,1,1]", .output_quantization = "scale 0.02, zero 7", .why = "quantised, uneven"},
+    {.inputs = "i8[1,5,6,6]{scale 0.1, zero -3}", .attributes = "kernel_shape=[3,3], p=3", .output_quantization = "scale 0.2, zero -128", .why = "quantised, cubes"},
+    {.inputs = "i8[2,3,11]{scale 0.1, zero -3}", .attributes = "kernel_shape=[4], p=1", .output_quantization = "scale 0.1, zero -128", .why = "quantised lines, magnitudes"},
+    {.inputs = "i8[1,2,4,4,3]{scale 0.1, zero -3}", .attributes = "kernel_shape=[2,2,2]", .output_quantization = "scale 0.2, zero -128", .why = "quantised volumes"},
 };
 PINNACE_CASES(lp_pool, kCases)
 }  // namespace pinnace::testing

@@ -29,6 +29,12 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "i32{3,4}", .expect = "i32{5}", .why = "integers"},
     {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
+    {.inputs = "i8[1,3,4,4]{scale 0.1, zero -3};i64{2,3}", .output_quantization = "scale 0.4, zero 5",
+     .why = "quantised, all pixels of images"},
+    {.inputs = "u8[2,5,3,7]{scale 0.0317, zero 130};i64{1,3}", .attributes = "keepdims=0",
+     .output_quantization = "scale 0.1, zero 3", .why = "quantised, two axes that are no neighbours"},
+    {.inputs = "i8[3,131]{scale 0.1, zero -3};i64{-1}", .output_quantization = "scale 0.6, zero -128",
+     .why = "quantised, rows of two rounds and more"},
 };
 PINNACE_CASES(reduce_l2, kCases)
 }  // namespace pinnace::testing

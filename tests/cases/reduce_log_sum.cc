@@ -27,6 +27,12 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];i64[1,1]{0}", .expect = "error must be a vector", .why = "axes"},
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "f32[2]{-1,0.5}", .expect = "f32[1]{nan}", .why = "a negative sum"},
+    {.inputs = "i8[1,3,4,4]{scale 0.1, zero -3};i64{2,3}", .output_quantization = "scale 0.05, zero 5",
+     .why = "quantised, all pixels of images"},
+    {.inputs = "u8[2,5,3,7]{scale 0.0317, zero 90};i64{1,3}", .attributes = "keepdims=0",
+     .output_quantization = "scale 0.03, zero 9", .why = "quantised, two axes that are no neighbours"},
+    {.inputs = "i8[3,131]{scale 0.1, zero -3};i64{-1}", .output_quantization = "scale 0.05, zero -100",
+     .why = "quantised, rows of two rounds and more"},
 };
 PINNACE_CASES(reduce_log_sum, kCases)
 }  // namespace pinnace::testing

@@ -31,6 +31,12 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2]{inf,1}", .expect = "f32[1]{inf}", .why = "inf"},
     {.inputs = "f32[2]{nan,inf}", .expect = "f32[1]{nan}", .why = "NaN"},
     {.inputs = "f32[2]{inf,nan}", .expect = "f32[1]{nan}", .why = "NaN later"},
+    {.inputs = "i8[1,3,4,4]{scale 0.1, zero -3};i64{2,3}", .output_quantization = "scale 0.1, zero 5",
+     .why = "quantised, all pixels of images"},
+    {.inputs = "u8[2,5,3,7]{scale 0.0317, zero 130};i64{1,3}", .attributes = "keepdims=0",
+     .output_quantization = "scale 0.03, zero 9", .why = "quantised, two axes that are no neighbours"},
+    {.inputs = "i8[3,131]{scale 0.1, zero -3};i64{-1}", .output_quantization = "scale 0.06, zero -128",
+     .why = "quantised, rows of two rounds and more"},
 };
 PINNACE_CASES(reduce_log_sum_exp, kCases)
 }  // namespace pinnace::testing

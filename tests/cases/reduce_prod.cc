@@ -28,6 +28,14 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2]", .expect = "error takes", .why = "bool"},
     {.inputs = "i32{65536,65536}", .expect = "i32{0}", .why = "integers wrap"},
     {.inputs = "f32[2]{inf,0}", .expect = "f32[1]{nan}", .why = "infinity times 0"},
+    {.inputs = "u8[2,3]{scale 0.5, zero 10}{12,6,7,10,255,3};i64{1}", .expect = "u8[2,1]{scale 0.25, zero 100}{112,100}",
+     .output_quantization = "scale 0.25, zero 100", .why = "quantised: 1 * -2 * -1.5, and one factor of 0"},
+    {.inputs = "u8[2,5,3,7]{scale 0.0217, zero 40};i64{1,3}", .attributes = "keepdims=0",
+     .output_quantization = "scale 0.02, zero 128", .why = "quantised, two axes that are no neighbours"},
+    {.inputs = "i8[3,41]{scale 0.01, zero 3} in 100..127;i64{-1}", .output_quantization = "scale 0.0625, zero -128",
+     .why = "quantised, products of many"},
+    {.inputs = "i8[3,400]{scale 0.001, zero 3};i64{-1}", .output_quantization = "scale 0.0625, zero -128",
+     .why = "quantised, below what 64 bits hold"},
 };
 PINNACE_CASES(reduce_prod, kCases)
 }  // namespace pinnace::testing

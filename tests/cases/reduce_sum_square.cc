@@ -29,6 +29,12 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2]{3,4};i64[0]{}", .attributes = "noop_with_empty_axes=1", .expect = "f32[2]{9,16}",
      .why = "no axes: still squared"},
     {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
+    {.inputs = "i8[1,3,4,4]{scale 0.1, zero -3};i64{2,3}", .output_quantization = "scale 20, zero 5",
+     .why = "quantised, all pixels of images"},
+    {.inputs = "u8[2,5,3,7]{scale 0.0317, zero 130};i64{1,3}", .attributes = "keepdims=0",
+     .output_quantization = "scale 5, zero 3", .why = "quantised, two axes that are no neighbours"},
+    {.inputs = "i8[3,131]{scale 0.1, zero -3};i64{-1}", .output_quantization = "scale 40, zero -128",
+     .why = "quantised, rows of two rounds and more"},
 };
 PINNACE_CASES(reduce_sum_square, kCases)
 }  // namespace pinnace::testing

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <random>
 
 #include "cases/parse_case.h"
@@ -69,6 +70,7 @@ TEST(GpuDouble, RoundsAsThisProcessorDoes) {
     if (b != 0) {
       ASSERT_EQ(joined(divide_doubles(words(a), words(b))), bits(a / b)) << a << " / " << b;
     }
+    ASSERT_EQ(joined(root_of_double(words(std::fabs(a)))), bits(std::sqrt(std::fabs(a)))) << "root of " << a;
     ASSERT_EQ(less64(order_of(words(a)), order_of(words(b))), a < b) << a << ", " << b;
   }
 }

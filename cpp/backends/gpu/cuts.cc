@@ -58,31 +58,56 @@ void bytes_pair(Cuts& c) {
   });
 }
 
-/// Rows and images of the same tensor; `rows`: which binding has rows. Bytes of an element of rows and of a vector.
-void layout(Cuts& c, size_t rows, int64_t row_bytes, int64_t image_bytes) {
+/// Rows and images of the same tensor; `rows`: which binding has rows. Bytes of an element of rows and of a vector;
+/// base: the word that says where rows begin.
+void layout(Cuts& c, size_t rows, int64_t row_bytes, int64_t image_bytes, size_t base) {
   const int64_t count = c.word(0), channels = c.word(1), blocks = c.word(2), pixels = c.word(3);
-  const auto walks = [&](int64_t elements, int64_t vectors) {
-    std::vector<Walk> both(2);
-    both[rows] = run(elements * row_bytes);
-    both[1 - rows] = run(vectors * image_bytes);
-    return both;
+  const int64_t planes = count / pixels, from = c.word(base);
+  std::vector<Walk> image(2);
+  // `each` elements of rows for a unit, `all` if the part has the last unit.
+  const auto rows_of = [=](Step& s, int64_t each, int64_t first, int64_t n, int64_t all) {
+    begin_at(s, rows, base, from + first * each, std::min(n * each, all - first * each), row_bytes);
   };
-  const int64_t planes = count / pixels;
   if (planes > blocks) {
-    c.add(planes / blocks, walks(channels * pixels, blocks * pixels),
-          [=](Step& s, int64_t, int64_t n) { line(s, 0, n * blocks * pixels); });
-  } else if (planes > 1) {
-    c.add(planes, walks(4 * pixels, pixels), [=](Step& s, int64_t first, int64_t n) {
+    image[1 - rows] = run(blocks * pixels * image_bytes);
+    c.add(planes / blocks, image, [=](Step& s, int64_t first, int64_t n) {
+      line(s, 0, n * blocks * pixels);
+      rows_of(s, channels * pixels, first, n, planes / blocks * channels * pixels);
+    });
+  } else {
+    image[1 - rows] = run(pixels * image_bytes);
+    c.add(planes, image, [=](Step& s, int64_t first, int64_t n) {
       line(s, 0, n * pixels);
       put(s, 1, std::min(channels - 4 * first, 4 * n));
       put(s, 2, n);
-    });
-  } else if (channels == 1) {
-    c.add(pixels, walks(1, 1), [](Step& s, int64_t, int64_t n) {
-      line(s, 0, n);
-      put(s, 3, n);
+      rows_of(s, 4 * pixels, first, n, channels * pixels);
     });
   }
+  const int64_t lines = planes / blocks * channels;
+  if (lines == 1) {
+    image[1 - rows] = run(image_bytes);
+    c.add(pixels, image, [=](Step& s, int64_t first, int64_t n) {
+      line(s, 0, n);
+      put(s, 3, n);
+      rows_of(s, 1, first, n, pixels);
+    });
+    return;
+  }
+  c.add_strips(pixels, [=](Part& p, int64_t first, int64_t n) {
+    line(p, 0, planes * n);
+    put(p, 3, n);
+    put(p, base, 0);
+    strip(p, rows, (from + first) * row_bytes, lines, pixels * row_bytes, n * row_bytes);
+    strip(p, 1 - rows, first * image_bytes, planes, pixels * image_bytes, n * image_bytes);
+  });
+}
+
+/// Between rows of elements of so many bytes, whose scale goes by what is outside of `inner`: words 0 and 1.
+void inner_strips(Cuts& c, int64_t slices, int64_t inner, int64_t from_bytes, int64_t to_bytes) {
+  lane_strips(c, inner, {{0, slices, from_bytes}, {2, slices, to_bytes}}, [slices](Step& s, int64_t n) {
+    line(s, 0, slices * n);
+    put(s, 1, n);
+  });
 }
 
 /// Scales go by channel or by a place in a row; with one scale anything goes.
@@ -92,6 +117,7 @@ void quantize(Cuts& c) {
     const int64_t unit = scales == 1 ? 1 : inner * scales;
     c.add(count / unit, {run(unit * c.element()), kWhole, run(unit * 4)},
           [=](Step& s, int64_t, int64_t n) { line(s, 0, n * unit); });
+    if (unit > 1) inner_strips(c, count / inner, inner, c.element(), 4);
     return;
   }
   const int64_t channels = c.word(3), blocks = c.word(4), pixels = c.word(5), planes = count / pixels;
@@ -107,6 +133,11 @@ void quantize(Cuts& c) {
       put(s, 4, n);
     });
   }
+  const int64_t lines = rows ? planes / blocks * channels : planes;
+  lane_strips(c, pixels, {{0, lines, (rows ? 1 : 4) * c.element()}, {2, planes, 4}}, [=](Step& s, int64_t n) {
+    line(s, 0, planes * n);
+    put(s, 5, n);
+  });
 }
 
 void dequantize(Cuts& c) {
@@ -116,14 +147,12 @@ void dequantize(Cuts& c) {
   const int64_t made = rows ? c.element() : c.vector();
   c.add(count / unit, {run(unit * 4), kWhole, run(unit * made)},
         [=](Step& s, int64_t, int64_t n) { line(s, 0, n * unit); });
-}
-
-/// A window that begins with an element: it begins at or before it, where windows may, and the rest goes to a word.
-void begin_at(Step& s, size_t b, size_t word, int64_t element, int64_t elements, int64_t bytes) {
-  constexpr int64_t kLargestAlignment = 256;
-  const int64_t from = element * bytes / kLargestAlignment * kLargestAlignment, rest = element - from / bytes;
-  narrow(s, b, from, (rest + elements) * bytes);
-  put(s, word, rest);
+  if (rows && unit > 1) inner_strips(c, count / inner, inner, 4, made);
+  if (rows) return;
+  lane_strips(c, pixels, {{0, count / pixels, 4}, {2, count / pixels, made}}, [=](Step& s, int64_t n) {
+    line(s, 0, count / pixels * n);
+    put(s, 4, n);
+  });
 }
 
 /// Runs of elements between places of images: words count, run, from_image, from, to_image, to.
@@ -231,12 +260,23 @@ void strided(Cuts& c, const std::vector<Strided>& operands, std::optional<std::p
 
 // ---- lanes and rows: a workgroup each
 
-/// lanes, size, inner; walks for one outer index.
-void lanes(Cuts& c, std::vector<Walk> walks) {
-  const int64_t inner = c.word(2);
-  c.add(c.word(0) / inner, std::move(walks), [inner](Step& s, int64_t, int64_t n) {
+/// lanes, size, inner; walks for one outer index. lengths: elements of a lane of each binding, where they are not size.
+void lanes(Cuts& c, std::vector<Walk> walks, const std::vector<int64_t>& lengths = {}) {
+  const int64_t size = c.word(1), inner = c.word(2), outer = c.word(0) / inner;
+  std::vector<Walk> strips = walks;
+  for (size_t b = 0; b < strips.size(); ++b) {
+    if (strips[b].step == 0) continue;
+    const int64_t length = lengths.empty() ? size : lengths[b], bytes = strips[b].step / (length * inner);
+    strips[b] = column(bytes, outer * length, inner * bytes);
+  }
+  c.add(outer, std::move(walks), [inner](Step& s, int64_t, int64_t n) {
     put(s, 0, n * inner);
     s.groups = row_groups(n * inner);
+  });
+  c.add(inner, std::move(strips), [outer](Step& s, int64_t, int64_t n) {
+    put(s, 0, outer * n);
+    put(s, 2, n);
+    s.groups = row_groups(outer * n);
   });
 }
 
@@ -258,8 +298,8 @@ void normalize(Cuts& c) {
   }
 }
 
-/// Rows over up to three strided dimensions, of which the outermost is cut.
-void reduce(Cuts& c, int64_t bytes) {
+/// Rows over up to three strided dimensions, of which the outermost is cut; so many rows per group.
+void reduce(Cuts& c, int64_t bytes, uint32_t group = 1) {
   const int64_t rows = c.word(0), size = c.word(1);
   const int64_t k[3] = {rows / (c.word(2) * c.word(3)), c.word(2), c.word(3)};
   const int64_t r[3] = {size / (c.word(7) * c.word(8)), c.word(7), c.word(8)};
@@ -277,8 +317,29 @@ void reduce(Cuts& c, int64_t bytes) {
   c.add(k[d], std::move(walks), [=](Step& s, int64_t, int64_t n) {
     put(s, 0, n * inner);
     if (d > 0) put(s, 1 + d, n);
-    s.groups = row_groups(n * inner);
+    s.groups = line_groups(n * inner, group);
   });
+  // What the rows of a part have, in their order.
+  Strip all{0, bytes, {k[0], k[1], k[2], r[0], r[1], r[2]}, {}};
+  for (size_t i = 0; i < 6; ++i) all.stride[i] = c.word(i < 3 ? 4 + i : 6 + i) * bytes;
+  for (size_t cut = 0; cut < 3; ++cut) {
+    int64_t outer = 1, each = 1;
+    for (size_t i = 0; i < 3; ++i) (i < cut ? outer : each) *= i == cut ? 1 : k[i];
+    c.add_strips(k[cut], [=](Part& p, int64_t first, int64_t n) {
+      Strip some = all;
+      some.from = first * all.stride[cut];
+      some.size[cut] = n;
+      strip(p, 0, some);
+      int64_t stride = 1;
+      for (size_t i = 6; i-- > 0; stride *= some.size[i]) put(p, i < 3 ? 4 + i : 6 + i, stride);
+      if (cut > 0) put(p, 1 + cut, n);
+      put(p, 0, outer * n * each);
+      p.groups = row_groups(outer * n * each);
+      if (outer > 1) return strip(p, 1, first * each * bytes, outer, k[cut] * each * bytes, n * each * bytes);
+      narrow(p, 1, first * each * bytes, n * each * bytes);
+      p.views[1].own = true;
+    });
+  }
 }
 
 }  // namespace
@@ -295,7 +356,7 @@ std::vector<Cut> cuts_of(const Step& step) {
       bytes_conv(c);
       break;
     case KernelId::bytes_conv_rows:
-      conv_rows(c, 4, 0, false);
+      conv_rows(c, 4, c.spec(3) == 1, false);
       break;
     case KernelId::bytes_depthwise:
       depthwise(c, 4, c.spec(0) * c.spec(1) * 4, 48, c.groups(2), false);
@@ -310,14 +371,20 @@ std::vector<Cut> cuts_of(const Step& step) {
       strided(c, {{0, 6, 0, 4}, {1, 12, 0, 4}}, std::pair(size_t{3}, int64_t{4}));
       break;
     case KernelId::bytes_pool:
+    case KernelId::bytes_pool_norm:
       planes(c, 4, 2, {});
       break;
     case KernelId::bytes_reduce:
       reduce(c, 4);
       break;
+    case KernelId::bytes_reduce_ordered:
+      reduce(c, 4, 64);
+      break;
     case KernelId::bytes_resize:
       planes(c, 4, 3, {});
       break;
+    case KernelId::bytes_log_softmax:
+    case KernelId::bytes_norm:
     case KernelId::bytes_softmax: {
       const Walk lane = run(c.word(1) * c.word(2) * 4);
       lanes(c, {lane, kWhole, lane});
@@ -328,10 +395,10 @@ std::vector<Cut> cuts_of(const Step& step) {
       runs(c, 0, 2, 4, c.spec(1) ? std::vector<Walk>{} : std::vector<Walk>{kWhole, kUnread});
       break;
     case KernelId::bytes_to_image:
-      layout(c, 0, 4, 4);
+      layout(c, 0, 4, 4, 5);
       break;
     case KernelId::bytes_to_rows:
-      layout(c, 1, 4, 4);
+      layout(c, 1, 4, 4, 5);
       break;
     case KernelId::compare:
       strided(c, {{0, 6, 0, S}, {1, 12, 0, S}}, std::pair(size_t{2}, int64_t{4}));
@@ -352,7 +419,7 @@ std::vector<Cut> cuts_of(const Step& step) {
       break;
     case KernelId::conv_rows:
     case KernelId::conv_rows_transposed:
-      conv_rows(c, S, c.spec(1) * c.spec(2) * c.spec(3), step.kernel.id == KernelId::conv_rows);
+      conv_rows(c, S, step.kernel.id == KernelId::conv_rows_transposed, true);
       break;
     case KernelId::cum_sum:
       lanes(c, {run(c.word(1) * c.word(2) * S), run(c.word(1) * c.word(2) * S)});
@@ -369,7 +436,7 @@ std::vector<Cut> cuts_of(const Step& step) {
       items(c, {run(16), run(V)});
       break;
     case KernelId::enter_image:
-      layout(c, 0, 4, V);
+      layout(c, 0, 4, V, 4);
       break;
     case KernelId::fill:
       items(c, {run(S)});
@@ -392,7 +459,17 @@ std::vector<Cut> cuts_of(const Step& step) {
           line(s, 0, n * inner);
           put(s, 1, n);
         });
+        // Each part writes what its places have.
+        c.add(c.word(5), {run(inner * bytes)}, [=](Step& s, int64_t first, int64_t n) {
+          put(s, 4, get(s, 4) + first);
+          put(s, 5, n);
+        });
       }
+      const int64_t outer = c.word(0) / (indices * inner);
+      lane_strips(c, inner, {{0, outer * c.word(5), bytes}, {2, outer * indices, bytes}}, [=](Step& s, int64_t n) {
+        line(s, 0, outer * indices * n);
+        put(s, 2, n);
+      });
       break;
     }
     case KernelId::gemm:
@@ -404,18 +481,23 @@ std::vector<Cut> cuts_of(const Step& step) {
       product(c, {S, true, c.spec(1) == 1, V, 0, step.kernel.id == KernelId::gemm_split});
       break;
     case KernelId::image_to_rows:
-      layout(c, 1, S, V);
+      layout(c, 1, S, V, 4);
       break;
     case KernelId::leave:
       items(c, {run(V), run(16)});
       break;
     case KernelId::leave_image:
-      layout(c, 1, 4, V);
+      layout(c, 1, 4, V, 4);
       break;
     case KernelId::lrn: {
       const int64_t image = c.word(1) * c.word(2);
       c.add(c.word(0) / image, {run(image * S), run(image * S)},
             [image](Step& s, int64_t, int64_t n) { line(s, 0, n * image); });
+      const int64_t slices = c.word(0) / c.word(2);
+      lane_strips(c, c.word(2), {{0, slices, S}, {1, slices, S}}, [slices](Step& s, int64_t n) {
+        line(s, 0, slices * n);
+        put(s, 2, n);
+      });
       break;
     }
     case KernelId::map:
@@ -446,7 +528,7 @@ std::vector<Cut> cuts_of(const Step& step) {
       break;
     }
     case KernelId::pool:
-      planes(c, V, 1, size_t{13});
+      pool(c);
       break;
     case KernelId::pool_global:
       c.add(c.word(0), {run(c.word(1) * V), run(V)}, [](Step& s, int64_t, int64_t n) {
@@ -470,10 +552,17 @@ std::vector<Cut> cuts_of(const Step& step) {
       const int64_t box = c.word(2) * c.word(5) * c.word(6);
       c.add(c.word(0) / box, {kWhole, run(4 * S), run(4), run(box * S)},
             [box](Step& s, int64_t, int64_t n) { line(s, 0, n * box); });
+      const int64_t boxes = c.word(0) / box, image = c.word(3) * c.word(4), bin = c.word(5) * c.word(6);
+      c.add(c.word(2),
+            {column(image * S, c.word(1), c.word(2) * image * S), kWhole, kWhole, column(bin * S, boxes, box * S)},
+            [=](Step& s, int64_t, int64_t n) {
+              line(s, 0, boxes * n * bin);
+              put(s, 2, n);
+            });
       break;
     }
     case KernelId::rows_to_image:
-      layout(c, 0, S, V);
+      layout(c, 0, S, V, 4);
       break;
     case KernelId::select:
       strided(c, {{0, 6, 0, 4}, {1, 12, 18, S}, {2, 19, 25, S}}, std::pair(size_t{3}, S));
@@ -488,7 +577,8 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::top_k_words: {
       const int64_t bytes = step.kernel.id == KernelId::top_k ? S : 4;
       const int64_t lane = c.word(2), made = c.word(3) * lane;
-      lanes(c, {run(c.word(1) * lane * bytes), c.spec(2) ? run(made * bytes) : kUnread, run(made * 4)});
+      lanes(c, {run(c.word(1) * lane * bytes), c.spec(2) ? run(made * bytes) : kUnread, run(made * 4)},
+            {c.word(1), c.word(3), c.word(3)});
       break;
     }
     default:

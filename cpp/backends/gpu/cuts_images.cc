@@ -22,8 +22,23 @@ void planes(Cuts& c, int64_t bytes, size_t result, std::optional<size_t> blocks)
   c.add(count / each, walks(each), [=](Step& s, int64_t, int64_t n) { planes_in_z(s, n * each); });
 }
 
+void pool(Cuts& c) {
+  planes(c, c.vector(), 1, size_t{13});
+  Windows v{c.vector(), c.groups(2), c.groups(2), {}, {1}};
+  for (size_t d = 1; d < 3; ++d) {
+    v.lines[d] = image_line(c, d, c.spec(d), c.word(3 + d), 5 + d, 7 + d);
+    v.lines[d].end_word = 10 + d;
+  }
+  window_strips(c, v, [](Step& s, size_t d, int64_t n) { s.groups[2 - d] = groups_of(n, 8); });
+}
+
 void depthwise(Cuts& c, int64_t bytes, int64_t weights, int64_t numbers, int64_t count, bool floats) {
   const int64_t in = c.word(0) * c.word(1) * bytes, out = c.word(2) * c.word(3) * bytes, blocks = c.word(4);
+  const size_t spec = floats ? 1 : 0, pads = floats ? 6 : 5, result = 3;  // taps, then strides; pads, then dilations
+  Windows v{bytes, count, count, {}, {result}};
+  for (size_t d = 1; d < 3; ++d) {
+    v.lines[d] = image_line(c, d, c.spec(spec + d - 1), c.spec(spec + d + 1), pads + d - 1, pads + d + 1);
+  }
   const auto set = [floats](Step& s, int64_t n) {
     if (floats) put(s, 5, n);
     planes_in_z(s, floats ? (n + 1) / 2 : n);
@@ -31,12 +46,13 @@ void depthwise(Cuts& c, int64_t bytes, int64_t weights, int64_t numbers, int64_t
   if (count > blocks) {
     c.add(count / blocks, {run(blocks * in), kWhole, kWhole, run(blocks * out)},
           [=](Step& s, int64_t, int64_t n) { set(s, n * blocks); });
-    return;
+  } else {
+    c.add(count, {run(in), run(weights), run(numbers), run(out)}, [=](Step& s, int64_t, int64_t n) {
+      put(s, 4, n);
+      set(s, n);
+    });
   }
-  c.add(count, {run(in), run(weights), run(numbers), run(out)}, [=](Step& s, int64_t, int64_t n) {
-    put(s, 4, n);
-    set(s, n);
-  });
+  window_strips(c, v, [](Step& s, size_t d, int64_t n) { s.groups[2 - d] = groups_of(n, d == 1 ? 8 : 16); });
 }
 
 namespace {
@@ -49,6 +65,7 @@ struct ImageConvolution {
   bool one_group, whole_blocks;
   bool residual;
   size_t result;  ///< which binding is y
+  std::array<Line, 3> lines;
 };
 void convolution(Cuts& c, const ImageConvolution& v) {
   const int64_t C4 = c.word(4), M4 = c.word(5), step = (M4 + v.blocks - 1) / v.blocks, images = c.groups(2) / step;
@@ -59,10 +76,18 @@ void convolution(Cuts& c, const ImageConvolution& v) {
     all.push_back(y);
     return all;
   };
+  Windows windows{v.bytes, images * C4, images * M4, v.lines, {v.result}};
+  if (v.residual) windows.results.push_back(3);
+  const auto strips = [&] {
+    const int64_t apart = v.lines[2].transposed ? v.lines[2].stride : 1;
+    window_strips(c, windows, [apart](Step& s, size_t d, int64_t n) {
+      s.groups[2 - d] = groups_of(d == 1 ? n : (n + 4 * apart - 1) / (4 * apart) * apart, 8);
+    });
+  };
   if (images > 1) {
     c.add(images, walks(run(C4 * in), kWhole, kWhole, run(M4 * out)),
           [=](Step& s, int64_t, int64_t n) { planes_in_z(s, n * step); });
-    return;
+    return strips();
   }
   const auto set = [blocks = v.blocks](Step& s, int64_t outputs) {
     put(s, 5, outputs);
@@ -78,19 +103,42 @@ void convolution(Cuts& c, const ImageConvolution& v) {
             set(s, n * outs);
           });
   }
+  strips();
 }
 
 }  // namespace
 
 void conv_image(Cuts& c, int64_t blocks) {
   const int64_t M4 = c.word(5), group_c = c.word(6), group_m = c.word(7), taps = c.spec(1) * c.spec(2);
-  convolution(c, {c.vector(), taps * c.word(8) * 4 * c.vector(), c.vector(), blocks, group_c / 4, group_m / 4,
-                  group_m > 4 * (M4 - 1), group_c % 4 == 0 && group_m % 4 == 0 && group_m > 0, c.spec(5) != 0, 4});
+  const bool transposed = c.step().kernel.id == KernelId::conv_image_transposed;
+  convolution(c, {c.vector(),
+                  taps * c.word(8) * 4 * c.vector(),
+                  c.vector(),
+                  blocks,
+                  group_c / 4,
+                  group_m / 4,
+                  group_m > 4 * (M4 - 1),
+                  group_c % 4 == 0 && group_m % 4 == 0 && group_m > 0,
+                  c.spec(5) != 0,
+                  4,
+                  {Line(), image_line(c, 1, c.spec(1), c.spec(3), 9, 11, transposed),
+                   image_line(c, 2, c.spec(2), c.spec(4), 10, 12, transposed)}});
 }
 
 void bytes_conv(Cuts& c) {
   const int64_t M4 = c.word(5), taps = c.spec(0) * c.spec(1);
-  convolution(c, {4, taps * c.word(6) * 16, 48, c.spec(4), c.word(6), c.word(7), c.word(7) >= M4, true, false, 3});
+  convolution(c,
+              {4,
+               taps * c.word(6) * 16,
+               48,
+               c.spec(4),
+               c.word(6),
+               c.word(7),
+               c.word(7) >= M4,
+               true,
+               false,
+               3,
+               {Line(), image_line(c, 1, c.spec(0), c.spec(2), 8, 10), image_line(c, 2, c.spec(1), c.spec(3), 9, 11)}});
 }
 
 void conv_pointwise(Cuts& c) {
@@ -100,18 +148,25 @@ void conv_pointwise(Cuts& c) {
     const Walk y = run(M4 * pixels * V), w = own ? Walk{own * V, M4 * C4 * 4 * V} : kWhole;
     c.add(c.groups(2), {run(C4 * pixels * V), w, kWhole, residual ? y : kUnread, y},
           [](Step& s, int64_t, int64_t n) { planes_in_z(s, n); });
-    return;
+  } else {
+    const Walk y = run(pixels * V);
+    c.add(M4, {kWhole, run(C4 * 4 * V), run(V), residual ? y : kUnread, y}, [](Step& s, int64_t, int64_t n) {
+      put(s, 2, n);
+      s.groups[1] = groups_of(n, 8);
+    });
   }
-  const Walk y = run(pixels * V);
-  c.add(M4, {kWhole, run(C4 * 4 * V), run(V), residual ? y : kUnread, y}, [](Step& s, int64_t, int64_t n) {
-    put(s, 2, n);
-    s.groups[1] = groups_of(n, 8);
+  const int64_t outs = c.groups(2) * M4;
+  lane_strips(c, pixels, {{0, c.groups(2) * C4, V}, {3, residual ? outs : 0, V}, {4, outs, V}}, [](Step& s, int64_t n) {
+    put(s, 0, n);
+    s.groups[0] = groups_of(n, 64);
   });
 }
 
-void conv_rows(Cuts& c, int64_t bytes, int64_t taps, bool channels) {
+void conv_rows(Cuts& c, int64_t bytes, bool transposed, bool channels) {
   const int64_t count = c.word(0), M = c.word(1), group_c = c.word(2), C = c.word(4);
   const int64_t in = c.word(5) * c.word(6) * c.word(7) * bytes, places = c.word(8) * c.word(9) * c.word(10);
+  const size_t spec = channels ? 1 : 0;  // the kernel of floats has its activation first
+  const int64_t taps = c.spec(spec) * c.spec(spec + 1) * c.spec(spec + 2);
   if (count > M * places) {
     c.add(count / (M * places), {run(C * in), kWhole, kWhole, run(M * places * bytes)},
           [=](Step& s, int64_t, int64_t n) { line(s, 0, n * M * places); });
@@ -121,6 +176,23 @@ void conv_rows(Cuts& c, int64_t bytes, int64_t taps, bool channels) {
       put(s, 1, n);
     });
   }
+  const int64_t images = count / (M * places);
+  Windows v{bytes, images * C, images * M, {}, {3}};
+  for (size_t d = 0; d < 3; ++d) {
+    v.lines[d] = {c.word(5 + d),
+                  c.word(8 + d),
+                  c.spec(spec + d),
+                  c.word(11 + d),
+                  c.word(17 + d),
+                  c.word(14 + d),
+                  5 + d,
+                  8 + d,
+                  17 + d,
+                  0,
+                  transposed};
+  }
+  window_strips(
+      c, v, [each = images * M](Step& s, size_t, int64_t) { line(s, 0, each * get(s, 8) * get(s, 9) * get(s, 10)); });
 }
 
 }  // namespace pinnace::gpu::cut

@@ -8,7 +8,7 @@ void product(Cuts& c, const ProductForm& v) {
   const int64_t M = c.word(0), N = c.word(1), K = c.word(2), inner = c.word(9), first_batch = c.word(14);
   const int64_t a_row = c.word(3), a_col = c.word(4), b_row = c.word(5), b_col = c.word(6);
   const int64_t a_outer = c.word(10), a_inner = c.word(11), b_outer = c.word(12), b_inner = c.word(13);
-  const int64_t batch = c.groups(2);
+  const int64_t c_row = c.word(7), c_col = c.word(8), batch = c.groups(2);
   const auto reach = [&](int64_t rows, int64_t row, int64_t col) {
     return std::max<int64_t>(0, rows - 1) * row + std::max<int64_t>(0, K - 1) * col + 1;
   };
@@ -33,10 +33,11 @@ void product(Cuts& c, const ProductForm& v) {
         walks({a_step * v.bytes, a_all * v.bytes}, v.packed ? kWhole : Walk{b_step * v.bytes, b_all * v.bytes}, kWhole,
               kWhole, {y_step, y_step});
     Cut cut{units, {}};
-    cut.take = [=](Step& s, int64_t first, int64_t n) {
+    cut.take = [=](Part& s, int64_t first, int64_t n) {
       for (size_t b = 0; b < all.size(); ++b) {
         const Walk& w = all[b];
         if (w.reach) narrow(s, b, w.step ? (skipped + first) * w.step : 0, (n - 1) * w.step + w.reach);
+        s.views[b].own = w.step == w.reach;
       }
       put(s, 14, 0);
       planes_in_z(s, n * each);
@@ -54,15 +55,54 @@ void product(Cuts& c, const ProductForm& v) {
           put(s, 0, n);
           s.groups[down] = groups_of(n, tile.rows);
         });
-  if (M > 1) return;  // columns of several rows are no window of y
-  const Walk b = v.packed ? run(K * v.packed_bytes) : Walk{4 * b_col * v.bytes, reach(4, b_col, b_row) * v.bytes};
-  c.add((N + 3) / 4,
-        walks(kWhole, b, c.word(8) ? run(4 * c.word(8) * v.bytes) : kWhole, run(v.numbers), run(4 * v.bytes)),
-        [=](Step& s, int64_t first, int64_t n) {
-          const int64_t columns = std::min(4 * n, N - 4 * first);
-          put(s, 1, columns);
-          s.groups[across] = groups_of(columns, tile.columns);
-        });
+  if (M == 1) {
+    const Walk b = v.packed ? run(K * v.packed_bytes) : Walk{4 * b_col * v.bytes, reach(4, b_col, b_row) * v.bytes};
+    c.add((N + 3) / 4,
+          walks(kWhole, b, c.word(8) ? run(4 * c.word(8) * v.bytes) : kWhole, run(v.numbers), run(4 * v.bytes)),
+          [=](Step& s, int64_t first, int64_t n) {
+            const int64_t columns = std::min(4 * n, N - 4 * first);
+            put(s, 1, columns);
+            s.groups[across] = groups_of(columns, tile.columns);
+          });
+  }
+  // Columns of several rows, and matrices whose rows do not follow each other, by copies.
+  const size_t result = v.numbers ? 4 : 3;
+  const auto matrix = [bytes = v.bytes](int64_t from, int64_t rows, int64_t row, int64_t columns, int64_t column) {
+    return Strip{from * bytes, bytes, {1, 1, 1, 1, rows, columns}, {0, 0, 0, 0, row * bytes, column * bytes}};
+  };
+  if (a_col > 1) {
+    c.add_strips(M, [=](Part& p, int64_t first, int64_t n) {
+      strip(p, 0, matrix(first * a_row, n, a_row, K, a_col));
+      put(p, 3, K);
+      put(p, 4, 1);
+      if (v.bias && c_row) narrow(p, 2, first * c_row * v.bytes, ((n - 1) * c_row + (N - 1) * c_col + 1) * v.bytes);
+      narrow(p, result, first * N * v.bytes, n * N * v.bytes);
+      p.views[result].own = true;
+      put(p, 0, n);
+      p.groups[down] = groups_of(n, tile.rows);
+    });
+  }
+  c.add_strips((N + 3) / 4, [=](Part& p, int64_t first, int64_t n) {
+    const int64_t columns = std::min(4 * n, N - 4 * first), from = 4 * first;
+    if (v.packed) {
+      narrow(p, 1, first * K * v.packed_bytes, n * K * v.packed_bytes);
+    } else {
+      strip(p, 1, matrix(from * b_col, K, b_row, columns, b_col));
+      put(p, 5, columns);
+      put(p, 6, 1);
+    }
+    if (v.bias && c_row && c_col) {
+      strip(p, 2, matrix(from * c_col, M, c_row, columns, c_col));
+      put(p, 7, columns);
+      put(p, 8, 1);
+    } else if (v.bias && c_col) {
+      narrow(p, 2, from * c_col * v.bytes, ((columns - 1) * c_col + 1) * v.bytes);
+    }
+    if (v.numbers) narrow(p, 3, first * v.numbers, n * v.numbers);
+    strip(p, result, matrix(from, M, N, columns, 1));
+    put(p, 1, columns);
+    p.groups[across] = groups_of(columns, tile.columns);
+  });
 }
 
 void attention(Cuts& c) {
@@ -80,8 +120,9 @@ void attention(Cuts& c) {
            bytes;
   };
   const int64_t mask_bytes = c.spec(0) == 2 ? 4 : bytes;
-  const auto mask_reach = [&](int64_t of_heads, int64_t queries) {
-    return ((of_heads - 1) * c.word(22) + (queries - 1) * c.word(23) + c.word(24)) * mask_bytes;
+  const auto mask_reach = [head = c.word(22), query = c.word(23), size = c.word(24), mask_bytes](int64_t of_heads,
+                                                                                                 int64_t queries) {
+    return ((of_heads - 1) * head + (queries - 1) * query + size) * mask_bytes;
   };
   const auto walks = [&](Walk of_q, Walk of_k, Walk of_v, Walk mask, Walk of_y) {
     const int64_t kind = c.spec(0);
@@ -105,13 +146,42 @@ void attention(Cuts& c) {
           s.groups[1] = static_cast<uint32_t>(n * shared_by * chunks);
         });
   const auto some = [&](const Operand& o) { return Walk{c.word(o.strides + 2) * 16 * bytes, reach(o, o.heads, 16)}; };
-  c.add((Sq + 15) / 16, walks(some(q), kWhole, kWhole, {c.word(23) * 16 * mask_bytes, mask_reach(heads, 16)}, some(y)),
-        [=](Step& s, int64_t first, int64_t n) {
-          put(s, 0, std::min(16 * n, Sq - 16 * first));
-          put(s, 7, get(s, 7) - 16 * first);  // how far a query sees, of queries that count anew
-          put(s, 8, get(s, 8) + 16 * first);
-          s.groups[0] = static_cast<uint32_t>(n);
-        });
+  const auto queries = [=](Step& s, int64_t first, int64_t n) {
+    put(s, 0, std::min(16 * n, Sq - 16 * first));
+    put(s, 7, get(s, 7) - 16 * first);  // how far a query sees, of queries that count anew
+    put(s, 8, get(s, 8) + 16 * first);
+    s.groups[0] = static_cast<uint32_t>(n);
+  };
+  const Walk masks{c.word(23) * 16 * mask_bytes, mask_reach(heads, 16)};
+  c.add((Sq + 15) / 16, walks(some(q), kWhole, kWhole, masks, some(y)), queries);
+  // The same by copies, where heads or tokens lie apart.
+  const int64_t kind = c.spec(0);
+  const auto copy = [bytes](Part& p, size_t b, const Operand& o, int64_t head, int64_t of_heads, int64_t token,
+                            int64_t tokens) {
+    const int64_t apart = get(p, o.strides + 1) * bytes, next = get(p, o.strides + 2) * bytes;
+    strip(p, b,
+          {head * apart + token * next, bytes, {1, 1, 1, of_heads, tokens, o.width}, {0, 0, 0, apart, next, bytes}});
+    put(p, o.strides + 1, tokens * o.width);
+    put(p, o.strides + 2, o.width);
+  };
+  c.add_strips(heads / shared_by, [=](Part& p, int64_t first, int64_t n) {
+    copy(p, 0, q, first * shared_by, n * shared_by, 0, Sq);
+    copy(p, 1, k, first, n, 0, Sk);
+    copy(p, 2, v, first, n, 0, Sk);
+    copy(p, 5, y, first * shared_by, n * shared_by, 0, Sq);
+    if (kind != 0) {
+      narrow(p, kind == 1 ? 3 : 4, first * shared_by * get(p, 22) * mask_bytes, mask_reach(n * shared_by, Sq));
+    }
+    put(p, 4, n * shared_by);
+    p.groups[1] = static_cast<uint32_t>(n * shared_by * chunks);
+  });
+  c.add_strips((Sq + 15) / 16, [=](Part& p, int64_t first, int64_t n) {
+    const int64_t token = 16 * first, tokens = std::min(16 * n, Sq - token);
+    copy(p, 0, q, 0, heads, token, tokens);
+    copy(p, 5, y, 0, heads, token, tokens);
+    if (kind != 0) narrow(p, kind == 1 ? 3 : 4, token * get(p, 23) * mask_bytes, mask_reach(heads, tokens));
+    queries(p, first, n);
+  });
 }
 
 }  // namespace pinnace::gpu::cut

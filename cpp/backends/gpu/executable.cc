@@ -261,6 +261,8 @@ Status GpuExecutable::problems(const Instance& instance) const {
         return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and a result of ", label, " needs more"));
       case Problem::kBoxOutside:
         return refused(Rule::kAttribute, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
+      case Problem::kUndecided:
+        return refused(Rule::kAttribute, str_cat(label, ": a number is too near to where another byte is stored"));
     }
     if (first.ok()) first = std::move(found);
   }

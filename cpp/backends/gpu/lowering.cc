@@ -152,7 +152,7 @@ TensorId Lowering::rows(ValueId id) {
   v.rows = add_tensor(DeviceTensor::Place::kActivation, 0, elements * element_bytes(*v.type));
   v.rows_step = is_byte(v.type->dtype) ? bytes_to_rows(v, v.rows)
                                        : add_step({{KernelId::image_to_rows, f16_, {}},
-                                                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+                                                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(0).bytes(),
                                                    {v.image, v.rows},
                                                    line_groups(s.vectors(), 64),
                                                    0,
@@ -163,7 +163,7 @@ TensorId Lowering::rows(ValueId id) {
 int32_t Lowering::bytes_to_rows(const LoweredValue& v, TensorId to) {
   const ImageShape s = image_shape(*v.type);
   return add_step({{KernelId::bytes_to_rows, false, {}},
-                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).bytes(),
+                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).i(0).bytes(),
                    {v.image, to},
                    line_groups(s.vectors(), 64),
                    0,
@@ -180,7 +180,7 @@ TensorId Lowering::image(ValueId id) {
     v.image = add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(s.vectors()) * 4);
     v.image_step =
         add_step({{KernelId::bytes_to_image, false, {}},
-                  Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).bytes(),
+                  Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).i(0).bytes(),
                   {from, v.image},
                   line_groups(s.vectors(), 64),
                   0,
@@ -215,7 +215,7 @@ TensorId Lowering::image(ValueId id) {
     from = steps_[static_cast<size_t>(v.rows_step)].bindings[0];
   }
   v.image_step = add_step({{kernel, f16_, {}},
-                           Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+                           Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(0).bytes(),
                            {from, v.image},
                            line_groups(s.vectors(), 64),
                            0,
@@ -236,7 +236,7 @@ void Lowering::leave(ValueId id, size_t index) {
       return;
     }
     add_step({{KernelId::leave_image, f16_, {}},
-              Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).bytes(),
+              Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(0).bytes(),
               {v.image, to},
               line_groups(s.vectors(), 64),
               0,
@@ -257,7 +257,7 @@ void Lowering::leave(ValueId id, size_t index) {
   }
   const int64_t vectors = (elements + 3) / 4;
   add_step({{KernelId::leave, f16_, {}},
-            Push().i(vectors).i(0).i(0).i(0).bytes(),
+            Push().i(vectors).i(0).i(0).i(0).i(0).bytes(),
             {rows(id), to},
             line_groups(vectors, 64),
             0,
@@ -395,7 +395,10 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       const int o = i - view.input_count();
       if (o < 0 && !view.has_input(i)) continue;
       const TensorType& type = o < 0 ? view.input(i) : *outputs[static_cast<size_t>(o)];
-      if (type.quantized() && !is_byte(type.dtype)) return n.refuse(Rule::kQuantized, to_string(type));
+      // A cast goes by the integers that are stored, as all kernels hold them.
+      if (type.quantized() && !is_byte(type.dtype) && view.node().op != "cast") {
+        return n.refuse(Rule::kQuantized, to_string(type));
+      }
       // Stored weights of any width become floats with the plan.
       if (i == 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);

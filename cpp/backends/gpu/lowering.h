@@ -33,6 +33,7 @@ enum class Problem : int32_t {
   kBeyond32Bits = 2,
   kDivisorZero = 3,
   kBoxOutside = 4,
+  kUndecided = 5,
 };
 
 /// How the device holds integers of a type: what shaders call HELD.

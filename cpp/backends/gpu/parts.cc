@@ -1,9 +1,11 @@
 // The search for parts that fit: along the first cut of a step that leads to such, each part as large as can be.
+// Windows that may not begin where they would, and elements that do not lie together, are copied to memory of their own
+// and back.
 #include "backends/gpu/parts.h"
 
 #include <algorithm>
 
-#include "backends/gpu/cuts.h"
+#include "backends/gpu/cut_walks.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -22,56 +24,115 @@ void fold(std::array<uint32_t, 3>& groups, const DeviceCaps& caps) {
   groups = {static_cast<uint32_t>((all + rows - 1) / rows), static_cast<uint32_t>(rows), groups[2]};
 }
 
-bool fits(Step& step, const DeviceCaps& caps) {
-  if (kernel_code(step.kernel.id, step.kernel.f16).linear) fold(step.groups, caps);
-  for (const Extent& w : step.windows) {
-    if (w.bytes > caps.max_binding_bytes) return false;
-  }
-  for (size_t d = 0; d < 3; ++d) {
-    if (step.groups[d] > caps.max_groups[d]) return false;
-  }
-  return true;
+/// Kernels may load and store four elements at once: windows are whole blocks of 16.
+size_t blocks_of(size_t bytes) {
+  return (bytes + 15) / 16 * 16;
 }
 
-bool aligned(const Step& step, const DeviceCaps& caps) {
-  const size_t alignment = std::max<size_t>(16, caps.offset_alignment);
-  return std::all_of(step.windows.begin(), step.windows.end(),
-                     [&](const Extent& w) { return w.offset % alignment == 0 && w.bytes > 0; });
-}
+/// What a step asks for that devices limit.
+struct Needs {
+  std::vector<size_t> windows;
+  std::array<uint32_t, 3> groups;
+
+  Needs(Step& step, const DeviceCaps& caps) {
+    if (kernel_code(step.kernel.id, step.kernel.f16).linear) fold(step.groups, caps);
+    groups = step.groups;
+    for (const Extent& w : step.windows) windows.push_back(blocks_of(w.bytes));
+  }
+  bool within(const DeviceCaps& caps) const {
+    for (const size_t bytes : windows) {
+      if (bytes > caps.max_binding_bytes) return false;
+    }
+    return groups[0] <= caps.max_groups[0] && groups[1] <= caps.max_groups[1] && groups[2] <= caps.max_groups[2];
+  }
+  /// Within what the device has, or where that cannot be, as little as `least` has.
+  bool within(const DeviceCaps& caps, const Needs& least) const {
+    for (size_t b = 0; b < windows.size(); ++b) {
+      if (windows[b] > std::max<size_t>(caps.max_binding_bytes, least.windows[b])) return false;
+    }
+    for (size_t d = 0; d < 3; ++d) {
+      if (groups[d] > std::max(caps.max_groups[d], least.groups[d])) return false;
+    }
+    return true;
+  }
+  /// Whether `least` has less of something that the device has too little of.
+  bool gains(const DeviceCaps& caps, const Needs& least) const {
+    bool any = false;
+    for (size_t b = 0; b < windows.size(); ++b) {
+      any |= windows[b] > caps.max_binding_bytes && least.windows[b] < windows[b];
+    }
+    for (size_t d = 0; d < 3; ++d) any |= groups[d] > caps.max_groups[d] && least.groups[d] < groups[d];
+    return any;
+  }
+};
 
 class Division {
  public:
-  explicit Division(const DeviceCaps& caps) : caps_(caps) {}
+  Division(LoweredSegment& lowered, const DeviceCaps& caps) : lowered_(lowered), caps_(caps) {}
 
-  /// Adds the step, or parts of it, to `parts`; false if no cuts make it fit.
-  bool divide(Step step, std::vector<Step>& parts) {
-    const bool small = fits(step, caps_);
-    if (small && step.work <= kPartWork) {
-      parts.push_back(std::move(step));
-      return parts.size() <= kMostParts;
-    }
-    const size_t before = parts.size();
-    for (const Cut& cut : cuts_of(step)) {
-      if (along(step, cut, parts)) return true;
-      parts.resize(before);
-    }
-    if (small) parts.push_back(std::move(step));  // long, and whole
-    return small;
+  /// The parts of the step; empty if no cuts make it fit.
+  std::vector<Step> parts(Step step) {
+    free_.clear();
+    parts_.clear();
+    if (!divide(std::move(step), true)) parts_.clear();
+    return std::move(parts_);
   }
 
  private:
-  Step part(const Step& step, const Cut& cut, int64_t first, int64_t count) const {
-    Step made = step;
+  struct Scratch {
+    TensorId tensor;
+    size_t bytes;
+  };
+
+  /// copies: parts may be made of copies, where there are no others.
+  bool divide(Step step, bool copies) {
+    const Needs needs(step, caps_);
+    const bool small = needs.within(caps_);
+    if (small && step.work <= kPartWork) return emit(std::move(step));
+    if (search(step, needs, small, false)) return true;
+    if (small) return emit(std::move(step));  // long, and whole
+    return copies && search(step, needs, false, true);
+  }
+
+  bool search(const Step& step, const Needs& needs, bool small, bool copies) {
+    // Before all, what leaves nothing to be cut otherwise; last, what gains nothing, where only single units of the
+    // outermost dimension can be cut further.
+    enum Gain { kAll, kSome, kNothing };
+    const std::vector<Cut> cuts = cuts_of(step);
+    const size_t before = parts_.size();
+    for (const Gain gain : {kAll, kSome, kNothing}) {
+      if (small && gain == kNothing) break;
+      for (const Cut& cut : cuts) {
+        if ((cut.copies && !copies) || (gain == kNothing && &cut != &cuts.front())) continue;
+        Part unit = part(step, cut, 0, 1);
+        const Needs least(unit, caps_);
+        const bool some = small || needs.gains(caps_, least);
+        if (gain != (least.within(caps_) ? kAll : some ? kSome : kNothing)) continue;
+        if (along(step, cut, least, copies, gain == kNothing)) return true;
+        parts_.resize(before);
+      }
+    }
+    return false;
+  }
+
+  Part part(const Step& step, const Cut& cut, int64_t first, int64_t count) const {
+    Part made{step, std::vector<View>(step.bindings.size())};
     cut.take(made, first, count);
     made.work = step.work * static_cast<double>(count) / static_cast<double>(cut.units);
     return made;
   }
 
-  bool along(const Step& step, const Cut& cut, std::vector<Step>& parts) {
-    // The fewest units after which all windows may begin.
+  bool may_begin(size_t offset) const { return offset % std::max<size_t>(16, caps_.offset_alignment) == 0; }
+  bool aligned(const Part& made) const {
+    return std::all_of(made.windows.begin(), made.windows.end(),
+                       [&](const Extent& w) { return may_begin(w.offset) && w.bytes > 0; });
+  }
+
+  bool along(const Step& step, const Cut& cut, const Needs& least, bool copies, bool single) {
+    // The fewest units after which all windows may begin; with copies they may begin anywhere.
     int64_t grain = 1;
-    while (grain < cut.units && grain < 256 &&
-           !aligned(part(step, cut, grain, std::min(grain, cut.units - grain)), caps_)) {
+    while (!copies && grain < cut.units && grain < 256 &&
+           !aligned(part(step, cut, grain, std::min(grain, cut.units - grain)))) {
       grain *= 2;
     }
     if (grain >= cut.units || grain >= 256) return false;
@@ -81,19 +142,114 @@ class Division {
       const auto most = static_cast<int64_t>(kPartWork / step.work * static_cast<double>(cut.units));
       many = std::clamp<int64_t>(most / grain + 1, 2, many);
     }
-    while (few + 1 < many) {
+    while (!single && few + 1 < many) {
       const int64_t middle = few + (many - few) / 2;
-      Step trial = part(step, cut, 0, middle * grain);
-      (fits(trial, caps_) ? few : many) = middle;
+      Part trial = part(step, cut, 0, middle * grain);
+      (Needs(trial, caps_).within(caps_, least) ? few : many) = middle;
     }
     const int64_t each = few * grain;
     for (int64_t first = 0; first < cut.units; first += each) {
-      if (!divide(part(step, cut, first, std::min(each, cut.units - first)), parts)) return false;
+      if (!make(step, part(step, cut, first, std::min(each, cut.units - first)), copies)) return false;
     }
     return true;
   }
 
+  /// Divides what remains of a part, between copies of what it cannot bind as it lies.
+  bool make(const Step& step, Part made, bool copies) {
+    const uint32_t written = kernel_code(step.kernel.id, step.kernel.f16).written;
+    std::vector<Scratch> held;
+    std::vector<Step> after;
+    for (size_t b = 0; b < made.windows.size(); ++b) {
+      const View& view = made.views[b];
+      const Extent window = made.windows[b];
+      if (!view.strip && may_begin(window.offset) && window.bytes > 0) continue;
+      const bool result = (written >> b & 1) != 0;
+      if (window.bytes == 0 || window.bytes % 2 != 0 || (result && !view.strip && !view.own)) return false;
+      Strip of;
+      if (view.strip) {
+        of = *view.strip;
+      } else {
+        of.from = static_cast<int64_t>(window.offset);
+        of.bytes = window.offset % 4 == 0 && window.bytes % 4 == 0 ? 4 : 2;
+        of.size[5] = static_cast<int64_t>(window.bytes) / of.bytes;
+        of.stride[5] = of.bytes;
+      }
+      const TensorId tensor = made.bindings[b];
+      held.push_back(scratch(window.bytes));
+      made.bindings[b] = held.back().tensor;
+      made.windows[b] = {0, window.bytes};
+      if (result) {
+        after.push_back(copy(made, tensor, of, held.back().tensor, false));
+      } else if (!divide(copy(made, tensor, of, held.back().tensor, true), false)) {
+        return false;
+      }
+    }
+    if (!divide(static_cast<Step&&>(made), copies)) return false;
+    for (Step& back : after) {
+      if (!divide(std::move(back), false)) return false;
+    }
+    free_.insert(free_.end(), held.begin(), held.end());
+    return true;
+  }
+
+  /// Memory that no other part uses at the same time. What parts of a step have had one after the other is the same.
+  Scratch scratch(size_t bytes) {
+    const auto found = std::find_if(free_.begin(), free_.end(),
+                                    [&](const Scratch& s) { return s.bytes >= bytes && s.bytes / 2 <= bytes; });
+    if (found != free_.end()) {
+      const Scratch taken = *found;
+      free_.erase(found);
+      return taken;
+    }
+    lowered_.tensors.push_back({DeviceTensor::Place::kActivation, 0, std::max<size_t>(16, blocks_of(bytes))});
+    return {static_cast<TensorId>(lowered_.tensors.size() - 1), bytes};
+  }
+
+  /// Between a strip of a tensor and its dense copy, in words, or where these do not do, in elements of 16 bits.
+  Step copy(const Step& of, TensorId tensor, Strip strip, TensorId dense, bool to_dense) const {
+    if (strip.bytes > 4) {  // vectors, which lie together
+      strip.size[5] *= strip.bytes / 4;
+      strip.stride[5] = strip.bytes = 4;
+    }
+    const int64_t bytes = strip.bytes;
+    int64_t reach = 1;  // in elements, from the first to behind the last
+    Push push;
+    push.i(strip.count());
+    for (size_t d = 1; d < 6; ++d) push.i(strip.size[d]);
+    std::array<int64_t, 6> strides{}, packed{};
+    for (size_t d = 6, inner = 1; d-- > 0; inner *= static_cast<size_t>(strip.size[d])) {
+      packed[d] = static_cast<int64_t>(inner);
+      strides[d] = strip.stride[d] / bytes;
+      reach += (strip.size[d] - 1) * strides[d];
+    }
+    for (const bool from : {true, false}) {
+      for (const int64_t stride : from == to_dense ? strides : packed) push.i(stride);
+      push.i(0);
+    }
+    const KernelId kernel = bytes == 4 ? KernelId::move_words : KernelId::move;
+    Step made{{kernel, bytes == 2, {}},       push.bytes(), {to_dense ? tensor : dense, to_dense ? dense : tensor},
+              line_groups(strip.count(), 64), of.node,      static_cast<double>(strip.count())};
+    made.windows.resize(2);
+    const size_t lies = to_dense ? 0 : 1;
+    made.windows[lies] = {0, lowered_.tensors[static_cast<size_t>(tensor)].bytes};
+    made.windows[1 - lies] = {0, static_cast<size_t>(strip.count() * bytes)};
+    cut::begin_at(made, lies, to_dense ? 12 : 19, strip.from / bytes, reach, bytes);
+    return made;
+  }
+
+  bool emit(Step step) {
+    for (size_t b = 0; b < step.windows.size(); ++b) {
+      Extent& w = step.windows[b];
+      w.bytes = std::min(blocks_of(w.bytes), lowered_.tensors[static_cast<size_t>(step.bindings[b])].bytes - w.offset);
+    }
+    parts_.push_back(std::move(step));
+    return parts_.size() <= kMostParts;
+  }
+
+  LoweredSegment& lowered_;
   const DeviceCaps& caps_;
+  std::vector<Step> parts_;
+  std::vector<Scratch> free_;
 };
 
 }  // namespace
@@ -101,17 +257,18 @@ class Division {
 void divide_steps(LoweredSegment& lowered, const DeviceCaps& caps) {
   std::vector<Step> all;
   all.reserve(lowered.steps.size());
+  Division division(lowered, caps);
   for (Step& step : lowered.steps) {
     Step whole = step;
     for (TensorId id : whole.bindings) whole.windows.push_back({0, lowered.tensors[static_cast<size_t>(id)].bytes});
-    const bool fitting = fits(whole, caps);
+    const bool fitting = Needs(whole, caps).within(caps);
     if (fitting) step.groups = whole.groups;
     if (fitting && whole.work <= kPartWork) {
       all.push_back(std::move(step));
       continue;
     }
-    std::vector<Step> parts;
-    if (!Division(caps).divide(std::move(whole), parts) || parts.size() == 1) {
+    std::vector<Step> parts = division.parts(std::move(whole));
+    if (parts.size() < 2) {
       all.push_back(std::move(step));
       continue;
     }

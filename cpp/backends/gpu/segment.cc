@@ -53,7 +53,7 @@ void enter_inputs(const Segment& segment, const DeviceCaps& caps, Lowering& lowe
     const int64_t vectors = (elements + 3) / 4;
     lowering.begin_node(node_of(segment, segment.inputs[i], false), {});
     v.rows_step = lowering.add_step({{KernelId::enter, lowering.f16(), {}},
-                                     Push().i(vectors).i(0).i(0).i(0).bytes(),
+                                     Push().i(vectors).i(0).i(0).i(0).i(0).bytes(),
                                      {host, v.rows},
                                      line_groups(vectors, 64),
                                      0,

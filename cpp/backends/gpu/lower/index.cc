@@ -90,7 +90,7 @@ int64_t source_of(int64_t at, int64_t size, std::string_view mode) {
 void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
                  int64_t size, int64_t inner) {
   n.step(is_device_float(type) ? KernelId::gather : KernelId::gather_words, {},
-         Push().i(count).i(indices).i(inner).i(size), {x, index, y}, line_groups(count, 64),
+         Push().i(count).i(indices).i(inner).i(size).i(0).i(size), {x, index, y}, line_groups(count, 64),
          static_cast<double>(count));
 }
 

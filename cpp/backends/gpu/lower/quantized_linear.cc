@@ -1,4 +1,5 @@
-// quantize_linear and dequantize_linear between floats and 8-bit integers; stored weights of any width as constants.
+// quantize_linear and dequantize_linear between floats and integers of 8 and 16 bits; stored weights of any width as
+// constants.
 #include <cmath>
 
 #include "backends/gpu/lower/quantized.h"
@@ -33,7 +34,12 @@ Status read_scales(NodeLowering& n, Scales& to) {
   return {};
 }
 
-/// The smallest float that is stored as byte k or more; NaN if there is none. The scale is not negative.
+bool is_short(DType t) {
+  return t == DType::kI16 || t == DType::kU16;
+}
+
+/// The smallest float that is stored as the k-th integer of the type or more; NaN if there is none. The scale is not
+/// negative.
 float threshold(const ScaleZero& p, IntRange range, int32_t k) {
   const auto number = [](int64_t at) {
     const float magnitude = std::bit_cast<float>(static_cast<int32_t>(std::abs(at)));
@@ -75,7 +81,7 @@ Status known_floats(NodeLowering& n) {
 Status lower_quantize_linear(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   const TensorType& y = n.out();
-  if (!is_byte(y.dtype)) return n.refuse(Rule::kType, to_string(y));
+  if (!is_byte(y.dtype) && !is_short(y.dtype)) return n.refuse(Rule::kType, to_string(y));
   const std::string_view precision = n.view().attr_string("precision");
   if (n.in(1).dtype != DType::kF32 || (!precision.empty() && precision != "f32")) {
     return n.refuse(Rule::kAttribute,
@@ -84,18 +90,19 @@ Status lower_quantize_linear(NodeLowering& n) {
   Scales s;
   PINNACE_TRY(read_scales(n, s));
   const IntRange range = int_range(y.dtype);
-  const TensorId thresholds = n.words("thresholds", s.count * 257, [s, range](std::span<float> to) {
+  const int32_t levels = range.max - range.min + 1;
+  const TensorId thresholds = n.words("thresholds", s.count * (levels + 1), [s, range, levels](std::span<float> to) {
     for (size_t c = 0; c < s.scales.size(); ++c) {
       // x / -s is -x / s, to the bit.
       const ScaleZero p{static_cast<float>(std::fabs(s.scales[c])), static_cast<int32_t>(s.zeros[c])};
-      float* own = to.data() + c * 257;
-      for (int32_t k = 1; k < 256; ++k) own[k - 1] = threshold(p, range, k);
-      own[255] = static_cast<float>(p.zero - range.min);
-      own[256] = s.scales[c] < 0 ? -1.0f : 1.0f;
+      float* own = to.data() + c * static_cast<size_t>(levels + 1);
+      for (int32_t k = 1; k < levels; ++k) own[k - 1] = threshold(p, range, k);
+      own[levels - 1] = static_cast<float>(p.zero - range.min);
+      own[levels] = s.scales[c] < 0 ? -1.0f : 1.0f;
     }
     return Status();
   });
-  const bool channels = s.axis < 0 || s.axis == 1;
+  const bool channels = is_byte(y.dtype) && (s.axis < 0 || s.axis == 1);
   const bool held = n.held_as_image(0) && channels, image = held || (channels && y.rank() >= 4);
   const ImageShape shape = image_shape(y);
   const int64_t count = image ? shape.vectors() : y.elements();
@@ -103,8 +110,9 @@ Status lower_quantize_linear(NodeLowering& n) {
   n.step(KernelId::quantize,
          {held    ? 2
           : image ? 1
-                  : 0},
-         Push().i(count).i(s.inner).i(s.count).i(shape.C).i(shape.blocks()).i(shape.pixels).i(byte_offset(y.dtype)),
+                  : 0,
+          levels},
+         Push().i(count).i(s.inner).i(s.count).i(shape.C).i(shape.blocks()).i(shape.pixels).i(-range.min),
          {x, thresholds, to}, line_groups(count, 64), static_cast<double>(y.elements()));
   return {};
 }
@@ -112,7 +120,7 @@ Status lower_quantize_linear(NodeLowering& n) {
 Status lower_dequantize_linear(NodeLowering& n) {
   if (n.constant(0)) return known_floats(n);
   const TensorType& x = n.in(0);
-  if (!is_byte(x.dtype) && x.dtype != DType::kI32) return n.refuse(Rule::kType, to_string(x));
+  if (!is_byte(x.dtype) && !is_short(x.dtype) && x.dtype != DType::kI32) return n.refuse(Rule::kType, to_string(x));
   if (x.dtype == DType::kI32 && n.has(2)) return n.refuse(Rule::kAttribute, "a zero point of i32");
   PINNACE_TRY(n.require_float(1));
   Scales s;

@@ -1,9 +1,9 @@
-// Quantised operators whose sums the reference makes in 64-bit floats: softmax, sums and means of rows, interpolation.
-// Kernels do the same arithmetic by integers (shaders/double.glsl) and compare results with the numbers at which the
-// reference stores another byte.
+// Quantised operators whose sums the reference makes in 64-bit floats: softmax, norms, reductions of rows,
+// interpolation. Kernels do the same arithmetic by integers (shaders/double.glsl) and compare results with the numbers
+// at which the reference stores another byte.
 #include <cmath>
 
-#include "backends/gpu/lower/quantized.h"
+#include "backends/gpu/lower/quantized_numbers.h"
 #include "backends/gpu/lower/reduction.h"
 #include "backends/gpu/lower/resize.h"
 #include "ops/move.h"
@@ -11,92 +11,111 @@
 namespace pinnace::gpu {
 namespace {
 
-/// Scales between these keep every number of a kernel's arithmetic far from where 64-bit floats end.
-constexpr float kLeastScale = 1e-30f, kMostScale = 1e30f;
 /// exp(-600) times or through anything that is summed is a normal number.
 constexpr float kMostExponent = 600;
-/// Of so many summands of 33 bits every sum has at most 53.
-constexpr int64_t kMostSummands = int64_t{1} << 20;
 /// Of one output of a resize, which one invocation makes: a dispatch must end.
 constexpr int64_t kMostTaps = 1 << 16;
 
-Status check_scales(NodeLowering& n) {
-  for (const TensorType* type : {&n.in(0), &n.out()}) {
-    const float scale = scale_zero(*type).scale;
-    if (!(scale >= kLeastScale && scale <= kMostScale))
-      return n.refuse(Rule::kAttribute, str_cat("a scale of ", scale));
-  }
-  return {};
+/// Differences of elements that exp() takes to normal numbers.
+Status check_exponents(NodeLowering& n) {
+  const float scale = scale_zero(n.in(0)).scale;
+  return 255 * scale > kMostExponent ? n.refuse(Rule::kAttribute, str_cat("a scale of ", scale)) : Status();
 }
-
-void put(std::span<float> to, size_t at, uint64_t bits) {
-  to[at * 2] = std::bit_cast<float>(static_cast<uint32_t>(bits));
-  to[at * 2 + 1] = std::bit_cast<float>(static_cast<uint32_t>(bits >> 32));
-}
-void put(std::span<float> to, size_t at, double value) {
-  put(to, at, std::bit_cast<uint64_t>(value + 0.0));  // -0 becomes +0
-}
-
-/// order_of() of double.glsl, and its inverse.
-constexpr uint64_t kSign = uint64_t{1} << 63;
-uint64_t order_of(double value) {
-  const auto bits = std::bit_cast<uint64_t>(value);
-  return bits & kSign ? ~bits : bits | kSign;
-}
-double number_at(uint64_t place) {
-  return std::bit_cast<double>(place & kSign ? place & ~kSign : ~place);
-}
-
-/// Entries [at, at + 255): the places of the numbers from which on `stored` gives bytes 1, 2, ...; it rises.
-void put_thresholds(std::span<float> to, size_t at, const TensorType& y, const std::function<float(double)>& stored) {
-  const IntRange range = int_range(y.dtype);
-  const auto byte = [&](uint64_t place) {
-    return quantize(stored(number_at(place)), scale_zero(y), range) - range.min;
-  };
-  const uint64_t least = order_of(-1e300), most = order_of(1e300);
-  for (int32_t k = 1; k < 256; ++k) {
-    uint64_t low = least, high = most;
-    if (byte(high) < k) {
-      put(to, at++, ~uint64_t{0});
-      continue;
+/// [256][256]: exp(x - m) by the bytes of m, the largest of a row, and x.
+void put_exponents(std::span<float> to, const TensorType& x) {
+  for (int64_t m = 0; m < 256; ++m) {
+    for (int64_t i = 0; i < 256; ++i) {
+      // No row has an element above its largest.
+      put(to, static_cast<size_t>(m * 256 + i), i > m ? 0.0 : std::exp(real_of(x, i) - real_of(x, m)));
     }
-    if (byte(low) >= k) {
-      put(to, at++, uint64_t{0});
-      continue;
-    }
-    while (high - low > 1) {
-      const uint64_t middle = low + (high - low) / 2;
-      (byte(middle) >= k ? high : low) = middle;
-    }
-    put(to, at++, high);
   }
 }
 
-/// The real number of unsigned byte i.
-double real_of(const TensorType& type, int64_t i) {
-  return static_cast<double>(dequantize(static_cast<int32_t>(i) - byte_offset(type.dtype), scale_zero(type)));
+double itself(double v) {
+  return v;
 }
 
-/// What a sum of real numbers becomes: of `kind` 0 itself, of 1 the mean, of 5 (of magnitudes) itself.
-Status sums(NodeLowering& n, int kind) {
-  Reduction r;
+/// The rows of a reduction whose elements are numbers of two types with scales that kernels take.
+Status describe_row(NodeLowering& n, Reduction& r) {
   PINNACE_TRY(describe_reduction(n, r));
   PINNACE_TRY(check_scales(n));
   if (r.size == 0) return n.refuse(Rule::kAttribute, "a row without elements");
   if (r.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat(r.size, " summands"));
+  return {};
+}
+
+/// Output 0 = made(sum of summand(element), how many there are), which rises with the sum, or with `below` where sums
+/// are not negative: that is then what negative ones become. Sums are exact in 64-bit floats.
+Status exact_sums(NodeLowering& n, double (*summand)(double),
+                  const std::function<double(double sum, double size)>& made, std::optional<double> below = {}) {
+  Reduction r;
+  PINNACE_TRY(describe_row(n, r));
   const TensorType x = n.in(0), y = n.out();
   const auto size = static_cast<double>(r.size);
-  const TensorId numbers = n.words(str_cat("sums of ", r.size), (256 + 255) * 2, [=](std::span<float> to) {
-    for (int64_t i = 0; i < 256; ++i) {
-      const double real = real_of(x, i);
-      put(to, static_cast<size_t>(i), kind == 5 ? std::fabs(real) : real);
-    }
-    put_thresholds(to, 256, y, [&](double sum) { return static_cast<float>(kind == 1 ? sum / size : sum); });
+  const TensorId numbers = n.words(str_cat("sums of ", r.size), 512 * 2, [=](std::span<float> to) {
+    for (int64_t i = 0; i < 256; ++i) put(to, static_cast<size_t>(i), summand(real_of(x, i)));
+    const auto stored = [&](double sum) { return static_cast<float>(made(sum, size)); };
+    put_thresholds(to, 256, y, stored, below ? 0 : -1e300);
+    const IntRange range = int_range(y.dtype);
+    const auto negative = below ? quantize(static_cast<float>(*below), scale_zero(y), range) - range.min : 256;
+    put(to, 511, static_cast<uint64_t>(negative));
     return Status();
   });
   const TensorId from = n.rows(0), to = n.make_rows();
   n.step(KernelId::bytes_reduce, {}, r.push.i(byte_offset(x.dtype)), {from, to, numbers}, row_groups(r.rows),
          static_cast<double>(r.rows * r.size));
+  return {};
+}
+
+/// KIND of bytes_reduce.comp where one invocation goes along a row.
+enum Ordered : int32_t { kOrderedSum, kOrderedProduct, kOrderedExponents };
+
+void ordered_step(NodeLowering& n, Ordered kind, Reduction& r, TensorId numbers) {
+  const TensorId from = n.rows(0), to = n.make_rows();
+  n.step(KernelId::bytes_reduce_ordered, {kind}, r.push.i(byte_offset(n.in(0).dtype)), {from, to, numbers},
+         line_groups(r.rows, 64), 64 * static_cast<double>(r.rows * r.size));
+}
+
+/// Output 0 = made(sum of squares), which rises.
+Status sums_of_squares(NodeLowering& n, double (*made)(double)) {
+  Reduction r;
+  PINNACE_TRY(describe_row(n, r));
+  const TensorType x = n.in(0), y = n.out();
+  const TensorId numbers = n.words("squares", (256 + 255) * 2, [=](std::span<float> to) {
+    for (int64_t i = 0; i < 256; ++i) put(to, static_cast<size_t>(i), real_of(x, i) * real_of(x, i));
+    put_thresholds(to, 256, y, [&](double sum) { return static_cast<float>(made(sum)); }, 0);
+    return Status();
+  });
+  ordered_step(n, kOrderedSum, r, numbers);
+  return {};
+}
+
+/// Doubles of bytes_log_softmax: of softmax, the bytes' numbers, and what makes logarithms.
+constexpr int64_t kLogTable = 65792 + 256 + 128 + 21 * 128 + 8 + 2;
+
+/// Output 0 by a kernel of bytes_softmax.comp whose table of `count` doubles begins as that of softmax; `rest` writes
+/// what is there beside it.
+Status exponent_lanes(NodeLowering& n, KernelId kernel, int64_t count,
+                      void (*rest)(std::span<float> to, const TensorType& x)) {
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  PINNACE_TRY(check_scales(n));
+  PINNACE_TRY(check_exponents(n));
+  const TensorType x = n.in(0), y = n.out();
+  const AxisView v = view_axis(x.shape, axis);
+  // One invocation adds up a lane, in the reference's order, and a dispatch must end.
+  if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("lanes of ", v.size));
+  const TensorId numbers = n.words("exponents", count * 2, [=](std::span<float> to) {
+    put_exponents(to, x);
+    put_thresholds(to, 65536, y, [](double value) { return static_cast<float>(value); });
+    rest(to, x);
+    return Status();
+  });
+  const int64_t lanes = v.outer * v.inner;
+  const TensorId from = n.rows(0), to = n.make_rows();
+  std::vector<TensorId> bindings = {from, numbers, to};
+  if (kernel == KernelId::bytes_log_softmax) bindings.push_back(n.problem());
+  n.step(kernel, {}, Push().i(lanes).i(v.size).i(v.inner).i(byte_offset(x.dtype)), std::move(bindings),
+         row_groups(lanes), static_cast<double>(lanes * v.size * 64));
   return {};
 }
 
@@ -117,14 +136,61 @@ Status extreme(NodeLowering& n, int kind) {
 }  // namespace
 
 Status lower_quantized_reduce_sum(NodeLowering& n) {
-  return sums(n, 0);
+  return exact_sums(n, itself, [](double sum, double) { return sum; });
 }
 Status lower_quantized_reduce_mean(NodeLowering& n) {
-  return sums(n, 1);
+  return exact_sums(n, itself, [](double sum, double size) { return sum / size; });
 }
 Status lower_quantized_reduce_l1(NodeLowering& n) {
-  return sums(n, 5);
+  return exact_sums(n, [](double v) { return std::fabs(v); }, [](double sum, double) { return sum; });
 }
+Status lower_quantized_reduce_log_sum(NodeLowering& n) {
+  return exact_sums(n, itself, [](double sum, double) { return std::log(sum); }, std::nan(""));
+}
+Status lower_quantized_reduce_l2(NodeLowering& n) {
+  return sums_of_squares(n, [](double sum) { return std::sqrt(sum); });
+}
+Status lower_quantized_reduce_sum_square(NodeLowering& n) {
+  return sums_of_squares(n, itself);
+}
+
+Status lower_quantized_reduce_prod(NodeLowering& n) {
+  Reduction r;
+  PINNACE_TRY(describe_row(n, r));
+  const TensorType x = n.in(0), y = n.out();
+  if (digits_of(x) * static_cast<double>(r.size) > kMostDigits) {
+    return n.refuse(Rule::kAttribute, str_cat(r.size, " factors of ", to_string(x)));
+  }
+  const TensorId numbers = n.words("factors", (256 + 255) * 2, [=](std::span<float> to) {
+    for (int64_t i = 0; i < 256; ++i) put(to, static_cast<size_t>(i), real_of(x, i));
+    put_thresholds(to, 256, y, [](double product) { return static_cast<float>(product); });
+    return Status();
+  });
+  ordered_step(n, kOrderedProduct, r, numbers);
+  return {};
+}
+
+/// The largest and log(sum of exp(x - largest)): results rise with the sum, for each largest in its own way.
+Status lower_quantized_reduce_log_sum_exp(NodeLowering& n) {
+  Reduction r;
+  PINNACE_TRY(describe_row(n, r));
+  PINNACE_TRY(check_exponents(n));
+  const TensorType x = n.in(0), y = n.out();
+  const auto size = static_cast<double>(r.size);
+  const TensorId numbers = n.words(str_cat("exponents of ", r.size), 256 * 511 * 2, [=](std::span<float> to) {
+    put_exponents(to, x);
+    for (int64_t m = 0; m < 256; ++m) {
+      const double largest = real_of(x, m);
+      put_thresholds(
+          to, static_cast<size_t>(65536 + m * 255), y,
+          [&](double sum) { return static_cast<float>(largest + std::log(sum)); }, 1, 2 * size);
+    }
+    return Status();
+  });
+  ordered_step(n, kOrderedExponents, r, numbers);
+  return {};
+}
+
 Status lower_quantized_reduce_max(NodeLowering& n) {
   return extreme(n, 2);
 }
@@ -133,29 +199,44 @@ Status lower_quantized_reduce_min(NodeLowering& n) {
 }
 
 Status lower_quantized_softmax(NodeLowering& n) {
+  return exponent_lanes(n, KernelId::bytes_softmax, 65536 + 255, [](std::span<float>, const TensorType&) {});
+}
+
+Status lower_quantized_log_softmax(NodeLowering& n) {
+  return exponent_lanes(n, KernelId::bytes_log_softmax, kLogTable, [](std::span<float> to, const TensorType& x) {
+    put(to, 65791, 0.0);
+    size_t at = 65792;
+    for (int64_t i = 0; i < 256; ++i) put(to, at++, real_of(x, i));
+    for (int j = 0; j < 128; ++j) put(to, at++, 1 / (1 + j / 128.0));
+    for (int k = 0; k <= 20; ++k) {
+      for (int j = 0; j < 128; ++j) put(to, at++, std::log(std::ldexp(1 + j / 128.0, k)));
+    }
+    for (int i = 1; i <= 8; ++i) put(to, at++, (i % 2 ? 1.0 : -1.0) / i);
+    put(to, at++, 1 + 0x1p-48);
+    put(to, at++, 1 - 0x1p-48);
+  });
+}
+
+Status lower_quantized_lp_normalization(NodeLowering& n) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   PINNACE_TRY(check_scales(n));
   const TensorType x = n.in(0), y = n.out();
-  if (255 * scale_zero(x).scale > kMostExponent) {
-    return n.refuse(Rule::kAttribute, str_cat("a scale of ", scale_zero(x).scale));
-  }
+  const bool squares = n.view().attr_int("p") == 2;
   const AxisView v = view_axis(x.shape, axis);
-  // One invocation adds up a lane, in the reference's order, and a dispatch must end.
   if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("lanes of ", v.size));
-  const TensorId numbers = n.words("softmax", (65536 + 255) * 2, [=](std::span<float> to) {
-    for (int64_t m = 0; m < 256; ++m) {
-      for (int64_t i = 0; i < 256; ++i) {
-        // No lane has an element above its largest.
-        put(to, static_cast<size_t>(m * 256 + i), i > m ? 0.0 : std::exp(real_of(x, i) - real_of(x, m)));
-      }
+  const TensorId numbers = n.words("norm", (512 + 255) * 2, [=](std::span<float> to) {
+    for (int64_t i = 0; i < 256; ++i) {
+      const double real = real_of(x, i);
+      put(to, static_cast<size_t>(i), squares ? real * real : std::fabs(real));
+      put(to, static_cast<size_t>(256 + i), real);
     }
-    put_thresholds(to, 65536, y, [](double value) { return static_cast<float>(value); });
+    put_thresholds(to, 512, y, [](double value) { return static_cast<float>(value); });
     return Status();
   });
   const int64_t lanes = v.outer * v.inner;
   const TensorId from = n.rows(0), to = n.make_rows();
-  n.step(KernelId::bytes_softmax, {}, Push().i(lanes).i(v.size).i(v.inner).i(byte_offset(x.dtype)), {from, numbers, to},
-         row_groups(lanes), static_cast<double>(lanes * v.size * 64));
+  n.step(KernelId::bytes_norm, {squares ? 1 : 0}, Push().i(lanes).i(v.size).i(v.inner).i(byte_offset(x.dtype)),
+         {from, numbers, to}, row_groups(lanes), static_cast<double>(lanes * v.size * 64));
   return {};
 }
 

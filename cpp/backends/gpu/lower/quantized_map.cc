@@ -1,5 +1,7 @@
 // Functions of one and two quantised tensors as tables that the reference fills, exact by construction; concatenation,
 // and casts that keep bytes.
+#include <numeric>
+
 #include "backends/gpu/lower/quantized.h"
 #include "backends/gpu/lower/strided.h"
 #include "ops/move.h"
@@ -73,19 +75,64 @@ TensorId pair_table(NodeLowering& n, int main) {
   });
 }
 
-/// Element by element on rows, each operand with its own strides.
-Status pair_rows(NodeLowering& n) {
-  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+/// y, of output 0's size, = table[a][b] element by element on rows, each operand with its own strides.
+void pair_step(NodeLowering& n, TensorId a, const Shape& a_shape, TensorId b, const Shape& b_shape, TensorId table,
+               TensorId y) {
   const Shape& shape = n.out().shape;
   const int64_t count = n.out().elements();
   Push push;
   push.i(count);
   for (size_t i = 1; i < 6; ++i) push.i(i + shape.size() < 6 ? 1 : shape[i + shape.size() - 6].size);
-  push_strides(push, n.in(0).shape);
-  push_strides(push, n.in(1).shape);
+  push_strides(push, a_shape);
+  push_strides(push, b_shape);
   push.i(byte_offset(n.in(0).dtype));
-  const TensorId a = n.rows(0), b = n.rows(1), table = pair_table(n, 0), y = n.make_rows();
   n.step(KernelId::bytes_pair_rows, {}, push, {a, b, table, y}, line_groups(count, 64), static_cast<double>(count));
+}
+
+Status pair_rows(NodeLowering& n) {
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  const TensorId a = n.rows(0), b = n.rows(1), table = pair_table(n, 0);
+  pair_step(n, a, n.in(0).shape, b, n.in(1).shape, table, n.make_rows());
+  return {};
+}
+
+/// The bytes of `from` that its 256 bytes become as `to`, as images hold them.
+void rescale_bytes(const TensorType& from, const TensorType& to, std::span<uint8_t> bytes) {
+  const int32_t offset = byte_offset(to.dtype);
+  for (int32_t q = 0; q < 256; ++q) {
+    const float real = dequantize(q - offset, scale_zero(from));
+    bytes[static_cast<size_t>(q)] = static_cast<uint8_t>(quantize(real, scale_zero(to), int_range(to.dtype)) + offset);
+  }
+}
+
+/// The largest or least of three inputs and more, one after the other: quantising keeps the order of numbers, so that
+/// what is stored of the largest is the largest of what is stored.
+Status extreme_of_many(NodeLowering& n, bool largest) {
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  TensorId made = n.rows(0);
+  Shape shape = n.in(0).shape;
+  for (int i = 1; i < n.view().input_count(); ++i) {
+    const TensorType first = n.in(0), own = n.in(i), y = n.out();
+    const TensorId table = byte_constant(n, str_cat("pairs ", i), kPairs, [=](std::span<uint8_t> to) {
+      std::array<uint8_t, 256> before, beside;
+      if (i == 1) {
+        rescale_bytes(first, y, before);
+      } else {
+        std::iota(before.begin(), before.end(), uint8_t{0});
+      }
+      rescale_bytes(own, y, beside);
+      for (size_t k = 0; k < static_cast<size_t>(kPairs); ++k) {
+        const uint8_t a = before[k / 256], b = beside[k % 256];
+        to[k] = largest ? std::max(a, b) : std::min(a, b);
+      }
+      return Status();
+    });
+    const bool last = i + 1 == n.view().input_count();
+    const TensorId b = n.rows(i), to = last ? n.make_rows() : n.make_scratch(y.elements(), y.dtype);
+    pair_step(n, made, shape, b, own.shape, table, to);
+    made = to;
+    shape = y.shape;
+  }
   return {};
 }
 
@@ -93,12 +140,7 @@ Status pair_rows(NodeLowering& n) {
 
 TensorId rescaling_table(NodeLowering& n, std::string_view what, const TensorType& from, const TensorType& to) {
   return byte_constant(n, what, 256, [from, to](std::span<uint8_t> bytes) {
-    const int32_t offset = byte_offset(to.dtype);
-    for (int32_t q = 0; q < 256; ++q) {
-      const float real = dequantize(q - offset, scale_zero(from));
-      bytes[static_cast<size_t>(q)] =
-          static_cast<uint8_t>(quantize(real, scale_zero(to), int_range(to.dtype)) + offset);
-    }
+    rescale_bytes(from, to, bytes);
     return Status();
   });
 }
@@ -142,7 +184,7 @@ Status lower_quantized_function(NodeLowering& n) {
 
 Status lower_quantized_pair(NodeLowering& n) {
   if (n.view().input_count() == 1) return lower_quantized_function(n);
-  if (n.view().input_count() > 2) return n.refuse(Rule::kAttribute, str_cat(n.view().input_count(), " inputs"));
+  if (n.view().input_count() > 2) return extreme_of_many(n, n.node().op == "max");
   if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
   for (int main : {0, 1}) {
     if (n.constant(1 - main) && n.in(1 - main).elements() == 1 && same_shape(n.in(main), n.out())) {

@@ -1,14 +1,16 @@
 // Pools of quantised images. Which byte a mean becomes is looked up: the reference says from which sum on each byte is
 // reached, for every divisor that occurs, so that kernels compare integers only.
-#include <map>
+#include <cmath>
 
-#include "backends/gpu/lower/quantized.h"
+#include "backends/gpu/lower/quantized_numbers.h"
 #include "ops/pool.h"
 
 namespace pinnace::gpu {
 namespace {
 
 constexpr int64_t kMostDivisors = 256;
+
+enum class Pool { kLargest, kMean, kNorm };
 
 /// Windows along one dimension, as bytes_pool.comp lists them; `divisor` is this dimension's factor of a mean's.
 struct Line {
@@ -45,8 +47,10 @@ int32_t threshold(const TensorType& x, const TensorType& y, int64_t taps, int64_
   return static_cast<int32_t>(high);
 }
 
-Status pool(NodeLowering& n, bool mean, const std::array<int64_t, 2>& dilation, const Line& rows, const Line& columns,
-            int64_t taps) {
+/// numbers: of kNorm, as bytes_pool.comp has them.
+Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, const Line& rows, const Line& columns,
+            int64_t taps, TensorId numbers = kNoTensor) {
+  const bool mean = kind == Pool::kMean;
   const ImageShape s = image_shape(n.in(0));
   const auto H = n.in(0).rank() > 3 ? n.in(0).shape[2].size : 1, OH = static_cast<int64_t>(rows.places.size());
   const auto W = s.pixels / std::max<int64_t>(1, H), OW = static_cast<int64_t>(columns.places.size());
@@ -80,14 +84,20 @@ Status pool(NodeLowering& n, bool mean, const std::array<int64_t, 2>& dilation, 
               });
   const int32_t zero = n.in(0).quantization->zero_points[0] + byte_offset(n.in(0).dtype);
   const TensorId from = n.image(0), to = n.make_image();
-  n.step(KernelId::bytes_pool, {mean ? 1 : 0},
-         Push().i(H).i(W).i(OH).i(OW).i(dilation[0]).i(dilation[1]).i(static_cast<int64_t>(by_column.size())).i(zero),
-         {from, lists, to}, {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)},
-         static_cast<double>(planes * OH * OW) * static_cast<double>(taps));
+  Push push;
+  push.i(H).i(W).i(OH).i(OW).i(dilation[0]).i(dilation[1]).i(static_cast<int64_t>(by_column.size())).i(zero);
+  const std::array<uint32_t, 3> groups = {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)};
+  const double work = static_cast<double>(planes * OH * OW) * static_cast<double>(taps);
+  if (kind == Pool::kNorm) {
+    n.step(KernelId::bytes_pool_norm, {}, push, {from, lists, to, numbers}, groups, 64 * work);
+  } else {
+    n.step(KernelId::bytes_pool, {mean ? 1 : 0}, push, {from, lists, to}, groups, work);
+  }
   return {};
 }
 
-Status windowed(NodeLowering& n, bool mean) {
+Status windowed(NodeLowering& n, Pool kind, TensorId numbers = kNoTensor) {
+  const bool mean = kind == Pool::kMean;
   Shape shape;
   PINNACE_ASSIGN(const Window w, check_pool(n.view(), shape));
   if (w.rank > 2) return n.refuse(Rule::kRank, to_string(n.in(0)));
@@ -107,11 +117,12 @@ Status windowed(NodeLowering& n, bool mean) {
                                                   : std::max<int64_t>(0, t.last - t.first)});
     }
   }
-  return pool(n, mean, {w.dilation[1], w.dilation[2]}, lines[0], lines[1], w.taps());
+  return pool(n, kind, {w.dilation[1], w.dilation[2]}, lines[0], lines[1], w.taps(), numbers);
 }
 
 /// Means or the largest of parts of the image, or of all of it.
-Status parts(NodeLowering& n, bool mean, int64_t OH, int64_t OW) {
+Status parts(NodeLowering& n, Pool kind, int64_t OH, int64_t OW) {
+  const bool mean = kind == Pool::kMean;
   const ImageShape s = image_shape(n.in(0));
   const int64_t H = n.in(0).rank() > 3 ? n.in(0).shape[2].size : 1, W = s.pixels / std::max<int64_t>(1, H);
   const auto line = [mean](int64_t in, int64_t out) {
@@ -123,7 +134,7 @@ Status parts(NodeLowering& n, bool mean, int64_t OH, int64_t OW) {
     return made;
   };
   const int64_t taps = (H / std::max<int64_t>(1, OH) + 2) * (W / std::max<int64_t>(1, OW) + 2);
-  return pool(n, mean, {1, 1}, line(H, OH), line(W, OW), taps);
+  return pool(n, kind, {1, 1}, line(H, OH), line(W, OW), taps);
 }
 
 }  // namespace
@@ -134,28 +145,48 @@ Status pick_places(NodeLowering& n, std::span<const int64_t> rows, std::span<con
     for (int64_t place : places) made.places.push_back({place, place + 1, 1});
     return made;
   };
-  return pool(n, false, {1, 1}, line(rows), line(columns), 1);
+  return pool(n, Pool::kLargest, {1, 1}, line(rows), line(columns), 1);
 }
 
 Status lower_quantized_average_pool(NodeLowering& n) {
-  return windowed(n, true);
+  return windowed(n, Pool::kMean);
 }
 Status lower_quantized_max_pool(NodeLowering& n) {
   if (n.view().output_count() > 1) return n.refuse(Rule::kAttribute, "indices of the largest");
-  return windowed(n, false);
+  return windowed(n, Pool::kLargest);
+}
+Status lower_quantized_lp_pool(NodeLowering& n) {
+  PINNACE_TRY(check_scales(n));
+  const TensorType x = n.in(0), y = n.out();
+  const auto power = static_cast<double>(n.view().attr_int("p"));
+  if (digits_of(x) * power > kMostDigits - 20) {  // a million of them are summed at most
+    return n.refuse(Rule::kAttribute, str_cat("the power ", n.view().attr_int("p"), " of ", to_string(x)));
+  }
+  const TensorId numbers = n.words("norm", (256 + 255) * 2, [=](std::span<float> to) {
+    for (int64_t i = 0; i < 256; ++i) {
+      const double real = real_of(x, i);
+      put(to, static_cast<size_t>(i), power == 2 ? real * real : std::pow(std::fabs(real), power));
+    }
+    const auto stored = [power](double sum) {
+      return static_cast<float>(power == 2 ? std::sqrt(sum) : std::pow(sum, 1 / power));
+    };
+    put_thresholds(to, 256, y, stored, 0);
+    return Status();
+  });
+  return windowed(n, Pool::kNorm, numbers);
 }
 Status lower_quantized_global_average_pool(NodeLowering& n) {
   if (n.in(0).rank() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
-  return parts(n, true, 1, 1);
+  return parts(n, Pool::kMean, 1, 1);
 }
 Status lower_quantized_global_max_pool(NodeLowering& n) {
   if (n.in(0).rank() < 3 || n.in(0).rank() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
-  return parts(n, false, 1, 1);
+  return parts(n, Pool::kLargest, 1, 1);
 }
 Status lower_quantized_adaptive_average_pool(NodeLowering& n) {
   const Shape& y = n.out().shape;
   if (y.size() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
-  return parts(n, true, y.size() > 3 ? y[2].size : 1, y.size() > 2 ? y.back().size : 1);
+  return parts(n, Pool::kMean, y.size() > 3 ? y[2].size : 1, y.size() > 2 ? y.back().size : 1);
 }
 
 }  // namespace pinnace::gpu

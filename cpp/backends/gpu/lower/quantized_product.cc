@@ -25,12 +25,13 @@ struct ByteConvolution {
   int64_t scaled(int64_t m, bool transposed) const { return transposed ? m % (M / group) : m; }
 };
 
-/// [ceil(M / 4)][3] vectors of four channels: bias, bits of the multipliers, zero points of the weights.
+/// [ceil(M / 4)][3] vectors of four channels: bias (0 where a run brings it), bits of the multipliers, zero points of
+/// the weights (of unsigned bytes where they are packed).
 TensorId channels(NodeLowering& n, const ByteConvolution& c, bool transposed) {
   const NodeView view = n.view();
-  const bool has_bias = n.has(2);
-  const int32_t flip = byte_offset(n.in(1).dtype);
-  return n.words("channels", (c.M + 3) / 4 * 12, [=](std::span<float> to) -> Status {
+  const bool has_bias = n.has(2) && n.constant(2), packed = n.constant(1);
+  const int32_t flip = packed ? byte_offset(n.in(1).dtype) : 0;
+  return n.words(packed ? "channels" : "channels of rows", (c.M + 3) / 4 * 12, [=](std::span<float> to) -> Status {
     std::fill(to.begin(), to.end(), 0.0f);
     const auto* bias = has_bias ? static_cast<const int32_t*>(view.input_data(2)) : nullptr;
     for (int64_t m = 0; m < c.M; ++m) {
@@ -116,35 +117,35 @@ void depthwise(NodeLowering& n, const ByteConvolution& c) {
          {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)}, c.work());
 }
 
-void on_rows(NodeLowering& n, const ByteConvolution& c, bool transposed) {
-  // Of the transpose the window is that of the convolution whose transpose it is: `in` are the sizes of the result.
-  const Window& w = c.window;
+/// [M, C / group, taps], or of a transpose [C, M / group, taps], in the order of the host.
+TensorId row_weights(NodeLowering& n) {
   const NodeView view = n.view();
-  const auto &in = transposed ? w.out : w.in, &out = transposed ? w.in : w.out;
-  const int64_t count = c.N * c.M * out[0] * out[1] * out[2], elements = n.in(1).elements();
-  const TensorId weights = byte_constant(n, "rows", elements, [=](std::span<uint8_t> to) -> Status {
-    for (int64_t i = 0; i < elements; ++i) {
-      to[static_cast<size_t>(i)] = unsigned_byte(view.input(1), view.input_data(1), i);
+  return byte_constant(n, "rows", n.in(1).elements(), [view](std::span<uint8_t> to) -> Status {
+    for (size_t i = 0; i < to.size(); ++i) {
+      to[i] = unsigned_byte(view.input(1), view.input_data(1), static_cast<int64_t>(i));
     }
     return {};
   });
+}
+
+void on_rows(NodeLowering& n, const ByteConvolution& c, bool transposed) {
+  // Of the transpose the window is that of the convolution whose transpose it is: `in` are the sizes of the result.
+  const Window& w = c.window;
+  const auto &in = transposed ? w.out : w.in, &out = transposed ? w.in : w.out;
+  const int64_t count = c.N * c.M * out[0] * out[1] * out[2];
+  const bool packed = n.constant(1), bias = n.has(2) && !n.constant(2);
   Push push;
   push.i(count).i(c.M).i(c.C / c.group).i(c.M / c.group).i(c.C);
   for (const auto* list : {&in, &out, &w.stride, &w.dilation, &w.before}) {
     for (int64_t size : *list) push.i(std::min<int64_t>(size, INT32_MAX));
   }
   push_requantization(push, c.requantize, 0);
-  const TensorId x = n.rows(0), numbers = channels(n, c, transposed), y = n.make_rows();
+  const TensorId weights = packed ? row_weights(n) : n.rows(1);
+  const TensorId x = n.rows(0), numbers = channels(n, c, transposed), b = bias ? n.rows(2) : numbers;
   n.step(KernelId::bytes_conv_rows,
          {static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
-          transposed ? 1 : 0},
-         push, {x, weights, numbers, y}, line_groups(count, 64), c.work());
-}
-
-Status check_constants(NodeLowering& n) {
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "w");
-  if (n.has(2) && !n.constant(2)) return n.refuse(Rule::kConstant, "bias");
-  return {};
+          transposed ? 1 : 0, packed ? 1 : 0, bias ? 1 : 0},
+         push, {x, weights, numbers, n.make_rows(), b}, line_groups(count, 64), c.work());
 }
 
 Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
@@ -193,7 +194,6 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
 }  // namespace
 
 Status lower_quantized_conv(NodeLowering& n) {
-  PINNACE_TRY(check_constants(n));
   Shape shape;
   PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2, shape));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
@@ -204,7 +204,8 @@ Status lower_quantized_conv(NodeLowering& n) {
                           n.in(1).shape[0].size,
                           n.view().attr_int("group"),
                           Requantize(n.in(0), n.in(1), n.out(), activation)};
-  const bool flat = window.rank <= 2 && window.out[1] <= 65535 * 8 && window.out[2] <= 65535 * 16;
+  const bool known = n.constant(1) && (!n.has(2) || n.constant(2));
+  const bool flat = known && window.rank <= 2 && window.out[1] <= 65535 * 8 && window.out[2] <= 65535 * 16;
   const bool blocks = c.group == 1 || (c.C / c.group % 4 == 0 && c.M / c.group % 4 == 0);
   if (flat && c.group == c.C && c.M == c.C && c.C > 1) {
     depthwise(n, c);
@@ -217,7 +218,6 @@ Status lower_quantized_conv(NodeLowering& n) {
 }
 
 Status lower_quantized_conv_transpose(NodeLowering& n) {
-  PINNACE_TRY(check_constants(n));
   PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");

@@ -276,8 +276,9 @@ Status lower_trilu(NodeLowering& n) {
   const bool upper = n.view().attr_int("upper") != 0;
   const TensorId x = n.rows(0), keep = n.make_scratch(rows * columns, DType::kBool);
   word_step(n, Function::k_less_or_equal, upper ? row : column, upper ? column : row, plane, keep);
-  const auto nothing = [](std::span<float> to) {
-    to[0] = 0;
+  const int32_t zero_point = n.out().quantized() ? n.out().quantization->zero_points[0] : 0;
+  const auto nothing = [zero_point](std::span<float> to) {
+    to[0] = std::bit_cast<float>(zero_point);
     return Status();
   };
   const TensorId zero =

@@ -1,8 +1,8 @@
 #version 450
 // Convolution of rows of quantised integers, one to three spatial dimensions, any groups, and its transpose. One output
 // per invocation: for what has no kernel on images.
-//   w [M, C / group, taps]; transposed [C, M / group, taps]: bytes, four in a word
-//   c [ceil(M / 4)][3] ivec4 as bytes_conv.comp has them
+//   w [M, C / group, taps]; transposed [C, M / group, taps]: with PACKED 1 bytes, four in a word; else rows of a run
+//   c [ceil(M / 4)][3] ivec4 as bytes_conv.comp has them; with BIAS 1 the bias is b [M], of a run
 #extension GL_GOOGLE_include_directive : require
 #define WORDS
 #include "prelude.glsl"
@@ -12,10 +12,13 @@ layout(constant_id = 0) const int K0 = 1;
 layout(constant_id = 1) const int K1 = 1;
 layout(constant_id = 2) const int K2 = 1;
 layout(constant_id = 3) const int TRANSPOSED = 0;
+layout(constant_id = 4) const int PACKED = 1;
+layout(constant_id = 5) const int BIAS = 0;
 layout(set = 0, binding = 0) readonly buffer X { int x[]; };
 layout(set = 0, binding = 1) readonly buffer W { uint w[]; };
 layout(set = 0, binding = 2) readonly buffer P { ivec4 c[]; };
 layout(set = 0, binding = 3) writeonly buffer Y { int y[]; };
+layout(set = 0, binding = 4) readonly buffer B { int b[]; };
 // Strides, dilations and pads before, of three dimensions.
 layout(push_constant) uniform Params {
   int count; int M; int group_c; int group_m; int C;
@@ -53,14 +56,14 @@ void main() {
           }
           if (inside) {
             int at = wi + (k0 * K1 + k1) * K2 + k2;
-            int weight = int(w[at >> 2] >> (8 * (at & 3)) & 255u) - w_zero;
-            sum += (x[from + (z * p.i1 + yy) * p.i2 + xx] - p.x_zero) * weight;
+            int weight = PACKED == 1 ? int(w[at >> 2] >> (8 * (at & 3)) & 255u) : int(w[at]);
+            sum += (x[from + (z * p.i1 + yy) * p.i2 + xx] - p.x_zero) * (weight - w_zero);
           }
         }
       }
     }
   }
-  int bias = c[(m >> 2) * 3][m & 3];
+  int bias = BIAS == 1 ? b[m] : c[(m >> 2) * 3][m & 3];
   float scale = intBitsToFloat(c[(m >> 2) * 3 + 1][m & 3]);
   y[i] = requantize(ivec4(sum), ivec4(bias), vec4(scale), p.y_zero, p.low, p.high).x;
 }

@@ -1,9 +1,12 @@
 #version 450
-// Sums of rows of quantised integers as the reference has them in 64-bit floats, which hold sums of a million of its
-// numbers exactly: any order gives its bits. Which byte a sum, a mean or another function that rises with the sum
-// becomes, thresholds say. One workgroup per row; rows may lie in up to three strided dimensions.
-//   numbers [256] doubles: what a byte adds; then 255 thresholds of the bytes of y
-// Shared memory: 64 doubles.
+// Rows of quantised integers as the reference reduces them in 64-bit floats; rows may lie in up to three strided
+// dimensions. Which byte the result becomes, thresholds say: it may be any function that rises with what is found here.
+// Sums of a million of the type's numbers are exact, so any order gives their bits: one workgroup per row.
+//   numbers [256] doubles: what a byte adds; then 255 thresholds of the bytes of y; then the byte that sums below zero
+//     become, 256 for what the thresholds say
+// -DORDERED: what rounds on the way, in the reference's order, by one invocation per row. KIND 0: sum; 1: product; 2:
+// sum of exp(x - m), m the row's largest: numbers [256][256] by the bytes of m and x, then thresholds [256][255] by m.
+// Shared memory: 64 doubles, ORDERED none.
 #extension GL_GOOGLE_include_directive : require
 #define WORDS
 #include "prelude.glsl"
@@ -16,23 +19,52 @@ layout(set = 0, binding = 2) readonly buffer Numbers { uvec2 numbers[]; };
 layout(push_constant) uniform Params {
   int rows; int size; int k1; int k2; int a0; int a1; int a2; int r1; int r2; int b0; int b1; int b2; int offset;
 } p;
+#ifdef ORDERED
+layout(constant_id = 0) const int KIND = 0;
+#else
 shared uvec2 part[64];
+#endif
 
-int place(int base, int i) {
+int beginning(int row) {
+  int c2 = row % p.k2;
+  row /= p.k2;
+  return c2 * p.a2 + row % p.k1 * p.a1 + row / p.k1 * p.a0;
+}
+int byte_at(int base, int i) {
   int c2 = i % p.r2;
   i /= p.r2;
-  return base + c2 * p.b2 + i % p.r1 * p.b1 + i / p.r1 * p.b0;
+  return x[base + c2 * p.b2 + i % p.r1 * p.b1 + i / p.r1 * p.b0] + p.offset;
+}
+// The byte that thresholds from `first` on give.
+int stored(uvec2 v, int first) {
+  uvec2 at = order_of(v);
+  int found = 0;
+  for (int step = 128; step > 0; step /= 2) {
+    if (!less64(at, numbers[first + found + step - 1])) found += step;
+  }
+  return found;
 }
 
 void main() {
+#ifdef ORDERED
+  int row = linear_item();
+  if (row >= p.rows) return;
+  int base = beginning(row), largest = 0;
+  if (KIND == 2) {
+    for (int i = 0; i < p.size; i++) largest = max(largest, byte_at(base, i));
+  }
+  int first = largest * 256;
+  uvec2 v = numbers[first + byte_at(base, 0)];
+  for (int i = 1; i < p.size; i++) {
+    uvec2 own = numbers[first + byte_at(base, i)];
+    v = KIND == 1 ? multiply_doubles(v, own) : add_doubles(v, own);
+  }
+  y[row] = stored(v, KIND == 2 ? 65536 + largest * 255 : 256) - p.offset;
+#else
   int row = int(linear_group()), t = int(gl_LocalInvocationID.x);
-  int size = row < p.rows ? p.size : 0;
-  int r = row;
-  int c2 = r % p.k2;
-  r /= p.k2;
-  int base = c2 * p.a2 + r % p.k1 * p.a1 + r / p.k1 * p.a0;
+  int size = row < p.rows ? p.size : 0, base = beginning(row);
   uvec2 sum = kZeroDouble;
-  for (int i = t; i < size; i += 64) sum = add_doubles(sum, numbers[x[place(base, i)] + p.offset]);
+  for (int i = t; i < size; i += 64) sum = add_doubles(sum, numbers[byte_at(base, i)]);
   part[t] = sum;
   for (int half_count = 32; half_count > 0; half_count /= 2) {
     barrier();
@@ -42,10 +74,7 @@ void main() {
     }
   }
   if (t != 0 || row >= p.rows) return;
-  uvec2 at = order_of(sum);
-  int found = 0;
-  for (int step = 128; step > 0; step /= 2) {
-    if (!less64(at, numbers[256 + found + step - 1])) found += step;
-  }
-  y[row] = found - p.offset;
+  int below_zero = int(numbers[511].x);
+  y[row] = (sum.y >> 31 == 1u && below_zero < 256 ? below_zero : stored(sum, 256)) - p.offset;
+#endif
 }

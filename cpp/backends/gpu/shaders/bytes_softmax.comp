@@ -1,25 +1,66 @@
 #version 450
-// Softmax of lanes [outer, size, inner] of quantised rows along size, as the reference has it in 64-bit floats: one
-// workgroup per lane, whose sum one invocation makes in the reference's order.
-//   numbers [256][256] doubles: exp(x - m) by the bytes of m, the largest, and x; then 255 thresholds of the bytes of y
-// Shared memory: 64 integers and a double.
+// Lanes [outer, size, inner] of quantised rows along size, as the reference has them in 64-bit floats: one workgroup per
+// lane, whose sum one invocation makes in the reference's order. m is the lane's largest.
+// Softmax:
+//   numbers [256][256] doubles: exp(x - m) by the bytes of m and x; then 255 thresholds of the bytes of y
+// -DNORM: lanes divided by a norm, with ROOT 1 the root of the sum.
+//   numbers [256] doubles: what a byte adds to the sum; then [256] the bytes' numbers; then 255 thresholds
+// -DLOG: x - m - log(sum of exp(x - m)). The logarithm is right to 2^-50 of itself. Where the reference's, which is near
+// to it too, could make another byte, the element is reported.
+//   numbers [256][256], 255 as of softmax, one of nothing; then [256] the bytes' numbers; [128] 1 / c, c = 1 + j / 128;
+//     [21][128] log(2^k c); [8] the coefficients of log(1 + r) / r; 1 + 2^-48; 1 - 2^-48
+// Shared memory: 64 integers and 2 doubles.
 #extension GL_GOOGLE_include_directive : require
 #define WORDS
+#define PROBLEM 3
 #include "prelude.glsl"
 #include "double.glsl"
+#ifdef LOG
+#include "problem.glsl"
+#endif
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) readonly buffer X { int x[]; };
 layout(set = 0, binding = 1) readonly buffer Numbers { uvec2 numbers[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { int y[]; };
 layout(push_constant) uniform Params { int lanes; int size; int inner; int offset; } p;
+#ifdef NORM
+layout(constant_id = 0) const int ROOT = 1;
+const int kDividends = 256, kThresholds = 512;
+#else
 shared int part[64];
-shared uvec2 total[1];
+const int kDividends = 0, kThresholds = 65536;
+#endif
+shared uvec2 total[2];
+
+#ifdef LOG
+const int kReals = 65792, kInverses = 66048, kLogs = 66176, kSeries = 68864, kMargins = 68872;
+// v is 1 or more and at most 2^21.
+uvec2 log_of_double(uvec2 v) {
+  int k = exponent_of(v) - 1023, j = int(v.y >> 13 & 127u);
+  uvec2 above = add_doubles(uvec2(v.x, v.y & 0xfffffu | 0x3ff00000u), uvec2(0u, 0xbff00000u | uint(j) << 13));
+  uvec2 r = multiply_doubles(above, numbers[kInverses + j]), s = numbers[kSeries + 7];
+  for (int i = 6; i >= 0; i--) s = add_doubles(multiply_doubles(s, r), numbers[kSeries + i]);
+  return add_doubles(numbers[kLogs + k * 128 + j], multiply_doubles(s, r));
+}
+#endif
+
+int stored(uvec2 v) {
+  uvec2 place = order_of(v);
+  int found = 0;
+  for (int step = 128; step > 0; step /= 2) {
+    if (!less64(place, numbers[kThresholds + found + step - 1])) found += step;
+  }
+  return found;
+}
 
 void main() {
   int lane = int(linear_group()), t = int(gl_LocalInvocationID.x);
   bool real = lane < p.lanes;
   int base = real ? lane / p.inner * p.size * p.inner + lane % p.inner : 0;
   int size = real ? p.size : 0;
+#ifdef NORM
+  int first = p.offset;
+#else
   int largest = 0;
   for (int i = t; i < size; i += 64) largest = max(largest, x[base + i * p.inner] + p.offset);
   part[t] = largest;
@@ -29,19 +70,32 @@ void main() {
   }
   barrier();
   int first = part[0] * 256 + p.offset;
+#endif
   if (t == 0) {
     uvec2 sum = kZeroDouble;
     for (int i = 0; i < size; i++) sum = add_doubles(sum, numbers[first + x[base + i * p.inner]]);
+#ifdef NORM
+    if (ROOT == 1) sum = root_of_double(sum);
+#endif
+#ifdef LOG
+    sum = log_of_double(size > 0 ? sum : uvec2(0u, 0x3ff00000u));
+    total[1] = negative(multiply_doubles(sum, numbers[kMargins + 1]));
+    sum = negative(multiply_doubles(sum, numbers[kMargins]));
+#endif
     total[0] = sum;
   }
   barrier();
   uvec2 sum = total[0];
   for (int i = t; i < size; i += 64) {
-    uvec2 place = order_of(divide_doubles(numbers[first + x[base + i * p.inner]], sum));
-    int found = 0;
-    for (int step = 128; step > 0; step /= 2) {
-      if (!less64(place, numbers[65536 + found + step - 1])) found += step;
-    }
-    y[base + i * p.inner] = found - p.offset;
+    int own = x[base + i * p.inner];
+#ifdef LOG
+    uvec2 above = add_doubles(numbers[kReals + own + p.offset], negative(numbers[kReals + part[0]]));
+    int made = stored(add_doubles(above, sum));
+    if (made != stored(add_doubles(above, total[1]))) report(kUndecided, own, 0);
+#else
+    // Of a norm of 0 all dividends are 0, and so is what divide_doubles makes of them.
+    int made = stored(divide_doubles(numbers[kDividends + first + own], sum));
+#endif
+    y[base + i * p.inner] = made - p.offset;
   }
 }

@@ -67,6 +67,8 @@ uvec2 add_doubles(uvec2 a, uvec2 b) {
   return rounded(a.y & 0x80000000u, exponent, m);
 }
 
+uvec2 negative(uvec2 v) { return exponent_of(v) == 0 ? kZeroDouble : uvec2(v.x, v.y ^ 0x80000000u); }
+
 uvec2 multiply_doubles(uvec2 a, uvec2 b) {
   if (exponent_of(a) == 0 || exponent_of(b) == 0) return kZeroDouble;
   uvec2 ma = left64(mantissa_of(a), 11), mb = left64(mantissa_of(b), 11);
@@ -106,6 +108,28 @@ uvec2 divide_doubles(uvec2 a, uvec2 b) {
   }
   if ((rest.x | rest.y) != 0u) m.x |= 1u;
   return rounded((a.y ^ b.y) & 0x80000000u, exponent, m);
+}
+
+// v is not negative.
+uvec2 root_of_double(uvec2 v) {
+  if (exponent_of(v) == 0) return kZeroDouble;
+  int exponent = exponent_of(v) - 1023;
+  // 54 bits of digits by twos, then zeros; half the exponent, rounded down, is the root's.
+  uvec2 digits = left64(mantissa_of(v), 10 + (exponent & 1)), rest = uvec2(0u), m = uvec2(0u);
+  for (int i = 0; i < 56; i++) {
+    rest = left64(rest, 2);
+    rest.x |= digits.y >> 30;
+    digits = left64(digits, 2);
+    uvec2 next = left64(m, 2);
+    next.x |= 1u;
+    m = left64(m, 1);
+    if (!less64(rest, next)) {
+      rest = sub64(rest, next);
+      m.x |= 1u;
+    }
+  }
+  if ((rest.x | rest.y) != 0u) m.x |= 1u;
+  return rounded(0u, (exponent >> 1) + 1023, m);
 }
 
 // A place among all numbers in order.

@@ -1,6 +1,7 @@
 #version 450
 // Between dense rows [N, C, pixels] and images [N, ceil(C / 4), pixels] of vec4, and between the host's 32 bits and the
 // storage type. -DTO_IMAGE, -DTO_ROWS or neither (same order); -DFROM_F32: the source has 32 bits, -DTO_F32: the result.
+// Rows begin `base` elements after what is bound.
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
@@ -18,7 +19,7 @@ layout(local_size_x = 64) in;
 #define OUT S
 #define OUT4 S4
 #endif
-layout(push_constant) uniform Params { int count; int channels; int blocks; int pixels; } p;
+layout(push_constant) uniform Params { int count; int channels; int blocks; int pixels; int base; } p;
 #ifdef TO_IMAGE
 layout(set = 0, binding = 0) readonly buffer X { IN x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { OUT4 y[]; };
@@ -27,7 +28,7 @@ void main() {
   if (i >= p.count) return;
   int pixel = i % p.pixels, block = i / p.pixels;
   int image = block / p.blocks, c = block % p.blocks * 4;
-  int at = (image * p.channels + c) * p.pixels + pixel;
+  int at = p.base + (image * p.channels + c) * p.pixels + pixel;
   vec4 v = vec4(0.0);
   for (int l = 0; l < 4; l++) {
     if (c + l < p.channels) v[l] = float(x[at + l * p.pixels]);
@@ -42,7 +43,7 @@ void main() {
   if (i >= p.count) return;
   int pixel = i % p.pixels, block = i / p.pixels;
   int image = block / p.blocks, c = block % p.blocks * 4;
-  int at = (image * p.channels + c) * p.pixels + pixel;
+  int at = p.base + (image * p.channels + c) * p.pixels + pixel;
   vec4 v = vec4(x[i]);
   for (int l = 0; l < 4; l++) {
     if (c + l < p.channels) y[at + l * p.pixels] = OUT(v[l]);

@@ -1,12 +1,14 @@
 #version 450
-// Floats to quantised bytes: the byte is how many of its scale's 255 thresholds the float reaches, so no division is
-// rounded here. FORM 0: rows to rows; 1: rows to an image; 2: image to image.
-//   thresholds [scales][257] float32: 255 ascending, the byte of NaN, and -1 where the scale is negative, else 1
+// Floats to quantised integers: the integer is how many of its scale's LEVELS - 1 thresholds the float reaches, so no
+// division is rounded here. FORM 0: rows to rows; of bytes also 1: rows to an image; 2: image to image.
+//   thresholds [scales][LEVELS + 1] float32: LEVELS - 1 ascending, the integer of NaN, and -1 where the scale is
+//     negative, else 1
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
 #include "bytes.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int FORM = 0;
+layout(constant_id = 1) const int LEVELS = 256;  // a power of two
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) readonly buffer T { float thresholds[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };
@@ -16,11 +18,11 @@ layout(push_constant) uniform Params {
 } p;
 
 int quantized(float v, int scale) {
-  int first = scale * 257;
-  if (isnan(v)) return int(thresholds[first + 255]);
-  v *= thresholds[first + 256];
+  int first = scale * (LEVELS + 1);
+  if (isnan(v)) return int(thresholds[first + LEVELS - 1]);
+  v *= thresholds[first + LEVELS];
   int found = 0;
-  for (int step = 128; step > 0; step /= 2) {
+  for (int step = LEVELS / 2; step > 0; step /= 2) {
     if (v >= thresholds[first + found + step - 1]) found += step;
   }
   return found;
