@@ -36,6 +36,10 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2];i64{0};bool[1]", .attributes = "reduction=\"max\"", .expect = "error takes no bool",
      .why = "bool max"},
     {.inputs = "f32[2]{1,nan};i64[2]{0,1};f32[2]{nan,5}", .attributes = "reduction=\"max\"", .expect = "f32[2]{nan,nan}", .why = "NaN joined by max"},
+    {.inputs = "f32[7,3,4];i64[40,3,2] in -7..6;f32[40,3,2]", .attributes = "reduction=\"add\"", .tolerance = {.rel = 1e-6f}, .why = "many at the same places"},
+    {.inputs = "f16[3,9];i32[3,20] in 0..8;f16[3,20]", .attributes = "axis=1, reduction=\"max\"", .why = "halves"},
+    {.inputs = "i64[3,9];i32[2,20] in 0..8;i64[2,20]", .attributes = "axis=-1, reduction=\"add\"", .why = "sums of 64 bits"},
+    {.inputs = "f32[5,6];i64[11,6] in -5..4;f32[11,6]", .why = "the last of many"},
 };
 PINNACE_CASES(scatter_elements, kCases)
 }  // namespace pinnace::testing

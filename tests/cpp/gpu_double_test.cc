@@ -1,6 +1,7 @@
 // The shaders' arithmetic in 64-bit floats, compiled here, against this processor's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -11,6 +12,7 @@ namespace pinnace::testing {
 namespace {
 
 // What the shader takes from GLSL.
+using std::max;
 using uint = uint32_t;
 struct uvec2 {
   uint x, y;
@@ -72,6 +74,26 @@ TEST(GpuDouble, RoundsAsThisProcessorDoes) {
     }
     ASSERT_EQ(joined(root_of_double(words(std::fabs(a)))), bits(std::sqrt(std::fabs(a)))) << "root of " << a;
     ASSERT_EQ(less64(order_of(words(a)), order_of(words(b))), a < b) << a << ", " << b;
+  }
+}
+
+// Floats of all exponents, subnormal ones among them, to 64 bits and back; their quotients, which rounding once more
+// leaves right; whole numbers.
+TEST(GpuDouble, TakesAndMakesFloats) {
+  std::mt19937_64 random(test_seed());
+  const auto draw_float = [&] {
+    const auto any = std::bit_cast<float>(static_cast<uint>(random()));
+    return std::isfinite(any) && any != 0 ? any : std::bit_cast<float>(static_cast<uint>(random() % 0xffffff + 1));
+  };
+  for (int i = 0; i < 300'000; ++i) {
+    const float a = draw_float(), b = draw_float();
+    ASSERT_EQ(joined(widened(std::bit_cast<uint>(a))), bits(static_cast<double>(a))) << a;
+    const double number = static_cast<double>(a) * 1.2345678901;
+    ASSERT_EQ(narrowed(words(number)), std::bit_cast<uint>(static_cast<float>(number))) << number;
+    const uvec2 quotient = divide_doubles(widened(std::bit_cast<uint>(a)), widened(std::bit_cast<uint>(b)));
+    ASSERT_EQ(narrowed(quotient), std::bit_cast<uint>(a / b)) << a << " / " << b;
+    const auto whole = static_cast<uint>(random() >> (32 + random() % 32));
+    ASSERT_EQ(joined(whole_double(whole)), bits(whole)) << whole;
   }
 }
 

@@ -32,12 +32,106 @@ bool everything() {
   return all && *all == '1';
 }
 
-/// Which kernel a refusal by V-20 names.
+/// Which kernel a refusal by V-20 names, without its storage type.
 std::string kernel_in(const std::string& text) {
   const size_t at = text.find(", kernel ");
   if (at == std::string::npos) return {};
-  return text.substr(at + 9, text.find(' ', at + 9) - at - 9);
+  std::string name = text.substr(at + 9, text.find(' ', at + 9) - at - 9);
+  for (const char* type : {"_f32", "_f16"}) {
+    if (name.ends_with(type)) name.resize(name.size() - 4);
+  }
+  return name;
 }
+
+/// All that may be refused, by devices that bind less than so many bytes or have fewer groups on an axis than that.
+/// Every other step must be divided. Lines may go, and numbers fall; nothing may be added for a kernel that was
+/// divided.
+struct MayBeRefused {
+  std::string_view kernel;
+  uint64_t binds_below;
+  uint32_t groups_below;
+  const char* why;
+};
+constexpr MayBeRefused kMayBeRefused[] = {
+    {"attention", 65536, 0, "keys and values of a head, and the mask of 16 queries"},
+    {"attention_vectors", 65536, 0, "the same"},
+    {"bytes_conv", 1024, 0, "weights of a block of outputs"},
+    {"bytes_conv_rows", 4096, 0, "all weights"},
+    {"bytes_gemm", 1024, 0, "four columns of weights"},
+    {"bytes_pair_rows", 65536, 0, "a table of 64 KiB"},
+    {"bytes_pool", 65536, 0, "places of all windows, thresholds of all divisors"},
+    {"bytes_reduce", 4096, 0, "a table of 4 KiB"},
+    {"bytes_resize", 65536, 0, "a table of 4 KiB, and taps"},
+    {"bytes_softmax", 1 << 20, 0, "a table of 514 KiB"},
+    {"conv_depthwise", 512, 0, "weights of a block"},
+    {"conv_image", 65536, 0, "weights of a block of outputs"},
+    {"conv_image_block", 65536, 16, "the same; groups that are no whole blocks have theirs together"},
+    {"conv_image_transposed", 4096, 16, "the same"},
+    {"conv_pointwise", 1024, 0, "weights of a block of outputs"},
+    {"conv_rows", 65536, 0, "weights of an output, or of all groups"},
+    {"conv_rows_transposed", 4096, 0, "all weights"},
+    {"dequantize", 512, 0, "the scales"},
+    {"gemm", 4096, 0, "four columns, a row"},
+    {"gemm_packed", 4096, 0, "the same"},
+    {"gemm_split", 4096, 0, "the same"},
+    {"leave_image", 512, 0, "an element and what lies before it in 256 bytes"},
+    {"pool_global", 4096, 0, "a plane"},
+    {"quantize", 65536, 0, "thresholds of all scales, 1 KiB each"},
+    {"recurrent", 4096, 0, "gates of all steps, states"},
+    {"reduce", 1024, 0, "a row"},
+    {"resize", 1024, 0, "places and weights of all taps"},
+    {"roi_align", 1024, 0, "a channel of all images"},
+    {"softmax", 4096, 0, "a lane"},
+    {"winograd_output_2", 0, 16, "its tensors whole; gives way where they are above what a device binds"},
+    {"winograd_output_4", 0, 16, "the same"},
+};
+
+/// Each with tensors above 64 KiB that no kernel can bind as they lie: one image, one matrix, one lane.
+constexpr const char* kLarge[] = {
+    R"(input %x : f32[1,20,37,61] input %k_w : f32[24,20,5,3] input %k_b : f32[24]
+  %y = conv (%x, %k_w, %k_b) {pads=[2,1,2,1], strides=[2,1], dilations=[1,2], activation="relu"} output "y" %y)",
+    R"(input %x : f32[1,12,51,61] input %k_w : f32[12,12,1,1] input %k_v : f32[12,12,1,1]
+  %c = conv (%x, %k_w) %d = conv (%c, %k_v) %y = add (%d, %c) output "y" %y)",
+    R"(input %x : f32[1,18,41,47] input %k_w : f32[18,3,4,4] %y = conv (%x, %k_w) {group=6} output "y" %y)",
+    R"(input %x : f32[1,64,1,600] input %k_w : f32[40,64,1,7] %y = conv (%x, %k_w) {pads=[0,3,0,3]} output "y" %y)",
+    R"(input %x : f32[1,5,129,151] input %k_w : f32[5,1,3,3]
+  %y = conv (%x, %k_w) {group=5, pads=[1,1,1,1]} output "y" %y)",
+    R"(input %x : f32[1,16,23,61] input %k_w : f32[16,10,4,5] input %k_b : f32[10]
+  %y = conv_transpose (%x, %k_w, %k_b) {strides=[2,3], pads=[1,1,1,1], dilations=[2,1]} output "y" %y)",
+    R"(input %x : f32[1,6,13,29,31] input %k_w : f32[4,6,3,3,3]
+  %y = conv (%x, %k_w) {pads=[1,1,1,1,1,1], strides=[2,1,1]} output "y" %y)",
+    R"(input %x : f32[1,7,9,19,23] input %k_w : f32[7,4,2,3,3]
+  %y = conv_transpose (%x, %k_w) {strides=[1,2,1]} output "y" %y)",
+    R"(input %x : f32[1,3,149,151] %y = max_pool (%x) {kernel_shape=[3,3], strides=[1,2], pads=[1,1,1,1]} output "y" %y)",
+    R"(input %x : f32[1,3,149,151]
+  %y = average_pool (%x) {kernel_shape=[4,3], pads=[2,1,1,1], count_include_pad=1} output "y" %y)",
+    R"(input %x : f32[1,3,131,149] %y = hard_swish (%x) output "y" %y)",
+    R"(input %x : f32[61,71] input %k_w : f32[71,601] input %k_b : f32[601]
+  %y = gemm (%x, %k_w, %k_b) output "y" %y)",
+    R"(input %x : f32[41,307] input %z : f32[307,199] %y = mat_mul (%x, %z) output "y" %y)",
+    R"(input %x : f32[83,301] input %z : f32[83,101] input %b : f32[301,101]
+  %y = gemm (%x, %z, %b) {trans_a=1} output "y" %y)",
+    R"(input %x : f32[1,33,751] %y = softmax (%x) {axis=1} %z = log_softmax (%x) {axis=1} output "y" %y output "z" %z)",
+    R"(input %x : f32[1,33,751] const %k_k : i64[1] = {3}
+  %y, %i = top_k (%x, %k_k) {axis=1} output "y" %y output "i" %i)",
+    R"(input %x : f32[1,33,751] const %k_a : i64[1] = {1} %y = cum_sum (%x, %k_a) output "y" %y)",
+    R"(input %x : f32[33,7,101] const %k_a : i64[1] = {0} %y = reduce_mean (%x, %k_a) output "y" %y)",
+    R"(input %x : f32[1,25,29,31] %y = lrn (%x) {size=5} output "y" %y)",
+    R"(input %x : f32[701,61] const %k_i : i64[5] = {700, -701, 3, 350, -1} %y = gather (%x, %k_i) output "y" %y)",
+    R"(input %x : f32[3,8191] const %k_i : i64[4] = {2, -3, 1, 0} %y = gather (%x, %k_i) output "y" %y)",
+    R"(input %x : f32[1,70,504] input %k : f32[1,90,504] input %v : f32[1,90,504] input %m : f32[70,90]
+  %y = attention (%x, %k, %v, %m) {q_num_heads=12, kv_num_heads=12} output "y" %y)",
+    R"(input %x : f32[1,70,390] input %k : f32[1,90,130] input %v : f32[1,90,130]
+  %y = attention (%x, %k, %v) {q_num_heads=30, kv_num_heads=10, is_causal=1} output "y" %y)",
+    R"(input %x : i8[1,20,61,71]{scale 0.05, zero 3} input %k_w : i8[24,20,3,3]{scale 0.02, zero 0}
+  %y : i8[1,24,61,71]{scale 0.9, zero -5} = conv (%x, %k_w) {pads=[1,1,1,1]} output "y" %y)",
+    R"(input %x : i8[1,5,151,161]{scale 0.05, zero 3} input %k_w : i8[5,1,3,3]{scale 0.02, zero 0}
+  %y : i8[1,5,149,159]{scale 0.3, zero -5} = conv (%x, %k_w) {group=5} output "y" %y)",
+    R"(input %x : i8[43,64]{scale 0.02, zero 5} input %k_w : i8[901,64]{scale 0.03, zero 0} input %k_b : i32[901]
+  %y : i8[43,901]{scale 0.3, zero -8} = gemm (%x, %k_w, %k_b) {trans_b=1} output "y" %y)",
+    R"(input %x : f32[1,5,131,149] const %s : f32[5] = {0.02,0.03,0.015,0.01,0.025} const %z : i8[5] = {3,0,-7,1,9}
+  %q = quantize_linear (%x, %s, %z) {axis=1} %y = dequantize_linear (%q, %s, %z) {axis=1} output "y" %y)",
+};
 
 struct Small {
   const gpu::Driver* driver;
@@ -52,7 +146,8 @@ std::vector<Small> small_devices() {
   std::vector<Small> all;
   for (const gpu::Driver* driver : gpu_drivers()) {
     for (const char* limits : {"max_groups=3", "max_binding_bytes=256", "max_groups=16,max_binding_bytes=4096",
-                               "offset_alignment=256,max_binding_bytes=1024", "staging,max_binding_bytes=512"}) {
+                               "offset_alignment=256,max_binding_bytes=1024", "staging,max_binding_bytes=512",
+                               "offset_alignment=256,max_binding_bytes=65536"}) {
       all.push_back({driver, limits});
     }
   }
@@ -84,8 +179,29 @@ class GpuParts : public ::testing::TestWithParam<Small> {
   std::string small() const { return str_cat("no_self_check,validation,", GetParam().limits); }
   void refuse(const Status& status, const std::string& where) {
     const std::string kernel = kernel_in(status.message());
-    EXPECT_NE(kernel, "") << where << ": " << status.message();
+    EXPECT_NE(status.message().find("(rule V-20)"), std::string::npos) << where << ": " << status.message();
+    const gpu::DeviceCaps& caps = small_->caps();
+    const bool allowed = std::any_of(std::begin(kMayBeRefused), std::end(kMayBeRefused), [&](const MayBeRefused& line) {
+      return line.kernel == kernel &&
+             (caps.max_binding_bytes < line.binds_below || caps.max_groups[0] < line.groups_below);
+    });
+    EXPECT_TRUE(allowed) << where << ": no line of kMayBeRefused has " << status.message();
     ++refused_[kernel];
+  }
+  /// Where a device binds too little for Winograd's kernels, the direct ones make other bits of the same sums.
+  static bool close(std::span<const std::byte> whole, std::span<const std::byte> parts, bool f16) {
+    const auto* a = reinterpret_cast<const float*>(whole.data());
+    const auto* b = reinterpret_cast<const float*>(parts.data());
+    float largest = 0, off = 0;
+    for (size_t i = 0; i < whole.size() / 4; ++i) {
+      largest = std::max(largest, std::fabs(a[i]));
+      off = std::max(off, std::fabs(a[i] - b[i]));
+    }
+    return off <= (f16 ? 1e-2f : 1e-5f) * largest;
+  }
+  bool gives_way(std::string_view text) const {
+    return text.find("conv") != text.npos && text.find("3,3]") != text.npos &&
+           small_->caps().max_binding_bytes < 1 << 20;
   }
 
   static constexpr const char* kWhole = "no_self_check,validation";
@@ -119,15 +235,17 @@ TEST_P(GpuParts, CasesHaveTheSameBits) {
         if (!whole.ok()) continue;
         const auto parts = made(small());
         if (!parts.ok()) {
-          EXPECT_NE(parts.status().message().find("(rule V-20)"), std::string::npos)
-              << where << ": " << parts.status().message();
           refuse(parts.status(), where);
           continue;
         }
         ++equal_;
         for (size_t k = 0; k < whole->size(); ++k) {
           const auto bytes = static_cast<size_t>((*whole)[k].type.bytes());
-          EXPECT_EQ(bytes == 0 ? 0 : std::memcmp((*whole)[k].bytes.data(), (*parts)[k].bytes.data(), bytes), 0)
+          const std::span a((*whole)[k].bytes.data(), bytes), b((*parts)[k].bytes.data(), bytes);
+          if (std::equal(a.begin(), a.end(), b.begin(), b.end())) continue;
+          const bool other =
+              list.op == std::string_view("conv") && gives_way(list.op + std::string(list.cases[i].inputs));
+          EXPECT_TRUE(other && close(a, b, precision == std::string_view("fp16")))
               << where << ", values " << values << ", output " << k;
         }
       }
@@ -138,8 +256,13 @@ TEST_P(GpuParts, CasesHaveTheSameBits) {
 
 TEST_P(GpuParts, GraphsHaveTheSameBits) {
   const gpu::Driver& driver = *GetParam().driver;
-  for (const char* text : family_graphs()) {
+  std::vector<const char*> texts(family_graphs().begin(), family_graphs().end());
+  if (small_->caps().max_binding_bytes == 65536) texts.assign(std::begin(kLarge), std::end(kLarge));
+  const size_t share = everything() || std::strcmp(driver.name, "softmetal") == 0 ? 1 : 2;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const char* text = texts[i];
     for (const char* precision : {"fp32", "fp16"}) {
+      if ((i + (precision[2] == '3') + test_seed()) % share != 0) continue;
       const auto made = [&](const std::string& options) {
         const GpuOptions with(options);
         return graph_answers(backend_of(driver), text, precision, 1);
@@ -148,15 +271,44 @@ TEST_P(GpuParts, GraphsHaveTheSameBits) {
       ASSERT_TRUE(whole.ok()) << text << ": " << whole.status().message();
       const auto parts = made(small());
       if (!parts.ok()) {
-        EXPECT_NE(parts.status().message().find("(rule V-20)"), std::string::npos) << parts.status().message();
         refuse(parts.status(), text);
         continue;
       }
       ++equal_;
-      for (size_t k = 0; k < whole->size(); ++k) EXPECT_EQ((*whole)[k], (*parts)[k]) << text << precision << k;
+      for (size_t k = 0; k < whole->size(); ++k) {
+        if ((*whole)[k] == (*parts)[k]) continue;
+        EXPECT_TRUE(gives_way(text) && close((*whole)[k], (*parts)[k], precision == std::string_view("fp16")))
+            << text << precision << k;
+      }
     }
   }
   EXPECT_GT(equal_, 0);
+}
+
+// A kernel of which nobody has said how it can be cut is refused, whatever it is.
+TEST(GpuPartsWithoutCuts, AreRefusedAndNotDivided) {
+  gpu::DeviceCaps caps;
+  caps.max_binding_bytes = 4096;
+  for (const gpu::KernelId id : {gpu::KernelId::recurrent, gpu::KernelId::winograd_input_4}) {
+    const gpu::KernelCode& code = gpu::kernel_code(id, false);
+    gpu::LoweredSegment lowered;
+    gpu::Step step{{id, false, std::vector<int32_t>(code.spec_constants, 1)},
+                   std::vector<std::byte>(code.push_bytes),
+                   {},
+                   {1, 1, 1}};
+    for (uint32_t b = 0; b < code.bindings; ++b) {
+      lowered.tensors.push_back({gpu::DeviceTensor::Place::kActivation, 0, 8192});
+      step.bindings.push_back(static_cast<gpu::TensorId>(b));
+    }
+    lowered.steps.push_back(step);
+    gpu::divide_steps(lowered, caps);
+    ASSERT_EQ(lowered.steps.size(), 1u) << code.name;
+    EXPECT_TRUE(lowered.steps[0].windows.empty());
+    const Verdict verdict = gpu::within_limits(lowered, lowered.steps[0], caps);
+    EXPECT_FALSE(verdict.supported);
+    EXPECT_EQ(verdict.rule, "V-20");
+    EXPECT_NE(verdict.value.find(code.name), std::string::npos) << verdict.value;
+  }
 }
 
 // Sizes that no Vulkan device need take at once, on a device as it is: more than 65,535 planes, images and matrices.

@@ -222,6 +222,28 @@ def test_indices_come_with_a_run_and_are_checked() -> None:
         close(next(iter(session.run({name: ids}).values())), module(ids).numpy(), 1e-6)
 
 
+class Scattered(nn.Module):
+    """Rows added to, and kept in, a table at indices that a run brings."""
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        added = x.index_add(0, ids, rows)
+        most = x.scatter_reduce(0, ids[:, None].expand(-1, x.shape[1]), rows, "amax")
+        return added, most
+
+
+def test_scatters_take_indices_of_a_run() -> None:
+    torch.manual_seed(0)
+    module = Scattered()
+    x, ids, rows = torch.randn(9, 5), torch.tensor([3, 0, 3, 8, 3, 0]), torch.randn(6, 5)
+    session, (x_name, ids_name, rows_name) = on_vulkan(module, x, ids, rows)
+    given = {x_name: x, ids_name: ids, rows_name: rows}
+    for got, want in zip(session.run(given).values(), module(x, ids, rows), strict=True):
+        close(got, want.numpy(), 1e-6)
+    ids[2] = 9
+    with pytest.raises(pn.InvalidArgument, match="index 9 is outside a dimension of size 9"):
+        session.run(given)
+
+
 class Whole(nn.Module):
     """Arithmetic on 64-bit integers."""
 

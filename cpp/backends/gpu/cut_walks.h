@@ -129,6 +129,7 @@ struct Windows {
   int64_t bytes, planes_in, planes_out;
   std::array<Line, 3> lines;
   std::vector<size_t> results;
+  std::optional<size_t> unread{};  ///< a binding that stands for none
 };
 /// Along every dimension. set: groups of a part of which dimension d has n outputs.
 void window_strips(Cuts& c, const Windows& v, const std::function<void(Step&, size_t d, int64_t n)>& set);
@@ -155,7 +156,7 @@ void conv_image(Cuts& c, int64_t blocks);
 void bytes_conv(Cuts& c);
 void conv_pointwise(Cuts& c);
 /// One output per invocation: images, and channels of outputs where all of them see all of the input.
-void conv_rows(Cuts& c, int64_t bytes, bool transposed, bool channels);
+void conv_rows(Cuts& c, int64_t bytes, bool transposed, bool floats);
 void pool(Cuts& c);
 
 // ---- cuts_products.cc

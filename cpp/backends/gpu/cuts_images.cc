@@ -77,7 +77,11 @@ void convolution(Cuts& c, const ImageConvolution& v) {
     return all;
   };
   Windows windows{v.bytes, images * C4, images * M4, v.lines, {v.result}};
-  if (v.residual) windows.results.push_back(3);
+  if (v.residual) {
+    windows.results.push_back(3);
+  } else if (v.result == 4) {
+    windows.unread = 3;
+  }
   const auto strips = [&] {
     const int64_t apart = v.lines[2].transposed ? v.lines[2].stride : 1;
     window_strips(c, windows, [apart](Step& s, size_t d, int64_t n) {
@@ -162,15 +166,15 @@ void conv_pointwise(Cuts& c) {
   });
 }
 
-void conv_rows(Cuts& c, int64_t bytes, bool transposed, bool channels) {
+void conv_rows(Cuts& c, int64_t bytes, bool transposed, bool floats) {
   const int64_t count = c.word(0), M = c.word(1), group_c = c.word(2), C = c.word(4);
   const int64_t in = c.word(5) * c.word(6) * c.word(7) * bytes, places = c.word(8) * c.word(9) * c.word(10);
-  const size_t spec = channels ? 1 : 0;  // the kernel of floats has its activation first
+  const size_t spec = floats ? 1 : 0;  // the kernel of floats has its activation first
   const int64_t taps = c.spec(spec) * c.spec(spec + 1) * c.spec(spec + 2);
   if (count > M * places) {
     c.add(count / (M * places), {run(C * in), kWhole, kWhole, run(M * places * bytes)},
           [=](Step& s, int64_t, int64_t n) { line(s, 0, n * M * places); });
-  } else if (channels && group_c == C) {
+  } else if (floats && !transposed && group_c == C) {
     c.add(M, {kWhole, run(C * taps * bytes), run(bytes), run(places * bytes)}, [=](Step& s, int64_t, int64_t n) {
       line(s, 0, n * places);
       put(s, 1, n);

@@ -67,6 +67,7 @@ void window_strips(Cuts& c, const Windows& v, const std::function<void(Step&, si
                        for (const size_t b : v.results) {
                          strip_planes(p, b, v.planes_out, out, d, {first, n}, v.bytes);
                        }
+                       if (v.unread) narrow(p, *v.unread, 0, 16);
                        put(p, line.in_word, seen.count);
                        put(p, line.out_word, n);
                        const int64_t moved =

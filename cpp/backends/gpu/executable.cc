@@ -259,6 +259,9 @@ Status GpuExecutable::problems(const Instance& instance) const {
         break;
       case Problem::kBeyond32Bits:
         return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and a result of ", label, " needs more"));
+      case Problem::kLengthOutside:
+        found = invalid(label, ": a sequence's length is ", words[1], ", must be in [0, ", words[2], "]");
+        break;
       case Problem::kBoxOutside:
         return refused(Rule::kAttribute, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
       case Problem::kUndecided:

@@ -34,6 +34,7 @@ enum class Problem : int32_t {
   kDivisorZero = 3,
   kBoxOutside = 4,
   kUndecided = 5,
+  kLengthOutside = 6,  ///< then the length and the most that it may be
 };
 
 /// How the device holds integers of a type: what shaders call HELD.

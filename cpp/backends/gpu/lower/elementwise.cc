@@ -99,8 +99,7 @@ Status strided(NodeLowering& n, Function function, const Activation& activation)
 }
 
 Status binary(NodeLowering& n, Function function, const Activation& activation = {}) {
-  if (!is_device_float(n.in(0).dtype) && activation.none() && function != Function::k_pow &&
-      function != Function::k_prelu) {
+  if (!is_device_float(n.in(0).dtype) && activation.none() && function != Function::k_prelu) {
     return word_binary(n, function);
   }
   PINNACE_TRY(n.require_float(0));
@@ -387,8 +386,21 @@ Status lower_mul(NodeLowering& n) {
 Status lower_div(NodeLowering& n) {
   return binary(n, Function::k_div);
 }
+/// Integers to integer powers as integers; floats to one that is constant, which float32 holds.
 Status lower_pow(NodeLowering& n) {
-  return binary(n, Function::k_pow);
+  const bool floats = is_device_float(n.in(0).dtype), float_power = is_device_float(n.in(1).dtype);
+  if (floats == float_power) return binary(n, Function::k_pow);
+  if (!floats) return n.refuse(Rule::kType, str_cat(to_string(n.in(0)), " to a power of ", to_string(n.in(1))));
+  if (!n.constant(1) || n.in(1).elements() != 1 || n.out().elements() != n.in(0).elements() ||
+      n.out().rank() != n.in(0).rank()) {
+    return n.refuse(Rule::kConstant, "an integer power of floats");
+  }
+  const auto power = n.view().input_ints(1);
+  constexpr int64_t kHeld = int64_t{1} << 24;
+  if (power && (power->at(0) > kHeld || power->at(0) < -kHeld)) {
+    return n.refuse(Rule::kAttribute, str_cat("power ", power->at(0)));
+  }
+  return unary_step(n, Function::k_pow, power ? static_cast<double>(power->at(0)) : 1.0);
 }
 Status lower_prelu(NodeLowering& n) {
   return binary(n, Function::k_prelu);

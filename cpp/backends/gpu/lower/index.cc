@@ -1,10 +1,21 @@
-// Elements by indices: gathers, whose indices may be known in a run only, and scatters, rearrangements and paddings as
-// gathers by tables that are made with the plan.
+// Elements by indices: gathers, whose indices may be known in a run only, and rearrangements and paddings as gathers by
+// tables that are made with the plan.
 #include "backends/gpu/lower/moves.h"
 #include "ops/move.h"
 
 namespace pinnace::gpu {
 namespace {
+
+/// Where place `at` of an axis of `size` elements comes from.
+int64_t source_of(int64_t at, int64_t size, std::string_view mode) {
+  if (at >= 0 && at < size) return at;
+  if (mode == "edge") return at < 0 ? 0 : size - 1;
+  const int64_t period = mode == "wrap" ? size : size > 1 ? 2 * (size - 1) : 1;
+  const int64_t in_period = (at % period + period) % period;
+  return in_period < size ? in_period : period - in_period;
+}
+
+}  // namespace
 
 Status check_ranks(NodeLowering& n) {
   for (const TensorType* type : {&n.in(0), &n.in(1), &n.out()}) {
@@ -14,8 +25,6 @@ Status check_ranks(NodeLowering& n) {
   return {};
 }
 
-/// Places of `count` index tuples of `tuple` numbers each; `space`: the dimensions over which tuples are numbered,
-/// `base` their strides; what is indexed has these sizes and steps.
 TensorId place_step(NodeLowering& n, TensorId index, const Six& space, const Six& base, int64_t tuple, const Six& sizes,
                     const Six& steps) {
   int64_t count = 1;
@@ -32,7 +41,6 @@ TensorId place_step(NodeLowering& n, TensorId index, const Six& space, const Six
   return places;
 }
 
-/// A table of places as 32-bit words; `what` tells apart tables of one node.
 TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> places) {
   const auto count = static_cast<int64_t>(places.size());
   return n.words(str_cat(what, " ", to_string(n.in(0)), " ", to_string(n.out())), std::max<int64_t>(1, count),
@@ -41,51 +49,6 @@ TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> pl
                    return Status();
                  });
 }
-
-/// data with elements of updates in it: `last[i]` is the update that element i takes, -1 for none. As a gather from
-/// both.
-void merge(NodeLowering& n, std::vector<int32_t> last) {
-  const int64_t count = n.in(0).elements(), updates = n.in(2).elements();
-  for (int64_t i = 0; i < static_cast<int64_t>(last.size()); ++i) {
-    int32_t& from = last[static_cast<size_t>(i)];
-    from = from < 0 ? static_cast<int32_t>(i) : static_cast<int32_t>(count) + from;
-  }
-  const DType type = n.in(0).dtype;
-  const TensorId x = n.rows(0), u = n.rows(2), both = n.make_scratch(count + updates, type);
-  for (const bool second : {false, true}) {
-    Region r = whole_region({second ? updates : count});
-    r.from_stride = r.to_stride;
-    r.to = second ? count : 0;
-    move_step(n, type, second ? u : x, both, r);
-  }
-  const TensorId places = table(n, "merged", std::move(last));
-  gather_step(n, type, both, places, n.make_rows(), count, count, count + updates, 1);
-}
-
-/// The indices of a scatter, which decide in order which update is the last.
-Status scatter_indices(NodeLowering& n, std::vector<int64_t>* indices) {
-  PINNACE_TRY(check_ranks(n));
-  const std::string_view reduction = n.view().attr_string("reduction");
-  if (reduction != "none") return n.refuse(Rule::kAttribute, str_cat("reduction ", reduction));
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "indices");
-  if (n.in(0).elements() + n.in(2).elements() > int64_t{1} << 25) return n.refuse(Rule::kBytes, to_string(n.in(0)));
-  if (n.all().dry()) return {};
-  auto given = n.view().input_ints(1);
-  if (!given) return n.refuse(Rule::kConstant, "indices");
-  *indices = std::move(*given);
-  return {};
-}
-
-/// Where place `at` of an axis of `size` elements comes from.
-int64_t source_of(int64_t at, int64_t size, std::string_view mode) {
-  if (at >= 0 && at < size) return at;
-  if (mode == "edge") return at < 0 ? 0 : size - 1;
-  const int64_t period = mode == "wrap" ? size : size > 1 ? 2 * (size - 1) : 1;
-  const int64_t in_period = (at % period + period) % period;
-  return in_period < size ? in_period : period - in_period;
-}
-
-}  // namespace
 
 void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
                  int64_t size, int64_t inner) {
@@ -148,65 +111,24 @@ Status lower_gather_nd(NodeLowering& n) {
   return {};
 }
 
-Status lower_scatter_elements(NodeLowering& n) {
-  std::vector<int64_t> indices;
-  PINNACE_TRY(scatter_indices(n, &indices));
-  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
-  std::vector<int32_t> last;
-  if (!n.all().dry()) {
-    last.assign(static_cast<size_t>(n.in(0).elements()), -1);
-    const Six space = six_sizes(n.in(1).shape);
-    const auto at = static_cast<size_t>(int64_t{6} - n.in(0).rank() + axis);
-    Six strides = dense_strides(n.in(0).shape);
-    const int64_t step = std::exchange(strides[at], 0), size = n.in(0).shape[static_cast<size_t>(axis)].size;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      PINNACE_ASSIGN(const int64_t index, wrap_index(n.view(), indices[i], size));
-      int64_t to = index * step;
-      auto rest = static_cast<int64_t>(i);
-      for (size_t d = 6; d-- > 0; rest /= space[d]) to += rest % space[d] * strides[d];
-      last[static_cast<size_t>(to)] = static_cast<int32_t>(i);
-    }
-  }
-  merge(n, std::move(last));
-  return {};
-}
-
-Status lower_scatter_nd(NodeLowering& n) {
-  std::vector<int64_t> indices;
-  PINNACE_TRY(scatter_indices(n, &indices));
-  std::vector<int32_t> last;
-  if (!n.all().dry()) {
-    const Shape& shape = n.in(0).shape;
-    last.assign(static_cast<size_t>(n.in(0).elements()), -1);
-    const auto k = static_cast<size_t>(n.in(1).shape.back().size);
-    std::vector<int64_t> steps(shape.size() + 1, 1);
-    for (size_t d = shape.size(); d-- > 0;) steps[d] = steps[d + 1] * shape[d].size;
-    const int64_t run = steps[k], tuples = run ? n.in(2).elements() / run : 0;
-    for (int64_t t = 0; t < tuples; ++t) {
-      int64_t to = 0;
-      for (size_t j = 0; j < k; ++j) {
-        PINNACE_ASSIGN(const int64_t index,
-                       wrap_index(n.view(), indices[static_cast<size_t>(t) * k + j], shape[j].size));
-        to += index * steps[j + 1];
-      }
-      for (int64_t i = 0; i < run; ++i) last[static_cast<size_t>(to + i)] = static_cast<int32_t>(t * run + i);
-    }
-  }
-  merge(n, std::move(last));
-  return {};
-}
-
 /// As a gather along time and batch as one dimension, where they are neighbours.
 Status lower_reverse_sequence(NodeLowering& n) {
   PINNACE_ASSIGN(const int batch, n.view().axis(n.view().attr_int("batch_axis"), n.in(0).rank()));
   PINNACE_ASSIGN(const int time, n.view().axis(n.view().attr_int("time_axis"), n.in(0).rank()));
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "lengths");
   if (batch - time != 1 && time - batch != 1) {
     return n.refuse(Rule::kAttribute, str_cat("batch_axis ", batch, ", time_axis ", time));
   }
   const int first = std::min(batch, time);
   const AxisView v = view_axis(n.in(0).shape, first);
   const int64_t T = n.in(0).shape[static_cast<size_t>(time)].size, B = n.in(0).shape[static_cast<size_t>(batch)].size;
+  const int64_t run = v.inner / n.in(0).shape[static_cast<size_t>(first) + 1].size;
+  if (!n.constant(1)) {
+    const TensorId x = n.rows(0), index = n.make_scratch(T * B, DType::kI32);
+    n.step(KernelId::lengths, {time < batch ? 1 : 2}, Push().i(T * B).i(T).i(B), {n.rows(1), index, n.problem()},
+           line_groups(T * B, 64), static_cast<double>(T * B));
+    gather_step(n, n.in(0).dtype, x, index, n.make_rows(), n.out().elements(), T * B, T * B, run);
+    return {};
+  }
   std::vector<int32_t> places;
   if (!n.all().dry()) {
     const auto lengths = n.view().input_ints(1);
@@ -220,8 +142,7 @@ Status lower_reverse_sequence(NodeLowering& n) {
     }
   }
   const TensorId x = n.rows(0), index = table(n, "reversed", std::move(places));
-  gather_step(n, n.in(0).dtype, x, index, n.make_rows(), n.out().elements(), T * B, T * B,
-              v.inner / n.in(0).shape[static_cast<size_t>(first) + 1].size);
+  gather_step(n, n.in(0).dtype, x, index, n.make_rows(), n.out().elements(), T * B, T * B, run);
   return {};
 }
 

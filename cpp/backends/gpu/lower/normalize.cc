@@ -188,11 +188,24 @@ Status lower_group_normalization(NodeLowering& n) {
 }
 
 /// With all but x constant it is x * k + shift per channel.
+/// Batch normalisation with numbers that a run brings.
+Status normalize_by_channel(NodeLowering& n) {
+  const TensorType& x = n.in(0);
+  const int64_t count = x.elements(), channels = x.rank() == 1 ? 1 : x.shape[1].size;
+  const int64_t outer = x.rank() == 1 ? 1 : x.shape[0].size, inner = count / std::max<int64_t>(1, outer * channels);
+  n.step(KernelId::batch_norm, {}, Push().i(count).i(channels).i(inner).f(n.view().attr_float("epsilon")),
+         {n.rows(0), n.rows(1), n.rows(2), n.rows(3), n.rows(4), n.make_rows()}, line_groups(count, 64),
+         static_cast<double>(count * 4));
+  return {};
+}
+
 Status lower_batch_normalization(NodeLowering& n) {
+  bool known = true;
   for (int i = 0; i < 5; ++i) {
     PINNACE_TRY(n.require_float(i));
-    if (i > 0 && !n.constant(i)) return n.refuse(Rule::kConstant, "scale, b, mean and var");
+    known &= i == 0 || n.constant(i);
   }
+  if (!known) return normalize_by_channel(n);
   const double epsilon = n.view().attr_float("epsilon");
   const std::vector<double> scale = n.floats(1), bias = n.floats(2), mean = n.floats(3), variance = n.floats(4);
   if (scale.size() != bias.size() || scale.size() != mean.size() || scale.size() != variance.size()) {

@@ -94,15 +94,20 @@ TensorId extra_weights(NodeLowering& n, int64_t d, const Cell& cell, int64_t H) 
 
 Status check_operands(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
-  for (int i : {1, 2, 3, 4, 7}) {
+  for (int i : {1, 2, 3, 7}) {
     if (i >= n.view().input_count() || !n.has(i)) continue;
-    // A length beyond the input is an error, which a kernel cannot give.
     if (!n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().input_name(i)));
   }
   return {};
 }
 
 Result<TensorId> lengths_of(NodeLowering& n, const Recurrent& r) {
+  if (n.view().input_count() > 4 && n.has(4) && !n.constant(4)) {
+    const TensorId checked = n.make_scratch(r.B.size, DType::kI32);
+    n.step(KernelId::lengths, {0}, Push().i(r.B.size).i(r.T.size).i(r.B.size), {n.rows(4), checked, n.problem()},
+           line_groups(r.B.size, 64), static_cast<double>(r.B.size));
+    return checked;
+  }
   std::vector<int64_t> lengths(static_cast<size_t>(r.B.size), r.T.size);
   if (n.view().input_count() > 4 && n.has(4) && !n.all().dry()) {
     const auto given = n.view().input_ints(4);

@@ -8,7 +8,8 @@ Result<ResizeTapList> taps_of(const NodeView& node, const ResizeSpec& spec, cons
   ResizeTapList taps;
   if (spec.mode == ResizeMode::kNearest) {
     for (int64_t i = 0; i < axis.out; ++i) {
-      const int64_t from = resize_nearest(spec, axis, resize_coordinate(spec, axis, i));
+      const float x = resize_coordinate(spec, axis, i);
+      const int64_t from = resize_extrapolates(spec, axis, x) ? -1 : resize_nearest(spec, axis, x);
       taps.all.push_back({static_cast<int32_t>(from), 1.0});
     }
     return taps;
@@ -17,6 +18,10 @@ Result<ResizeTapList> taps_of(const NodeView& node, const ResizeSpec& spec, cons
   taps.count = found.count;
   for (int64_t i = 0; i < axis.out * found.count; ++i) {
     taps.all.push_back({static_cast<int32_t>(found.index[i]), found.weight[i]});
+  }
+  for (int64_t i = 0; i < axis.out; ++i) {
+    if (!resize_extrapolates(spec, axis, resize_coordinate(spec, axis, i))) continue;
+    taps.all[static_cast<size_t>(i * found.count)].index = -1;
   }
   return taps;
 }
@@ -29,9 +34,8 @@ Status describe_resize(NodeLowering& n, ImageResize& to) {
     if (n.has(i) && !n.constant(i)) return n.refuse(Rule::kConstant, "sizes, scales and roi");
   }
   PINNACE_ASSIGN(to.spec, resize_spec(n.view()));
-  if (to.spec.coordinates == ResizeCoordinates::kTfCropAndResize) {
-    return n.refuse(Rule::kAttribute, "crop and resize");
-  }
+  const bool crops = to.spec.coordinates == ResizeCoordinates::kTfCropAndResize;
+  if (crops && n.in(0).quantized()) return n.refuse(Rule::kAttribute, "crop and resize of bytes");
   PINNACE_ASSIGN(const auto axes, resize_axes(n.view()));
   const Shape &in = n.in(0).shape, &out = n.out().shape;
   ResizeAxis both[2] = {{2, in[2].size, out[2].size}, {3, in[3].size, out[3].size}};
@@ -39,7 +43,7 @@ Status describe_resize(NodeLowering& n, ImageResize& to) {
   for (const ResizeAxis& axis : axes) {
     if (axis.axis >= 2) {
       both[axis.axis - 2] = axis;
-    } else if (!axis.identity(to.spec)) {
+    } else if (!axis.identity(to.spec) && !(crops && axis.in == axis.out && axis.roi_start == 0 && axis.roi_end == 1)) {
       return n.refuse(Rule::kAttribute, str_cat("axis ", axis.axis));
     }
     if (axis.identity(to.spec)) continue;
@@ -78,8 +82,8 @@ Status lower_resize(NodeLowering& n) {
       });
   const TensorId x = n.image(0), y = n.make_image();
   n.step(KernelId::resize, {static_cast<int32_t>(taps[0].count), static_cast<int32_t>(taps[1].count)},
-         Push().i(in[2].size).i(in[3].size).i(out[2].size).i(out[3].size), {x, table, y},
-         {groups_of(out[3].size, 8), groups_of(out[2].size, 8), static_cast<uint32_t>(r.planes)},
+         Push().i(in[2].size).i(in[3].size).i(out[2].size).i(out[3].size).f(n.view().attr_float("extrapolation_value")),
+         {x, table, y}, {groups_of(out[3].size, 8), groups_of(out[2].size, 8), static_cast<uint32_t>(r.planes)},
          static_cast<double>(r.planes * 4 * out[2].size * out[3].size * taps[0].count * taps[1].count));
   return {};
 }

@@ -16,6 +16,7 @@ bool reports(Function f, int32_t held) {
     case Function::k_add:
     case Function::k_sub:
     case Function::k_mul:
+    case Function::k_pow:
     case Function::k_neg:
     case Function::k_abs:
     case Function::k_shift_left:
@@ -199,10 +200,13 @@ Status lower_bitwise_not(NodeLowering& n) {
 Status lower_bit_shift(NodeLowering& n) {
   return word_binary(n, n.view().attr_string("direction") == "LEFT" ? Function::k_shift_left : Function::k_shift_right);
 }
-/// Of floats the remainder of large quotients needs more digits than the device has.
 Status lower_mod(NodeLowering& n) {
-  if (is_device_float(n.in(0).dtype)) return n.refuse(Rule::kType, to_string(n.in(0)));
-  return word_binary(n, n.view().attr_int("fmod") == 1 ? Function::k_fmod : Function::k_mod);
+  const Function function = n.view().attr_int("fmod") == 1 ? Function::k_fmod : Function::k_mod;
+  if (!is_device_float(n.in(0).dtype)) return word_binary(n, function);
+  PINNACE_TRY(check_rank(n));
+  const Operand a = operand(n, 0), b = operand(n, 1);
+  float_step(n, function, a, b, n.out().shape, n.make_rows());
+  return {};
 }
 
 Status lower_cast(NodeLowering& n) {
@@ -219,10 +223,22 @@ Status lower_where(NodeLowering& n) {
   return {};
 }
 
-/// start + i * delta; of floats 16 bits would not hold every i.
+/// start + i * delta, of floats by a kernel of its own, which has them in 32 bits where they are constants.
 Status lower_range(NodeLowering& n) {
-  if (is_device_float(n.in(0).dtype)) return n.refuse(Rule::kType, to_string(n.in(0)));
   const int64_t count = n.out().elements();
+  if (is_device_float(n.in(0).dtype)) {
+    std::vector<int32_t> known;
+    Push push;
+    push.i(count);
+    for (int i : {0, 2}) {
+      const std::vector<double> number = n.constant(i) ? n.floats(i) : std::vector<double>();
+      known.push_back(number.empty() ? 0 : 1);
+      push.f(number.empty() ? 0.0 : number[0]);
+    }
+    n.step(KernelId::range, std::move(known), push, {n.rows(0), n.rows(2), n.make_rows()}, line_groups(count, 64),
+           static_cast<double>(count * 32));
+    return {};
+  }
   const Shape line = {count};
   const DType type = n.out().dtype;
   const TensorId start = n.rows(0), delta = n.rows(2), places = counting(n, "places", count);

@@ -132,5 +132,36 @@ uvec2 root_of_double(uvec2 v) {
   return rounded(0u, (exponent >> 1) + 1023, m);
 }
 
+// Of a 32-bit float that is finite, by its bits.
+uvec2 widened(uint bits) {
+  uint sign = bits & 0x80000000u, exponent = bits >> 23 & 255u, m = bits & 0x7fffffu;
+  if (exponent == 0u) {
+    if (m == 0u) return kZeroDouble;
+    int shift = 23 - findMSB(m);
+    m = m << shift & 0x7fffffu;
+    exponent = uint(1 - shift);  // below 0 it wraps, and the sum is right again
+  }
+  return uvec2(m << 29, sign | (exponent + 896u) << 20 | m >> 3);
+}
+uvec2 whole_double(uint v) {
+  if (v == 0u) return kZeroDouble;
+  int first = findMSB(v);
+  uvec2 m = left64(uvec2(v, 0u), 52 - first);
+  return uvec2(m.x, uint(1023 + first) << 20 | m.y & 0xfffffu);
+}
+// The bits of the nearest 32-bit float.
+uint narrowed(uvec2 v) {
+  int exponent = exponent_of(v) - 896;
+  if (exponent_of(v) == 0) return 0u;
+  uint sign = v.y & 0x80000000u;
+  if (exponent > 254) return sign | 0x7f800000u;
+  // The mantissa's first bit at 23, or lower where the number is subnormal; two bits more and a sticky one below.
+  uvec2 m = right_sticky64(mantissa_of(v), 27 + max(0, 1 - exponent));
+  uint last = m.x & 3u;
+  uint bits = (m.x >> 2) + (exponent > 0 ? uint(exponent - 1) << 23 : 0u);
+  if (last > 2u || (last == 2u && (bits & 1u) == 1u)) bits++;
+  return sign | bits;
+}
+
 // A place among all numbers in order.
 uvec2 order_of(uvec2 v) { return v.y >> 31 == 1u ? ~v : uvec2(v.x, v.y | 0x80000000u); }

@@ -159,6 +159,30 @@ T to_bf16(T x) {
   return SELECT(IS_NAN(x), x, uintBitsToFloat(rounded));
 }
 
+#ifdef SCALAR
+// What is left of a after whole multiples of b, exactly, whatever their exponents: by the mantissas, eight bits at a
+// time. floored: with the sign of b, else of a.
+float remainder(float a, float b, bool floored) {
+  uint ua = floatBitsToUint(a), ub = floatBitsToUint(b), sign = ua & 0x80000000u, other = ub & 0x80000000u;
+  ua &= 0x7fffffffu;
+  ub &= 0x7fffffffu;
+  if (ua >= 0x7f800000u || ub > 0x7f800000u || ub == 0u) return uintBitsToFloat(0x7fc00000u);
+  int ea = max(int(ua >> 23), 1), eb = max(int(ub >> 23), 1);
+  uint bits = ua;
+  if (ea >= eb && ub != 0x7f800000u) {
+    uint m = ub < 0x800000u ? ub : ub & 0x7fffffu | 0x800000u;
+    uint r = (ua < 0x800000u ? ua : ua & 0x7fffffu | 0x800000u) % m;
+    for (int left = ea - eb; left > 0; left -= 8) r = (r << min(left, 8)) % m;
+    int shift = r == 0u ? 0 : 23 - findMSB(r);
+    bits = eb - shift >= 1 && r != 0u ? uint(eb - shift) << 23 | r << shift & 0x7fffffu : r << (eb - 1);
+  }
+  if (!floored) return uintBitsToFloat(bits | sign);
+  if (bits == 0u) return uintBitsToFloat(other);
+  float made = uintBitsToFloat(bits | sign);
+  return sign != other ? made + b : made;
+}
+#endif
+
 // One function of one or two numbers; p and q are its parameters.
 T apply(int code, T a, T b, float p, float q) {
   switch (code) {
@@ -173,6 +197,10 @@ T apply(int code, T a, T b, float p, float q) {
     case FN_rpow: return power(b, a);
     case FN_max: return SELECT(IS_NAN(a), a, SELECT(IS_NAN(b), b, max(a, b)));
     case FN_min: return SELECT(IS_NAN(a), a, SELECT(IS_NAN(b), b, min(a, b)));
+#ifdef SCALAR
+    case FN_mod: return remainder(a, b, true);
+    case FN_fmod: return remainder(a, b, false);
+#endif
     case FN_prelu: return SELECT(LT(a, T(0.0)), a * b, a);
     case FN_rprelu: return SELECT(LT(b, T(0.0)), a * b, b);
     case FN_affine: return a * T(p) + T(q);

@@ -6,6 +6,7 @@
 #define PROBLEM 3
 #include "prelude.glsl"
 #include "problem.glsl"
+#include "exact.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int F = 0;
 layout(constant_id = 1) const int HELD = 0;
@@ -19,7 +20,7 @@ layout(push_constant) uniform Params {
   int p;
 } p;
 const int kLeast = int(0x80000000u);
-bool beyond = false, no_divisor = false;
+bool no_divisor = false;
 
 int divided(int x, int by) {
   if (by == 0) {
@@ -38,15 +39,6 @@ int remainder(int x, int by, bool floored) {
   int r = x - x / by * by;
   return floored && r != 0 && (r < 0) != (by < 0) ? r + by : r;
 }
-int product(int x, int by) {
-  int z = x * by;
-  if (x == -1) {
-    beyond = by == kLeast;
-  } else if (x != 0) {
-    beyond = z / x != by;
-  }
-  return z;
-}
 // What is shifted out is lost; a distance that is no place in the type leaves the fill.
 int shifted(int x, int by, bool left) {
   int bits = HELD == 0 ? 32 : HELD == 5 ? 64 : HELD < 3 ? 8 : 16;
@@ -63,9 +55,10 @@ int shifted(int x, int by, bool left) {
 
 int apply(int a, int b) {
   switch (F) {
-    case FN_add: { int s = a + b; beyond = ((a ^ s) & (b ^ s)) < 0; return s; }
+    case FN_add: return sum(a, b);
     case FN_sub: { int s = a - b; beyond = ((a ^ b) & (a ^ s)) < 0; return s; }
     case FN_mul: return product(a, b);
+    case FN_pow: return power(a, b);
     case FN_div: return divided(a, b);
     case FN_mod: return remainder(a, b, true);
     case FN_fmod: return remainder(a, b, false);

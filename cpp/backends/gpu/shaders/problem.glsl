@@ -12,6 +12,7 @@ const int kBeyond32Bits = 2;   // a 64-bit integer that 32 bits do not hold
 const int kDivisorZero = 3;
 const int kBoxOutside = 4;     // a box that this kernel does not sample
 const int kUndecided = 5;      // a number too near to where the reference stores another byte
+const int kLengthOutside = 6;  // value: the length, size: the most that it may be
 
 // Integers of the graph, all held in 32 bits: HELD says what they are. 0: 32 bits, or bool; 1: i8, 2: u8, 3: i16,
 // 4: u16; 5: 64 bits, of which only those that fit 32 can be held.
