@@ -35,7 +35,8 @@ function(pinnace_shaders target)
   set(folder ${PROJECT_SOURCE_DIR}/cpp/backends/gpu)
   set(output ${PROJECT_BINARY_DIR}/generated/gpu/kernel_data.cc)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/gpu)
-  file(GLOB shaders CONFIGURE_DEPENDS ${folder}/shaders/*.comp ${folder}/shaders/*.glsl)
+  file(GLOB shaders CONFIGURE_DEPENDS ${folder}/shaders/*.comp ${folder}/shaders/*.glsl
+       ${folder}/metal/*.metal)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/shaders.py ${folder} ${output} ${PINNACE_SPIRV_CROSS}

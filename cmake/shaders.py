@@ -1,4 +1,5 @@
-"""Makes the embedded GPU kernels: lines of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross).
+"""Makes the embedded GPU kernels: lines of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross). A
+line whose file is in Metal's own language has that text alone, and runs where Metal does.
 
     shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-val PATH] [--keep FOLDER]
 
@@ -43,6 +44,11 @@ class Variant:
     defines: tuple[str, ...]
     f16: bool
 
+    @property
+    def metal(self) -> bool:
+        """Written by hand for Metal."""
+        return self.file.endswith(".metal")
+
 
 @dataclass
 class Manifest:
@@ -55,6 +61,7 @@ class Manifest:
     local: tuple[int, int, int]
     shared_bytes: int
     linear: bool
+    simdgroup_matrices: bool = False
 
 
 def variants(folder: Path) -> list[Variant]:
@@ -157,17 +164,27 @@ def reflect(words: tuple[int, ...]) -> Manifest:
             written |= 1 << bindings[variable]
     push = [pointee for storage, pointee in variables.values() if storage == 9]
     push_bytes = offsets[push[0]] + 4 if push else 0
-    if sorted(bindings.values()) != list(range(len(bindings))):
-        raise ShaderError(f"bindings count from 0 without gaps, are {sorted(bindings.values())}")
-    if sorted(spec) != list(range(len(spec))):
-        raise ShaderError(f"specialisation constants count from 0 without gaps, are {sorted(spec)}")
-    if push_bytes > 128:
-        raise ShaderError(f"{push_bytes} bytes of push constants, at most 128")
-    if local[0] * local[1] * local[2] > 256:
+    numbers_count(sorted(bindings.values()), sorted(spec))
+    return within_limits(Manifest(len(bindings), written, push_bytes, len(spec), local, shared, linear))
+
+
+def numbers_count(bindings: list[int], spec: list[int]) -> None:
+    if bindings != list(range(len(bindings))):
+        raise ShaderError(f"bindings count from 0 without gaps, are {bindings}")
+    if spec != list(range(len(spec))):
+        raise ShaderError(f"specialisation constants count from 0 without gaps, are {spec}")
+
+
+def within_limits(m: Manifest) -> Manifest:
+    if m.bindings > 16:
+        raise ShaderError("buffers are bindings 0 to 15")
+    if m.push_bytes > 128:
+        raise ShaderError(f"{m.push_bytes} bytes of push constants, at most 128")
+    if m.local[0] * m.local[1] * m.local[2] > 256:
         raise ShaderError("more than 256 invocations in a workgroup")
-    if shared > 16384:
-        raise ShaderError(f"{shared} bytes of shared memory, at most 16384")
-    return Manifest(len(bindings), written, push_bytes, len(spec), local, shared, linear)
+    if m.shared_bytes > 16384:
+        raise ShaderError(f"{m.shared_bytes} bytes of shared memory, at most 16384")
+    return m
 
 
 def compile_variant(
@@ -240,6 +257,53 @@ class SpirvCross:
             return (text.value or b"").decode()
         finally:
             lib.spvc_context_destroy(context)
+
+
+def own_text(folder: Path, variant: Variant, text: str | None = None) -> str:
+    """A hand-written kernel of one storage type; `text`: instead of its file's."""
+    if text is None:
+        text = (folder / "metal" / variant.file).read_text()
+    text = re.sub(r'#include "(\w+\.metal)"\n', lambda m: (folder / "metal" / m[1]).read_text(), text)
+    line = variant.name.removesuffix("_f16").removesuffix("_f32")
+    text, entries = re.subn(rf"\bkernel void {line}\(", f"kernel void {variant.name}(", text)
+    if entries != 1:
+        raise ShaderError(f"{variant.file}: {entries} kernels named {line}")
+    codes = [d for d in variant.defines if re.search(rf"\b{d.split('=')[0]}\b", text)]
+    s = "half" if variant.f16 else "float"
+    front = ["#include <metal_stdlib>", "using namespace metal;", f"typedef {s} S;", f"typedef {s}4 S4;"]
+    return "\n".join([*front, f"enum {{ {', '.join(codes)} }};", text])
+
+
+_SIZES = {"float": 4, "int": 4, "uint": 4, "half": 2, "float4": 16, "half4": 8}
+
+
+def read_metal(text: str) -> Manifest:
+    """Reads the manifest off a hand-written kernel: its local size is the enumerator LOCAL, its push constants are the
+    32-bit members of the struct Params, its threadgroup arrays have numbers as sizes."""
+    text = re.sub(r"//[^\n]*", "", text)
+    bound = {int(n): before for before, n in re.findall(r"([^,(]*)\[\[buffer\((\d+)\)\]\]", text)}
+    push = bound.pop(30, None)
+    numbers_count(sorted(bound), sorted(map(int, re.findall(r"\[\[function_constant\((\d+)\)\]\]", text))))
+    members = re.search(r"struct Params\s*\{([^}]*)\};", text)
+    words = re.findall(r"\b(\w+) \w+;", members[1]) if members else []
+    if set(words) - {"int", "float"} or (push is None) != (members is None):
+        raise ShaderError("push constants are the ints and floats of a struct Params")
+    local = re.search(r"\bLOCAL = (\d+)\b", text)
+    arrays = re.findall(r"\bthreadgroup (\w+) \w+\[(\w+)\];", text)
+    if not local or len(arrays) != len(re.findall(r"\bthreadgroup\s+\w+\s+\w+", text)):
+        raise ShaderError("LOCAL is the number of invocations, threadgroup variables are arrays of one dimension")
+    return within_limits(
+        Manifest(
+            len(bound),
+            sum(1 << n for n, before in bound.items() if not re.search(r"\bconst\b", before)),
+            4 * len(words),
+            len(re.findall(r"function_constant", text)),
+            (int(local[1]), 1, 1),
+            sum(_SIZES[element] * int(size) for element, size in arrays),
+            "threadgroups_per_grid" in text,
+            "simdgroup_load" in text,
+        )
+    )
 
 
 # ---- LZ4's block format, which cpp/base/lz4.h reads -----------------------------------------------------------------
@@ -373,7 +437,7 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
     ]
     # Only Apple's systems compile Metal's text; elsewhere softmetal's library has the kernels.
     lines += ["#if defined(__APPLE__)", "#define METAL(text) text", "#else", "#define METAL(text) {}", "#endif", ""]
-    streams = spirv_streams([struct.unpack(f"<{len(spirv) // 4}I", spirv) for _, spirv, _, _ in made])
+    streams = spirv_streams([struct.unpack(f"<{len(spirv) // 4}I", spirv) for _, spirv, _, _ in made if spirv])
     lines += ["namespace pinnace::gpu {", "namespace {"]
     lines.append(f"constexpr unsigned char kPacked[] = {{{','.join(map(str, lz4_block(streams)))}}};")
     lines.append(f"uint32_t words[{sum(len(spirv) for _, spirv, _, _ in made) // 4}];")
@@ -384,11 +448,12 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
         rows.append(
             f'    {{"{v.name}", {{words + {first}, {count}}}, METAL(R"msl({msl})msl"), {m.bindings}, {m.written}, '
             f"{m.push_bytes}, {m.spec_constants}, {{{m.local[0]}, {m.local[1]}, {m.local[2]}}}, {m.shared_bytes}, "
-            f"{str(v.f16).lower()}, {str(m.linear).lower()}}},"
+            f"{str(v.f16).lower()}, {str(m.linear).lower()}, {str(m.simdgroup_matrices).lower()}}},"
         )
         first += count
     lines += ["constexpr KernelCode kKernels[] = {", *rows, "};"]
-    hashed = hashlib.sha256(b"".join(spirv + repr((v, m)).encode() for v, spirv, _, m in made)).hexdigest()[:16]
+    texts = (spirv + repr((v, m)).encode() + (msl.encode() if v.metal else b"") for v, spirv, msl, m in made)
+    hashed = hashlib.sha256(b"".join(texts)).hexdigest()[:16]
     lines += [
         "}  // namespace",
         "std::span<const KernelCode> all_kernels() {",
@@ -421,16 +486,22 @@ def main() -> int:
     tools = (options.glslc, options.spirv_val)
     try:
         wanted = variants(options.folder)
+
+        def module(v: Variant) -> bytes:
+            return b"" if v.metal else compile_variant(options.folder, cache, v, key(v), tools)
+
         with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            modules = list(pool.map(lambda v: compile_variant(options.folder, cache, v, key(v), tools), wanted))
+            modules = list(pool.map(module, wanted))
         cross = SpirvCross(options.spirv_cross)
         made = []
         for v, spirv in zip(wanted, modules, strict=True):
+            msl = own_text(options.folder, v) if v.metal else ""
             try:
-                manifest = reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
+                manifest = read_metal(msl) if v.metal else reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
             except ShaderError as error:
                 raise ShaderError(f"{v.name}: breaks a kernel rule: {error}") from error
-            msl = cross.msl(spirv, v.name, manifest.bindings, manifest.push_bytes > 0)
+            if not v.metal:
+                msl = cross.msl(spirv, v.name, manifest.bindings, manifest.push_bytes > 0)
             made.append((v, spirv, msl, manifest))
     except ShaderError as error:
         print(f"shaders: {error}", file=sys.stderr)
@@ -441,7 +512,8 @@ def main() -> int:
         for old in options.keep.iterdir():  # of kernels that are no more
             old.unlink()
         for v, spirv, msl, manifest in made:
-            (options.keep / f"{v.name}.spv").write_bytes(spirv)
+            if spirv:
+                (options.keep / f"{v.name}.spv").write_bytes(spirv)
             (options.keep / f"{v.name}.metal").write_text(msl)
             (options.keep / f"{v.name}.json").write_text(json.dumps(manifest.__dict__))
     return 0

@@ -233,6 +233,31 @@ TEST_P(SoftmetalCases, MatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Softmetal, SoftmetalCases, ::testing::ValuesIn(lowered_cases()),
                          [](const auto& info) { return std::string(info.param.op); });
+// Width 32 alone has simdgroup matrices: the operators that use them with and without, in an order of the seed.
+class SoftmetalMatrices : public ::testing::TestWithParam<CaseList> {};
+
+TEST_P(SoftmetalMatrices, MatchTheReferenceWithAndWithout) {
+  if (const std::string reason = softmetal::unavailable(0); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr const char* kOrders[] = {"forward", "reverse", "shuffled"};
+  setenv("PINNACE_SOFTMETAL", str_cat("width=32 order=", kOrders[test_seed() % 3]).c_str(), 1);
+  for (const char* given : {"", "no_matrices"}) {
+    const GpuOptions options(given);
+    match_the_reference(GetParam(), softmetal::kDriver, softmetal_backend());
+  }
+  unsetenv("PINNACE_SOFTMETAL");
+}
+
+std::vector<CaseList> cases_of_products() {
+  std::vector<CaseList> all = lowered_cases();
+  std::erase_if(all, [](const CaseList& list) {
+    const std::string_view op = list.op;
+    return op != "conv" && op != "gemm" && op != "mat_mul";
+  });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Softmetal, SoftmetalMatrices, ::testing::ValuesIn(cases_of_products()),
+                         [](const auto& info) { return std::string(info.param.op); });
 #endif
 
 // One operator of each kind of kernel, and a network, on devices that lack what lavapipe has. What 8-bit storage would

@@ -27,6 +27,8 @@ constexpr const char* kGraphs[] = {
   %y = gemm (%x, %k_w, %k_b) {trans_b=1} output "y" %y)",
     R"(input %x : f32[1,64] input %k_w : f32[300,64] input %k_b : f32[300]
   %y = gemm (%x, %k_w, %k_b) {trans_b=1} output "y" %y)",
+    R"(input %x : f32[70,24] input %k_w : f32[24,90] input %k_b : f32[90]
+  %y = gemm (%x, %k_w, %k_b) {activation="relu"} output "y" %y)",
     R"(input %x : f32[3,5,9,16] input %z : f32[5,16,12] %y = mat_mul (%x, %z) output "y" %y)",
     R"(input %x : f32[2,6,40,8] input %k : f32[2,2,24,8] input %v : f32[2,2,24,12] input %m : f32[40,24]
   %y = attention (%x, %k, %v, %m) output "y" %y)",

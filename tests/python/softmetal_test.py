@@ -172,6 +172,59 @@ def test_translator_tells_writes_from_reads(tmp_path: Path) -> None:
         assert part in made, made
 
 
+# ---- kernels that are written by hand in Metal's language
+
+HAND_WRITTEN = """struct Params
+{
+    int M; float a;
+};
+constant int ACT [[function_constant(0)]];
+enum { LOCAL = 64 };
+kernel void k(device const S* x [[buffer(0)]], device S* y [[buffer(1)]], constant Params& p [[buffer(30)]])
+{
+    threadgroup float left[256];  // enough
+}
+"""
+
+
+def shader_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("shaders", ROOT / "cmake/shaders.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["shaders"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_manifest_of_a_hand_written_kernel() -> None:
+    m = shader_tool().read_metal(HAND_WRITTEN)
+    assert (m.bindings, m.written, m.push_bytes, m.spec_constants) == (2, 2, 8, 1)
+    assert (m.local, m.shared_bytes, m.simdgroup_matrices) == ((64, 1, 1), 1024, False)
+    assert shader_tool().read_metal(HAND_WRITTEN + "simdgroup_load(").simdgroup_matrices
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [
+        ("LOCAL = 64", "LOCAL = 512", "more than 256 invocations"),
+        ("LOCAL", "SIZE", "LOCAL is the number of invocations"),
+        ("left[256]", "left[4097]", "16388 bytes of shared memory"),
+        ("left[256]", "left[16][16]", "arrays of one dimension"),
+        ("int M;", "half M;", "ints and floats of a struct Params"),
+        ("[[buffer(30)]]", "[[buffer(2)]]", "ints and floats of a struct Params"),
+        ("[[buffer(1)]]", "[[buffer(2)]]", "bindings count from 0"),
+        ("function_constant(0)", "function_constant(1)", "specialisation constants count from 0"),
+        ("int M;", "int M; " + "int n; " * 32, "136 bytes of push constants"),
+    ],
+)
+def test_rules_of_hand_written_kernels(right: str, wrong: str, why: str) -> None:
+    module = shader_tool()
+    assert HAND_WRITTEN.count(right) == 1
+    with pytest.raises(module.ShaderError, match=why):
+        module.read_metal(HAND_WRITTEN.replace(right, wrong))
+
+
 # ---- the Metal driver, as a compiler with Apple's rules sees it
 
 CLANG = next((c for c in ("clang++-19", "clang++-18", "clang++-17", "clang++-16") if shutil.which(c)), "")

@@ -2,8 +2,8 @@
 
     shader_mutants.py OUT GLSLC SPIRV_VAL SPIRV_CROSS
 
-OUT/NAME.spv and OUT/msl/NAME.metal for each line below, NAME being the kernel's and the suffix. Each has one mistake;
-gpu_mutants_test.cc has what it must be caught for.
+OUT/NAME.spv and OUT/msl/NAME.metal for each line below, NAME being the kernel's and the suffix; of a kernel that is
+written by hand for Metal the latter. Each has one mistake; gpu_mutants_test.cc has what it must be caught for.
 """
 
 from __future__ import annotations
@@ -69,6 +69,14 @@ MUTANTS = [
         "iy < 0 || iy >= p.H) continue;\n#endif\n    for",
         "iy < 0) continue;\n#endif\n    for",
     ),
+    ("conv_matrices_f32", "no_barrier_after_fill", "threadgroup_barrier(mem_flags::mem_threadgroup);  // filled", ""),
+    ("conv_matrices_f32", "no_barrier_after_read", "threadgroup_barrier(mem_flags::mem_threadgroup);  // read", ""),
+    ("conv_matrices_f32", "no_barrier_after_store", "simdgroup_barrier(mem_flags::mem_threadgroup);  // stored", ""),
+    ("conv_matrices_f32", "no_barrier_before_store", "simdgroup_barrier(mem_flags::mem_threadgroup);  // taken", ""),
+    ("conv_matrices_f32", "unguarded_pixels", "pixel0 + own < p.pixels && k0", "k0"),
+    ("conv_matrices_f32", "unguarded_weights", "block0 + own < p.M4 && k0", "k0"),
+    ("conv_matrices_f32", "unguarded_store", "pixel >= p.pixels || block", "block"),
+    ("conv_matrices_f32", "past_left", "(row + i * 8) * DEPTH + k,", "(row + i * 8 + 1) * DEPTH + k,"),
     ("conv_pointwise_f32", "past_pixels", "min(pixel + 16 * j, p.pixels - 1)", "pixel + 16 * j"),
     ("conv_pointwise_f32", "unguarded_store", "if (pixel + 16 * j >= p.pixels) break;", ""),
     ("cum_sum_f32", "no_barrier_before_store", "barrier();  // all have read the last sums", ""),
@@ -85,6 +93,25 @@ MUTANTS = [
     ("gemm_words", "zeros_of_one_matrix", "row % p.za_rows * p.za_row", "row * p.za_row"),
     ("gemm_f32", "unguarded_store", "if (m + j < p.M) store", "store"),
     ("gemm_f32", "past_columns", "min(n + j, p.N - 1) * p.b_col", "(n + j) * p.b_col"),
+    ("gemm_matrices_f32", "no_barrier_after_fill", "threadgroup_barrier(mem_flags::mem_threadgroup);  // filled", ""),
+    ("gemm_matrices_f32", "no_barrier_after_read", "threadgroup_barrier(mem_flags::mem_threadgroup);  // read", ""),
+    ("gemm_matrices_f32", "no_barrier_after_store", "simdgroup_barrier(mem_flags::mem_threadgroup);  // stored", ""),
+    ("gemm_matrices_f32", "no_barrier_before_store", "simdgroup_barrier(mem_flags::mem_threadgroup);  // taken", ""),
+    ("gemm_matrices_f32", "unguarded_rows", "m < p.M && k < p.K ?", "k < p.K ?"),
+    ("gemm_matrices_f32", "unguarded_depth", "m < p.M && k < p.K ?", "m < p.M ?"),
+    ("gemm_matrices_f32", "unguarded_columns", "block < blocks && k0", "k0"),
+    ("gemm_matrices_f32", "unguarded_store", "m >= p.M || n >= p.N", "n >= p.N"),
+    ("gemm_matrices_f32", "past_left", "(row + i * 8) * DEPTH + k,", "(row + i * 8 + 9) * DEPTH + k,"),
+    ("gemm_matrices_f32", "past_right", "right + k * COLUMNS +", "right + (k + 1) * COLUMNS +"),
+    ("gemm_matrices_f32", "half_the_sum", "k < DEPTH; k += 8", "k < DEPTH; k += 16"),
+    (
+        "gemm_matrices_f32",
+        "part_of_a_simdgroup",
+        "for (int k = 0; inside &&",
+        "for (int k = 0; inside && lane < 31u &&",
+    ),
+    ("gemm_matrices_f32", "own_matrices", "left + (row + i * 8)", "left + (row + i * 8 ^ int(lane) % 2 * 8)"),
+    ("gemm_matrices_f32", "early_return", "int at = batch", "if (!inside) return; int at = batch"),
     ("gemm_split_f32", "no_barrier", "barrier();\n  if (slice >= 4", "if (slice >= 4"),
     ("gemm_split_f32", "past_parts", "part[slice * 64 + own + l]", "part[slice * 64 + own + l + 64]"),
     ("gemm_split_f32", "half_the_sum", "for (int l = 0; l < 8; l++) all", "for (int l = 0; l < 4; l++) all"),
@@ -148,7 +175,7 @@ def main() -> int:
     shared = "".join(p.read_text() for p in sorted((folder / "shaders").glob("*.glsl")))
     for kernel, suffix, old, new in MUTANTS:
         variant = of_name[kernel]
-        text = (folder / "shaders" / variant.file).read_text()
+        text = (folder / ("metal" if variant.metal else "shaders") / variant.file).read_text()
         if text.count(old) != 1:
             print(f"{variant.file}: {old!r} is there {text.count(old)} times", file=sys.stderr)
             return 1
@@ -156,6 +183,10 @@ def main() -> int:
         if "subgroup" in new:
             text = text.replace("#version 450", "#version 450\n#extension GL_KHR_shader_subgroup_arithmetic : require")
         name = f"{kernel}_{suffix}"
+        if variant.metal:
+            text = shaders.own_text(folder, variant, text)
+            (made / f"{name}.metal").write_text(text.replace(f"kernel void {kernel}(", f"kernel void {name}("))
+            continue
         (texts / f"{name}.comp").write_text(text)
         own = shaders.Variant(name, str(texts / f"{name}.comp"), variant.defines, variant.f16)
         include = f"-I{folder / 'shaders'}"

@@ -59,6 +59,7 @@ class GpuBackend final : public Backend {
     if (!context) return context.status().message();
     const DeviceCaps& caps = (*context)->caps();
     return str_cat(caps.name, ", ", caps.driver, caps.f16_storage ? ", fp16 storage" : "",
+                   caps.simdgroup_matrices ? ", simdgroup matrices" : "",
                    caps.unified_memory ? ", unified memory" : "");
   }
 

@@ -160,6 +160,7 @@ Result<DeviceOptions> options_from_environment() {
     } const flags[] = {{"validation", &options.validation},
                        {"staging", &options.force_staging},
                        {"no_f16", &options.no_f16},
+                       {"no_matrices", &options.no_matrices},
                        {"unknown_subgroup", &options.unknown_subgroup},
                        {"no_self_check", &options.no_self_check},
                        {"measure_software", &options.measure_software}};
@@ -178,11 +179,12 @@ Result<DeviceOptions> options_from_environment() {
       known = true;
     }
     if (!known) {
-      return invalid("PINNACE_GPU_OPTIONS: '", item,
-                     "' is not one of validation, staging, no_f16, unknown_subgroup, offset_alignment=N, "
-                     "shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, fail_buffer=N, "
-                     "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, "
-                     "measure_software");
+      return invalid(
+          "PINNACE_GPU_OPTIONS: '", item,
+          "' is not one of validation, staging, no_f16, no_matrices, unknown_subgroup, "
+          "offset_alignment=N, shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, fail_buffer=N, "
+          "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, "
+          "measure_software");
     }
   }
   return options;

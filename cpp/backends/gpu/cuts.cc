@@ -434,6 +434,7 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::conv_image_transposed:
       conv_image(c, 1);
       break;
+    case KernelId::conv_matrices:
     case KernelId::conv_pointwise:
       conv_pointwise(c);
       break;
@@ -498,6 +499,7 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::gemm:
       product(c, {S, false, c.spec(1) == 1, 0, 0, false});
       break;
+    case KernelId::gemm_matrices:
     case KernelId::gemm_packed:
     case KernelId::gemm_split:
       product(c, {S, true, c.spec(1) == 1, V, 0, step.kernel.id == KernelId::gemm_split});

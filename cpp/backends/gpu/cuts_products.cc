@@ -1,5 +1,6 @@
 // Cuts of products and attention: batches, rows, columns. See gemm.comp and attention.comp for what words mean.
 #include "backends/gpu/cut_walks.h"
+#include "backends/gpu/lower/product.h"
 
 namespace pinnace::gpu::cut {
 
@@ -45,13 +46,14 @@ void product(Cuts& c, const ProductForm& v) {
     return;
   }
   const size_t across = v.split ? 1 : 0, down = v.split ? 0 : 1;
+  const ProductTile tile = product_tile(c.step().kernel.id);
   c.add(M,
         walks({a_row * v.bytes, reach(1, a_row, a_col) * v.bytes}, kWhole,
               c.word(7) ? Walk{c.word(7) * v.bytes, ((N - 1) * c.word(8) + 1) * v.bytes} : kWhole, kWhole,
               run(N * v.bytes)),
         [=](Step& s, int64_t, int64_t n) {
           put(s, 0, n);
-          s.groups[down] = groups_of(n, v.split ? 4 : 16);
+          s.groups[down] = groups_of(n, tile.rows);
         });
   if (M == 1) {
     const Walk b = v.packed ? run(K * v.packed_bytes) : Walk{4 * b_col * v.bytes, reach(4, b_col, b_row) * v.bytes};
@@ -60,7 +62,7 @@ void product(Cuts& c, const ProductForm& v) {
           [=](Step& s, int64_t first, int64_t n) {
             const int64_t columns = std::min(4 * n, N - 4 * first);
             put(s, 1, columns);
-            s.groups[across] = groups_of(columns, v.split ? 32 : 64);
+            s.groups[across] = groups_of(columns, tile.columns);
           });
   }
   // Columns of several rows, and matrices whose rows do not follow each other, by copies.
@@ -77,7 +79,7 @@ void product(Cuts& c, const ProductForm& v) {
       narrow(p, result, first * N * v.bytes, n * N * v.bytes);
       p.views[result].own = true;
       put(p, 0, n);
-      p.groups[down] = groups_of(n, v.split ? 4 : 16);
+      p.groups[down] = groups_of(n, tile.rows);
     });
   }
   c.add_strips((N + 3) / 4, [=](Part& p, int64_t first, int64_t n) {
@@ -99,7 +101,7 @@ void product(Cuts& c, const ProductForm& v) {
     if (v.numbers) narrow(p, 3, first * v.numbers, n * v.numbers);
     strip(p, result, matrix(from, M, N, columns, 1));
     put(p, 1, columns);
-    p.groups[across] = groups_of(columns, v.split ? 32 : 64);
+    p.groups[across] = groups_of(columns, tile.columns);
   });
 }
 

@@ -28,10 +28,11 @@ struct DeviceCaps {
   std::string driver;  ///< "Vulkan 1.3.230, driver 0.0.1"
   /// Equal where stored pipelines and results of self-checks may be taken over: device, driver and its version.
   std::string identity;
-  bool software = false;        ///< a CPU stands in for the device
-  bool unified_memory = false;  ///< every buffer has a host address
-  bool f16_storage = false;     ///< buffers of 16-bit floats
-  uint32_t subgroup_size = 0;   ///< 0: unknown, or it varies
+  bool software = false;            ///< a CPU stands in for the device
+  bool unified_memory = false;      ///< every buffer has a host address
+  bool f16_storage = false;         ///< buffers of 16-bit floats
+  bool simdgroup_matrices = false;  ///< Metal's matrices of simdgroups, which have 32 lanes
+  uint32_t subgroup_size = 0;       ///< 0: unknown, or it varies
   uint32_t shared_bytes = 16384;
   uint32_t max_invocations = 128;  ///< of a workgroup
   std::array<uint32_t, 3> max_groups = {65535, 65535, 65535};
@@ -46,6 +47,7 @@ struct DeviceOptions {
   bool validation = false;           ///< the API's own checks, where there are any; see Device::validation_messages
   bool force_staging = false;        ///< device memory has no host address
   bool no_f16 = false;               ///< no 16-bit storage
+  bool no_matrices = false;          ///< no simdgroup_matrices
   bool unknown_subgroup = false;     ///< subgroup_size is 0
   uint32_t offset_alignment = 1;     ///< at least this
   uint32_t shared_bytes = 1 << 20;   ///< at most this

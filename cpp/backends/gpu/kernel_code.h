@@ -16,7 +16,7 @@ namespace pinnace::gpu {
 /// constant n.
 struct KernelCode {
   std::string_view name;            ///< "conv_f16": the line of kernels.inc and the storage type; unique
-  std::span<const uint32_t> spirv;  ///< Vulkan 1.1
+  std::span<const uint32_t> spirv;  ///< Vulkan 1.1; empty of a kernel that is written by hand for Metal
   std::string_view msl;             ///< Metal 2.3, macOS and iOS; empty on systems that have no Metal
   uint32_t bindings;                ///< storage buffers, at most 16
   uint32_t written;                 ///< bit n: the kernel writes binding n; it reads what it does not write
@@ -26,6 +26,7 @@ struct KernelCode {
   uint32_t shared_bytes;            ///< of a workgroup, at most 16 KiB
   bool f16_storage;                 ///< needs DeviceCaps::f16_storage
   bool linear = false;  ///< groups are counted along a line (linear_group() in prelude.glsl): any x and y will do
+  bool simdgroup_matrices = false;  ///< needs DeviceCaps::simdgroup_matrices
 };
 
 /// All kernels, ascending by name. The first call unpacks their code, which the library holds compressed, into memory

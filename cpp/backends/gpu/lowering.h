@@ -99,6 +99,9 @@ class Lowering {
   /// Kernels that failed on this device: to be gone around where another one does the same.
   void distrust(std::set<KernelId> kernels) { distrusted_ = std::move(kernels); }
   bool trusts(KernelId id) const { return !distrusted_.contains(id); }
+  /// Whether the device has DeviceCaps::simdgroup_matrices; nobody asks a device for verdicts.
+  void give_simdgroup_matrices(bool has) { simdgroup_matrices_ = has; }
+  bool simdgroup_matrices() const { return simdgroup_matrices_; }
   /// What a kernel that needs its tensors whole may have of each: no more than on any device, that choices are alike.
   void bind_at_most(uint64_t bytes) { binding_bytes_ = std::min<uint64_t>(binding_bytes_, bytes); }
   int64_t binding_bytes() const { return static_cast<int64_t>(binding_bytes_); }
@@ -135,7 +138,7 @@ class Lowering {
  private:
   int32_t bytes_to_rows(const LoweredValue& v, TensorId to);
 
-  bool dry_, f16_;
+  bool dry_, f16_, simdgroup_matrices_ = false;
   std::vector<LoweredValue> values_;
   std::vector<DeviceTensor> tensors_;
   std::vector<Step> steps_;
@@ -208,6 +211,7 @@ class NodeLowering {
   LoweredValue& in_value(int i) { return lowering_.value(in_id(i)); }
   bool constant(int i) { return in_value(i).constant; }
   bool trusts(KernelId id) const { return lowering_.trusts(id); }
+  bool simdgroup_matrices() const { return lowering_.simdgroup_matrices(); }
   /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 

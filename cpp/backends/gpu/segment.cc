@@ -108,6 +108,7 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
                                      const std::set<KernelId>& distrusted) {
   Lowering lowering(false, f16, values_of(segment));
   lowering.distrust(distrusted);
+  lowering.give_simdgroup_matrices(caps.simdgroup_matrices);
   lowering.bind_at_most(caps.max_binding_bytes);
   enter_inputs(segment, caps, lowering);
   LoweredSegment made;
@@ -173,6 +174,22 @@ Result<FittedSegment> fit_segment(const Segment& segment, const std::shared_ptr<
       problems[id] = refusal(Rule::kSelfCheck, str_cat(kernel_code(id, fitted.f16).name, ": ", what));
     }
     if (problems.empty()) break;
+    // What stands beside another kernel for the sake of a capability alone is given up first, then 16 bits, then the
+    // rest.
+    const auto go_around = [&](bool beside_others) {
+      const auto meant = [&](KernelId id) {
+        return problems.contains(id) && (!beside_others || kernel_code(id, fitted.f16).simdgroup_matrices);
+      };
+      bool news = false;
+      for (const auto& [id, problem] : problems) news |= meant(id) && distrusted.insert(id).second;
+      for (const Step& step : fitted.lowered.steps) {
+        if (!news || !meant(step.kernel.id)) continue;
+        const Verdict& problem = problems[step.kernel.id];
+        fitted.notices[step.node] = str_cat("another kernel instead: ", problem.text, ", ", problem.value);
+      }
+      return news;
+    };
+    if (go_around(true)) continue;
     if (fitted.f16 && !failed.empty()) {
       fitted.f16 = false;
       const auto& [id, what] = *failed.begin();
@@ -180,14 +197,7 @@ Result<FittedSegment> fit_segment(const Segment& segment, const std::shared_ptr<
                                            " fails the self-check of this device, ", what));
       continue;
     }
-    bool news = false;
-    for (const auto& [id, problem] : problems) news |= distrusted.insert(id).second;
-    if (!news) break;
-    for (const Step& step : fitted.lowered.steps) {
-      const auto found = problems.find(step.kernel.id);
-      if (found == problems.end()) continue;
-      fitted.notices[step.node] = str_cat("another kernel instead: ", found->second.text, ", ", found->second.value);
-    }
+    if (!go_around(false)) break;
   }
   for (const Step& step : fitted.lowered.steps) {
     Verdict verdict;

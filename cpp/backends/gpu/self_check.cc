@@ -120,6 +120,18 @@ Result<FittedSegment> fitted(Trial& trial, const Context& context, bool f16) {
   return made;
 }
 
+/// Empty, or why the device does not make a kernel of these steps.
+Result<std::string> refused_kernel(Context& context, const LoweredSegment& lowered) {
+  std::vector<KernelKey> keys;
+  for (const Step& step : lowered.steps) keys.push_back(step.kernel);
+  const Status made = context.kernels(keys).status();
+  if (made.ok()) return std::string();
+  if (made.code() != Code::kUnsupported) return made;
+  std::string why = made.message();  // a compiler's may have lines, of which a stored result is one
+  for (char& c : why) c = c == '\n' || c == '\t' || c == '\r' ? ' ' : c;
+  return why;
+}
+
 /// Empty, or what is wrong with the answers. `spoil`: a test wants them to be wrong.
 Result<std::string> judge(Trial& trial, FittedSegment ready, const std::shared_ptr<Context>& context, bool spoil) {
   const bool f16 = ready.f16;
@@ -198,10 +210,16 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
     }
   }
   if (!pending.empty()) {
-    PINNACE_TRY(context->kernels(keys).status());  // all at once, by several threads
+    // All at once, by several threads; where the device's compiler refuses one, each canary says whether it needs it.
+    const Status all = context->kernels(keys).status();
+    if (!all.ok() && all.code() != Code::kUnsupported) return all;
     for (Pending& p : pending) {
       std::string& result = results[p.name];
       if (!result.empty()) continue;
+      if (!all.ok()) {
+        PINNACE_ASSIGN(result, refused_kernel(*context, p.ready.lowered));
+        if (!result.empty()) continue;
+      }
       PINNACE_ASSIGN(result, judge(*p.trial, std::move(p.ready), context, context->spoils(p.name)));
     }
     {

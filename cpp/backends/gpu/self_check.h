@@ -26,8 +26,8 @@ struct Canary {
 std::span<const Canary> all_canaries();
 
 /// Those of `kernels` that do not give the right answers on this device, each with what was wrong: "element 3 is 1.5,
-/// must be 1.25 within 2e-05". Runs the canaries whose results are not known yet, all kernels in the storage type that
-/// their key states. kOutOfMemory, kDeviceLost: nothing was found out.
+/// must be 1.25 within 2e-05", or why the device's compiler refuses one. Runs the canaries whose results are not known
+/// yet, all kernels in the storage type that their key states. kOutOfMemory, kDeviceLost: nothing was found out.
 Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr<Context>& context,
                                                            const std::set<std::pair<KernelId, bool>>& kernels);
 

@@ -216,6 +216,9 @@ Result<std::unique_ptr<Kernel>> MetalDevice::kernel(const KernelCode& code, std:
   if (code.f16_storage && !caps_.f16_storage) {
     return unsupported("kernel '", code.name, "': 16-bit storage, which the device lacks");
   }
+  if (code.simdgroup_matrices && !caps_.simdgroup_matrices) {
+    return unsupported("kernel '", code.name, "': simdgroup matrices, which the device lacks");
+  }
   if (spec.size() != code.spec_constants) {
     return invalid("kernel '", code.name, "': ", spec.size(), " specialisation constants, has ", code.spec_constants);
   }
@@ -240,6 +243,10 @@ Result<std::unique_ptr<Kernel>> MetalDevice::kernel(const KernelCode& code, std:
     if ([state maxTotalThreadsPerThreadgroup] < invocations) {
       return unsupported("kernel '", name, "': ", invocations, " invocations in a workgroup, its pipeline has ",
                          static_cast<uint64_t>([state maxTotalThreadsPerThreadgroup]));
+    }
+    if (code.simdgroup_matrices && [state threadExecutionWidth] != 32) {
+      return unsupported("kernel '", name, "': simdgroups of ", static_cast<uint64_t>([state threadExecutionWidth]),
+                         " lanes, is made for 32");
     }
     return std::unique_ptr<Kernel>(new MetalKernel(code, state));
   }
@@ -383,6 +390,7 @@ Result<std::unique_ptr<Device>> open_device(uint32_t index, const DeviceOptions&
     caps.identity = str_cat("metal ", caps.name, " ", system);
     caps.unified_memory = [device hasUnifiedMemory] && !options.force_staging;
     caps.f16_storage = !options.no_f16;
+    caps.simdgroup_matrices = [device supportsFamily:MTLGPUFamilyApple7] && !options.no_matrices;
     // Apple's own GPUs have 32 lanes; others are asked by the kernels alone.
     caps.subgroup_size = [device supportsFamily:MTLGPUFamilyApple4] && !options.unknown_subgroup ? 32 : 0;
     caps.shared_bytes =

@@ -143,6 +143,9 @@ class SoftDevice final : public gpu::Device {
     if (code.f16_storage && !caps_.f16_storage) {
       return unsupported("kernel '", code.name, "': 16-bit storage, which the device lacks");
     }
+    if (code.simdgroup_matrices && !caps_.simdgroup_matrices) {
+      return unsupported("kernel '", code.name, "': simdgroup matrices, which the device lacks");
+    }
     if (spec.size() != code.spec_constants) {
       return invalid("kernel '", code.name, "': ", spec.size(), " specialisation constants, has ", code.spec_constants);
     }
@@ -392,6 +395,7 @@ Result<std::unique_ptr<gpu::Device>> open(const gpu::DeviceOptions& options, con
   caps.software = true;
   caps.unified_memory = !options.force_staging;
   caps.f16_storage = !options.no_f16;
+  caps.simdgroup_matrices = execution.simd_width == 32 && !options.no_matrices;
   caps.subgroup_size = options.unknown_subgroup ? 0 : execution.simd_width;
   caps.shared_bytes = std::min(32u << 10, options.shared_bytes);
   caps.max_invocations = std::min(1024u, options.max_invocations);

@@ -157,6 +157,7 @@ class VulkanDevice final : public gpu::Device {
 
   Result<std::unique_ptr<gpu::Kernel>> kernel(const gpu::KernelCode& code, std::span<const int32_t> spec) override {
     PINNACE_TRY(handles_.alive());
+    if (code.spirv.empty()) return unsupported("kernel ", code.name, " is in Metal's language alone");
     const auto& vk = handles_.vk;
     auto made = std::unique_ptr<VulkanKernel>(new VulkanKernel(handles_, code));
     std::vector<VkDescriptorSetLayoutBinding> bindings;

@@ -164,7 +164,7 @@ static PretendError* make_error(NSInteger number, const char* text) {
   return 512;
 }
 - (NSUInteger)threadExecutionWidth {
-  return 32;
+  return pretend_metal().simd_width;
 }
 @end
 @interface PretendLibrary : NSObject <MTLLibrary> {
@@ -275,7 +275,7 @@ static bool run(PretendCommand& c, std::string* why) {
   memcpy(launch.group_size, c.size, sizeof c.size);
   launch.order = pretend_metal().order;
   launch.seed = 1;
-  launch.simd_width = 32;
+  launch.simd_width = pretend_metal().simd_width;
   launch.races = 1;
   launch.message = message;
   launch.message_bytes = sizeof message;
@@ -383,7 +383,7 @@ static bool run(PretendCommand& c, std::string* why) {
   return MTLSizeMake(1024, 1024, 1024);
 }
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
-  return family <= MTLGPUFamilyApple7;
+  return family <= pretend_metal().family;
 }
 - (id<MTLCommandQueue>)newCommandQueue {
   PretendQueue* made = [PretendQueue alloc];

@@ -120,12 +120,12 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
   const int64_t C4 = (c.C + 3) / 4, M4 = (c.M + 3) / 4, out_size = out[1] * out[2];
   const TensorId x = n.image(0), weights = image_weights(n, g, w.taps(), transposed), bias = bias_weights(n, c.M);
   const TensorId y = n.make_image();
-  const bool pointwise = n.trusts(KernelId::conv_pointwise) && !transposed && c.group == 1 && w.taps() == 1 &&
-                         w.stride[1] == 1 && w.stride[2] == 1 && in == out && out_size <= 65535 * 64;
+  const KernelId product = pointwise_kernel(n, c.C, c.M, out_size);
+  const bool pointwise = n.trusts(product) && !transposed && c.group == 1 && w.taps() == 1 && w.stride[1] == 1 &&
+                         w.stride[2] == 1 && in == out && out_size <= 65535 * 64;
   if (pointwise) {
-    n.step(KernelId::conv_pointwise, {static_cast<int32_t>(e.function), 0},
-           Push().i(out_size).i(C4).i(M4).i(0).f(e.a).f(e.b), {x, weights, bias, x, y},
-           {groups_of(out_size, 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
+    n.step(product, {static_cast<int32_t>(e.function), 0}, Push().i(out_size).i(C4).i(M4).i(0).f(e.a).f(e.b),
+           {x, weights, bias, x, y}, {groups_of(out_size, 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
   } else {
     // Two blocks of outputs share what they read where one group has both.
     const bool two =

@@ -24,6 +24,14 @@ bool positions_fit(const Window& w);
 /// Bias by channel, zeros without one, filled up to whole blocks.
 TensorId bias_weights(NodeLowering& n, int64_t M);
 
+/// What multiplies weights and pixels, of C channels to M: by simdgroup matrices where the device has them and each has
+/// something in all of its rows and columns. Both kernels take the same bindings, words and groups.
+inline KernelId pointwise_kernel(const NodeLowering& n, int64_t C, int64_t M, int64_t pixels) {
+  const bool fills = C >= 8 && M >= 8 && pixels >= 8;
+  return n.simdgroup_matrices() && n.trusts(KernelId::conv_matrices) && fills ? KernelId::conv_matrices
+                                                                              : KernelId::conv_pointwise;
+}
+
 /// Seconds of a dispatch on a phone's GPU of the middle class, by which kernels are chosen, on every device alike: a
 /// hundred billion multiply-adds a second; 15 GB/s to memory, 40 to what its caches of 2 MiB hold between kernels; 10
 /// microseconds for the dispatch and its barrier.

@@ -30,6 +30,7 @@ Function reversed(Function f) {
 /// one, the result the last, and the epilogue's numbers end the push constants.
 int residual_switch(KernelId id) {
   switch (id) {
+    case KernelId::conv_matrices:
     case KernelId::conv_pointwise:
     case KernelId::winograd_output_2:
     case KernelId::winograd_output_4:

@@ -26,19 +26,27 @@ TensorId packed_columns(NodeLowering& n, const Product& p) {
 /// Results, four by four, below which the sums are divided: a phone's GPU of the middle class holds some 4,000
 /// invocations at once.
 constexpr int64_t kFewBlocks = 4096;
+/// Fewer rows or columns leave a part of every matrix of a simdgroup empty.
+constexpr int64_t kMatrix = 8;
 
 Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
   const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
-  const bool packed = n.trusts(KernelId::gemm_packed) && n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
+  const bool columns = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int64_t batch = p.outer * p.inner;
-  const bool split =
-      packed && n.trusts(KernelId::gemm_split) && p.K >= 64 && (p.N + 3) / 4 * ((p.M + 3) / 4) * batch < kFewBlocks;
-  const KernelId kernel = split ? KernelId::gemm_split : packed ? KernelId::gemm_packed : KernelId::gemm;
+  const bool few = p.K >= 64 && (p.N + 3) / 4 * ((p.M + 3) / 4) * batch < kFewBlocks;
+  const bool by_matrices = columns && n.simdgroup_matrices() && n.trusts(KernelId::gemm_matrices) && !few &&
+                           p.M >= kMatrix && p.N >= kMatrix;
+  const bool packed = by_matrices || (columns && n.trusts(KernelId::gemm_packed));
+  const bool split = packed && !by_matrices && few && n.trusts(KernelId::gemm_split);
+  const KernelId kernel = by_matrices ? KernelId::gemm_matrices
+                          : split     ? KernelId::gemm_split
+                          : packed    ? KernelId::gemm_packed
+                                      : KernelId::gemm;
   const TensorId a = n.rows(0), b = packed ? packed_columns(n, p) : n.rows(1);
   const TensorId c = p.bias ? n.rows(2) : a, y = n.make_rows();
-  const std::array<uint32_t, 3> groups = {split ? groups_of(p.M, 4) : groups_of(p.N, 64),
-                                          split ? groups_of(p.N, 32) : groups_of(p.M, 16),
-                                          static_cast<uint32_t>(batch)};
+  const auto [rows, across] = product_tile(kernel);
+  std::array<uint32_t, 3> groups = {groups_of(p.N, across), groups_of(p.M, rows), static_cast<uint32_t>(batch)};
+  if (split) std::swap(groups[0], groups[1]);
   n.step(kernel, {static_cast<int32_t>(e.function), p.bias ? 1 : 0},
          Push()
              .i(p.M)

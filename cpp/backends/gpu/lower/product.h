@@ -15,6 +15,21 @@ struct Product {
   bool bias = false;
 };
 
+/// What a workgroup makes of a result.
+struct ProductTile {
+  int64_t rows, columns;
+};
+constexpr ProductTile product_tile(KernelId kernel) {
+  switch (kernel) {
+    case KernelId::gemm_split:
+      return {4, 32};
+    case KernelId::gemm_matrices:
+      return {32, 64};
+    default:
+      return {16, 64};
+  }
+}
+
 /// What a node of that operator multiplies; refuses what no kernel takes. Types are the caller's to check.
 Status gemm_product(NodeLowering& n, Product& p);
 Status mat_mul_product(NodeLowering& n, Product& p);

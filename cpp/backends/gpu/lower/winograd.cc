@@ -99,8 +99,8 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
   const Tiles& t = four.fits(most) && (four.seconds() < two.seconds() || !two.fits(most)) ? four : two;
   if (!t.fits(most) || t.seconds() >= direct_seconds(c, t, f16)) return false;
   const bool large = t.out == 4;
-  if (!n.trusts(KernelId::conv_pointwise) ||
-      !n.trusts(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2) ||
+  const KernelId product = pointwise_kernel(n, c.C, c.M, t.count);
+  if (!n.trusts(product) || !n.trusts(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2) ||
       !n.trusts(large ? KernelId::winograd_output_4 : KernelId::winograd_output_2)) {
     return false;
   }
@@ -115,8 +115,8 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
     std::fill(to.begin(), to.end(), 0.0f);
     return Status();
   });
-  n.step(KernelId::conv_pointwise, {0, 0}, Push().i(t.count).i(t.C4).i(t.M4).i(t.M4 * t.C4 * 4).f(0).f(0),
-         {v, u, zeros, v, m}, {groups_of(t.count, 64), groups_of(t.M4, 8), static_cast<uint32_t>(t.positions)},
+  n.step(product, {0, 0}, Push().i(t.count).i(t.C4).i(t.M4).i(t.M4 * t.C4 * 4).f(0).f(0), {v, u, zeros, v, m},
+         {groups_of(t.count, 64), groups_of(t.M4, 8), static_cast<uint32_t>(t.positions)},
          static_cast<double>(t.m_floats()) * static_cast<double>(t.C4 * 4), true);
   const TensorId y = n.make_image();
   n.step(large ? KernelId::winograd_output_4 : KernelId::winograd_output_2, {static_cast<int32_t>(e.function), 0},

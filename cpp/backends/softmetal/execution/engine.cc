@@ -41,6 +41,17 @@ struct Fiber {
   PINNACE_FIBER_ASAN(void* fake_stack = nullptr;)
 };
 
+// What lanes of a simdgroup did together since all of them had done the same.
+struct Shared {
+  struct Act {
+    int line;
+    uint64_t key;
+    size_t at;  // of its result
+  };
+  std::vector<Act> acts;
+  std::vector<char> results;
+};
+
 struct Engine {
   Stacks stacks;
   ThreadgroupMemory memory;
@@ -55,7 +66,10 @@ struct Engine {
   uint64_t slots[2][kMaxInvocations];
   uint64_t active[kMaxInvocations / 8];  // per simdgroup, lanes at the last release
   uint32_t simd_syncs[kMaxInvocations / 8];
-  uint32_t current = 0;  // the invocation that runs
+  Shared shared[kMaxInvocations / 8];
+  uint32_t acts_done[kMaxInvocations];  // of the simdgroup's acts, by each invocation
+  bool acted = false;                   // there may be acts
+  uint32_t current = 0;                 // the invocation that runs
   bool on_fiber = false, failed = false;
   uint64_t random = 0;
   void* main_sp = nullptr;
@@ -64,7 +78,8 @@ struct Engine {
   PINNACE_FIBER_ASAN(void* main_fake_stack = nullptr; const void* main_stack = nullptr; size_t main_stack_bytes = 0;)
 };
 
-thread_local Engine* engine = nullptr;
+// Every access of threadgroup memory asks for it: 16 bytes that are found without a call.
+__attribute__((tls_model("initial-exec"))) thread_local Engine* engine = nullptr;
 thread_local const SoftmetalLaunch* constants_of = nullptr;
 
 // Engines are kept for the next run: their stacks are mapped once.
@@ -144,6 +159,30 @@ void wrong(Engine& e, const char* format, ...) {
   say(*e.launch, "kernel '%s', threadgroup (%u, %u, %u): %s", e.kernel->name, group[0], group[1], group[2], text);
 }
 
+// Whether all lanes of the simdgroup did the same things together; then they are forgotten. A lane that has returned
+// took no part.
+bool all_acted(Engine& e, uint32_t simdgroup) {
+  Shared& shared = e.shared[simdgroup];
+  if (shared.acts.empty()) return true;
+  const uint32_t begin = simdgroup * e.grid.simd_width, end = std::min(e.invocations, begin + e.grid.simd_width);
+  for (uint32_t i = begin; i < end; ++i) {
+    if (e.acts_done[i] == shared.acts.size()) continue;
+    wrong(e, "line %d: simd function reached by part of a simdgroup only", shared.acts[e.acts_done[i]].line);
+    return false;
+  }
+  shared.acts.clear();
+  shared.results.clear();
+  std::fill(e.acts_done + begin, e.acts_done + end, 0);
+  return true;
+}
+
+bool all_acted(Engine& e) {
+  for (uint32_t s = 0; e.acted && s < e.grid.simdgroups; ++s) {
+    if (!all_acted(e, s)) return false;
+  }
+  return true;
+}
+
 // Lets simdgroups go on of which all live lanes wait in the same simd function. False: none does, or a fault.
 bool release_simdgroups(Engine& e) {
   bool released = false;
@@ -175,6 +214,7 @@ bool release_simdgroups(Engine& e) {
       return false;
     }
     if (lanes != alive) continue;
+    if (!all_acted(e, s)) return false;
     e.active[s] = waiting;
     if (orders) ++e.simd_syncs[s];
     for (uint32_t i = begin; i < end; ++i) {
@@ -187,9 +227,15 @@ bool release_simdgroups(Engine& e) {
 
 // One threadgroup of a kernel with fibers. False: a fault.
 bool run_fibers(Engine& e) {
+  for (uint32_t s = 0; e.acted && s < kMaxInvocations / 8; ++s) {  // those of a run that ended in a fault
+    e.shared[s].acts.clear();
+    e.shared[s].results.clear();
+  }
+  e.acted = false;
   for (uint32_t i = 0; i < e.invocations; ++i) {
     e.fibers[i].state = Fiber::kRunnable;
     e.fibers[i].simd_calls = 0;
+    e.acts_done[i] = 0;
     e.fibers[i].sp = first_frame(e.stacks.bottom(i), fiber_entry);
   }
   for (;;) {
@@ -212,6 +258,7 @@ bool run_fibers(Engine& e) {
       line = f.line;
       ++at_barrier;
     }
+    if (!all_acted(e)) return false;
     if (finished == e.invocations) return true;
     if (finished) {
       wrong(e, "line %d: threadgroup barrier after %u of %u invocations returned", line, finished, e.invocations);
@@ -422,6 +469,23 @@ Lanes publish(const void* value, uint32_t bytes, int line) {
   yield(Fiber::kInSimd, line);
   const uint32_t group = e.all[me].simdgroup;
   return {slots + group * e.grid.simd_width, e.active[group]};
+}
+
+Together together(uint64_t key, uint32_t bytes, int line) {
+  Engine& e = *engine;
+  Shared& shared = e.shared[e.all[e.current].simdgroup];
+  const uint32_t number = e.acts_done[e.current]++;
+  const bool first = number == shared.acts.size();
+  e.acted = true;
+  if (first) {
+    shared.acts.push_back({line, key, shared.results.size()});
+    shared.results.resize(shared.results.size() + (bytes + 15) / 16 * 16);
+  }
+  const Shared::Act& act = shared.acts[number];
+  if (act.line != line)
+    fault(line, "simd function reached by part of a simdgroup only, the rest is at line %d", act.line);
+  if (act.key != key) fault(line, "the lanes of a simdgroup do not agree on an operand");
+  return {shared.results.data() + act.at, first};
 }
 
 void* threadgroup_variable(uint32_t key, uint32_t bytes, const char* name, int line) {

@@ -61,6 +61,16 @@ struct Lanes {
 /// Shows the lower `bytes` (1 to 8) of `value` to the other lanes and waits for them. Valid until the next call.
 Lanes publish(const void* value, uint32_t bytes, int line);
 
+/// What the lanes of a simdgroup do once, all together: the first lane that comes here does it and writes its result
+/// into the room, which the others take from there. `key` is what all lanes must agree on, such as an address.
+struct Together {
+  void* room;  ///< of so many bytes, until the next call
+  bool first;
+};
+/// A fault where a lane does another thing next, or with another key; that all lanes have come is seen at the next
+/// barrier or simd function, or at the end.
+Together together(uint64_t key, uint32_t bytes, int line);
+
 /// Room for the threadgroup variable number `key` of the file; the same for every invocation, filled with 0xff before
 /// each threadgroup. More than 32 KiB in all is a fault.
 void* threadgroup_variable(uint32_t key, uint32_t bytes, const char* name, int line);

@@ -130,9 +130,10 @@ struct group_view;
 template <class T, size_t N>
 struct group_array<T, N> {
   T e[N];
-  operator pointer<T>() { return pointer<T>(e); }
-  operator pointer<const T>() { return pointer<const T>(e); }
-  friend pointer<T> operator+(group_array& a, int64_t i) { return pointer<T>(a.e) + i; }
+  Range range() const { return {reinterpret_cast<const char*>(e), reinterpret_cast<const char*>(e + N)}; }
+  operator pointer<T>() { return {e, range()}; }
+  operator pointer<const T>() { return {e, range()}; }
+  friend pointer<T> operator+(group_array& a, int64_t i) { return pointer<T>(a.e, a.range()) + i; }
 };
 template <class T, size_t N, size_t... Ns>
   requires(sizeof...(Ns) > 0)
@@ -168,7 +169,7 @@ struct group_variable {
   group_view<Access::unordered, T, Ns...> unordered() const { return {array}; }
   operator pointer<T>() const { return array; }
   operator pointer<const T>() const { return array; }
-  friend pointer<T> operator+(const group_variable& a, int64_t i) { return pointer<T>(a.array) + i; }
+  friend pointer<T> operator+(const group_variable& a, int64_t i) { return a.array + i; }
 };
 template <class T, size_t... Ns>
 group_variable<T, Ns...> make_group_variable(uint32_t key, const char* name, SM_LINE) {

@@ -129,11 +129,13 @@ inline simd_vote simd_ballot(bool b, SM_LINE) {
   return {bits};
 }
 
-/// Every lane keeps the whole matrix and computes all of it; which lane holds which element is not modelled.
+/// Every lane keeps the whole matrix, which it takes from the lane that comes first to a function of matrices: that one
+/// does the loading, storing and adding for all. Which lane holds which element is not modelled. Undefined at first: a
+/// NaN.
 template <class T, int R, int C>
 struct simdgroup_matrix {
   T m[R][C];
-  simdgroup_matrix() {}
+  simdgroup_matrix() { __builtin_memset(m, 0xff, sizeof m); }
   explicit simdgroup_matrix(T d) {
     for (int i = 0; i < R; i++)
       for (int j = 0; j < C; j++) m[i][j] = i == j ? d : T(0);
@@ -179,41 +181,64 @@ template <class T, int R, int C, class P>
 void simdgroup_load(simdgroup_matrix<T, R, C>& d, P from, ulong ld = C, ulong2 origin = 0, bool transposed = false,
                     SM_LINE) {
   auto p = checked(from);
-  simd_lanes(line);  // all lanes of the simdgroup load together
-  for (int i = 0; i < R; i++) {
-    for (int j = 0; j < C; j++) {
-      const auto& x = tile_element(p, ld, origin, transposed, i, j, line);
-      softmetal::note_read(&x, line);
-      d.m[i][j] = x;
+  const softmetal::Together all = softmetal::together(reinterpret_cast<uint64_t>(p.p), sizeof d.m, line);
+  if (all.first) {
+    auto* to = static_cast<T*>(all.room);
+    for (int i = 0; i < R; i++) {
+      for (int j = 0; j < C; j++) {
+        const auto& x = tile_element(p, ld, origin, transposed, i, j, line);
+        static_assert(sizeof x == sizeof(T), "a matrix is loaded from elements of its own type");
+        softmetal::note_read(&x, line);
+        to[i * C + j] = x;
+      }
     }
   }
+  __builtin_memcpy(d.m, all.room, sizeof d.m);
 }
 template <class T, int R, int C, class P>
 void simdgroup_store(const simdgroup_matrix<T, R, C>& s, P to, ulong ld = C, ulong2 origin = 0, bool transposed = false,
                      SM_LINE) {
   auto p = checked(to);
-  const bool first = simd_is_first(line);
-  for (int i = 0; first && i < R; i++) {
+  const softmetal::Together all = softmetal::together(reinterpret_cast<uint64_t>(p.p), 0, line);
+  for (int i = 0; all.first && i < R; i++) {
     for (int j = 0; j < C; j++) {
       auto& x = tile_element(p, ld, origin, transposed, i, j, line);
+      static_assert(sizeof x == sizeof(T), "a matrix is stored to elements of its own type");
       softmetal::note_write(&x, line);
       x = s.m[i][j];
     }
   }
 }
+// Rows as vectors: kernels are compiled without a vectoriser.
+template <int C>
+using Row = float __attribute__((ext_vector_type(C)));
+template <int C, class T>
+Row<C> row_of(const T* from) {
+  Row<C> row;
+  if constexpr (__is_same(T, float))
+    __builtin_memcpy(&row, from, sizeof row);
+  else
+    for (int j = 0; j < C; j++) row[j] = static_cast<float>(from[j]);
+  return row;
+}
 template <class T, class A, class B, class D, int R, int K, int C>
 void simdgroup_multiply_accumulate(simdgroup_matrix<T, R, C>& d, const simdgroup_matrix<A, R, K>& a,
                                    const simdgroup_matrix<B, K, C>& b, const simdgroup_matrix<D, R, C>& c, SM_LINE) {
-  simd_lanes(line);
-  simdgroup_matrix<T, R, C> r;
-  for (int i = 0; i < R; i++) {
-    for (int j = 0; j < C; j++) {
-      float sum = static_cast<float>(c.m[i][j]);
-      for (int k = 0; k < K; k++) sum += static_cast<float>(a.m[i][k]) * static_cast<float>(b.m[k][j]);
-      r.m[i][j] = static_cast<T>(sum);
+  const softmetal::Together all = softmetal::together(0, sizeof d.m, line);
+  if (all.first) {
+    auto* to = static_cast<T*>(all.room);
+    Row<C> rows[K];
+    for (int k = 0; k < K; k++) rows[k] = row_of<C>(b.m[k]);
+    for (int i = 0; i < R; i++) {
+      Row<C> sum = row_of<C>(c.m[i]);
+      for (int k = 0; k < K; k++) sum += static_cast<float>(a.m[i][k]) * rows[k];
+      if constexpr (__is_same(T, float))
+        __builtin_memcpy(to + i * C, &sum, sizeof sum);
+      else
+        for (int j = 0; j < C; j++) to[i * C + j] = static_cast<T>(sum[j]);
     }
   }
-  d = r;
+  __builtin_memcpy(d.m, all.room, sizeof d.m);
 }
 template <class T, class A, class B, int R, int K, int C>
 void simdgroup_multiply(simdgroup_matrix<T, R, C>& d, const simdgroup_matrix<A, R, K>& a,
