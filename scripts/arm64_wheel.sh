@@ -38,8 +38,14 @@ versions=$(grep -iE '^(numpy|onnx|ml_dtypes|protobuf|jinja2|markupsafe|typing_ex
   --platform manylinux2014_aarch64 --platform manylinux_2_36_aarch64 --python-version 311 --implementation cp \
   $versions "$wheel"
 
-python=(qemu-aarch64 -L "$root" -cpu max "$root/usr/bin/python3.11")
-(cd "$out" && env -i PATH="$PATH" PYTHONPATH="$site" "${python[@]}" - <<'PY'
+# What Python takes for its own executable: tests start it again, which the kernel would refuse of an ARM64 program.
+python=$out/python
+cat >"$python" <<SH
+#!/bin/sh
+exec qemu-aarch64 -0 "\$0" -L "$root" -cpu max "$root/usr/bin/python3.11" "\$@"
+SH
+chmod +x "$python"
+(cd "$out" && env -i PATH="$PATH" PYTHONPATH="$site" "$python" - <<'PY'
 import platform
 import numpy
 import pinnace
@@ -55,7 +61,7 @@ print("arm64 wheel:", pinnace.__version__, "imports, runs and brings its librari
 PY
 )
 # Tests that take numpy and onnx alone; the package is the wheel's, not the tree's.
-env -i PATH="$PATH" PYTHONPATH="$site" ${PINNACE_TEST_SEED:+PINNACE_TEST_SEED=$PINNACE_TEST_SEED} "${python[@]}" \
+env -i PATH="$PATH" PYTHONPATH="$site" ${PINNACE_TEST_SEED:+PINNACE_TEST_SEED=$PINNACE_TEST_SEED} "$python" \
   -m pytest -q -p no:cacheprovider -o pythonpath="tests/models tests/python scripts" \
   tests/python/small_floats_test.py tests/python/test_ops_image_signal.py tests/python/random_graphs_test.py \
   tests/python/onnx_backend_test.py

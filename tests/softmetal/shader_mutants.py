@@ -81,12 +81,6 @@ MUTANTS = [
         "{\n      barrier();\n      if (t < half_count",
         "{\n      if (t < half_count",
     ),
-    (
-        "dynamic_quantize_f32",
-        "no_barrier_after_tree",
-        "barrier();\n    if (t == 0 && STAGE == 0)",
-        "if (t == 0 && STAGE == 0)",
-    ),
     ("gemm_words", "unguarded_rows", "if (m + j >= p.M) break;", ""),
     ("gemm_words", "zeros_of_one_matrix", "row % p.za_rows * p.za_row", "row * p.za_row"),
     ("gemm_f32", "unguarded_store", "if (m + j < p.M) store", "store"),

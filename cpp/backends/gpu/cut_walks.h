@@ -170,6 +170,8 @@ struct ProductForm {
   bool split;
 };
 void product(Cuts& c, const ProductForm& v);
+/// The same of gemm_words.comp, with its zero points.
+void product_of_words(Cuts& c);
 /// Batches, heads that share keys, then queries by sixteen.
 void attention(Cuts& c);
 

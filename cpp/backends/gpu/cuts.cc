@@ -313,7 +313,9 @@ void reduce(Cuts& c, int64_t bytes, uint32_t group = 1) {
     inner *= k[i];
   }
   std::vector<Walk> walks = {{c.word(4 + d) * bytes, reach * bytes}, run(inner * bytes)};
-  if (c.step().bindings.size() > 2 && c.step().bindings[2] == c.step().bindings[1]) walks.push_back(kUnread);
+  const auto& bound = c.step().bindings;
+  const bool nothing_to_report = bound.size() > 2 && bound[2] == bound[1];
+  if (nothing_to_report) walks.push_back(kUnread);
   c.add(k[d], std::move(walks), [=](Step& s, int64_t, int64_t n) {
     put(s, 0, n * inner);
     if (d > 0) put(s, 1 + d, n);
@@ -334,7 +336,8 @@ void reduce(Cuts& c, int64_t bytes, uint32_t group = 1) {
       for (size_t i = 6; i-- > 0; stride *= some.size[i]) put(p, i < 3 ? 4 + i : 6 + i, stride);
       if (cut > 0) put(p, 1 + cut, n);
       put(p, 0, outer * n * each);
-      p.groups = row_groups(outer * n * each);
+      p.groups = line_groups(outer * n * each, group);
+      if (nothing_to_report) narrow(p, 2, 0, 16);
       if (outer > 1) return strip(p, 1, first * each * bytes, outer, k[cut] * each * bytes, n * each * bytes);
       narrow(p, 1, first * each * bytes, n * each * bytes);
       p.views[1].own = true;
@@ -352,6 +355,24 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::attention_vectors:
       attention(c);
       break;
+    case KernelId::batch_norm: {
+      const int64_t channels = c.word(1), inner = c.word(2), slices = c.word(0) / inner, image = channels * inner;
+      if (slices > channels) {
+        c.add(slices / channels, {run(image * S), kWhole, kWhole, kWhole, kWhole, run(image * S)},
+              [=](Step& s, int64_t, int64_t n) { line(s, 0, n * image); });
+      } else {
+        c.add(channels, {run(inner * S), run(S), run(S), run(S), run(S), run(inner * S)},
+              [=](Step& s, int64_t, int64_t n) {
+                line(s, 0, n * inner);
+                put(s, 1, n);
+              });
+      }
+      lane_strips(c, inner, {{0, slices, S}, {5, slices, S}}, [=](Step& s, int64_t n) {
+        line(s, 0, slices * n);
+        put(s, 2, n);
+      });
+      break;
+    }
     case KernelId::bytes_conv:
       bytes_conv(c);
       break;
@@ -431,6 +452,9 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::dequantize:
       dequantize(c);
       break;
+    case KernelId::dynamic_quantize:
+      if (c.spec(0) == 2) items(c, {run(S), kWhole, run(4)});  // before it, the range of all
+      break;
     case KernelId::enter:
       items(c, {run(16), run(V)});
       break;
@@ -477,6 +501,9 @@ std::vector<Cut> cuts_of(const Step& step) {
     case KernelId::gemm_packed:
     case KernelId::gemm_split:
       product(c, {S, true, c.spec(1) == 1, V, 0, step.kernel.id == KernelId::gemm_split});
+      break;
+    case KernelId::gemm_words:
+      product_of_words(c);
       break;
     case KernelId::image_to_rows:
       layout(c, 1, S, V, 4);
@@ -580,7 +607,7 @@ std::vector<Cut> cuts_of(const Step& step) {
       break;
     }
     default:
-      break;  // recurrent, Winograd's transforms: their tensors are kept small, or they run whole
+      break;  // they run whole, or not at all
   }
   return std::move(c.all);
 }

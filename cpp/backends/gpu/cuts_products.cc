@@ -103,6 +103,50 @@ void product(Cuts& c, const ProductForm& v) {
   });
 }
 
+void product_of_words(Cuts& c) {
+  const int64_t M = c.word(0), N = c.word(1), K = c.word(2), a_row = c.word(3), a_col = c.word(4);
+  const int64_t b_row = c.word(5), b_col = c.word(6), inner = c.word(7), batch = c.groups(2);
+  const int64_t za_row = c.word(12), zb_col = c.word(15), za_rows = c.word(18);
+  const bool packed = c.spec(0) == 1, za = (c.spec(1) & 1) != 0, zb = (c.spec(1) & 2) != 0;
+  const int64_t a_line = ((K - 1) * a_col + 1) * 4;
+  if (batch > 1) {
+    if (inner != 1 && inner < batch) return;
+    const auto step = [&](size_t outer) { return c.word(inner == 1 ? outer : outer + 1) * 4; };
+    const auto walk = [&](bool read, size_t outer, int64_t reach) {
+      return !read ? kUnread : step(outer) == 0 ? kWhole : Walk{step(outer), reach};
+    };
+    c.add(batch,
+          {walk(true, 8, (M - 1) * a_row * 4 + a_line),
+           packed ? kWhole : walk(true, 10, ((K - 1) * b_row + (N - 1) * b_col + 1) * 4),
+           walk(za, 13, ((std::min(M, za_rows) - 1) * za_row + 1) * 4), walk(zb, 16, ((N - 1) * zb_col + 1) * 4),
+           run(M * N * 4)},
+          [](Step& s, int64_t, int64_t n) { planes_in_z(s, n); });
+    return;
+  }
+  const bool alike = !za || za_row == 0 || za_rows == 1;  // one zero point for all rows
+  if (alike || za_rows >= M) {
+    c.add(M, {{a_row * 4, a_line}, kWhole, alike ? kWhole : Walk{za_row * 4, 4}, kWhole, run(N * 4)},
+          [](Step& s, int64_t, int64_t n) {
+            put(s, 0, n);
+            s.groups[1] = groups_of(n, 16);
+          });
+  }
+  c.add_strips((N + 3) / 4, [=](Part& p, int64_t first, int64_t n) {
+    const int64_t columns = std::min(4 * n, N - 4 * first), from = 4 * first;
+    if (packed) {
+      narrow(p, 1, first * K * 4, n * K * 4);
+    } else {
+      strip(p, 1, {from * b_col * 4, 4, {1, 1, 1, 1, K, columns}, {0, 0, 0, 0, b_row * 4, b_col * 4}});
+      put(p, 5, columns);
+      put(p, 6, 1);
+    }
+    if (zb) narrow(p, 3, from * zb_col * 4, ((columns - 1) * zb_col + 1) * 4);
+    strip(p, 4, from * 4, M, N * 4, columns * 4);
+    put(p, 1, columns);
+    p.groups[0] = groups_of(columns, 64);
+  });
+}
+
 void attention(Cuts& c) {
   const int64_t Sq = c.word(0), Sk = c.word(1), E = c.word(2), F = c.word(3), shared_by = c.word(5), chunks = c.word(6);
   const int64_t heads = c.groups(1) / chunks, batches = c.groups(2), bytes = c.element();

@@ -7,8 +7,8 @@
 namespace pinnace::gpu {
 namespace {
 
-/// Updates of one lane that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software Vulkan
-/// ends any loop after 65,535 turns.
+/// Updates of one lane that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software
+/// Vulkan ends any loop after 65,535 turns.
 constexpr int64_t kDispatchUpdates = int64_t{1} << 15;
 /// 128 such dispatches; each goes through all of a lane's updates once per owner.
 constexpr int64_t kMostUpdates = int64_t{1} << 22;
@@ -54,7 +54,7 @@ Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
     return n.refuse(Rule::kAttribute, str_cat(l.each, " updates in a row, has ", kMostUpdates));
   }
   const TensorId x = n.rows(0), updates = n.rows(2);
-  const Push copy = Push().i(vectors).i(0).i(0).i(0);
+  const Push copy = Push().i(vectors).i(0).i(0).i(0).i(0);
   TensorId y = kNoTensor;  // in 32 bits
   if (halves) {
     y = n.all().add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(vectors) * 16);
