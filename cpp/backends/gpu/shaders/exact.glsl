@@ -1,10 +1,15 @@
-// Sums, products and powers of integers by their low 32 bits; `beyond` says that one did not fit 32 bits with a sign.
+// Sums, differences, products and powers of integers by their low 32 bits; `beyond` says that one did not fit 32 bits with a sign.
 // Computed without signs: Metal's language leaves it open what becomes of an int that overflows.
 bool beyond = false;
 
 int sum(int a, int b) {
   int s = int(uint(a) + uint(b));
   if (((a ^ s) & (b ^ s)) < 0) beyond = true;
+  return s;
+}
+int difference(int a, int b) {
+  int s = int(uint(a) - uint(b));
+  if (((a ^ b) & (a ^ s)) < 0) beyond = true;
   return s;
 }
 int product(int x, int by) {

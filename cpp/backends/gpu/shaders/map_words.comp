@@ -19,7 +19,6 @@ layout(push_constant) uniform Params {
   int b0; int b1; int b2; int b3; int b4; int b5;
   int p;
 } p;
-const int kLeast = int(0x80000000u);
 bool no_divisor = false;
 
 int divided(int x, int by) {
@@ -27,10 +26,7 @@ int divided(int x, int by) {
     no_divisor = true;
     return 0;
   }
-  if (by == -1) {
-    beyond = x == kLeast;
-    return 0 - x;
-  }
+  if (by == -1) return difference(0, x);
   return x / by;
 }
 int remainder(int x, int by, bool floored) {
@@ -49,14 +45,15 @@ int shifted(int x, int by, bool left) {
     return left ? 0 : fill;
   }
   if (!left) return x >> by;
-  beyond = (x << by) >> by != x;
-  return x << by;
+  int moved = int(uint(x) << by);
+  beyond = moved >> by != x;
+  return moved;
 }
 
 int apply(int a, int b) {
   switch (F) {
     case FN_add: return sum(a, b);
-    case FN_sub: { int s = a - b; beyond = ((a ^ b) & (a ^ s)) < 0; return s; }
+    case FN_sub: return difference(a, b);
     case FN_mul: return product(a, b);
     case FN_pow: return power(a, b);
     case FN_div: return divided(a, b);
@@ -64,8 +61,8 @@ int apply(int a, int b) {
     case FN_fmod: return remainder(a, b, false);
     case FN_max: return max(a, b);
     case FN_min: return min(a, b);
-    case FN_neg: beyond = a == kLeast; return 0 - a;
-    case FN_abs: beyond = a == kLeast; return a < 0 ? 0 - a : a;
+    case FN_neg: return difference(0, a);
+    case FN_abs: return a < 0 ? difference(0, a) : a;
     case FN_sign: return a > 0 ? 1 : a < 0 ? -1 : 0;
     case FN_relu: return max(a, 0);
     case FN_equal: return a == b ? 1 : 0;

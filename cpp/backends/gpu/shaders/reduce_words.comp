@@ -8,6 +8,7 @@
 #define PROBLEM 2
 #include "prelude.glsl"
 #include "problem.glsl"
+#include "exact.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int KIND = 0;
 layout(constant_id = 1) const int HELD = 0;
@@ -19,26 +20,13 @@ layout(push_constant) uniform Params {
 } p;
 shared int part[64];
 const int kLeast = int(0x80000000u);
-bool beyond = false;
-
-int product(int a, int b) {
-  int z = a * b;
-  if (a == -1) {
-    beyond = beyond || b == kLeast;
-  } else if (a != 0) {
-    beyond = beyond || z / a != b;
-  }
-  return z;
-}
 int both(int a, int b) {
   switch (KIND) {
     case 2: return max(a, b);
     case 3: return min(a, b);
     case 4: return product(a, b);
   }
-  int s = a + b;
-  beyond = beyond || ((a ^ s) & (b ^ s)) < 0;
-  return s;
+  return sum(a, b);
 }
 int place(int base, int i) {
   int c2 = i % p.r2;
@@ -56,10 +44,7 @@ void main() {
   int v = KIND == 2 ? kLeast : KIND == 3 ? 0x7fffffff : KIND == 4 ? 1 : 0;
   for (int i = t; i < size; i += 64) {
     int e = x[place(base, i)];
-    if (KIND == 5) {
-      beyond = beyond || e == kLeast;
-      e = e < 0 ? 0 - e : e;
-    }
+    if (KIND == 5 && e < 0) e = difference(0, e);
     if (KIND == 6) e = product(e, e);
     v = both(v, e);
   }
