@@ -61,6 +61,10 @@ class FakeKeptStates final : public KeptStates {
   int now_ = 0;
 };
 
+Status went_away() {
+  return {Code::kDeviceLost, "the fake device went away"};
+}
+
 class FakeExecutable final : public Executable {
  public:
   FakeExecutable(const FakeBackend& backend, const Segment& segment)
@@ -73,7 +77,9 @@ class FakeExecutable final : public Executable {
              std::span<const TensorView> outputs) const override {
     const int run = ++backend_.runs;
     if (backend_.fails) return invalid("the fake device does not do this");
-    if (backend_.idle) return {};
+    const int from = backend_.lost_from_run;
+    const bool lost = from && run >= from && run - from < backend_.lost_runs;
+    if (backend_.idle) return lost ? went_away() : Status();
     std::this_thread::sleep_for(std::chrono::milliseconds(backend_.extra_ms));
     auto* const kept = static_cast<FakeKeptStates*>(context.states);
     const auto bytes = [](std::vector<float>& values) { return reinterpret_cast<std::byte*>(values.data()); };
@@ -89,9 +95,7 @@ class FakeExecutable final : public Executable {
     for (const Step& step : steps_) {
       if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
       // In the middle of the work, so that a retry meets half-written values.
-      if (const int from = backend_.lost_from_run; from && run >= from && run - from < backend_.lost_runs) {
-        return Status(Code::kDeviceLost, "the fake device went away");
-      }
+      if (lost) return went_away();
       const auto start = std::chrono::steady_clock::now();
       compute(context, step);
       ++backend_.nodes_run;

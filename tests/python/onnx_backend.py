@@ -29,6 +29,8 @@ EXPECTED_REFUSALS = pathlib.Path(__file__).with_name("onnx_expected_refusals.txt
 WORKER = pathlib.Path(__file__)
 # A case is a few nodes on small tensors, or a "light" network on one image; a worker silent for this long hangs.
 SECONDS_PER_CASE = 120
+# Beside that for the first one, until the worker has imported what it needs: in emulation on a busy machine a minute.
+SECONDS_TO_START = 240
 
 
 # Cases whose expected values are not what the operator's text says, or what other engines do; they must differ.
@@ -224,12 +226,14 @@ def run_cases(cases: list[tuple[str, str]]) -> list[Outcome]:
         assert worker.stdout
         selector = selectors.DefaultSelector()
         selector.register(worker.stdout, selectors.EVENT_READ)
+        patience = SECONDS_PER_CASE + SECONDS_TO_START
         while left:
             kind, name = left[0]
             with contextlib.suppress(BrokenPipeError):  # a worker that has died is seen by its silence below
                 worker.stdin.write(json.dumps([kind, name]) + "\n")
                 worker.stdin.flush()
-            line = worker.stdout.readline() if selector.select(SECONDS_PER_CASE) else ""
+            line = worker.stdout.readline() if selector.select(patience) else ""
+            patience = SECONDS_PER_CASE
             left.pop(0)
             if line:
                 outcomes.append(Outcome(**json.loads(line)))
