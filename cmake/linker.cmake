@@ -16,7 +16,7 @@ endif()
 get_filename_component(PINNACE_LLD_FOLDER ${PINNACE_LLD} DIRECTORY)
 # pybind11 asks for GCC's optimisation of a whole extension where nothing is said about it, and lld cannot read that.
 set(CMAKE_INTERPROCEDURAL_OPTIMIZATION OFF)
-add_link_options(-fuse-ld=lld -B${PINNACE_LLD_FOLDER} -Wl,--icf=all -Wl,--ignore-data-address-equality)
+add_link_options(-fuse-ld=lld -B${PINNACE_LLD_FOLDER} -Wl,-O2 -Wl,--icf=all -Wl,--ignore-data-address-equality)
 
 # Packed relocations are read by glibc from 2.36 on; who builds against an older one gets a library for that. Android's
 # toolchain decides by the API level.

@@ -20,8 +20,9 @@ shared float low[64];
 shared float high[64];
 const uint kInfinity = 0x7f800000u;
 
-float quotient(float a, float b) {
-  return uintBitsToFloat(narrowed(divide_doubles(widened(floatBitsToUint(a)), widened(floatBitsToUint(b)))));
+// Of floats by their bits, which no device changes.
+float quotient(uint a, uint b) {
+  return uintBitsToFloat(narrowed(divide_doubles(widened(a), widened(b))));
 }
 bool finite(float v) { return (floatBitsToUint(v) & kInfinity) != kInfinity; }
 
@@ -30,19 +31,26 @@ vec2 scale_and_zero(float least, float most) {
   uvec2 width = add_doubles(widened(floatBitsToUint(most)), widened(floatBitsToUint(least) ^ 0x80000000u));
   float s = uintBitsToFloat(narrowed(width));
   if (!finite(s)) return vec2(s, 0.0);
-  s = quotient(s, 255.0);
-  if ((floatBitsToUint(s) & 0x7fffffffu) == 0u) s = 1.0;
-  return vec2(s, roundEven(clamp(-quotient(least, s), 0.0, 255.0)));
+  // First the scale, then by it the zero point: one loop, for a division is long and each of its callers has a copy.
+  float zero_point = 0.0;
+  for (int k = 0; k < 2; k++) {
+    uint by = k == 0 ? floatBitsToUint(255.0) : floatBitsToUint(s);
+    float made = quotient(k == 0 ? floatBitsToUint(s) : floatBitsToUint(least) ^ 0x80000000u, by);
+    if (k == 1) zero_point = made;
+    else s = (floatBitsToUint(made) & 0x7fffffffu) == 0u ? 1.0 : made;
+  }
+  return vec2(s, roundEven(clamp(zero_point, 0.0, 255.0)));
 }
 
 int quantized(float v, float s, int z) {
   if (!finite(s) || isnan(v)) return z;
   if (!finite(v)) return v > 0.0 ? 255 : 0;
   float q = v / s;  // within a few units of its last place
-  if (floatBitsToUint(s) < 0x800000u) q = quotient(v, s);  // subnormal: devices may take it for 0
+  // Near the middle between two integers it takes the exact one; a subnormal scale may be 0 to a device.
+  if (floatBitsToUint(s) < 0x800000u || abs(fract(q) - 0.5) < 0.01) {
+    q = quotient(floatBitsToUint(v), floatBitsToUint(s));
+  }
   if (abs(q) > 512.0) return q > 0.0 ? 255 : 0;
-  // Near the middle between two integers it takes the exact one.
-  if (abs(fract(q) - 0.5) < 0.01) q = quotient(v, s);
   return clamp(int(roundEven(q)) + z, 0, 255);
 }
 
