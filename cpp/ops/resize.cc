@@ -257,6 +257,16 @@ Status pick_nearest(const NodeView& node, const ResizeSpec& spec, std::span<cons
   return {};
 }
 
+/// roi: where all axes begin, then where they end.
+Status take_regions(const NodeView& node, const TensorView& roi, std::span<ResizeAxis> axes) {
+  PINNACE_ASSIGN(Scratch<double> regions, to_doubles(node, roi));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    axes[i].roi_start = static_cast<float>(regions[static_cast<int64_t>(i)]);
+    axes[i].roi_end = static_cast<float>(regions[static_cast<int64_t>(i + axes.size())]);
+  }
+  return {};
+}
+
 Status resize_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView x = in[kX], y = out[0];
   PINNACE_ASSIGN(const ResizeSpec spec, resize_spec(node));
@@ -267,13 +277,7 @@ Status resize_reference(const NodeView& node, std::span<const TensorView> in, st
   if (has(kSizes)) sizes = load_indices(in[kSizes]);
   if (y.elements() == 0) return {};
   PINNACE_ASSIGN(std::vector<ResizeAxis> axes, plan(node, *x.type, scales, sizes));
-  if (has(kRoi)) {
-    PINNACE_ASSIGN(Scratch<double> roi, to_doubles(node, in[kRoi]));
-    for (size_t i = 0; i < axes.size(); ++i) {
-      axes[i].roi_start = static_cast<float>(roi[static_cast<int64_t>(i)]);
-      axes[i].roi_end = static_cast<float>(roi[static_cast<int64_t>(i + axes.size())]);
-    }
-  }
+  if (has(kRoi)) PINNACE_TRY(take_regions(node, in[kRoi], axes));
   return spec.mode == ResizeMode::kNearest ? pick_nearest(node, spec, axes, x, y) : interpolate(node, spec, axes, x, y);
 }
 }  // namespace
@@ -286,8 +290,12 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& node) {
   const auto* sizes = static_cast<const int64_t*>(contents(kSizes));
   PINNACE_ASSIGN(const std::vector<int> axes, resized_axes(node, node.input(kX).rank()));
   if (!scales && !sizes && !axes.empty()) return node.error("neither scales nor sizes are known");
-  return plan(node, node.input(kX), std::span(scales, scales ? axes.size() : 0),
-              std::span(sizes, scales || !sizes ? 0 : axes.size()));
+  PINNACE_ASSIGN(std::vector<ResizeAxis> made, plan(node, node.input(kX), std::span(scales, scales ? axes.size() : 0),
+                                                    std::span(sizes, scales || !sizes ? 0 : axes.size())));
+  if (const void* roi = contents(kRoi)) {
+    PINNACE_TRY(take_regions(node, {&node.input(kRoi), static_cast<std::byte*>(const_cast<void*>(roi))}, made));
+  }
+  return made;
 }
 
 PINNACE_OP(resize){

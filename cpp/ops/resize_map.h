@@ -40,7 +40,8 @@ struct ResizeAxis {
   }
 };
 
-/// The axes of a resize node whose sizes and scales are known, identities among them.
+/// The axes of a resize node whose sizes and scales are known, identities among them; with their regions, if those are
+/// known too.
 Result<std::vector<ResizeAxis>> resize_axes(const NodeView& node);
 
 /// Place in the input of output place i; it may lie outside.

@@ -419,6 +419,12 @@ TEST_F(GpuMatrices, WhoseTextACompilerRefusesAreReplaced) {
     if (refused.empty()) continue;
     EXPECT_NE(got->notice.find("program_source:9: error:  no such type"), std::string::npos) << got->notice;
   }
+  // What takes the place is judged by itself, not by the canaries that both could run.
+  refused = {"conv_matrices"};
+  const auto got = answer_of(backend, PointwiseCase{2, 9, 11, 15, true}, "fp16");
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  EXPECT_EQ(got->kernel, "conv_pointwise_f16");
+  EXPECT_EQ(got->wrong, "");
   refused = {"leave"};  // without it nothing can be judged, and the device is of no use
   EXPECT_EQ(answer_of(backend, c, "fp32").status().code(), Code::kDeviceLost);
   refused.clear();

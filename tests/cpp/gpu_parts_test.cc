@@ -102,6 +102,7 @@ constexpr MayBeRefused kMayBeRefused[] = {
 
 /// Each with tensors above 64 KiB that no kernel can bind as they lie: one image, one matrix, one lane.
 constexpr const char* kLarge[] = {
+    R"(input %x : i8[301,83] input %z : i8[83,101] %y = mat_mul_integer (%x, %z) output "y" %y)",
     R"(input %x : f32[1,20,37,61] input %k_w : f32[24,20,5,3] input %k_b : f32[24]
   %y = conv (%x, %k_w, %k_b) {pads=[2,1,2,1], strides=[2,1], dilations=[1,2], activation="relu"} output "y" %y)",
     R"(input %x : f32[1,12,51,61] input %k_w : f32[12,12,1,1] input %k_v : f32[12,12,1,1]

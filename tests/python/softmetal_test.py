@@ -15,6 +15,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from pinnace import _core
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,6 +110,26 @@ def test_heavy_kernels_in_every_order_and_width(execution: str) -> None:
 
 
 @needs_softmetal
+@needs_softmetal
+def test_tables_are_made_for_every_set_of_sizes() -> None:
+    """Tuples of no numbers name all of data: as many places as there are updates."""
+    graph = """graph "g" {
+      symbol n 1..64
+      input %x : f32[4]
+      input %i : i64[n,0]
+      input %u : f32[n,4]
+      %y : f32[4] = scatter_nd(%x, %i, %u) {reduction="add"}
+      output "y" %y
+    }"""
+    program = pn.Program(_core.Model.parse(graph, [], False, []).build(["cpu"]))
+    session = pn.Session(program, target="softmetal", fallback=False)
+    x = np.arange(4, dtype=np.float32)
+    for n in (2, 5, 3):
+        u = np.arange(4 * n, dtype=np.float32).reshape(n, 4)
+        (y,) = session.run({"x": x, "i": np.zeros((n, 0), np.int64), "u": u}).values()
+        assert np.array_equal(np.asarray(y), x + u.sum(0))
+
+
 def test_execution_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     program = pn.load(nn.ReLU(), (torch.ones(3),)).build(verify=False)
     monkeypatch.setenv("PINNACE_SOFTMETAL", "order=backward")

@@ -127,11 +127,11 @@ void product_of_words(Cuts& c) {
   }
   const bool alike = !za || za_row == 0 || za_rows == 1;  // one zero point for all rows
   if (alike || za_rows >= M) {
-    c.add(M, {{a_row * 4, a_line}, kWhole, alike ? kWhole : Walk{za_row * 4, 4}, kWhole, run(N * 4)},
-          [](Step& s, int64_t, int64_t n) {
-            put(s, 0, n);
-            s.groups[1] = groups_of(n, 16);
-          });
+    const Walk rows = !za ? kUnread : alike ? kWhole : Walk{za_row * 4, 4};
+    c.add(M, {{a_row * 4, a_line}, kWhole, rows, zb ? kWhole : kUnread, run(N * 4)}, [](Step& s, int64_t, int64_t n) {
+      put(s, 0, n);
+      s.groups[1] = groups_of(n, 16);
+    });
   }
   c.add_strips((N + 3) / 4, [=](Part& p, int64_t first, int64_t n) {
     const int64_t columns = std::min(4 * n, N - 4 * first), from = 4 * first;
@@ -142,7 +142,8 @@ void product_of_words(Cuts& c) {
       put(p, 5, columns);
       put(p, 6, 1);
     }
-    if (zb) narrow(p, 3, from * zb_col * 4, ((columns - 1) * zb_col + 1) * 4);
+    if (!za) narrow(p, 2, 0, kUnread.reach);
+    narrow(p, 3, zb ? from * zb_col * 4 : 0, zb ? ((columns - 1) * zb_col + 1) * 4 : kUnread.reach);
     strip(p, 4, from * 4, M, N * 4, columns * 4);
     put(p, 1, columns);
     p.groups[0] = groups_of(columns, 64);

@@ -112,10 +112,13 @@ std::string difference(const ReferenceOutput& want, const std::byte* got, bool f
   return {};
 }
 
-Result<FittedSegment> fitted(Trial& trial, const Context& context, bool f16) {
+/// A canary of an ordinary kernel is lowered to that one, not to what stands beside it for simdgroup matrices.
+Result<FittedSegment> fitted(Trial& trial, KernelId kernel, const Context& context, bool f16) {
   FittedSegment made;
   made.f16 = f16;
-  PINNACE_ASSIGN(made.lowered, lower_segment(trial.segment(), context.caps(), f16, {}));
+  DeviceCaps caps = context.caps();
+  caps.simdgroup_matrices &= kernel_code(kernel, f16).simdgroup_matrices;
+  PINNACE_ASSIGN(made.lowered, lower_segment(trial.segment(), caps, f16, {}));
   made.notices.resize(trial.nodes.size());
   return made;
 }
@@ -172,7 +175,7 @@ std::span<const Canary> all_canaries() {
 Result<std::set<KernelId>> kernels_of(const Canary& canary, const std::shared_ptr<Context>& context, bool f16) {
   PINNACE_ASSIGN(const auto trial, trial_of(canary));
   if (!trial) return unsupported("this build lacks an operator of the canary");
-  PINNACE_ASSIGN(const FittedSegment made, fitted(*trial, *context, f16));
+  PINNACE_ASSIGN(const FittedSegment made, fitted(*trial, canary.kernel, *context, f16));
   std::set<KernelId> all;
   for (const Step& step : made.lowered.steps) all.insert(step.kernel.id);
   return all;
@@ -204,7 +207,7 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
       if (canary.kernel != id) continue;
       PINNACE_ASSIGN(auto trial, trial_of(canary));
       if (!trial) continue;
-      PINNACE_ASSIGN(FittedSegment ready, fitted(*trial, *context, f16));
+      PINNACE_ASSIGN(FittedSegment ready, fitted(*trial, canary.kernel, *context, f16));
       for (const Step& step : ready.lowered.steps) keys.push_back(step.kernel);
       pending.push_back({name, f16, std::move(trial), std::move(ready)});
     }

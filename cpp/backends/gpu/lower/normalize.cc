@@ -187,7 +187,6 @@ Status lower_group_normalization(NodeLowering& n) {
                    true, true);
 }
 
-/// With all but x constant it is x * k + shift per channel.
 /// Batch normalisation with numbers that a run brings.
 Status normalize_by_channel(NodeLowering& n) {
   const TensorType& x = n.in(0);
@@ -199,6 +198,7 @@ Status normalize_by_channel(NodeLowering& n) {
   return {};
 }
 
+/// With all but x constant it is x * k + shift per channel.
 Status lower_batch_normalization(NodeLowering& n) {
   bool known = true;
   for (int i = 0; i < 5; ++i) {

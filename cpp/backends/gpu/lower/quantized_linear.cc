@@ -76,6 +76,9 @@ Status known_floats(NodeLowering& n) {
   return {};
 }
 
+/// Of quantize_linear to 16 bits. Each is a table of 256 KiB, which takes 2 million roundings to make.
+constexpr int64_t kMostShortScales = 16;
+
 }  // namespace
 
 Status lower_quantize_linear(NodeLowering& n) {
@@ -89,6 +92,7 @@ Status lower_quantize_linear(NodeLowering& n) {
   }
   Scales s;
   PINNACE_TRY(read_scales(n, s));
+  if (is_short(y.dtype) && s.count > kMostShortScales) return n.refuse(Rule::kAttribute, str_cat(s.count, " scales"));
   const IntRange range = int_range(y.dtype);
   const int32_t levels = range.max - range.min + 1;
   const TensorId thresholds = n.words("thresholds", s.count * (levels + 1), [s, range, levels](std::span<float> to) {

@@ -1,6 +1,8 @@
 // Resize of images by tables of taps that the shape rule's own formula gives.
 #include "backends/gpu/lower/resize.h"
 
+#include <cmath>
+
 namespace pinnace::gpu {
 namespace {
 
@@ -66,6 +68,9 @@ Status lower_resize(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   ImageResize r;
   PINNACE_TRY(describe_resize(n, r));
+  // It also comes to lie in the lanes beyond C, which hold finite numbers.
+  const float outside = n.view().attr_float("extrapolation_value");
+  if (!(std::fabs(outside) <= 65504)) return n.refuse(Rule::kAttribute, str_cat("extrapolation_value ", outside));
   const Shape &in = n.in(0).shape, &out = n.out().shape;
   const std::array<ResizeTapList, 2> taps = r.taps;
   const auto count = static_cast<int64_t>(taps[0].all.size() + taps[1].all.size()) * 2;
@@ -82,8 +87,8 @@ Status lower_resize(NodeLowering& n) {
       });
   const TensorId x = n.image(0), y = n.make_image();
   n.step(KernelId::resize, {static_cast<int32_t>(taps[0].count), static_cast<int32_t>(taps[1].count)},
-         Push().i(in[2].size).i(in[3].size).i(out[2].size).i(out[3].size).f(n.view().attr_float("extrapolation_value")),
-         {x, table, y}, {groups_of(out[3].size, 8), groups_of(out[2].size, 8), static_cast<uint32_t>(r.planes)},
+         Push().i(in[2].size).i(in[3].size).i(out[2].size).i(out[3].size).f(outside), {x, table, y},
+         {groups_of(out[3].size, 8), groups_of(out[2].size, 8), static_cast<uint32_t>(r.planes)},
          static_cast<double>(r.planes * 4 * out[2].size * out[3].size * taps[0].count * taps[1].count));
   return {};
 }

@@ -74,8 +74,11 @@ T power(T x, T y) {
   r = SELECT(LE(size, zero), SELECT(LT(y, zero), infinity, zero), r);
   r = SELECT(GE(size, infinity), SELECT(LT(y, zero), zero, infinity), r);
   T odd = y - T(2.0) * floor(y * T(0.5));
-  T negative = SELECT(GT(y, floor(y)), SELECT(GE(size, infinity), r, nan), SELECT(GE(odd, one), -r, r));
-  r = SELECT(LT(x, zero), negative, r);
+  // Of infinity and 0 there are roots of -x too.
+  T root = SELECT(GE(size, infinity), r, SELECT(LE(size, zero), r, nan));
+  T negative = SELECT(GT(y, floor(y)), root, SELECT(GE(odd, one), -r, r));
+  T sign = uintBitsToFloat((floatBitsToUint(x) & 0x80000000u) | 0x3f800000u);  // -0 is below 0 here
+  r = SELECT(LT(sign, zero), negative, r);
   // Small powers exactly, as users mean them.
   r = SELECT(LE(abs(y - T(2.0)), zero), x * x, r);
   r = SELECT(LE(abs(y - T(3.0)), zero), x * x * x, r);
@@ -174,7 +177,7 @@ float remainder(float a, float b, bool floored) {
     uint r = (ua < 0x800000u ? ua : ua & 0x7fffffu | 0x800000u) % m;
     for (int left = ea - eb; left > 0; left -= 8) r = (r << min(left, 8)) % m;
     int shift = r == 0u ? 0 : 23 - findMSB(r);
-    bits = eb - shift >= 1 && r != 0u ? uint(eb - shift) << 23 | r << shift & 0x7fffffu : r << (eb - 1);
+    bits = eb - shift >= 1 && r != 0u ? uint(eb - shift) << 23 | r << shift & 0x7fffffu : r << min(eb - 1, 31);
   }
   if (!floored) return uintBitsToFloat(bits | sign);
   if (bits == 0u) return uintBitsToFloat(other);
