@@ -317,7 +317,7 @@ def _length(nibble: int) -> bytes:
 
 
 def _longest_matches(data: bytes, tries: int) -> list[tuple[int, int]]:
-    """Per place (length, distance) of the longest match among the last `tries` places that begin with the same bytes."""
+    """Per place (length, distance) of its longest match among the last `tries` places that begin alike."""
     best = [(0, 0)] * len(data)
     places: dict[bytes, list[int]] = {}
     end = len(data) - 5  # the last five bytes are literals

@@ -13,8 +13,8 @@ struct PretendMetal {
   const SoftmetalLibrary* kernels = nullptr;  ///< null: there is no device
   uint32_t order = kSoftmetalForward;         ///< of invocations, and of commands that nothing orders
   bool unified_memory = true;
-  long family = 1007;        ///< the newest of Apple's that it supports
-  unsigned simd_width = 32;  ///< of its pipelines
+  long family = 1007;                   ///< the newest of Apple's that it supports
+  unsigned simd_width = 32;             ///< of its pipelines
   uint64_t failing_command_buffer = 0;  ///< the n-th from 1 that is waited for fails; 0: none
   long failure_code = 0;                ///< of its NSError
 };
