@@ -8,20 +8,8 @@
 #include "cpp/gpu_session.h"
 #include "cpp/lone_node.h"
 
-namespace pinnace {
-const Backend& vulkan_backend();
-const Backend& softmetal_backend();
-}  // namespace pinnace
-
 namespace pinnace::testing {
 namespace {
-
-const Backend& backend_of([[maybe_unused]] const gpu::Driver& driver) {
-#if defined(PINNACE_HAS_SOFTMETAL)
-  if (&driver == &softmetal::kDriver) return softmetal_backend();
-#endif
-  return vulkan_backend();
-}
 
 struct Call {
   const char *op, *inputs, *attributes = "";

@@ -12,20 +12,8 @@
 #include "cpp/gpu_session.h"
 #include "cpp/lone_node.h"
 
-namespace pinnace {
-const Backend& vulkan_backend();
-const Backend& softmetal_backend();
-}  // namespace pinnace
-
 namespace pinnace::testing {
 namespace {
-
-const Backend& backend_of([[maybe_unused]] const gpu::Driver& driver) {
-#if defined(PINNACE_HAS_SOFTMETAL)
-  if (&driver == &softmetal::kDriver) return softmetal_backend();
-#endif
-  return vulkan_backend();
-}
 
 bool everything() {
   const char* all = std::getenv("PINNACE_TEST_ALL");

@@ -13,6 +13,11 @@
 #include "backends/softmetal/device.h"
 #endif
 
+namespace pinnace {
+const Backend& vulkan_backend();
+const Backend& softmetal_backend();
+}  // namespace pinnace
+
 namespace pinnace::testing {
 
 /// The drivers of this build. Whether one has a device is asked by the test, not when tests are listed: looking for a
@@ -23,6 +28,13 @@ inline std::vector<const gpu::Driver*> gpu_drivers() {
   all.push_back(&softmetal::kDriver);
 #endif
   return all;
+}
+/// The back end over it.
+inline const Backend& backend_of([[maybe_unused]] const gpu::Driver& driver) {
+#if defined(PINNACE_HAS_SOFTMETAL)
+  if (&driver == &softmetal::kDriver) return softmetal_backend();
+#endif
+  return vulkan_backend();
 }
 /// Empty, or why the driver has no device here.
 inline std::string no_device([[maybe_unused]] const gpu::Driver& driver) {

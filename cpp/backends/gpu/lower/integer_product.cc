@@ -33,24 +33,9 @@ Status lower_mat_mul_integer(NodeLowering& n) {
   PINNACE_TRY(mat_mul_product(n, p));
   const Zeros za = zeros_of(n, 2, p.M, p.a_outer, p.a_inner, p.K);
   const Zeros zb = zeros_of(n, 3, p.N, p.b_outer, p.b_inner, p.K);
-  const NodeView view = n.view();
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0 && p.K > 0;
   const int32_t flip = packed ? byte_offset(n.in(1).dtype) : 0;
-  TensorId b;
-  if (packed) {
-    const int64_t count = (p.N + 3) / 4 * p.K * 4;
-    b = byte_constant(n, "columns", count, [view, p](std::span<uint8_t> to) -> Status {
-      for (int64_t j = 0; j < p.N; ++j) {
-        for (int64_t k = 0; k < p.K; ++k) {
-          to[static_cast<size_t>((j / 4 * p.K + k) * 4 + j % 4)] =
-              unsigned_byte(view.input(1), view.input_data(1), k * p.b_row + j * p.b_col);
-        }
-      }
-      return {};
-    });
-  } else {
-    b = n.rows(1);
-  }
+  const TensorId b = packed ? packed_byte_columns(n, p) : n.rows(1);
   const TensorId a = n.rows(0), a_zero = za.given ? n.rows(2) : a, b_zero = zb.given ? n.rows(3) : a;
   const int64_t batch = p.outer * p.inner;
   Push push;

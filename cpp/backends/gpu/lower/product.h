@@ -34,4 +34,7 @@ constexpr ProductTile product_tile(KernelId kernel) {
 Status gemm_product(NodeLowering& n, Product& p);
 Status mat_mul_product(NodeLowering& n, Product& p);
 
+/// Input 1, a constant of 8 bits without batches, as bytes [ceil(N / 4)][K][4]: of four columns a row side by side.
+TensorId packed_byte_columns(NodeLowering& n, const Product& p);
+
 }  // namespace pinnace::gpu

@@ -153,24 +153,10 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
   Product p;
   PINNACE_TRY(describe(n, p));
   const Requantize r(n.in(0), n.in(1), n.out(), activation);
-  const NodeView view = n.view();
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int32_t flip = packed ? byte_offset(n.in(1).dtype) : 0;
   const int64_t N4 = (p.N + 3) / 4;
-  TensorId b;
-  if (packed) {
-    b = byte_constant(n, "columns", N4 * p.K * 4, [=](std::span<uint8_t> to) -> Status {
-      for (int64_t j = 0; j < p.N; ++j) {
-        for (int64_t k = 0; k < p.K; ++k) {
-          to[static_cast<size_t>((j / 4 * p.K + k) * 4 + j % 4)] =
-              unsigned_byte(view.input(1), view.input_data(1), k * p.b_row + j * p.b_col);
-        }
-      }
-      return {};
-    });
-  } else {
-    b = n.rows(1);
-  }
+  const TensorId b = packed ? packed_byte_columns(n, p) : n.rows(1);
   const TensorId numbers = n.words(packed ? "columns' numbers" : "numbers", N4 * 8, [=](std::span<float> to) -> Status {
     std::fill(to.begin(), to.end(), 0.0f);
     for (int64_t j = 0; j < p.N; ++j) {
@@ -192,6 +178,19 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
 }
 
 }  // namespace
+
+TensorId packed_byte_columns(NodeLowering& n, const Product& p) {
+  const NodeView view = n.view();
+  return byte_constant(n, "columns", (p.N + 3) / 4 * p.K * 4, [view, p](std::span<uint8_t> to) -> Status {
+    for (int64_t j = 0; j < p.N; ++j) {
+      for (int64_t k = 0; k < p.K; ++k) {
+        to[static_cast<size_t>((j / 4 * p.K + k) * 4 + j % 4)] =
+            unsigned_byte(view.input(1), view.input_data(1), k * p.b_row + j * p.b_col);
+      }
+    }
+    return {};
+  });
+}
 
 Status lower_quantized_conv(NodeLowering& n) {
   Shape shape;
