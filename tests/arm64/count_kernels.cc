@@ -6,11 +6,11 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/depthwise_i8.h"
 #include "backends/cpu/f16_kernels.h"
 #include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/gemm_i8_tiles.h"
 #include "backends/cpu/image_f32.h"
-#include "backends/cpu/image_i8.h"
 #include "backends/cpu/winograd_f32.h"
 
 namespace pinnace {
@@ -129,7 +129,7 @@ void gemm_i8(const GemmTilesI8& tiles, int64_t M, int64_t K, int64_t N, int64_t 
 }
 
 /// All rows of a 3x3 depthwise convolution of size x size outputs, stride 1.
-void depthwise_i8(const ImageI8Kernels& loops, int64_t size, int64_t channels, int64_t times) {
+void depthwise_i8(const DepthwiseI8Kernels& loops, int64_t size, int64_t channels, int64_t times) {
   const int64_t width = size + 2;
   const std::vector<uint8_t> x(static_cast<size_t>(width * width * channels), 3);
   const std::vector<std::byte> weights(static_cast<size_t>(channels * (8 + 4 * 3)));
@@ -148,7 +148,7 @@ void depthwise_i8(const ImageI8Kernels& loops, int64_t size, int64_t channels, i
       d.out_w = size;
       d.stride_x = d.dilation_x = d.groups = d.sets = d.rows = 1;
       d.store = {3, 0, 255};
-      loops.depthwise_rows(d);
+      loops.rows(d);
     }
   }
 }
@@ -188,12 +188,13 @@ constexpr Kernel kKernels[] = {
     {"depthwise_f16_3x3_7x7x64", [](int64_t times) { depthwise(3, 1, 7, 64, times, kImageF16); }},
     {"depthwise_f16_5x5_14x14x64", [](int64_t times) { depthwise(5, 1, 14, 64, times, kImageF16); }},
     {"depthwise_f16_5x5_s2_14x14x64", [](int64_t times) { depthwise(5, 2, 14, 64, times, kImageF16); }},
-#define PINNACE_I8(level)                                                                                             \
-  {"gemm_i8_84x96x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 96, 96, times); }},             \
-      {"gemm_i8_84x16x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 16, 96, times); }},         \
-      {"gemm_i8_49x160x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 49, 160, 96, times); }},       \
-      {"gemm_i8_84x12x32_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 12, 32, times); }}, {       \
-    "depthwise_i8_3x3_14x14x64_" #level, [](int64_t times) { depthwise_i8(image_i8_kernels_##level, 14, 64, times); } \
+#define PINNACE_I8(level)                                                                                       \
+  {"gemm_i8_84x96x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 96, 96, times); }},       \
+      {"gemm_i8_84x16x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 16, 96, times); }},   \
+      {"gemm_i8_49x160x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 49, 160, 96, times); }}, \
+      {"gemm_i8_84x12x32_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 12, 32, times); }}, { \
+    "depthwise_i8_3x3_14x14x64_" #level,                                                                        \
+        [](int64_t times) { depthwise_i8(depthwise_i8_kernels_##level, 14, 64, times); }                        \
   }
     PINNACE_I8(generic),
     PINNACE_I8(neon_dotprod),

@@ -18,11 +18,11 @@ const GemmTilesI8 gemm_i8_tiles_neon = {16, 16, nullptr, 0, 1};
 const GemmTilesI8 gemm_i8_tiles_neon_dotprod = {16, 16, nullptr, 128, 4};
 const GemmTilesI8 gemm_i8_tiles_neon_i8mm = {16, 16, nullptr, 0, 8};
 
-// image_f32_body.h, image_f16_neon_dotprod.cc, image_i8_body.h
+// image_f32_body.h, image_f16_neon_dotprod.cc, depthwise_i8_body.h
 const ImageF32Kernels image_f32_kernels_neon = {.lanes = 8};
 const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod = {.lanes = 8};
-const ImageI8Kernels image_i8_kernels_neon_dotprod = {.widest = 16, .activation_offset = 128};
-const ImageI8Kernels image_i8_kernels_neon_i8mm = {.widest = 16};
+const DepthwiseI8Kernels depthwise_i8_kernels_neon_dotprod = {.widest = 16, .activation_offset = 128};
+const DepthwiseI8Kernels depthwise_i8_kernels_neon_i8mm = {.widest = 16};
 
 const MapKernels map_kernels_sve = {};
 const F16Kernels f16_kernels_neon_dotprod = {};

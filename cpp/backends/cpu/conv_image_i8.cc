@@ -232,7 +232,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   };
   bool large = false;
   for (int64_t first = 0; first < padded_channels(channels);) {
-    const int64_t chunk = depthwise_chunk(first, padded_channels(channels), level.image->widest);
+    const int64_t chunk = depthwise_chunk(first, padded_channels(channels), level.depthwise->widest);
     auto* start = reinterpret_cast<int32_t*>(packed);
     auto* m = reinterpret_cast<float*>(packed) + chunk;
     auto* quad = reinterpret_cast<int8_t*>(packed) + 8 * chunk;
@@ -241,7 +241,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
       const int64_t v = i / lanes, l = i % lanes, channel = first + l / 4 * 16 + v * 4 + l % 4;
       int32_t sum = 0;
       for (int64_t t = 0; t < taps; ++t) sum += weight(channel, t / w.kernel[2], t % w.kernel[2]);
-      const auto zero = static_cast<uint32_t>(image_zero(node.input(0)) - level.image->activation_offset);
+      const auto zero = static_cast<uint32_t>(image_zero(node.input(0)) - level.depthwise->activation_offset);
       const uint32_t less = static_cast<uint32_t>(sum) * zero;
       start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
@@ -301,7 +301,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
       d.sets = q.sets;
       d.large = large;
       d.store = store;
-      level.image->depthwise_rows(d);
+      level.depthwise->rows(d);
     }
   });
   return {};

@@ -2,6 +2,7 @@
 // operator are defined for every instruction set.
 #pragma once
 
+#include "backends/cpu/depthwise_i8.h"
 #include "backends/cpu/gemm_i8_tiles.h"
 #include "backends/cpu/image_i8.h"
 #include "backends/cpu/kernel.h"
@@ -12,19 +13,23 @@ namespace pinnace {
 /// The loops of one instruction set.
 struct I8Level {
   const GemmTilesI8* gemm;
+  const DepthwiseI8Kernels* depthwise;
   const ImageI8Kernels* image;
 };
-inline constexpr I8Level i8_generic{&gemm_i8_tiles_generic, &image_i8_kernels_generic};
+inline constexpr I8Level i8_generic{&gemm_i8_tiles_generic, &depthwise_i8_kernels_generic, &image_i8_kernels_generic};
 #if defined(__x86_64__)
-inline constexpr I8Level i8_avx2{&gemm_i8_tiles_avx2, &image_i8_kernels_avx2};
-inline constexpr I8Level i8_avx512_vnni{&gemm_i8_tiles_avx512_vnni, &image_i8_kernels_avx512_vnni};
+inline constexpr I8Level i8_avx2{&gemm_i8_tiles_avx2, &depthwise_i8_kernels_avx2, &image_i8_kernels_avx2};
+inline constexpr I8Level i8_avx512_vnni{&gemm_i8_tiles_avx512_vnni, &depthwise_i8_kernels_avx512_vnni,
+                                        &image_i8_kernels_avx512_vnni};
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-inline constexpr I8Level i8_neon_dotprod{&gemm_i8_tiles_neon_dotprod, &image_i8_kernels_neon_dotprod};
-inline constexpr I8Level i8_neon_i8mm{&gemm_i8_tiles_neon_i8mm, &image_i8_kernels_neon_i8mm};
+inline constexpr I8Level i8_neon_dotprod{&gemm_i8_tiles_neon_dotprod, &depthwise_i8_kernels_neon_dotprod,
+                                         &image_i8_kernels_generic};
+inline constexpr I8Level i8_neon_i8mm{&gemm_i8_tiles_neon_i8mm, &depthwise_i8_kernels_neon_i8mm,
+                                      &image_i8_kernels_generic};
 #endif
 #if defined(PINNACE_PACKS_ARM64)
-inline constexpr I8Level i8_neon{&gemm_i8_tiles_neon, &image_i8_kernels_generic};
+inline constexpr I8Level i8_neon{&gemm_i8_tiles_neon, &depthwise_i8_kernels_generic, &image_i8_kernels_generic};
 #endif
 
 /// The clamp of a result of type y, in images. A range with min > max is max alone.
