@@ -2,13 +2,14 @@
 #include "base/offset_plan.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include "base/memory.h"
 
 namespace pinnace {
 
-OffsetPlan plan_offsets(std::span<const Lifetime> lifetimes) {
+OffsetPlan plan_offsets(std::span<const Lifetime> lifetimes, size_t block) {
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -20,12 +21,14 @@ OffsetPlan plan_offsets(std::span<const Lifetime> lifetimes) {
     const Lifetime& own = lifetimes[i];
     if (own.bytes == 0) continue;
     const size_t need = aligned_size(own.bytes);
+    assert(need <= block);
     size_t at = 0;
     for (size_t j : placed) {
       const Lifetime& other = lifetimes[j];
       if (other.last < own.first || own.last < other.first) continue;
       if (plan.offsets[j] >= at + need) break;  // the gap before j is wide enough
       at = std::max(at, plan.offsets[j] + aligned_size(other.bytes));
+      if (const size_t left = block - at % block; left < need) at += left;
     }
     plan.offsets[i] = at;
     plan.total = std::max(plan.total, at + need);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 #include "base/half.h"
 #include "cases/parse_case.h"
 #include "cpp/gpu_session.h"
+#include "cpp/program_fixture.h"
 #include "graph/graph.h"
 #include "ops/infer.h"
 
@@ -311,7 +313,9 @@ TEST_F(GpuMatrices, ThatAnswerWrongAreReplaced) {
        "another kernel instead: its kernel fails the self-check of this device, gemm_matrices_f32: element 0 is"},
       {"fail_canary=gemm_matrices,fail_canary=gemm_packed", "fp32", "gemm_f32", "gemm_packed_f32: element 0 is"},
       {"fail_canary=gemm_matrices_f16", "fp16", "gemm_packed_f16", "this device, gemm_matrices_f16: element 0 is"},
-      {"fail_canary=gemm_matrices,fail_canary=gemm_packed_f16", "fp16", "gemm_packed_f32", "fp32 instead of fp16"}};
+      {"fail_canary=gemm_matrices,fail_canary=gemm_packed_f16", "fp16", "gemm_packed_f32", "fp32 instead of fp16"},
+      {"fail_canary=gemm_matrices,fail_canary=gemm_packed_f16", "fp16", "gemm_packed_f32", "; another kernel instead"},
+      {"fail_canary=gemm_matrices_f16,fail_canary=gemm_packed_f16", "fp16", "gemm_matrices_f32", "instead of fp16"}};
   for (const auto& link : chain) {
     const GpuOptions with(link.options);
     const auto got = answer_of(softmetal_backend(), c, link.precision);
@@ -425,6 +429,19 @@ TEST_F(GpuMatrices, WhoseTextACompilerRefusesAreReplaced) {
   ASSERT_TRUE(got.ok()) << got.status().message();
   EXPECT_EQ(got->kernel, "conv_pointwise_f16");
   EXPECT_EQ(got->wrong, "");
+  // A compiler may be interrupted: the next process asks it again.
+  const TemporaryFolder folder;
+  setenv("PINNACE_GPU_CACHE", folder.path().c_str(), 1);
+  refused = {"gemm_matrices", "nothing else"};
+  EXPECT_EQ(answer_of(backend, c, "fp32")->kernel, "gemm_packed_f32");
+  unsetenv("PINNACE_GPU_CACHE");
+  std::string stored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    stored.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  EXPECT_NE(stored.find("gemm_packed_f32\t\n"), std::string::npos) << stored;
+  EXPECT_EQ(stored.find("gemm_matrices_f32"), std::string::npos) << stored;
   refused = {"leave"};  // without it nothing can be judged, and the device is of no use
   EXPECT_EQ(answer_of(backend, c, "fp32").status().code(), Code::kDeviceLost);
   refused.clear();

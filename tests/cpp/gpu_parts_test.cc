@@ -369,6 +369,40 @@ TEST(GpuPartsBeyondLimits, TensorsMayBeLargerThanABinding) {
   for (size_t i = 0; i < size_t{36} << 20; ++i) ASSERT_TRUE(all[i] >= -2 && all[i] <= 2) << i;
 }
 
+// Inputs, outputs, what lies between and what kernels report, each of more bytes than a buffer has.
+TEST(GpuSmallBuffers, HoldTogetherWhatOneDoesNot) {
+  constexpr const char* kText = R"(input %x : f32[100,150] input %z : f32[100,150] input %k_w : f32[150,100]
+  %p = softmax (%x) {axis=1} %q = softmax (%z) {axis=0} %r = mat_mul (%p, %k_w) %s = mat_mul (%q, %k_w)
+  %t = mat_mul (%r, %s) %u = mat_mul (%s, %r) %y = sub (%t, %u)
+  output "p" %p output "q" %q output "r" %r output "y" %y)";
+  constexpr const char* kWrong = R"(input %x : f32[100,150] input %i : i32[40] input %j : i32[50]
+  %p = gather (%x, %i) {axis=0} %q = gather (%x, %j) {axis=0} output "q" %q output "p" %p)";
+  constexpr const char* kLargeOne = R"(input %x : f32[100,170] %y = neg (%x) output "y" %y)";
+  for (const gpu::Driver* driver : gpu_drivers()) {
+    if (const std::string reason = no_device(*driver); !reason.empty()) GTEST_SKIP() << reason;
+    for (const std::string options : {"", "staging,", "offset_alignment=256,"}) {
+      for (const char* precision : {"fp32", "fp16"}) {
+        const auto made = [&](const char* text, const char* limit) {
+          const GpuOptions with(str_cat("no_self_check,validation,", options, limit));
+          return graph_answers(backend_of(*driver), text, precision, 3);
+        };
+        const std::string where = str_cat(driver->name, " ", options, precision);
+        const auto whole = made(kText, "unknown_subgroup"), small = made(kText, "max_buffer_bytes=65536");
+        ASSERT_TRUE(whole.ok()) << where << ": " << whole.status().message();
+        ASSERT_TRUE(small.ok()) << where << ": " << small.status().message();
+        EXPECT_TRUE(*whole == *small) << where;
+        const Status wrong = made(kWrong, "unknown_subgroup").status();
+        EXPECT_NE(wrong.message().find("is outside a dimension of size 100"), std::string::npos) << wrong.message();
+        EXPECT_EQ(made(kWrong, "max_buffer_bytes=65700").status().message(), wrong.message()) << where;
+        const Status refused = made(kLargeOne, "max_buffer_bytes=65536").status();
+        EXPECT_NE(refused.message().find("needs a tensor of 68000 bytes, its buffers have 65536 (rule V-20)"),
+                  std::string::npos)
+            << where << ": " << refused.message();
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuParts, ::testing::ValuesIn(small_devices()), small_name);
 
 }  // namespace

@@ -156,6 +156,11 @@ Result<DeviceOptions> options_from_environment() {
                          {"fail_submit", &options.fail_submit}};
     struct {
       std::string_view name;
+      uint64_t* value;
+    } const sizes[] = {{"max_binding_bytes", &options.max_binding_bytes},
+                       {"max_buffer_bytes", &options.max_buffer_bytes}};
+    struct {
+      std::string_view name;
       bool* value;
     } const flags[] = {{"validation", &options.validation},
                        {"staging", &options.force_staging},
@@ -174,17 +179,18 @@ Result<DeviceOptions> options_from_environment() {
     for (const auto& f : flags) {
       if (f.name == name && !has_number) known = *f.value = true;
     }
-    if (name == "max_binding_bytes" && has_number) {
-      options.max_binding_bytes = number;
+    for (const auto& b : sizes) {
+      if (b.name != name || !has_number) continue;
+      *b.value = number;
       known = true;
     }
     if (!known) {
-      return invalid(
-          "PINNACE_GPU_OPTIONS: '", item,
-          "' is not one of validation, staging, no_f16, no_matrices, unknown_subgroup, "
-          "offset_alignment=N, shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, fail_buffer=N, "
-          "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, "
-          "measure_software");
+      return invalid("PINNACE_GPU_OPTIONS: '", item,
+                     "' is not one of validation, staging, no_f16, no_matrices, unknown_subgroup, "
+                     "offset_alignment=N, shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, "
+                     "max_buffer_bytes=N, fail_buffer=N, "
+                     "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, "
+                     "measure_software");
     }
   }
   return options;
@@ -253,7 +259,9 @@ void Context::store_cache() {
   Cached there = read_cache(path, identity);  // another process may have found out more
   {
     std::lock_guard lock(checks_->mutex);
-    for (const auto& [kernel, wrong] : checks_->results) there.results.insert_or_assign(kernel, wrong);
+    for (const auto& [kernel, wrong] : checks_->results) {
+      if (!checks_->refused.contains(kernel)) there.results.insert_or_assign(kernel, wrong);
+    }
   }
   std::string results;
   for (const auto& [kernel, wrong] : there.results) results += str_cat(kernel, "\t", wrong, "\n");

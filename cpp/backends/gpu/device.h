@@ -22,6 +22,12 @@
 
 namespace pinnace::gpu {
 
+constexpr uint64_t kBufferStep = 256;
+/// max_buffer_bytes of a device whose buffers have so many.
+constexpr uint64_t buffer_limit(uint64_t bytes) {
+  return bytes < kBufferStep ? kBufferStep : bytes / kBufferStep * kBufferStep;
+}
+
 /// What a device has. Limits are those of one kernel.
 struct DeviceCaps {
   std::string name;    ///< "llvmpipe (LLVM 15.0.6, 256 bits)"
@@ -37,9 +43,9 @@ struct DeviceCaps {
   uint32_t max_invocations = 128;  ///< of a workgroup
   std::array<uint32_t, 3> max_groups = {65535, 65535, 65535};
   uint64_t max_binding_bytes = uint64_t{128} << 20;
-  uint64_t max_buffer_bytes = uint64_t{1} << 30;
-  uint32_t offset_alignment = 256;  ///< of Binding::offset; a power of two, at most 256
-  double timestamp_ns = 0;          ///< of one tick; 0: no time stamps
+  uint64_t max_buffer_bytes = uint64_t{1} << 30;  ///< a multiple of kBufferStep: buffer_limit()
+  uint32_t offset_alignment = 256;                ///< of Binding::offset; a power of two, at most 256
+  double timestamp_ns = 0;                        ///< of one tick; 0: no time stamps
 };
 
 /// What a test asks of a driver, so that it behaves like a lesser device. Limits only ever fall.
@@ -53,7 +59,7 @@ struct DeviceOptions {
   uint32_t shared_bytes = 1 << 20;   ///< at most this
   uint32_t max_invocations = 1024;   ///< at most this
   uint32_t max_groups = UINT32_MAX;  ///< on each axis, at most this
-  uint64_t max_binding_bytes = UINT64_MAX;  ///< at most this
+  uint64_t max_binding_bytes = UINT64_MAX, max_buffer_bytes = UINT64_MAX;  ///< at most these
   /// Faults: the n-th buffer, the n-th submit (from 1) fails, by kOutOfMemory and kDeviceLost. 0: none.
   uint32_t fail_buffer = 0, fail_submit = 0;
   /// Not the driver's. Of the devices opened with these options in a process: the n-th cannot be opened (0: none); only

@@ -10,7 +10,7 @@
 namespace pinnace::gpu {
 namespace {
 
-constexpr size_t kStep = 256;  // the largest alignment that a device may ask for
+constexpr size_t kStep = kBufferStep;  // no device asks for a larger alignment
 size_t stepped(size_t bytes) {
   return (bytes + kStep - 1) / kStep * kStep;
 }
@@ -62,6 +62,7 @@ Status GpuExecutable::make_ready() {
 }
 
 Status GpuExecutable::plan() {
+  block_ = context_->caps().max_buffer_bytes;
   std::vector<Lifetime> lifetimes(tensors_.size());
   std::vector<bool> used(tensors_.size(), false);
   for (size_t s = 0; s < steps_.size(); ++s) {
@@ -74,9 +75,13 @@ Status GpuExecutable::plan() {
       if (tensors_[t].place == DeviceTensor::Place::kActivation) life.bytes = stepped(tensors_[t].bytes);
     }
   }
-  OffsetPlan offsets = plan_offsets(lifetimes);
+  OffsetPlan offsets = plan_offsets(lifetimes, block_);
   activation_bytes_ = offsets.total;
   offsets_ = std::move(offsets.offsets);
+  const auto take = [this](size_t& total, size_t bytes) {
+    if (const size_t left = block_ - total % block_; left < stepped(bytes)) total += left;
+    return std::exchange(total, total + stepped(bytes));
+  };
   for (size_t t = 0; t < tensors_.size(); ++t) {
     if (tensors_[t].place == DeviceTensor::Place::kActivation) continue;
     const bool in = tensors_[t].place == DeviceTensor::Place::kInput;
@@ -84,14 +89,15 @@ Status GpuExecutable::plan() {
     if (tensors_[t].place == DeviceTensor::Place::kProblem) continue;
     auto& places = in ? upload_offsets_ : download_offsets_;
     size_t& total = in ? upload_bytes_ : download_bytes_;
+    if (tensors_[t].bytes > block_) {  // nor does any step bind it: within_limits() would have refused it
+      return unsupported(backend_, " has an input of ", tensors_[t].bytes, " bytes, its buffers have ", block_);
+    }
     if (places.size() <= tensors_[t].index) places.resize(tensors_[t].index + 1, SIZE_MAX);
-    places[tensors_[t].index] = offsets_[t] = total;
-    total += stepped(tensors_[t].bytes);
+    places[tensors_[t].index] = offsets_[t] = take(total, tensors_[t].bytes);
   }
-  problem_offset_ = download_bytes_;
-  download_bytes_ += problem_labels_.size() * kStep;
+  for (size_t i = 0; i < problem_labels_.size(); ++i) problem_offsets_.push_back(take(download_bytes_, kStep));
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    if (tensors_[t].place == DeviceTensor::Place::kProblem) offsets_[t] = problem_offset_ + tensors_[t].index * kStep;
+    if (tensors_[t].place == DeviceTensor::Place::kProblem) offsets_[t] = problem_offsets_[tensors_[t].index];
   }
   double work = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
@@ -107,17 +113,18 @@ Status GpuExecutable::plan() {
 Binding GpuExecutable::binding(const Instance& instance, const Step& step, size_t b) const {
   const auto id = static_cast<size_t>(step.bindings[b]);
   const DeviceTensor& t = tensors_[id];
-  Binding all = {nullptr, offsets_[id], t.bytes};
+  Binding all = {nullptr, offsets_[id] % block_, t.bytes};
+  const size_t nth = offsets_[id] / block_;
   switch (t.place) {
     case DeviceTensor::Place::kActivation:
-      all.buffer = instance.activations.get();
+      all.buffer = instance.activations[nth].get();
       break;
     case DeviceTensor::Place::kInput:
-      all.buffer = instance.upload.get();
+      all.buffer = instance.upload[nth].get();
       break;
     case DeviceTensor::Place::kOutput:
     case DeviceTensor::Place::kProblem:
-      all.buffer = instance.download.get();
+      all.buffer = instance.download[nth].get();
       break;
     case DeviceTensor::Place::kWeight:
       all = weights_[t.index];
@@ -171,6 +178,15 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
   return {};
 }
 
+Result<GpuExecutable::Memory> GpuExecutable::memory(size_t bytes, BufferUse use) const {
+  Memory made;
+  for (; bytes; bytes -= made.back()->bytes()) {
+    PINNACE_ASSIGN(auto buffer, context_->device().buffer(std::min(bytes, block_), use));
+    made.push_back(std::move(buffer));
+  }
+  return made;
+}
+
 Result<std::unique_ptr<GpuExecutable::Instance>> GpuExecutable::instance() const {
   {
     std::lock_guard lock(mutex_);
@@ -181,16 +197,9 @@ Result<std::unique_ptr<GpuExecutable::Instance>> GpuExecutable::instance() const
     }
   }
   auto made = std::make_unique<Instance>();
-  Device& device = context_->device();
-  if (activation_bytes_) {
-    PINNACE_ASSIGN(made->activations, device.buffer(activation_bytes_, BufferUse::kDevice));
-  }
-  if (upload_bytes_) {
-    PINNACE_ASSIGN(made->upload, device.buffer(upload_bytes_, BufferUse::kUpload));
-  }
-  if (download_bytes_) {
-    PINNACE_ASSIGN(made->download, device.buffer(download_bytes_, BufferUse::kDownload));
-  }
+  PINNACE_ASSIGN(made->activations, memory(activation_bytes_, BufferUse::kDevice));
+  PINNACE_ASSIGN(made->upload, memory(upload_bytes_, BufferUse::kUpload));
+  PINNACE_ASSIGN(made->download, memory(download_bytes_, BufferUse::kDownload));
   PINNACE_TRY(record(*made, false, made->lists));
   return made;
 }
@@ -216,7 +225,7 @@ Status GpuExecutable::run(const RunContext& context, std::span<const TensorView>
   }
   for (size_t i = 0; status.ok() && i < outputs.size(); ++i) {
     if (i < download_offsets_.size() && download_offsets_[i] != SIZE_MAX) {
-      from_device(instance.download->host() + download_offsets_[i], outputs[i]);
+      from_device(host(instance.download, download_offsets_[i]), outputs[i]);
     }
   }
   if (status.ok() && context.timings) status = profile(instance, context, start);
@@ -232,12 +241,10 @@ Status GpuExecutable::run(const RunContext& context, std::span<const TensorView>
 Status GpuExecutable::enter(Instance& instance, std::span<const TensorView> inputs) const {
   for (size_t i = 0; i < inputs.size() && i < upload_offsets_.size(); ++i) {
     if (upload_offsets_[i] == SIZE_MAX) continue;
-    const auto wide = to_device(inputs[i], instance.upload->host() + upload_offsets_[i]);
+    const auto wide = to_device(inputs[i], host(instance.upload, upload_offsets_[i]));
     if (wide) return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and an input is ", *wide));
   }
-  if (!problem_labels_.empty()) {
-    std::memset(instance.download->host() + problem_offset_, 0, problem_labels_.size() * kStep);
-  }
+  for (const size_t place : problem_offsets_) std::memset(host(instance.download, place), 0, kStep);
   return {};
 }
 
@@ -245,7 +252,7 @@ Status GpuExecutable::problems(const Instance& instance) const {
   Status first;
   for (size_t i = 0; i < problem_labels_.size(); ++i) {
     int32_t words[3];
-    std::memcpy(words, instance.download->host() + problem_offset_ + i * kStep, sizeof words);
+    std::memcpy(words, host(instance.download, problem_offsets_[i]), sizeof words);
     const std::string& label = problem_labels_[i];
     Status found;
     switch (static_cast<Problem>(words[0])) {

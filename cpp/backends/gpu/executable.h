@@ -20,9 +20,12 @@ class GpuExecutable final : public Executable {
              std::span<const TensorView> outputs) const override;
 
  private:
+  /// Memory of one use, in as many buffers as the device's largest asks for. Places count through all of them; nothing
+  /// lies across two.
+  using Memory = std::vector<std::unique_ptr<DeviceBuffer>>;
   /// What one run at a time uses.
   struct Instance {
-    std::unique_ptr<DeviceBuffer> activations, upload, download;
+    Memory activations, upload, download;
     std::vector<std::unique_ptr<CommandList>> lists;     ///< submitted in order
     std::vector<std::unique_ptr<CommandList>> profiled;  ///< the same with time stamps, recorded when first wanted
   };
@@ -30,6 +33,8 @@ class GpuExecutable final : public Executable {
   Status make_ready();
   Status plan();
   Result<std::unique_ptr<Instance>> instance() const;
+  Result<Memory> memory(size_t bytes, BufferUse use) const;
+  std::byte* host(const Memory& memory, size_t place) const { return memory[place / block_]->host() + place % block_; }
   Status record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const;
   /// What binding b of a step is.
   Binding binding(const Instance& instance, const Step& step, size_t b) const;
@@ -51,12 +56,13 @@ class GpuExecutable final : public Executable {
   std::vector<Step> steps_;
   std::vector<const Kernel*> ready_;  ///< per step
   std::vector<Binding> weights_;      ///< per weight
-  std::vector<size_t> offsets_;       ///< per tensor, in the buffer of its place
+  size_t block_ = 0;                  ///< most bytes of a buffer, a multiple of what planned memory is aligned to
+  std::vector<size_t> offsets_;       ///< per tensor, in the memory of its place
   std::vector<size_t> slices_;        ///< first step of each command list
   size_t activation_bytes_ = 0, upload_bytes_ = 0, download_bytes_ = 0;
   std::vector<size_t> upload_offsets_, download_offsets_;  ///< per input, output
   std::vector<std::string> problem_labels_;                ///< per problem
-  size_t problem_offset_ = 0;                              ///< in the download buffer, kStep bytes each
+  std::vector<size_t> problem_offsets_;                    ///< per problem, in the downloaded memory, kStep bytes each
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Instance>> free_;
 };

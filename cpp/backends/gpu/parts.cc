@@ -281,6 +281,10 @@ Verdict within_limits(const LoweredSegment& lowered, const Step& step, const Dev
   const std::string_view kernel = kernel_code(step.kernel.id, step.kernel.f16).name;
   for (size_t b = 0; b < step.bindings.size(); ++b) {
     const size_t whole = lowered.tensors[static_cast<size_t>(step.bindings[b])].bytes;
+    if (whole > caps.max_buffer_bytes) {
+      return refusal(Rule::kDeviceLimit, str_cat("kernel ", kernel, " needs a tensor of ", whole,
+                                                 " bytes, its buffers have ", caps.max_buffer_bytes));
+    }
     const size_t bytes = step.windows.empty() ? whole : step.windows[b].bytes;
     if (bytes <= caps.max_binding_bytes) continue;
     return refusal(Rule::kDeviceLimit, str_cat("kernel ", kernel, " needs a tensor of ", bytes,

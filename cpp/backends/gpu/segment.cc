@@ -157,7 +157,7 @@ Result<FittedSegment> fit_segment(const Segment& segment, const std::shared_ptr<
   if (f16 && !fitted.f16) fitted.notices.assign(nodes, "the device has no storage of 16-bit floats: fp32 instead");
   std::set<KernelId> distrusted;
   std::map<KernelId, Verdict> problems;
-  for (;;) {  // ends: each turn but the last leaves 16 bits or distrusts one kernel more
+  for (;;) {  // ends: each turn but the last leaves 16 bits, once, or distrusts one kernel more
     PINNACE_ASSIGN(fitted.lowered, lower_segment(segment, caps, fitted.f16, distrusted));
     problems.clear();
     std::set<std::pair<KernelId, bool>> wanted;
@@ -185,13 +185,17 @@ Result<FittedSegment> fit_segment(const Segment& segment, const std::shared_ptr<
       for (const Step& step : fitted.lowered.steps) {
         if (!news || !meant(step.kernel.id)) continue;
         const Verdict& problem = problems[step.kernel.id];
-        fitted.notices[step.node] = str_cat("another kernel instead: ", problem.text, ", ", problem.value);
+        std::string& notice = fitted.notices[step.node];
+        const std::string reason = str_cat("another kernel instead: ", problem.text, ", ", problem.value);
+        if (notice.find(reason) != std::string::npos) continue;
+        notice += notice.empty() ? reason : "; " + reason;
       }
       return news;
     };
     if (go_around(true)) continue;
     if (fitted.f16 && !failed.empty()) {
       fitted.f16 = false;
+      distrusted.clear();  // what was wrong in 16 bits may be right in 32
       const auto& [id, what] = *failed.begin();
       fitted.notices.assign(nodes, str_cat("fp32 instead of fp16: ", kernel_code(id, true).name,
                                            " fails the self-check of this device, ", what));

@@ -214,6 +214,7 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
   }
   if (!pending.empty()) {
     // All at once, by several threads; where the device's compiler refuses one, each canary says whether it needs it.
+    std::set<std::string, std::less<>> refused;
     const Status all = context->kernels(keys).status();
     if (!all.ok() && all.code() != Code::kUnsupported) return all;
     for (Pending& p : pending) {
@@ -221,13 +222,17 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
       if (!result.empty()) continue;
       if (!all.ok()) {
         PINNACE_ASSIGN(result, refused_kernel(*context, p.ready.lowered));
-        if (!result.empty()) continue;
+        if (!result.empty()) {
+          refused.insert(p.name);
+          continue;
+        }
       }
       PINNACE_ASSIGN(result, judge(*p.trial, std::move(p.ready), context, context->spoils(p.name)));
     }
     {
       std::lock_guard lock(known.mutex);
       known.results = results;
+      known.refused.merge(refused);
     }
     context->store_cache();
   }

@@ -14,8 +14,11 @@ namespace pinnace::gpu {
 struct SelfChecks {
   using Results = std::map<std::string, std::string, std::less<>>;
   std::mutex running;  ///< held while canaries run: whoever needs their results waits
-  std::mutex mutex;    ///< of `results`
+  std::mutex mutex;    ///< of what follows
   Results results;     ///< by kernel, "conv_image_f16": empty, or what was wrong
+  /// Those of `results` that a compiler refused: not stored, for a compiler that was interrupted may take them next
+  /// time.
+  std::set<std::string, std::less<>> refused;
 };
 
 struct Canary {

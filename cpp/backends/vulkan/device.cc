@@ -268,7 +268,8 @@ class VulkanDevice final : public gpu::Device {
       caps_.max_groups[i] = std::min(p.limits.maxComputeWorkGroupCount[i], options_.max_groups);
     }
     caps_.max_binding_bytes = std::min<uint64_t>(p.limits.maxStorageBufferRange, options_.max_binding_bytes);
-    caps_.max_buffer_bytes = memory.maxMemoryAllocationSize;
+    caps_.max_buffer_bytes =
+        gpu::buffer_limit(std::min<uint64_t>(memory.maxMemoryAllocationSize, options_.max_buffer_bytes));
     caps_.offset_alignment =
         std::max(static_cast<uint32_t>(p.limits.minStorageBufferOffsetAlignment), options_.offset_alignment);
     caps_.timestamp_ns = found->timestampValidBits ? p.limits.timestampPeriod : 0;
