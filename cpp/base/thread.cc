@@ -65,12 +65,12 @@ Thread::~Thread() {
 }
 
 Result<Thread> Thread::start(std::function<void()> body) {
-  auto owned = std::make_unique<std::function<void()>>(std::move(body));
+  auto* const given = new std::function<void()>(std::move(body));  // the thread's, if there is one
   Thread thread;
-  if (const int problem = pthread_create(&thread.handle_, nullptr, run_body, owned.get())) {
+  if (const int problem = pthread_create(&thread.handle_, nullptr, run_body, given)) {
+    delete given;
     return out_of_memory("a thread cannot be started: ", std::strerror(problem));
   }
-  static_cast<void>(owned.release());  // the thread's
   thread.joinable_ = true;
   return thread;
 }

@@ -283,7 +283,7 @@ class StrangeFloats {
 };
 
 TEST(Session, ComputesAlikeWhateverFloatsItsCallerHas) {
-  constexpr const char* kText = R"(graph "g" {
+  static constexpr const char* kText = R"(graph "g" {
     input %x : f32[300000]
     const %s : f32[] = {1e-10}
     const %t : f32[] = {0.1}
