@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/element.h"
+
 namespace pinnace {
 namespace {
 
@@ -31,8 +33,28 @@ double largest_of(DType dtype) {
                                 : static_cast<double>(std::numeric_limits<float>::max()) * (1 - 0x1p-9);
 }
 
-bool all_within(std::span<const double> numbers, double largest) {
-  return std::all_of(numbers.begin(), numbers.end(), [&](double x) { return std::fabs(x) <= largest; });
+double least_normal(DType dtype) {
+  return dtype == DType::kF16   ? 0x1p-14
+         : dtype == DType::kF64 ? std::numeric_limits<double>::min()
+                                : static_cast<double>(std::numeric_limits<float>::min());
+}
+
+/// May the weights w, times s, be stored as T? See fold_affine.
+template <class T>
+bool scales(std::span<const T> w, const Layout& layout, const PerChannel& s, size_t channels, DType dtype) {
+  constexpr double kDead = 0x1p-40;
+  const double limit = largest_of(dtype);
+  std::vector<double> most(channels, -1);  // -1: no product that should not be 0
+  for (size_t i = 0; i < w.size(); ++i) {
+    const auto channel = static_cast<size_t>(layout.channel(static_cast<int64_t>(i)));
+    if (channel >= channels) return false;
+    const double weight = static_cast<double>(widen(w[i])), product = weight * s[channel];
+    if (!(std::fabs(product) <= limit)) return false;
+    if (weight != 0 && s[channel] != 0) most[channel] = std::max(most[channel], std::fabs(product));
+  }
+  const double all = *std::max_element(most.begin(), most.end());
+  return std::all_of(most.begin(), most.end(),
+                     [&](double x) { return x < 0 || x >= least_normal(dtype) || x < kDead * all; });
 }
 
 }  // namespace
@@ -52,58 +74,60 @@ Node* open_product(const Rewrite& rewrite, ValueId id) {
   return is_float_type(rewrite.type(id).dtype) && string_or(*main, "activation", "").empty() ? main : nullptr;
 }
 
-std::optional<std::vector<double>> channel_numbers(const Rewrite& rewrite, ValueId id, const TensorType& y, int axis) {
-  const auto given = rewrite.numbers(id);
+std::optional<PerChannel> channel_numbers(const Rewrite& rewrite, ValueId id, const TensorType& y, int axis) {
   const TensorType& type = rewrite.type(id);
-  if (!given || given->empty() || type.rank() > y.rank()) return std::nullopt;
-  const auto channels = static_cast<size_t>(y.shape[static_cast<size_t>(axis)].size);
+  if (type.rank() > y.rank()) return std::nullopt;
+  const int64_t channels = y.shape[static_cast<size_t>(axis)].size;
   for (int i = 0; i < type.rank(); ++i) {
     const int64_t size = type.shape[static_cast<size_t>(i)].size;
     const bool along = i + y.rank() - type.rank() == axis;
-    if (size != 1 && !(along && static_cast<size_t>(size) == channels)) return std::nullopt;
+    if (size != 1 && !(along && size == channels)) return std::nullopt;
   }
-  return given->size() == channels ? *given : std::vector<double>(channels, given->front());
+  auto given = rewrite.numbers(id);
+  if (!given || given->empty()) return std::nullopt;
+  return PerChannel{std::move(*given)};
 }
 
-std::optional<std::vector<double>> bias_numbers(const Rewrite& rewrite, const Node& main, int64_t channels) {
-  std::vector<double> bias(static_cast<size_t>(channels), 0.0);
-  if (main.inputs.size() < 3 || main.inputs[2] == kNoValue) return bias;
+std::optional<PerChannel> bias_numbers(const Rewrite& rewrite, const Node& main, int64_t channels) {
+  if (main.inputs.size() < 3 || main.inputs[2] == kNoValue) return PerChannel{{0.0}};
   const TensorType row{DType::kF32, {1, channels}, nullptr};
   auto given = channel_numbers(rewrite, main.inputs[2], row, 1);
   if (!given) return std::nullopt;
   if (main.op == "gemm") {
-    for (double& x : *given) x *= float_or(main, "beta", 1);
+    for (double& x : given->numbers) x *= rewrite.float_attr(main, "beta");
   }
   return given;
 }
 
-Result<bool> fold_affine(Rewrite& rewrite, Node& main, Node& last, std::span<const double> s,
-                         std::span<const double> t) {
-  auto bias = bias_numbers(rewrite, main, static_cast<int64_t>(t.size()));
-  if (!bias) return false;
-  const TensorType w = rewrite.type(main.inputs[1]);
-  const double largest = largest_of(w.dtype);
-  std::optional<std::vector<double>> weights;
-  if (!s.empty()) {
-    const auto layout = layout_of(main, w);
-    weights = rewrite.numbers(main.inputs[1]);
-    if (!layout || !weights || !all_within(s, largest)) return false;
-    for (size_t i = 0; i < weights->size(); ++i) {
-      const auto channel = static_cast<size_t>(layout->channel(static_cast<int64_t>(i)));
-      if (channel >= s.size()) return false;
-      (*weights)[i] *= s[channel];
-    }
-    if (!all_within(*weights, largest)) return false;
+Result<bool> fold_affine(Rewrite& rewrite, Node& main, Node& last, const PerChannel& s, const PerChannel& t) {
+  const int64_t channels = rewrite.type(main.outputs[0]).shape[static_cast<size_t>(channel_axis(rewrite, main))].size;
+  const TensorType w = rewrite.type(main.inputs[1]), b{w.dtype, {channels}, nullptr};
+  const bool scaled = !s.numbers.empty();
+  const ConstantPtr weights = rewrite.graph().value(main.inputs[1]).constant;
+  const auto layout = layout_of(main, w);
+  if (scaled && (!weights || w.quantized() || !layout || !rewrite.affords(w))) return false;
+  const auto bias = bias_numbers(rewrite, main, channels);
+  if (!bias || channels == 0 || !rewrite.affords(b)) return false;
+  const auto new_bias = [&](size_t c) { return (*bias)[c] * (scaled ? s[c] : 1) + t[c]; };
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    if (!(std::fabs(new_bias(c)) <= largest_of(w.dtype))) return false;
   }
-  for (size_t c = 0; c < t.size(); ++c) (*bias)[c] = (*bias)[c] * (s.empty() ? 1 : s[c]) + t[c];
-  if (!all_within(*bias, largest)) return false;
   const std::string base = rewrite.graph().value(last.outputs[0]).name;
   ValueId w_id = main.inputs[1];
-  if (weights) {
-    PINNACE_ASSIGN(w_id, rewrite.add_constant(base + ".weight", w.dtype, w.shape, *weights));
+  if (scaled) {
+    PINNACE_ASSIGN(w_id, visit(w.dtype, [&](auto zero) -> Result<ValueId> {
+                     using T = decltype(zero);
+                     const std::span from(reinterpret_cast<const T*>(weights->data()),
+                                          static_cast<size_t>(w.elements()));
+                     if (!scales<T>(from, *layout, s, static_cast<size_t>(channels), w.dtype)) return kNoValue;
+                     return rewrite.add_constant(base + ".weight", w.dtype, w.shape, [&](size_t i) {
+                       const auto channel = static_cast<size_t>(layout->channel(static_cast<int64_t>(i)));
+                       return static_cast<double>(widen(from[i])) * s[channel];
+                     });
+                   }));
+    if (w_id == kNoValue) return false;
   }
-  PINNACE_ASSIGN(const ValueId bias_id,
-                 rewrite.add_constant(base + ".bias", w.dtype, {static_cast<int64_t>(t.size())}, *bias));
+  PINNACE_ASSIGN(const ValueId bias_id, rewrite.add_constant(base + ".bias", w.dtype, b.shape, new_bias));
   auto attrs = main.attrs;
   rewrite.replace(last, main.op, {main.inputs[0], w_id, bias_id}, std::move(attrs), main.source);
   last.remove_attr("beta");

@@ -2,8 +2,9 @@
 // s = scale / sqrt(var + epsilon): w[m] becomes w[m] * s[m] and the bias (bias[m] - mean[m]) * s[m] + b[m], in double,
 // rounded once to the weights' type. Conditions: nothing else reads the product and it leaves the graph nowhere; it has
 // no activation; weights, bias and statistics are constant floats; all new weights and biases are finite in the
-// weights' type; the normalised axis is that of the weights (mat_mul: a result of rank 2; gemm: c has one row). Bound:
-// the rounding of the weights, 2^-24 each.
+// weights' type; the normalised axis is that of the weights (mat_mul: a result of rank 2; gemm: c has one row); no
+// channel's weights underflow (see channels.h). Bound: the rounding of the largest weight of a channel for each, 2^-24
+// of it (f16 2^-11, bf16 2^-8).
 #include <cmath>
 
 #include "passes/channels.h"
@@ -17,13 +18,13 @@ Result<bool> fold(Rewrite& rewrite, Node& norm) {
   const auto scale = rewrite.numbers(norm.inputs[1]), b = rewrite.numbers(norm.inputs[2]);
   const auto mean = rewrite.numbers(norm.inputs[3]), var = rewrite.numbers(norm.inputs[4]);
   if (!scale || !b || !mean || !var) return false;
-  const double epsilon = float_or(norm, "epsilon", 1e-5);
+  const double epsilon = rewrite.float_attr(norm, "epsilon");
   std::vector<double> s(scale->size()), t(scale->size());
   for (size_t c = 0; c < s.size(); ++c) {
     s[c] = (*scale)[c] / std::sqrt((*var)[c] + epsilon);
     t[c] = (*b)[c] - (*mean)[c] * s[c];
   }
-  return fold_affine(rewrite, *main, norm, s, t);
+  return fold_affine(rewrite, *main, norm, {std::move(s)}, {std::move(t)});
 }
 
 Result<int> run(Graph& graph, const PassContext& context) {

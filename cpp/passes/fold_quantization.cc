@@ -168,9 +168,17 @@ ValueId make_value(Rewrite& rewrite, const Operand& operand, Node& before) {
   return rewrite.insert_before(before, "transpose", {id}, operand.transpose->attrs, operand.type, name + ".transposed");
 }
 
-/// The bias of a product at scale s_x * s_w, or nothing where it is unknown or does not fit.
+/// The bias of a product at scale s_x * s_w, or nothing where it is unknown, does not fit, or scales that differ by
+/// column would have to differ by row too: then it must be one row.
 std::optional<std::vector<double>> bias_of(const Rewrite& rewrite, ValueId id, const Quantization& x,
                                            const Quantization& w) {
+  const TensorType& type = rewrite.type(id);
+  const auto columns = static_cast<int64_t>(w.scales.size());
+  const bool by_column = columns > 1;
+  if (by_column && (type.rank() == 0 || type.shape.back() != Dim(columns) || type.elements() != columns)) {
+    return std::nullopt;
+  }
+  if (!rewrite.affords({DType::kI32, type.shape, nullptr})) return std::nullopt;
   std::optional<std::vector<double>> numbers = rewrite.numbers(id);
   if (Node* node = rewrite.producer(id); !numbers && node && node->op == "dequantize_linear") {
     numbers = rewrite.numbers(node->inputs[0]);
@@ -183,9 +191,9 @@ std::optional<std::vector<double>> bias_of(const Rewrite& rewrite, ValueId id, c
     }
     for (size_t i = 0; i < numbers->size(); ++i) (*numbers)[i] *= (*scales)[scales->size() > 1 ? i : 0];
   }
-  if (!numbers || (w.scales.size() > 1 && w.scales.size() != numbers->size())) return std::nullopt;
+  if (!numbers) return std::nullopt;
   for (size_t i = 0; i < numbers->size(); ++i) {
-    const double scale = static_cast<double>(x.scales[0]) * static_cast<double>(w.scales[w.scales.size() > 1 ? i : 0]);
+    const double scale = static_cast<double>(x.scales[0]) * static_cast<double>(w.scales[by_column ? i : 0]);
     (*numbers)[i] = std::nearbyint((*numbers)[i] / scale);
     if (!(std::fabs((*numbers)[i]) < 0x1p31)) return std::nullopt;
   }

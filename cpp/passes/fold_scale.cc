@@ -1,7 +1,7 @@
 // fold_scale: a product with a constant, or a division by one, after conv, conv_transpose, gemm or mat_mul goes into
 // its weights and bias. The constant is one number, or one per output channel. Conditions: as for fold_batch_norm; the
-// constant does not enlarge the result; weights and bias are constants; a divisor is not 0. Bound: the rounding of the
-// weights, 2^-24 each.
+// constant does not enlarge the result; weights and bias are constants; a divisor is not 0. Bound: as for
+// fold_batch_norm.
 #include "passes/channels.h"
 
 namespace pinnace {
@@ -15,10 +15,9 @@ Result<bool> fold(Rewrite& rewrite, Node& last) {
     auto s = channel_numbers(rewrite, last.inputs[1 - i], y, channel_axis(rewrite, *main));
     if (!s || !(y == rewrite.type(last.outputs[0]))) continue;
     if (last.op == "div") {
-      for (double& x : *s) x = 1 / x;
+      for (double& x : s->numbers) x = 1 / x;
     }
-    const std::vector<double> t(s->size(), 0.0);
-    return fold_affine(rewrite, *main, last, *s, t);
+    return fold_affine(rewrite, *main, last, *s, {{0.0}});
   }
   return false;
 }

@@ -33,9 +33,11 @@ std::optional<Activation> activation_of(const Rewrite& rewrite, const Node& node
   const auto kind = activation_from_name(node.op);
   if (!kind || *kind == ActivationKind::kNone) return std::nullopt;
   Activation found{*kind};
-  if (*kind == ActivationKind::kLeakyRelu) found.a = float_or(node, "alpha", 0.01);
-  if (*kind == ActivationKind::kHardSigmoid)
-    found.a = float_or(node, "alpha", 0.2), found.b = float_or(node, "beta", 0.5);
+  if (*kind == ActivationKind::kLeakyRelu) found.a = rewrite.float_attr(node, "alpha");
+  if (*kind == ActivationKind::kHardSigmoid) {
+    found.a = rewrite.float_attr(node, "alpha");
+    found.b = rewrite.float_attr(node, "beta");
+  }
   return std::isnan(found.a) || std::isnan(found.b) ? std::nullopt : std::optional(found);
 }
 

@@ -6,7 +6,6 @@
 // and leave nowhere. Bound: the roundings of the nodes that vanish. A query none of whose keys takes part gives zeros,
 // where softmax alone would give NaN.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "passes/rewrite.h"
@@ -35,35 +34,71 @@ ValueId skip_scale(const Rewrite& rewrite, ValueId id, double& scale, std::vecto
   return product.terms[0];
 }
 
-/// where(not any(not (scores == -inf)), 0, probabilities), as PyTorch decomposes its softmax over masked scores: gives
-/// probabilities and lists the nodes; other values are given back.
+bool is_zero(const Rewrite& rewrite, ValueId id) {
+  const auto numbers = rewrite.numbers(id);
+  return numbers && std::all_of(numbers->begin(), numbers->end(), [](double x) { return x == 0; });
+}
+
+/// A reduction of the last dimension that keeps it, over values of that rank.
+bool reduces_last(const Rewrite& rewrite, const Node& node, int rank) {
+  if (node.inputs.size() != 2 || int_or(node, "keepdims", 1) != 1) return false;
+  const auto axes = rewrite.numbers(node.inputs[1]);
+  return rewrite.type(node.inputs[0]).rank() == rank && axes && axes->size() == 1 &&
+         (axes->front() == -1 || axes->front() == rank - 1);
+}
+
+/// True if `id` says of each row of `scores` whether all of it is -inf; appends the nodes that say so. They may be
+/// logical nodes, casts, the sum of bools that is greater than 0, and one smallest or largest element of a row.
+bool says_all_masked(const Rewrite& rewrite, ValueId id, ValueId scores, std::vector<Node*>& nodes) {
+  constexpr int kDepth = 8;  // longer than all forms of interest
+  const TensorType& type = rewrite.type(scores);
+  // What `id` has to be, read back from the result: whether all of a row is masked, later whether an element is, or the
+  // opposite of that.
+  bool opposite = false, reduced = false;
+  for (int i = 0; i < kDepth; ++i) {
+    Node* node = rewrite.producer(id);
+    if (!node || node->inputs.empty() || node->outputs.size() != 1 || node->attr("activation")) return false;
+    nodes.push_back(node);
+    if (node->op == "equal") {
+      const bool found = either_order(*node, [&](ValueId a, ValueId b) {
+        return a == scores && rewrite.scalar(b) == -std::numeric_limits<double>::infinity();
+      });
+      return found && reduced && !opposite && rewrite.type(id).shape == type.shape;
+    }
+    bool any = node->op == "reduce_max";
+    if (node->op == "greater") {
+      Node* sum = rewrite.producer(node->inputs[0], "reduce_sum");
+      if (!sum || rewrite.type(node->inputs[0]).dtype != DType::kI32 || !is_zero(rewrite, node->inputs[1]))
+        return false;
+      nodes.push_back(node = sum);
+      any = true;
+    }
+    if (any || node->op == "reduce_min") {
+      // All of a row is masked: the smallest is, or not even the largest is not.
+      if (reduced || any != opposite || !reduces_last(rewrite, *node, type.rank())) return false;
+      reduced = true;
+    } else if (node->op == "not") {
+      opposite = !opposite;
+    } else if (node->op != "cast" && node->op != "identity") {
+      return false;
+    }
+    id = node->inputs[0];
+  }
+  return false;
+}
+
+/// where(all of the row's scores are -inf, 0, probabilities), as PyTorch decomposes its softmax over masked scores:
+/// gives probabilities and lists the nodes; other values are given back.
 ValueId skip_safe(const Rewrite& rewrite, ValueId id, std::vector<Node*>& nodes) {
   Node* where = rewrite.producer(id, "where");
   if (!where || where->inputs.size() != 3) return id;
-  const auto zeros = rewrite.numbers(where->inputs[1]);
-  bool all_zero = zeros.has_value();
-  for (size_t i = 0; all_zero && i < zeros->size(); ++i) all_zero = (*zeros)[i] == 0;
-  Node* softmax = rewrite.producer(where->inputs[2], "softmax");
-  if (!all_zero || !softmax) return id;
-  // Any chain of logical nodes, casts and reductions that comes from scores == -inf.
-  std::vector<Node*> chain = {where};
-  ValueId at = where->inputs[0];
-  for (int i = 0; i < 8; ++i) {
-    Node* node = rewrite.producer(at);
-    if (!node || node->inputs.empty()) return id;
-    chain.push_back(node);
-    if (node->op == "equal") {
-      if (node->inputs[0] != softmax->inputs[0]) return id;
-      if (rewrite.scalar(node->inputs[1]) != -std::numeric_limits<double>::infinity()) return id;
-      nodes.insert(nodes.end(), chain.begin(), chain.end());
-      return where->inputs[2];
-    }
-    bool known = false;
-    for (std::string_view op : {"not", "cast", "reduce_max", "reduce_min", "identity"}) known |= node->op == op;
-    if (!known) return id;
-    at = node->inputs[0];
-  }
-  return id;
+  const ValueId probabilities = where->inputs[2];
+  Node* softmax = rewrite.producer(probabilities, "softmax");
+  if (!softmax || !is_zero(rewrite, where->inputs[1]) || !(rewrite.type(id) == rewrite.type(probabilities))) return id;
+  std::vector<Node*> found = {where};
+  if (!says_all_masked(rewrite, where->inputs[0], softmax->inputs[0], found)) return id;
+  nodes.insert(nodes.end(), found.begin(), found.end());
+  return probabilities;
 }
 
 bool match_mask(const Rewrite& rewrite, ValueId& scores, Match& m) {
@@ -112,7 +147,11 @@ std::optional<Match> match(const Rewrite& rewrite, const Node& last) {
   m.q = skip_scale(rewrite, product->inputs[0], m.scale, m.nodes);
   const ValueId kt = skip_scale(rewrite, product->inputs[1], m.scale, m.nodes);
   m.transpose = rewrite.producer(kt, "transpose");
-  if (!m.transpose || !(m.scale > 0) || !std::isfinite(m.scale)) return std::nullopt;
+  // Kernels multiply by a float32: factors whose product that cannot hold stay apart.
+  if (!m.transpose || !(m.scale >= static_cast<double>(std::numeric_limits<float>::min())) ||
+      !(m.scale <= static_cast<double>(std::numeric_limits<float>::max()))) {
+    return std::nullopt;
+  }
   return m;
 }
 

@@ -16,7 +16,7 @@ Result<bool> fuse(Rewrite& rewrite, Node& last) {
     auto t = channel_numbers(rewrite, last.inputs[1 - i], y, channel_axis(rewrite, *main));
     if (!t || !(y == rewrite.type(last.outputs[0]))) continue;
     if (last.op == "sub") {
-      for (double& x : *t) x = -x;
+      for (double& x : t->numbers) x = -x;
     }
     const Attr* activation = last.attr("activation");
     const Attr* params = last.attr("activation_params");

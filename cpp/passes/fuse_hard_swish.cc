@@ -68,8 +68,9 @@ std::optional<Limits> gate(const Rewrite& rewrite, ValueId id) {
   return found;
 }
 
-bool is_sixth_sigmoid(const Node* node) {
-  return node && std::fabs(float_or(*node, "alpha", 0.2) * 6 - 1) < 1e-4 && float_or(*node, "beta", 0.5) == 0.5;
+bool is_sixth_sigmoid(const Rewrite& rewrite, const Node* node) {
+  return node && std::fabs(rewrite.float_attr(*node, "alpha") * 6 - 1) < 1e-4 &&
+         rewrite.float_attr(*node, "beta") == 0.5;
 }
 
 bool fuse(Rewrite& rewrite, Node& last) {
@@ -90,7 +91,8 @@ bool fuse(Rewrite& rewrite, Node& last) {
   const bool matched = is_product_with(*product, 1,
                                        [&](ValueId a, ValueId other) {
                                          Node* sigmoid = rewrite.producer(other, "hard_sigmoid");
-                                         if (!is_sixth_sigmoid(sigmoid) || sigmoid->inputs[0] != a) return false;
+                                         if (!is_sixth_sigmoid(rewrite, sigmoid) || sigmoid->inputs[0] != a)
+                                           return false;
                                          x = a;
                                          pattern.push_back(sigmoid);
                                          return true;

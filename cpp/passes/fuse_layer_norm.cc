@@ -83,7 +83,9 @@ ValueId constant_beside(const Rewrite& rewrite, std::string_view op, Node*& last
   Node* reader = rewrite.readers(value)[0];
   if (reader->op != op || reader->inputs.size() != 2 || reader->attr("activation")) return kNoValue;
   const ValueId other = reader->inputs[reader->inputs[0] == value ? 1 : 0];
-  if (!rewrite.numbers(other) || rewrite.type(other).rank() > rewrite.type(value).rank()) return kNoValue;
+  const Value& constant = rewrite.graph().value(other);
+  if (!constant.constant || constant.type.quantized() || rewrite.type(other).rank() > rewrite.type(value).rank())
+    return kNoValue;
   if (!(rewrite.type(reader->outputs[0]) == rewrite.type(value))) return kNoValue;
   nodes.push_back(last);
   last = reader;
@@ -101,14 +103,9 @@ Result<bool> fuse(Rewrite& rewrite, Node& normalized) {
   const ValueId bias = constant_beside(rewrite, "add", last, found->nodes);
   if (scale == kNoValue) {
     Shape shape(type.shape.begin() + found->axis, type.shape.end());
-    int64_t count = 1;
-    for (const Dim& d : shape) {
-      if (!d.known()) return false;
-      count *= d.size;
-    }
-    const std::vector<double> ones(static_cast<size_t>(count), 1.0);
+    if (!rewrite.affords({type.dtype, shape, nullptr})) return false;
     PINNACE_ASSIGN(scale, rewrite.add_constant(rewrite.graph().value(last->outputs[0]).name + ".scale", type.dtype,
-                                               std::move(shape), ones));
+                                               std::move(shape), [](size_t) { return 1.0; }));
   }
   const SourceLocation source = normalized.source;
   rewrite.replace(*last, "layer_normalization", {found->x, scale, bias},

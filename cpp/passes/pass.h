@@ -23,8 +23,8 @@ struct PassContext {
 struct PassDef {
   std::string_view name;     ///< the file's name
   std::string_view summary;  ///< one line for users
-  /// Largest relative change of an output that the pass may cause, relative to the output's largest magnitude; 0: bits
-  /// stay.
+  /// Largest relative change of an output that the pass may cause, relative to the output's largest magnitude, where
+  /// the graph computes in f32 or f64 (bound_of has other types); 0: bits stay.
   double bound = 0;
   /// Rewrites the graph in place and returns how many rewrites it made. Types of new values are set. Nested graphs are
   /// the driver's business: it calls run on each.
@@ -33,6 +33,10 @@ struct PassDef {
 
 /// In the order of passes.inc.
 std::span<const PassDef* const> all_passes();
+
+/// The pass's bound on a graph that computes in types of which the coarsest is f16 or bf16: at least 5e-3 or 4e-2, what
+/// outputs of those types are verified by. The constants of the pass are then rounded to 2^-11 or 2^-8. 0 stays 0.
+double bound_of(const PassDef& pass, const Graph& graph);
 
 struct PassResult {
   const PassDef* pass;
@@ -48,8 +52,8 @@ struct PassOptions {
   std::vector<std::optional<Tensor>> examples = {};  ///< inputs for `check`, as many as the graph has, or none
 };
 
-/// Runs every pass that is not disabled, twice over the list or until nothing changes, and verifies the graph after
-/// each. kVerification names the pass that broke the graph or changed its result.
+/// Runs every pass that is not disabled, over the list until a round changes nothing, at most four times, and verifies
+/// the graph after each. kVerification names the pass that broke the graph or changed its result.
 Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& context, const PassOptions& options);
 
 }  // namespace pinnace

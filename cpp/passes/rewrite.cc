@@ -2,13 +2,14 @@
 #include "passes/rewrite.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "ops/element.h"
 
 namespace pinnace {
 
-Rewrite::Rewrite(Graph& graph, const PassContext& context) : graph_(graph) {
+Rewrite::Rewrite(Graph& graph, const PassContext& context) : graph_(graph), context_(context) {
   grow();
   for (const auto& node : graph.nodes) {
     nodes_.push_back(node.get());
@@ -126,14 +127,24 @@ ValueId Rewrite::insert_before(Node& node, std::string_view op, std::vector<Valu
   return out;
 }
 
-Result<ValueId> Rewrite::add_constant(std::string name, DType dtype, Shape shape, std::span<const double> elements) {
+bool Rewrite::affords(const TensorType& type) const {
+  int64_t left = context_.constant_budget / ((dtype_bits(type.dtype) + 7) / 8);
+  if (left < 0 || std::any_of(type.shape.begin(), type.shape.end(), [](Dim d) { return !d.known(); })) return false;
+  if (std::any_of(type.shape.begin(), type.shape.end(), [](Dim d) { return d.size == 0; })) return true;
+  for (const Dim& d : type.shape) left /= d.size;
+  return left > 0;
+}
+
+Result<ValueId> Rewrite::add_constant(std::string name, DType dtype, Shape shape,
+                                      const std::function<double(size_t)>& element) {
   const TensorType type{dtype, std::move(shape), nullptr};
   PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a folded constant"));
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);
     auto* to = reinterpret_cast<T*>(bytes.data());
-    for (size_t i = 0; i < elements.size(); ++i) to[i] = convert<T>(elements[i]);
+    for (size_t i = 0; i < static_cast<size_t>(type.elements()); ++i) to[i] = convert<T>(element(i));
   });
+  context_.constant_budget -= type.bytes();
   const ValueId id = graph_.add_constant(std::move(name), type, Constant::of(std::move(bytes)));
   grow();
   return id;
@@ -178,8 +189,23 @@ bool Rewrite::is_scalar(ValueId id, double wanted) const {
   const auto found = scalar(id);
   if (!found) return false;
   const DType dtype = type(id).dtype;
-  const double unit = dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kF16 ? 0x1p-11 : 0x1p-22;
+  const double unit = dtype == DType::kBF16  ? 0x1p-8
+                      : dtype == DType::kF16 ? 0x1p-11
+                      : dtype == DType::kF64 ? 0x1p-51
+                                             : 0x1p-22;
   return std::fabs(*found - wanted) <= unit * std::fabs(wanted);
+}
+
+double Rewrite::float_attr(const Node& node, std::string_view name) const {
+  if (const Attr* attr = node.attr(name)) {
+    if (const double* found = std::get_if<double>(attr)) return *found;
+  }
+  const OpDef* op = context_.ops.find(node.op);
+  for (const AttrDef& def : op->attrs) {
+    if (std::string_view(def.name) == name) return def.float_default();
+  }
+  assert(false);
+  return 0;
 }
 
 namespace {
@@ -233,12 +259,6 @@ Product product_of(const Rewrite& rewrite, ValueId id) {
     }
   }
   return Product{1, {id}, {}};
-}
-
-double float_or(const Node& node, std::string_view name, double value) {
-  const Attr* attr = node.attr(name);
-  const double* found = attr ? std::get_if<double>(attr) : nullptr;
-  return found ? *found : value;
 }
 
 int64_t int_or(const Node& node, std::string_view name, int64_t value) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <unordered_set>
 
@@ -52,10 +53,17 @@ class Rewrite {
   /// A new node with one new output of that type, before `node`.
   ValueId insert_before(Node& node, std::string_view op, std::vector<ValueId> inputs, decltype(Node::attrs) attrs,
                         TensorType type, std::string name);
-  /// A new constant; elements are converted to the float type `dtype`, or to i32 or i64.
-  Result<ValueId> add_constant(std::string name, DType dtype, Shape shape, std::span<const double> elements);
+  /// False if a constant of that type would be more than passes may still make (PassContext::constant_budget), or has
+  /// no known size. To be asked before add_constant where sizes come from the model.
+  bool affords(const TensorType& type) const;
+  /// A new constant, charged to the budget; element(i) is converted to the float type `dtype`, or to i32 or i64.
+  Result<ValueId> add_constant(std::string name, DType dtype, Shape shape,
+                               const std::function<double(size_t)>& element);
+  Result<ValueId> add_constant(std::string name, DType dtype, Shape shape, std::span<const double> elements) {
+    return add_constant(std::move(name), dtype, std::move(shape), [&](size_t i) { return elements[i]; });
+  }
 
-  /// A new constant of those bytes.
+  /// A new constant of those bytes, which others share.
   ValueId add_constant_like(std::string name, TensorType type, ConstantPtr bytes);
 
   /// Removes the dead nodes and returns the number of rewrites.
@@ -67,11 +75,14 @@ class Rewrite {
   std::optional<double> scalar(ValueId id) const;
   /// True if scalar(id) is `wanted`, to within the rounding of the constant's element type.
   bool is_scalar(ValueId id, double wanted) const;
+  /// An attribute of a built-in operator, or the default that its schema states: 0.2 as float32 is not 0.2.
+  double float_attr(const Node& node, std::string_view name) const;
 
  private:
   void redirect(ValueId from, ValueId to);
   void grow();
   Graph& graph_;
+  const PassContext& context_;
   std::vector<Node*> nodes_, producer_;
   std::vector<std::vector<Node*>> readers_;
   std::vector<bool> leaves_;
@@ -98,7 +109,6 @@ bool is_product_with(const Product& product, double factor, F match) {
 }
 
 /// Attributes that may be absent, with the operator's default.
-double float_or(const Node& node, std::string_view name, double value);
 int64_t int_or(const Node& node, std::string_view name, int64_t value);
 std::string_view string_or(const Node& node, std::string_view name, std::string_view value);
 std::span<const int64_t> ints_or_empty(const Node& node, std::string_view name);

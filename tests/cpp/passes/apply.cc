@@ -11,7 +11,7 @@ namespace {
 int run_pass(std::string_view name, Graph& graph, const PassContext& context, double& bound) {
   for (const PassDef* pass : all_passes()) {
     if (pass->name != name) continue;
-    bound = pass->bound;
+    bound = bound_of(*pass, graph);
     const auto changes = pass->run(graph, context);
     EXPECT_TRUE(changes.ok()) << changes.status().message();
     const Status valid = verify(graph);

@@ -50,6 +50,26 @@ TEST(FoldQuantization, Products) {
   EXPECT_EQ(r.changes, 1);
 }
 
+TEST(FoldQuantization, BiasOfAProductInOtherShapes) {
+  // As many rows as columns: what differs by row must not take the scales of columns.
+  const auto changes = [](std::string_view weights, std::string_view bias, std::string_view scale = "") {
+    return apply_pass("fold_quantization",
+                      with(str_cat(weights, bias, scale, "%r = gemm(%d, %dw, %c)", kEnd), "f32[2,2]"))
+        .changes;
+  };
+  constexpr const char *kColumn = "const %c : f32[2,1] = {1,2} ", *kRow = "const %c : f32[1,2] = {1,2} ",
+                       *kAll = "const %c : f32[2,2] = {1,2,3,4} ", *kNumber = "const %c : f32[] = {1} ";
+  EXPECT_EQ(changes(kMatrix, kColumn), 0);
+  EXPECT_EQ(changes(kMatrix, "const %i : i32[2,1] = {100,-200} ", "%c = dequantize_linear(%i, %bs) {axis=0} "), 0);
+  EXPECT_EQ(changes(kMatrix, kAll), 0);
+  EXPECT_EQ(changes(kMatrix, kNumber), 0);
+  EXPECT_EQ(changes(kMatrix, kRow), 1);
+  EXPECT_EQ(changes(kMatrix, "const %i : i32[1,2] = {100,-200} ", "%c = dequantize_linear(%i, %bs) {axis=1} "), 1);
+  for (const char* bias : {kColumn, kAll, kNumber, kRow}) {
+    EXPECT_EQ(changes("const %wz0 : i8[] = {0} %dw = dequantize_linear(%w, %t, %wz0) ", bias), 1) << bias;
+  }
+}
+
 TEST(FoldQuantization, Others) {
   for (const char* text : {"%r = add(%d, %d)", "%r = mul(%d, %d)", "%r = sigmoid(%d)",
                            "%r = average_pool(%d) {kernel_shape=[2,2]}", "%r = global_average_pool(%d)"}) {

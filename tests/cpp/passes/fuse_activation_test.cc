@@ -96,5 +96,15 @@ TEST(FuseActivation, QuantisedTypesMustBeEqual) {
   }
 }
 
+TEST(FuseActivation, DefaultsAreTheOperators) {
+  // The operators' alphas are float32's 0.2 and 0.01, which doubles tell from 0.2 and 0.01.
+  for (const char* op : {"hard_sigmoid", "leaky_relu"}) {
+    const auto r = apply_pass("fuse_activation", str_cat("graph \"g\" { input %x : f64[4] %a = add(%x, %x) %y = ", op,
+                                                         "(%a) output \"y\" %y }"));
+    EXPECT_EQ(r.ops, "add") << op;
+    EXPECT_EQ(r.error, 0) << op;
+  }
+}
+
 }  // namespace
 }  // namespace pinnace::testing

@@ -67,5 +67,52 @@ TEST(FuseAttention, SoftmaxOverAnotherDimension) {
             0);
 }
 
+/// where(`condition`, 0, softmax(masked scores)) v, where the condition is made of %e = (masked scores == -inf).
+int safe_changes(std::string_view condition) {
+  return apply_pass("fuse_attention",
+                    with(str_cat(kKeys,
+                                 "const %i0 : i32[] = {0} const %third : i64[1] = {2} %s = mat_mul(%q, %kt) "
+                                 "%u = where(%flags, %s, %minus) %p = softmax(%u) %e = equal(%u, %minus) ",
+                                 condition, " %pp = where(%c, %zero, %p) %y = mat_mul(%pp, %v)")))
+      .changes;
+}
+
+constexpr const char *kMasked = "%ei = cast(%e) {to=\"i32\"} ", *kOpen = "%n = not(%e) %ni = cast(%n) {to=\"i32\"} ";
+
+TEST(FuseAttention, RowsThatAreAllMasked) {
+  for (const std::string& text :
+       {str_cat(kMasked, "%r = reduce_min(%ei, %last) %c = cast(%r) {to=\"bool\"}"),
+        std::string("%c = reduce_min(%e, %last)"),
+        str_cat(kOpen, "%r = reduce_max(%ni, %last) %b = cast(%r) {to=\"bool\"} %c = not(%b)"),
+        str_cat(kOpen, "%r = reduce_sum(%ni, %last) %b = greater(%r, %i0) %c = not(%b)"),
+        std::string("%n = not(%e) %nn = not(%n) %r = reduce_min(%nn, %last) %rr = not(%r) %c = not(%rr)")}) {
+    EXPECT_EQ(safe_changes(text), 1) << text;
+  }
+}
+
+TEST(FuseAttention, RowsThatAreMaskedOtherwise) {
+  for (const std::string& text :
+       {str_cat(kMasked, "%r = reduce_max(%ei, %last) %c = cast(%r) {to=\"bool\"}"), std::string("%c = not(%e)"),
+        std::string("%c = identity(%e)"), str_cat(kMasked, "%r = reduce_min(%ei, %third) %c = cast(%r) {to=\"bool\"}"),
+        str_cat(kMasked, "%r = reduce_min(%ei) %c = cast(%r) {to=\"bool\"}"),
+        str_cat(kOpen, "%r = reduce_min(%ni, %last) %b = cast(%r) {to=\"bool\"} %c = not(%b)"),
+        str_cat(kOpen, "%r = reduce_max(%ni, %last) %c = cast(%r) {to=\"bool\"}"),
+        std::string("%r = reduce_min(%e, %last) %c = not(%r)"),
+        str_cat(kMasked, "%r = reduce_sum(%ei, %last) %c = greater(%r, %i0)"),
+        std::string("%a = reduce_min(%e, %last) %c = reduce_max(%a, %third)"),
+        std::string("%a = reduce_min(%e, %third) %c = reduce_min(%a, %last)")}) {
+    EXPECT_EQ(safe_changes(text), 0) << text;
+  }
+}
+
+TEST(FuseAttention, ScaleThatFloatsDoNotHold) {
+  EXPECT_EQ(apply_pass("fuse_attention",
+                       with(str_cat(kKeys,
+                                    "const %tiny : f32[] = {1e-25} %a = mul(%q, %tiny) %b = mul(%kt, %tiny) "
+                                    "%s = mat_mul(%a, %b) %p = softmax(%s) %y = mat_mul(%p, %v)")))
+                .changes,
+            0);
+}
+
 }  // namespace
 }  // namespace pinnace::testing

@@ -79,5 +79,57 @@ TEST(FoldScale, Conditions) {
   EXPECT_EQ(apply_pass("fold_scale", with("f32[3,2]", "%t = mat_mul(%x, %w) %y = mul(%t, %n)"), {"t"}).changes, 0);
 }
 
+TEST(FoldScale, WeightsThatWouldUnderflow) {
+  const auto changes = [](std::string_view type, std::string_view weights, std::string_view scale) {
+    return apply_pass("fold_scale", str_cat("graph \"g\" { input %x : ", type, "[1,2] const %w : ", type, "[2,2] = {",
+                                            weights, "} const %s : ", type, "[2] = {", scale,
+                                            "} %t = mat_mul(%x, %w) %y = mul(%t, %s) output \"y\" %y }"))
+        .changes;
+  };
+  EXPECT_EQ(changes("f16", "1e-4,1e-4,1e-4,1e-4", "1e-4,1e-4"), 0);
+  EXPECT_EQ(changes("f16", "0.5,1e-4,0.5,1e-4", "0.5,1e-4"), 0) << "one channel is enough";
+  EXPECT_EQ(changes("f32", "1e-25,1e-25,1e-25,1e-25", "1e-25,1e-25"), 0);
+  EXPECT_EQ(changes("bf16", "1e-25,1e-25,1e-25,1e-25", "1e-25,1e-25"), 0);
+  EXPECT_EQ(changes("f64", "1e-200,1e-200,1e-200,1e-200", "1e-200,1e-200"), 0) << "0 in double too";
+  EXPECT_EQ(changes("f64", "1e-25,1e-25,1e-25,1e-25", "1e-25,1e-25"), 1);
+  EXPECT_EQ(changes("f16", "0.5,0.25,1e-4,2e-4", "0.5,0.125"), 1) << "rounded as the largest of their channel is";
+  EXPECT_EQ(changes("f32", "0.5,0.25,0,0", "0.5,0"), 1) << "0 is exact";
+  EXPECT_EQ(changes("f32", "0.5,1e-30,0.25,1e-31", "0.5,1e-12"), 1) << "a dead channel";
+}
+
+TEST(FoldScale, SizesThatNoMemoryHolds) {
+  // The budget of apply_pass has no end; what is not constant must not be taken for as long as its shape.
+  const std::string text =
+      "graph \"g\" { input %x : f32[1,2] input %w : f32[2,1099511627776] const %s : f32[] = {2} "
+      "%a = mat_mul(%x, %w) %y = ";
+  for (const char* op : {"mul(%a, %s)", "add(%a, %s)"}) {
+    auto graph = parse(str_cat(text, op, " output \"y\" %y }"));
+    ASSERT_TRUE(graph.ok() && update_types(*graph).ok());
+    const auto passed = run_passes(*graph, {}, {});
+    ASSERT_TRUE(passed.ok()) << passed.status().message();
+    EXPECT_EQ(graph->nodes.size(), 2u) << op;
+  }
+}
+
+TEST(FoldScale, SharedWeightsAreNotMultipliedWithoutEnd) {
+  // 200 products with one weight of 256 KiB, each with a factor of its own.
+  std::string weights = "1";
+  for (int i = 1; i < 256 * 256; ++i) weights += ",1";
+  std::string text = str_cat("graph \"g\" { input %x : f32[1,256] const %w : f32[256,256] = {", weights, "} ");
+  for (int i = 0; i < 200; ++i) {
+    text += str_cat("const %s", i, " : f32[] = {0.", 100 + i, "} %t", i, " = mat_mul(%x, %w) %y", i, " = mul(%t", i,
+                    ", %s", i, ") output \"y", i, "\" %y", i, " ");
+  }
+  auto graph = parse(text + "}");
+  ASSERT_TRUE(graph.ok() && update_types(*graph).ok());
+  const auto passed = run_passes(*graph, {}, {{"common_subexpressions"}});
+  ASSERT_TRUE(passed.ok()) << passed.status().message();
+  size_t bytes = 0;
+  for (const Value& v : graph->values) bytes += v.constant ? v.constant->bytes() : 0;
+  constexpr size_t kWeight = 256 * 256 * 4;
+  EXPECT_LT(bytes, 8 * kWeight + (8 << 20));
+  EXPECT_GT(bytes, 6 * kWeight) << "some are folded";
+}
+
 }  // namespace
 }  // namespace pinnace::testing

@@ -58,5 +58,15 @@ TEST(FuseLayerNorm, ScaledValueIsNeeded) {
   EXPECT_EQ(r.ops, "layer_normalization mul");
 }
 
+TEST(FuseLayerNorm, ScaleThatNoMemoryHolds) {
+  auto graph = parse(R"(graph "g" { input %x : f32[1,1099511627776] const %axes : i64[1] = {-1}
+      const %eps : f32[] = {0.001} %m = reduce_mean(%x, %axes) %d = sub(%x, %m) %q = mul(%d, %d)
+      %v = reduce_mean(%q, %axes) %e = add(%v, %eps) %r = sqrt(%e) %y = div(%d, %r) output "y" %y })");
+  ASSERT_TRUE(graph.ok() && update_types(*graph).ok());
+  const auto passed = run_passes(*graph, {}, {});
+  ASSERT_TRUE(passed.ok()) << passed.status().message();
+  EXPECT_EQ(graph->nodes.size(), 7u);
+}
+
 }  // namespace
 }  // namespace pinnace::testing

@@ -26,5 +26,14 @@ TEST(FuseSilu, OtherOperand) {
   EXPECT_EQ(apply_pass("fuse_silu", with("input %z : f32[2,3] %s = sigmoid(%z) %y = mul(%x, %s)")).changes, 0);
 }
 
+TEST(FuseSilu, OneOfADoubleIsOne) {
+  // Nearer to 1 than float32's rounding, not than double's.
+  EXPECT_EQ(apply_pass("fuse_silu",
+                       "graph \"g\" { input %x : f64[4] const %one : f64[] = {1.0000001} %n = neg(%x) "
+                       "%e = exp(%n) %s = add(%one, %e) %y = div(%x, %s) output \"y\" %y }")
+                .changes,
+            0);
+}
+
 }  // namespace
 }  // namespace pinnace::testing
