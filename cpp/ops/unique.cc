@@ -118,7 +118,7 @@ Status unique_reference(const NodeView& node, std::span<const TensorView> in, st
   PINNACE_ASSIGN(const AxisView v, sliced(node, *x.type));
   PINNACE_ASSIGN(Found found, find_unique(node, x));
   const size_t bytes = element_bytes(x.dtype());
-  for (int64_t o = 0; o < v.outer; ++o) {
+  for (int64_t o = 0; o < (y.elements() ? v.outer : 0); ++o) {
     for (int64_t i = 0; i < found.different; ++i) {
       copy_run(y.bytes + static_cast<size_t>((o * found.different + i) * v.inner) * bytes,
                x.bytes + static_cast<size_t>((o * v.size + found.first[i]) * v.inner) * bytes, v.inner, bytes);
