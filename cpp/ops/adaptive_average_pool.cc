@@ -40,6 +40,7 @@ Status adaptive_average_pool_reference(const NodeView& node, std::span<const Ten
   const auto end = [&](size_t d, int64_t o) { return ((o + 1) * from[d] + to[d] - 1) / to[d]; };
   const int64_t planes = x.dim(0) * x.dim(1), in_size = from[0] * from[1] * from[2];
   const int64_t out_size = to[0] * to[1] * to[2];
+  if (in_size == 0) from = {};  // bins of nothing: no loop over the other sizes
   return node.threads().ranges(
       planes, 3 * static_cast<double>(in_size + out_size), [&](int64_t first, int64_t last) -> Status {
         PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(in_size, "adaptive_average_pool's plane"));

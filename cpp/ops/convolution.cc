@@ -1,13 +1,15 @@
 // What x, w and bias of a convolution must satisfy.
 #include "ops/convolution.h"
 
+#include "ops/move.h"
+
 namespace pinnace {
 
 Dim convolution_length(const TensorType& w) {
   int64_t length = 1;
   for (size_t i = 1; i < w.shape.size(); ++i) {
     if (!w.shape[i].known()) return {};
-    length *= w.shape[i].size;
+    length = saturating_mul(length, w.shape[i].size);
   }
   return length;
 }

@@ -26,6 +26,7 @@ Status gather_reference(const NodeView& node, std::span<const TensorView> in, st
   const size_t bytes = element_bytes(x.dtype()), run = static_cast<size_t>(v.inner) * bytes;
   const int64_t count = indices.elements();
   for (int64_t i = 0; i < count; ++i) PINNACE_TRY(wrap_index(node, load_index(indices, i), v.size).status());
+  if (y.elements() == 0) return {};
   const auto copy = [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       const int64_t o = row / count, index = load_index(indices, row % count);

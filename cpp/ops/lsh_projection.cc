@@ -40,8 +40,9 @@ Status project(const NodeView& node, std::span<const TensorView> in, int64_t fir
   constexpr size_t kSeed = sizeof(float);
   const TensorView &hash = in[kHash], &x = in[kX];
   const bool weighted = in.size() > kWeight && in[kWeight].present();
-  const int64_t rows = x.dim(0);
-  const size_t bytes = rows ? static_cast<size_t>(x.type->bytes() / rows) : 0;
+  const size_t bytes = x.dim(0) ? static_cast<size_t>(x.type->bytes() / x.dim(0)) : 0;
+  // Rows without bytes have one fingerprint, and only the sign of its sum counts.
+  const int64_t rows = bytes || weighted ? x.dim(0) : std::min<int64_t>(x.dim(0), 1);
   PINNACE_ASSIGN(auto key, Scratch<std::byte>::allocate(static_cast<int64_t>(kSeed + bytes), node.label()));
   std::fill(sums + first, sums + last, 0.0);
   for (int64_t k = 0; k < rows; ++k) {

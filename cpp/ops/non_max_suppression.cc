@@ -54,6 +54,7 @@ template <class F>
 Status select(const NodeView& node, const Shape& scores_shape, const float* boxes, const float* scores,
               const Limits& limits, F f) {
   const int64_t images = scores_shape[0].size, classes = scores_shape[1].size, count = scores_shape[2].size;
+  if (count == 0) return {};  // however many classes there are
   const bool center = node.attr_int("center_point_box") != 0;
   PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(count, node.label()));
   PINNACE_ASSIGN(auto chosen, Scratch<Box>::allocate(count, node.label()));

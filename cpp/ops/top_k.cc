@@ -35,6 +35,7 @@ Status top_k_reference(const NodeView& node, std::span<const TensorView> in, std
   const AxisView v = view_axis(x.type->shape, axis);
   const int64_t k = load_index(in[1], 0);
   if (k < 0 || k > v.size) return node.error("k is ", k, ", outside an axis of size ", v.size);
+  if (values.elements() == 0) return {};
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const double cost = 10 * static_cast<double>(v.size);

@@ -19,6 +19,7 @@ constexpr int64_t kFlat = INT64_MIN;  // "axis" is left out
 /// -1, 0 or 1 as slice p of x is before, equal to or after slice q.
 template <class T>
 int compare_slices(const T* x, const AxisView& v, int64_t p, int64_t q) {
+  if (v.inner == 0) return 0;
   for (int64_t o = 0; o < v.outer; ++o) {
     for (int64_t i = 0; i < v.inner; ++i) {
       const auto a = widen(x[(o * v.size + p) * v.inner + i]), b = widen(x[(o * v.size + q) * v.inner + i]);
@@ -117,7 +118,7 @@ Status unique_reference(const NodeView& node, std::span<const TensorView> in, st
   PINNACE_ASSIGN(const AxisView v, sliced(node, *x.type));
   PINNACE_ASSIGN(Found found, find_unique(node, x));
   const size_t bytes = element_bytes(x.dtype());
-  for (int64_t o = 0; o < v.outer; ++o) {
+  for (int64_t o = 0; o < (y.elements() ? v.outer : 0); ++o) {
     for (int64_t i = 0; i < found.different; ++i) {
       copy_run(y.bytes + static_cast<size_t>((o * found.different + i) * v.inner) * bytes,
                x.bytes + static_cast<size_t>((o * v.size + found.first[i]) * v.inner) * bytes, v.inner, bytes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "ops/lines.h"
 
@@ -17,7 +18,14 @@ struct Window {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
   std::array<int64_t, 3> before{}, after{};
 
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  /// INT64_MAX where there are more: a pool's kernel may have sizes of up to 2^31.
+  int64_t taps() const {
+    int64_t plane, all;
+    if (__builtin_mul_overflow(kernel[1], kernel[2], &plane) || __builtin_mul_overflow(kernel[0], plane, &all)) {
+      return std::numeric_limits<int64_t>::max();
+    }
+    return all;
+  }
   int64_t in_size() const { return in[0] * in[1] * in[2]; }
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   /// Output positions o in [first, last) of dimension d whose tap k reads inside the input, at o * stride + offset.

@@ -5,6 +5,7 @@
 #include "backends/cpu/executable.h"
 #include "backends/cpu/f32_levels.h"
 #include "base/offset_plan.h"
+#include "ops/empty.h"
 
 namespace pinnace {
 namespace {
@@ -282,8 +283,11 @@ class Compilation {
     }
     most_views_ = std::max(most_views_, node.inputs.size() + node.outputs.size());
     call.scratch_threads = kMaxThreads;
+    std::vector<const TensorType*> made;
+    for (ValueId id : node.outputs) made.push_back(&types_[id]);
+    call.nothing_to_do = node.node && nothing_to_compute(*node.op, call.types, made);
     uint32_t packs = 0;  // what only pack() reads
-    if (call.line) PINNACE_TRY(prepare_kernel(k, index, call, &packs));
+    if (call.line && !call.nothing_to_do) PINNACE_TRY(prepare_kernel(k, index, call, &packs));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       const bool only_packed = i < 32 && (packs >> i & 1);
@@ -348,8 +352,8 @@ class Compilation {
         call.inputs.push_back(id == kNoValue ? Operand{} : Operand{&types_[id], places_[id]});
       }
       for (ValueId id : node.outputs) call.outputs.push_back({&types_[id], places_[id]});
-      call.nothing_to_do = node.op && node.op->view && output_of_[node.outputs[0]] < 0 && node.inputs[0] != kNoValue &&
-                           root_[node.outputs[0]] == root_[node.inputs[0]];
+      call.nothing_to_do |= node.op && node.op->view && output_of_[node.outputs[0]] < 0 && node.inputs[0] != kNoValue &&
+                            root_[node.outputs[0]] == root_[node.inputs[0]];
     }
   }
 

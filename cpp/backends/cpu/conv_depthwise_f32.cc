@@ -223,7 +223,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
   const auto& plan = *reinterpret_cast<const DilatedPlan*>(context.plan);
   const Window& w = plan.window;
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t lanes = level.image->lanes, columns = plan.columns(), phases = w.dilation[1] * w.dilation[2];
+  const int64_t lanes = level.image->lanes, columns = plan.columns();
   const int64_t step = std::min<int64_t>(lanes, 8), channels = (y.size.c + step - 1) / step * step;
   const int64_t groups = (channels + lanes - 1) / lanes, jobs = y.size.n * groups;
   const int64_t tasks = std::min<int64_t>(context.threads, jobs);
@@ -276,8 +276,9 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
       DepthwiseRowsF32 rows = d;
       rows.channels = std::min(lanes, channels - c);
       rows.weights = reinterpret_cast<const float*>(context.packed) + c * (1 + w.taps());
-      for (int64_t p = 0; p < phases && p / w.dilation[2] < y.size.h; ++p) {
-        if (p % w.dilation[2] < y.size.w) phase(rows, small, n, c, p / w.dilation[2], p % w.dilation[2]);
+      // A dilation may be far larger than the image.
+      for (int64_t py = 0; py < std::min(w.dilation[1], y.size.h); ++py) {
+        for (int64_t px = 0; px < std::min(w.dilation[2], y.size.w); ++px) phase(rows, small, n, c, py, px);
       }
     }
   });

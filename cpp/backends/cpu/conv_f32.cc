@@ -188,7 +188,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
 }
 
 bool conv_takes(const NodeView& node) {
-  return shape_of(node).K > 0;
+  return node.input(1).elements() > 0 && shape_of(node).K > 0;
 }
 
 template <const F32Kernels& kernels>
@@ -209,10 +209,14 @@ struct PaddedPlane {
   int64_t rows, row, phase, floats;
 };
 
+/// Rows or columns that some output reads.
+int64_t padded_size(const Window& w, int d) {
+  return (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] + 1;
+}
+
 PaddedPlane padded_plane(const Window& w) {
-  // Rows and columns that some output reads; the last register of outputs reads up to 32 columns more.
-  const int64_t rows = (w.out[1] - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
-  const int64_t columns = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
+  const int64_t rows = padded_size(w, 1), columns = padded_size(w, 2);
+  // The last register of outputs reads up to 32 columns more.
   const int64_t row = (columns + w.stride[2] - 1) / w.stride[2] + 32;
   return {rows, row, rows * row, rows * row * w.stride[2] + 32};
 }
@@ -263,8 +267,14 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
+/// A plane that would be mostly zeros is not made: pads, dilations and strides are numbers of up to 2^31, and their
+/// product is the plane's size. conv_f32 takes such a node.
 bool depthwise_takes(const NodeView& node) {
-  return depthwise(node) && node.input(0).elements() > 0 && conv_takes(node);
+  if (!depthwise(node) || node.input(0).elements() == 0 || !conv_takes(node)) return false;
+  const Window w = shape_of(node).window;
+  constexpr int64_t kMostZeros = 128, kMostStride = 64;
+  return padded_size(w, 1) <= 2 * w.in[1] + kMostZeros && padded_size(w, 2) <= 2 * w.in[2] + kMostZeros &&
+         w.stride[2] <= kMostStride;
 }
 
 template <const F32Kernels& kernels>

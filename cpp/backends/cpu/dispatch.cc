@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/retype.h"
+#include "ops/empty.h"
 
 #if defined(__aarch64__)
 #define PINNACE_LINES_ARM64 1
@@ -100,6 +101,10 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   if (line.op != node.node().op || !node.has_input(0) || !takes(line, node)) {
     return unsupported(line.name, " does not take ", node.label());
   }
+  std::vector<const TensorType*> read, made;
+  for (const TensorView& view : inputs) read.push_back(view.type);
+  for (const TensorView& view : outputs) made.push_back(view.type);
+  if (nothing_to_compute(node.op(), read, made)) return {};
   const CpuKernel& kernel = *line.kernel;
   Buffer packed, scratch;
   if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(node) : 0; bytes > 0) {

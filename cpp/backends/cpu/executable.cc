@@ -53,7 +53,7 @@ TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorVi
 std::string_view CpuExecutable::kernel(size_t i) const {
   if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
   const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
-  if (call.nothing_to_do) return "view";
+  if (call.nothing_to_do && call.op->view) return "view";
   return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
 }
 

@@ -46,7 +46,7 @@ struct Call {
   bool packed_here = false;  ///< and could have been in the file
   size_t scratch_offset = 0;
   int scratch_threads = 1;
-  bool nothing_to_do = false;  ///< a view whose bytes are in place already
+  bool nothing_to_do = false;  ///< a view whose bytes are in place already, or outputs without elements
   int32_t strip = -1;          ///< index of the strip that it belongs to
   DType rounds = DType::kF32;  ///< f16, bf16: float32 results are rounded to that
 };

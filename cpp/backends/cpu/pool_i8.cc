@@ -71,6 +71,13 @@ void join_columns(const Window& w, const Rows<T>& rows, Join join) {
     }
     if (w.in[2] % 2) rows.half[0][w.in[2] / 2] = rows.in[w.in[2] - 1];
   }
+  if (stride > w.in[2]) {  // no two windows share an element: between them lie taps, perhaps 2^31, that meet none
+    for (int64_t o = 0; o < w.out[2]; ++o) {
+      const Taps taps = taps_at(w, 2, o);
+      for (int64_t k = taps.first; k < taps.last; ++k) to[o] = join(to[o], rows.in[taps.start + k * w.dilation[2]]);
+    }
+    return;
+  }
   // Taps that lie inside x for some window: padding may be far wider than x.
   const int64_t before = w.before[2] - (w.out[2] - 1) * stride, dilation = w.dilation[2];
   const int64_t first_tap = before > 0 ? (before + dilation - 1) / dilation : 0;

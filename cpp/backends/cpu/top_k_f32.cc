@@ -141,6 +141,7 @@ AxisView axis_of(const NodeView& node, const TensorType& x) {
 }
 
 bool takes(const NodeView& node) {
+  if (node.input(0).elements() == 0) return false;
   return node.axis(node.attr_int("axis"), node.input(0).rank()).ok() && axis_of(node, node.input(0)).size <= INT32_MAX;
 }
 
