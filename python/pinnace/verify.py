@@ -211,7 +211,7 @@ def _hold(
             if _is_noise(value, wanted, reference.inputs, moved):
                 findings.noise = f"; output {name!r} is nothing but rounding errors, in both"
                 continue
-            d = difference(value, wanted, {dtype: min(MOVEMENT_FACTOR * moved, most)})
+            d = difference(value, wanted, {dtype: max(BOUNDS[dtype], min(MOVEMENT_FACTOR * moved, most))})
             if d.ok:
                 nudge = f"{NUDGE:g}" if reference.quantized else "a rounding error"
                 findings.moved = f"; the source itself moves by {moved:.3g} when its inputs change by {nudge}"

@@ -4,6 +4,7 @@ integers, outputs that cancel, sizes of which no example was given, and where no
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -286,6 +287,8 @@ def test_a_target_on_which_nothing_ran_is_not_verified() -> None:
     assert result.ok
     assert "nnapi: 0 of 2 nodes ran there" in str(result)
     assert "cpu:" not in str(result)
+    assert "nnapi: 0 of 2 nodes ran there" in result.to_html()
+    assert json.loads(result.to_json())["nodes"]["cpu"] == {"ran_there": 2, "all": 2}
 
 
 def unavailable_target() -> str:
