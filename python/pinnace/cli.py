@@ -1,7 +1,7 @@
 """The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
 
-Exit status 0: all is well; 1: a negative answer (does not match, cannot convert); 2: wrong use. Data on stdout,
-messages on stderr.
+Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use. Data
+on stdout, messages on stderr.
 """
 
 from __future__ import annotations

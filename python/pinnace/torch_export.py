@@ -197,7 +197,7 @@ def _plain(spec: Any) -> Any:
         _pytree.treespec_dumps(bare)
         return _pytree.TreeSpec(spec.type, spec.context, children)
     except (NotImplementedError, TypeError):
-        fields: Sequence[str] = getattr(spec.context, "_fields", None) or getattr(spec.type, "__match_args__", ())
+        fields: Any = getattr(spec.context, "_fields", None) or getattr(spec.type, "__match_args__", ())
         if len(fields) == len(children):
             return _pytree.TreeSpec(dict, list(fields), children)
         return _pytree.TreeSpec(tuple, None, children)

@@ -60,7 +60,8 @@ def _difference_of_integers(got: Array, want: Array, bound: float) -> Difference
     """float64 has no room for 64 bits: distances are taken modulo 2^64, where none overflows."""
     wide = np.uint64 if want.dtype.kind == "u" else np.int64
     a, b = got.astype(wide), want.astype(wide)
-    distance = np.where(a > b, a.view(np.uint64) - b.view(np.uint64), b.view(np.uint64) - a.view(np.uint64))
+    with np.errstate(over="ignore"):  # of the two, the one that is not taken
+        distance = np.where(a > b, a.view(np.uint64) - b.view(np.uint64), b.view(np.uint64) - a.view(np.uint64))
     return _judged(float(distance.max()), float(np.abs(want.astype(np.float64)).max()), bound)
 
 

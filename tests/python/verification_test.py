@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import platform
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,9 @@ def test_integers_are_compared_as_integers(dtype: Any, a: int, b: int, distance:
         assert not d.ok
         assert d.largest == float(distance)
         assert d.relative > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert difference(np.array(one, dtype), np.array(other, dtype)).largest == float(distance)
     assert difference(np.array([a, b], dtype), np.array([a, b], dtype)).ok
 
 
