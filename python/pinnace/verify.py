@@ -297,7 +297,7 @@ def _at_other_sizes(program: Program, references: Sequence[_Reference], session:
     What to record; None where there are no such sizes. VerificationError: outputs differ, or only the source runs.
     """
     sizes = other_sizes(list(program.inputs.values()), [r.inputs for r in references])
-    first, answer = references[0], None
+    first, refused = references[0], ""
     # Sizes that depend on each other in ways that no range says cannot change together: then the first alone.
     for part in [sizes, dict(list(sizes.items())[:1])] if len(sizes) > 1 else [sizes] if sizes else []:
         at = ", ".join(f"{name} = {size}" for name, size in part.items())
@@ -306,7 +306,7 @@ def _at_other_sizes(program: Program, references: Sequence[_Reference], session:
         try:
             reference.outputs  # noqa: B018 (runs it)
         except _core.Error as error:
-            answer = answer or f"no: the source cannot run at {at}: {_one_line(error)}"
+            refused = refused or f"the source cannot run at {at}: {_one_line(error)}"
             continue
         session.reset_state()
         try:
@@ -317,14 +317,14 @@ def _at_other_sizes(program: Program, references: Sequence[_Reference], session:
             ) from error
         findings = _Findings()
         _hold(program, reference, got, target, findings, f"at {at}: ")
-        return f"yes: also at {at}, {findings}"
-    return answer
+        return f"yes: also at {at}, {findings}" + (f"; {refused}" if refused else "")
+    return f"no: {refused}" if refused else None
 
 
 def other_sizes(specs: Sequence[TensorSpec], examples: Sequence[Sequence[Array]]) -> dict[str, int]:
     """A legal size for every open dimension for which all the examples have the same one; not that one.
 
-    An eighth smaller and a little more for each further dimension, so that dimensions which were equal or multiples of
+    An eighth smaller and one step more for each further dimension, so that dimensions which were equal or multiples of
     each other are not any more; larger where none from 2 on is smaller.
     """
     seen: dict[str, set[int]] = {}
@@ -345,7 +345,7 @@ def other_sizes(specs: Sequence[TensorSpec], examples: Sequence[Sequence[Array]]
 
 def _other_size(dim: Dim, size: int, place: int) -> int | None:
     step = dim.multiple_of
-    smaller = (size * 7 // 8 - place) // step * step
+    smaller = (size * 7 // 8 // step - place) * step
     if smaller >= max(dim.min, 2):
         return smaller
     if dim.max is None or size + step <= dim.max:

@@ -180,6 +180,8 @@ def test_dimensions_that_were_equal_are_not_any_more() -> None:
     a, b = pn.Dim("a", 1), pn.Dim("b", 1)
     found = other_sizes([spec(a, b)], [[np.zeros((16, 16), np.float32)]])
     assert len(set(found.values())) == 2
+    c, d = pn.Dim("c", 8, 128, 8), pn.Dim("d", 8, 128, 8)
+    assert other_sizes([spec(c, d)], [[np.zeros((64, 64), np.float32)]]) == {"c": 56, "d": 48}
 
 
 def test_sizes_that_examples_differ_in_are_left_alone() -> None:
@@ -238,6 +240,20 @@ def test_a_source_that_cannot_run_at_other_sizes_is_recorded() -> None:
     assert facts["verified.sizes"] == "no: the source cannot run at rows = 3, columns = 4: four rows, no others"
     assert facts["verified.cpu"].startswith("yes")
     assert source.runs == [(4, 6), (3, 4), (3, 6)]  # together, then the first alone
+
+
+def test_sizes_that_cannot_change_together_change_alone() -> None:
+    x = torch.randn(4, 6)
+    program = built(lambda x: x * 2, x, {0: pn.Dim("rows", 1, 8), 1: pn.Dim("columns", 2, 8)})
+
+    def refuse(x: Array) -> Array:
+        if x.shape[1] != 6:
+            raise pn.InvalidArgument("six columns")
+        return x * 2
+
+    said = verify_program(program, Source(refuse), [{"x": x}], ["cpu"]).metadata["verified.sizes"]
+    assert said.startswith("yes: also at rows = 3, largest relative difference 0")
+    assert said.endswith("; the source cannot run at rows = 3, columns = 4: six columns")
 
 
 def test_a_program_that_does_not_run_where_its_source_does_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
