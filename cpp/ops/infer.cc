@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/thread.h"
+
 namespace pinnace {
 
 const OpDef* OpTable::find(std::string_view name) const {
@@ -213,6 +215,7 @@ Status infer_into(const Graph& graph, const Node& node, Inference& state, const 
 
 Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
                         std::span<const ConstantPtr> input_data, const OpTable& ops) {
+  const DefaultFloats floats;
   Inference state = begin_inference(graph);
   state.computed.resize(graph.nodes.size(), false);
   for (size_t i = 0; i < input_types.size(); ++i) state.types[graph.inputs[i]] = input_types[i];
@@ -358,6 +361,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
 
 Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
                                     std::vector<ConstantPtr>* states, const OpTable& ops, const Threads& threads) {
+  const DefaultFloats floats;
   // shared_ptr: a value may be an output and be read later, and a body may pass an input straight through.
   struct Slot {
     std::shared_ptr<ReferenceOutput> owned;
