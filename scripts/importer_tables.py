@@ -72,6 +72,28 @@ def onnx_sources(operators: set[str]) -> dict[str, list[str]]:
     return sources
 
 
+def onnx_operators() -> dict[str, list[str]]:
+    """Function of cpp/import/onnx/mappings.inc -> ONNX's operators that it maps."""
+    found: dict[str, list[str]] = {}
+    for source, function in re.findall(
+        r"^MAP\((\w+), (\w+)\)", (ROOT / "cpp/import/onnx/mappings.inc").read_text(), re.M
+    ):
+        found.setdefault(function, []).append(source)
+    return found
+
+
+def torch_targets() -> dict[str, set[str]]:
+    """File of cpp/import/torch -> the targets of its tables, without overloads."""
+    row = re.compile(r'^ *\{"([a-z_]+\.[\w.]+)",\s*\w+(?:, *[^{}]*)?\}', re.M)
+    rows = {path.stem: set(row.findall(path.read_text())) for path in (ROOT / "cpp/import/torch").glob("*.cc")}
+    return {name: targets for name, targets in rows.items() if targets}
+
+
+def number(name: str, path: str) -> int:
+    """The constant of that name in a source file."""
+    return int(re.findall(rf"constexpr \w+ {name} = (\d+);", (ROOT / path).read_text())[0])
+
+
 def torch_sources(operators: set[str]) -> dict[str, list[str]]:
     """Our operator -> ATen targets, without overloads."""
     folder = ROOT / "cpp/import/torch"

@@ -1,7 +1,7 @@
 """The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
 
-Exit status 0: all is well; 1: a negative answer (does not match, cannot convert); 2: wrong use. Data on stdout,
-messages on stderr.
+Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use. Data
+on stdout, messages on stderr.
 """
 
 from __future__ import annotations
@@ -107,7 +107,11 @@ def _parser() -> argparse.ArgumentParser:
     precision(run, several=False)
     inputs(run)
 
-    comp = command("compare", _compare, "a .pnc file against its source, layer by layer")
+    comp = command(
+        "compare",
+        _compare,
+        "a .pnc file against its source, layer by layer; status 1 too if a target cannot run here",
+    )
     comp.add_argument("program")
     comp.add_argument("--reference", required=True, help=".pt2, .onnx or .pnc")
     comp.add_argument("--html", metavar="FILE")
@@ -308,7 +312,7 @@ def _compare(options: argparse.Namespace) -> int:
         except OSError as error:
             raise _core.FileError(f"cannot write {options.html!r}: {error}") from error
     print(result.to_json() if options.json else result)
-    return 0 if result.ok else 1
+    return 0 if result.ok and not result.unavailable else 1
 
 
 def _bench(options: argparse.Namespace) -> int:

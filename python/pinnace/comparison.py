@@ -11,7 +11,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.program import Program
-from pinnace.session import Session, as_array
+from pinnace.session import Session, as_array, nodes_on
 from pinnace.source import source_of
 from pinnace.types import json_text
 from pinnace.verify import Difference, bounds_of, difference, layer_differences
@@ -41,17 +41,20 @@ class Row:
 class Comparison:
     """What compare() found. `rows` stand in the order in which the graph runs, outputs last.
 
-    targets  "cpu" for float32, "cpu bf16" for another precision.
+    targets      "cpu" for float32, "cpu bf16" for another precision.
+    unavailable  those asked for that cannot run here, with the reason.
+    nodes        per target: how many nodes ran on a back end that it names, and how many there are.
     """
 
     rows: list[Row]
     targets: list[str]
     unavailable: dict[str, str]
     reference: str
+    nodes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """False if any value of any row is outside its bound."""
+        """False if any value of any row is outside its bound. Says nothing of `unavailable` targets."""
         return all(row.ok for row in self.rows)
 
     def worst(self, target: str) -> float:
@@ -82,6 +85,7 @@ class Comparison:
                 "reference": self.reference,
                 "targets": self.targets,
                 "unavailable": self.unavailable,
+                "nodes": {t: {"ran_there": ran, "all": every} for t, (ran, every) in self.nodes.items()},
                 "rows": [asdict(r) | {"ok": r.ok} for r in self.rows],
             },
             indent=1,
@@ -98,9 +102,13 @@ class Comparison:
         return text
 
     def __str__(self) -> str:
-        """The table and a last line with the verdict."""
+        """The table, the targets that did not run all nodes or none, and a last line with the verdict."""
         bad = sum(not r.ok for r in self.rows)
-        return f"{self.table()}\n{'equal within bounds' if self.ok else f'{bad} of {len(self.rows)} values differ'}"
+        lines = [self.table()]
+        lines += [f"{t}: {ran} of {every} nodes ran there" for t, (ran, every) in self.nodes.items() if ran < every]
+        lines += [f"{target}: cannot run here: {reason}" for target, reason in self.unavailable.items()]
+        lines.append("equal within bounds" if self.ok else f"{bad} of {len(self.rows)} values differ")
+        return "\n".join(lines)
 
 
 def _size(row: Row) -> float:
@@ -137,8 +145,8 @@ def compare(
     tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
-    listed in
-    `unavailable` otherwise. InvalidArgument: no inputs, no such precision, or the reference cannot be run on them.
+    listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, or the reference cannot be run on
+    them.
     """
     if not isinstance(program, Program):
         program = Program.open(program)
@@ -150,6 +158,7 @@ def compare(
     source = source_of(reference, inputs[0])
     rows: dict[tuple[str, bool], Row] = {}
     unavailable: dict[str, str] = {}
+    nodes: dict[str, tuple[int, int]] = {}
     for column, (target, mode) in columns.items():
         bounds = {**bounds_of(mode), **(tolerance or {})}
         try:
@@ -172,10 +181,11 @@ def compare(
             for (name, got), want in zip(outputs.items(), wanted, strict=True):
                 row = rows.setdefault((name, True), Row(name, "", "output", "", True))
                 _keep_worst(row, column, difference(got, want, bounds))
+        nodes[column] = nodes_on(session, target)
     if len(unavailable) == len(columns):
         raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
     ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
-    return Comparison(ordered, [c for c in columns if c not in unavailable], unavailable, source.description)
+    return Comparison(ordered, [c for c in columns if c not in unavailable], unavailable, source.description, nodes)
 
 
 def _keep_worst(row: Row, target: str, d: Difference) -> None:

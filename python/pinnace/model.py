@@ -13,8 +13,9 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.program import NodeInfo, Program
+from pinnace.session import as_array, as_tensor
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
-from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module
+from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module, save_exported
 from pinnace.torch_nnapi import NnapiSource, load_nnapi, nnapi_part
 from pinnace.torchscript import ScriptSource, export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, signature, specs_from
@@ -132,16 +133,15 @@ class Model:
         metadata: Mapping[str, str] | None = None,
     ) -> Program:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
-        here.
+        here, on the examples; on the first of them once more at other sizes, where sizes are open.
 
         targets   those that name a level get their weights laid out in the file: cpu:avx2, nnapi:29.
         examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
                   example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
 
-        VerificationError names the first layer that differs. Unsupported: quantize is given (this build converts
-        models that
-        are quantised already; it does not quantise).
+        VerificationError names the first layer that differs. Unsupported: nothing here can run the source, or quantize
+        is given (this build converts models that are quantised already; it does not quantise).
         """
         if quantize is not None:
             raise _core.Unsupported(
@@ -173,13 +173,17 @@ def load(
                      .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped).
     example_inputs   for a module: its positional arguments; for TorchScript: its tensors, whose shapes become the
                      program's; else arrays for the model's inputs in order, or by name. They are what build() verifies
-                     on.
+                     on, beside one run at other sizes where sizes are open.
     dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim for dimensions that
                      vary.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
                      example inputs, or on seeded ones.
     model_name       which model of an archive with several.
+
+    Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
+    text are left out with a note. A dict of tensors, or a named tuple such as topk's, gives them the names of its keys
+    or fields. Which operators import: docs/imports.md.
 
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
     rule.
@@ -197,7 +201,7 @@ def load(
         name = type(source).__name__ if is_script(source) else Path(fspath(source)).name
         script = source if is_script(source) else open_script(fspath(source))
         tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
-        core, notes, runner = _import_script(script, tensors, options)
+        core, notes, runner = _import_script(script, name, tensors, options)
         example_inputs = tensors
     elif is_module(source) or is_exported(source):
         name = type(source).__name__
@@ -213,7 +217,7 @@ def load(
             program = source
         if check_passes:
             options["examples"] = _example_list(example_inputs)
-        core, notes = _import_exported(program, options)
+        core, notes = _import_exported(program, name, options)
         runner = TorchSource(program)
     else:
         path = fspath(source)
@@ -237,32 +241,36 @@ def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> l
         raise _core.InvalidArgument(
             "example_inputs of TorchScript are tensors in the order of its inputs, without names"
         )
-    return [v if isinstance(v, torch.Tensor) else torch.from_numpy(np.array(v)) for v in example_inputs]
+    return [v if isinstance(v, torch.Tensor) else as_tensor(v) for v in example_inputs]
 
 
 def _import_script(
-    script: Any, tensors: list[Any], options: Mapping[str, Any]
+    script: Any, name: str, tensors: list[Any], options: Mapping[str, Any]
 ) -> tuple[_core.Model, list[str], Source]:
     part = nnapi_part(script)
     if part is not None:
         return load_nnapi(part, tensors, options), [], NnapiSource(script, tensors)
-    core, notes = _import_exported(export_script(script, tensors), options)
+    core, notes = _import_exported(export_script(script, tensors), name, options)
     return core, notes, ScriptSource(script, tensors)
 
 
-def _import_exported(program: Any, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:
-    """Through a temporary archive: there is one way in. Operators that the importer lacks are decomposed, alone."""
-    import torch
+def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:
+    """Through a temporary archive: there is one way in. Operators that the importer lacks are decomposed, alone.
 
+    Errors name the model, by `name`, where they would name that archive.
+    """
     notes: list[str] = []
     before: _core.ConversionError | None = None
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "model.pt2")
         for _ in range(8):  # a decomposition may bring operators that need one themselves
-            torch.export.save(program, path)
+            save_exported(program, path, name)
             try:
                 return _core.Model.load(path, **options), notes
-            except _core.ConversionError as error:
+            except _core.Error as error:
+                error.args = (str(error).replace(path, name),)
+                if not isinstance(error, _core.ConversionError):
+                    raise
                 if before is not None and not error.nodes:
                     raise before from error  # the decomposition brought what no node can be blamed for
                 before = error
@@ -286,7 +294,7 @@ def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, li
         except ImportError:
             raise
         program = open_torch_archive(path).program
-        core, notes = _import_exported(program, options)
+        core, notes = _import_exported(program, path, options)
         return core, notes, TorchSource(program)
     if core.format == "pnc":
         return core, [], ProgramSource(path)
@@ -327,16 +335,12 @@ def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
 
 
 def _example_list(example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
-    from pinnace.session import as_array
-
     if isinstance(example_inputs, Mapping):
         return [(name, as_array(value)) for name, value in example_inputs.items()]
     return [("", as_array(value)) for value in example_inputs]
 
 
 def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Array]]:
-    from pinnace.session import as_array
-
     if not example_inputs:
         return []
     names = list(model.inputs)

@@ -18,6 +18,8 @@ tr.output { font-weight: 600; }
 <h1>{{ "Equal within bounds" if c.ok else "Values differ" }}</h1>
 <p>Reference: {{ c.reference }}. A bar's length is the logarithm of the difference relative to the value's largest
 magnitude: nothing at 1e-9, full at 1.</p>
+{% for target, (ran, every) in c.nodes.items() if ran < every %}
+<p>{{ target }}: {{ ran }} of {{ every }} nodes ran there</p>{% endfor %}
 {% for target, why in c.unavailable.items() %}<p class="bad">{{ target }} was not run: {{ why }}</p>{% endfor %}
 <table><thead><tr><th>value</th><th>op</th><th>source</th>
 {% for t in c.targets %}<th>{{ t }}</th>{% endfor %}</tr></thead><tbody>

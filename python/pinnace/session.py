@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pinnace import _core
 from pinnace.program import Program
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,13 @@ class Session:
         return [_input_array(name, inputs[name]) for name in self._inputs]
 
 
+def nodes_on(session: Session, target: str) -> tuple[int, int]:
+    """Of the nodes that compute something in a run: how many do on a back end that `target` names, and how many are."""
+    names = {part.partition(":")[0] for part in target.split(",")}
+    backends = [row.backend for row in session.placement if row.backend not in ("none", "runtime")]
+    return sum("auto" in names or backend in names for backend in backends), len(backends)
+
+
 class State:
     """States of a session by name."""
 
@@ -254,14 +264,29 @@ def as_array(value: Any) -> Any:
         value = value.detach()
         if value.is_quantized:  # as the integers that it stores
             value = value.int_repr()
-        if str(value.dtype) == "torch.bfloat16":  # numpy's DLPack has no bfloat16: the bits travel as int16
+        name = str(value.dtype).removeprefix("torch.")
+        if name == "bfloat16" or name.startswith("float8_"):  # not among numpy's own: the bits travel as integers
             import ml_dtypes
             import torch
 
-            return value.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+            return value.view(torch.int16 if name == "bfloat16" else torch.uint8).numpy().view(getattr(ml_dtypes, name))
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     return np.asarray(value)
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """A torch tensor with memory of its own, of whatever element type the array has, bfloat16 and float8 too."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    array = np.array(value)
+    name = str(array.dtype)
+    if name == "bfloat16" or name.startswith("float8_"):
+        tensor: torch.Tensor = torch.from_numpy(array.view(np.int16 if name == "bfloat16" else np.uint8))
+        return tensor.view(getattr(torch, name))
+    return torch.from_numpy(array)
 
 
 def _input_array(name: str, value: Any) -> Any:
@@ -276,4 +301,15 @@ def devices() -> list[dict[str, Any]]:
     return list(_core.devices())
 
 
-__all__ = ["Event", "Future", "Placement", "PlanInfo", "Profile", "Session", "State", "as_array", "devices"]
+__all__ = [
+    "Event",
+    "Future",
+    "Placement",
+    "PlanInfo",
+    "Profile",
+    "Session",
+    "State",
+    "as_array",
+    "as_tensor",
+    "devices",
+]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pinnace import _core
-from pinnace.session import as_array
+from pinnace.session import as_array, as_tensor
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TorchSource:
         self.description = f"torch {torch.__version__}"
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Outputs in order; tensors only."""
+        """Outputs in order: tensors, and ints as int64 scalars."""
         import torch
 
         with _named(self.description), torch.no_grad():
@@ -89,7 +89,6 @@ class TorchSource:
 
     def _arguments(self, inputs: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call's args and kwargs: user tensors from `inputs`, the rest as exported."""
-        import torch
         from torch.utils import _pytree
 
         tensors = iter(inputs)
@@ -100,7 +99,7 @@ class TorchSource:
             if hasattr(spec.arg, "value"):  # a constant of the call
                 flat.append(spec.arg.value)
             else:
-                flat.append(torch.from_numpy(np.array(next(tensors))))
+                flat.append(as_tensor(next(tensors)))
         in_spec = self.program.call_spec.in_spec
         if in_spec is None:
             return tuple(flat), {}
@@ -130,11 +129,15 @@ def _copied(program: Any) -> Any:
 
 
 def _tensors(output: Any) -> Iterator[Any]:
+    """What the importer makes outputs of: tensors, and ints as int64 scalars. Bools, floats and text are left out."""
+    import torch
     from torch.utils import _pytree
 
     for leaf in _pytree.tree_flatten(output)[0]:
         if hasattr(leaf, "detach"):
             yield leaf
+        elif isinstance(leaf, int) and not isinstance(leaf, bool):
+            yield torch.tensor(leaf, dtype=torch.int64)
 
 
 def _to_numpy(tensor: Any) -> Array:
@@ -175,20 +178,22 @@ def open_torch_archive(path: str) -> TorchSource:
 
 
 class OnnxSource:
-    """An ONNX file, run by onnxruntime where it is installed, else by ONNX's reference evaluator."""
+    """An ONNX file, run by onnxruntime; by ONNX's reference evaluator where that is not installed or has no code for
+    what the file asks. `description` says which it is, after the first run also why.
+    """
 
     def __init__(self, path: str) -> None:
         """Unsupported, with what to install, where neither package is there."""
         self.path = path
+        self._evaluate = False
         try:
             import onnxruntime
 
             self.description = f"onnxruntime {onnxruntime.__version__}"
         except ImportError:
+            self._evaluate = True
             try:
-                import onnx
-
-                self.description = f"onnx {onnx.__version__} reference evaluator"
+                self.description = _evaluator_name()
             except ImportError as error:
                 raise _core.Unsupported(
                     "running an ONNX model for comparison needs a package: pip install onnxruntime, or onnx"
@@ -197,14 +202,56 @@ class OnnxSource:
         self._names: list[str] = []
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Outputs in order."""
+        """Outputs in order. FileError: it is no ONNX file; Unsupported: neither package runs the model."""
         if self._session is None:
             try:
                 self._session, self._names = self._open(self.path)
             except Exception as error:
-                raise _core.FileError(f"{self.path}: {self.description} cannot load it: {error}") from error
+                return self._run_otherwise(inputs, error)
         with _named(self.description):
-            return self._call(self._session, self._names, inputs)
+            try:
+                return self._call(self._session, self._names, inputs)
+            except Exception as error:
+                # So it says of a node; of inputs that do not fit the model it complains in other words.
+                if self._evaluate or "returned while running" not in str(error):
+                    raise
+                return self._run_otherwise(inputs, error)
+
+    def _run_otherwise(self, inputs: Sequence[Array], refusal: Exception) -> list[Array]:
+        """The run by the reference evaluator, and all later ones, after what was to run it refused."""
+        self._check_file(refusal)
+        reasons = [f"{self.description}: {_short(refusal)}"]
+        if not self._evaluate:
+            try:
+                name = _evaluator_name()
+                self._evaluate = True
+                session, names = self._open(self.path)
+                outputs = self._call(session, names, inputs)
+                self._session, self._names = session, names
+                self.description = f"{name}, for {self.description} refuses the model: {_short(refusal)}"
+                return outputs
+            except ImportError:
+                reasons.append("ONNX's reference evaluator is not installed (pip install onnx)")
+            except Exception as error:
+                reasons.append(f"{name}: {_short(error)}")
+            self._evaluate = False
+        raise _core.Unsupported(
+            f"{self.path}: nothing here runs it: {'; '.join(reasons)}; verify=False builds without a comparison"
+        ) from refusal
+
+    def _check_file(self, refusal: Exception) -> None:
+        """FileError if it was the file, and not what it asks for, that was refused."""
+        try:
+            import onnx
+        except ImportError:
+            bad = type(refusal).__name__ in ("InvalidProtobuf", "NoSuchFile")
+        else:
+            try:
+                bad = not onnx.load(self.path, load_external_data=False).graph.output
+            except Exception:  # protobuf's errors, the system's: whatever it is, the file cannot be read
+                bad = True
+        if bad:
+            raise _core.FileError(f"{self.path}: {self.description} cannot load it: {refusal}") from refusal
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values by ONNX's names: the model with those values as outputs is run once."""
@@ -217,7 +264,10 @@ class OnnxSource:
         outputs = len(model.graph.output)
         for name in wanted:
             model.graph.output.append(onnx.ValueInfoProto(name=name))
-        with tempfile.TemporaryDirectory(dir=Path(self.path).resolve().parent) as folder:
+        with (
+            _named(self.description),
+            tempfile.TemporaryDirectory(dir=Path(self.path).resolve().parent) as folder,
+        ):
             path = str(Path(folder) / "layers.onnx")
             onnx.save(model, path, save_as_external_data=model.ByteSize() > 1 << 30)
             session, input_names = self._open(path)
@@ -227,22 +277,33 @@ class OnnxSource:
         return found
 
     def _open(self, path: str) -> tuple[Any, list[str]]:
-        try:
-            import onnxruntime
-
-            options = onnxruntime.SessionOptions()
-            options.log_severity_level = 3
-            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            return session, [i.name for i in session.get_inputs()]
-        except ImportError:
+        if self._evaluate:
             from onnx.reference import ReferenceEvaluator
 
             evaluator = ReferenceEvaluator(path)
             return evaluator, list(evaluator.input_names)
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what it refuses is in the exception
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return session, [i.name for i in session.get_inputs()]
 
     @staticmethod
     def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> list[Array]:
         return [np.asarray(o) for o in session.run(None, dict(zip(names, inputs, strict=True)))]
+
+
+def _evaluator_name() -> str:
+    import onnx
+
+    return f"onnx {onnx.__version__} reference evaluator"
+
+
+def _short(error: Exception) -> str:
+    """One line of at most 200 characters: metadata has such values."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 class ProgramSource:
@@ -280,9 +341,7 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     if is_exported(reference):
         return TorchSource(reference)
     if is_module(reference):
-        import torch
-
-        example = {k: v if isinstance(v, torch.Tensor) else torch.from_numpy(np.array(v)) for k, v in inputs.items()}
+        example = {name: as_tensor(value) for name, value in inputs.items()}
         return TorchSource(export_module(reference, (), example, None))
     path = str(reference)
     if path.endswith(".pnc"):

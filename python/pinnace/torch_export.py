@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
@@ -154,6 +155,52 @@ def _dynamic_dims(
 
     walk(bound if isinstance(dynamic_shapes, Mapping) else list(bound.values()), dynamic_shapes)
     return found
+
+
+def save_exported(program: torch.export.ExportedProgram, path: str, name: str) -> None:
+    """torch.export.save, with named tuples, which it refuses, described as dicts of the same leaves.
+
+    ConversionError with torch's words, and `name` for the model, where it saves the program in no way.
+    """
+    import copy
+
+    import torch
+
+    described = copy.copy(program)
+    described._module_call_graph = [
+        replace(
+            entry,
+            signature=entry.signature
+            and replace(
+                entry.signature, in_spec=_plain(entry.signature.in_spec), out_spec=_plain(entry.signature.out_spec)
+            ),
+        )
+        for entry in program.module_call_graph
+    ]
+    try:
+        torch.export.save(described, path)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip()
+        raise _core.ConversionError(f"{name}: torch.export cannot save it: {text}") from error
+
+
+def _plain(spec: Any) -> Any:
+    """The nest of arguments or outputs with fields' names for those containers that torch has no words for in a file:
+    namedtuples, and the tuples of topk, max and sort."""
+    from torch.utils import _pytree
+
+    if spec.is_leaf():
+        return spec
+    children = [_plain(child) for child in spec.children()]
+    bare = _pytree.TreeSpec(spec.type, spec.context, [_pytree.tree_structure(0)] * len(children))
+    try:
+        _pytree.treespec_dumps(bare)
+        return _pytree.TreeSpec(spec.type, spec.context, children)
+    except (NotImplementedError, TypeError):
+        fields: Any = getattr(spec.context, "_fields", None) or getattr(spec.type, "__match_args__", ())
+        if len(fields) == len(children):
+            return _pytree.TreeSpec(dict, list(fields), children)
+        return _pytree.TreeSpec(tuple, None, children)
 
 
 def decompose(

@@ -14,6 +14,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.nnapi import nnapi_library_path
+from pinnace.session import as_tensor
 from pinnace.source import _named
 from pinnace.types import Array
 
@@ -102,7 +103,7 @@ class NnapiSource:
         ctypes.CDLL(self._library, mode=ctypes.RTLD_GLOBAL)
         arguments = []
         for value, example in zip(inputs, self._examples, strict=True):
-            tensor = torch.from_numpy(np.array(value))
+            tensor = as_tensor(value)
             if example.is_quantized:
                 tensor = torch._make_per_tensor_quantized_tensor(tensor, example.q_scale(), example.q_zero_point())
             arguments.append(tensor)

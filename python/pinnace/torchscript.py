@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
-from pinnace.source import _named, _tensors
+from pinnace.session import as_tensor
+from pinnace.source import _named, _tensors, _to_numpy
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -101,19 +102,17 @@ class ScriptSource:
         self.description = f"torch {torch.__version__} (TorchScript)"
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Outputs in order; tensors only."""
-        import numpy as np
+        """Outputs in order: tensors, and ints as int64 scalars."""
         import torch
 
         arguments = []
         for value, example in zip(inputs, self._examples, strict=True):
-            tensor = torch.from_numpy(np.array(value))
+            tensor = as_tensor(value)
             if example.is_quantized:
                 tensor = torch._make_per_tensor_quantized_tensor(tensor, example.q_scale(), example.q_zero_point())
             arguments.append(tensor)
         with _named(self.description), torch.no_grad():
-            found = list(_tensors(self._script(*arguments)))
-        return [(t.int_repr() if t.is_quantized else t).detach().contiguous().numpy() for t in found]
+            return [_to_numpy(t) for t in _tensors(self._script(*arguments))]
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """None: what is inside a ScriptModule has no names that a conversion keeps."""
