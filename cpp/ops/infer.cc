@@ -101,8 +101,8 @@ Result<ConstantPtr> known_contents(const TensorType& type, std::span<const Known
 }
 
 /// Operands of kKnownElements each are no work by themselves, but an einsum may visit every combination of theirs: so
-/// it is charged for them as for memory, in all of a graph for 2^26, which take some tenths of a second.
-constexpr int64_t kCombinationsPerByte = 16;
+/// it is charged for them as for memory, in all of a graph for 2^24, which take a tenth of a second.
+constexpr int64_t kCombinationsPerByte = 4;
 
 int64_t combinations(std::span<const TensorType* const> operands) {
   int64_t all = 1;
