@@ -10,12 +10,14 @@
 //   G-7    a constant has a concrete type and as many bytes
 //   G-8    a state has a concrete type, initial contents of as many bytes, and a new value of a type that fits
 //   G-9    names of states are unique; only the outermost graph has states
-//   G-10   a symbol has a unique name and a range that holds a multiple of its divisor; only the outermost graph has
-//   any G-11   a dimension is a size, a symbol of the outermost graph, or unknown with or without a bound G-12   the
-//   bytes of a type can be counted in 63 bits G-13   quantisation: an integer type, scales and zero points as many as
-//   axis and block say, each in range G-14   attributes are sorted by name, none twice G-15   a graph attribute holds a
-//   graph; graphs are nested at most 200 deep and never in themselves G-16   a node has an operator and a version of at
-//   least 1 G-17   every name and every text is UTF-8
+//   G-10   a symbol has a unique name and a range with a multiple of its divisor; only the outermost graph has any
+//   G-11   a dimension is a size, a symbol of the outermost graph, or unknown with or without a bound
+//   G-12   the bytes of a type can be counted in 63 bits
+//   G-13   quantisation: an integer type, scales and zero points as many as axis and block say, each in range
+//   G-14   attributes are sorted by name, none twice
+//   G-15   a graph attribute holds a graph; graphs are nested at most 200 deep and never in themselves
+//   G-16   a node has an operator and a version of at least 1
+//   G-17   every name and every text is UTF-8
 //
 // Nested graphs are visited by an explicit stack, so that depth costs no stack of the process.
 #include <algorithm>

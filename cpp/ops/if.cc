@@ -27,18 +27,20 @@ Status if_types(const NodeView& node, std::span<TensorType> out) {
     if (graph.outputs.size() != out.size())
       return node.error(branch, " has ", graph.outputs.size(), " outputs, the node ", out.size());
     if (known && (*static_cast<const uint8_t*>(known) != 0) != (branch == "then_branch")) continue;
-    const Result<Inference> found = infer_body(node, branch, graph, types, data);
+    const Result<BodyOutputs> found = infer_body(node, branch, graph, types, data);
     if (!found.ok()) {
       // Sizes may fit the other branch alone, as where a model has a branch per sampling rate. That this one fits none
       // at all is an error now, that it is taken with these sizes is one when it runs.
-      if (known || !failed.ok() || !infer(graph, {}, {}, node.ops() ? *node.ops() : OpTable()).ok()) {
+      // Other codes than that of a broken rule say nothing of sizes.
+      if (known || !failed.ok() || found.status().code() != Code::kInvalidArgument ||
+          !infer_body(node, branch, graph).ok()) {
         return inside(node, failed.ok() ? found.status() : failed);
       }
       failed = found.status();
       continue;
     }
     for (size_t i = 0; i < out.size(); ++i) {
-      const TensorType& type = found->types[static_cast<size_t>(graph.outputs[i])];
+      const TensorType& type = found->types[i];
       if (first) {
         out[i] = type;
       } else {

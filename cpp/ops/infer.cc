@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/thread.h"
+#include "ops/bodies.h"
 
 namespace pinnace {
 
@@ -100,7 +101,26 @@ Result<ConstantPtr> known_contents(const TensorType& type, std::span<const Known
   return Constant::of(std::move(bytes));
 }
 
-Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+/// Operands of kKnownElements each are no work by themselves, but an einsum may visit every combination of theirs: so
+/// it is charged for them as for memory, in all of a graph for 2^24, which take a tenth of a second.
+constexpr int64_t kCombinationsPerByte = 4;
+
+int64_t combinations(std::span<const TensorType* const> operands) {
+  int64_t all = 1;
+  for (const TensorType* type : operands) {
+    const int64_t size = type ? std::max<int64_t>(type->elements(), 1) : 1;
+    all = size > INT64_MAX / 2 / all ? INT64_MAX / 2 : all * size;
+  }
+  return all;
+}
+
+/// What becomes of a node that could be computed ahead and whose contents reference code refuses.
+enum class Contents : uint8_t {
+  kMustDo,   ///< that is the error
+  kMayFail,  ///< it is not computed ahead
+};
+
+Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops, Contents contents) {
   const OpDef* op = ops.find(node.op);
   if (!op) {
     return unsupported("operator ", node.op, " (node '", node.name, "'", node.source.text().empty() ? "" : ", ",
@@ -130,6 +150,7 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     elements = std::max(elements, type.elements());
     bytes += std::max<int64_t>(0, type.bytes());
   }
+  if (op->name == "einsum") bytes += combinations(types) / kCombinationsPerByte;
   if (all_known && elements <= kKnownElements && state.computed_bytes + bytes <= kComputedBytes) {
     state.computed_bytes += bytes;
     std::vector<TensorView> in, out;
@@ -146,8 +167,12 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
       out.push_back({&type, buffer.data()});
       buffers.push_back(std::move(buffer));
     }
-    PINNACE_TRY(op->reference(view, in, out));
-    for (size_t i = 0; i < outputs.size(); ++i) state.data[node.outputs[i]] = Constant::of(std::move(buffers[i]));
+    const Status computed = op->reference(view, in, out);
+    if (computed.ok()) {
+      for (size_t i = 0; i < outputs.size(); ++i) state.data[node.outputs[i]] = Constant::of(std::move(buffers[i]));
+    } else if (computed.code() != Code::kInvalidArgument || contents == Contents::kMustDo) {
+      return computed;
+    }
   } else if (outputs.size() == 1 && outputs[0].rank() <= 1 &&
              (outputs[0].dtype == DType::kI64 || outputs[0].dtype == DType::kI32) &&
              state.computed_bytes <= kComputedBytes) {
@@ -203,18 +228,21 @@ Inference begin_inference(const Graph& graph) {
   return state;
 }
 
-Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+namespace {
+
+Status infer_last(const Graph& graph, const Node& node, Inference& state, const OpTable& ops, Contents contents) {
   const size_t before = state.types.size();
   grow(state, graph.values.size());
   for (size_t i = before; i < graph.values.size(); ++i) {
     state.types[i] = graph.values[i].type;
     state.data[i] = graph.values[i].constant;
   }
-  return with_source(name_symbols(infer_one(graph, node, state, ops), graph.symbols), node);
+  const Bodies bodies(nested_nodes(node));
+  return with_source(name_symbols(infer_one(graph, node, state, ops, contents), graph.symbols), node);
 }
 
-Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
-                        std::span<const ConstantPtr> input_data, const OpTable& ops) {
+Result<Inference> infer_graph(const Graph& graph, std::span<const TensorType> input_types,
+                              std::span<const ConstantPtr> input_data, const OpTable& ops, Contents contents) {
   const DefaultFloats floats;
   Inference state = begin_inference(graph);
   state.computed.resize(graph.nodes.size(), false);
@@ -222,7 +250,7 @@ Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_ty
   for (size_t i = 0; i < input_data.size(); ++i) state.data[graph.inputs[i]] = input_data[i];
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = *graph.nodes[i];
-    PINNACE_TRY(with_source(name_symbols(infer_one(graph, node, state, ops), graph.symbols), node));
+    PINNACE_TRY(with_source(name_symbols(infer_one(graph, node, state, ops, contents), graph.symbols), node));
     bool all = true;
     for (ValueId id : node.outputs) all &= state.data[id] != nullptr;
     state.computed[i] = all;
@@ -230,15 +258,61 @@ Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_ty
   return state;
 }
 
-Status update_types(Graph& graph, const OpTable& ops) {
+/// Innermost first. That types of nested graphs change takes nothing from what Bodies keeps: a graph is inferred as
+/// part of those around it, and they come after it.
+Status update_graph(Graph& graph, const OpTable& ops, Contents contents) {
   for (const auto& node : graph.nodes) {
     for (auto& [name, attr] : node->attrs) {
-      if (auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(update_types(**body, ops));
+      if (auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(update_graph(**body, ops, Contents::kMayFail));
     }
   }
-  PINNACE_ASSIGN(Inference found, infer(graph, {}, {}, ops));
+  PINNACE_ASSIGN(Inference found, infer_graph(graph, {}, {}, ops, contents));
   for (size_t i = 0; i < graph.values.size(); ++i) graph.values[i].type = std::move(found.types[i]);
   return {};
+}
+
+}  // namespace
+
+Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
+                        std::span<const ConstantPtr> input_data, const OpTable& ops) {
+  const Bodies bodies(nested_nodes(graph));
+  return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo);
+}
+
+Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+  return infer_last(graph, node, state, ops, Contents::kMustDo);
+}
+
+Status update_types(Graph& graph, const OpTable& ops) {
+  const Bodies bodies(nested_nodes(graph));
+  return update_graph(graph, ops, Contents::kMustDo);
+}
+
+Result<Inference> infer_what_may_fail(const Graph& graph, const OpTable& ops) {
+  const Bodies bodies(nested_nodes(graph));
+  return infer_graph(graph, {}, {}, ops, Contents::kMayFail);
+}
+
+Status infer_into_what_may_fail(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+  return infer_last(graph, node, state, ops, Contents::kMayFail);
+}
+
+Status update_types_of_what_may_fail(Graph& graph, const OpTable& ops) {
+  const Bodies bodies(nested_nodes(graph));
+  return update_graph(graph, ops, Contents::kMayFail);
+}
+
+Result<Inference> infer_nested(const Graph& body, std::span<const TensorType> input_types,
+                               std::span<const ConstantPtr> input_data, const OpTable& ops, Bodies& bodies) {
+  // Nodes nested deeper are charged for when they are inferred.
+  size_t steps = 1;
+  for (const auto& node : body.nodes) steps += 1 + node->inputs.size() + node->outputs.size();
+  PINNACE_TRY(bodies.charge(static_cast<int64_t>(steps)));
+  PINNACE_ASSIGN(Inference found, infer_graph(body, input_types, input_data, ops, Contents::kMayFail));
+  int64_t more = found.computed_bytes / Bodies::kBytesPerStep;
+  for (const TensorType& type : found.types) more += type.rank();
+  PINNACE_TRY(bodies.charge(more));
+  return found;
 }
 
 namespace {
@@ -340,6 +414,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   }
   NodeView view(node, op, types, data, declared);
   view.set_ops(&ops);
+  const Bodies bodies(nested_nodes(node));  // for all the rounds of a loop
   view.set_threads(threads);
   PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
   if (!op.reference) {

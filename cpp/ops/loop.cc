@@ -2,14 +2,16 @@
 // iteration.
 //   trip_count  one element, i64, optional: how many iterations at most; left out: no limit
 //   cond        one element, bool, optional: whether the first iteration runs; left out: true
-//   values      ...  any types: first `carried` carried ones, then the captured ones, which every iteration gets
-//   unchanged carried int, required body graph, required: inputs [iteration i64[], cond bool[], carried...,
-//   captured...], outputs [cond bool, carried..., scans...] outputs     [carried..., scans...]: carried values after
-//   the last iteration; each scan output of all iterations, stacked
+//   values      ...  any types: first `carried` carried ones, then the captured ones, the same in every iteration
+//   carried     int, required
+//   body        graph, required. Its inputs: iteration i64[], cond bool[], carried..., captured...
+//               Its outputs: cond bool, carried..., scans...
+//   outputs     carried..., as after the last iteration; scans..., each of all iterations, stacked
 // The body's cond decides whether another iteration runs, also where the node's cond is left out. Element types and
-// ranks of carried values stay; sizes that change are unknown until it runs. Scan outputs must agree in type. The
-// number of iterations, the first size of a scan, is known where trip_count is and the body hands its cond through or
-// returns a constant true. Source: ONNX Loop, opset 25, with captured values made explicit.
+// ranks of carried values stay; sizes that change are unknown until it runs. Scan outputs must agree in type and have
+// elements of whole bytes, which stack without moving bits. The number of iterations, the first size of a scan, is
+// known where trip_count is and the body hands its cond through or returns a constant true. Source: ONNX Loop, opset
+// 25, with captured values made explicit.
 #include "ops/bodies.h"
 
 namespace pinnace {
@@ -22,7 +24,7 @@ Status check_single(const NodeView& node, int input) {
 }
 
 /// How many iterations run, as far as that follows from what is known.
-Dim iterations(const NodeView& node, const Graph& body, const Inference& found) {
+Dim iterations(const NodeView& node, const Graph& body, bool returns_true) {
   if (node.has_input(1)) {
     const auto* start = static_cast<const uint8_t*>(node.input_data(1));
     if (!start) return {};
@@ -31,9 +33,7 @@ Dim iterations(const NodeView& node, const Graph& body, const Inference& found) 
   const auto trips = node.has_input(0) ? node.input_known(0) : std::nullopt;
   if (!trips || trips->size() != 1) return {};
   const KnownInt count = (*trips)[0];
-  const ValueId cond = body.outputs[0];
-  const ConstantPtr& known = found.data[static_cast<size_t>(cond)];
-  const bool goes_on = cond == body.inputs[1] || (known && *reinterpret_cast<const uint8_t*>(known->data()) != 0);
+  const bool goes_on = body.outputs[0] == body.inputs[1] || returns_true;
   if (count.known && count.value <= 0) return 0;
   if (goes_on) return count.dim();
   return count.known ? Dim::unknown(count.value) : Dim();
@@ -60,14 +60,14 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
     data.push_back(static_cast<size_t>(i) < 2 + carried ? nullptr : node.input_data(i));
   }
   for (;;) {  // each round makes at least one more size unknown, or is the last
-    PINNACE_ASSIGN(const Inference found, infer_body(node, "body", body, types, data));
-    const TensorType& cond = found.types[static_cast<size_t>(body.outputs[0])];
+    PINNACE_ASSIGN(const BodyOutputs found, infer_body(node, "body", body, types, data));
+    const TensorType& cond = found.types[0];
     if (cond.dtype != DType::kBool || (cond.concrete() && cond.elements() != 1)) {
       return node.error("the body's cond is ", to_string(cond), ", must be one bool");
     }
     bool stable = true;
     for (size_t i = 0; i < carried; ++i) {
-      const TensorType& now = found.types[static_cast<size_t>(body.outputs[1 + i])];
+      const TensorType& now = found.types[1 + i];
       PINNACE_ASSIGN(TensorType either, either_type(node, str_cat("carried value ", i), types[2 + i], now));
       stable &= either == types[2 + i];
       types[2 + i] = std::move(either);
@@ -78,12 +78,14 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
       }
       continue;
     }
-    const Dim count = iterations(node, body, found);
+    const Dim count = iterations(node, body, found.first_is_true);
     for (size_t i = 0; i < out.size(); ++i) {
-      out[i] = i < carried ? types[2 + i] : found.types[static_cast<size_t>(body.outputs[1 + i])];
+      out[i] = i < carried ? types[2 + i] : found.types[1 + i];
       if (i >= carried) {
         if (out[i].quantized() && out[i].quantization->axis >= 0)
           return node.error("scan output ", i, " is quantised per axis");
+        if (dtype_bits(out[i].dtype) % 8)
+          return node.error("scan output ", i, " is ", to_string(out[i]), ": only elements of whole bytes are stacked");
         out[i].shape.insert(out[i].shape.begin(), count);
       }
     }

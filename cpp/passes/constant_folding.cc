@@ -2,6 +2,7 @@
 // shape of a value of known shape), becomes a constant. Computed by reference code: more exact than at run time,
 // bounded by one rounding of each folded operator. Results much larger than their operands stay nodes, so that files do
 // not swell.
+#include "ops/bodies.h"
 #include "passes/pass.h"
 
 namespace pinnace {
@@ -32,18 +33,23 @@ Result<bool> fold(Graph& graph, const Node& node, const PassContext& context) {
     out_bytes += std::max<int64_t>(0, graph.value(id).type.bytes());
   }
   if (out_bytes > kGrowth * in_bytes + kFreeBytes || out_bytes > context.constant_budget) return false;
-  PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_reference(node, *op, inputs, declared, context.ops));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    context.constant_budget -= static_cast<int64_t>(outputs[i].bytes.size());
+  auto outputs = run_reference(node, *op, inputs, declared, context.ops);
+  if (!outputs) {
+    // What it holds cannot be computed with, an index out of range: an error if it runs, as a branch may not.
+    if (outputs.status().code() == Code::kInvalidArgument) return false;
+    return outputs.status();
+  }
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    context.constant_budget -= static_cast<int64_t>((*outputs)[i].bytes.size());
     Value& v = graph.value(node.outputs[i]);
-    v.type = std::move(outputs[i].type);
-    v.constant = Constant::of(std::move(outputs[i].bytes));
+    v.type = std::move((*outputs)[i].type);
+    v.constant = Constant::of(std::move((*outputs)[i].bytes));
   }
   return true;
 }
 
 Result<int> run(Graph& graph, const PassContext& context) {
-  PINNACE_ASSIGN(const Inference found, infer(graph, {}, {}, context.ops));
+  PINNACE_ASSIGN(const Inference found, infer_what_may_fail(graph, context.ops));
   std::vector<bool> dead(graph.nodes.size(), false);
   int changes = 0;
   for (size_t k = 0; k < graph.nodes.size(); ++k) {

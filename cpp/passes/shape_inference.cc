@@ -1,4 +1,5 @@
 // shape_inference: writes the inferred type of every value into the graph. No arithmetic changes.
+#include "ops/bodies.h"
 #include "passes/pass.h"
 
 namespace pinnace {
@@ -6,7 +7,7 @@ namespace {
 Result<int> run(Graph& graph, const PassContext& context) {
   std::vector<TensorType> before;
   for (const Value& v : graph.values) before.push_back(v.type);
-  PINNACE_TRY(update_types(graph, context.ops));
+  PINNACE_TRY(update_types_of_what_may_fail(graph, context.ops));
   int changes = 0;
   for (size_t i = 0; i < before.size(); ++i) changes += !(graph.values[i].type == before[i]);
   return changes;

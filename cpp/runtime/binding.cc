@@ -69,6 +69,9 @@ Status bind_inputs(std::span<const TensorSpec> specs, std::span<const Symbol> sy
         if (size != want.size) return fail("dimension ", d, " is ", size, ", must be ", want.size);
         continue;
       }
+      if (want.max >= 0 && size > want.max) {
+        return fail("dimension ", d, " is ", size, ", must be at most ", want.max);
+      }
       if (want.symbol < 0) continue;
       const Symbol& s = symbols[static_cast<size_t>(want.symbol)];
       if (size < s.min || size > s.max) {
@@ -114,6 +117,9 @@ Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> i
                                               : -1;
       if (size < 0 || (must >= 0 && size != must)) {
         return invalid("output '", spec.name, "': dimension ", d, " is ", size, ", must be ", must);
+      }
+      if (want.max >= 0 && size > want.max) {
+        return invalid("output '", spec.name, "': dimension ", d, " is ", size, ", must be at most ", want.max);
       }
     }
     int64_t bytes = 0;

@@ -28,7 +28,8 @@ class Dim:
 
     def __post_init__(self) -> None:
         """Refuses ranges that no size satisfies: InvalidArgument."""
-        if self.min < 0 or self.multiple_of < 1 or (self.max is not None and self.max < self.min):
+        k = self.multiple_of
+        if self.min < 0 or k < 1 or (self.max is not None and self.max // k * k < self.min):
             raise _core.InvalidArgument(
                 f"Dim {self.name!r}: no size satisfies {self.min}..{self.max} by {self.multiple_of}"
             )

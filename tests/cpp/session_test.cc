@@ -91,6 +91,27 @@ TEST(Session, ChecksSymbolsOnEveryRunAndNamesThem) {
   refused({4}, "has rank 1");
 }
 
+TEST(Session, OpenSizesKeepToTheirBound) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %x : f32[?<=4]
+    input %z : f32[4]
+    %at : i64[1,?<=4] = non_zero(%z)
+    output "x" %x
+    output "at" %at
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x(5, 1), z = {0, 1, 0, 1}, to(5);
+  std::vector<int64_t> at(10);
+  const auto run = [&](int64_t in, int64_t out, int64_t places) {
+    return session->run(std::vector{tensor(DType::kF32, {in}, x), tensor(DType::kF32, {4}, z)},
+                        std::vector{tensor(DType::kF32, {out}, to), tensor(DType::kI64, {1, places}, at)});
+  };
+  EXPECT_TRUE(run(4, 4, 2).ok());
+  EXPECT_EQ(run(5, 4, 2).message(), "input 'x': dimension 0 is 5, must be at most 4");
+  EXPECT_EQ(run(4, 5, 2).message(), "output 'x': dimension 0 is 5, must be at most 4");
+  EXPECT_EQ(run(4, 4, 5).message(), "output 'at': dimension 1 is 5, must be at most 4");
+}
+
 TEST(Session, KeepsStateAndCommitsItOnlyAfterSuccess) {
   auto session = Session::create(program_of(R"(graph "g" {
     input %x : f32[2]

@@ -99,6 +99,24 @@ def test_arrays_that_do_not_fit_are_named(session: pn.Session, feed: Any, says: 
     np.testing.assert_array_equal(session.run(good())["z"], [14, -2])
 
 
+def test_open_sizes_keep_to_their_bound() -> None:
+    bounded = pn.Session(program_of('graph "g" { input %x : f32[?<=4] %y : f32[?] = relu(%x) output "y" %y }'))
+    for size in (0, 4):
+        np.testing.assert_array_equal(bounded.run({"x": np.ones(size, np.float32)})["y"], np.ones(size))
+    with pytest.raises(pn.InvalidArgument, match=r"'x'.* dimension 0 is 5, must be at most 4"):
+        bounded.run({"x": np.ones(5, np.float32)})
+
+
+@pytest.mark.parametrize(
+    "sizes", [(-1, 3), (0, -1), (4, 3), (0, 3, 0), (1, 7, 8), (9, 15, 8), (5, 5, 2), (1, 2**62, 2**63)]
+)
+def test_dims_that_no_size_satisfies(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(pn.InvalidArgument, match="Dim 'b': no size satisfies"):
+        pn.Dim("b", *sizes)
+    for right in ((0, 7, 8), (1, 8, 8), (9, 16, 8), (9, None, 8)):  # 0 is a multiple of 8
+        pn.Dim("b", *right)
+
+
 def test_unusual_arrays_are_read_as_what_they_are(session: pn.Session) -> None:
     base = good()
     want = session.run(base)

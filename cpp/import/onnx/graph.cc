@@ -3,6 +3,7 @@
 
 #include "import/onnx/mapping.h"
 #include "import/onnx/order.h"
+#include "ops/bodies.h"
 
 namespace pinnace::onnx {
 namespace {
@@ -61,7 +62,7 @@ ValueId GraphBuilder::capture(const GraphBuilder& from, ValueId id, const std::s
 }
 
 Status GraphBuilder::infer_last(const Node& node) {
-  PINNACE_TRY(infer_into(graph, node, state, import.options.ops));
+  PINNACE_TRY(infer_into_what_may_fail(graph, node, state, import.options.ops));
   for (ValueId id : node.outputs) graph.value(id).type = type(id);
   return {};
 }

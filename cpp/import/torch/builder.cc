@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/torch/mapping.h"
+#include "ops/bodies.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -118,7 +119,8 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
   for (auto& [key, value] : attrs) {
     if (!is_default(*def, key, value)) node->set_attr(key, std::move(value));
   }
-  PINNACE_TRY(name_symbols(infer_into(graph, *node, inference, session.options.ops), session.symbols));
+  const Status inferred = infer_into_what_may_fail(graph, *node, inference, session.options.ops);
+  PINNACE_TRY(name_symbols(inferred, session.symbols));
   return made;
 }
 
