@@ -123,6 +123,28 @@ TEST_P(HostileSession, Survives) {
   }
 }
 
+/// By nodes of reference code and of kernels, which would walk 2^40 rows or rows of 2^40 elements of nothing.
+TEST(HostileSessions, AnEmptyTensorCostsNothingHoweverLargeItsOtherSizes) {
+  for (const std::string_view shape : {"0,1099511627776", "1099511627776,0"}) {
+    for (const std::string_view op : {"cum_max(%x) {axis=0}", "lp_normalization(%x)", "lrn(%x) {size=3}",
+                                      "eye_like(%x)", "softmax(%x)", "tanh(%x)", "cum_max(%x) {axis=1}"}) {
+      const std::string text = str_cat("graph \"g\" {\n  input %x : f32[", shape, "]\n  %y : f32[", shape, "] = ", op,
+                                       "\n  output \"y\" %y\n}");
+      SCOPED_TRACE(text);
+      auto model = Model::parse(text, {.disabled_passes = {"all"}});
+      ASSERT_TRUE(model.ok()) << model.status().message();
+      const auto program = model->build();
+      ASSERT_TRUE(program.ok()) << program.status().message();
+      auto session = Session::create(*program, {.threads = 1});
+      ASSERT_TRUE(session.ok()) << session.status().message();
+      Tensor x;
+      x.type = session->inputs()[0].type;
+      ASSERT_TRUE(session->run(std::vector{x}).ok());
+      EXPECT_EQ(session->output(0).type.elements(), 0);
+    }
+  }
+}
+
 /// Cases that cannot be compiled without their contents stay the exception, or the test above tests nothing.
 TEST(HostileSessions, MostCasesCompileWithoutContents) {
   int compiled = 0, refused = 0;
