@@ -3,6 +3,7 @@
 
 #include <pybind11/numpy.h>
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,5 +29,15 @@ BorrowedArray borrow_array(const pybind11::handle& object, const std::string& wh
 
 /// A new array with these bytes; `type` is concrete.
 pybind11::array array_of(const TensorType& type, std::span<const std::byte> bytes);
+
+/// A tensor's bytes, copied without the GIL.
+struct OwnedBytes {
+  TensorType type;
+  std::unique_ptr<std::byte[]> bytes;  ///< null: there was no memory for them
+  size_t size = 0;
+  static OwnedBytes copy_of(const Tensor& tensor);
+};
+/// An array that takes the bytes over. OutOfMemory where there are none.
+pybind11::array array_of(OwnedBytes owned);
 
 }  // namespace pinnace::bindings

@@ -16,7 +16,8 @@ namespace {
 struct Call {
   std::vector<BorrowedArray> borrowed;
   std::vector<Tensor> inputs, outputs;
-  std::vector<py::array> results;  // null where the session owns the bytes
+  std::vector<py::array> results;  // null where the session owns the bytes, of which these are copies
+  std::vector<OwnedBytes> copies;
 
   Call(const Session& session, const py::sequence& arrays) {
     const auto specs = session.inputs();
@@ -43,15 +44,20 @@ struct Call {
     }
   }
 
-  py::list take(const Session& session) {
+  /// To be called before the session may run again; without the GIL.
+  Session::Finished copier() {
+    return [this](const Session& session) {
+      copies.resize(results.size());
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (!results[i]) copies[i] = OwnedBytes::copy_of(session.output(static_cast<int>(i)));
+      }
+    };
+  }
+
+  py::list take() {
     py::list list;
     for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i]) {
-        list.append(results[i]);
-        continue;
-      }
-      const Tensor t = session.output(static_cast<int>(i));
-      list.append(array_of(t.type, {static_cast<const std::byte*>(t.memory.host), t.memory.bytes}));
+      list.append(results[i] ? results[i] : array_of(std::move(copies[i])));
     }
     return list;
   }
@@ -61,10 +67,10 @@ py::list run(Session& session, const py::sequence& arrays) {
   Call call(session, arrays);
   const auto go = [&] {
     py::gil_scoped_release release;
-    return session.run(call.inputs, call.outputs);
+    return session.run(call.inputs, call.outputs, call.copier());
   };
   check(go());
-  return call.take(session);
+  return call.take();
 }
 
 /// A submitted run with everything that it borrows.
@@ -74,7 +80,7 @@ class PendingRun {
       : session_object_(std::move(session)),
         session_(session_object_.cast<Session&>()),
         call_(session_, arrays),
-        run_(check(session_.submit(call_.inputs, call_.outputs))) {}
+        run_(check(session_.submit(call_.inputs, call_.outputs, call_.copier()))) {}
   ~PendingRun() {
     py::gil_scoped_release release;
     (void)run_.wait();
@@ -91,7 +97,7 @@ class PendingRun {
         return run_.wait();
       };
       check(wait());
-      taken_ = call_.take(session_);
+      taken_ = call_.take();
     }
     return py::list(taken_);
   }
@@ -155,7 +161,7 @@ py::tuple profile(Session& session, const py::sequence& arrays) {
   Call call(session, arrays);
   const auto go = [&] {
     py::gil_scoped_release release;
-    return session.profile(call.inputs, call.outputs);
+    return session.profile(call.inputs, call.outputs, call.copier());
   };
   const std::vector<ProfileEvent> events = check(go());
   py::list rows;
@@ -169,7 +175,7 @@ py::tuple profile(Session& session, const py::sequence& arrays) {
     d["duration_ns"] = e.duration_ns;
     rows.append(d);
   }
-  return py::make_tuple(call.take(session), rows);
+  return py::make_tuple(call.take(), rows);
 }
 
 py::array state_array(const Session& session, int i) {
@@ -211,7 +217,7 @@ void add_session(py::module_& module) {
       .def_property_readonly("plan", plan_dict)
       .def("state", state_array, py::arg("index"), "A copy of a state's contents.")
       .def("set_state", set_state, py::arg("index"), py::arg("value"))
-      .def("reset_state", &Session::reset_state);
+      .def("reset_state", [](Session& session) { check(session.reset_state()); });
   py::class_<PendingRun>(module, "PendingRun", "A run on a thread of its own. See pinnace.Future.")
       .def(py::init<py::object, const py::sequence&>(), py::arg("session"), py::arg("inputs"))
       .def("done", &PendingRun::done)

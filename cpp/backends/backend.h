@@ -42,14 +42,22 @@ struct Verdict {
   std::string kernel;   ///< what will run it, where that is known before compiling
 };
 
+/// A node's place in its graph as keys have it: of six digits or more, so that they sort. Names may be any text, and
+/// would make keys that others could be.
+inline std::string numbered(int32_t index) {
+  std::string number = str_cat(index);
+  if (number.size() < 6) number.insert(0, 6 - number.size(), '0');
+  return number;
+}
+
 /// Constants in a back end's own layout, made once and shared by every executable of a Prepared, which keeps them
 /// alive. Those with a target can be stored in the file and are then taken from there, where they lie. Thread-safe.
 class PackedConstants {
  public:
   struct Entry {
     std::string target;  ///< "cpu:avx2"; empty: never stored
-    /// Unique for the back end, whatever the variant: says all that the bytes depend on. Segment::key_prefix and the
-    /// node's name belong in it.
+    /// Unique for the back end, whatever the variant: says all that the bytes depend on. Segment::key_prefix and
+    /// numbered() of the node belong in it.
     std::string key;
     std::span<const std::byte> bytes;
     std::shared_ptr<const StoredBytes> stored = nullptr;  ///< of a file; null: made here

@@ -9,19 +9,44 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/thread.h"
+
 namespace pinnace {
 
 int available_processors() {
+#if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
 namespace {
+
+/// Which processors a thread may run on; where the system has no such thing, all are alike.
+struct Processors {
+#if defined(__linux__)
+  cpu_set_t set{};
+  static Processors of_this_thread() {
+    Processors own;
+    if (sched_getaffinity(0, sizeof own.set, &own.set) != 0) own = {};
+    return own;
+  }
+  void give_to(const Thread& thread) const { pthread_setaffinity_np(thread.handle(), sizeof set, &set); }
+  bool known() const { return CPU_COUNT(&set) > 0; }
+  bool operator==(const Processors& other) const { return CPU_EQUAL(&set, &other.set); }
+#else
+  static Processors of_this_thread() { return {}; }
+  void give_to(const Thread&) const {}
+  bool known() const { return false; }
+  bool operator==(const Processors&) const { return true; }
+#endif
+};
 
 /// Looks at `ready` for about 50 us, as long as the next operator of a network may let one wait, then gives up. A
 /// wake-up by the system costs about 20 us, a line of memory that another core has written 0.1 us.
@@ -42,8 +67,12 @@ bool spin(Ready ready) {
 
 struct ThreadPool::State {
   pid_t owner = getpid();
-  std::mutex caller;                 // held by the caller whose job is running
-  std::vector<std::thread> workers;  // changed by that caller
+  std::mutex caller;            // held by the caller whose job is running
+  std::vector<Thread> workers;  // changed by that caller
+  Processors followed;          // by the workers; that caller's too
+
+  std::mutex wanted_mutex;  // of `wanted`
+  Processors wanted;        // of the thread that began to run last
 
   /// Tasks of one thread. The same share of every job goes to the same thread, which has what it needs in its own
   /// caches where neighbouring operators are cut alike.
@@ -118,6 +147,15 @@ struct ThreadPool::State {
     }
   }
 
+  /// Workers may run where the thread may that began to run last: a thread has what processors its maker had, which
+  /// need not be those of who uses it.
+  void follow() {
+    std::lock_guard lock(wanted_mutex);
+    if (wanted == followed || !wanted.known()) return;
+    for (const Thread& worker : workers) wanted.give_to(worker);
+    followed = wanted;
+  }
+
   void announce() {
     announced.fetch_add(1);
     if (asleep.load() == 0) return;
@@ -134,7 +172,7 @@ ThreadPool::~ThreadPool() {
   State& s = state();
   s.stop.store(true);
   s.announce();
-  for (std::thread& t : s.workers) t.join();
+  for (Thread& t : s.workers) t.join();
   delete &s;
 }
 
@@ -156,6 +194,11 @@ ThreadPool::State& ThreadPool::state() {
 
 ThreadPool::Attention::Attention(ThreadPool& pool, int threads) : state_(threads > 1 ? &pool.state() : nullptr) {
   if (!state_) return;
+  const Processors own = Processors::of_this_thread();
+  {
+    std::lock_guard lock(state_->wanted_mutex);
+    if (own.known()) state_->wanted = own;
+  }
   state_->attention.fetch_add(1);
   if (state_->asleep.load() > 0) state_->announce();  // no job: those who wake up find the gate closed
 }
@@ -175,10 +218,15 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
     for (int64_t i = 0; i < tasks; ++i) f(context, i);
     return;
   }
-  const int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
+  int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
   while (static_cast<int>(s.workers.size()) < helpers) {
-    s.workers.emplace_back([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
+    auto started = Thread::start([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
+    if (!started.ok()) break;  // the job is done by fewer
+    s.workers.push_back(std::move(*started));
+    s.followed = {};
   }
+  helpers = std::min(helpers, static_cast<int>(s.workers.size()));
+  s.follow();
   s.share_count = helpers + 1;
   for (int k = 0; k <= helpers; ++k) {
     s.shares[k].next.store(tasks * k / s.share_count, std::memory_order_relaxed);

@@ -12,7 +12,8 @@ namespace pinnace {
 int available_processors();
 
 /// Threads are started when first needed and wait without spinning for long. Several callers may use one pool: each
-/// call runs on its own thread and those workers that are free. After fork() the child starts threads of its own.
+/// call runs on its own thread and those workers that are free; where the system gives no more threads, on fewer. After
+/// fork() the child starts threads of its own.
 class ThreadPool {
   struct State;
 
@@ -39,7 +40,8 @@ class ThreadPool {
         const_cast<void*>(static_cast<const void*>(&f)));
   }
 
-  /// While one lives, jobs are expected: workers are woken, and stay awake for milliseconds between jobs. A worker that
+  /// While one lives, jobs are expected: workers are woken, stay awake for milliseconds between jobs, and run on the
+  /// processors that the thread which made the newest one may run on. A worker that
   /// the system wakes up may first wait for a processor for longer than a job takes.
   class Attention {
    public:

@@ -56,8 +56,7 @@ int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Comp
            const Deadline& deadline, uint64_t duration, ANeuralNetworksEvent** event) {
   auto completion = std::make_shared<Completion>();
   if (fence) completion->fence = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  auto* made = new ANeuralNetworksEvent{completion, {}};
-  made->thread = std::thread([=, dependencies = std::move(dependencies)] {
+  auto thread = pinnace::Thread::start([=, dependencies = std::move(dependencies)] {
     int code = ANEURALNETWORKS_NO_ERROR;
     for (const std::shared_ptr<Completion>& dependency : dependencies) {
       const int waited = dependency->wait();
@@ -70,7 +69,11 @@ int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Comp
     }
     completion->set(execution->compute(Deadline::earlier(deadline, Deadline(duration))));
   });
-  *event = made;
+  if (!thread.ok()) {
+    execution->withdraw();
+    return code_of(thread.status());
+  }
+  *event = new ANeuralNetworksEvent{completion, std::move(*thread)};
   return ANEURALNETWORKS_NO_ERROR;
 }
 
@@ -93,6 +96,11 @@ int ANeuralNetworksExecution::start(Deadline& deadline) {
   state = State::kComputation;
   deadline = Deadline(timeout_ns);
   return ANEURALNETWORKS_NO_ERROR;
+}
+
+void ANeuralNetworksExecution::withdraw() {
+  std::lock_guard lock(mutex);
+  state = State::kPreparation;
 }
 
 void ANeuralNetworksExecution::mark_outputs(bool initialized) const {

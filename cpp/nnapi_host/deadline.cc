@@ -3,7 +3,8 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
+
+#include "base/thread.h"
 
 namespace pinnace::nnapi_host {
 
@@ -28,17 +29,19 @@ Status run_until(const Deadline& deadline, Session& session, std::span<const Ten
   std::mutex mutex;
   std::condition_variable changed;
   bool ended = false;
-  std::thread watch([&] {
+  auto watch = Thread::start([&] {
     std::unique_lock lock(mutex);
     if (!changed.wait_until(lock, *deadline.moment_, [&] { return ended; })) run->cancel();
   });
-  const Status status = run->wait();
+  if (!watch.ok()) run->cancel();  // nobody would
+  Status status = run->wait();
+  if (!watch.ok()) return watch.status();
   {
     std::lock_guard lock(mutex);
     ended = true;
   }
   changed.notify_one();
-  watch.join();
+  watch->join();
   return status;
 }
 

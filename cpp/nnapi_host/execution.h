@@ -46,6 +46,8 @@ struct ANeuralNetworksExecution {
   int compute(const pinnace::nnapi_host::Deadline& deadline);
   /// Completion without a computation.
   void fail(int code);
+  /// Undoes start() where no thread could be had: the client may try again.
+  void withdraw();
 
  private:
   /// `found` receives the outputs' dimensions, as far as the computation comes to them.

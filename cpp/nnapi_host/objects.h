@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "nnapi/operations.h"
 #include "nnapi_host/calls.h"
 #include "nnapi_host/engine.h"
@@ -139,5 +139,5 @@ struct ANeuralNetworksBurst {
 
 struct ANeuralNetworksEvent {
   std::shared_ptr<pinnace::nnapi_host::Completion> completion;
-  std::thread thread;  ///< that computes; joined when the event is freed
+  pinnace::Thread thread;  ///< that computes; joined when the event is freed
 };

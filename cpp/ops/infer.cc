@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/thread.h"
 #include "ops/bodies.h"
 
 namespace pinnace {
@@ -242,6 +243,7 @@ Status infer_last(const Graph& graph, const Node& node, Inference& state, const 
 
 Result<Inference> infer_graph(const Graph& graph, std::span<const TensorType> input_types,
                               std::span<const ConstantPtr> input_data, const OpTable& ops, Contents contents) {
+  const DefaultFloats floats;
   Inference state = begin_inference(graph);
   state.computed.resize(graph.nodes.size(), false);
   for (size_t i = 0; i < input_types.size(); ++i) state.types[graph.inputs[i]] = input_types[i];
@@ -434,6 +436,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
 
 Result<Outputs> run_graph_reference(const Graph& graph, std::span<const TensorView> inputs,
                                     std::vector<ConstantPtr>* states, const OpTable& ops, const Threads& threads) {
+  const DefaultFloats floats;
   // shared_ptr: a value may be an output and be read later, and a body may pass an input straight through.
   struct Slot {
     std::shared_ptr<ReferenceOutput> owned;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <unordered_set>
 
+#include "base/thread.h"
 #include "passes/compare_runs.h"
 
 namespace pinnace {
@@ -66,6 +67,7 @@ constexpr int kRounds = 4;
 }  // namespace
 
 Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& context, const PassOptions& options) {
+  const DefaultFloats floats;
   std::vector<PassResult> results;
   const auto disabled = [&](std::string_view name) {
     return std::any_of(options.disabled.begin(), options.disabled.end(),

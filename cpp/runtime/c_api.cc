@@ -165,6 +165,7 @@ pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_ten
   return PNC_OK;
 }
 
-void pnc_session_reset_state(pnc_session* session) {
-  if (session) session->session.reset_state();
+pnc_status pnc_session_reset_state(pnc_session* session) {
+  if (!session) return report(invalid("session is NULL"));
+  return report(session->session.reset_state());
 }

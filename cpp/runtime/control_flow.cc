@@ -17,6 +17,7 @@ struct ControlState {
     size_t used = 0, capacity = 0;
   };
   std::vector<Scan> scans;
+  std::vector<Storage> unchanged;  // carried values of a loop that ended before its first iteration
   std::vector<TensorType> carried_types;
   std::vector<TensorView> inputs;
 };
@@ -27,13 +28,12 @@ const Graph& body_of(const Node& node, std::string_view name) {
 }
 }  // namespace
 
-std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const RunnerSetup& setup,
-                                           const std::string& key_prefix) {
+std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const GraphRunner& outer, int32_t index) {
   auto state = std::make_shared<ControlState>();
   const auto add = [&](std::string_view name, int sets) {
     const Graph& body = body_of(node, name);
-    state->bodies.push_back(std::make_unique<GraphRunner>(body, body.outputs, std::vector<ValueId>{}, setup,
-                                                          str_cat(key_prefix, name, "/"), sets));
+    state->bodies.push_back(std::make_unique<GraphRunner>(body, body.outputs, std::vector<ValueId>{}, outer.setup(),
+                                                          outer.prefix_inside(index, name), sets));
   };
   if (node.op == "if") {
     add("then_branch", 1);
@@ -72,8 +72,15 @@ size_t control_bytes(const ControlState& state) {
 
 namespace {
 
-Status run_if(ControlState& state, std::span<const TensorView> inputs, std::vector<TensorView>& outputs,
-              const RunContext& context) {
+/// Sizes that depend on data are checked when they are there.
+Status check_one(const NodeView& node, std::string_view name, const TensorView& value) {
+  if (value.elements() == 1) return {};
+  return node.error(name, " is ", to_string(*value.type), ", must have one element");
+}
+
+Status run_if(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,
+              std::vector<TensorView>& outputs, const RunContext& context) {
+  PINNACE_TRY(check_one(node, "cond", inputs[0]));
   GraphRunner& body = *state.bodies[*inputs[0].data<uint8_t>() ? 0 : 1];
   PINNACE_ASSIGN(Instance * instance, body.prepare(inputs.subspan(1)));
   PINNACE_TRY(body.run(*instance, inputs.subspan(1), {}, {}, context, 0));
@@ -112,6 +119,8 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
   const Graph& graph = body.graph();
   const auto carried = static_cast<size_t>(node.attr_int("carried"));
   int64_t trip = 0;
+  if (inputs[0].present()) PINNACE_TRY(check_one(node, "trip_count", inputs[0]));
+  if (inputs[1].present()) PINNACE_TRY(check_one(node, "cond", inputs[1]));
   const int64_t trips = inputs[0].present() ? *inputs[0].data<int64_t>() : INT64_MAX;
   uint8_t condition = inputs[1].present() ? *inputs[1].data<uint8_t>() : 1;
   const TensorType index_type{DType::kI64, {}, nullptr}, condition_type{DType::kBool, {}, nullptr};
@@ -137,6 +146,7 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
     if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
     PINNACE_ASSIGN(Instance * instance, body.prepare(state.inputs));
     PINNACE_TRY(body.run(*instance, state.inputs, {}, {}, context, static_cast<int>(trip & 1)));
+    PINNACE_TRY(check_one(node, "the body's cond", instance->results[0]));
     condition = *instance->results[0].data<uint8_t>();
     for (size_t i = 0; i < carried; ++i) {
       // The type is copied: the instance that owns it may go when shapes change. The bytes stay for the next iteration,
@@ -146,6 +156,15 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
     }
     for (size_t i = 0; i < state.scans.size(); ++i) {
       PINNACE_TRY(append(node, state.scans[i], instance->results[1 + carried + i], trip));
+    }
+  }
+  if (trip == 0) {  // the outputs may live longer than the inputs, whose memory is then others'
+    state.unchanged.resize(carried);
+    for (size_t i = 0; i < carried; ++i) {
+      const auto bytes = static_cast<size_t>(state.inputs[2 + i].type->bytes());
+      PINNACE_ASSIGN(std::byte * own, state.unchanged[i].reserve(bytes));
+      if (bytes) std::memcpy(own, state.inputs[2 + i].bytes, bytes);
+      state.inputs[2 + i].bytes = own;
     }
   }
   outputs.assign(state.inputs.begin() + 2, state.inputs.begin() + 2 + static_cast<ptrdiff_t>(carried));
@@ -163,7 +182,7 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
 
 Status run_control(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,
                    std::vector<TensorView>& outputs, const RunContext& context) {
-  const Status status = node.node().op == "if" ? run_if(state, inputs, outputs, context)
+  const Status status = node.node().op == "if" ? run_if(state, node, inputs, outputs, context)
                                                : run_loop(state, node, inputs, outputs, context);
   return status.ok() ? status : inside(node, status);
 }

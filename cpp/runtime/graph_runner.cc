@@ -35,6 +35,10 @@ GraphRunner::GraphRunner(const Graph& graph, std::vector<ValueId> outputs, std::
 
 GraphRunner::~GraphRunner() = default;
 
+std::string GraphRunner::prefix_inside(int32_t index, std::string_view part) const {
+  return str_cat(key_prefix_, numbered(index), " ", part, "/");
+}
+
 Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs) {
   for (auto it = instances_.begin(); it != instances_.end(); ++it) {
     const std::vector<TensorType>& key = (*it)->key;
@@ -113,7 +117,7 @@ Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> 
     }
     const Node& node = *graph_.nodes[step.nodes[0]];
     if (step.kind == Step::Kind::kControl) {
-      state.control = make_control(node, *setup_.ops->find(node.op), setup_, key_prefix_ + node.name + "/");
+      state.control = make_control(node, *setup_.ops->find(node.op), *this, step.nodes[0]);
       prepare_control(*state.control, node, plan.inference);
     } else if (step.kind == Step::Kind::kDynamic) {
       std::vector<ValueId> ins, outs;
@@ -266,8 +270,14 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
   if (!state.executable || state.compiled_for != key) {
     for (size_t i = 0; i < alone.outputs.size(); ++i)
       inference.types[alone.outputs[i]] = instance.actual[node.outputs[i]];
-    const Segment segment{state.alone, inference,      {0},        segment_inputs, alone.outputs,
-                          *setup_.ops, *setup_.packed, key_prefix_};
+    const Segment segment{state.alone,
+                          inference,
+                          {0},
+                          segment_inputs,
+                          alone.outputs,
+                          *setup_.ops,
+                          *setup_.packed,
+                          prefix_inside(step.nodes[0], "alone")};
     auto compiled = step.target->backend->compile(segment, step.target->spec);
     if (!compiled) return name_lost(compiled.status(), *step.target->backend);
     state.executable = std::move(*compiled);

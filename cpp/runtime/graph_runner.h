@@ -107,6 +107,8 @@ class GraphRunner {
   const Graph& graph() const { return graph_; }
   const RunnerSetup& setup() const { return setup_; }
   const std::string& key_prefix() const { return key_prefix_; }
+  /// What keys of a graph inside node `index` begin with: by number, since any text may be a node's name.
+  std::string prefix_inside(int32_t index, std::string_view part) const;
   /// Bytes of tensor memory that an instance allocates, bodies that are planned ahead included.
   static size_t instance_bytes(const Instance& instance);
 
@@ -124,9 +126,8 @@ class GraphRunner {
   std::list<std::unique_ptr<Instance>> instances_;  ///< most recent first
 };
 
-/// Runners of the bodies of one control-flow node.
-std::shared_ptr<ControlState> make_control(const Node& node, const OpDef& op, const RunnerSetup& setup,
-                                           const std::string& key_prefix);
+/// Runners of the bodies of one control-flow node, which is `outer`'s with that number.
+std::shared_ptr<ControlState> make_control(const Node& node, const OpDef& op, const GraphRunner& outer, int32_t index);
 /// Plans the bodies ahead where the types of their inputs are concrete; failure is left to the run, which has the real
 /// types.
 void prepare_control(ControlState& state, const Node& node, const Inference& outer);

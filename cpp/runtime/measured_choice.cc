@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <thread>
 
 #include "base/atomic_file.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
+#include "base/thread.h"
 
 namespace pinnace {
 namespace {
@@ -110,8 +110,14 @@ constexpr double kMostBytes = 1 << 30;
 /// Cancels a run that goes on for too long.
 class Stopwatch {
  public:
-  Stopwatch() : thread_([this] { watch(); }) {}
+  Stopwatch() = default;
+  /// Once. kOutOfMemory: there is no thread that could watch.
+  Status start() {
+    PINNACE_ASSIGN(thread_, Thread::start([this] { watch(); }));
+    return {};
+  }
   ~Stopwatch() {
+    if (!thread_.joinable()) return;
     {
       std::lock_guard lock(mutex_);
       done_ = true;
@@ -132,7 +138,7 @@ class Stopwatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 /// The best run; not finished: none was, within this time.
@@ -176,7 +182,8 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   }
   Timing best;
   const auto run = [&]() -> Status {
-    const Stopwatch stopwatch;
+    Stopwatch stopwatch;
+    PINNACE_TRY(stopwatch.start());
     RunContext context;
     context.pool = &ThreadPool::shared();
     context.threads = data.threads;

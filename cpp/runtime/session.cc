@@ -4,9 +4,9 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "runtime/binding.h"
 #include "runtime/prepared_data.h"
 #include "runtime/session_states.h"
@@ -60,6 +60,7 @@ class Use {
 
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
                           std::vector<NodeTiming>* timings) {
+  const DefaultFloats floats;
   for (;;) {
     Status status = attempt(in, out, cancel, timings);
     if (status.code() != Code::kDeviceLost) return status;
@@ -128,7 +129,7 @@ Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
   data->outputs.resize(data->prepared->data().outputs.size());
   PINNACE_TRY(data->states.create(graph));
   Session session(std::move(data));
-  session.reset_state();
+  PINNACE_TRY(session.reset_state());
   return session;
 }
 
@@ -142,13 +143,16 @@ std::span<const Symbol> Session::symbols() const {
   return data_->prepared->program().symbols();
 }
 
-Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished) {
   Use use(data_->busy);
   if (!use.got()) return Use::refused();
-  return data_->run(inputs, outputs, nullptr, nullptr);
+  PINNACE_TRY(data_->run(inputs, outputs, nullptr, nullptr));
+  if (finished) finished(*this);
+  return {};
 }
 
-Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+                                                   const Finished& finished) {
   Use use(data_->busy);
   if (!use.got()) return Use::refused();
   std::vector<NodeTiming> timings;
@@ -162,6 +166,7 @@ Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> input
     events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
                       ns(t.end - t.start)});
   }
+  if (finished) finished(*this);
   return events;
 }
 
@@ -246,7 +251,9 @@ Status Session::set_state(int i, const Tensor& value) {
   return {};
 }
 
-void Session::reset_state() {
+Status Session::reset_state() {
+  Use use(data_->busy);
+  if (!use.got()) return Use::refused();
   const Graph& graph = data_->prepared->data().graph();
   for (size_t i = 0; i < data_->states.size(); ++i) {
     if (const size_t bytes = data_->states.bytes(i)) {
@@ -254,10 +261,11 @@ void Session::reset_state() {
     }
     data_->states.set_here(i);
   }
+  return {};
 }
 
 struct Run::Data {
-  std::thread thread;
+  Thread thread;
   std::atomic<bool> cancel{false};
   std::atomic<bool> done{false};
   Status status;
@@ -288,16 +296,23 @@ void Run::cancel() {
   if (data_) data_->cancel.store(true, std::memory_order_relaxed);
 }
 
-Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished) {
   if (data_->busy.exchange(true, std::memory_order_acquire)) return Use::refused();
   auto run = std::make_shared<Run::Data>();
   // The lists are copied; only the memory they point to is borrowed.
-  run->thread = std::thread([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
-                             out = std::vector<Tensor>(outputs.begin(), outputs.end())] {
-    run->status = session->run(in, out, &run->cancel, nullptr);
-    session->busy.store(false, std::memory_order_release);
-    run->done.store(true, std::memory_order_release);
-  });
+  auto thread =
+      Thread::start([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
+                     out = std::vector<Tensor>(outputs.begin(), outputs.end()), finished = std::move(finished)] {
+        run->status = session->run(in, out, &run->cancel, nullptr);
+        if (run->status.ok() && finished) finished(Session(session));
+        session->busy.store(false, std::memory_order_release);
+        run->done.store(true, std::memory_order_release);
+      });
+  if (!thread.ok()) {
+    data_->busy.store(false, std::memory_order_release);
+    return thread.status();
+  }
+  run->thread = std::move(*thread);
   return Run(std::move(run));
 }
 

@@ -639,7 +639,7 @@ TEST(KeptStates, StayUntilSomebodyLooks) {
   EXPECT_EQ(state_of(*session, 0), -3);
   ASSERT_TRUE(run_states(*session, 5).ok());
   EXPECT_EQ(state_of(*session, 0), 2);
-  session->reset_state();
+  ASSERT_TRUE(session->reset_state().ok());
   EXPECT_EQ(state_of(*session, 0), 1);
   ASSERT_TRUE(run_states(*session, 1).ok());
   EXPECT_EQ(state_of(*session, 0), 2);
@@ -723,7 +723,7 @@ TEST(KeptStates, ThatDieWithTheDeviceAreAnErrorUntilTheyAreSet) {
   const Status refused = run();
   EXPECT_EQ(refused.code(), Code::kDeviceLost) << "rather than go on with a wrong state";
   EXPECT_NE(refused.message().find("set or reset the state"), std::string::npos) << refused.message();
-  session->reset_state();
+  ASSERT_TRUE(session->reset_state().ok());
   ASSERT_TRUE(run().ok());
   fake.states_are_gone = false;
   EXPECT_EQ(state_of(*session, 0), 3);

@@ -118,8 +118,8 @@ void follow(const Program& program, const Options& options, int runs, int states
       ASSERT_TRUE(session->set_state(i, value).ok());
       ASSERT_TRUE(reference->set_state(i, value).ok());
     } else if (what == 2 && run % 7 == 0) {
-      session->reset_state();
-      reference->reset_state();
+      ASSERT_TRUE(session->reset_state().ok());
+      ASSERT_TRUE(reference->reset_state().ok());
     }
   }
   EXPECT_TRUE(all_on_nnapi(*session));

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cfenv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -128,7 +130,7 @@ TEST(Session, KeepsStateAndCommitsItOnlyAfterSuccess) {
   }
   EXPECT_FALSE(session->run(std::vector{tensor(DType::kF32, {2}, x), tensor(DType::kI64, {1}, bad)}).ok());
   EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{4, 7}));
-  session->reset_state();
+  ASSERT_TRUE(session->reset_state().ok());
   EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{1, 1}));
 }
 
@@ -249,12 +251,192 @@ TEST(Session, RefusesASecondCallerAndCancelsBetweenOperators) {
   auto run = session->submit(inputs);
   ASSERT_TRUE(run.ok());
   EXPECT_NE(session->run(inputs).message().find("another thread"), std::string::npos);
+  EXPECT_NE(session->reset_state().message().find("another thread"), std::string::npos);
   EXPECT_FALSE(run->done());
   const auto start = std::chrono::steady_clock::now();
   run->cancel();
   EXPECT_EQ(run->wait().code(), Code::kCancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));  // 50 on a machine of its own
   EXPECT_TRUE(session->run(std::vector{tensor(DType::kI64, {}, once), tensor(DType::kF32, {1000}, x)}).ok());
+}
+
+// What a session owns is there for whoever ran it, however soon another comes.
+TEST(Session, IsSomeonesUntilItsOutputsWereSeen) {
+  auto session = Session::create(program_of(kSymbolic));
+  ASSERT_TRUE(session.ok());
+  std::vector<float> x(12, 1.0f), z(12, 2.0f);
+  const std::vector ones = {tensor(DType::kF32, {4, 3}, x)}, twos = {tensor(DType::kF32, {4, 3}, z)};
+  int calls = 0;
+  const auto sees = [&](float want) {
+    return [&calls, &twos, want](const Session& own) {
+      ++calls;
+      EXPECT_EQ(static_cast<const float*>(own.output(0).memory.host)[0], want);
+      EXPECT_EQ(const_cast<Session&>(own).run(twos).code(), Code::kInvalidArgument);
+    };
+  };
+  EXPECT_TRUE(session->run(ones, {}, sees(1)).ok());
+  auto run = session->submit(twos, {}, sees(2));
+  ASSERT_TRUE(run.ok() && run->wait().ok());
+  EXPECT_TRUE(session->profile(ones, {}, sees(1)).ok());
+  EXPECT_EQ(calls, 3);
+  EXPECT_FALSE(session->run({}, {}, sees(3)).ok());
+  EXPECT_EQ(calls, 3);
+}
+
+/// As programs built with -ffast-math compute, and some that round otherwise.
+class StrangeFloats {
+ public:
+  StrangeFloats() {
+    std::fegetenv(&before_);
+    std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);  // flush to zero, subnormal operands are zero
+#elif defined(__aarch64__)
+    uint64_t control;
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    asm volatile("msr fpcr, %0" : : "r"(control | 1u << 24));
+#endif
+  }
+  ~StrangeFloats() { std::fesetenv(&before_); }
+
+ private:
+  std::fenv_t before_;
+};
+
+TEST(Session, ComputesAlikeWhateverFloatsItsCallerHas) {
+  constexpr const char* kText = R"(graph "g" {
+    input %x : f32[300000]
+    const %s : f32[] = {1e-10}
+    const %t : f32[] = {0.1}
+    %a : f32[300000] = mul(%x, %s)
+    %b : f32[300000] = mul(%x, %t)
+    output "a" %a
+    output "b" %b
+  })";
+  std::vector<float> x(300000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 ? 1e-30f * static_cast<float>(i % 100) : static_cast<float>(i);
+  const std::vector in = {tensor(DType::kF32, {300000}, x)};
+  const auto answers = [&](int threads) {
+    Options options;
+    options.threads = threads;
+    auto session = Session::create(program_of(kText), options);
+    EXPECT_TRUE(session.ok() && session->run(in).ok());
+    std::vector<std::byte> bytes;
+    for (int i = 0; i < 2; ++i) {
+      const Tensor t = session->output(i);
+      const auto* from = static_cast<const std::byte*>(t.memory.host);
+      bytes.insert(bytes.end(), from, from + t.memory.bytes);
+    }
+    return bytes;
+  };
+  const auto want = answers(1);
+  float smallest = 1;
+  std::memcpy(&smallest, want.data() + 4, 4);
+  ASSERT_GT(smallest, 0.0f);  // a subnormal number
+  const StrangeFloats strange;
+  const int rounding = std::fegetround();
+  EXPECT_TRUE(answers(1) == want);
+  EXPECT_TRUE(answers(2) == want);
+  EXPECT_EQ(std::fegetround(), rounding) << "the caller's floats are the caller's";
+}
+
+// y is x itself where the loop ends before it began, and x's memory is others' once the loop is over.
+TEST(Session, ALoopWithoutIterationsKeepsItsValues) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %m : i64[]
+    input %in : f32[64]
+    const %ax : i64[] = {0}
+    %x : f32[64] = relu(%in)
+    %y : f32[64] = loop(%m, none, %x) {carried=1, body=graph "b" {
+      input %i : i64[] input %c : bool[] input %a : f32[64]
+      %k : bool[] = identity(%c) %b : f32[64] = exp(%a)
+      output "c" %k output "b" %b}}
+    %s : f32[64] = cum_sum(%y, %ax)
+    %u : f32[64] = cum_sum(%s, %ax)
+    %v : f32[64] = cum_sum(%u, %ax)
+    %z : f32[64] = add(%y, %v)
+    output "z" %z
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<int64_t> none = {0};
+  std::vector<float> ones(64, 1.0f);
+  ASSERT_TRUE(session->run(std::vector{tensor(DType::kI64, {}, none), tensor(DType::kF32, {64}, ones)}).ok());
+  const auto* z = static_cast<const float*>(session->output(0).memory.host);
+  EXPECT_EQ(z[0], 2);
+  EXPECT_EQ(z[1], 5);
+  EXPECT_EQ(z[2], 11);
+  EXPECT_EQ(z[3], 21);
+}
+
+// Any text may be a node's name, also one that looks like the way to a node inside another.
+TEST(Session, NamesOfNodesDoNotMixUpBodies) {
+  const auto text = [](const char* inner) {
+    constexpr const char* kExp = R"(graph "t" { input %x : f32[4] %r : f32[4] = exp(%x) output "r" %r })";
+    return str_cat(R"(graph "g" { input %c : bool[] input %x : f32[4]
+      %y : f32[4] = if "a" (%c, %c, %x) {then_branch=graph "t" { input %c : bool[] input %x : f32[4]
+        %r : f32[4] = if "b" (%c, %x) {then_branch=)",
+                   kExp, ", else_branch=", kExp, R"(} output "r" %r },
+        else_branch=graph "e" { input %c : bool[] input %x : f32[4] %r : f32[4] = abs(%x) output "r" %r }}
+      %z : f32[4] = if "a/then_branch/b" (%c, %x) {then_branch=)",
+                   inner, ", else_branch=", kExp, R"(}
+      %w : f32[4] = if "000000 then_branch/000000 b" (%c, %x) {then_branch=)",
+                   inner, ", else_branch=", kExp, R"(}
+      output "y" %y output "z" %z output "w" %w })");
+  };
+  uint8_t yes = 1;
+  std::vector<float> ones(4, 1.0f);
+  Tensor condition;
+  condition.type = {DType::kBool, {}, nullptr};
+  condition.memory.host = &yes;
+  condition.memory.bytes = 1;
+  const std::pair<const char*, float> inners[] = {
+      {R"(graph "t" { input %x : f32[4] %r : f32[4] = tanh(%x) output "r" %r })", std::tanh(1.0f)},
+      {R"(graph "t" { input %x : f32[4] %p : f32[4] = tanh(%x) %q : f32[4] = mul(%p, %x)
+        %r : f32[4] = add(%q, %x) output "r" %r })",
+       std::tanh(1.0f) + 1}};
+  for (const auto& [inner, want] : inners) {
+    auto session = Session::create(program_of(text(inner)));
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    ASSERT_TRUE(session->run(std::vector{condition, tensor(DType::kF32, {4}, ones)}).ok());
+    EXPECT_NEAR(static_cast<const float*>(session->output(0).memory.host)[0], std::exp(1.0f), 1e-5);
+    EXPECT_NEAR(static_cast<const float*>(session->output(1).memory.host)[0], want, 1e-5);
+    EXPECT_NEAR(static_cast<const float*>(session->output(2).memory.host)[0], want, 1e-5);
+  }
+}
+
+// Sizes that depend on data are looked at before the element that should be there is.
+TEST(Session, ConditionsWithoutAnElementAreRefused) {
+  constexpr const char* kBody = R"({carried=1, body=graph "t" {
+      input %i : i64[] input %c : bool[] input %x : f32[2]
+      %r : f32[2] = exp(%x) %k : bool[] = identity(%c) output "k" %k output "r" %r }})";
+  constexpr const char* kBranch = R"(graph "t" { input %x : f32[2] %r : f32[2] = exp(%x) output "r" %r })";
+  constexpr const char* kFound = R"(const %s : i64[1] = {-1}
+    %nz : i64[1,?] = non_zero(%b)
+    %f : i64[?] = reshape(%nz, %s)
+    %t : bool[?] = cast(%f) {to="bool"})";
+  const std::pair<std::string, const char*> cases[] = {
+      {str_cat(kFound, " %y : f32[2] = loop(%f, none, %x) ", kBody), "trip_count is i64[0], must have one element"},
+      {str_cat("const %n : i64[] = {2} ", kFound, " %y : f32[2] = loop(%n, %t, %x) ", kBody),
+       "cond is bool[0], must have one element"},
+      {str_cat(kFound, " %y : f32[2] = if(%t, %x) {then_branch=", kBranch, ", else_branch=", kBranch, "}"),
+       "cond is bool[0], must have one element"},
+      {str_cat("const %n : i64[] = {3} ", R"(%y : f32[2] = loop(%n, none, %x, %b) {carried=1, body=graph "t" {
+         input %i : i64[] input %c : bool[] input %x : f32[2] input %b : bool[2] )",
+               kFound, R"( %r : f32[2] = exp(%x) output "k" %t output "r" %r }})"),
+       "the body's cond is bool[0]"}};
+  uint8_t never[2] = {0, 0};
+  std::vector<float> x(2, 1.0f);
+  Tensor none;
+  none.type = {DType::kBool, {Dim(2)}, nullptr};
+  none.memory.host = never;
+  none.memory.bytes = 2;
+  for (const auto& [nodes, error] : cases) {
+    auto session = Session::create(
+        program_of(str_cat("graph \"g\" { input %b : bool[2] input %x : f32[2] ", nodes, " output \"y\" %y }")));
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const Status status = session->run(std::vector{none, tensor(DType::kF32, {2}, x)});
+    EXPECT_NE(status.message().find(error), std::string::npos) << nodes << ": " << status.message();
+  }
 }
 
 constexpr char kConvolution[] = R"(graph "g" {

@@ -2,6 +2,7 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <thread>
@@ -48,6 +49,38 @@ int rounds_as_wanted(int enough, Round round) {
   while (good < enough && std::chrono::steady_clock::now() < end) good += round();
   return good;
 }
+
+#if defined(__linux__)
+// A thread has the processors that its maker had: those of the first caller would be everyone's for ever.
+TEST(ThreadPool, WorkersRunWhereTheirCallerMay) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one processor";
+  ThreadPool pool;
+  const auto processors_of_worker = [&] {
+    const ThreadPool::Attention attention(pool, 2);
+    std::atomic<int> found = 0;
+    const auto caller = std::this_thread::get_id();
+    for (int turn = 0; turn < 100 && found == 0; ++turn) {
+      pool.run(8, 2, [&](int64_t) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (std::this_thread::get_id() != caller) found = available_processors();
+      });
+    }
+    return found.load();
+  };
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
+      if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    }
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(processors_of_worker(), 1);
+  }).join();
+  EXPECT_EQ(processors_of_worker(), CPU_COUNT(&all));
+}
+#endif
 
 TEST(ThreadPool, AShareStaysWithItsThread) {
   ThreadPool pool;

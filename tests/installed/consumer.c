@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   pnc_program_close(program);
   pnc_program_close(NULL);
   if (pnc_session_run(session, &input, 1, NULL, 0) != PNC_OK) return fail();
-  pnc_session_reset_state(session);
+  if (pnc_session_reset_state(session) != PNC_OK) return fail();
   if (pnc_session_output(session, 0, &output) != PNC_OK) return fail();
   printf("%s", name);
   size_t elements = 1;

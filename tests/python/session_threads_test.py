@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -174,3 +176,83 @@ def test_busy_while_a_run_is_under_way(program: pn.Program, feed: Feed, want: np
         assert future.done()
         assert np.array_equal(y, want)
     assert refused, "no second caller met the run"
+
+
+OPEN = """graph "g" {
+  symbol n 1..9
+  input %x : f32[n]
+  %y : f32[n] = relu(%x)
+  output "y" %y
+}"""
+
+
+def open_session(tmp_path: Any) -> pn.Session:
+    pn.Program(pn._core.Model.parse(OPEN, [], False, []).build(["cpu"])).save(tmp_path / "open.pnc")
+    return pn.Session(tmp_path / "open.pnc", target="cpu")
+
+
+def test_a_result_is_that_of_its_run(tmp_path: Any) -> None:
+    session = open_session(tmp_path)
+
+    def begin(n: int, value: float) -> pn.Future:
+        future = session.run_async({"x": np.full(n, value, np.float32)})
+        while not future.done():
+            time.sleep(0.001)
+        return future
+
+    first, second = begin(3, 1.0), begin(5, 2.0)
+    assert first.result()["y"].tolist() == [1.0] * 3
+    assert second.result()["y"].tolist() == [2.0] * 5
+    y = second.result()["y"]
+    y += 1  # the array is the caller's
+    assert session.run({"x": np.ones(2, np.float32)})["y"].tolist() == [1.0] * 2
+
+
+def test_two_callers_never_get_the_others_answer(tmp_path: Any) -> None:
+    session = open_session(tmp_path)
+    wrong: list[Any] = []
+
+    def work(value: int) -> None:
+        for _ in range(400):
+            try:
+                y = session.run({"x": np.full(value, value, np.float32)})["y"]
+            except pn.InvalidArgument:
+                continue
+            if y.tolist() != [float(value)] * value:
+                wrong.append((value, y))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (2, 7)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+NO_MORE_THREADS = """
+import os, resource, sys
+import numpy as np, pinnace as pn
+graph = "graph \\"g\\" {\\n input %x : f32[400000]\\n %y : f32[400000] = tanh(%x)\\n output \\"y\\" %y\\n}"
+program = pn.Program(pn._core.Model.parse(graph, [], False, []).build(["cpu"]))
+session = pn.Session(program, target="cpu", threads=2)
+feed = {"x": np.zeros(400000, np.float32)}
+if os.getuid() == 0:
+    os.setgid(54321)
+    os.setuid(54321)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+for _ in range(2):
+    assert not session.run(feed)["y"].any()
+try:
+    session.run_async(feed)
+except pn.OutOfMemory as error:
+    print("refused:", error)
+assert not session.run(feed)["y"].any()
+print("goes on")
+"""
+
+
+def test_without_more_threads_a_session_goes_on_with_those_it_has() -> None:
+    done = subprocess.run([sys.executable, "-c", NO_MORE_THREADS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "refused: a thread cannot be started" in done.stdout
+    assert "goes on" in done.stdout

@@ -45,10 +45,8 @@ std::string packed_name(std::string_view kernel, CpuMode mode) {
 
 /// Unique for the node and what is packed for it, and in order of execution, in which the file then has them.
 std::string packed_key(const Segment& segment, int32_t index, const Call& call, int64_t bytes, CpuMode mode) {
-  std::string number = str_cat(index);
-  number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
-  std::string key = str_cat("layout ", kPackedLayout, "/", segment.key_prefix, number, " ", call.node->name, "/",
-                            packed_name(call.line->name, mode), "/", bytes);
+  std::string key = str_cat("layout ", kPackedLayout, "/", segment.key_prefix, numbered(index), " ", call.node->name,
+                            "/", packed_name(call.line->name, mode), "/", bytes);
   for (const TensorType* type : call.types) {
     if (call.line->kernel->packs_sizes && type) key += "/" + to_string(*type);
   }

@@ -116,7 +116,7 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
   for (size_t i = 0; i < segment.nodes.size(); ++i) {
     const Node& node = *segment.graph.nodes[static_cast<size_t>(segment.nodes[i])];
     auto& [types, outputs, data] = made.operands[i];
-    std::string key = segment.key_prefix + node.name;
+    std::string key = str_cat(numbered(segment.nodes[i]), " ", node.name);
     for (ValueId id : node.inputs) {
       types.push_back(id == kNoValue ? nullptr : &segment.inference.types[static_cast<size_t>(id)]);
       data.push_back(id == kNoValue ? nullptr : lowering.value(id).data);

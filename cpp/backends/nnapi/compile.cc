@@ -430,10 +430,8 @@ class SegmentCompiler {
   /// level, and values that were computed ahead, which may be others for other sizes.
   std::string key_of(int32_t index) const {
     const Node& node = *segment_.graph.nodes[static_cast<size_t>(index)];
-    std::string number = str_cat(index);
-    number.insert(0, 6 - std::min<size_t>(number.size(), 6), '0');
-    std::string key =
-        str_cat("layout ", kWeightLayout, "/fl", lowering_.level(), "/", segment_.key_prefix, number, " ", node.name);
+    std::string key = str_cat("layout ", kWeightLayout, "/fl", lowering_.level(), "/", segment_.key_prefix,
+                              numbered(index), " ", node.name);
     for (ValueId id : node.inputs) {
       if (id == kNoValue || segment_.graph.value(id).constant || !segment_.inference.data[static_cast<size_t>(id)])
         continue;

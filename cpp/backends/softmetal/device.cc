@@ -9,10 +9,10 @@
 #include <deque>
 #include <mutex>
 #include <new>
-#include <thread>
 
 #include "backends/softmetal/hazards.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 namespace pinnace::softmetal {
 namespace {
@@ -102,10 +102,14 @@ class SoftDevice final : public gpu::Device {
  public:
   SoftDevice(gpu::DeviceCaps caps, const gpu::DeviceOptions& options, const Execution& execution,
              const SoftmetalLibrary* library)
-      : execution(execution), library(library), caps_(std::move(caps)), options_(options) {
-    thread_ = std::thread([this] { work(); });
+      : execution(execution), library(library), caps_(std::move(caps)), options_(options) {}
+  /// Once, before all else.
+  Status start() {
+    PINNACE_ASSIGN(thread_, Thread::start([this] { work(); }));
+    return {};
   }
   ~SoftDevice() override {
+    if (!thread_.joinable()) return;
     {
       std::lock_guard lock(mutex_);
       closing_ = true;
@@ -234,7 +238,7 @@ class SoftDevice final : public gpu::Device {
   uint32_t submits_ = 0;
   std::deque<SoftCommandList*> queue_;
   bool closing_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 void SoftCommandList::check(const Binding& binding, size_t multiple, std::string_view what) {
@@ -405,7 +409,9 @@ Result<std::unique_ptr<gpu::Device>> open(const gpu::DeviceOptions& options, con
   caps.max_buffer_bytes = gpu::buffer_limit(std::min(caps.max_buffer_bytes, options.max_buffer_bytes));
   caps.offset_alignment = std::max(16u, options.offset_alignment);
   caps.timestamp_ns = 1;
-  return std::unique_ptr<gpu::Device>(new SoftDevice(std::move(caps), options, execution, kernels));
+  auto device = std::make_unique<SoftDevice>(std::move(caps), options, execution, kernels);
+  PINNACE_TRY(device->start());
+  return std::unique_ptr<gpu::Device>(std::move(device));
 }
 
 }  // namespace pinnace::softmetal

@@ -123,8 +123,8 @@ PNC_API pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* input
                                    const pnc_tensor* outputs, int32_t output_count);
 /* Output `index` of the last run: its type, and its bytes, which are valid until the next run. */
 PNC_API pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor);
-/* Puts every state back to its initial value. */
-PNC_API void pnc_session_reset_state(pnc_session* session);
+/* Puts every state back to its initial value; PNC_INVALID_ARGUMENT while the session runs on another thread. */
+PNC_API pnc_status pnc_session_reset_state(pnc_session* session);
 
 #ifdef __cplusplus
 }

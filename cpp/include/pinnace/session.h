@@ -134,6 +134,10 @@ class Session {
   std::span<const TensorSpec> outputs() const;
   std::span<const Symbol> symbols() const;
 
+  /// What is called after a run that succeeded, on the thread that ran, while the session still refuses everyone else:
+  /// there output() is that run's for sure. It may read the session, and must not throw.
+  using Finished = std::function<void(const Session&)>;
+
   /// Runs the program once and waits for it.
   ///
   /// inputs   one per inputs(), in order; dtype and shape satisfy inputs()[i] and the symbols; dense row-major;
@@ -148,9 +152,10 @@ class Session {
   /// it is planned around where Options::fallback allows, as any other lost device is at once. placement() says so.
   /// Else kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and state is
   /// unchanged. A shape that is cached allocates nothing.
-  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
-  /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done.
-  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, const Finished& finished = {});
+  /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done. kOutOfMemory: the system
+  /// gives no more threads.
+  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, Finished finished = {});
 
   /// Type of output i in the last run: concrete, also where the declared one is not.
   TensorType output_type(int i) const;
@@ -158,7 +163,8 @@ class Session {
   Tensor output(int i) const;
 
   /// Runs and records what each node took. Events are in order of start.
-  Result<std::vector<ProfileEvent>> profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+  Result<std::vector<ProfileEvent>> profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {},
+                                            const Finished& finished = {});
 
   std::vector<Placement> placement() const;
   PlanInfo plan() const;
@@ -174,7 +180,8 @@ class Session {
   Result<Tensor> state(int i) const;
   /// Dense bytes of the state's type are copied in.
   Status set_state(int i, const Tensor& value);
-  void reset_state();
+  /// As at first. Like all calls that change the session, refused while it runs on another thread.
+  Status reset_state();
 
   struct Data;
 
