@@ -147,6 +147,12 @@ function(pinnace_core target)
   target_compile_definitions(${target} PRIVATE PINNACE_BUILDING=1 PINNACE_VERSION="${PROJECT_VERSION}")
 endfunction()
 
+# The threads of the pool live as long as the process, asleep in the library's code: dlclose leaves it where it is, and
+# the next dlopen finds it there with its threads.
+function(pinnace_stays_loaded target)
+  target_link_options(${target} PRIVATE -Wl,-z,nodelete)
+endfunction()
+
 # What every installed library has: public headers, threads.
 function(pinnace_library target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/include>
@@ -164,6 +170,7 @@ function(pinnace_library target)
     endif()
     target_link_options(${target} PRIVATE -Wl,--version-script=${map})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+    pinnace_stays_loaded(${target})
   endif()
 endfunction()
 

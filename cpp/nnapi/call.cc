@@ -7,6 +7,12 @@
 #include "ops/element.h"
 
 namespace pinnace::nnapi {
+namespace {
+
+/// Of axes, sizes and pads: more than any rank needs, and little enough for a list that is no Buffer.
+constexpr int64_t kLongestList = 1 << 16;
+
+}  // namespace
 
 Result<ValueId> Call::in(size_t i) const {
   if (!has(i)) return error("input ", i, " has no value");
@@ -32,6 +38,9 @@ Result<ConstantPtr> Call::contents(ValueId id) {
 }
 
 Result<std::vector<int64_t>> Call::ints_of(ValueId id) {
+  if (const int64_t count = type(id).elements(); count > kLongestList) {
+    return error("a list of ", count, " numbers is longer than ", kLongestList);
+  }
   PINNACE_ASSIGN(ConstantPtr data, contents(id));
   std::vector<int64_t> values(static_cast<size_t>(type(id).elements()));
   for (size_t k = 0; k < values.size(); ++k) {

@@ -102,10 +102,10 @@ struct Model {
 /// them; a null `dims` with rank 0 is an open rank for tensors. kInvalidArgument says which rule is broken.
 Status validate_operand(int32_t code, uint32_t rank, const uint32_t* dims, float scale, int32_t zero_point);
 
-/// Sorts the operations of a model so that values are made before they are read; operations that need not move keep
-/// their order. kInvalidArgument: no operations; a cycle; an operand that is read, or an output of the model, and never
-/// written; one that is written twice, or is an input or constant; an operand that nothing uses and nobody writes.
-/// `order` receives for each operation of the sorted model its index in the unsorted one.
+/// Sorts the operations of a model so that values are made before they are read; others keep their order.
+/// kInvalidArgument: no operations; a cycle; an operand that is read, or an output of the model, and never written; one
+/// that is written twice, or is an input or constant; one that nothing uses and nobody writes; an input or output of
+/// the model that has a value. `order` receives for each operation of the sorted model its index in the unsorted one.
 Status finish_model(Model& model, std::vector<uint32_t>* order = nullptr);
 
 }  // namespace pinnace::nnapi

@@ -265,6 +265,12 @@ Result<int> validate_operation(const Model& model, const Operation& operation, i
 Status finish_model(Model& model, std::vector<uint32_t>* order) {
   if (model.operations.empty()) return invalid("a model without operations");
   const size_t n = model.operands.size();
+  for (uint32_t i : model.inputs) {
+    if (model.operands[i].lifetime != Lifetime::kInput) return invalid("operand ", i, ", an input, has a value");
+  }
+  for (uint32_t i : model.outputs) {
+    if (model.operands[i].lifetime != Lifetime::kOutput) return invalid("operand ", i, ", an output, has a value");
+  }
   std::vector<int64_t> writer(n, -1);
   std::vector<bool> read(n, false);
   for (size_t k = 0; k < model.operations.size(); ++k) {

@@ -18,7 +18,7 @@ int make(ANeuralNetworksModel* model, std::span<const ANeuralNetworksDevice* con
          ANeuralNetworksCompilation** compilation) {
   if (!model->valid) return ANEURALNETWORKS_BAD_STATE;
   *compilation = new ANeuralNetworksCompilation;
-  (*compilation)->model = model;
+  (*compilation)->model = model->model;
   (*compilation)->devices.assign(devices.begin(), devices.end());
   return ANEURALNETWORKS_NO_ERROR;
 }
@@ -114,8 +114,8 @@ int plain::Compilation_finish(ANeuralNetworksCompilation* compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
   compilation->finished = true;
-  if (!runs(*compilation->model->model, compilation->devices)) return ANEURALNETWORKS_BAD_DATA;
-  auto engine = std::make_shared<Engine>(compilation->model->model, options(*compilation));
+  if (!runs(*compilation->model, compilation->devices)) return ANEURALNETWORKS_BAD_DATA;
+  auto engine = std::make_shared<Engine>(compilation->model, options(*compilation));
   std::optional<Cache> cache;
   if (const std::string& directory = compilation->cache_directory; !directory.empty()) {
     cache.emplace(directory, compilation->cache_token, engine->model(), engine->options().target);

@@ -53,7 +53,7 @@ int set_from_memory(ANeuralNetworksExecution* execution, bool input, int32_t ind
   std::lock_guard lock(execution->mutex);
   if (const int code = begin_set(execution, input, index, type, &binding, &operand, made)) return code;
   if (const auto& device = memory->device) {
-    const Role role{execution->engine.get(), input, static_cast<uint32_t>(index)};
+    const Role role{execution->engine, input, static_cast<uint32_t>(index)};
     if (offset != 0 || length != 0) return ANEURALNETWORKS_BAD_DATA;
     if (std::find(device->roles.begin(), device->roles.end(), role) == device->roles.end()) {
       return ANEURALNETWORKS_BAD_DATA;

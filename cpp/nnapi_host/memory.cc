@@ -54,11 +54,13 @@ int plain::Memory_createFromDesc(const ANeuralNetworksMemoryDesc* desc, ANeuralN
   *memory = nullptr;
   if (!desc) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (!desc->finished) return ANEURALNETWORKS_BAD_STATE;
-  if (!desc->operand->shape_known()) return ANEURALNETWORKS_OP_FAILED;
+  // Of dimensions that the descriptor has put together nobody has looked at the product yet.
+  const auto size = bytes_of(*desc->operand, desc->operand->dims, desc->operand->rank_open());
+  if (size.value_or(0) == 0) return ANEURALNETWORKS_OP_FAILED;
   auto device = std::make_shared<DeviceMemory>();
   device->operand = *desc->operand;
   device->roles = desc->roles;
-  auto bytes = pinnace::Buffer::allocate(desc->operand->bytes(), "memory of a descriptor");
+  auto bytes = pinnace::Buffer::allocate(*size, "memory of a descriptor");
   if (!bytes.ok()) return ANEURALNETWORKS_OUT_OF_MEMORY;
   device->bytes = std::move(*bytes);
   *memory = new ANeuralNetworksMemory{nullptr, std::move(device)};

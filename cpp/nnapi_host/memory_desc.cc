@@ -29,7 +29,7 @@ int add_role(ANeuralNetworksMemoryDesc* desc, const ANeuralNetworksCompilation* 
   const pinnace::nnapi::Model& model = compilation->engine->model();
   const std::vector<uint32_t>& operands = input ? model.inputs : model.outputs;
   if (index >= operands.size() || !(frequency > 0) || frequency > 1) return ANEURALNETWORKS_BAD_DATA;
-  const Role role{compilation->engine.get(), input, index};
+  const Role role{compilation->engine, input, index};
   if (std::find(desc->roles.begin(), desc->roles.end(), role) != desc->roles.end()) return ANEURALNETWORKS_BAD_DATA;
   Operand operand = model.operands[operands[index]];
   if (desc->operand) {

@@ -168,8 +168,11 @@ int plain::Model_identifyInputsAndOutputs(ANeuralNetworksModel* model, uint32_t 
   if (!distinct_variables(m, {inputs, inputCount}, taken) || !distinct_variables(m, {outputs, outputCount}, taken)) {
     return ANEURALNETWORKS_BAD_DATA;
   }
-  for (uint32_t i : m.inputs) m.operands[i].lifetime = Lifetime::kTemporary;  // of a call before
-  for (uint32_t i : m.outputs) m.operands[i].lifetime = Lifetime::kTemporary;
+  // Of a call before. What has got a value since then keeps it.
+  for (Operand& operand : m.operands) {
+    const bool named = operand.lifetime == Lifetime::kInput || operand.lifetime == Lifetime::kOutput;
+    if (named) operand.lifetime = Lifetime::kTemporary;
+  }
   m.inputs.assign(inputs, inputs + inputCount);
   m.outputs.assign(outputs, outputs + outputCount);
   for (uint32_t i : m.inputs) m.operands[i].lifetime = Lifetime::kInput;
@@ -196,6 +199,11 @@ int plain::Model_finish(ANeuralNetworksModel* model) {
     }
     if (operand.type == OperandCode::kModel && !operand.model) return ANEURALNETWORKS_BAD_DATA;
   }
+  // Values, referenced models and scales may have been replaced since the operations were added.
+  const bool valid = std::all_of(m.operations.begin(), m.operations.end(), [&](const Operation& operation) {
+    return operation.code == kOemOperation || pinnace::nnapi::validate_operation(m, operation, feature_level()).ok();
+  });
+  if (!valid) return ANEURALNETWORKS_BAD_DATA;
   if (!pinnace::nnapi::finish_model(m, &model->order).ok()) return ANEURALNETWORKS_BAD_DATA;
   model->valid = true;
   return ANEURALNETWORKS_NO_ERROR;

@@ -61,12 +61,16 @@ class Mapping {
   int protect_;
 };
 
-/// Where a memory made from a descriptor may be used.
+/// Where a memory made from a descriptor may be used. Compilations are told apart by who owns them, for the address of
+/// one that is gone is soon another's.
 struct Role {
-  const Engine* engine;
+  std::weak_ptr<const Engine> engine;
   bool input;
   uint32_t index;
-  bool operator==(const Role&) const = default;
+  bool operator==(const Role& other) const {
+    return !engine.owner_before(other.engine) && !other.engine.owner_before(engine) && input == other.input &&
+           index == other.index;
+  }
 };
 
 /// Memory made from a descriptor. Shared by whoever uses it, so that it may be freed while a computation runs.
@@ -122,8 +126,8 @@ struct ANeuralNetworksModel {
 };
 
 struct ANeuralNetworksCompilation {
-  const ANeuralNetworksModel* model = nullptr;
-  std::vector<const ANeuralNetworksDevice*> devices;  ///< that the client chose, the one it prefers first; empty: none
+  std::shared_ptr<const pinnace::nnapi::Model> model;  ///< finished; the client may free its own
+  std::vector<const ANeuralNetworksDevice*> devices;   ///< that the client chose, the one it prefers first; empty: none
   int32_t preference = 1;
   uint64_t timeout_ns = 0;      ///< 0: none
   std::string cache_directory;  ///< empty: no caching

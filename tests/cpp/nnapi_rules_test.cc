@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "backends/nnapi/rules.h"
+#include "cpp/counted_memory.h"
 #include "cpp/nnapi_node.h"
 
 namespace pinnace::testing {
@@ -150,6 +151,24 @@ TEST(NnapiRules, BytesAreCountedIn32Bits) {
     const Verdict v = nnapi_backend().supports(NodeView(*node, *find_op("relu"), types, {}, types), nnapi_level(8));
     EXPECT_EQ(v.rule, type == &large ? "N-16" : "") << v.value;
   }
+}
+
+/// The places of top_k's row from its end to its begin are written with the weights, not when the question is asked.
+TEST(NnapiRules, AQuestionTakesNoMemoryOfATensorsSize) {
+  const TensorType x{DType::kF32, {Dim(1 << 29)}, nullptr}, k{DType::kI64, {Dim(1)}, nullptr};
+  const TensorType values{DType::kF32, {Dim(1)}, nullptr}, places{DType::kI64, {Dim(1)}, nullptr};
+  Graph graph;
+  const std::vector<ValueId> inputs = {graph.add_value("x", x), graph.add_value("k", k)};
+  const std::vector<ValueId> outputs = {graph.add_value("values", values), graph.add_value("places", places)};
+  const OpDef& op = *find_op("top_k");
+  const Node* node = graph.add_node("top_k", op.version, "t", inputs, outputs);
+  const TensorType *const in[] = {&x, &k}, *const out[] = {&values, &places};
+  const int64_t one = 1;
+  const void* const data[] = {nullptr, &one};
+  const MemoryWatch watch(1 << 20);
+  const Verdict v = nnapi_backend().supports(NodeView(*node, op, in, data, out), nnapi_level(8));
+  EXPECT_TRUE(v.supported) << v.rule << ' ' << v.value;
+  EXPECT_EQ(watch.overdrawn(), 0u);
 }
 
 TEST(NnapiRules, SomethingEnters) {

@@ -49,6 +49,13 @@ Status finish_float(Call& call, size_t i, ValueId id) {
   return call.finish(i, id);
 }
 
+Result<ValueId> zeros(Call& call, int64_t count) {
+  TensorType type{DType::kF32, {count}, nullptr};
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a constant"));
+  std::fill_n(bytes.data(), bytes.size(), std::byte{0});
+  return call.lowering().add_constant(call.name() + "/zeros", std::move(type), Constant::of(std::move(bytes)));
+}
+
 Result<ValueId> cell_activation(Call& call, ValueId id, int64_t code) {
   switch (code) {
     case 0:

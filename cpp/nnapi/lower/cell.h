@@ -15,6 +15,9 @@ Result<ValueId> float_input(Call& call, size_t i);
 /// Output i is `id`, a float32, in the output's type.
 Status finish_float(Call& call, size_t i, ValueId id);
 
+/// f32 [count], where a client gives no biases.
+Result<ValueId> zeros(Call& call, int64_t count);
+
 /// Activation codes of cells: 0 none, 1 relu, 3 relu6, 4 tanh, 6 sigmoid.
 Result<ValueId> cell_activation(Call& call, ValueId id, int64_t code);
 /// The same as the name of an activation of `rnn` and `lstm`; relu6 is relu with clip 6.

@@ -197,8 +197,7 @@ bool is_lstm(const Cell& cell) {
 }
 
 Result<Sequence> run_lstm(Call& call, const Cell& cell, ValueId x, const States& states, bool reverse) {
-  const std::vector<float> zeros(static_cast<size_t>(4 * cell.units), 0.0f);
-  PINNACE_ASSIGN(const ValueId none, call.constant_floats(zeros));
+  PINNACE_ASSIGN(const ValueId none, zeros(call, 4 * cell.units));
   PINNACE_ASSIGN(ValueId b, gates_of_lstm(call, cell.bias));
   PINNACE_ASSIGN(b, concat(call, {b, none}, 0));
   PINNACE_ASSIGN(const ValueId w, gates_of_lstm(call, cell.w));

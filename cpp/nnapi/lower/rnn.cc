@@ -24,15 +24,15 @@ Result<Weights> weights_of(Call& call, size_t first) {
 /// x [T, B, I], h [B, U].
 Result<Sequence> run(Call& call, ValueId x, const Weights& weights, ValueId h, int64_t code, bool reverse = false) {
   PINNACE_ASSIGN(const int64_t units, call.size(weights.w, 0));
-  PINNACE_ASSIGN(const ValueId none, call.constant_floats(std::vector<float>(static_cast<size_t>(units), 0.0f)));
+  PINNACE_ASSIGN(const ValueId none, zeros(call, units));
   PINNACE_ASSIGN(ValueId b, concat(call, {weights.b, none}, 0));
   std::vector<ValueId> inputs = {x, weights.w, weights.r, b, kNoValue, h};
   for (size_t i : {1, 2, 3, 5}) {
     PINNACE_ASSIGN(inputs[i], unsqueeze(call, inputs[i], 0));
   }
   PINNACE_ASSIGN(const std::string activation, cell_activation_name(call, code));
-  Attrs attrs = {{"activations", std::vector<std::string>{activation}}};
-  if (code == 3) attrs.emplace_back("clip", 6.0);
+  Attrs attrs = code == 3 ? Attrs{{"clip", 6.0}} : Attrs{};
+  attrs.emplace_back("activations", std::vector<std::string>{activation});
   if (reverse) attrs.emplace_back("direction", std::string("reverse"));
   PINNACE_ASSIGN(const auto made, call.emit_many("rnn", std::move(inputs), std::move(attrs), 2));
   Sequence sequence;

@@ -36,8 +36,8 @@ Result<Body> open(NodeLowering& n, std::string_view name, std::vector<TensorType
     contents.push_back(data ? std::make_shared<const Constant>(nullptr, data, static_cast<size_t>(n.in_type(i).bytes()))
                             : nullptr);
   }
-  static const OpTable built_in;
-  Result<Inference> found = infer(graph, types, contents, n.view().ops() ? *n.view().ops() : built_in);
+  static const OpTable* const built_in = new OpTable;  // never destroyed: no exit-time destructors
+  Result<Inference> found = infer(graph, types, contents, n.view().ops() ? *n.view().ops() : *built_in);
   if (!found) return n.refuse(Rule::kBody, str_cat(name, ": ", found.status().message()));
   auto inference = std::make_shared<const Inference>(std::move(*found));
   std::vector<LoweredValue> values(graph.values.size());

@@ -126,13 +126,11 @@ Status lower_top_k(NodeLowering& n) {
   PINNACE_ASSIGN(const OperandId x, n.in(0));
   PINNACE_ASSIGN(const OperandId values, n.out(0));
   const auto size = static_cast<int32_t>(n.operand(x).dims.back());
-  std::vector<int32_t> back;
-  for (int32_t i = size; i-- > 0;) back.push_back(i);
-  const OperandId turned = n.temp(x),
-                  order = n.lowering().add_weight(
-                      {kTensorInt32, {static_cast<uint32_t>(size)}}, "back", [back](std::byte* to) {
-                        std::copy_n(reinterpret_cast<const std::byte*>(back.data()), back.size() * sizeof(int32_t), to);
-                      });
+  const OperandId turned = n.temp(x), order = n.lowering().add_weight(
+                                          {kTensorInt32, {static_cast<uint32_t>(size)}}, "back", [size](std::byte* to) {
+                                            for (int32_t i = 0; i < size; ++i)
+                                              reinterpret_cast<int32_t*>(to)[i] = size - 1 - i;
+                                          });
   PINNACE_TRY(n.add(Op::GATHER, {x, n.scalar(axis), order}, turned));
   const OperandId places = n.temp(OperandSpec{kTensorInt32, n.operand(values).dims});
   PINNACE_TRY(
