@@ -2,7 +2,7 @@
 //   x       [...]  any type; modes other than nearest: numbers
 //   roi     [2 * n]  floats, optional: starts, then ends, as parts of the axis; only for tf_crop_and_resize
 //   scales  [n]  f32, optional: y's size is floor(size * scale), the product in float32
-//   sizes   [n]  i64, optional; exactly one of scales and sizes is given (an empty one is not)
+//   sizes   [n]  i64, optional; exactly one of scales and sizes is given (an empty one is not), or factors
 //   y       as x; n is the rank of x or the length of axes
 //   mode                            "nearest" (default), "linear", "cubic"; over several axes their product
 //   coordinate_transformation_mode  "half_pixel" (default) and others: see ops/resize_map.h
@@ -12,12 +12,18 @@
 //   cubic_coeff_a                   float, default -0.75
 //   exclude_outside                 int, default 0: places beyond the edge repeat it; 1: they have no weight
 //   extrapolation_value             float, default 0: elements of tf_crop_and_resize from outside x
+//   factors                         floats: empty (default), or n positive ones that resize as PyTorch's scale_factor
+//                                   does, not as scales: y's size is floor(size * factor), the product in double,
+//                                   unless sizes says it; and places are multiplied by a step, float32(1 / factor),
+//                                   where scales divide them. Beside sizes a factor may be 0: its step is size of x /
+//                                   size of y. Only with half_pixel, asymmetric and align_corners (sizes alone), and
+//                                   stretched
 //   keep_aspect_ratio_policy        "stretch" (default): sizes as given; "not_larger" and "not_smaller": all axes take
-//   the
-//                                   smallest (largest) scale that sizes ask for, sizes round(size * scale), half up
+//                                   the smallest (largest) scale that sizes ask for, sizes round(size * scale), half up
 // Sums are in double over all axes and rounded once; integers round half to even and stop at their limits. Quantised:
 // dequantised, summed in double, rounded to float32, quantised; nearest copies. NaN and infinities spread to what is
-// made of them; a weight of 0 leaves them out. Source: ONNX Resize, opset 19.
+// made of them; a weight of 0 leaves them out. Source: ONNX Resize, opset 19, and
+// torch.nn.functional.interpolate for factors.
 #include <algorithm>
 #include <cmath>
 
@@ -64,25 +70,63 @@ Result<int64_t> scaled_size(const NodeView& node, int64_t size, float scale) {
   return static_cast<int64_t>(scaled);
 }
 
+/// By a factor, as PyTorch computes it.
+Result<int64_t> multiplied_size(const NodeView& node, int64_t size, double factor) {
+  const double scaled = std::floor(static_cast<double>(size) * factor);
+  if (!(scaled < 0x1p62)) return node.error("factor ", factor, " makes ", size, " larger than memory can be");
+  return static_cast<int64_t>(scaled);
+}
+
+/// The factors, checked; empty if there are none.
+Result<std::span<const double>> factors_of(const NodeView& node, size_t axes, bool by_scales, bool by_sizes) {
+  const std::span<const double> factors = node.attr_floats("factors");
+  if (factors.empty()) return factors;
+  if (factors.size() != axes) return node.error("factors has ", factors.size(), " numbers, must have ", axes);
+  for (double factor : factors) {  // limits: so that neither it nor 1 / factor leaves float32
+    if (!(factor >= 1e-30 && factor <= 1e30) && !(factor == 0 && by_sizes))
+      return node.error("factor ", factor, " is not a positive number");
+  }
+  PINNACE_ASSIGN(const ResizeSpec spec, resize_spec(node));
+  PINNACE_ASSIGN(const bool stretch, stretches(node));
+  if (by_scales) return node.error("takes scales or factors, is given both");
+  if (!stretch) return node.error("factors do not keep the aspect ratio");
+  if (spec.coordinates != ResizeCoordinates::kHalfPixel && spec.coordinates != ResizeCoordinates::kAsymmetric &&
+      spec.coordinates != ResizeCoordinates::kAlignCorners) {
+    return node.error("factors do not place by ", node.attr_string("coordinate_transformation_mode"));
+  }
+  return factors;
+}
+
 Status check_source(const NodeView& node, int64_t in, int64_t out) {
   return in == 0 && out > 0 ? node.error("a dimension of size 0 cannot become one of size ", out) : Status();
 }
 
-/// The axes with sizes and scales, from known sizes of x and either scales or sizes.
+/// The axes with sizes and scales, from known sizes of x and either scales, sizes or factors.
 Result<std::vector<ResizeAxis>> plan(const NodeView& node, const TensorType& x, std::span<const float> scales,
                                      std::span<const int64_t> sizes) {
   PINNACE_ASSIGN(const std::vector<int> axes, resized_axes(node, x.rank()));
   PINNACE_ASSIGN(const bool stretch, stretches(node));
+  PINNACE_ASSIGN(const std::span<const double> factors, factors_of(node, axes.size(), !scales.empty(), !sizes.empty()));
+  if (scales.empty() && sizes.empty() && factors.size() != axes.size())
+    return node.error("takes scales or sizes, is given none");
   std::vector<ResizeAxis> plan;
   for (size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis a{.axis = axes[i], .in = x.shape[static_cast<size_t>(axes[i])].size};
     if (!scales.empty()) {
       a.scale = scales[i];
       PINNACE_ASSIGN(a.out, scaled_size(node, a.in, a.scale));
+    } else if (sizes.empty()) {
+      PINNACE_ASSIGN(a.out, multiplied_size(node, a.in, factors[i]));
     } else {
       a.out = sizes[i];
       if (a.out < 0) return node.error("size ", a.out, " of axis ", a.axis, " is negative");
       if (a.in) a.scale = static_cast<float>(a.out) / static_cast<float>(a.in);
+    }
+    if (!factors.empty() && factors[i] != 0) {
+      a.step = static_cast<float>(1 / factors[i]);
+      a.scale = static_cast<float>(factors[i]);
+    } else if (!factors.empty() && a.out) {
+      a.step = static_cast<float>(a.in) / static_cast<float>(a.out);
     }
     plan.push_back(a);
   }
@@ -128,7 +172,8 @@ Result<TensorType> resize_type(const NodeView& node) {
     for (int axis : axes) y.shape[static_cast<size_t>(axis)] = Dim();
     return y;
   }
-  if (by_scales == by_sizes && !axes.empty()) {
+  PINNACE_ASSIGN(const std::span<const double> factors, factors_of(node, axes.size(), by_scales, by_sizes));
+  if (by_scales == by_sizes && (by_scales || factors.empty()) && !axes.empty()) {
     return node.error("takes scales or sizes, is given ", by_scales ? "both" : "none");
   }
   bool known_x = true;
@@ -136,7 +181,8 @@ Result<TensorType> resize_type(const NodeView& node) {
   const auto scales = by_scales ? node.input_floats(kScales) : std::nullopt;
   const auto sizes = by_sizes ? node.input_known(kSizes) : std::nullopt;
   const auto exact = by_sizes ? known_ints(node, kSizes) : std::nullopt;
-  if (known_x && (scales || exact)) {
+  const bool by_factors = !by_scales && !by_sizes;
+  if (known_x && (scales || exact || by_factors)) {
     const std::vector<float> floats =
         scales ? std::vector<float>(scales->begin(), scales->end()) : std::vector<float>{};
     PINNACE_ASSIGN(const auto planned, plan(node, x, floats, exact.value_or(std::vector<int64_t>{})));
@@ -150,6 +196,10 @@ Result<TensorType> resize_type(const NodeView& node) {
       const int64_t bound = dim_bound(d);
       PINNACE_ASSIGN(const int64_t size, scaled_size(node, bound < 0 ? 1 : bound, scale));
       if (scale != 1) d = d.known() ? Dim(size) : bound >= 0 ? Dim::unknown(size) : Dim();
+    } else if (by_factors) {
+      const int64_t bound = dim_bound(d);
+      PINNACE_ASSIGN(const int64_t size, multiplied_size(node, bound < 0 ? 1 : bound, factors[i]));
+      if (factors[i] != 1) d = d.known() ? Dim(size) : bound >= 0 ? Dim::unknown(size) : Dim();
     } else if (sizes && stretch) {
       if ((*sizes)[i].known && (*sizes)[i].value < 0) return node.error("size ", (*sizes)[i].value, " is negative");
       d = (*sizes)[i].dim();
@@ -289,7 +339,9 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& node) {
   const auto* scales = static_cast<const float*>(contents(kScales));
   const auto* sizes = static_cast<const int64_t*>(contents(kSizes));
   PINNACE_ASSIGN(const std::vector<int> axes, resized_axes(node, node.input(kX).rank()));
-  if (!scales && !sizes && !axes.empty()) return node.error("neither scales nor sizes are known");
+  const auto asked = [&](int i) { return node.has_input(i) && node.input(i).elements() != 0; };
+  const bool by_factors = !asked(kScales) && !asked(kSizes) && !node.attr_floats("factors").empty();
+  if (!scales && !sizes && !by_factors && !axes.empty()) return node.error("neither scales nor sizes are known");
   PINNACE_ASSIGN(std::vector<ResizeAxis> made, plan(node, node.input(kX), std::span(scales, scales ? axes.size() : 0),
                                                     std::span(sizes, scales || !sizes ? 0 : axes.size())));
   if (const void* roi = contents(kRoi)) {
@@ -306,8 +358,8 @@ PINNACE_OP(resize){
                {"sizes", kI64, 0, Arity::kOptional}},
     .attrs = {int_attr("antialias", 0), ints_attr("axes"), string_attr("coordinate_transformation_mode", "half_pixel"),
               float_attr("cubic_coeff_a", -0.75), int_attr("exclude_outside", 0), float_attr("extrapolation_value", 0),
-              string_attr("keep_aspect_ratio_policy", "stretch"), string_attr("mode", "nearest"),
-              string_attr("nearest_mode", "round_prefer_floor")},
+              floats_attr("factors"), string_attr("keep_aspect_ratio_policy", "stretch"),
+              string_attr("mode", "nearest"), string_attr("nearest_mode", "round_prefer_floor")},
     .type = resize_type,
     .reference = resize_reference,
 };

@@ -50,6 +50,7 @@ float resize_coordinate(const ResizeSpec& spec, const ResizeAxis& a, int64_t i) 
       if (a.out <= 1) return 0;
       [[fallthrough]];
     case ResizeCoordinates::kHalfPixel:
+      if (a.step != 0) return (x + 0.5f) * a.step - 0.5f;
       return (x + 0.5f) / a.scale - 0.5f;
     case ResizeCoordinates::kHalfPixelSymmetric: {
       const float adjustment = out / (a.scale * in);
@@ -60,7 +61,7 @@ float resize_coordinate(const ResizeSpec& spec, const ResizeAxis& a, int64_t i) 
     case ResizeCoordinates::kAlignCorners:
       return a.out <= 1 ? 0 : x * (in - 1) / (out - 1);
     case ResizeCoordinates::kAsymmetric:
-      return x / a.scale;
+      return a.step != 0 ? x * a.step : x / a.scale;
     default:
       return a.out <= 1 ? 0.5f * (a.roi_start + a.roi_end) * (in - 1)
                         : a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1);

@@ -9,11 +9,11 @@ namespace pinnace {
 
 enum class ResizeMode : uint8_t { kNearest, kLinear, kCubic };
 enum class ResizeCoordinates : uint8_t {
-  kHalfPixel,           ///< (i + 0.5) / scale - 0.5
+  kHalfPixel,           ///< (i + 0.5) / scale - 0.5, or (i + 0.5) * step - 0.5
   kHalfPixelSymmetric,  ///< the same, moved so that what rounding the size cut off is missing equally on both sides
   kPytorchHalfPixel,    ///< half pixel; 0 where out is 1
   kAlignCorners,        ///< i * (in - 1) / (out - 1); 0 where out is 1
-  kAsymmetric,          ///< i / scale
+  kAsymmetric,          ///< i / scale, or i * step
   kTfCropAndResize,     ///< the part [roi_start, roi_end] of the axis, corners aligned
 };
 enum class ResizeRounding : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
@@ -35,8 +35,10 @@ struct ResizeAxis {
   int64_t in = 1, out = 1;
   float scale = 1;
   float roi_start = 0, roi_end = 1;  ///< kTfCropAndResize only
+  float step = 0;                    ///< if not 0, what places are multiplied by; scale is 1 / step then
   bool identity(const ResizeSpec& spec) const {
-    return in == out && scale == 1 && spec.coordinates != ResizeCoordinates::kTfCropAndResize;
+    return in == out && scale == 1 && (step == 0 || step == 1) &&
+           spec.coordinates != ResizeCoordinates::kTfCropAndResize;
   }
 };
 

@@ -75,10 +75,13 @@ void map_softplus(Call& c) {
   c.output(y);
 }
 
+// NaN stays NaN, of which ONNX' shrink makes 0
 void map_shrink(Call& c) {
   const bool soft = c.parameter() == "soft";
   const double lambda = c.number("lambd", 0.5);
-  c.output(c.add("shrink", {c.tensor("self")}, {{"lambd", lambda}, {"bias", soft ? lambda : 0.0}}));
+  const ValueId x = c.tensor("self");
+  const ValueId y = c.add("shrink", {x}, {{"lambd", lambda}, {"bias", soft ? lambda : 0.0}});
+  c.output(c.add("where", {c.add("is_nan", {x}), x, y}));
 }
 
 void map_composed(Call& c) {

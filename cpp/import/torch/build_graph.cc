@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/torch/mapping.h"
+#include "import/torch/views.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -86,6 +87,16 @@ std::vector<const Argument*> flat(const std::vector<Argument>& arguments) {
   return list;
 }
 
+/// Operators of ATen that draw random numbers, without the underscore of those that do in place; sorted.
+constexpr std::string_view kRandom[] = {
+    "bernoulli", "binomial",  "cauchy",  "exponential",  "geometric", "log_normal", "multinomial", "normal", "poisson",
+    "rand",      "rand_like", "randint", "randint_like", "randn",     "randn_like", "randperm",    "random", "uniform"};
+
+bool is_random(std::string_view op) {
+  constexpr std::string_view kAten = "aten.";
+  return op.starts_with(kAten) && std::ranges::binary_search(kRandom, op.substr(kAten.size()));
+}
+
 bool is_scalar(ArgumentKind kind) {
   return kind == ArgumentKind::kSymInt || kind == ArgumentKind::kSymFloat || kind == ArgumentKind::kSymBool;
 }
@@ -93,6 +104,16 @@ bool is_scalar(ArgumentKind kind) {
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------------------- nodes
+
+const Argument* shared_tensor(const NodeDef& node, size_t output) {
+  if (const Argument* self = first_tensor(node)) return self;
+  for (const NamedArgument& a : node.inputs) {
+    if (a.value.kind != ArgumentKind::kTensors) continue;
+    if (a.value.items.size() == flat(node.outputs).size()) return &a.value.items[output];
+    return a.value.items.size() == 1 ? &a.value.items[0] : nullptr;
+  }
+  return nullptr;
+}
 
 bool Builder::has_complex(const Scope& scope, const NodeDef& node) {
   const auto is_complex = [&](const Argument& a) {
@@ -144,11 +165,7 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     for (const Argument* out : outs) scope.tensors.insert_or_assign(out->text, index);
     return;
   }
-  int parent = -1;
-  if (call.sharing() != Sharing::kNone) {
-    const Argument* self = first_tensor(node);
-    if (self) parent = call.handle_of(self->text);
-  }
+  const Argument* self = call.sharing() != Sharing::kNone ? shared_tensor(node, 0) : nullptr;
   size_t scalars = 0;
   for (size_t i = 0; i < outs.size() && call.ok(); ++i) {
     if (is_scalar(outs[i]->kind)) {
@@ -162,7 +179,9 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     h.node = &node;
     h.scope = &scope;
     h.output = i;
-    if (parent >= 0) {
+    if (self) {
+      const int parent = call.handle_of(shared_tensor(node, i)->text);
+      if (!call.ok()) return;
       h.parent = parent;
       h.sharing = call.sharing();
       if (call.sharing() != Sharing::kUncertain) {
@@ -233,6 +252,7 @@ void Builder::run_node(Scope& scope, const NodeDef& node) {
       if (!call.ok()) report(call.rule(), call.value());
       return;
     }
+    if (is_random(target.op)) return report("random numbers differ from run to run and cannot be verified", "");
     return report(complex ? "operator not mapped for complex tensors" : "operator not mapped", "");
   }
   if (blocked) return miss(scope, node);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/torch/mapping.h"
+#include "import/torch/views.h"
 #include "ops/bodies.h"
 
 namespace pinnace::torch_import {
@@ -268,9 +269,28 @@ Status Builder::write(int index, ValueId value, const NodeDef& node) {
     if (h.sharing == Sharing::kUncertain && h.parent >= 0 && handle(h.parent).root == root_index) h.unclear = true;
   }
   // From the view up to the root, each parent with its part replaced. Parents are read before anything changes.
+  // Up to the last view that may repeat elements it is done at once: a copy that was not written to must not win.
   std::vector<ValueId> now(chain.size());
   now[0] = value;
+  size_t first = 0;
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
+    const Handle& view = handle(chain[i]);
+    if (view.sharing == Sharing::kView && writes_by_places(*view.node)) first = i + 1;
+  }
+  if (first > 0) {
+    std::vector<Handle> views;
+    for (size_t i = first; i-- > 0;) {
+      if (handle(chain[i]).complex || handle(chain[i + 1]).complex)
+        return invalid("writes into a view of a complex tensor");
+      if (handle(chain[i]).sharing != Sharing::kSame) views.push_back(handle(chain[i]));
+    }
+    PINNACE_ASSIGN(const ValueId base, read(chain[first]));
+    Call call(*this, *views[0].scope, node, {}, {});
+    write_by_places(call, views, base, value);
+    if (!call.ok()) return invalid("writes into a view: ", call.rule(), call.value().empty() ? "" : ": ", call.value());
+    now[first] = call.given_outputs()[0];
+  }
+  for (size_t i = first; i + 1 < chain.size(); ++i) {
     const Handle view = handle(chain[i]);
     if (view.sharing == Sharing::kSame) {
       now[i + 1] = now[i];
@@ -287,7 +307,7 @@ Status Builder::write(int index, ValueId value, const NodeDef& node) {
     }
   }
   ++root.version;
-  for (size_t i = 0; i < chain.size(); ++i) {
+  for (size_t i = first; i < chain.size(); ++i) {  // those before are made again when they are read
     handle(chain[i]).value = now[i];
     handle(chain[i]).seen = root.version;
   }

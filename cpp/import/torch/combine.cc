@@ -28,6 +28,7 @@ void map_at_least(Call& c) {
     return c.output(at_least(c, c.tensor("self"), wanted));
   }
   std::vector<ValueId> out;
+  c.shares(Sharing::kView);
   for (ValueId id : c.tensors("tensors")) out.push_back(at_least(c, id, wanted));
   c.outputs(std::move(out));
 }
@@ -60,6 +61,7 @@ void map_broadcast_tensors(Call& c) {
   }
   std::vector<ValueId> out;
   for (ValueId id : given) out.push_back(c.expand(id, sizes));
+  c.shares(Sharing::kView);
   c.outputs(std::move(out));
 }
 

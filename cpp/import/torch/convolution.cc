@@ -1,5 +1,9 @@
 // Convolutions, and resizing by interpolation.
+#include <algorithm>
+#include <cmath>
+
 #include "import/torch/mapping.h"
+#include "ops/resize_map.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -50,10 +54,210 @@ void map_convolution(Call& c) {
   c.output(single ? c.squeeze(y, {0}) : y);
 }
 
+/// One axis of an interpolation.
+struct Resampled {
+  int64_t axis;
+  Dim in;
+  Scalar out;         ///< if sizes are given
+  double factor = 0;  ///< 0: the sizes say it
+  int64_t least(const Session& session) const {
+    return in.known() ? in.size : in.symbol >= 0 ? session.symbols[static_cast<size_t>(in.symbol)].min : 0;
+  }
+};
+
+/// torch's size of an axis by its factor; emitted where the axis is open.
+Scalar multiplied(Call& c, ValueId x, const Resampled& a) {
+  if (a.in.known()) {
+    const double size = static_cast<double>(a.in.size) * a.factor;
+    if (size < 0x1p62) return Scalar::of_int(static_cast<int64_t>(size));
+    c.fail("a size beyond memory", str_cat(a.in.size, " * ", a.factor));
+    return {};
+  }
+  const ValueId size = c.cast(c.size_of(x, a.axis).value, DType::kF64);
+  return Scalar::of_value(Scalar::Kind::kInt,
+                          c.cast(c.add("mul", {size, c.constant(a.factor, DType::kF64)}), DType::kI64));
+}
+
+/// Where torch's nearest interpolation takes elements from. Its general kernels take place
+///   min(floor(float32(k * step)), in - 1), of nearest-exact floor(float32((k + 0.5) * step)),
+/// with step = 1 / factor or in / out in float32, of f64 in double. Other kernels, here those of pixels, have float32
+/// always and, unless exact, take k where out is in, and k / 2 where out is 2 * in, whatever the factor. They serve
+/// images of more than three channels that stand channels last, and those of at most 128 rows and columns together.
+struct NearestRule {
+  enum class Pixels : uint8_t { kNo, kYes, kIfSmall };
+  bool exact = false, wide = false;  ///< wide: f64
+  Pixels pixels = Pixels::kNo;
+
+  /// The places of an axis whose sizes are known; kIfSmall must be settled.
+  std::vector<int64_t> places(int64_t in, int64_t out, double factor) const {
+    const bool by_pixel = pixels == Pixels::kYes;
+    std::vector<int64_t> list(static_cast<size_t>(out));
+    const double wide_step = factor != 0 ? 1 / factor : static_cast<double>(in) / static_cast<double>(out);
+    const float step = factor != 0 ? static_cast<float>(1 / factor) : static_cast<float>(in) / static_cast<float>(out);
+    const double by = wide && !by_pixel ? wide_step : static_cast<double>(step);
+    for (int64_t k = 0; k < out; ++k) {
+      const double at = static_cast<double>(k) + (exact ? 0.5 : 0);
+      int64_t place = static_cast<int64_t>(std::floor(static_cast<float>(at * by)));
+      if (by_pixel && !exact && (out == in || out == 2 * in)) place = out == in ? k : k / 2;
+      list[static_cast<size_t>(k)] = std::min(place, in - 1);
+    }
+    return list;
+  }
+
+  /// The same computed by the graph: i64 [out]. `in` and `out` without dimensions; small, a bool, for kIfSmall.
+  ValueId emit(Call& c, ValueId in, ValueId out, double factor, ValueId small) const {
+    const ValueId k = c.add("range", {c.constant_int(0), out, c.constant_int(1)});
+    const auto floors = [&](DType dtype) {
+      const ValueId step =
+          factor != 0 ? c.constant(1 / factor, dtype) : c.add("div", {c.cast(in, dtype), c.cast(out, dtype)});
+      ValueId at = c.cast(k, dtype);
+      if (exact) at = c.add("add", {at, c.constant(0.5, dtype)});
+      const ValueId floor = c.add("floor", {c.cast(c.add("mul", {at, step}), DType::kF32)});
+      return c.add("min", {c.cast(floor, DType::kI64), c.add("sub", {in, c.constant_int(1)})});
+    };
+    const ValueId general = floors(wide ? DType::kF64 : DType::kF32);
+    if (pixels == Pixels::kNo) return general;
+    ValueId by_pixel = wide ? floors(DType::kF32) : general;
+    if (!exact) {
+      const ValueId twice = c.add("equal", {out, c.add("add", {in, in})});
+      by_pixel = c.add("where", {twice, c.add("div", {k, c.constant_int(2)}), by_pixel});
+      by_pixel = c.add("where", {c.add("equal", {out, in}), k, by_pixel});
+    }
+    return pixels == Pixels::kYes ? by_pixel : c.add("where", {small, by_pixel, general});
+  }
+
+  /// True if our resize, with float32 steps, may take other places somewhere in the axis' range.
+  bool differs(const Session& session, const Resampled& a) const {
+    int exponent = 0;
+    if (wide && (a.factor == 0 || std::frexp(a.factor, &exponent) != 0.5)) return true;
+    if (exact || pixels == Pixels::kNo || a.factor == 0 || a.factor == 1 || a.factor == 2) return false;
+    const auto least = static_cast<double>(std::max<int64_t>(2, a.least(session)));  // one place is the first anyway
+    const double size = std::floor(least * a.factor);
+    return size == least || size == 2 * least;
+  }
+};
+
+/// True of images and volumes of more than three channels, the channels of a pixel side by side; as far as sizes are
+/// known, without gaps.
+bool channels_last(const TensorMeta& meta) {
+  const size_t rank = meta.sizes.size();
+  if (rank < 4 || meta.strides.size() != rank || !meta.sizes[1].expression.empty() || meta.sizes[1].value < 4)
+    return false;
+  int64_t expected = 1;
+  for (size_t i = rank; i > 1; --i) {  // the channels first, then the width, the height
+    const size_t d = i == rank ? 1 : i;
+    const SizeDef &size = meta.sizes[d], &stride = meta.strides[d];
+    if (stride.expression.empty() && size.value != 1 && stride.value != expected) return false;
+    if (!stride.expression.empty() || !size.expression.empty() ||
+        __builtin_mul_overflow(expected, size.value, &expected))
+      return i != rank;
+  }
+  return true;
+}
+
+constexpr int64_t kMostPlaces = int64_t{1} << 24;  // float32 counts no further
+
+/// True if resize of known sizes with these steps (0: none, places are divided by a scale) takes those places.
+bool takes(const ResizeSpec& spec, const Resampled& a, float step, const std::vector<int64_t>& places) {
+  const auto out = static_cast<int64_t>(places.size());
+  ResizeAxis axis{.in = a.in.size, .out = out, .scale = static_cast<float>(out) / static_cast<float>(a.in.size)};
+  if (step != 0) axis.scale = 1 / step;
+  axis.step = step;
+  const bool same = axis.identity(spec);
+  for (int64_t k = 0; k < out; ++k) {
+    const int64_t place = same ? k : resize_nearest(spec, axis, resize_coordinate(spec, axis, k));
+    if (place != places[static_cast<size_t>(k)]) return false;
+  }
+  return true;
+}
+
+using NodeAttrs = std::vector<std::pair<std::string, Attr>>;
+
+/// resize along these axes: by sizes where they are given, by factors.
+ValueId add_resize(Call& c, ValueId x, const std::vector<Resampled>& axes, NodeAttrs attrs, bool by_factors) {
+  Ints numbers;
+  std::vector<Scalar> sizes;
+  std::vector<double> factors;
+  for (const Resampled& a : axes) {
+    numbers.push_back(a.axis);
+    if (!a.out.is(-1)) sizes.push_back(a.out);
+    factors.push_back(a.factor);
+  }
+  attrs.emplace_back("axes", numbers);
+  if (by_factors) attrs.emplace_back("factors", factors);
+  const ValueId wanted = sizes.empty() ? kNoValue : c.size_values(sizes);
+  return c.add_node("resize", {x, kNoValue, kNoValue, wanted}, 1, std::move(attrs))[0];
+}
+
+void map_nearest(Call& c, ValueId x, const TensorMeta* meta, bool exact, std::vector<Resampled> axes) {
+  ResizeSpec spec;
+  spec.coordinates = exact ? ResizeCoordinates::kHalfPixel : ResizeCoordinates::kAsymmetric;
+  spec.rounding = exact ? ResizeRounding::kRoundPreferCeil : ResizeRounding::kFloor;
+  const NodeAttrs attrs = {{"coordinate_transformation_mode", std::string(exact ? "half_pixel" : "asymmetric")},
+                           {"nearest_mode", std::string(exact ? "round_prefer_ceil" : "floor")}};
+  NearestRule rule{.exact = exact, .wide = c.dtype_of(x) == DType::kF64};
+  const bool last = meta && channels_last(*meta);
+  if (axes.size() >= 2 && last) rule.pixels = NearestRule::Pixels::kYes;
+  if (axes.size() == 2 && !last) rule.pixels = NearestRule::Pixels::kIfSmall;
+  bool known = true;
+  std::vector<Scalar> sizes;
+  for (const Resampled& a : axes) {
+    const bool given = !a.out.is(-1);
+    known = known && a.in.known() && (!given || a.out.known);
+    sizes.push_back(given          ? a.out
+                    : a.in.known() ? multiplied(c, x, a)
+                                   : Scalar::of_value(Scalar::Kind::kInt, kNoValue));
+    known =
+        known && sizes.back().known && a.in.size > 0 && sizes.back().integer > 0 && sizes.back().integer <= kMostPlaces;
+  }
+  if (!c.ok()) return;
+  if (known) {
+    if (rule.pixels == NearestRule::Pixels::kIfSmall) {
+      const bool small = sizes[0].integer + sizes[1].integer <= 128;
+      rule.pixels = small ? NearestRule::Pixels::kYes : NearestRule::Pixels::kNo;
+    }
+    std::vector<Ints> places;
+    bool plain = true, stepped = true;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const Resampled& a = axes[i];
+      places.push_back(rule.places(a.in.size, sizes[i].integer, a.factor));
+      const float step = a.factor != 0 ? static_cast<float>(1 / a.factor)
+                                       : static_cast<float>(a.in.size) / static_cast<float>(sizes[i].integer);
+      plain = plain && takes(spec, a, 0, places[i]);
+      stepped = stepped && takes(spec, a, step, places[i]);
+    }
+    if (plain) {
+      for (size_t i = 0; i < axes.size(); ++i) axes[i].out = sizes[i];
+      return c.output(add_resize(c, x, axes, attrs, false));
+    }
+    if (stepped) return c.output(add_resize(c, x, axes, attrs, true));
+    for (size_t i = 0; i < axes.size(); ++i) x = c.gather(x, c.constant_ints(places[i]), axes[i].axis);
+    return c.output(x);
+  }
+  const Session& session = c.builder().session;
+  if (std::none_of(axes.begin(), axes.end(), [&](const Resampled& a) { return rule.differs(session, a); })) {
+    return c.output(add_resize(c, x, axes, attrs, true));
+  }
+  Scalar sum = Scalar::of_int(0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (!sizes[i].known && sizes[i].value == kNoValue) sizes[i] = multiplied(c, x, axes[i]);
+    sum = c.add_sizes(sum, sizes[i]);
+  }
+  const auto whole = [&](const Scalar& s) { return c.as_tensor({kNoValue, s}, DType::kI64); };
+  const ValueId small = c.add("less_or_equal", {whole(sum), c.constant_int(128)});
+  const ValueId from = x;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const ValueId in = whole(c.size_of(from, axes[i].axis));
+    x = c.gather(x, rule.emit(c, in, whole(sizes[i]), axes[i].factor, small), axes[i].axis);
+  }
+  c.output(x);
+}
+
 // upsample_{nearest,linear,bilinear,trilinear,bicubic}*: by sizes, or by factors, which then also place the samples
 void map_upsample(Call& c) {
   const bool vec = c.overload() == "vec";
-  const ValueId x = c.tensor(vec ? "input" : "self");
+  const char* input = vec ? "input" : "self";
+  const ValueId x = c.tensor(input);
   const std::string_view form = c.parameter();
   const bool align = c.boolean("align_corners", false);
   const int rank = c.rank(x);
@@ -71,46 +275,27 @@ void map_upsample(Call& c) {
     for (const char* name : {"scales", "scales_d", "scales_h", "scales_w"}) {
       if (c.given(name)) factors.push_back(c.number(name, 1));
     }
-    bool exact = true;  // both given: the factors place the samples, and the sizes must be their rounding
-    for (size_t i = 0; i < wanted.size() && i < factors.size(); ++i) {
-      const Dim d = c.dim(x, static_cast<int64_t>(i) + 2);
-      exact = exact && (!d.known() || !wanted[i].known ||
-                        static_cast<int64_t>(static_cast<double>(d.size) * factors[i]) == wanted[i].integer);
-    }
-    if (!factors.empty() && (!exact || factors.size() != wanted.size()))
-      return c.fail("scales that do not give the sizes");
   }
   if (!c.ok()) return;
-  if ((factors.empty() ? wanted.size() : factors.size()) != spatial)
+  const auto fits = [&](size_t count) { return count == 0 || count == spatial; };
+  if (!fits(factors.size()) || !fits(wanted.size()) || factors.size() + wanted.size() == 0)
     return c.fail("upsample of another rank", str_cat(rank));
-  std::string mode = "nearest", coordinates = align ? "align_corners" : "half_pixel", nearest;
-  if (form == "linear" || form == "linear_aa") mode = "linear";
-  if (form == "cubic" || form == "cubic_aa") mode = "cubic";
-  if (form == "nearest") {
-    coordinates = "asymmetric";
-    nearest = "floor";
-  } else if (form == "nearest_exact") {
-    nearest = "round_prefer_ceil";
+  std::vector<Resampled> axes;
+  for (size_t i = 0; i < spatial; ++i) {
+    const auto axis = static_cast<int64_t>(i) + 2;
+    axes.push_back(
+        {axis, c.dim(x, axis), wanted.empty() ? Scalar::of_int(-1) : wanted[i], factors.empty() ? 0 : factors[i]});
   }
-  ValueId scales = kNoValue, sizes = kNoValue;
-  if (!factors.empty()) {
-    std::vector<float> all = {1, 1};
-    for (double f : factors) all.push_back(static_cast<float>(f));
-    scales = c.constant_floats(all, {static_cast<int64_t>(all.size())});
-  } else {
-    std::vector<Scalar> all = {c.size_of(x, 0), c.size_of(x, 1)};
-    all.insert(all.end(), wanted.begin(), wanted.end());
-    sizes = c.size_values(all);
-  }
-  std::vector<std::pair<std::string, Attr>> attrs = {{"coordinate_transformation_mode", coordinates}, {"mode", mode}};
-  if (!nearest.empty()) attrs.emplace_back("nearest_mode", nearest);
+  if (form.starts_with("nearest")) return map_nearest(c, x, c.meta_of(input), form == "nearest_exact", std::move(axes));
+  NodeAttrs attrs = {{"coordinate_transformation_mode", std::string(align ? "align_corners" : "half_pixel")},
+                     {"mode", std::string(form.starts_with("linear") ? "linear" : "cubic")}};
   if (form.ends_with("_aa") && align) return c.fail("antialias with align_corners");
   if (form.ends_with("_aa")) {  // weights beyond the edge are left out, cubic ones are Pillow's
     attrs.emplace_back("antialias", int64_t{1});
     attrs.emplace_back("exclude_outside", int64_t{1});
     if (form == "cubic_aa") attrs.emplace_back("cubic_coeff_a", -0.5);
   }
-  c.outputs(c.add_node("resize", {x, kNoValue, scales, sizes}, 1, std::move(attrs)));
+  c.output(add_resize(c, x, axes, std::move(attrs), !factors.empty()));
 }
 
 void map_grid_sample(Call& c) {

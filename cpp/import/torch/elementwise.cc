@@ -152,6 +152,21 @@ void map_unary(Call& c) {
   c.output(c.add(c.parameter(), {c.cast(c.tensor("self"), c.out_dtype())}));
 }
 
+// The sign of NaN is 0
+void map_signum(Call& c) {
+  const ValueId x = c.tensor("self");
+  const DType dtype = c.dtype_of(x);
+  if (!is_float(dtype)) return map_unary(c);
+  c.output(c.add("where", {c.add("is_nan", {x}), c.constant(0, dtype), c.add("sign", {x})}));
+}
+
+// neg has no unsigned integers; they wrap
+void map_negative(Call& c) {
+  const DType dtype = c.out_dtype();
+  if (dtype != DType::kU8 && dtype != DType::kU16 && dtype != DType::kU32 && dtype != DType::kU64) return map_unary(c);
+  c.output(c.add("sub", {c.constant_int(0, dtype), c.tensor("self")}));
+}
+
 // Rounding leaves integers as they are.
 void map_rounding(Call& c) {
   const ValueId x = c.tensor("self");
@@ -400,8 +415,8 @@ constexpr Mapping kMappings[] = {
     {"aten.multiply", map_binary, "mul"},
     {"aten.nan_to_num", map_nan_to_num, ""},
     {"aten.ne", map_compare, "not_equal"},
-    {"aten.neg", map_unary, "neg"},
-    {"aten.negative", map_unary, "neg"},
+    {"aten.neg", map_negative, "neg"},
+    {"aten.negative", map_negative, "neg"},
     {"aten.not_equal", map_compare, "not_equal"},
     {"aten.pow", map_pow, ""},
     {"aten.reciprocal", map_unary, "reciprocal"},
@@ -409,8 +424,8 @@ constexpr Mapping kMappings[] = {
     {"aten.round", map_rounding, "round"},
     {"aten.rsqrt", map_log_exp, "rsqrt"},
     {"aten.rsub", map_sum, "rsub"},
-    {"aten.sgn", map_unary, "sign"},
-    {"aten.sign", map_unary, "sign"},
+    {"aten.sgn", map_signum, "sign"},
+    {"aten.sign", map_signum, "sign"},
     {"aten.sin", map_unary, "sin"},
     {"aten.sinh", map_unary, "sinh"},
     {"aten.sqrt", map_unary, "sqrt"},

@@ -153,7 +153,7 @@ class Call {
   void output_scalar(Scalar scalar);
   /// The node has no result that anyone may read (assertions).
   void no_output() { done_ = true; }
-  /// Outputs share memory with the first tensor argument.
+  /// Outputs share memory with the first tensor argument, or each with its own of a list: see shared_tensor.
   void shares(Sharing sharing) { sharing_ = sharing; }
   /// Outputs are bound to handles themselves (inlined graphs, write-backs).
   void bound() { done_ = bound_ = true; }

@@ -41,6 +41,8 @@ void map_addmm(Call& c) {
   const Scalar beta = c.scalar("beta", Scalar::of_int(1)), alpha = c.scalar("alpha", Scalar::of_int(1));
   const bool real = (dtypes(c.dtype_of(a)) & kFloats) != 0;
   if (left == "mat1" && real && alpha.known && beta.known) {
+    // With beta 0, what self holds does not count, not even NaN.
+    if (beta.number() == 0) return c.output(c.add("gemm", {a, b}, {{"alpha", alpha.number()}}));
     return c.output(c.add("gemm", {a, b, self}, {{"alpha", alpha.number()}, {"beta", beta.number()}}));
   }
   const DType dtype = c.out_dtype(), in = compute_type(dtype);
@@ -193,7 +195,10 @@ void map_einsum(Call& c) {
   c.ignore({"path"});
   const std::string equation = c.string("equation");
   const std::vector<ValueId> tensors = c.tensors("tensors");
-  if (c.ok()) c.output(einsum(c, equation, tensors));
+  if (!c.ok()) return;
+  const ValueId y = einsum(c, equation, tensors);
+  if (c.ok() && tensors.size() == 1 && c.rank(y) == c.rank(tensors[0])) c.shares(Sharing::kView);  // permuted
+  c.output(y);
 }
 
 // input1 [..., in1], input2 [..., in2], weight [out, in1, in2]

@@ -249,6 +249,7 @@ void map_meshgrid(Call& c) {
     out.push_back(c.expand(c.reshape(given[i], shape), sizes));
   }
   if (xy && c.ok()) std::swap(out[0], out[1]);
+  c.shares(Sharing::kView);
   c.outputs(std::move(out));
 }
 

@@ -40,36 +40,76 @@ bool settle(const Dim& size, Scalar& start, Scalar& end) {
   return true;
 }
 
-/// `base` with what `view`, a target of the tables, shows of it replaced by `written`: the same view of the elements'
-/// numbers says where each written element goes.
-ValueId put_by_places(Call& c, std::string_view view, ValueId base, ValueId written, size_t output) {
-  const int64_t count = c.type(base).elements();
-  const Argument* self = nullptr;
-  for (const NamedArgument& a : c.node().inputs) {
-    if (a.value.kind == ArgumentKind::kTensor && !self) self = &a.value;
+std::string_view without(std::string_view text, std::string_view start) {
+  return text.starts_with(start) ? text.substr(start.size()) : text;
+}
+
+/// The target's name in the tables, without overload: "aten.expand".
+std::string_view table_name(const NodeDef& node) {
+  const std::string_view target = without(node.target, "torch.ops.");
+  return target.substr(0, target.rfind('.'));
+}
+
+/// What `view` gives of `numbers` in the place of the tensor that it shows; kNoValue if it cannot be asked.
+ValueId view_of_numbers(Call& c, const Handle& view, std::string_view target, ValueId numbers) {
+  const Argument* self = shared_tensor(*view.node, view.output);
+  const Mapping* mapping = find_mapping(target);
+  if (!self || !mapping) {
+    c.fail("this view cannot be written through", std::string(target));
+    return kNoValue;
   }
-  const Mapping* mapping = find_mapping(view);
-  if (count < 0 || !self || !mapping) {
-    c.fail("this view cannot be written through", std::string(view));
-    return base;
+  std::map<std::string, int, std::less<>>& tensors = view.scope->tensors;
+  Handle h;
+  h.value = numbers;
+  Call call(c.builder(), *view.scope, *view.node, {}, mapping->parameter);
+  const int before = call.handle_of(self->text);
+  if (!call.ok()) c.fail(call.rule());
+  if (!c.ok()) return kNoValue;
+  tensors[self->text] = c.builder().add_handle(h);
+  mapping->map(call);
+  tensors[self->text] = before;
+  if (call.ok() && view.output < call.given_outputs().size()) return call.given_outputs()[view.output];
+  c.fail("this view cannot be written through", str_cat(target, call.ok() ? "" : ": ", call.rule()));
+  return kNoValue;
+}
+
+/// The numbers of base's elements, rows first, in its shape; kNoValue if the size is symbolic.
+ValueId numbers_of(Call& c, ValueId base) {
+  const int64_t count = c.type(base).elements();
+  if (count < 0) {
+    c.fail("this view cannot be written through", "a tensor of symbolic size");
+    return kNoValue;
   }
   const ValueId numbers = c.add("range", {c.constant_int(0), c.constant_int(count), c.constant_int(1)});
-  Handle h;
-  h.value = c.reshape(numbers, c.sizes_of(base));
+  return c.reshape(numbers, c.sizes_of(base));
+}
+
+/// `base` with `written` at these elements.
+ValueId put(Call& c, ValueId base, ValueId places, ValueId written) {
   if (!c.ok()) return base;
-  const int before = c.handle_of(self->text);
-  c.scope().tensors[self->text] = c.builder().add_handle(h);
-  Call call(c.builder(), c.scope(), c.node(), {}, mapping->parameter);
-  mapping->map(call);
-  c.scope().tensors[self->text] = before;
-  if (!call.ok() || output >= call.given_outputs().size()) {
-    c.fail("this view cannot be written through", call.rule());
-    return base;
-  }
   const std::vector<int64_t> flat = {-1};
-  const ValueId at = c.reshape(call.given_outputs()[output], flat);
-  const ValueId y = c.add("scatter_elements", {c.reshape(base, flat), at, c.reshape(written, flat)});
+  const ValueId y =
+      c.add("scatter_elements", {c.reshape(base, flat), c.reshape(places, flat), c.reshape(written, flat)});
   return c.reshape(y, c.sizes_of(base));
+}
+
+/// True if elements may have one place, as strides say it: each must be beyond all that the smaller ones reach.
+bool overlaps(const TensorMeta& meta) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size - 1
+  for (size_t i = 0; i < meta.sizes.size() && i < meta.strides.size(); ++i) {
+    if (meta.sizes[i].expression.empty() && meta.sizes[i].value == 0) return false;
+    if (meta.sizes[i].expression.empty() && meta.sizes[i].value == 1) continue;
+    if (!meta.sizes[i].expression.empty() || !meta.strides[i].expression.empty()) return true;
+    dims.emplace_back(meta.strides[i].value, meta.sizes[i].value - 1);
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, steps] : dims) {
+    if (stride <= reach) return true;
+    int64_t span = 0;
+    if (__builtin_mul_overflow(stride, steps, &span) || __builtin_add_overflow(reach, span, &reach)) return true;
+  }
+  return false;
 }
 
 // The tensor with a view of it replaced: diagonal_scatter, as_strided_scatter
@@ -79,7 +119,10 @@ void map_view_scatter(Call& c) {
     c.ignore({"size", "stride", "storage_offset", "offset", "dim1", "dim2"});
     return c.output(x);
   }
-  const ValueId y = put_by_places(c, c.parameter(), x, source, 0);
+  Handle view;
+  view.node = &c.node();
+  view.scope = &c.scope();
+  const ValueId y = put(c, x, view_of_numbers(c, view, c.parameter(), numbers_of(c, x)), source);
   c.ignore({"size", "stride", "storage_offset", "offset", "dim1", "dim2"});
   c.output(y);
 }
@@ -162,9 +205,32 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
     return c.output(
         replace_range(c, base, written, axis, Scalar::of_int(start), Scalar::of_int(start + sizes[output])));
   }
-  std::string_view view = c.node().target;
-  view.remove_prefix(std::min(view.size(), sizeof("torch.ops.") - 1));
-  c.output(put_by_places(c, view.substr(0, view.rfind('.')), base, written, output));
+  Handle view;
+  view.node = &c.node();
+  view.scope = &c.scope();
+  view.output = output;
+  c.output(put(c, base, view_of_numbers(c, view, table_name(c.node()), numbers_of(c, base)), written));
+}
+
+bool writes_by_places(const NodeDef& view) {
+  static constexpr std::string_view kNames[] = {
+      "aten.as_strided", "aten.broadcast_tensors", "aten.broadcast_to", "aten.diagonal", "aten.expand",
+      "aten.expand_as",  "aten.linalg_diagonal",   "aten.meshgrid",     "aten.unfold"};
+  return std::ranges::binary_search(kNames, table_name(view));
+}
+
+void write_by_places(Call& c, std::span<const Handle> views, ValueId base, ValueId written) {
+  const Handle& inner = views.back();
+  const TensorMeta* meta = Call(c.builder(), *inner.scope, *inner.node, {}, {}).meta(inner.output);
+  const std::string_view writer = table_name(c.node());
+  const bool equal = writer == "aten.fill_" || writer == "aten.zero_";  // in whatever order
+  if (!equal && (!meta || overlaps(*meta)))
+    return c.fail("elements of the view lie on one another", std::string(table_name(*inner.node)));
+  ValueId places = numbers_of(c, base);
+  for (const Handle& view : views) {
+    if (c.ok()) places = view_of_numbers(c, view, table_name(*view.node), places);
+  }
+  c.output(put(c, base, places, written));
 }
 
 }  // namespace pinnace::torch_import

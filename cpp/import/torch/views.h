@@ -1,6 +1,7 @@
-// What views and writes into them read alike: the arguments that say what a view shows.
+// What views and writes into them read alike: the arguments that say what a view shows; and writes by places.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "import/torch/mapping.h"
@@ -22,5 +23,16 @@ std::vector<int64_t> movedim_order(Call& c, int rank);
 SliceOf slice_of(Call& c, int rank);
 /// Sizes of the parts along an axis: from a size, a number of chunks, or a list.
 std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis);
+
+/// What an output of a view shares memory with: the node's first tensor argument, or, where the tensors come as a list,
+/// the output's own item of it or the list's only one. Null if there is none.
+const Argument* shared_tensor(const NodeDef& node, size_t output);
+
+/// True for views that may show an element several times, or elements along a line of their own (expand, unfold,
+/// as_strided, diagonal): what is written through them, and through views of them, is put by places.
+bool writes_by_places(const NodeDef& view);
+/// Gives `base` with `written` where the views, from the one of `base` to the innermost, show it: the same views of the
+/// elements' numbers say where each written element goes. Fails where elements lie on one another in the innermost.
+void write_by_places(Call& c, std::span<const Handle> views, ValueId base, ValueId written);
 
 }  // namespace pinnace::torch_import
