@@ -15,9 +15,9 @@
 //   factors                         floats: empty (default), or n positive ones that resize as PyTorch's scale_factor
 //                                   does, not as scales: y's size is floor(size * factor), the product in double,
 //                                   unless sizes says it; and places are multiplied by a step, float32(1 / factor),
-//                                   where scales divide them. Beside sizes a factor may be 0: its step is size of x /
-//                                   size of y. Only with half_pixel, asymmetric and align_corners (sizes alone), and
-//                                   stretched
+//                                   where scales divide them; round_prefer_ceil is floor(float32(place + 0.5)) then.
+//                                   Beside sizes a factor may be 0: its step is size of x / size of y. Only with
+//                                   half_pixel, asymmetric and align_corners (sizes alone), and stretched
 //   keep_aspect_ratio_policy        "stretch" (default): sizes as given; "not_larger" and "not_smaller": all axes take
 //                                   the smallest (largest) scale that sizes ask for, sizes round(size * scale), half up
 // Sums are in double over all axes and rounded once; integers round half to even and stop at their limits. Quantised:

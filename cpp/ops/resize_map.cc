@@ -50,7 +50,8 @@ float resize_coordinate(const ResizeSpec& spec, const ResizeAxis& a, int64_t i) 
       if (a.out <= 1) return 0;
       [[fallthrough]];
     case ResizeCoordinates::kHalfPixel:
-      if (a.step != 0) return (x + 0.5f) * a.step - 0.5f;
+      // Rounded once, as PyTorch's compiled kernels do it.
+      if (a.step != 0) return static_cast<float>((static_cast<double>(x) + 0.5) * static_cast<double>(a.step) - 0.5);
       return (x + 0.5f) / a.scale - 0.5f;
     case ResizeCoordinates::kHalfPixelSymmetric: {
       const float adjustment = out / (a.scale * in);
@@ -79,7 +80,7 @@ int64_t resize_nearest(const ResizeSpec& spec, const ResizeAxis& axis, float x) 
       rounded = std::ceil(x - 0.5f);
       break;
     case ResizeRounding::kRoundPreferCeil:
-      rounded = std::round(x);
+      rounded = axis.step != 0 ? std::floor(x + 0.5f) : std::round(x);  // the sum in float32: PyTorch's nearest-exact
       break;
     case ResizeRounding::kFloor:
       rounded = std::floor(x);

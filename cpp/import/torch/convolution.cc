@@ -79,10 +79,11 @@ Scalar multiplied(Call& c, ValueId x, const Resampled& a) {
 }
 
 /// Where torch's nearest interpolation takes elements from. Its general kernels take place
-///   min(floor(float32(k * step)), in - 1), of nearest-exact floor(float32((k + 0.5) * step)),
+///   min(floor(float32(k * step)), in - 1), of nearest-exact floor(float32(float32((k + 0.5) * step - 0.5) + 0.5)),
 /// with step = 1 / factor or in / out in float32, of f64 in double. Other kernels, here those of pixels, have float32
-/// always and, unless exact, take k where out is in, and k / 2 where out is 2 * in, whatever the factor. They serve
-/// images of more than three channels that stand channels last, and those of at most 128 rows and columns together.
+/// always, floor(float32((k + 0.5) * step)) of nearest-exact, and otherwise take k where out is in, and k / 2 where out
+/// is 2 * in, whatever the factor. They serve images of more than three channels that stand channels last, and those of
+/// at most 128 rows and columns together.
 struct NearestRule {
   enum class Pixels : uint8_t { kNo, kYes, kIfSmall };
   bool exact = false, wide = false;  ///< wide: f64
@@ -97,7 +98,9 @@ struct NearestRule {
     const double by = wide && !by_pixel ? wide_step : static_cast<double>(step);
     for (int64_t k = 0; k < out; ++k) {
       const double at = static_cast<double>(k) + (exact ? 0.5 : 0);
-      int64_t place = static_cast<int64_t>(std::floor(static_cast<float>(at * by)));
+      const bool twice = exact && !wide && !by_pixel;
+      const float rounded = twice ? static_cast<float>(at * by - 0.5) + 0.5f : static_cast<float>(at * by);
+      int64_t place = static_cast<int64_t>(std::floor(rounded));
       if (by_pixel && !exact && (out == in || out == 2 * in)) place = out == in ? k : k / 2;
       list[static_cast<size_t>(k)] = std::min(place, in - 1);
     }
@@ -107,17 +110,21 @@ struct NearestRule {
   /// The same computed by the graph: i64 [out]. `in` and `out` without dimensions; small, a bool, for kIfSmall.
   ValueId emit(Call& c, ValueId in, ValueId out, double factor, ValueId small) const {
     const ValueId k = c.add("range", {c.constant_int(0), out, c.constant_int(1)});
-    const auto floors = [&](DType dtype) {
-      const ValueId step =
+    const auto places_of = [&](DType dtype, bool twice) {
+      ValueId step =
           factor != 0 ? c.constant(1 / factor, dtype) : c.add("div", {c.cast(in, dtype), c.cast(out, dtype)});
-      ValueId at = c.cast(k, dtype);
-      if (exact) at = c.add("add", {at, c.constant(0.5, dtype)});
-      const ValueId floor = c.add("floor", {c.cast(c.add("mul", {at, step}), DType::kF32)});
-      return c.add("min", {c.cast(floor, DType::kI64), c.add("sub", {in, c.constant_int(1)})});
+      const DType sums = twice ? DType::kF64 : dtype;
+      ValueId at = c.cast(k, sums);
+      if (exact) at = c.add("add", {at, c.constant(0.5, sums)});
+      at = c.add("mul", {at, c.cast(step, sums)});
+      if (twice) at = c.add("sub", {at, c.constant(0.5, sums)});
+      at = c.cast(at, DType::kF32);
+      if (twice) at = c.add("add", {at, c.constant(0.5, DType::kF32)});
+      return c.add("min", {c.cast(c.add("floor", {at}), DType::kI64), c.add("sub", {in, c.constant_int(1)})});
     };
-    const ValueId general = floors(wide ? DType::kF64 : DType::kF32);
+    const ValueId general = places_of(wide ? DType::kF64 : DType::kF32, exact && !wide);
     if (pixels == Pixels::kNo) return general;
-    ValueId by_pixel = wide ? floors(DType::kF32) : general;
+    ValueId by_pixel = wide || exact ? places_of(DType::kF32, false) : general;
     if (!exact) {
       const ValueId twice = c.add("equal", {out, c.add("add", {in, in})});
       by_pixel = c.add("where", {twice, c.add("div", {k, c.constant_int(2)}), by_pixel});
@@ -129,8 +136,9 @@ struct NearestRule {
   /// True if our resize, with float32 steps, may take other places somewhere in the axis' range.
   bool differs(const Session& session, const Resampled& a) const {
     int exponent = 0;
-    if (wide && (a.factor == 0 || std::frexp(a.factor, &exponent) != 0.5)) return true;
-    if (exact || pixels == Pixels::kNo || a.factor == 0 || a.factor == 1 || a.factor == 2) return false;
+    if (a.factor != 0 && std::frexp(a.factor, &exponent) == 0.5) return false;  // a power of two: nothing is rounded
+    if (wide || (exact && pixels != Pixels::kNo)) return true;
+    if (exact || pixels == Pixels::kNo || a.factor == 0) return false;
     const auto least = static_cast<double>(std::max<int64_t>(2, a.least(session)));  // one place is the first anyway
     const double size = std::floor(least * a.factor);
     return size == least || size == 2 * least;
