@@ -173,6 +173,31 @@ TEST(NnapiSizes, BiasesThatAreNotThereAreTakenLikeOtherMemory) {
   }
 }
 
+/// An axis of more places than are kept as a list.
+TEST(NnapiSizes, MirroredPadsOfLongAxesTakeTheRightPlaces) {
+  using namespace nnapi_client;
+  constexpr int kLong = 70'000;
+  Floats x(kLong);
+  std::iota(x.begin(), x.end(), 0.0f);
+  for (const int mode : {0, 1}) {
+    for (const auto& [before, after] : {std::pair{3, 2}, {0, 1}, {kLong - 1, 0}, {kLong - 1, kLong - 1}}) {
+      Operation op;
+      op.floats({kLong}, x).ints({1, 2}, {before, after}).integers({mode}).gives(kTensorFloat32, 1).done(104);
+      const Compiled compiled(op);
+      Execution run(compiled);
+      Floats y(static_cast<size_t>(before + kLong + after), -1);
+      ASSERT_EQ(run.input(0, x) + run.output(0, y), 0);
+      ASSERT_EQ(ANeuralNetworksExecution_compute(run.execution), 0);
+      int wrong = 0;
+      for (int i = -before; i < kLong + after; ++i) {
+        const int place = i < 0 ? -i - mode : i >= kLong ? 2 * kLong - 2 - i + mode : i;
+        wrong += y[static_cast<size_t>(i + before)] != static_cast<float>(place);
+      }
+      EXPECT_EQ(wrong, 0) << mode << ": " << before << ' ' << after;
+    }
+  }
+}
+
 /// Places as the definition has them: x of dimension d is 10^(2 - d) times the place along d.
 TEST(NnapiSizes, MirroredPadsTakeTheRightPlaces) {
   using namespace nnapi_client;

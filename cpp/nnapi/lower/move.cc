@@ -22,6 +22,10 @@ Result<ValueId> slice(Call& call, ValueId x, const std::vector<int64_t>& starts,
   return call.emit("slice", {x, start, end, axis, step});
 }
 
+/// Places of a mirrored axis that are kept as a list. One node, which the NNAPI back end has for integers too; a longer
+/// list would take up to eight times the memory of the tensor.
+constexpr int64_t kMostPlaces = 1 << 16;
+
 /// `count` elements of axis d, from `first` towards the begin.
 Result<ValueId> backwards(Call& call, ValueId x, size_t d, int64_t first, int64_t count) {
   PINNACE_ASSIGN(ValueId start, call.constant_ints({first}));
@@ -208,8 +212,8 @@ Status lower_pad(Call& call) {
   return call.finish(0, y);
 }
 
-// Mode symmetric repeats the edge, which our pad does not know: what stands before and after x along an axis is cut out
-// of it backwards. Places in a list would take eight bytes for each of the result's.
+// Mode symmetric repeats the edge, which our pad does not know: each padded axis is gathered by computed places, or,
+// where these are many, what stands before and after x is cut out of it backwards.
 Status lower_mirror_pad(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(std::vector<int64_t> pads, read_pads(call, x));
@@ -224,6 +228,15 @@ Status lower_mirror_pad(Call& call) {
       return call.error("pads ", before, " and ", after, " are more than ", most, " of dimension ", d);
     }
     if (before == 0 && after == 0) continue;
+    if (before + n + after <= kMostPlaces) {
+      std::vector<int64_t> places;
+      for (int64_t i = -before; i < n + after; ++i) {
+        places.push_back(i < 0 ? -i - mode : i >= n ? 2 * n - 2 - i + mode : i);
+      }
+      PINNACE_ASSIGN(ValueId indices, call.constant_ints(places));
+      PINNACE_ASSIGN(y, call.emit("gather", {y, indices}, {{"axis", static_cast<int64_t>(d)}}));
+      continue;
+    }
     std::vector<ValueId> parts = {y};
     if (before > 0) {
       PINNACE_ASSIGN(ValueId part, backwards(call, y, d, before - mode, before));
