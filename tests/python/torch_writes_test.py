@@ -93,7 +93,7 @@ def einsum_summed(x: Tensor, m: Tensor) -> Any:
 
 def broadcast_pair(x: Tensor, m: Tensor) -> Any:
     y, z = x.clone(), x[:, None] + 1
-    a, b = torch.broadcast_tensors(y, z)
+    a, b = torch.broadcast_tensors(y, z)  # type: ignore[no-untyped-call]
     a[0].masked_fill_(m, 0.0)
     return y, z, a, b
 
