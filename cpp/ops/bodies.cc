@@ -121,8 +121,8 @@ Result<BodyOutputs> infer_body(const NodeView& node, std::string_view what, cons
   Bodies& bodies = *Bodies::current();
   PINNACE_TRY(bodies.charge(1 + static_cast<int64_t>(key.size()) / Bodies::kBytesPerStep));
   if (const Result<BodyOutputs>* found = bodies.find(key)) return *found;
-  static const OpTable built_in;
-  Result<BodyOutputs> outputs = infer_outputs(body, inputs, contents, node.ops() ? *node.ops() : built_in, bodies);
+  static const OpTable* const built_in = new OpTable;  // never destroyed: no exit-time destructors
+  Result<BodyOutputs> outputs = infer_outputs(body, inputs, contents, node.ops() ? *node.ops() : *built_in, bodies);
   bodies.keep(std::move(key), outputs);
   return outputs;
 }

@@ -44,7 +44,6 @@ std::vector<KnownInt> partly_known(const NodeView& node) {
   if (op == "cast" || op == "identity" || op == "unsqueeze" || op == "squeeze" || op == "reshape") {
     return node.input_known(0).value_or(std::vector<KnownInt>{});
   }
-  if (op == "size" && node.input(0).concrete()) return {{true, node.input(0).elements(), -1}};
   if (op == "concat") {
     std::vector<KnownInt> all;
     for (int i = 0; i < node.input_count(); ++i) {
