@@ -24,6 +24,7 @@ Status cum_fold(const NodeView& node, std::span<const TensorView> in, std::span<
   PINNACE_ASSIGN(const int axis, node.axis(load_index(in[1], 0), x.rank()));
   const bool exclusive = node.attr_int("exclusive") != 0, reverse = node.attr_int("reverse") != 0;
   const AxisView v = view_axis(x.type->shape, axis);
+  if (y.elements() == 0) return {};  // lines of nothing, however many
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using Wider = std::conditional_t<is_float<T>, double, uint64_t>;

@@ -341,7 +341,8 @@ TEST_P(HostileValues, AreSurvived) {
     Random random(case_seed(list.op, i) ^ 0x9e3779b9);
     survive_attributes(*built);
     survive_windows(*built, random);
-    survive_empty(*built, random);
+    // Sanitized, code that counts to 2^33 without doing anything is not optimised away.
+    if (kMemoryIsCounted) survive_empty(*built, random);
     survive_types(*built, random);
     survive_fewer_inputs(*built);
     survive_contents(*built);
