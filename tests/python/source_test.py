@@ -15,23 +15,13 @@ import torch
 from onnx import TensorProto, helper
 from pinnace.source import OnnxSource
 from torch import nn
+from torch_modules import Of
 
 Pair = collections.namedtuple("Pair", ["first", "second"])
 
 
-class Function(nn.Module):
-    """A module of one function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
-
-
 def build(function: Callable[..., Any], *args: Any) -> pn.Program:
-    return pn.load(Function(function), example_inputs=args).build()
+    return pn.load(Of(function), example_inputs=args).build()
 
 
 def test_a_bfloat16_model_is_verified_and_compared() -> None:
@@ -111,7 +101,7 @@ def test_named_tuples_may_be_returned(function: Callable[..., Any], names: list[
 
 def test_a_program_is_left_as_it_was_when_its_named_tuples_are_saved() -> None:
     x = torch.randn(3, 4)
-    exported = torch.export.export(Function(lambda x: x.topk(2)), (x,))
+    exported = torch.export.export(Of(lambda x: x.topk(2)), (x,))
     pn.load(exported, (x,)).build()
     assert isinstance(exported.module()(x), torch.return_types.topk)
 
@@ -131,7 +121,7 @@ def test_what_torch_cannot_save_is_a_conversion_error(monkeypatch: pytest.Monkey
         raise NotImplementedError("no words for it")
 
     monkeypatch.setattr(torch.export, "save", refuse)
-    with pytest.raises(pn.ConversionError, match=r"Function: torch.export cannot save it.*no words for it"):
+    with pytest.raises(pn.ConversionError, match=r"Of: torch.export cannot save it.*no words for it"):
         build(lambda x: x + 1, torch.randn(3))
 
 
@@ -139,7 +129,7 @@ def test_messages_name_the_module_and_no_temporary_file() -> None:
     with pytest.raises(pn.ConversionError) as caught:
         build(lambda x: torch.rand_like(x) + x, torch.randn(3))
     assert "model.pt2" not in str(caught.value)
-    assert "Function" in str(caught.value)
+    assert str(caught.value).startswith("Of") or " Of" in str(caught.value)
     assert caught.value.nodes
 
 

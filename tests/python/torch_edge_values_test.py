@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pinnace as pn
@@ -11,15 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-
-class Call(nn.Module):
-    def __init__(self, f: Callable[..., Any]) -> None:
-        super().__init__()
-        self.f = f
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.f(*args)
+from torch_modules import Of
 
 
 def outputs(module: nn.Module, examples: tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> list[np.ndarray]:
@@ -34,20 +25,20 @@ SPECIAL = torch.tensor([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 0.25, 2.0
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_nan(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
     x = SPECIAL.to(dtype)
-    (got,) = outputs(Call(function), (torch.linspace(-2, 2, 12).to(dtype),), (x,))
+    (got,) = outputs(Of(function), (torch.linspace(-2, 2, 12).to(dtype),), (x,))
     np.testing.assert_array_equal(got, function(x).numpy())
 
 
 def test_sign_of_integers() -> None:
     x = torch.tensor([-5, 0, 7])
-    (got,) = outputs(Call(torch.sign), (x,), (x,))
+    (got,) = outputs(Of(torch.sign), (x,), (x,))
     np.testing.assert_array_equal(got, [-1, 0, 1])
 
 
 @pytest.mark.parametrize("alpha", [1, 2])
 def test_what_beta_0_leaves_out_may_be_nan(alpha: int) -> None:
     """Two terms, so that the sums have no rounding."""
-    module = Call(lambda c, a, b: torch.addmm(c, a, b, beta=0, alpha=alpha))
+    module = Of(lambda c, a, b: torch.addmm(c, a, b, beta=0, alpha=alpha))
     a, b = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[0.5, 1.0, 2.0], [4.0, 8.0, 16.0]])
     c = torch.tensor([[np.nan, np.inf, 1.0], [2.0, -np.inf, np.nan]])
     (got,) = outputs(module, (torch.ones(2, 3), a, b), (c, a, b))
@@ -56,7 +47,7 @@ def test_what_beta_0_leaves_out_may_be_nan(alpha: int) -> None:
 
 def test_minus_of_bytes_wraps() -> None:
     x = torch.tensor([0, 1, 127, 128, 255], dtype=torch.uint8)
-    got = outputs(Call(lambda x: (-x, torch.neg(x))), (x,), (x,))
+    got = outputs(Of(lambda x: (-x, torch.neg(x))), (x,), (x,))
     for each in got:
         assert each.dtype == np.uint8
         np.testing.assert_array_equal(each, (-x).numpy())
@@ -71,4 +62,4 @@ def test_minus_of_bytes_wraps() -> None:
 )  # fmt: skip
 def test_random_numbers_are_refused_in_so_many_words(function: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(pn.ConversionError, match="random numbers differ from run to run and cannot be verified"):
-        pn.load(Call(function), (torch.rand(12),)).build()
+        pn.load(Of(function), (torch.rand(12),)).build()

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from slices import rotating_slice
 from torch import Tensor, nn
+from torch_modules import Of
 
 FACTORS = (
     0.1,
@@ -38,15 +39,6 @@ FACTORS = (
 )
 MODES = ("nearest", "nearest-exact")
 WIDEST = 130
-
-
-class Call(nn.Module):
-    def __init__(self, f: Callable[..., Any]) -> None:
-        super().__init__()
-        self.f = f
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.f(*args)
 
 
 class FromOther(nn.Module):
@@ -90,7 +82,7 @@ def differing(session: pn.Session, module: nn.Module, inputs: tuple[Tensor, ...]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("factor", FACTORS)
 def test_open_width_by_factor(mode: str, factor: float) -> None:
-    module = Call(lambda x: F.interpolate(x, scale_factor=factor, mode=mode))
+    module = Of(lambda x: F.interpolate(x, scale_factor=factor, mode=mode))
     least = least_size(factor)
     session = session_of(module, (numbered(1, 2, least + 13),), (({2: pn.Dim("w", least, 400)},),))
     wrong = [w for w in range(least, WIDEST + 1) if differing(session, module, (numbered(1, 2, w),))]
@@ -107,7 +99,7 @@ def test_open_images_by_factor(mode: str, factors: tuple[float, float], layout: 
         x = numbered(1, 5, h, w)
         return x if layout == "rows" else x.contiguous(memory_format=torch.channels_last)
 
-    module = Call(lambda x: F.interpolate(x, scale_factor=factors, mode=mode))
+    module = Of(lambda x: F.interpolate(x, scale_factor=factors, mode=mode))
     rows, columns = (least_size(factor) for factor in factors)
     dims = (({2: pn.Dim("h", rows, 200), 3: pn.Dim("w", columns, 200)},),)
     session = session_of(module, (image(16, 19),), dims)
@@ -151,14 +143,14 @@ def test_fixed_sizes(mode: str, rank: int, dtype: torch.dtype) -> None:
     """Also of float64, for which torch's steps are double."""
     for w in rotating_slice(range(1, WIDEST + 1), 0.02, f"{mode}{rank}{dtype}"):
         each = every_interpolation(w, mode, rank - 2)
-        module = Call(lambda x, each=each: tuple(f(x) for f in each))
+        module = Of(lambda x, each=each: tuple(f(x) for f in each))
         x = numbered(1, 2, *{3: (w,), 4: (w, w), 5: (2, 2, w)}[rank], dtype=dtype)
         assert not differing(session_of(module, (x,)), module, (x,)), w
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_float64_of_open_width(mode: str) -> None:
-    module = Call(
+    module = Of(
         lambda x: (F.interpolate(x, scale_factor=2.3, mode=mode), F.interpolate(x, size=99, mode=mode)),
     )
     session = session_of(module, (numbered(1, 1, 14, dtype=torch.float64),), (({2: pn.Dim("w", 2, 200)},),))
@@ -169,7 +161,7 @@ def test_float64_of_open_width(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_sizes_are_floors_of_double_products(mode: str) -> None:
     """90 * 0.7 is 62.99 in double, 63 in float32."""
-    module = Call(lambda x: F.interpolate(x, scale_factor=0.7, mode=mode))
+    module = Of(lambda x: F.interpolate(x, scale_factor=0.7, mode=mode))
     session = session_of(module, (numbered(1, 1, 17),), (({2: pn.Dim("w", 3, 400)},),))
     for w in (90, 10, 20, 180, 360):
         x = numbered(1, 1, w)
@@ -180,5 +172,5 @@ def test_sizes_are_floors_of_double_products(mode: str) -> None:
 
 @pytest.mark.parametrize("factor", [0.3, 0.6, 1.2])
 def test_fixed_sizes_are_verified(factor: float) -> None:
-    module = Call(lambda x: F.interpolate(x, scale_factor=factor, mode="nearest"))
+    module = Of(lambda x: F.interpolate(x, scale_factor=factor, mode="nearest"))
     pn.load(module, (torch.randn(1, 1, 64),)).build()

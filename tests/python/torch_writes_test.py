@@ -9,16 +9,8 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from torch import Tensor, nn
-
-
-class Call(nn.Module):
-    def __init__(self, f: Callable[..., Any]) -> None:
-        super().__init__()
-        self.f = f
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.f(*args)
+from torch import Tensor
+from torch_modules import Of
 
 
 def expand_row(x: Tensor, m: Tensor) -> Any:
@@ -114,7 +106,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
 def test_writes_are_seen(form: Callable[[Tensor, Tensor], Any]) -> None:
     """The example has nothing to write: only other values show what is lost."""
-    module = Call(form)
+    module = Of(form)
     x, none = torch.randn(4), torch.zeros(4, dtype=torch.bool)
     session = pn.Session(pn.load(module, (x, none)).build())
     for mask in (none, ~none, torch.tensor([True, False, False, True])):
@@ -141,4 +133,4 @@ def doubled_rows(x: Tensor) -> Tensor:
 def test_overlapping_views_themselves_are_refused(form: Callable[[Tensor], Tensor]) -> None:
     """What torch computes here depends on the order in which it takes the elements."""
     with pytest.raises(pn.ConversionError, match=r"elements of the view lie on one another: aten.(unfold|as_strided)"):
-        pn.load(Call(form), (torch.randn(4),)).build()
+        pn.load(Of(form), (torch.randn(4),)).build()
