@@ -47,6 +47,7 @@ class Suite:
     kind: str  # "gtest" or "pytest"
     command: list[str]
     report: Path
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -88,6 +89,7 @@ class Options:
     budget: float
     seed: int
     jobs: int
+    shards: int
     only: list[str]
     fresh: bool
 
@@ -122,10 +124,15 @@ def gtest_suites(options: Options) -> list[Suite]:
         listing = subprocess.run([str(program), "--gtest_list_tests"], capture_output=True, text=True, check=False)
         # "Suite." and "Prefix/Suite/0.  # TypeParam = ..." start a line, their tests are indented.
         names = [f"{m[1]}.*" for m in re.finditer(r"^([\w/]+)\.(?:\s|$)", listing.stdout, re.MULTILINE)] or ["*"]
+    # Shards take turns at the tests of the whole program; suites of --all are processes of their own anyway.
+    shards = options.shards if names == ["*"] else 1
     suites = []
-    for pattern in names:
+    for pattern, shard in [(pattern, shard) for pattern in names for shard in range(shards)]:
         name = "cpp" if pattern == "*" else f"cpp:{pattern.removesuffix('.*')}"
         suite = Suite(name, "gtest", [], Path())
+        if shards > 1:
+            suite.name = f"cpp:{shard + 1}-of-{shards}"
+            suite.environment = {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard)}
         suite.report = options.results / "raw" / f"{suite.stem}.json"
         suite.command = [str(program), f"--gtest_output=json:{suite.report}", f"--gtest_filter={pattern}"]
         suite.command.append("--gtest_color=no")
@@ -159,6 +166,7 @@ def run_process(suite: Suite, options: Options, log: Path) -> tuple[int | None, 
     """Exit status (None: taken for hung and ended) and seconds. Output goes to the log."""
     limit = HANG_ALL_S if options.everything else max(HANG_MINIMUM_S, HANG_FACTOR * options.budget)
     environment = dict(os.environ, PINNACE_TEST_SEED=str(options.seed), PINNACE_TEST_BUDGET=f"{options.budget:g}")
+    environment.update(suite.environment)
     environment.pop("PINNACE_TEST_ALL", None)
     if options.everything:
         environment["PINNACE_TEST_ALL"] = "1"
@@ -360,6 +368,7 @@ def parse(arguments: list[str] | None, root: Path) -> Options:
     parser.add_argument("--budget", type=float, default=DEFAULT_BUDGET_S, metavar="S", help="seconds for each suite")
     parser.add_argument("--seed", type=int, help="which slice, and random inputs; default: from the commit")
     parser.add_argument("--jobs", type=int, default=2, help="suites at a time")
+    parser.add_argument("--shards", type=int, default=1, help="processes among which the C++ tests are shared out")
     parser.add_argument("--preset", default="release", help="build of the C++ tests: build/<preset>")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="cpp, python or rules; repeatable")
     args = parser.parse_args(arguments)
@@ -370,7 +379,7 @@ def parse(arguments: list[str] | None, root: Path) -> Options:
     results = root / "build/results" / ("" if args.preset == "release" else args.preset)
     everything = args.all or os.environ.get("PINNACE_TEST_ALL") == "1"
     build = root / "build" / args.preset
-    return Options(root, build, results, everything, args.budget, seed, args.jobs, args.only, args.fresh)
+    return Options(root, build, results, everything, args.budget, seed, args.jobs, max(1, args.shards), args.only, args.fresh)
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

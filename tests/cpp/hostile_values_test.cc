@@ -334,6 +334,8 @@ class HostileValues : public ::testing::TestWithParam<CaseList> {};
 TEST_P(HostileValues, AreSurvived) {
   const CaseList& list = GetParam();
   for (size_t i = 0; i < list.cases.size(); ++i) {
+    // Sanitized, all cases take four minutes: one in four, others with each seed.
+    if (!kMemoryIsCounted && (i + test_seed()) % 4 != 0) continue;
     SCOPED_TRACE(str_cat(list.op, " case ", i, " (", list.cases[i].inputs, "; ", list.cases[i].attributes, "), seed ",
                          test_seed()));
     const auto built = build_case(list.op, list.cases[i], case_seed(list.op, i));

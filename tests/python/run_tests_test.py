@@ -15,7 +15,8 @@ import json, os, pathlib, signal, sys, time
 arguments = dict(a.removeprefix("--gtest_").partition("=")[::2] for a in sys.argv[1:])
 behaviour = pathlib.Path(__file__).with_name("behaviour").read_text()
 with open(pathlib.Path(__file__).with_name("calls"), "a") as calls:
-    calls.write(arguments.get("filter", "list") + " " + os.environ.get("PINNACE_TEST_SEED", "") + "\\n")
+    shard = os.environ.get("GTEST_SHARD_INDEX", "0") + "/" + os.environ.get("GTEST_TOTAL_SHARDS", "1")
+    calls.write(arguments.get("filter", "list") + " " + os.environ.get("PINNACE_TEST_SEED", "") + " " + shard + "\\n")
 if "list_tests" in arguments:
     print("Running main() from gtest_main.cc\\nAdd.\\n  Small\\n  Large")
     print("All/Parity.  # TypeParam\\n  Runs/0  # GetParam()")
@@ -103,6 +104,14 @@ def test_hung_suite_is_ended(tree: Path, capsys: pytest.CaptureFixture[str], mon
     output = capsys.readouterr().out
     assert "did not end in time in Add.Large" in output
     assert output.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"
+
+
+def test_shards_share_out_one_program(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_tests.main(["--only", "cpp", "--shards", "2"], tree) == 0
+    assert last_line(capsys) == "4 passed, 0 failed, 2 skipped"  # the stand-in runs all its tests each time
+    lines = (tree / "build/release/calls").read_text().splitlines()
+    assert sorted(line.split()[-1] for line in lines) == ["0/2", "1/2"]
+    assert (tree / "build/results/cpp-1-of-2.json").exists() and (tree / "build/results/cpp-2-of-2.json").exists()
 
 
 def test_missing_program_fails(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
