@@ -23,6 +23,8 @@ class Child {
     const pid_t pid = fork();
     EXPECT_GE(pid, 0);
     if (pid == 0) {
+      unsetenv("GTEST_TOTAL_SHARDS");  // this one test is all of the child, and its only shard
+      unsetenv("GTEST_SHARD_INDEX");
       for (std::string& variable : environment) putenv(variable.data());
       dup2(ends[1], STDERR_FILENO);
       dup2(ends[1], STDOUT_FILENO);
@@ -37,6 +39,7 @@ class Child {
     int status = 0;
     waitpid(pid, &status, 0);
     EXPECT_EQ(status, 0) << output;
+    EXPECT_TRUE(says("1 test from 1 test suite ran")) << output;
   }
   /// True in the child process.
   bool here() const { return here_; }
