@@ -26,6 +26,7 @@ int findMSB(uint v) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
+#pragma GCC diagnostic ignored "-Wunused-function"
 #include "backends/gpu/shaders/double.glsl"
 #pragma GCC diagnostic pop
 

@@ -59,8 +59,9 @@ TEST(OffsetPlan, LaysNothingAcrossBlocks) {
       const OffsetPlan plan = plan_offsets(all, block);
       EXPECT_EQ(fault(all, plan, block), "") << turn;
       beyond += plan.total > block;
-      if (plan.total <= block)
+      if (plan.total <= block) {
         EXPECT_EQ(plan.offsets, plan_offsets(all).offsets) << "a block that holds all changes it";
+      }
     }
   }
   EXPECT_GT(beyond, 300u);

@@ -93,7 +93,7 @@ class CaseReader {
     PINNACE_ASSIGN(buffers_, list(root, "buffers"));
     PINNACE_TRY(find_case(root, name));
     bool relaxed = false;
-    (void)case_["relaxed"].get(relaxed);
+    PINNACE_TRY(optional(case_, "relaxed", relaxed));
     PINNACE_ASSIGN(refs_, list(case_, "refs"));
     referenced_.resize(refs_.size());
     element main;
@@ -120,6 +120,14 @@ class CaseReader {
     array items;
     if (of[key].get(items)) return corrupt("there is no list of ", key);
     return std::vector<element>(items.begin(), items.end());
+  }
+
+  /// A field that may be missing: `to` stays what it is then.
+  template <class T>
+  Status optional(element of, const char* key, T& to) const {
+    const simdjson::error_code code = of[key].get(to);
+    if (code == simdjson::SUCCESS || code == simdjson::NO_SUCH_FIELD) return {};
+    return corrupt("\"", key, "\": ", simdjson::error_message(code));
   }
 
   template <class T>
@@ -245,11 +253,12 @@ class CaseReader {
     PINNACE_ASSIGN(operand.dims, numbers(e, "dims"));
     double scale = 0;
     int64_t zero_point = 0;
-    (void)e["scale"].get(scale);
-    (void)e["zp"].get(zero_point);
+    PINNACE_TRY(optional(e, "scale", scale));
+    PINNACE_TRY(optional(e, "zp", zero_point));
     operand.type = static_cast<OperandCode>(type);
     operand.scale = static_cast<float>(scale);
-    operand.zero_point = static_cast<int32_t>(std::clamp<int64_t>(zero_point, INT32_MIN, INT32_MAX));
+    if (zero_point != static_cast<int32_t>(zero_point)) return corrupt("\"zp\" is not an integer of its range");
+    operand.zero_point = static_cast<int32_t>(zero_point);
     const uint32_t* dims = operand.dims.empty() ? nullptr : operand.dims.data();
     const Status status =
         validate_operand(type, static_cast<uint32_t>(operand.dims.size()), dims, operand.scale, operand.zero_point);
