@@ -102,9 +102,12 @@ function(pinnace_only variable)
                ${PROJECT_SOURCE_DIR}/cpp/ops/ops.inc ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/kernels.inc)
   list(POP_FRONT unused dtypes)
   set(kept ${${variable}})
-  foreach(op ${unused})
-    list(REMOVE_ITEM kept ${PROJECT_SOURCE_DIR}/cpp/ops/${op}.cc)
-  endforeach()
+  # Rules of other back ends ask operators that the models lack for their windows and axes: there the linker decides.
+  if(NOT PINNACE_ONLY_GPU AND NOT PINNACE_ONLY_NNAPI)
+    foreach(op ${unused})
+      list(REMOVE_ITEM kept ${PROJECT_SOURCE_DIR}/cpp/ops/${op}.cc)
+    endforeach()
+  endif()
   set(backends)
   if(PINNACE_ONLY_GPU)
     string(APPEND backends "#if defined(PINNACE_HAS_VULKAN)\nBACKEND(vulkan)\n#endif\n")
@@ -148,9 +151,13 @@ function(pinnace_core target)
 endfunction()
 
 # The threads of the pool live as long as the process, asleep in the library's code: dlclose leaves it where it is, and
-# the next dlopen finds it there with its threads.
-function(pinnace_stays_loaded target)
+# the next dlopen finds it there with its threads. What a library lacks is missed when it is linked, not when it is
+# loaded; only a sanitizer's functions may be the program's.
+function(pinnace_shared target)
   target_link_options(${target} PRIVATE -Wl,-z,nodelete)
+  if(NOT PINNACE_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
 endfunction()
 
 # What every installed library has: public headers, threads.
@@ -170,7 +177,7 @@ function(pinnace_library target)
     endif()
     target_link_options(${target} PRIVATE -Wl,--version-script=${map})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
-    pinnace_stays_loaded(${target})
+    pinnace_shared(${target})
   endif()
 endfunction()
 

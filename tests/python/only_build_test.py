@@ -117,7 +117,16 @@ class CTensor(ctypes.Structure):
         ("bytes", ctypes.c_size_t),
         ("dtype", ctypes.c_int),
         ("rank", ctypes.c_int32),
-        ("shape", ctypes.c_int64 * 8),
+        ("shape", ctypes.c_int64 * 32),
+    ]
+
+
+class COptions(ctypes.Structure):
+    _fields_ = [
+        ("target", ctypes.c_char_p),
+        ("precision", ctypes.c_char_p),
+        ("threads", ctypes.c_int32),
+        ("no_fallback", ctypes.c_int32),
     ]
 
 
@@ -127,34 +136,34 @@ def c_open(library: Any, path: Path) -> tuple[ctypes.c_void_p, str]:
     return program, library.pnc_error().decode() if status else ""
 
 
-@pytest.mark.skipif(not all_mode(), reason="PINNACE_TEST_ALL=1 builds the library, which takes minutes")
-def test_the_library_runs_its_model_and_refuses_others(files: Path) -> None:
-    build = files / "build"
+def built_library(files: Path, build: Path, *options: str) -> Any:
+    """The runtime library for packed.pnc alone, built with these options and loaded."""
     commands: list[list[Path | str]] = [
         [
             *("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
-            *(f"-DPINNACE_ONLY={files / 'packed.pnc'}", f"-DPython_EXECUTABLE={sys.executable}"),
+            *(f"-DPINNACE_ONLY={files / 'packed.pnc'}", f"-DPython_EXECUTABLE={sys.executable}", *options),
         ],
         ["cmake", "--build", build, "--target", "pinnace_runtime", "--parallel", "2"],
     ]
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    path = (build / "libpinnace_runtime.so").resolve()
-    assert path.stat().st_size < MOST_BYTES
-    names = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True, timeout=60)
-    assert all(line.split()[-1].startswith("pnc_") for line in names.stdout.splitlines())
-
-    library = ctypes.CDLL(str(path))
+    library = ctypes.CDLL(str((build / "libpinnace_runtime.so").resolve()))
     library.pnc_error.restype = ctypes.c_char_p
-    program, error = c_open(library, files / "plain.pnc")
+    return library
+
+
+def check_runs(library: Any, path: Path, options: COptions) -> None:
+    """The small net's answer, by the library's C functions."""
+    program, error = c_open(library, path)
     assert not error
     session = ctypes.c_void_p()
-    assert library.pnc_session_create(program, None, ctypes.byref(session)) == 0, library.pnc_error()
+    created = library.pnc_session_create(program, ctypes.byref(options), ctypes.byref(session))
+    assert created == 0, library.pnc_error()
     x = np.ascontiguousarray(X.numpy())
     y = np.zeros((1, 5), np.float32)
-    given = CTensor(x.ctypes.data, x.nbytes, 0, 4, (ctypes.c_int64 * 8)(*x.shape))
-    wanted = CTensor(y.ctypes.data, y.nbytes, 0, 2, (ctypes.c_int64 * 8)(*y.shape))
+    given = CTensor(x.ctypes.data, x.nbytes, 0, 4, (ctypes.c_int64 * 32)(*x.shape))
+    wanted = CTensor(y.ctypes.data, y.nbytes, 0, 2, (ctypes.c_int64 * 32)(*y.shape))
     status = library.pnc_session_run(session, ctypes.byref(given), 1, ctypes.byref(wanted), 1)
     assert status == 0, library.pnc_error()
     expected = small_net()(X).detach().numpy()
@@ -162,7 +171,27 @@ def test_the_library_runs_its_model_and_refuses_others(files: Path) -> None:
     library.pnc_session_close(session)
     library.pnc_program_close(program)
 
+
+@pytest.mark.skipif(not all_mode(), reason="PINNACE_TEST_ALL=1 builds the library, which takes minutes")
+def test_the_library_runs_its_model_and_refuses_others(files: Path) -> None:
+    build = files / "build"
+    library = built_library(files, build)
+    path = (build / "libpinnace_runtime.so").resolve()
+    assert path.stat().st_size < MOST_BYTES
+    names = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True, timeout=60)
+    assert all(line.split()[-1].startswith("pnc_") for line in names.stdout.splitlines())
+    check_runs(library, files / "plain.pnc", COptions(None, None, 0, 0))
     _, error = c_open(library, files / "other.pnc")
     assert "operator softmax" in error
     assert "is not in this build" in error
+    shutil.rmtree(build)
+
+
+@pytest.mark.skipif(not all_mode(), reason="PINNACE_TEST_ALL=1 builds the library, which takes minutes")
+def test_the_library_with_the_other_back_ends(files: Path) -> None:
+    build = files / "build_all"
+    library = built_library(files, build, "-DPINNACE_ONLY_GPU=ON", "-DPINNACE_ONLY_NNAPI=ON")
+    check_runs(library, files / "plain.pnc", COptions(b"cpu", None, 0, 1))
+    for target in {d["target"] for d in pn.devices() if d["available"]} & {"vulkan", "nnapi"}:
+        check_runs(library, files / "plain.pnc", COptions(target.encode(), None, 0, 1))
     shutil.rmtree(build)
