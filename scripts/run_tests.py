@@ -379,7 +379,9 @@ def parse(arguments: list[str] | None, root: Path) -> Options:
     results = root / "build/results" / ("" if args.preset == "release" else args.preset)
     everything = args.all or os.environ.get("PINNACE_TEST_ALL") == "1"
     build = root / "build" / args.preset
-    return Options(root, build, results, everything, args.budget, seed, args.jobs, max(1, args.shards), args.only, args.fresh)
+    return Options(
+        root, build, results, everything, args.budget, seed, args.jobs, max(1, args.shards), args.only, args.fresh
+    )
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
