@@ -105,7 +105,7 @@ Result<BodyOutputs> infer_body(const NodeView& node, std::string_view what, cons
   }
   std::vector<ConstantPtr> contents(inputs.size());
   std::string key;
-  put(key, &body);
+  put(key, reinterpret_cast<uintptr_t>(&body));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& declared = body.value(body.inputs[i]).type;
     if (declared.dtype != inputs[i].dtype) {
