@@ -130,22 +130,20 @@ function(pinnace_only variable)
   set(${variable} ${kept} PARENT_SCOPE)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON PARENT_SCOPE)
   include_directories(BEFORE ${folder})
-  # Nothing is thrown through these functions, so nobody unwinds them.
   add_compile_definitions(PINNACE_DTYPES=${dtypes})
-  add_compile_options(-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables
-                      -ffat-lto-objects)
+  add_compile_options(-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -ffat-lto-objects)
   add_link_options(-Wl,--gc-sections -s)
 endfunction()
 
-# Include paths and flags of code below cpp/: no exceptions, no RTTI.
+# Include paths and flags of code below cpp/: no RTTI. Nothing is thrown there, but the standard library throws
+# std::bad_alloc: frames clean up behind it (-fexceptions) until a public border turns it into kOutOfMemory.
 function(pinnace_core target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cpp ${PROJECT_SOURCE_DIR}/cpp/include)
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)
-  # On devices size counts: functions are sections of their own, and the linker leaves out what nothing calls. Nothing
-  # here throws, so there are no tables to unwind it by; frame pointers, which ARM64 has, give backtraces.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions -fno-rtti>)
+  # On devices size counts: functions are sections of their own, and the linker leaves out what nothing calls. Tables to
+  # unwind by describe calls alone (an exception is thrown by a call), not every instruction.
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections
-                           -fno-asynchronous-unwind-tables -fno-unwind-tables)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables)
   endif()
   target_compile_definitions(${target} PRIVATE PINNACE_BUILDING=1 PINNACE_VERSION="${PROJECT_VERSION}")
 endfunction()
