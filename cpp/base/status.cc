@@ -2,6 +2,17 @@
 #include "base/status.h"
 
 namespace pinnace {
+namespace {
+/// Made when the library is loaded, while there is memory, and never destroyed.
+template <class Failure>
+Failure* const kNoMemory = new Failure{Code::kOutOfMemory, "the system gives no more memory", -1, {}, {}};
+}  // namespace
+
+Status Status::no_memory() noexcept {
+  Status status;
+  status.failure_ = std::shared_ptr<Failure>(std::shared_ptr<Failure>(), kNoMemory<Failure>);
+  return status;
+}
 
 const char* code_name(Code code) {
   switch (code) {
@@ -45,22 +56,22 @@ const std::vector<NodeProblem>& Status::nodes() const {
 }
 
 Status& Status::with_offset(int64_t offset) {
-  if (failure_) failure_->offset = offset;
+  if (failure_.use_count()) failure_->offset = offset;
   return *this;
 }
 
 Status& Status::with_rule(std::string rule) {
-  if (failure_) failure_->rule = std::move(rule);
+  if (failure_.use_count()) failure_->rule = std::move(rule);
   return *this;
 }
 
 Status& Status::with_nodes(std::vector<NodeProblem> nodes) {
-  if (failure_) failure_->nodes = std::move(nodes);
+  if (failure_.use_count()) failure_->nodes = std::move(nodes);
   return *this;
 }
 
 Status Status::with_prefix(const std::string& prefix) const {
-  if (ok()) return *this;
+  if (!failure_.use_count()) return *this;
   Status copy = *this;
   copy.failure_ = std::make_shared<Failure>(*failure_);
   copy.failure_->message = prefix + failure_->message;

@@ -46,6 +46,9 @@ class [[nodiscard]] Status {
   Status(Code code, std::string message)
       : failure_(std::make_shared<Failure>(Failure{code, std::move(message), -1, {}, {}})) {}
 
+  /// kOutOfMemory without taking memory: what every public call answers where the standard library ran out of it.
+  static Status no_memory() noexcept;
+
   bool ok() const { return failure_ == nullptr; }
   Code code() const { return failure_ ? failure_->code : Code::kOk; }
   /// The sentence; empty for success.
@@ -71,7 +74,7 @@ class [[nodiscard]] Status {
     std::string rule;
     std::vector<NodeProblem> nodes;
   };
-  std::shared_ptr<Failure> failure_;
+  std::shared_ptr<Failure> failure_;  ///< owns nothing for no_memory(), whose text is one for all
 };
 
 /// A value, or the Status that says why there is none. Dereference only after testing.
