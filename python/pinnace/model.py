@@ -15,6 +15,7 @@ from pinnace import _core
 from pinnace.program import NodeInfo, Program
 from pinnace.session import as_array, as_tensor
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
+from pinnace.torch_archive import archive_kind
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module, save_exported
 from pinnace.torch_nnapi import NnapiSource, load_nnapi, nnapi_part
 from pinnace.torchscript import ScriptSource, export_script, is_script, is_script_file, open_script
@@ -285,16 +286,19 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
 def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str], Source | None]:
     try:
         core = _core.Model.load(path, **options)
-    except _core.ConversionError:
-        with open(path, "rb") as file:
-            if file.read(2) != b"PK":
-                raise
+    except _core.ConversionError as refusal:
+        if archive_kind(path) != "export":
+            raise
         try:
             import torch  # noqa: F401
         except ImportError:
-            raise
-        program = open_torch_archive(path).program
-        core, notes = _import_exported(program, path, options)
+            raise refusal from None
+        try:
+            program = open_torch_archive(path, options["model_name"]).program
+        except _core.Error as error:
+            refusal.args = (f"{refusal}\ntorch cannot be asked to decompose them: {error}",)
+            raise refusal from error
+        core, notes = _import_exported(program, path, {**options, "model_name": ""})
         return core, notes, TorchSource(program)
     if core.format == "pnc":
         return core, [], ProgramSource(path)
@@ -302,7 +306,7 @@ def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, li
         return core, [], _LazySource(lambda: OnnxSource(path))
     if core.format == "nnapi":
         return core, [], None
-    return core, [], _LazySource(lambda: open_torch_archive(path))
+    return core, [], _LazySource(lambda: open_torch_archive(path, options["model_name"]))
 
 
 class _LazySource:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import tempfile
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +13,9 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.session import as_array, as_tensor
+from pinnace.torch_archive import archive_kind, load_archive
 from pinnace.types import Array
+from pinnace.zip_file import is_zip
 
 if TYPE_CHECKING:
     import torch
@@ -144,34 +144,9 @@ def _to_numpy(tensor: Any) -> Array:
     return np.asarray(as_array(tensor.detach().contiguous()))
 
 
-def open_torch_archive(path: str) -> TorchSource:
-    """The program of a .pt2 file, loaded by torch from a copy without its pickles. FileError if torch refuses it."""
-    import torch
-
-    quantized = False
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "model.pt2"
-        no_inputs = io.BytesIO()
-        torch.save(((), {}), no_inputs)
-        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w", zipfile.ZIP_STORED) as stripped:
-            for entry in archive.infolist():
-                kind = entry.filename.split("/", 1)[-1]
-                if "/custom_obj_" in kind or "/opaque_obj_" in kind:
-                    continue
-                if kind.startswith("data/sample_inputs/"):  # torch insists on one
-                    stripped.writestr(entry.filename, no_inputs.getvalue())
-                    continue
-                contents = archive.read(entry)
-                quantized |= kind.endswith(".json") and b"quantized_decomposed." in contents
-                stripped.writestr(entry.filename, contents)
-        if quantized:  # torch declares these operators only when asked
-            import torch.ao.quantization.fx._decomposed
-        try:
-            program = torch.export.load(str(copy))
-        except Exception as error:
-            raise _core.FileError(f"{path}: torch cannot load it without its pickles: {error}") from error
-    program._example_inputs = None  # the empty ones would be bound to the module's signature
-    return TorchSource(program)
+def open_torch_archive(path: str, model_name: str = "") -> TorchSource:
+    """The program of a .pt2 file, as torch_archive hands it to torch: nothing in the file runs. Errors: load_archive()."""
+    return TorchSource(load_archive(path, model_name))
 
 
 # ---------------------------------------------------------------------------------------------------------------- ONNX
@@ -346,9 +321,10 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     path = str(reference)
     if path.endswith(".pnc"):
         return ProgramSource(path)
-    if zipfile.is_zipfile(path):
-        return open_torch_archive(path)
-    return OnnxSource(path)
+    kind = archive_kind(path)
+    if kind == "script":
+        raise _core.Unsupported(f"{path}: TorchScript is compared when load() builds it, with its example_inputs")
+    return open_torch_archive(path) if kind or is_zip(path) else OnnxSource(path)
 
 
 __all__ = ["OnnxSource", "ProgramSource", "Source", "TorchSource", "open_torch_archive", "source_of"]

@@ -125,3 +125,8 @@ def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, 
 def custom_ops() -> list[_core.CustomOp]:
     """Every operator registered so far."""
     return list(_custom_ops.values())
+
+
+def custom_op_names() -> set[str]:
+    """What source models call them."""
+    return set(_custom_ops)
