@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import __version__, _core
+from pinnace.array_file import read_array
 from pinnace.comparison import compare
 from pinnace.model import load
 from pinnace.program import Program, diff
@@ -162,11 +163,10 @@ def _load_inputs(pairs: Sequence[str]) -> dict[str, Array]:
         if not equals:
             raise _core.InvalidArgument(f"--input {pair!r}: must be NAME=FILE.npy")
         try:
-            array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise _core.FileError(f"--input {name}: {path}: {error}") from error
-        if not isinstance(array, np.ndarray):
-            raise _core.InvalidArgument(f"--input {name}: {path} is an archive of arrays; must be one .npy file")
+            array = read_array(path)
+        except _core.Error as error:
+            error.args = (f"--input {name}: {error}",)
+            raise
         arrays[name] = array
     return arrays
 

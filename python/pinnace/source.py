@@ -145,7 +145,7 @@ def _to_numpy(tensor: Any) -> Array:
 
 
 def open_torch_archive(path: str, model_name: str = "") -> TorchSource:
-    """The program of a .pt2 file, as torch_archive hands it to torch: nothing in the file runs. Errors: load_archive()."""
+    """The program of a .pt2 file, as torch_archive hands it to torch: nothing in the file runs. Raises as it does."""
     return TorchSource(load_archive(path, model_name))
 
 
@@ -232,7 +232,8 @@ class OnnxSource:
         """Inner values by ONNX's names: the model with those values as outputs is run once."""
         import onnx
 
-        model = onnx.load(self.path)
+        with _named(self.description):
+            model = onnx.load(self.path)
         made = [o for node in model.graph.node for o in node.output if o in names]
         known = {o.name for o in model.graph.output}
         wanted = [o for o in made if o not in known]

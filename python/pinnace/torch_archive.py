@@ -175,7 +175,7 @@ def _result_names(program: Any) -> list[str]:
     return keys if is_dict and plain and fits and len(set(keys)) == len(keys) else []
 
 
-# --------------------------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------------------------- writing
 
 
 class _Rewriter:
@@ -204,7 +204,7 @@ class _Rewriter:
         )
 
     def _weight_name(self, value: Any) -> str:
-        """Of a parameter, buffer or constant, which torch makes an attribute of a module: as it is where that is safe."""
+        """Of a weight, which torch makes an attribute of a module: as it is where that is safe."""
         if not isinstance(value, str):
             raise Refusal(f"{shown(value)} is no name")
         if value not in self._names:

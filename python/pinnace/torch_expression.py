@@ -16,17 +16,19 @@ MAX_BITS = 4096  # sympy computes with constants when it reads them: 2**2**60 wo
 MAX_TERMS = 4096  # of a size that is multiplied out, which torch does: (a + b)**1000 has too many
 
 # What torch prints: functions of sympy and of torch.utils._sympy.functions. All are pure.
-FUNCTIONS = frozenset(
+_FUNCTIONS = (
     "Add And CeilDiv CeilToInt CleanDiv Equality Eq FloatPow FloatTrueDiv FloorDiv FloorToInt Ge GreaterThan Gt "
     "Identity IntTrueDiv IsNonOverlappingAndDenseIndicator LShift Le LessThan Lt Max Min Mod ModularIndexing Mul Ne "
     "Not Or Pow PowByNatural PythonMod RShift Rational RoundDecimal RoundToInt StrictGreaterThan StrictLessThan "
-    "ToFloat TruncToFloat TruncToInt Unequality Where".split()
+    "ToFloat TruncToFloat TruncToInt Unequality Where"
 )
+FUNCTIONS = frozenset(_FUNCTIONS.split())
 _POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
-_ASSUMPTIONS = frozenset(
+_SAID_OF_SYMBOLS = (
     "commutative complex even extended_nonnegative extended_positive extended_real finite hermitian imaginary infinite "
-    "integer negative nonnegative nonzero odd positive rational real zero".split()
+    "integer negative nonnegative nonzero odd positive rational real zero"
 )
+_ASSUMPTIONS = frozenset(_SAID_OF_SYMBOLS.split())
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<quoted>[^'\\]*)'|(?P<mark>[(),=]))",
     re.ASCII,
@@ -111,7 +113,7 @@ class _Parser:
         return _Part(f"Symbol('{name}'{assumed})", 1)
 
     def _keywords(self, allowed: frozenset[str] | set[str]) -> list[tuple[str, str]]:
-        """', positive=True, integer=True)': keywords of the list with True, False or a number, and the end of a call."""
+        """', positive=True, integer=True)': keywords of the list with True, False or a number; the end of a call."""
         found = []
         while self._kind == "mark" and self._token == ",":
             self._next()

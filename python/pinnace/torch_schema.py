@@ -28,12 +28,15 @@ _MODULE_PATH = re.compile(r"[A-Za-z0-9_.\[\]]{1,500}", re.ASCII)
 _FRAME = re.compile(r'File "([^"\n\r]{1,500})", line (\d{1,8}), in')
 
 # Functions on sizes that are no operators of torch.ops; all but getitem are those of the importer's table.
+_OPERATOR = "add and_ eq floordiv ge getitem gt le lt mod mul ne neg or_ pos pow sub truediv"
+_SYMBOLIC = "_sym_sqrt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt"
+_HIGHER_ORDER = "cond map_impl scan while_loop wrap_with_autocast wrap_with_set_grad_enabled"
 FUNCTIONS = frozenset(
-    [f"_operator.{name}" for name in "add and_ eq floordiv ge gt le lt mod mul ne neg or_ pos pow sub truediv".split()]
-    + ["math.ceil", "math.floor", "math.trunc", "_operator.getitem"]
-    + [f"torch.{name}" for name in "_sym_sqrt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt".split()]
+    [f"_operator.{name}" for name in _OPERATOR.split()]
+    + [f"math.{name}" for name in ("ceil", "floor", "trunc")]
+    + [f"torch.{name}" for name in _SYMBOLIC.split()]
 )
-HIGHER_ORDER = frozenset("cond map_impl scan while_loop wrap_with_autocast wrap_with_set_grad_enabled".split())
+HIGHER_ORDER = frozenset(_HIGHER_ORDER.split())
 
 
 class Refusal(Exception):
@@ -127,7 +130,7 @@ def refused(what: str) -> Kind:
     return kind
 
 
-# ------------------------------------------------------------------------------------------------------- composed values
+# ------------------------------------------------------------------------------------------------------ composed values
 
 
 def maybe(kind: Kind) -> Kind:
@@ -232,7 +235,8 @@ def module_stack_of(value: Any) -> str:
     parts = value.rsplit(";", 1)[-1].split(",") if isinstance(value, str) and len(value) <= MAX_TEXT else []
     if len(parts) < 2 or not _MODULE_PATH.fullmatch(parts[1]):
         return ""
-    return f"L__self__{re.sub(r'[^A-Za-z0-9_]', '_', parts[1])},{parts[1].replace('[', '').replace(']', '')},torch.nn.Module"
+    key, path = re.sub(r"[^A-Za-z0-9_]", "_", parts[1]), re.sub(r"[\[\]]", "", parts[1])
+    return f"L__self__{key},{path},torch.nn.Module"
 
 
 def metadata(value: Any) -> dict[str, str]:
@@ -397,7 +401,7 @@ class ProgramSchema:
 
 
 def file_schema(schema: ProgramSchema) -> Kind:
-    """Of data/weights and data/constants: rows by name. Whether a row is a parameter, where its bytes are, its sizes."""
+    """Of data/weights and data/constants: rows by name."""
     row = record(
         {
             "path_name": (text, REQUIRED),
