@@ -15,20 +15,6 @@
 namespace pinnace {
 namespace {
 
-/// 0, or the errno of what failed.
-int write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    // Linux takes at most 2 GiB - 4 KiB in one call anyway.
-    const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return ::fsync(fd) == 0 ? 0 : errno;
-}
-
 /// Flushes the folder's list of names. File systems that cannot (EINVAL) have nothing to flush.
 int sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -61,6 +47,19 @@ Result<std::string> target_of(const std::string& path) {
 
 }  // namespace
 
+int write_and_flush(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    // Linux takes at most 2 GiB - 4 KiB in one call anyway.
+    const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return ::fsync(fd) == 0 ? 0 : errno;
+}
+
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes, void (*before_rename)()) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return Status(Code::kFile, "cannot write to a path that is empty or holds a NUL character");
@@ -78,7 +77,7 @@ Status write_file_atomically(const std::string& path, std::span<const std::byte>
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0) return file_error("write", path, errno);
-  int error = write_all(fd, bytes);
+  int error = write_and_flush(fd, bytes);
   if (::close(fd) != 0 && !error) error = errno;
   if (!error && before_rename) before_rename();
   if (!error && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;

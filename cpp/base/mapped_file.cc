@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <cerrno>
 
+#include "base/file_mapping.h"
+
 namespace pinnace {
 namespace {
 // strerror_r has two forms: GNU's gives the text, POSIX's a number beside the filled buffer.
@@ -30,32 +32,33 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return file_error("open", path, errno);
-  struct stat about;
-  if (::fstat(fd, &about) != 0) {
-    const int error = errno;
+  const auto bytes = map_regular_file(fd, path);
+  if (!bytes) {
     ::close(fd);
-    return file_error("read the size of", path, error);
+    return bytes.status();
   }
+  return std::shared_ptr<const MappedFile>(new MappedFile(bytes->data(), bytes->size(), fd));
+}
+
+Result<std::span<const std::byte>> map_regular_file(int fd, const std::string& path) {
+  struct stat about;
+  if (::fstat(fd, &about) != 0) return file_error("read the size of", path, errno);
   if (!S_ISREG(about.st_mode)) {
-    ::close(fd);
     return Status(Code::kFile, str_cat("cannot open '", path, "': ",
                                        S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file"));
   }
   const auto size = static_cast<size_t>(about.st_size);
-  const std::byte* data = nullptr;
-  if (size > 0) {
-    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED) {
-      const int error = errno;
-      ::close(fd);
-      return file_error("map", path, error);
-    }
+  if (size == 0) return std::span<const std::byte>();
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (mapping == MAP_FAILED) return file_error("map", path, errno);
 #if defined(MADV_NOHUGEPAGE)
-    ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
+  ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
 #endif
-    data = static_cast<const std::byte*>(mapping);
-  }
-  return std::shared_ptr<const MappedFile>(new MappedFile(data, size, fd));
+  return std::span(static_cast<const std::byte*>(mapping), size);
+}
+
+void unmap_file(std::span<const std::byte> bytes) {
+  if (bytes.data()) ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
 }
 
 void prefer_large_pages(std::span<const std::byte> bytes) {
@@ -68,7 +71,7 @@ void prefer_large_pages(std::span<const std::byte> bytes) {
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  unmap_file({data_, size_});
   ::close(descriptor_);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compile/targets.h"
+#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 
@@ -119,6 +120,7 @@ int plain::Compilation_finish(ANeuralNetworksCompilation* compilation) {
   std::optional<Cache> cache;
   if (const std::string& directory = compilation->cache_directory; !directory.empty()) {
     cache.emplace(directory, compilation->cache_token, engine->model(), engine->options().target);
+    if (Bench* const bench = Bench::get()) bench->cache_folder(*compilation, cache->problem());
   }
   const Deadline deadline(compilation->timeout_ns);
   const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);

@@ -6,13 +6,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
-#include "base/atomic_file.h"
+#include "base/environment.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
+#include "base/private_folder.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -224,6 +223,15 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+/// As the environment says; empty: no times are kept.
+std::string cache_folder() {
+  const char* folder = environment("PINNACE_GPU_CACHE");
+  return folder ? folder : "";
+}
+std::string file_of(const std::string& key) {
+  return str_cat("auto-", hash64(bytes_of(key)), ".times");
+}
+
 /// Times by what they were taken of.
 class Memory {
  public:
@@ -238,16 +246,16 @@ class Memory {
     return true;
   }
 
-  void add(const std::string& key, const Times& times) {
+  /// What cannot be written is measured again by the next process: the status says why.
+  Status add(const std::string& key, const Times& times) {
     std::lock_guard lock(mutex_);
     known_[key] = times;
-    const std::string path = measured_times_path(key);
-    if (path.empty()) return;
+    if (cache_folder().empty()) return {};
+    PINNACE_ASSIGN(const PrivateFolder folder, PrivateFolder::open(cache_folder()));
     std::string text = key + "\n";
     for (const Timing& t : {times.device, times.rest}) text += str_cat(t.us, t.finished ? " finished\n" : " stopped\n");
     text = str_cat(kMagic, hash64(bytes_of(text)), "\n", text);
-    // What cannot be remembered is measured again.
-    static_cast<void>(write_file_atomically(path, bytes_of(text)).ok());
+    return folder.write(file_of(key), bytes_of(text));
   }
 
  private:
@@ -264,11 +272,12 @@ class Memory {
     return true;
   }
 
-  /// False if the file is not there, damaged, or of something else.
+  /// False if the file is not there, not trusted, damaged, or of something else.
   static bool read(const std::string& key, Times* times) {
-    const std::string path = measured_times_path(key);
-    if (path.empty()) return false;
-    const auto file = MappedFile::open(path);
+    if (cache_folder().empty()) return false;
+    const auto folder = PrivateFolder::open(cache_folder());
+    if (!folder) return false;
+    const auto file = folder->read(file_of(key));
     if (!file) return false;
     const auto bytes = (*file)->bytes();
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -308,9 +317,7 @@ std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
 }  // namespace
 
 std::string measured_times_path(const std::string& key) {
-  const char* folder = std::getenv("PINNACE_GPU_CACHE");
-  if (!folder || !*folder) return {};
-  return str_cat(folder, "/auto-", hash64(bytes_of(key)), ".times");
+  return cache_folder().empty() ? std::string() : str_cat(cache_folder(), "/", file_of(key));
 }
 
 void Prepared::Data::set_choice(AutoChoice choice) const {
@@ -367,6 +374,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     targets.insert(targets.end(), request.targets.begin(), request.targets.end());
     const std::string key = str_cat(key_of(request, sizes), ", ", spec.backend, " ", *device);
     Times times;
+    std::string not_kept;
     std::shared_ptr<const Prepared> with;
     if (!memory().find(key, &times)) {
       static std::mutex measuring;
@@ -401,11 +409,13 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           continue;
         }
         times = {*timed, *plain};
-        memory().add(key, times);
+        if (const Status kept = memory().add(key, times); !kept.ok()) {
+          not_kept = str_cat("; these times are not kept: ", kept.message());
+        }
       }
     }
     if (!times.device_is_faster() || (!best_targets.empty() && times.device.us >= best_times.device.us)) {
-      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it"));
+      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it", not_kept));
       continue;
     }
     if (!best_targets.empty()) {
@@ -413,7 +423,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           choice.chosen, str_cat(text_of(best_times.device), " there, ", text_of(times.device), " on ", spec.backend));
     }
     choice.chosen = spec.backend;
-    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it");
+    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it", not_kept);
     best = std::move(with);
     best_targets = std::move(targets);
     best_times = times;

@@ -344,6 +344,10 @@ class SegmentCompiler {
     }
     keep_states();
     note_weights(options.level);
+    if (const std::string& problem = options.cache_problem; !problem.empty() && !made_->notices_.empty()) {
+      std::string& notice = made_->notices_.front();
+      notice += str_cat(notice.empty() ? "" : "; ", "the driver keeps nothing: ", problem);
+    }
     return std::unique_ptr<Executable>(std::move(made_));
   }
 

@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
+#include "base/environment.h"
 #include "nnapi/operations.h"
 
 namespace pinnace::nnapi_client {
@@ -139,7 +139,7 @@ const char* result_name(int code) {
 Result<std::shared_ptr<const Library>> open_library() {
   std::string tried;
   std::vector<std::string> paths;
-  if (const char* stated = std::getenv("PINNACE_NNAPI_LIBRARY"); stated && *stated) {
+  if (const char* stated = environment("PINNACE_NNAPI_LIBRARY"); stated && *stated) {
     paths = {stated};
   } else {
     paths = {kName};
@@ -167,7 +167,7 @@ Result<std::shared_ptr<const Library>> open_library() {
 }
 
 Result<DeviceInfo> choose_device(const Library& library, int level) {
-  const char* wanted = std::getenv("PINNACE_NNAPI_DEVICE");
+  const char* wanted = environment("PINNACE_NNAPI_DEVICE");
   const DeviceInfo* best = nullptr;
   for (const DeviceInfo& d : library.devices) {
     if (wanted && *wanted && d.device) {
