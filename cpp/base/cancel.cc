@@ -12,8 +12,6 @@ namespace {
 
 constinit thread_local CancelView this_thread;
 
-constexpr std::chrono::milliseconds kPollEvery{50};
-
 /// Time for polls: exact to 10 ms, in a fifth of what the exact time takes where the system has such a clock.
 std::chrono::nanoseconds coarse_now() {
 #if defined(CLOCK_MONOTONIC_COARSE)
@@ -48,7 +46,7 @@ CancelScope::CancelScope(const RunOptions& options, bool (*poll)(void*), void* c
   if (timeout_.count() != 0) end_ = end_of(timeout_);
   if (poll_) {
     owner_ = pthread_self();
-    next_poll_ = coarse_now() + kPollEvery;
+    next_poll_ = coarse_now() + poll_every_;
   }
   outer_ = std::exchange(this_thread.scope, this);
 }
@@ -59,6 +57,10 @@ CancelScope::~CancelScope() {
 
 CancelView CancelView::of_this_thread() {
   return this_thread;
+}
+
+void CancelView::poll_at_every_look(CancelScope& scope) {
+  scope.poll_every_ = scope.next_poll_ = std::chrono::nanoseconds(0);
 }
 
 bool CancelView::look(CancelScope& scope) {
@@ -73,7 +75,7 @@ bool CancelView::look(CancelScope& scope) {
     } else if (s->poll_ && pthread_equal(s->owner_, pthread_self())) {
       if (const std::chrono::nanoseconds now = coarse_now(); now >= s->next_poll_) {
         if (s->poll_(s->context_)) why = Why::kPoll;
-        s->next_poll_ = coarse_now() + kPollEvery;
+        s->next_poll_ = coarse_now() + s->poll_every_;
       }
     }
     if (why == Why::kGoesOn) continue;

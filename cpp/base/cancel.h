@@ -45,6 +45,8 @@ struct CancelView {
 
   static CancelView of_this_thread();
   static bool look(CancelScope& scope);
+  /// For tests that end a call at each of the places where it looks. The scope must be this thread's.
+  static void poll_at_every_look(CancelScope& scope);
   static Status status(const CancelScope* scope, std::string_view where);
 };
 

@@ -63,6 +63,7 @@ class CancelScope {
   bool (*poll_)(void*);
   void* context_;
   pthread_t owner_{};
+  std::chrono::nanoseconds poll_every_{50'000'000};
   std::chrono::nanoseconds next_poll_{0};  ///< the owner's alone
   CancelScope* outer_ = nullptr;
   bool entered_;  ///< false: there is nothing to look at
