@@ -7,6 +7,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "interrupt.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -14,8 +15,9 @@ namespace py = pybind11;
 namespace pinnace::bindings {
 namespace {
 
-/// The sentence of a Python exception, cleared.
-Status status_of(const py::error_already_set& error) {
+/// The sentence of a Python exception, cleared. One that is to end the program goes to the call that is under way.
+Status status_of(py::error_already_set& error) {
+  if (Signals::keep(error)) return Status(Code::kCancelled, "cancelled in a function of the application");
   return Status(Code::kInvalidArgument, py::cast<std::string>(py::str(error.type().attr("__name__"))) + ": " +
                                             py::cast<std::string>(py::str(error.value())));
 }

@@ -1,5 +1,6 @@
 // The extension pinnace._core: one add_* per header of pinnace.
 #include "errors.h"
+#include "interrupt.h"
 #include "operators.h"
 #include "testing.h"
 #include "types.h"
@@ -7,6 +8,7 @@
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of pinnace.";
   pinnace::bindings::add_errors(module);
+  pinnace::bindings::add_cancel(module);
   pinnace::bindings::add_operators(module);
   pinnace::bindings::add_custom_op(module);
   pinnace::bindings::add_program(module);

@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "interrupt.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -63,25 +64,26 @@ struct Call {
   }
 };
 
-py::list run(Session& session, const py::sequence& arrays) {
+py::list run(Session& session, const py::sequence& arrays, std::optional<double> timeout, const CancelToken* cancel) {
+  const RunOptions options = run_options(timeout, cancel);
   Call call(session, arrays);
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return session.run(call.inputs, call.outputs, call.copier());
-  };
-  check(go());
+  interruptible([&] { return session.run(call.inputs, call.outputs, call.copier(), options); });
   return call.take();
 }
 
-/// A submitted run with everything that it borrows.
+/// A submitted run with everything that it borrows, the token of its options too. Whoever drops it wants no result: the
+/// run is then cancelled.
 class PendingRun {
  public:
-  PendingRun(py::object session, const py::sequence& arrays)
+  PendingRun(py::object session, const py::sequence& arrays, std::optional<double> timeout, py::object cancel)
       : session_object_(std::move(session)),
         session_(session_object_.cast<Session&>()),
+        cancel_(std::move(cancel)),
         call_(session_, arrays),
-        run_(check(session_.submit(call_.inputs, call_.outputs, call_.copier()))) {}
+        run_(check(session_.submit(call_.inputs, call_.outputs, call_.copier(),
+                                   run_options(timeout, cancel_.cast<const CancelToken*>())))) {}
   ~PendingRun() {
+    run_.cancel();
     py::gil_scoped_release release;
     (void)run_.wait();
   }
@@ -92,19 +94,26 @@ class PendingRun {
   void cancel() { run_.cancel(); }
   py::list result() {
     if (!taken_) {
-      const auto wait = [&] {
-        py::gil_scoped_release release;
-        return run_.wait();
-      };
-      check(wait());
+      while (!ended_within(std::chrono::milliseconds(50))) {
+        if (PyErr_CheckSignals() == 0) continue;
+        run_.cancel();  // who was told to stop waiting does not want it to go on
+        throw py::error_already_set();
+      }
+      check(run_.wait());
       taken_ = call_.take();
     }
     return py::list(taken_);
   }
 
  private:
+  bool ended_within(std::chrono::milliseconds time) {
+    py::gil_scoped_release release;
+    return run_.wait_for(time);
+  }
+
   py::object session_object_;
   Session& session_;
+  py::object cancel_;
   Call call_;
   Run run_;
   py::object taken_;
@@ -122,11 +131,7 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
   options.plan_cache = plan_cache;
   options.ops = ops;
   options.require_payload = require_payload;
-  const auto create = [&] {
-    py::gil_scoped_release release;
-    return Session::create(program, options);
-  };
-  return std::make_unique<Session>(check(create()));
+  return std::make_unique<Session>(interruptible([&] { return Session::create(program, options); }));
 }
 
 py::list placement_dicts(const Session& session) {
@@ -157,13 +162,12 @@ py::dict plan_dict(const Session& session) {
   return d;
 }
 
-py::tuple profile(Session& session, const py::sequence& arrays) {
+py::tuple profile(Session& session, const py::sequence& arrays, std::optional<double> timeout,
+                  const CancelToken* cancel) {
+  const RunOptions options = run_options(timeout, cancel);
   Call call(session, arrays);
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return session.profile(call.inputs, call.outputs, call.copier());
-  };
-  const std::vector<ProfileEvent> events = check(go());
+  const std::vector<ProfileEvent> events =
+      interruptible([&] { return session.profile(call.inputs, call.outputs, call.copier(), options); });
   py::list rows;
   for (const ProfileEvent& e : events) {
     py::dict d;
@@ -211,15 +215,18 @@ void add_session(py::module_& module) {
       .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
       .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
       .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })
-      .def("run", run, py::arg("inputs"), "Arrays in order in, list of new arrays out. The GIL is released.")
-      .def("profile", profile, py::arg("inputs"), "(outputs, list of timed nodes).")
+      .def("run", run, py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none(),
+           "Arrays in order in, list of new arrays out. The GIL is released.")
+      .def("profile", profile, py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none(),
+           "(outputs, list of timed nodes).")
       .def_property_readonly("placement", placement_dicts)
       .def_property_readonly("plan", plan_dict)
       .def("state", state_array, py::arg("index"), "A copy of a state's contents.")
       .def("set_state", set_state, py::arg("index"), py::arg("value"))
       .def("reset_state", [](Session& session) { check(session.reset_state()); });
   py::class_<PendingRun>(module, "PendingRun", "A run on a thread of its own. See pinnace.Future.")
-      .def(py::init<py::object, const py::sequence&>(), py::arg("session"), py::arg("inputs"))
+      .def(py::init<py::object, const py::sequence&, std::optional<double>, py::object>(), py::arg("session"),
+           py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none())
       .def("done", &PendingRun::done)
       .def("cancel", &PendingRun::cancel)
       .def("result", &PendingRun::result);

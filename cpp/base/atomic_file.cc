@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/cancel.h"
 #include "base/mapped_file.h"
 
 namespace pinnace {
@@ -48,14 +49,17 @@ Result<std::string> target_of(const std::string& path) {
 }  // namespace
 
 int write_and_flush(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    // Linux takes at most 2 GiB - 4 KiB in one call anyway.
-    const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
+  constexpr size_t kPiece = 8 << 20, kFlushed = 8;  // pieces
+  for (size_t piece = 1; !bytes.empty(); ++piece) {
+    if (stopped()) return ECANCELED;
+    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kPiece));
     if (written < 0) {
       if (errno == EINTR) continue;
       return errno;
     }
     bytes = bytes.subspan(static_cast<size_t>(written));
+    // All of a large file at once would take a slow disk seconds at the end, which nothing can interrupt.
+    if (piece % kFlushed == 0 && ::fsync(fd) != 0) return errno;
   }
   return ::fsync(fd) == 0 ? 0 : errno;
 }
@@ -83,6 +87,7 @@ Status write_file_atomically(const std::string& path, std::span<const std::byte>
   if (!error && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error) {
     ::unlink(temporary.c_str());
+    if (error == ECANCELED && stopped()) return stop_status(str_cat("the writing of ", path));
     return file_error("write", path, error);
   }
   if ((error = sync_folder(folder))) return file_error("flush the folder of", path, error);

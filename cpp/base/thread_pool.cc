@@ -87,6 +87,7 @@ struct ThreadPool::State {
   int share_count = 1;
   void (*f)(void*, int64_t) = nullptr;
   void* context = nullptr;
+  CancelView call;
 
   /// Workers that may still join (times kPlace) and workers inside. One number, so that a worker that comes late joins
   /// the next job or none, never one whose caller has gone.
@@ -119,12 +120,15 @@ struct ThreadPool::State {
     return false;
   }
 
-  /// Tasks of share `own`, then what is left of the others; how many.
+  /// Tasks of share `own`, then what is left of the others; how many. None where loop_stops().
   int64_t run_shares(int own) {
     int64_t done = 0;
     for (int k = 0; k < share_count; ++k) {
       Share& share = shares[(own + k) % share_count];
-      for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) f(context, i);
+      for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) {
+        if (loop_stops()) return done;
+        f(context, i);
+      }
     }
     return done;
   }
@@ -142,7 +146,10 @@ struct ThreadPool::State {
       if (stop.load(std::memory_order_relaxed)) return;
       seen = announced.load();
       if (!join()) continue;
-      by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
+      {
+        const WorksFor same(call);
+        by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
+      }
       gate.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -215,7 +222,7 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   State& s = state();
   std::unique_lock caller(s.caller, std::try_to_lock);
   if (!caller.owns_lock()) {
-    for (int64_t i = 0; i < tasks; ++i) f(context, i);
+    for (int64_t i = 0; i < tasks && !loop_stops(); ++i) f(context, i);
     return;
   }
   int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
@@ -234,6 +241,7 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   }
   s.f = f;
   s.context = context;
+  s.call = CancelView::of_this_thread();
   s.gate.store(helpers * State::kPlace, std::memory_order_release);
   s.announce();
   s.run_shares(0);

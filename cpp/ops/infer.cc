@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/thread.h"
 #include "ops/bodies.h"
 #include "ops/empty.h"
@@ -121,6 +122,7 @@ enum class Contents : uint8_t {
 };
 
 Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops, Contents contents) {
+  if (stopped()) return stop_status(str_cat(node.op, " '", node.name, "'"));
   const OpDef* op = ops.find(node.op);
   if (!op) {
     return unsupported("operator ", node.op, " (node '", node.name, "'", node.source.text().empty() ? "" : ", ",

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <unordered_set>
 
+#include "base/cancel.h"
 #include "base/thread.h"
 #include "passes/compare_runs.h"
 
@@ -103,6 +104,7 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
     for (PassResult& result : results) {
       const PassDef& pass = *result.pass;
       if (disabled(pass.name)) continue;
+      PINNACE_TRY(check_stopped(str_cat("pass ", pass.name)));
       const double bound = options.check ? bound_of(pass, graph) : 0;
       const auto start = std::chrono::steady_clock::now();
       auto changes = run_nested(pass, graph, context);

@@ -22,6 +22,9 @@ struct pnc_program {
 struct pnc_session {
   Session session;
 };
+struct pnc_cancel_token {
+  pinnace::CancelToken token;
+};
 
 namespace {
 
@@ -133,6 +136,11 @@ void pnc_session_close(pnc_session* session) {
 
 pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                            const pnc_tensor* outputs, int32_t output_count) {
+  return pnc_session_run_with(session, inputs, input_count, outputs, output_count, nullptr);
+}
+
+pnc_status pnc_session_run_with(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                                const pnc_tensor* outputs, int32_t output_count, const pnc_run_options* options) {
   if (!session) return null_argument("session");
   if (input_count < 0 || output_count < 0) return report(invalid("a count is negative"));
   if ((!inputs && input_count) || (!outputs && output_count))
@@ -148,7 +156,12 @@ pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32
     if (!tensor) return report(tensor.status());
     out.push_back(std::move(*tensor));
   }
-  return report(session->session.run(in, out));
+  pinnace::RunOptions chosen;
+  if (options) {
+    if (options->cancel) chosen.cancel = &options->cancel->token;
+    chosen.timeout = std::chrono::nanoseconds(options->timeout_ns);
+  }
+  return report(session->session.run(in, out, {}, chosen));
 }
 
 pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
@@ -168,4 +181,22 @@ pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_ten
 pnc_status pnc_session_reset_state(pnc_session* session) {
   if (!session) return report(invalid("session is NULL"));
   return report(session->session.reset_state());
+}
+
+pnc_status pnc_cancel_token_create(pnc_cancel_token** token) {
+  if (!token) return null_argument("token");
+  *token = new pnc_cancel_token;
+  return PNC_OK;
+}
+
+void pnc_cancel_token_close(pnc_cancel_token* token) {
+  delete token;
+}
+
+void pnc_cancel_token_cancel(pnc_cancel_token* token) {
+  if (token) token->token.cancel();
+}
+
+int32_t pnc_cancel_token_cancelled(const pnc_cancel_token* token) {
+  return token && token->token.cancelled();
 }

@@ -15,7 +15,9 @@ Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
       return it->plan;
     }
   }
+  const LoopsMayStop none(false);  // what plans hold is kept
   PINNACE_ASSIGN(Plan plan, make_plan(request));
+  PINNACE_TRY(check_stopped("the planning of a run"));
   auto shared = std::make_shared<const Plan>(std::move(plan));
   of_graph.push_front({{request.input_types.begin(), request.input_types.end()}, shared});
   if (of_graph.size() > capacity_) of_graph.pop_back();
@@ -171,10 +173,14 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       instance.views[id].bytes = given[i].bytes;
     }
   }
+  const auto stopped_at = [&](const Step& step) {
+    const Node& node = *graph_.nodes[step.nodes[0]];
+    return stop_status(str_cat(node.op, " '", node.name, "'"));
+  };
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
     Instance::StepState& state = instance.steps[s];
-    if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
+    if (context.cancelled()) return stopped_at(step);
     if (step.kind == Step::Kind::kSegment) {
       for (size_t i = 0; i < step.inputs.size(); ++i) state.inputs[i] = instance.views[step.inputs[i]];
       for (size_t i = 0; i < step.outputs.size(); ++i) state.outputs[i] = instance.views[step.outputs[i]];
@@ -211,6 +217,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       }
     }
   }
+  if (!plan.steps.empty() && context.cancelled()) return stopped_at(plan.steps.back());
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const TensorView& from = instance.views[outputs_[i]];
     const int64_t bytes = from.type->bytes();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -106,40 +105,6 @@ double work_of(const Graph& graph, const std::vector<TensorType>& values) {
 /// Inputs and states of more bytes are not made up only to be timed.
 constexpr double kMostBytes = 1 << 30;
 
-/// Cancels a run that goes on for too long.
-class Stopwatch {
- public:
-  Stopwatch() = default;
-  /// Once. kOutOfMemory: there is no thread that could watch.
-  Status start() {
-    PINNACE_ASSIGN(thread_, Thread::start([this] { watch(); }));
-    return {};
-  }
-  ~Stopwatch() {
-    if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  const std::atomic<bool>* cancel() const { return &cancel_; }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    cancel_ = !changed_.wait_for(lock, kLongest, [this] { return done_; });
-  }
-  std::atomic<bool> cancel_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  Thread thread_;
-};
-
 /// The best run; not finished: none was, within this time.
 struct Timing {
   int64_t us = 0;
@@ -181,12 +146,10 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   }
   Timing best;
   const auto run = [&]() -> Status {
-    Stopwatch stopwatch;
-    PINNACE_TRY(stopwatch.start());
+    const CancelScope scope({.timeout = kLongest});
     RunContext context;
     context.pool = &ThreadPool::shared();
     context.threads = data.threads;
-    context.cancel = stopwatch.cancel();
     const auto start = Clock::now();
     PINNACE_TRY(runner.run(*instance, inputs, states, {}, context, 0));
     const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
@@ -200,7 +163,8 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
     const auto begin = Clock::now();
     for (int i = 0; status.ok() && Clock::now() - begin < (i < kRuns ? kEnough : kTimed); ++i) status = run();
   }
-  if (status.code() != Code::kCancelled) PINNACE_TRY(status);
+  // Too slow is an answer; that the caller wants no answer any more is none.
+  if (status.code() != Code::kCancelled || stopped()) PINNACE_TRY(status);
   if (!best.finished) best.us = std::chrono::microseconds(kLongest).count();
   return best;
 }

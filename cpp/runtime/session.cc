@@ -30,11 +30,10 @@ struct Session::Data {
   std::atomic<bool> busy{false};
   std::chrono::nanoseconds loop_limit{0};
 
-  Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+  Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
              std::vector<NodeTiming>* timings);
   /// run() once, as `prepared` has it.
-  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
-                 std::vector<NodeTiming>* timings);
+  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings);
 };
 
 namespace {
@@ -58,11 +57,13 @@ class Use {
 
 }  // namespace
 
-Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
                           std::vector<NodeTiming>* timings) {
+  if (options.timeout.count() < 0) return invalid("a run cannot be given ", options.timeout.count(), " ns");
+  const CancelScope scope(options);
   const DefaultFloats floats;
   for (;;) {
-    Status status = attempt(in, out, cancel, timings);
+    Status status = attempt(in, out, timings);
     if (status.code() != Code::kDeviceLost) return status;
     // State was not committed, so the same run can be made again: on the device opened anew, or without it.
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
@@ -74,7 +75,7 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
   }
 }
 
-Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out,
                               std::vector<NodeTiming>* timings) {
   const Prepared::Data& shared = prepared->data();
   const Program& program = shared.program;
@@ -94,7 +95,6 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   RunContext context;
   context.pool = &ThreadPool::shared();
   context.threads = shared.threads;
-  context.cancel = cancel;
   context.loop_limit = loop_limit;
   context.timings = timings;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -143,21 +143,22 @@ std::span<const Symbol> Session::symbols() const {
   return data_->prepared->program().symbols();
 }
 
-Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished) {
+Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished,
+                    const RunOptions& options) {
   Use use(data_->busy);
   if (!use.got()) return Use::refused();
-  PINNACE_TRY(data_->run(inputs, outputs, nullptr, nullptr));
+  PINNACE_TRY(data_->run(inputs, outputs, options, nullptr));
   if (finished) finished(*this);
   return {};
 }
 
 Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
-                                                   const Finished& finished) {
+                                                   const Finished& finished, const RunOptions& options) {
   Use use(data_->busy);
   if (!use.got()) return Use::refused();
   std::vector<NodeTiming> timings;
   const auto start = std::chrono::steady_clock::now();
-  PINNACE_TRY(data_->run(inputs, outputs, nullptr, &timings));
+  PINNACE_TRY(data_->run(inputs, outputs, options, &timings));
   const auto ns = [](auto duration) {
     return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
   };
@@ -266,8 +267,10 @@ Status Session::reset_state() {
 
 struct Run::Data {
   Thread thread;
-  std::atomic<bool> cancel{false};
+  CancelToken cancel;
   std::atomic<bool> done{false};
+  std::mutex mutex;  ///< of `ended`
+  std::condition_variable ended;
   Status status;
 };
 
@@ -288,26 +291,38 @@ Status Run::wait() {
   return data_->status;
 }
 
+bool Run::wait_for(std::chrono::nanoseconds time) const {
+  if (!data_ || done()) return true;
+  std::unique_lock lock(data_->mutex);
+  return data_->ended.wait_for(lock, time, [&] { return done(); });
+}
+
 bool Run::done() const {
   return data_ && data_->done.load(std::memory_order_acquire);
 }
 
 void Run::cancel() {
-  if (data_) data_->cancel.store(true, std::memory_order_relaxed);
+  if (data_) data_->cancel.cancel();
 }
 
-Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished) {
+Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished,
+                            const RunOptions& options) {
   if (data_->busy.exchange(true, std::memory_order_acquire)) return Use::refused();
   auto run = std::make_shared<Run::Data>();
   // The lists are copied; only the memory they point to is borrowed.
-  auto thread =
-      Thread::start([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
-                     out = std::vector<Tensor>(outputs.begin(), outputs.end()), finished = std::move(finished)] {
-        run->status = session->run(in, out, &run->cancel, nullptr);
-        if (run->status.ok() && finished) finished(Session(session));
-        session->busy.store(false, std::memory_order_release);
-        run->done.store(true, std::memory_order_release);
-      });
+  auto thread = Thread::start([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
+                               out = std::vector<Tensor>(outputs.begin(), outputs.end()),
+                               finished = std::move(finished), options] {
+    const CancelScope scope({.cancel = &run->cancel});
+    run->status = session->run(in, out, options, nullptr);
+    if (run->status.ok() && finished) finished(Session(session));
+    session->busy.store(false, std::memory_order_release);
+    {
+      std::lock_guard lock(run->mutex);
+      run->done.store(true, std::memory_order_release);
+    }
+    run->ended.notify_all();
+  });
   if (!thread.ok()) {
     data_->busy.store(false, std::memory_order_release);
     return thread.status();

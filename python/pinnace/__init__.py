@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinnace._core import (
     Cancelled,
+    CancelToken,
     ConversionError,
     CorruptFile,
     DeviceLost,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CancelToken",
     "Cancelled",
     "CheckReport",
     "Comparison",

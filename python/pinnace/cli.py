@@ -1,7 +1,7 @@
 """The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
 
-Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use. Data
-on stdout, messages on stderr.
+Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use; 130:
+Ctrl-C, after which no file is half-written. Data on stdout, messages on stderr.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
+        print("pinnace: interrupted", file=sys.stderr)
         return 130
     except (_core.InvalidArgument, _core.FileError) as error:
         print(f"pinnace: {error}", file=sys.stderr)

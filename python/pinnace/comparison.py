@@ -136,6 +136,7 @@ def compare(
     targets: str | Sequence[str] = ("cpu",),
     precision: str | Sequence[str] = ("fp32",),
     tolerance: Mapping[str, float] | None = None,
+    cancel: _core.CancelToken | None = None,
 ) -> Comparison:
     """Runs `program` on every target, in every precision, and `reference` once per input, and compares layer by layer.
 
@@ -143,11 +144,24 @@ def compare(
     inputs     list of dicts name -> array.
     precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
     tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
+    cancel     a CancelToken that ends the comparison with Cancelled; a run of the reference is waited for.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
     listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, or the reference cannot be run on
     them.
     """
+    with _core.CancelScope(cancel):
+        return _compare(program, reference, inputs, targets, precision, tolerance or {})
+
+
+def _compare(
+    program: Program | str | PathLike[str],
+    reference: Any,
+    inputs: Sequence[Mapping[str, Any]],
+    targets: str | Sequence[str],
+    precision: str | Sequence[str],
+    tolerance: Mapping[str, float],
+) -> Comparison:
     if not isinstance(program, Program):
         program = Program.open(program)
     targets = [targets] if isinstance(targets, str) else list(targets)
@@ -160,7 +174,7 @@ def compare(
     unavailable: dict[str, str] = {}
     nodes: dict[str, tuple[int, int]] = {}
     for column, (target, mode) in columns.items():
-        bounds = {**bounds_of(mode), **(tolerance or {})}
+        bounds = {**bounds_of(mode), **tolerance}
         try:
             session = Session(program, target, precision=mode)
         except _core.Unsupported as error:

@@ -132,6 +132,7 @@ class Model:
         *,
         examples: Sequence[Mapping[str, Any]] = (),
         metadata: Mapping[str, str] | None = None,
+        cancel: _core.CancelToken | None = None,
     ) -> Program:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
         here, on the examples; on the first of them once more at other sizes, where sizes are open.
@@ -140,6 +141,7 @@ class Model:
         examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
                   example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
+        cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
 
         VerificationError names the first layer that differs. Unsupported: nothing here can run the source, or quantize
         is given (this build converts models that are quantised already; it does not quantise).
@@ -150,11 +152,12 @@ class Model:
             )
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
-        program = Program(self._core.build(targets, facts))
-        if not verify:
-            return Program(program._core.with_metadata("verified", "no: verify=False"))
-        inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
-        return verify_program(program, self._source, inputs, targets)
+        with _core.CancelScope(cancel):
+            program = Program(self._core.build(targets, facts))
+            if not verify:
+                return Program(program._core.with_metadata("verified", "no: verify=False"))
+            inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
+            return verify_program(program, self._source, inputs, targets)
 
 
 def load(
@@ -167,6 +170,7 @@ def load(
     disabled_passes: Sequence[str] = (),
     check_passes: bool = False,
     model_name: str = "",
+    cancel: _core.CancelToken | None = None,
 ) -> Model:
     """Imports a model and optimises its graph.
 
@@ -181,6 +185,7 @@ def load(
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
                      example inputs, or on seeded ones.
     model_name       which model of an archive with several.
+    cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
     text are left out with a note. A dict of tensors, or a named tuple such as topk's, gives them the names of its keys
@@ -189,8 +194,6 @@ def load(
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
     rule.
     """
-    kwargs = dict(example_kwargs or {})
-    runner: Source | None
     options = {
         "disabled_passes": list(disabled_passes),
         "check_passes": check_passes,
@@ -198,6 +201,13 @@ def load(
         "model_name": model_name,
         "ops": custom_ops(),
     }
+    with _core.CancelScope(cancel):
+        return _load(source, example_inputs, dynamic_shapes, dict(example_kwargs or {}), options)
+
+
+def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: Any) -> Model:
+    runner: Source | None
+    check_passes = options["check_passes"]
     if is_script(source) or (not is_module(source) and not is_exported(source) and is_script_file(fspath(source))):
         name = type(source).__name__ if is_script(source) else Path(fspath(source)).name
         script = source if is_script(source) else open_script(fspath(source))

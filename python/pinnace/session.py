@@ -88,7 +88,7 @@ class Profile:
 
 
 class Future:
-    """A run on a thread of its own. Its inputs are borrowed until it is done."""
+    """A run on a thread of its own. Its inputs are borrowed until it is done. Dropping it cancels the run."""
 
     def __init__(self, pending: _core.PendingRun, names: list[str]) -> None:
         """Made by Session.run_async."""
@@ -100,11 +100,12 @@ class Future:
         return self._pending.done()
 
     def cancel(self) -> None:
-        """Asks the run to stop, which it does within 50 ms or one operator; result() then raises Cancelled."""
+        """Asks the run to stop, as a token does; result() then raises Cancelled."""
         self._pending.cancel()
 
     def result(self) -> dict[str, Array]:
-        """Waits. Name -> array; Cancelled or what Session.run raises."""
+        """Waits. Name -> array; Cancelled or what Session.run raises. A signal whose handler raises, as Ctrl-C's does,
+        ends the waiting and the run."""
         return dict(zip(self._names, self._pending.result(), strict=True))
 
 
@@ -169,21 +170,32 @@ class Session:
         """Outputs by name, in order, then the kept values."""
         return dict(self._outputs)
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    def run(
+        self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
+    ) -> dict[str, Array]:
         """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes).
 
+        timeout  seconds from the call on, after which the run ends.
+        cancel   a CancelToken that ends the run when another thread cancels it.
+
         Returns name -> array. Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument
-        names input, dimension, value and rule; nothing was changed then.
+        names input, dimension, value and rule; nothing was changed then. Cancelled: `timeout` or `cancel` ended the
+        run, the sentence says which and in which node. Ctrl-C ends it too, with KeyboardInterrupt, as does any signal
+        whose handler raises. States are then unchanged, and the session can run again.
         """
-        return dict(zip(self._output_names, self._core.run(self._bind(inputs)), strict=True))
+        return dict(zip(self._output_names, self._core.run(self._bind(inputs), timeout, cancel), strict=True))
 
-    def run_async(self, inputs: Mapping[str, Any]) -> Future:
+    def run_async(
+        self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
+    ) -> Future:
         """Starts a run on a thread of its own. The session is busy until it is done."""
-        return Future(_core.PendingRun(self._core, self._bind(inputs)), self._output_names)
+        return Future(_core.PendingRun(self._core, self._bind(inputs), timeout, cancel), self._output_names)
 
-    def profile(self, inputs: Mapping[str, Any]) -> Profile:
-        """Runs once and records what each node took."""
-        outputs, rows = self._core.profile(self._bind(inputs))
+    def profile(
+        self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
+    ) -> Profile:
+        """Runs once, as run() does, and records what each node took."""
+        outputs, rows = self._core.profile(self._bind(inputs), timeout, cancel)
         return Profile([Event(**row) for row in rows], dict(zip(self._output_names, outputs, strict=True)))
 
     @property

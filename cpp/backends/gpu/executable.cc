@@ -296,7 +296,8 @@ Status GpuExecutable::submit(Instance& instance, const RunContext& context) cons
   Status status;
   for (size_t i = 0; i < lists.size() && status.ok(); ++i) {
     if (i > 1) status = device.wait(*lists[i - 2]);
-    if (status.ok() && context.cancelled()) status = Status(Code::kCancelled, "the run was cancelled");
+    if (status.ok() && context.cancelled())
+      status = stop_status(str_cat("part ", i + 1, " of ", lists.size(), " on ", backend_));
     if (status.ok()) status = device.submit(*lists[i]);
   }
   for (auto& list : lists) {

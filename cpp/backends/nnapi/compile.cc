@@ -358,6 +358,7 @@ class SegmentCompiler {
       if (!weight.stores) continue;
       const auto make = [&]() -> Result<Buffer> {
         PINNACE_TRY(check_constants_of(node_of(w)));
+        PINNACE_TRY(check_stopped("the packing of weights for NNAPI"));
         PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(weight.bytes, "a weight for NNAPI"));
         weight.fill(buffer.data());
         return buffer;

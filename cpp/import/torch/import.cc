@@ -2,6 +2,7 @@
 // mapped.
 #include <algorithm>
 
+#include "base/cancel.h"
 #include "import/torch/mapping.h"
 
 namespace pinnace {
@@ -77,6 +78,7 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
   imported.graph.name = name;
   Builder builder(session, imported.graph);
   const Status built = builder.build_program();
+  PINNACE_TRY(check_stopped(path));
   PINNACE_TRY(session.fatal);
   if (!session.problems.empty()) return conversion_failure(std::move(session.problems), session.node_count);
   PINNACE_TRY(built);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <pinnace/cancel.h>
 #include <pinnace/custom_op.h>
 #include <pinnace/program.h>
 #include <pinnace/tensor.h>
@@ -108,8 +109,10 @@ class Run {
   ~Run();
   /// Waits and gives the run's status; kCancelled if cancel() came in time.
   Status wait();
+  /// The same for at most `time`; true if the run is done.
+  bool wait_for(std::chrono::nanoseconds time) const;
   bool done() const;
-  /// Asks the run to stop: it does within 50 ms or one operator. Outputs are then unspecified, state is unchanged.
+  /// Asks the run to stop, as a token of its RunOptions does.
   void cancel();
 
   struct Data;
@@ -151,11 +154,14 @@ class Session {
   /// outputs and state untouched. A GPU that is lost is opened anew, once, and the run is made again on it; after that
   /// it is planned around where Options::fallback allows, as any other lost device is at once. placement() says so.
   /// Else kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and state is
-  /// unchanged. A shape that is cached allocates nothing.
-  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, const Finished& finished = {});
-  /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done. kOutOfMemory: the system
-  /// gives no more threads.
-  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, Finished finished = {});
+  /// unchanged. A shape that is cached allocates nothing. kCancelled: `options` ended it, the sentence says which and
+  /// in which node.
+  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, const Finished& finished = {},
+             const RunOptions& options = {});
+  /// The same, on a thread of its own; inputs, outputs and the token of `options` are borrowed until the Run is done.
+  /// kOutOfMemory: the system gives no more threads.
+  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, Finished finished = {},
+                     const RunOptions& options = {});
 
   /// Type of output i in the last run: concrete, also where the declared one is not.
   TensorType output_type(int i) const;
@@ -164,7 +170,7 @@ class Session {
 
   /// Runs and records what each node took. Events are in order of start.
   Result<std::vector<ProfileEvent>> profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {},
-                                            const Finished& finished = {});
+                                            const Finished& finished = {}, const RunOptions& options = {});
 
   std::vector<Placement> placement() const;
   PlanInfo plan() const;
