@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -42,7 +43,7 @@ Model load(const std::string& path, const std::vector<std::string>& disabled_pas
     options.examples.emplace_back(name, arrays.back().tensor);
   }
   const auto go = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return Model::load(path, options);
   };
   return check(go());
@@ -52,7 +53,7 @@ Model parse(const std::string& text, const std::vector<std::string>& disabled_pa
             const std::vector<const CustomOp*>& ops) {
   const LoadOptions options = load_options(disabled_passes, check_passes, {}, "", ops, {});
   const auto go = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return Model::parse(text, options);
   };
   return check(go());
@@ -73,15 +74,19 @@ Model load_torch_nnapi(const py::array& serialized, const std::vector<py::array>
   TorchNnapiModel source{bytes_of(held[0].request()), {}, input_dims, input_formats, output_formats};
   for (size_t i = 1; i < held.size(); ++i) source.weights.push_back(bytes_of(held[i].request()));
   const auto go = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return Model::load_torch_nnapi(source, options);
   };
   return check(go());
 }
 
 py::list check_rows(const Model& model, const std::vector<std::string>& targets) {
+  const auto go = [&] {
+    const WithoutGil release;
+    return model.check(targets);
+  };
   py::list rows;
-  for (const CheckRow& r : check(model.check(targets))) {
+  for (const CheckRow& r : check(go())) {
     py::dict d;
     d["node"] = r.node;
     d["op"] = r.op;
@@ -103,7 +108,7 @@ Program build(const Model& model, const std::vector<std::string>& targets,
   options.targets = targets;
   options.metadata.assign(metadata.begin(), metadata.end());
   const auto go = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return model.build(options);
   };
   return check(go());

@@ -4,6 +4,7 @@
 #include <pinnace/program.h>
 
 #include "errors.h"
+#include "gil.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -17,7 +18,7 @@ Verify verify_of(bool hashes) {
 
 Program open_program(const std::string& path, bool verify_hashes, bool on_use) {
   const auto open = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return Program::open(path, verify_hashes && on_use ? Verify::kOnUse : verify_of(verify_hashes));
   };
   return check(open());
@@ -55,7 +56,7 @@ py::list payload_dicts(const Program& program) {
 
 void save(const Program& program, const std::string& path) {
   const auto write = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return program.save(path);
   };
   check(write());

@@ -13,6 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
+#include "base/process.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -228,7 +229,6 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 class Memory {
  public:
   bool find(const std::string& key, Times* times) {
-    std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) {
       *times = found->second;
       return true;
@@ -239,7 +239,6 @@ class Memory {
   }
 
   void add(const std::string& key, const Times& times) {
-    std::lock_guard lock(mutex_);
     known_[key] = times;
     const std::string path = measured_times_path(key);
     if (path.empty()) return;
@@ -281,14 +280,12 @@ class Memory {
     return take(&text, &times->device) && take(&text, &times->rest) && text.empty();
   }
 
-  std::mutex mutex_;
   std::map<std::string, Times> known_;
 };
 
-Memory& memory() {
-  static Memory* const all = new Memory;  // never destroyed
-  return *all;
-}
+constinit PerProcess<Memory> memory;
+/// Held while models are timed, which would otherwise slow each other down.
+constinit ProcessMutex measuring;
 
 /// All that times depend on, but for the device.
 std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
@@ -368,14 +365,18 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     const std::string key = str_cat(key_of(request, sizes), ", ", spec.backend, " ", *device);
     Times times;
     std::shared_ptr<const Prepared> with;
-    if (!memory().find(key, &times)) {
-      static std::mutex measuring;
-      std::lock_guard lock(measuring);
-      struct Mark {
-        Mark() { measuring_here = true; }
-        ~Mark() { measuring_here = false; }
-      } const mark;
-      if (!memory().find(key, &times)) {
+    if (!memory.lock()->find(key, &times)) {
+      struct Turn {
+        Turn() {
+          measuring.lock_anew();
+          measuring_here = true;
+        }
+        ~Turn() {
+          measuring_here = false;
+          measuring.unlock();
+        }
+      } const turn;
+      if (!memory.lock()->find(key, &times)) {
         auto made = request.prepare(targets, false);
         if (!made) {
           pass_over(made.status().message());
@@ -401,7 +402,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           continue;
         }
         times = {*timed, *plain};
-        memory().add(key, times);
+        memory.lock()->add(key, times);
       }
     }
     if (!times.device_is_faster() || (!best_targets.empty() && times.device.us >= best_times.device.us)) {
