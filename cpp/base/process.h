@@ -1,5 +1,5 @@
-// What a process shares, in a way that a forked child can live with. fork() copies memory as it is in that moment: a lock
-// that another thread holds then stays locked in the child for ever, over data that may be half changed.
+// What a process shares, in a way that a forked child can live with. fork() copies memory as it is in that moment: a
+// lock that another thread holds then stays locked in the child for ever, over data that may be half changed.
 #pragma once
 
 #include <sys/types.h>
@@ -46,6 +46,34 @@ class ProcessMutex {
     }
   }
   std::atomic<pid_t> holder_{0};  // 0: nobody
+};
+
+/// Holds one for a scope.
+class ProcessLock {
+ public:
+  explicit ProcessLock(ProcessMutex& mutex) : mutex_(mutex), held_(mutex.lock()) {}
+  ~ProcessLock() {
+    if (held_) mutex_.unlock();
+  }
+  ProcessLock(const ProcessLock&) = delete;
+  ProcessLock& operator=(const ProcessLock&) = delete;
+  /// False as lock() is: the mutex was held when this process was forked.
+  bool held() const { return held_; }
+
+ private:
+  ProcessMutex& mutex_;
+  const bool held_;
+};
+/// The same by lock_anew().
+class ProcessLockAnew {
+ public:
+  explicit ProcessLockAnew(ProcessMutex& mutex) : mutex_(mutex) { mutex.lock_anew(); }
+  ~ProcessLockAnew() { mutex_.unlock(); }
+  ProcessLockAnew(const ProcessLockAnew&) = delete;
+  ProcessLockAnew& operator=(const ProcessLockAnew&) = delete;
+
+ private:
+  ProcessMutex& mutex_;
 };
 
 /// A registry or cache with its lock, one for each process: a forked child goes on with the parent's unless that was

@@ -8,19 +8,12 @@ namespace pinnace {
 
 Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
   // Also while planning: two sessions would otherwise do the same work twice.
-  if (!mutex_.lock()) {
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) {
     return invalid(
         "this process was forked while another thread made the program ready, which is half done here: make a new "
         "session");
   }
-  struct Unlock {
-    ProcessMutex& mutex;
-    ~Unlock() { mutex.unlock(); }
-  } const unlock{mutex_};
-  return get_locked(request);
-}
-
-Result<std::shared_ptr<const Plan>> PlanCache::get_locked(const PlanRequest& request) {
   std::list<Entry>& of_graph = entries_[request.key_prefix];
   for (auto it = of_graph.begin(); it != of_graph.end(); ++it) {
     if (std::equal(it->types.begin(), it->types.end(), request.input_types.begin(), request.input_types.end())) {

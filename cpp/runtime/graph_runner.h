@@ -22,7 +22,6 @@ class PlanCache {
   bool left_behind() const { return mutex_.left_behind(); }
 
  private:
-  Result<std::shared_ptr<const Plan>> get_locked(const PlanRequest& request);
   struct Entry {
     std::vector<TensorType> types;
     std::shared_ptr<const Plan> plan;

@@ -366,16 +366,11 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     Times times;
     std::shared_ptr<const Prepared> with;
     if (!memory.lock()->find(key, &times)) {
-      struct Turn {
-        Turn() {
-          measuring.lock_anew();
-          measuring_here = true;
-        }
-        ~Turn() {
-          measuring_here = false;
-          measuring.unlock();
-        }
-      } const turn;
+      const ProcessLockAnew lock(measuring);
+      struct Mark {
+        Mark() { measuring_here = true; }
+        ~Mark() { measuring_here = false; }
+      } const mark;
       if (!memory.lock()->find(key, &times)) {
         auto made = request.prepare(targets, false);
         if (!made) {

@@ -166,11 +166,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
                                                          const std::vector<TargetChoice>& targets) {
   const DefaultFloats floats;  // what is computed ahead, packed and tried on devices
   const std::shared_ptr<Registry::Slot> slot = registry.lock()->slot(&program.data(), key_of(options, targets));
-  slot->making.lock_anew();  // one that was left behind is in the registry no longer
-  struct Unlock {
-    ProcessMutex& mutex;
-    ~Unlock() { mutex.unlock(); }
-  } const unlock{slot->making};
+  const ProcessLockAnew making(slot->making);  // slots that were left behind are in the registry no longer
   if (auto alive = slot->prepared.lock(); alive && !alive->data().left_behind()) return alive;
   std::shared_ptr<Prepared> prepared(new Prepared);
   prepared->data_ = std::make_unique<Data>(program, options);

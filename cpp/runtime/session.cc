@@ -49,48 +49,34 @@ struct Session::Data {
     std::shared_ptr<const Plan> plan;
     size_t peak_bytes = 0;
   };
-  // Under `published`: written by the run, read by anyone.
+  // Under `published`: written by the run, read by anyone. A forked child that finds it locked has no facts: there the
+  // session is busy for ever.
   mutable ProcessMutex published;
   Facts facts;
   const Instance* last = nullptr;  ///< whose results can be read; null while a run is under way or if it failed
 
   /// A copy that later runs leave alone.
   Facts known() const {
-    const Published lock(published);
+    const ProcessLock lock(published);
     return lock.held() ? facts : Facts{};
   }
   /// What output() and output_type() read is about to change.
   void withdraw() {
-    const Published lock(published);
+    const ProcessLock lock(published);
     last = nullptr;
   }
   void publish(Facts next, const Instance* instance) {
-    const Published lock(published);
+    const ProcessLock lock(published);
     std::swap(facts, next);  // the old ones go after the lock
     last = instance;
   }
   /// Calls `read` with result i of the last run, if there is one.
   template <class Read>
   void with_result(int i, Read read) const {
-    const Published lock(published);
+    const ProcessLock lock(published);
     const auto index = static_cast<size_t>(i);
     if (lock.held() && last && index < last->results.size()) read(last->results[index]);
   }
-  /// `published` for a scope; not held in a forked child that found it locked, whose session is busy for ever.
-  class Published {
-   public:
-    explicit Published(ProcessMutex& mutex) : mutex_(mutex), held_(mutex.lock()) {}
-    ~Published() {
-      if (held_) mutex_.unlock();
-    }
-    Published(const Published&) = delete;
-    Published& operator=(const Published&) = delete;
-    bool held() const { return held_; }
-
-   private:
-    ProcessMutex& mutex_;
-    bool held_;
-  };
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
              std::vector<NodeTiming>* timings);
@@ -385,7 +371,8 @@ Status Run::wait() {
   const std::shared_ptr<Data> data = data_;
   if (!data) return invalid("this Run was moved from");
   if (!data->done.load(std::memory_order_acquire)) {
-    if (data->process != ::getpid()) return invalid("the run is under way in the process that this one was forked from");
+    if (data->process != ::getpid())
+      return invalid("the run is under way in the process that this one was forked from");
     if (data->thread.is_this_thread()) return invalid("a run cannot wait for itself");
   }
   data->done.wait(false, std::memory_order_acquire);
@@ -405,16 +392,16 @@ Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tens
   auto run = std::make_shared<Run::Data>();
   // The lists are copied; only the memory they point to is borrowed. When the run is done, the thread has let go of all
   // else that it holds.
-  auto thread =
-      Thread::start([run, session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
-                     out = std::vector<Tensor>(outputs.begin(), outputs.end()), finished = std::move(finished)]() mutable {
-        Status status = session->run(in, out, &run->cancel, nullptr);
-        if (status.ok() && finished) finished(Session(session));
-        finished = nullptr;
-        session->busy.store(false, std::memory_order_release);
-        session.reset();
-        run->finish(std::move(status));
-      });
+  auto thread = Thread::start([run, session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
+                               out = std::vector<Tensor>(outputs.begin(), outputs.end()),
+                               finished = std::move(finished)]() mutable {
+    Status status = session->run(in, out, &run->cancel, nullptr);
+    if (status.ok() && finished) finished(Session(session));
+    finished = nullptr;
+    session->busy.store(false, std::memory_order_release);
+    session.reset();
+    run->finish(std::move(status));
+  });
   if (!thread.ok()) {
     data_->busy.store(false, std::memory_order_release);
     return thread.status();

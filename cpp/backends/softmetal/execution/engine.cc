@@ -389,11 +389,7 @@ SoftmetalResult run_kernel(uint32_t index, const SoftmetalLaunch* launch) {
   if (const SoftmetalResult refused = refuse(*launch, kernel); refused != kSoftmetalOk) return refused;
   // Function constants are variables of the kernel's file, so two runs of one kernel take turns; each writes them anew.
   static auto* turns = new pinnace::ProcessMutex[kernel_count];
-  struct Turn {
-    pinnace::ProcessMutex& mutex;
-    explicit Turn(pinnace::ProcessMutex& m) : mutex(m) { mutex.lock_anew(); }
-    ~Turn() { mutex.unlock(); }
-  } const turn(turns[index]);
+  const pinnace::ProcessLockAnew turn(turns[index]);
   Engine* mine = nullptr;
   if (const auto free = pool.lock(); !free->empty()) {
     mine = free->back();
