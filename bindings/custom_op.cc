@@ -7,6 +7,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "types.h"
 
@@ -22,6 +23,10 @@ Status status_of(py::error_already_set& error) {
                                             py::cast<std::string>(py::str(error.value())));
 }
 
+Status interpreter_ends() {
+  return Status(Code::kCancelled, "the Python interpreter is shutting down");
+}
+
 py::dict attribute_dict(const CustomAttributes& attributes) {
   py::dict d;
   for (const auto& [name, text] : attributes) d[py::str(name)] = text;
@@ -31,7 +36,8 @@ py::dict attribute_dict(const CustomAttributes& attributes) {
 /// shape(inputs: list of (dtype, shape), attributes) -> list of (dtype, shape); unknown sizes are None.
 Status call_shape(const py::function& f, std::span<const TensorType> inputs, const CustomAttributes& attributes,
                   std::span<TensorType> outputs) {
-  py::gil_scoped_acquire gil;
+  const WithGil gil;
+  if (!gil.held()) return interpreter_ends();
   try {
     py::list specs;
     for (const TensorType& type : inputs) {
@@ -41,7 +47,7 @@ Status call_shape(const py::function& f, std::span<const TensorType> inputs, con
         shape.append(dim.known() ? py::object(py::int_(dim.size)) : py::object(py::none()));
       specs.append(py::make_tuple(d["dtype"], py::tuple(shape)));
     }
-    const auto made = py::list(f(specs, attribute_dict(attributes)));
+    const auto made = py::list(call_python(f, py::make_tuple(specs, attribute_dict(attributes))));
     if (made.size() != outputs.size()) {
       return Status(Code::kInvalidArgument,
                     "gave " + std::to_string(made.size()) + " outputs, must give " + std::to_string(outputs.size()));
@@ -64,13 +70,14 @@ Status call_shape(const py::function& f, std::span<const TensorType> inputs, con
 /// reference(inputs: list of arrays, attributes) -> list of arrays of the types that shape gave.
 Status call_reference(const py::function& f, std::span<const Tensor> inputs, const CustomAttributes& attributes,
                       std::span<const Tensor> outputs) {
-  py::gil_scoped_acquire gil;
+  const WithGil gil;
+  if (!gil.held()) return interpreter_ends();
   try {
     py::list arrays;
     for (const Tensor& t : inputs) {
       arrays.append(array_of(t.type, {static_cast<const std::byte*>(t.memory.host), t.memory.bytes}));
     }
-    const auto made = py::list(f(arrays, attribute_dict(attributes)));
+    const auto made = py::list(call_python(f, py::make_tuple(arrays, attribute_dict(attributes))));
     if (made.size() != outputs.size()) {
       return Status(Code::kInvalidArgument,
                     "gave " + std::to_string(made.size()) + " outputs, must give " + std::to_string(outputs.size()));
@@ -91,12 +98,8 @@ Status call_reference(const py::function& f, std::span<const Tensor> inputs, con
   }
 }
 
-/// A Python function that may be dropped by a thread without the GIL.
 std::shared_ptr<py::function> held(py::function f) {
-  return {new py::function(std::move(f)), [](py::function* p) {
-            py::gil_scoped_acquire gil;
-            delete p;
-          }};
+  return dropped_with_gil(std::make_unique<py::function>(std::move(f)));
 }
 
 std::unique_ptr<CustomOp> make_custom_op(const std::string& name, py::function shape, py::function reference,

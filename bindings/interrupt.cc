@@ -40,7 +40,8 @@ Signals::~Signals() {
 }
 
 bool Signals::poll(void* signals) {
-  py::gil_scoped_acquire gil;
+  const WithGil gil;
+  if (!gil.held()) return true;  // the interpreter ends
   if (PyErr_CheckSignals() == 0) return false;
   static_cast<Signals*>(signals)->raised_.emplace();  // takes the error off the thread
   return true;

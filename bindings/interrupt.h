@@ -8,6 +8,7 @@
 #include <pinnace/cancel.h>
 
 #include "errors.h"
+#include "gil.h"
 
 namespace pinnace::bindings {
 
@@ -44,7 +45,7 @@ template <class F>
 auto interruptible(F&& f) {
   Signals signals;
   auto result = [&] {
-    pybind11::gil_scoped_release release;
+    const WithoutGil release;
     return f();
   }();
   signals.rethrow();

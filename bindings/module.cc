@@ -1,5 +1,6 @@
 // The extension pinnace._core: one add_* per header of pinnace.
 #include "errors.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "operators.h"
 #include "testing.h"
@@ -7,6 +8,11 @@
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of pinnace.";
+  // Exception classes, operators and the GIL's state are one for the process.
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    throw pybind11::import_error("pinnace runs in the main interpreter alone, and this is a subinterpreter");
+  }
+  pinnace::bindings::add_exit(module);
   pinnace::bindings::add_errors(module);
   pinnace::bindings::add_cancel(module);
   pinnace::bindings::add_operators(module);

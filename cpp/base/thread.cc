@@ -1,6 +1,8 @@
 // Threads by pthread_create, and the registers that hold how floats are computed.
 #include "base/thread.h"
 
+#include <unistd.h>
+
 #include <cassert>
 #include <cstring>
 #include <memory>
@@ -51,11 +53,13 @@ DefaultFloats::~DefaultFloats() {
   if (before_ != kDefault) set_float_control(before_);
 }
 
-Thread::Thread(Thread&& other) noexcept : handle_(other.handle_), joinable_(std::exchange(other.joinable_, false)) {}
+Thread::Thread(Thread&& other) noexcept
+    : handle_(other.handle_), process_(other.process_), joinable_(std::exchange(other.joinable_, false)) {}
 
 Thread& Thread::operator=(Thread&& other) noexcept {
   assert(!joinable_);
   handle_ = other.handle_;
+  process_ = other.process_;
   joinable_ = std::exchange(other.joinable_, false);
   return *this;
 }
@@ -71,13 +75,20 @@ Result<Thread> Thread::start(std::function<void()> body) {
     delete given;
     return out_of_memory("a thread cannot be started: ", std::strerror(problem));
   }
+  thread.process_ = ::getpid();
   thread.joinable_ = true;
   return thread;
 }
 
 void Thread::join() {
   assert(joinable_);
-  pthread_join(handle_, nullptr);
+  if (process_ == ::getpid()) pthread_join(handle_, nullptr);
+  joinable_ = false;
+}
+
+void Thread::detach() {
+  assert(joinable_);
+  if (process_ == ::getpid()) pthread_detach(handle_);
   joinable_ = false;
 }
 

@@ -7,7 +7,13 @@
 namespace pinnace {
 
 Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
-  std::lock_guard lock(mutex_);  // also while planning: two sessions would otherwise do the same work twice
+  // Also while planning: two sessions would otherwise do the same work twice.
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) {
+    return invalid(
+        "this process was forked while another thread made the program ready, which is half done here: make a new "
+        "session");
+  }
   std::list<Entry>& of_graph = entries_[request.key_prefix];
   for (auto it = of_graph.begin(); it != of_graph.end(); ++it) {
     if (std::equal(it->types.begin(), it->types.end(), request.input_types.begin(), request.input_types.end())) {

@@ -11,6 +11,7 @@
 #include "base/environment.h"
 #include "base/hash.h"
 #include "base/private_folder.h"
+#include "base/process.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -200,7 +201,6 @@ std::string file_of(const std::string& key) {
 class Memory {
  public:
   bool find(const std::string& key, Times* times) {
-    std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) {
       *times = found->second;
       return true;
@@ -212,7 +212,6 @@ class Memory {
 
   /// What cannot be written is measured again by the next process: the status says why.
   Status add(const std::string& key, const Times& times) {
-    std::lock_guard lock(mutex_);
     known_[key] = times;
     if (cache_folder().empty()) return {};
     PINNACE_ASSIGN(const PrivateFolder folder, PrivateFolder::open(cache_folder()));
@@ -254,14 +253,12 @@ class Memory {
     return take(&text, &times->device) && take(&text, &times->rest) && text.empty();
   }
 
-  std::mutex mutex_;
   std::map<std::string, Times> known_;
 };
 
-Memory& memory() {
-  static Memory* const all = new Memory;  // never destroyed
-  return *all;
-}
+constinit PerProcess<Memory> memory;
+/// Held while models are timed, which would otherwise slow each other down.
+constinit ProcessMutex measuring;
 
 /// All that times depend on, but for the device.
 std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
@@ -340,14 +337,13 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     Times times;
     std::string not_kept;
     std::shared_ptr<const Prepared> with;
-    if (!memory().find(key, &times)) {
-      static std::mutex measuring;
-      std::lock_guard lock(measuring);
+    if (!memory.lock()->find(key, &times)) {
+      const ProcessLockAnew lock(measuring);
       struct Mark {
         Mark() { measuring_here = true; }
         ~Mark() { measuring_here = false; }
       } const mark;
-      if (!memory().find(key, &times)) {
+      if (!memory.lock()->find(key, &times)) {
         auto made = request.prepare(targets, false);
         if (!made) {
           pass_over(made.status().message());
@@ -373,7 +369,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           continue;
         }
         times = {*timed, *plain};
-        if (const Status kept = memory().add(key, times); !kept.ok()) {
+        if (const Status kept = memory.lock()->add(key, times); !kept.ok()) {
           not_kept = str_cat("; these times are not kept: ", kept.message());
         }
       }

@@ -39,7 +39,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class PlanInfo:
-    """Sizes of the plan for the shapes of the last run. peak_bytes is what the session allocated for them."""
+    """Sizes of the plan for the shapes of the last run that succeeded. peak_bytes is what the session allocated."""
 
     peak_bytes: int
     constant_bytes: int
@@ -88,7 +88,11 @@ class Profile:
 
 
 class Future:
-    """A run on a thread of its own. Its inputs are borrowed until it is done. Dropping it cancels the run."""
+    """A run on a thread of its own. Its inputs are borrowed until it is done. Dropping it cancels the run.
+
+    Any thread may use it, several at once too. When the interpreter shuts down, runs under way are cancelled. In a
+    forked child result() of a run under way in the parent raises InvalidArgument.
+    """
 
     def __init__(self, pending: _core.PendingRun, names: list[str]) -> None:
         """Made by Session.run_async."""
@@ -104,14 +108,18 @@ class Future:
         self._pending.cancel()
 
     def result(self) -> dict[str, Array]:
-        """Waits. Name -> array; Cancelled or what Session.run raises. A signal whose handler raises, as Ctrl-C's does,
-        ends the waiting and the run."""
+        """Waits. Name -> array, the same for every caller; Cancelled or what Session.run raises. A signal whose handler
+        raises, as Ctrl-C's does, ends the waiting and the run.
+        """
         return dict(zip(self._names, self._pending.result(), strict=True))
 
 
 class Session:
-    """A program made ready for a target, with memory and state of its own. One thread at a time; sessions share
-    weights.
+    """A program made ready for a target, with memory and state of its own. Sessions share weights.
+
+    One thread at a time runs it or uses its state, a second one gets InvalidArgument. What describes it, placement and
+    plan included, any thread may read at any time. In a forked child a session on the CPU goes on; devices that the
+    parent opened are lost there.
 
     program    a Program or the path of a .pnc file, of which only what this session uses is read and checked.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list. "auto" times
@@ -200,12 +208,12 @@ class Session:
 
     @property
     def placement(self) -> list[Placement]:
-        """One row per node of the program, in order."""
+        """One row per node of the program, in order, as of the last run that succeeded."""
         return [Placement(**row) for row in self._core.placement]
 
     @property
     def plan(self) -> PlanInfo:
-        """Sizes of the plan for the shapes of the last run."""
+        """Sizes of the plan for the shapes of the last run that succeeded."""
         return PlanInfo(**self._core.plan)
 
     @property

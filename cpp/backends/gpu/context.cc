@@ -9,7 +9,9 @@
 #include "backends/gpu/self_check.h"
 #include "base/environment.h"
 #include "base/hash.h"
+#include "base/mapped_file.h"
 #include "base/private_folder.h"
+#include "base/process.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -94,10 +96,9 @@ Cached read_cache(const PrivateFolder& folder, const std::string& name, const st
 
 /// One per device and set of spoilt kernels, for the life of the process.
 SelfChecks* checks_of(const std::string& key) {
-  static std::mutex mutex;
-  static auto* const all = new std::map<std::string, SelfChecks*>;  // never destroyed
-  std::lock_guard lock(mutex);
-  SelfChecks*& found = (*all)[key];
+  static constinit PerProcess<std::map<std::pair<pid_t, std::string>, SelfChecks*>> all;
+  const auto known = all.lock();
+  SelfChecks*& found = (*known)[{::getpid(), key}];
   if (!found) found = new SelfChecks;
   return found;
 }
@@ -202,17 +203,16 @@ Result<DeviceOptions> options_from_environment() {
 }
 
 Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t index) {
-  static std::mutex mutex;
   struct Known {
     std::weak_ptr<Context> context;
     uint32_t devices = 0;  // opened so far
   };
-  static auto* const opened = new std::map<std::string, Known>;  // never destroyed
+  static constinit PerProcess<std::map<std::string, Known>> opened;
   PINNACE_ASSIGN(DeviceOptions options, options_from_environment());
   const char* given = environment("PINNACE_GPU_OPTIONS");
   const std::string key = str_cat(driver.name, ":", index, ":", given ? given : "");
-  std::lock_guard lock(mutex);
-  Known& known = (*opened)[key];
+  const auto all = opened.lock();
+  Known& known = (*all)[key];
   if (auto context = known.context.lock(); context && !context->lost()) return context;
   ++known.devices;
   if (known.devices == options.fail_open) return Status(Code::kDeviceLost, "the device cannot be opened, on demand");

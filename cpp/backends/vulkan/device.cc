@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "backends/vulkan/command_list.h"
+#include "base/process.h"
 
 namespace pinnace::vulkan {
 
@@ -38,7 +39,10 @@ struct Seen {
 };
 /// Devices come and go rarely, and asking costs up to a tenth of a second: once per process.
 const Seen& seen() {
-  static const Seen* const all = [] {
+  static constinit PerProcess<const Seen*> known;
+  const auto all = known.lock();
+  if (*all) return **all;
+  *all = [] {
     auto* found = new Seen;  // never destroyed
     const auto instance = Instance::create(false);
     if (!instance) found->problem = instance.status().message();
@@ -49,12 +53,13 @@ const Seen& seen() {
     }
     return found;
   }();
-  return *all;
+  return **all;
 }
 
 }  // namespace
 
 std::string unavailable(uint32_t index) {
+  if (std::string reason = forbidden(); !reason.empty()) return reason;
   const Seen& all = seen();
   if (!all.problem.empty()) return all.problem;
   if (all.devices.empty()) return "no Vulkan device";
@@ -78,11 +83,13 @@ Status Handles::alive() const {
 }
 
 VulkanBuffer::~VulkanBuffer() {
+  if (handles_.use.inherited()) return;
   if (buffer_) handles_.vk.DestroyBuffer(handles_.device, buffer_, nullptr);
   if (memory_) handles_.vk.FreeMemory(handles_.device, memory_, nullptr);
 }
 
 VulkanKernel::~VulkanKernel() {
+  if (handles_.use.inherited()) return;
   const auto& vk = handles_.vk;
   if (pipeline) vk.DestroyPipeline(handles_.device, pipeline, nullptr);
   if (layout) vk.DestroyPipelineLayout(handles_.device, layout, nullptr);
@@ -109,7 +116,7 @@ class VulkanDevice final : public gpu::Device {
   }
 
   ~VulkanDevice() override {
-    if (!handles_.device) return;
+    if (!handles_.device || handles_.use.inherited()) return;
     handles_.vk.DeviceWaitIdle(handles_.device);
     if (cache_) handles_.vk.DestroyPipelineCache(handles_.device, cache_, nullptr);
     handles_.vk.DestroyDevice(handles_.device, nullptr);
