@@ -27,35 +27,28 @@ Status file_error(std::string_view verb, const std::string& path, int error) {
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   if (path.find('\0') != std::string::npos) return Status(Code::kFile, "cannot open a path that holds a NUL character");
+  const std::shared_ptr<MappedFile> made(
+      new MappedFile(nullptr, 0, -1));  // which closes and unmaps, whatever fails from here on
   // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = made->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return file_error("open", path, errno);
   struct stat about;
-  if (::fstat(fd, &about) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return file_error("read the size of", path, error);
-  }
+  if (::fstat(fd, &about) != 0) return file_error("read the size of", path, errno);
   if (!S_ISREG(about.st_mode)) {
-    ::close(fd);
     return Status(Code::kFile, str_cat("cannot open '", path, "': ",
                                        S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file"));
   }
   const auto size = static_cast<size_t>(about.st_size);
-  const std::byte* data = nullptr;
   if (size > 0) {
     void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED) {
-      const int error = errno;
-      ::close(fd);
-      return file_error("map", path, error);
-    }
+    if (mapping == MAP_FAILED) return file_error("map", path, errno);
 #if defined(MADV_NOHUGEPAGE)
     ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
 #endif
-    data = static_cast<const std::byte*>(mapping);
+    made->data_ = static_cast<const std::byte*>(mapping);
+    made->size_ = size;
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(data, size, fd));
+  return std::shared_ptr<const MappedFile>(made);
 }
 
 void prefer_large_pages(std::span<const std::byte> bytes) {
@@ -69,7 +62,7 @@ void prefer_large_pages(std::span<const std::byte> bytes) {
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace pinnace

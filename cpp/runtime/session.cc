@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/border.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "runtime/binding.h"
@@ -39,7 +40,7 @@ struct Session::Data {
 
 namespace {
 
-/// Marks a session as in use for a scope; a second user is told so.
+/// Marks a session as in use for a scope, or until hand_over(); a second user is told so.
 class Use {
  public:
   explicit Use(std::atomic<bool>& busy) : busy_(busy), got_(!busy.exchange(true, std::memory_order_acquire)) {}
@@ -47,6 +48,8 @@ class Use {
     if (got_) busy_.store(false, std::memory_order_release);
   }
   bool got() const { return got_; }
+  /// From now on another thread gives the session back.
+  void hand_over() { got_ = false; }
   static Status refused() {
     return invalid("the session is running on another thread: make one session per thread, they share weights");
   }
@@ -68,9 +71,9 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
     PINNACE_TRY(states.fetch_all());
     if (timings) timings->clear();
-    runner.reset();
+    auto next_runner = runner_of(*next);
+    runner = std::move(next_runner);
     prepared = std::move(next);
-    runner = runner_of(*prepared);
   }
 }
 
@@ -121,16 +124,18 @@ Result<Session> Session::create(const Program& program, const Options& options) 
 }
 
 Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
-  if (!prepared) return invalid("Session::create needs a Prepared");
-  auto data = std::make_shared<Data>(std::move(prepared));
-  const Graph& graph = data->prepared->data().graph();
-  data->symbol_sizes.resize(graph.symbols.size());
-  data->inputs.resize(graph.inputs.size());
-  data->outputs.resize(data->prepared->data().outputs.size());
-  PINNACE_TRY(data->states.create(graph));
-  Session session(std::move(data));
-  PINNACE_TRY(session.reset_state());
-  return session;
+  return at_border([&]() -> Result<Session> {
+    if (!prepared) return invalid("Session::create needs a Prepared");
+    auto data = std::make_shared<Data>(std::move(prepared));
+    const Graph& graph = data->prepared->data().graph();
+    data->symbol_sizes.resize(graph.symbols.size());
+    data->inputs.resize(graph.inputs.size());
+    data->outputs.resize(data->prepared->data().outputs.size());
+    PINNACE_TRY(data->states.create(graph));
+    Session session(std::move(data));
+    PINNACE_TRY(session.reset_state());
+    return session;
+  });
 }
 
 std::span<const TensorSpec> Session::inputs() const {
@@ -144,30 +149,34 @@ std::span<const Symbol> Session::symbols() const {
 }
 
 Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_TRY(data_->run(inputs, outputs, nullptr, nullptr));
-  if (finished) finished(*this);
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_TRY(data_->run(inputs, outputs, nullptr, nullptr));
+    if (finished) finished(*this);
+    return {};
+  });
 }
 
 Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                                                    const Finished& finished) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  std::vector<NodeTiming> timings;
-  const auto start = std::chrono::steady_clock::now();
-  PINNACE_TRY(data_->run(inputs, outputs, nullptr, &timings));
-  const auto ns = [](auto duration) {
-    return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-  };
-  std::vector<ProfileEvent> events;
-  for (const NodeTiming& t : timings) {
-    events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
-                      ns(t.end - t.start)});
-  }
-  if (finished) finished(*this);
-  return events;
+  return at_border([&]() -> Result<std::vector<ProfileEvent>> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    std::vector<NodeTiming> timings;
+    const auto start = std::chrono::steady_clock::now();
+    PINNACE_TRY(data_->run(inputs, outputs, nullptr, &timings));
+    const auto ns = [](auto duration) {
+      return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+    };
+    std::vector<ProfileEvent> events;
+    for (const NodeTiming& t : timings) {
+      events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
+                        ns(t.end - t.start)});
+    }
+    if (finished) finished(*this);
+    return events;
+  });
 }
 
 TensorType Session::output_type(int i) const {
@@ -203,11 +212,13 @@ PlanInfo Session::plan() const {
 }
 
 Status Session::limit_loops(std::chrono::nanoseconds limit) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  if (limit.count() < 0) return invalid("loops cannot be limited to ", limit.count(), " ns");
-  data_->loop_limit = limit;
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    if (limit.count() < 0) return invalid("loops cannot be limited to ", limit.count(), " ns");
+    data_->loop_limit = limit;
+    return {};
+  });
 }
 
 namespace {
@@ -225,43 +236,49 @@ Result<Tensor> state_memory(const SessionStates& states, int i) {
 }  // namespace
 
 Result<Tensor> Session::state(int i) const {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
-  PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
-  return now;
+  return at_border([&]() -> Result<Tensor> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+    PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
+    return now;
+  });
 }
 
 Status Session::set_state(int i, const Tensor& value) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
-  if (value.type.dtype != now.type.dtype || value.type.shape != now.type.shape) {
-    return invalid("state '", data_->prepared->data().graph().states[static_cast<size_t>(i)].name, "' is ",
-                   to_string(now.type), ", was given ", to_string(value.type));
-  }
-  if (value.memory.kind != Memory::Kind::kHost || (!value.memory.host && now.memory.bytes)) {
-    return invalid("a state's new value must be host memory");
-  }
-  if (value.memory.bytes < now.memory.bytes) {
-    return invalid("a state's new value has ", value.memory.bytes, " bytes, needs ", now.memory.bytes);
-  }
-  if (now.memory.bytes) std::memmove(now.memory.host, value.memory.host, now.memory.bytes);
-  data_->states.set_here(static_cast<size_t>(i));
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+    if (value.type.dtype != now.type.dtype || value.type.shape != now.type.shape) {
+      return invalid("state '", data_->prepared->data().graph().states[static_cast<size_t>(i)].name, "' is ",
+                     to_string(now.type), ", was given ", to_string(value.type));
+    }
+    if (value.memory.kind != Memory::Kind::kHost || (!value.memory.host && now.memory.bytes)) {
+      return invalid("a state's new value must be host memory");
+    }
+    if (value.memory.bytes < now.memory.bytes) {
+      return invalid("a state's new value has ", value.memory.bytes, " bytes, needs ", now.memory.bytes);
+    }
+    if (now.memory.bytes) std::memmove(now.memory.host, value.memory.host, now.memory.bytes);
+    data_->states.set_here(static_cast<size_t>(i));
+    return {};
+  });
 }
 
 Status Session::reset_state() {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  const Graph& graph = data_->prepared->data().graph();
-  for (size_t i = 0; i < data_->states.size(); ++i) {
-    if (const size_t bytes = data_->states.bytes(i)) {
-      std::memcpy(data_->states.view(i).bytes, graph.states[i].initial->data(), bytes);
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    const Graph& graph = data_->prepared->data().graph();
+    for (size_t i = 0; i < data_->states.size(); ++i) {
+      if (const size_t bytes = data_->states.bytes(i)) {
+        std::memcpy(data_->states.view(i).bytes, graph.states[i].initial->data(), bytes);
+      }
+      data_->states.set_here(i);
     }
-    data_->states.set_here(i);
-  }
-  return {};
+    return {};
+  });
 }
 
 struct Run::Data {
@@ -283,7 +300,7 @@ Run::~Run() {
 }
 
 Status Run::wait() {
-  if (!data_) return invalid("this Run was moved from");
+  if (!data_) return at_border([] { return invalid("this Run was moved from"); });
   if (data_->thread.joinable()) data_->thread.join();
   return data_->status;
 }
@@ -297,23 +314,27 @@ void Run::cancel() {
 }
 
 Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished) {
-  if (data_->busy.exchange(true, std::memory_order_acquire)) return Use::refused();
-  auto run = std::make_shared<Run::Data>();
-  // The lists are copied; only the memory they point to is borrowed.
-  auto thread =
-      Thread::start([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
-                     out = std::vector<Tensor>(outputs.begin(), outputs.end()), finished = std::move(finished)] {
-        run->status = session->run(in, out, &run->cancel, nullptr);
-        if (run->status.ok() && finished) finished(Session(session));
-        session->busy.store(false, std::memory_order_release);
-        run->done.store(true, std::memory_order_release);
-      });
-  if (!thread.ok()) {
-    data_->busy.store(false, std::memory_order_release);
-    return thread.status();
-  }
-  run->thread = std::move(*thread);
-  return Run(std::move(run));
+  return at_border([&]() -> Result<Run> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    auto run = std::make_shared<Run::Data>();
+    // The lists are copied; only the memory they point to is borrowed.
+    auto thread =
+        Thread::start([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
+                       out = std::vector<Tensor>(outputs.begin(), outputs.end()), finished = std::move(finished)] {
+          run->status = at_border([&]() -> Status {
+            PINNACE_TRY(session->run(in, out, &run->cancel, nullptr));
+            if (finished) finished(Session(session));
+            return {};
+          });
+          session->busy.store(false, std::memory_order_release);
+          run->done.store(true, std::memory_order_release);
+        });
+    if (!thread.ok()) return thread.status();
+    use.hand_over();
+    run->thread = std::move(*thread);
+    return Run(std::move(run));
+  });
 }
 
 std::vector<Device> devices() {

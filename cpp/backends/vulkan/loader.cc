@@ -7,6 +7,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/border.h"
+
 namespace pinnace::vulkan {
 namespace {
 
@@ -82,8 +84,11 @@ VkBool32 Instance::count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMes
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   self->messages_.fetch_add(1);
-  if (self->texts_.size() < 4096 && data->pMessage) self->texts_ += str_cat(data->pMessage, "\n");
-  return VK_FALSE;
+  const auto keep = [&] {
+    if (self->texts_.size() < 4096 && data->pMessage) self->texts_ += str_cat(data->pMessage, "\n");
+    return VkBool32{VK_FALSE};
+  };
+  return at_border(keep, VK_FALSE);  // the layer's frames are above this
 }
 
 Result<std::unique_ptr<Instance>> Instance::create(bool validation) {
