@@ -16,11 +16,30 @@ namespace py = pybind11;
 namespace pinnace::bindings {
 namespace {
 
-/// The sentence of a Python exception, cleared. One that is to end the program goes to the call that is under way.
-Status status_of(py::error_already_set& error) {
-  if (Signals::keep(error)) return Status(Code::kCancelled, "cancelled in a function of the application");
-  return Status(Code::kInvalidArgument, py::cast<std::string>(py::str(error.type().attr("__name__"))) + ": " +
-                                            py::cast<std::string>(py::str(error.value())));
+/// The sentence of the C++ or Python exception that is being handled; nothing leaves it, for the frames above are the
+/// core's. An exception of Python's whose own text cannot be had has its type alone.
+Status status_of_exception() noexcept {
+  try {
+    try {
+      throw;
+    } catch (py::error_already_set& error) {
+      // One that is to end the program goes to the call that is under way.
+      if (Signals::keep(error)) return Status(Code::kCancelled, "cancelled in a function of the application");
+      const Code code = error.matches(PyExc_MemoryError) ? Code::kOutOfMemory : Code::kInvalidArgument;
+      const auto name = py::cast<std::string>(py::str(error.type().attr("__name__")));
+      try {
+        return Status(code, name + ": " + py::cast<std::string>(py::str(error.value())));
+      } catch (py::error_already_set&) {
+        return Status(code, name);
+      }
+    } catch (const std::bad_alloc&) {
+      return Status::no_memory();
+    } catch (const std::exception& error) {
+      return Status(Code::kInvalidArgument, error.what());
+    }
+  } catch (...) {
+    return Status::no_memory();
+  }
 }
 
 Status interpreter_ends() {
@@ -60,10 +79,8 @@ Status call_shape(const py::function& f, std::span<const TensorType> inputs, con
       for (const auto& size : shape) outputs[i].shape.push_back(size ? Dim(*size) : Dim());
     }
     return {};
-  } catch (py::error_already_set& error) {
-    return status_of(error);
-  } catch (const std::exception& error) {
-    return Status(Code::kInvalidArgument, error.what());
+  } catch (...) {
+    return status_of_exception();
   }
 }
 
@@ -91,10 +108,8 @@ Status call_reference(const py::function& f, std::span<const Tensor> inputs, con
       if (b.tensor.memory.bytes) std::memcpy(outputs[i].memory.host, b.tensor.memory.host, b.tensor.memory.bytes);
     }
     return {};
-  } catch (py::error_already_set& error) {
-    return status_of(error);
-  } catch (const std::exception& error) {
-    return Status(Code::kInvalidArgument, error.what());
+  } catch (...) {
+    return status_of_exception();
   }
 }
 

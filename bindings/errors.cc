@@ -1,6 +1,9 @@
 // Exception classes live as long as the process: their references are never given back.
 #include "errors.h"
 
+#include <exception>
+#include <new>
+#include <stdexcept>
 #include <string>
 
 namespace py = pybind11;
@@ -68,8 +71,23 @@ void add_errors(py::module_& module) {
   fields["nodes"] = py::tuple();
   error_class = new_class(module, "Error", "Base of every error that pinnace raises.", PyExc_Exception, fields.ptr());
   for (size_t i = 0; i < std::size(kErrors); ++i) {
-    error_classes[i] = new_class(module, kErrors[i].name, kErrors[i].doc, error_class, nullptr);
+    // Who catches Python's own MemoryError catches ours.
+    py::tuple bases = py::make_tuple(py::handle(error_class));
+    if (kErrors[i].code == Code::kOutOfMemory) {
+      bases = py::make_tuple(py::handle(error_class), py::handle(PyExc_MemoryError));
+    }
+    error_classes[i] = new_class(module, kErrors[i].name, kErrors[i].doc, bases.ptr(), nullptr);
   }
+  // What the bindings' own code, pybind11 or a public function without a Status could not allocate.
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(class_of(Code::kOutOfMemory), "the system gives no more memory");
+    } catch (const std::length_error&) {
+      PyErr_SetString(class_of(Code::kOutOfMemory), "the system gives no more memory");
+    }
+  });
 }
 
 void throw_status(const Status& status) {
@@ -78,6 +96,7 @@ void throw_status(const Status& status) {
   const std::string& message = status.message();
   const auto text = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+  if (!text) throw py::error_already_set();  // the interpreter itself is without memory
   py::object error = type(text);
   if (status.offset() >= 0) error.attr("offset") = status.offset();
   error.attr("rule") = status.rule();

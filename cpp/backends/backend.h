@@ -138,11 +138,11 @@ class PackedConstants {
       all[i] = {made.data() + offsets[m], false};
       done[i] = fill(i, made.data() + offsets[m]);
     }));
+    buffers_.push_back(std::move(made));  // before anything refers to it
+    made_bytes_ += buffers_.back().size();
     for (size_t i : missing) {
       entries_.insert_or_assign({requests[i].target, requests[i].key}, Held{{all[i].data, requests[i].bytes}, nullptr});
     }
-    made_bytes_ += made.size();
-    buffers_.push_back(std::move(made));
     return all;
   }
 

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "base/cancel.h"
 #include "base/mapped_file.h"
@@ -34,10 +35,9 @@ Result<std::string> target_of(const std::string& path) {
   }
   std::string target = path;
   if (S_ISLNK(about.st_mode)) {
-    char* resolved = ::realpath(path.c_str(), nullptr);
+    const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
     if (!resolved) return file_error("follow the link", path, errno);
-    target = resolved;
-    std::free(resolved);
+    target = resolved.get();
     if (::stat(target.c_str(), &about) != 0) return file_error("write", target, errno);
   }
   if (!S_ISREG(about.st_mode)) {

@@ -29,15 +29,15 @@ Status file_error(std::string_view verb, const std::string& path, int error) {
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   if (path.find('\0') != std::string::npos) return Status(Code::kFile, "cannot open a path that holds a NUL character");
+  const std::shared_ptr<MappedFile> made(
+      new MappedFile(nullptr, 0, -1));  // which closes and unmaps, whatever fails from here on
   // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = made->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return file_error("open", path, errno);
-  const auto bytes = map_regular_file(fd, path);
-  if (!bytes) {
-    ::close(fd);
-    return bytes.status();
-  }
-  return std::shared_ptr<const MappedFile>(new MappedFile(bytes->data(), bytes->size(), fd));
+  PINNACE_ASSIGN(const std::span<const std::byte> bytes, map_regular_file(fd, path));
+  made->data_ = bytes.data();
+  made->size_ = bytes.size();
+  return std::shared_ptr<const MappedFile>(made);
 }
 
 Result<std::span<const std::byte>> map_regular_file(int fd, const std::string& path) {
@@ -72,7 +72,7 @@ void prefer_large_pages(std::span<const std::byte> bytes) {
 
 MappedFile::~MappedFile() {
   unmap_file({data_, size_});
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace pinnace

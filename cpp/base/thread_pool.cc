@@ -1,6 +1,7 @@
 // ThreadPool: one job at a time, cut into as many shares as threads. Who is done with its own share takes tasks from
 // the others': a thread that lost its processor to a neighbour holds nobody up. A caller that finds the pool busy with
-// another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other.
+// another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other. Where a
+// task throws (std::bad_alloc), no further one begins, and its exception is the caller's once all threads have left.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -10,10 +11,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/border.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -89,6 +93,10 @@ struct ThreadPool::State {
   void* context = nullptr;
   CancelView call;
 
+  // What a task of the job threw first, if one did: the caller's to rethrow when all have left.
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;
+
   /// Workers that may still join (times kPlace) and workers inside. One number, so that a worker that comes late joins
   /// the next job or none, never one whose caller has gone.
   static constexpr int64_t kPlace = 1 << 16;
@@ -120,15 +128,21 @@ struct ThreadPool::State {
     return false;
   }
 
-  /// Tasks of share `own`, then what is left of the others; how many. None where loop_stops().
-  int64_t run_shares(int own) {
+  /// Tasks of share `own`, then what is left of the others; how many. After one that throws nobody begins another, and none where
+  /// loop_stops().
+  int64_t run_shares(int own) noexcept {
     int64_t done = 0;
-    for (int k = 0; k < share_count; ++k) {
-      Share& share = shares[(own + k) % share_count];
-      for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) {
-        if (loop_stops()) return done;
-        f(context, i);
+    try {
+      for (int k = 0; k < share_count; ++k) {
+        Share& share = shares[(own + k) % share_count];
+        for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) {
+          if (loop_stops()) return done;
+          f(context, i);
+        }
       }
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+      for (int k = 0; k < share_count; ++k) shares[k].next.store(shares[k].end, std::memory_order_relaxed);
     }
     return done;
   }
@@ -227,8 +241,10 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   }
   int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
   while (static_cast<int>(s.workers.size()) < helpers) {
+    // Whatever is not given, memory or a thread, the job is done by fewer.
+    if (!at_border([&] { return s.workers.reserve(State::kShares), true; }, false)) break;
     auto started = Thread::start([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
-    if (!started.ok()) break;  // the job is done by fewer
+    if (!started.ok()) break;
     s.workers.push_back(std::move(*started));
     s.followed = {};
   }
@@ -249,6 +265,10 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   s.gate.fetch_and(State::kPlace - 1, std::memory_order_relaxed);
   const auto empty = [&] { return s.gate.load(std::memory_order_acquire) == 0; };
   while (!spin(empty)) std::this_thread::yield();  // a worker that lost its processor to a neighbour
+  if (s.failed.load(std::memory_order_relaxed)) {
+    s.failed.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(s.failure, nullptr));
+  }
 }
 
 }  // namespace pinnace

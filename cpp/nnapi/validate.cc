@@ -302,6 +302,7 @@ Status finish_model(Model& model, std::vector<uint32_t>* order) {
   }
   if (sorted.size() != model.operations.size()) return invalid("the operations form a cycle");
   std::vector<Operation> operations;
+  operations.reserve(sorted.size());  // from here on nothing can fail
   for (uint32_t k : sorted) operations.push_back(std::move(model.operations[k]));
   model.operations = std::move(operations);
   if (order) *order = std::move(sorted);

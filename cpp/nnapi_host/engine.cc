@@ -31,6 +31,12 @@ Program program_of(Graph graph) {
 
 }  // namespace
 
+Specialisation::Specialisation(std::shared_ptr<const Prepared> prepared, std::vector<uint32_t> inputs,
+                               std::vector<TensorType> outputs)
+    : inputs(std::move(inputs)), outputs(std::move(outputs)), prepared_(std::move(prepared)) {
+  idle_.reserve(kMostIdle);  // a computation that has succeeded does not fail because its session has no place
+}
+
 Result<std::unique_ptr<Session>> Specialisation::take() {
   {
     std::lock_guard lock(mutex_);

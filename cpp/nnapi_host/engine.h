@@ -28,8 +28,7 @@ struct InputArgument {
 class Specialisation {
  public:
   Specialisation(std::shared_ptr<const Prepared> prepared, std::vector<uint32_t> inputs,
-                 std::vector<TensorType> outputs)
-      : inputs(std::move(inputs)), outputs(std::move(outputs)), prepared_(std::move(prepared)) {}
+                 std::vector<TensorType> outputs);
 
   const std::vector<uint32_t> inputs;     ///< for each input of the program the model's
   const std::vector<TensorType> outputs;  ///< not concrete where data decides

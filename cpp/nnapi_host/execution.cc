@@ -109,12 +109,12 @@ int plain::Execution_create(ANeuralNetworksCompilation* compilation, ANeuralNetw
   *execution = nullptr;
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (!compilation->engine) return ANEURALNETWORKS_BAD_STATE;
-  auto* made = new ANeuralNetworksExecution;
+  auto made = std::make_unique<ANeuralNetworksExecution>();
   made->engine = compilation->engine;
   made->explicit_devices = static_cast<uint32_t>(compilation->devices.size());
   made->inputs.resize(made->engine->model().inputs.size());
   made->outputs.resize(made->engine->model().outputs.size());
-  *execution = made;
+  *execution = made.release();
   return ANEURALNETWORKS_NO_ERROR;
 }
 

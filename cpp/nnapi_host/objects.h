@@ -46,9 +46,11 @@ std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const 
 /// A mapped file descriptor, or zero bytes.
 class Mapping {
  public:
-  /// `protect` is the client's, of PROT_READ and PROT_WRITE.
-  Mapping(void* address, size_t bytes, int protect) : address_(address), bytes_(bytes), protect_(protect) {}
+  /// Of nothing yet. `protect` is the client's, of PROT_READ and PROT_WRITE.
+  Mapping(size_t bytes, int protect) : bytes_(bytes), protect_(protect) {}
   ~Mapping();
+  /// `address` is unmapped in the end.
+  void take(void* address) { address_ = address; }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   std::byte* data() const { return static_cast<std::byte*>(address_); }
@@ -57,7 +59,7 @@ class Mapping {
   bool writable() const;
 
  private:
-  void* address_;
+  void* address_ = nullptr;
   size_t bytes_;
   int protect_;
 };
@@ -122,7 +124,7 @@ struct ANeuralNetworksMemoryDesc {
 struct ANeuralNetworksModel {
   std::shared_ptr<pinnace::nnapi::Model> model = std::make_shared<pinnace::nnapi::Model>();
   std::vector<uint32_t> order;  ///< for each operation its place among addOperation's calls
-  bool finished = false;        ///< finish was called
+  bool finished = false;        ///< finish was called, and had the memory to answer
   bool valid = false;           ///< and succeeded
 };
 
@@ -143,6 +145,7 @@ struct ANeuralNetworksBurst {
 };
 
 struct ANeuralNetworksEvent {
+  explicit ANeuralNetworksEvent(std::shared_ptr<pinnace::nnapi_host::Completion> c) : completion(std::move(c)) {}
   std::shared_ptr<pinnace::nnapi_host::Completion> completion;
   pinnace::Thread thread;  ///< that computes; joined when the event is freed
 };

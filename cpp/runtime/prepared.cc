@@ -2,6 +2,7 @@
 // here.
 #include <algorithm>
 
+#include "base/border.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "runtime/measured_choice.h"
@@ -117,35 +118,40 @@ Prepared::Prepared() = default;
 Prepared::~Prepared() = default;
 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options) {
-  if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
-  if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
-  PINNACE_ASSIGN(std::vector<TargetChoice> targets, parse_targets(options.target, options.precision, options.backends));
-  // The CPU is in every plan, as the last resort if not by wish.
-  if (const std::string reason = cpu_backend().unavailable(TargetSpec{"cpu", "", "fp32"}); !reason.empty()) {
-    return unsupported("the CPU back end cannot run: ", reason);
-  }
-  const bool has_cpu =
-      std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
-  if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
-  const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
-    for (;;) {
-      auto prepared = create(program, options, with);
-      if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
+  return at_border([&]() -> Result<std::shared_ptr<const Prepared>> {
+    if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
+    if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
+    PINNACE_ASSIGN(std::vector<TargetChoice> targets,
+                   parse_targets(options.target, options.precision, options.backends));
+    // The CPU is in every plan, as the last resort if not by wish.
+    if (const std::string reason = cpu_backend().unavailable(TargetSpec{"cpu", "", "fp32"}); !reason.empty()) {
+      return unsupported("the CPU back end cannot run: ", reason);
     }
-  };
-  if (options.target == "auto") return measured_choice({program, options, targets, prepare});
-  return prepare(std::move(targets), true);
+    const bool has_cpu =
+        std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
+    if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+    const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
+      for (;;) {
+        auto prepared = create(program, options, with);
+        if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
+      }
+    };
+    if (options.target == "auto") return measured_choice({program, options, targets, prepare});
+    return prepare(std::move(targets), true);
+  });
 }
 
 Result<std::shared_ptr<const Prepared>> Prepared::to_store(const Program& program, const Options& options,
                                                            const TargetChoice& target) {
-  std::vector<TargetChoice> targets = {target};
-  if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
-  targets[0].spec.storing = true;
-  Options wanted = options;
-  wanted.target =
-      target.spec.variant.empty() ? target.spec.backend : str_cat(target.spec.backend, ":", target.spec.variant);
-  return create(program, wanted, targets);
+  return at_border([&]() -> Result<std::shared_ptr<const Prepared>> {
+    std::vector<TargetChoice> targets = {target};
+    if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+    targets[0].spec.storing = true;
+    Options wanted = options;
+    wanted.target =
+        target.spec.variant.empty() ? target.spec.backend : str_cat(target.spec.backend, ":", target.spec.variant);
+    return create(program, wanted, targets);
+  });
 }
 
 Result<std::shared_ptr<const Prepared>> Prepared::recovered(const Status& lost) const {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/border.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/thread.h"
@@ -88,7 +89,7 @@ struct Session::Data {
 
 namespace {
 
-/// Marks a session as in use for a scope; a second user is told so.
+/// Marks a session as in use for a scope, or until hand_over(); a second user is told so.
 class Use {
  public:
   explicit Use(std::atomic<bool>& busy) : busy_(busy), got_(!busy.exchange(true, std::memory_order_acquire)) {}
@@ -96,6 +97,8 @@ class Use {
     if (got_) busy_.store(false, std::memory_order_release);
   }
   bool got() const { return got_; }
+  /// From now on another thread gives the session back.
+  void hand_over() { got_ = false; }
   static Status refused() {
     return invalid("the session is running on another thread: make one session per thread, they share weights");
   }
@@ -119,9 +122,9 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
     PINNACE_TRY(states.fetch_all());
     if (timings) timings->clear();
-    runner.reset();
+    auto next_runner = runner_of(*next);
+    runner = std::move(next_runner);
     prepared = std::move(next);
-    runner = runner_of(*prepared);
     publish({prepared, nullptr, 0}, nullptr);
   }
 }
@@ -172,16 +175,18 @@ Result<Session> Session::create(const Program& program, const Options& options) 
 }
 
 Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
-  if (!prepared) return invalid("Session::create needs a Prepared");
-  auto data = std::make_shared<Data>(std::move(prepared));
-  const Graph& graph = data->prepared->data().graph();
-  data->symbol_sizes.resize(graph.symbols.size());
-  data->inputs.resize(graph.inputs.size());
-  data->outputs.resize(data->prepared->data().outputs.size());
-  PINNACE_TRY(data->states.create(graph));
-  Session session(std::move(data));
-  PINNACE_TRY(session.reset_state());
-  return session;
+  return at_border([&]() -> Result<Session> {
+    if (!prepared) return invalid("Session::create needs a Prepared");
+    auto data = std::make_shared<Data>(std::move(prepared));
+    const Graph& graph = data->prepared->data().graph();
+    data->symbol_sizes.resize(graph.symbols.size());
+    data->inputs.resize(graph.inputs.size());
+    data->outputs.resize(data->prepared->data().outputs.size());
+    PINNACE_TRY(data->states.create(graph));
+    Session session(std::move(data));
+    PINNACE_TRY(session.reset_state());
+    return session;
+  });
 }
 
 std::span<const TensorSpec> Session::inputs() const {
@@ -196,30 +201,34 @@ std::span<const Symbol> Session::symbols() const {
 
 Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished,
                     const RunOptions& options) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_TRY(data_->run(inputs, outputs, options, nullptr));
-  if (finished) finished(*this);
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_TRY(data_->run(inputs, outputs, options, nullptr));
+    if (finished) finished(*this);
+    return {};
+  });
 }
 
 Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                                                    const Finished& finished, const RunOptions& options) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  std::vector<NodeTiming> timings;
-  const auto start = std::chrono::steady_clock::now();
-  PINNACE_TRY(data_->run(inputs, outputs, options, &timings));
-  const auto ns = [](auto duration) {
-    return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-  };
-  std::vector<ProfileEvent> events;
-  for (const NodeTiming& t : timings) {
-    events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
-                      ns(t.end - t.start)});
-  }
-  if (finished) finished(*this);
-  return events;
+  return at_border([&]() -> Result<std::vector<ProfileEvent>> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    std::vector<NodeTiming> timings;
+    const auto start = std::chrono::steady_clock::now();
+    PINNACE_TRY(data_->run(inputs, outputs, options, &timings));
+    const auto ns = [](auto duration) {
+      return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+    };
+    std::vector<ProfileEvent> events;
+    for (const NodeTiming& t : timings) {
+      events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
+                        ns(t.end - t.start)});
+    }
+    if (finished) finished(*this);
+    return events;
+  });
 }
 
 TensorType Session::output_type(int i) const {
@@ -258,11 +267,13 @@ PlanInfo Session::plan() const {
 }
 
 Status Session::limit_loops(std::chrono::nanoseconds limit) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  if (limit.count() < 0) return invalid("loops cannot be limited to ", limit.count(), " ns");
-  data_->loop_limit = limit;
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    if (limit.count() < 0) return invalid("loops cannot be limited to ", limit.count(), " ns");
+    data_->loop_limit = limit;
+    return {};
+  });
 }
 
 namespace {
@@ -294,44 +305,52 @@ Status check_copy(const std::string& name, const Tensor& state, const Tensor& ot
 }  // namespace
 
 Result<Tensor> Session::state(int i) const {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
-  PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
-  return now;
+  return at_border([&]() -> Result<Tensor> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+    PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
+    return now;
+  });
 }
 
 Status Session::copy_state(int i, const Tensor& to) const {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
-  PINNACE_TRY(check_copy(data_->program.data().graph.states[static_cast<size_t>(i)].name, now, to));
-  PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
-  if (now.memory.bytes) std::memcpy(to.memory.host, now.memory.host, now.memory.bytes);
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+    PINNACE_TRY(check_copy(data_->program.data().graph.states[static_cast<size_t>(i)].name, now, to));
+    PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
+    if (now.memory.bytes) std::memcpy(to.memory.host, now.memory.host, now.memory.bytes);
+    return {};
+  });
 }
 
 Status Session::set_state(int i, const Tensor& value) {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
-  PINNACE_TRY(check_copy(data_->program.data().graph.states[static_cast<size_t>(i)].name, now, value));
-  if (now.memory.bytes) std::memmove(now.memory.host, value.memory.host, now.memory.bytes);
-  data_->states.set_here(static_cast<size_t>(i));
-  return {};
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+    PINNACE_TRY(check_copy(data_->program.data().graph.states[static_cast<size_t>(i)].name, now, value));
+    if (now.memory.bytes) std::memmove(now.memory.host, value.memory.host, now.memory.bytes);
+    data_->states.set_here(static_cast<size_t>(i));
+    return {};
+  });
 }
 
 Status Session::reset_state() {
-  Use use(data_->busy);
-  if (!use.got()) return Use::refused();
-  const Graph& graph = data_->prepared->data().graph();
-  for (size_t i = 0; i < data_->states.size(); ++i) {
-    if (const size_t bytes = data_->states.bytes(i)) {
-      std::memcpy(data_->states.view(i).bytes, graph.states[i].initial->data(), bytes);
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    const Graph& graph = data_->prepared->data().graph();
+    for (size_t i = 0; i < data_->states.size(); ++i) {
+      if (const size_t bytes = data_->states.bytes(i)) {
+        std::memcpy(data_->states.view(i).bytes, graph.states[i].initial->data(), bytes);
+      }
+      data_->states.set_here(i);
     }
-    data_->states.set_here(i);
-  }
-  return {};
+    return {};
+  });
 }
 
 /// Shared by the owner, whoever waits, and the thread that runs.
@@ -377,15 +396,18 @@ Run::~Run() {
 
 Status Run::wait() {
   const std::shared_ptr<Data> data = data_;
-  if (!data) return invalid("this Run was moved from");
-  if (!data->done.load(std::memory_order_acquire)) {
-    if (data->process != ::getpid())
-      return invalid("the run is under way in the process that this one was forked from");
-    if (data->thread.is_this_thread()) return invalid("a run cannot wait for itself");
-  }
-  std::unique_lock lock(data->mutex);
-  data->ended.wait(lock, [&] { return data->done.load(std::memory_order_acquire); });
-  return data->status;
+  return at_border([&]() -> Status {
+    if (!data) return invalid("this Run was moved from");
+    if (!data->done.load(std::memory_order_acquire)) {
+      if (data->process != ::getpid()) {
+        return invalid("the run is under way in the process that this one was forked from");
+      }
+      if (data->thread.is_this_thread()) return invalid("a run cannot wait for itself");
+    }
+    std::unique_lock lock(data->mutex);
+    data->ended.wait(lock, [&] { return data->done.load(std::memory_order_acquire); });
+    return data->status;
+  });
 }
 
 bool Run::wait_for(std::chrono::nanoseconds time) const {
@@ -406,30 +428,33 @@ void Run::cancel() {
 
 Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished,
                             const RunOptions& options) {
-  if (data_->busy.exchange(true, std::memory_order_acquire)) return Use::refused();
-  auto run = std::make_shared<Run::Data>();
-  // The lists are copied; only the memory they point to is borrowed. When the run is done, the thread has let go of all
-  // else that it holds.
-  auto thread = Thread::start([run, session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
-                               out = std::vector<Tensor>(outputs.begin(), outputs.end()),
-                               finished = std::move(finished), options]() mutable {
-    Status status;
-    {
-      const CancelScope scope({.cancel = &run->cancel});
-      status = session->run(in, out, options, nullptr);
-    }
-    if (status.ok() && finished) finished(Session(session));
-    finished = nullptr;
-    session->busy.store(false, std::memory_order_release);
-    session.reset();
-    run->finish(std::move(status));
+  return at_border([&]() -> Result<Run> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    auto run = std::make_shared<Run::Data>();
+    // The lists are copied; only the memory they point to is borrowed. When the run is done, the thread has let go of
+    // all else that it holds.
+    auto thread = Thread::start([run, session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
+                                 out = std::vector<Tensor>(outputs.begin(), outputs.end()),
+                                 finished = std::move(finished), options]() mutable {
+      Status status = at_border([&]() -> Status {
+        {
+          const CancelScope scope({.cancel = &run->cancel});
+          PINNACE_TRY(session->run(in, out, options, nullptr));
+        }
+        if (finished) finished(Session(session));
+        return {};
+      });
+      finished = nullptr;
+      session->busy.store(false, std::memory_order_release);
+      session.reset();
+      run->finish(std::move(status));
+    });
+    if (!thread.ok()) return thread.status();
+    use.hand_over();
+    run->thread = std::move(*thread);
+    return Run(std::move(run));
   });
-  if (!thread.ok()) {
-    data_->busy.store(false, std::memory_order_release);
-    return thread.status();
-  }
-  run->thread = std::move(*thread);
-  return Run(std::move(run));
 }
 
 std::vector<Device> devices() {

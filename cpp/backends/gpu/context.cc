@@ -303,7 +303,15 @@ size_t Context::kernel_count() {
 
 Result<std::vector<const Kernel*>> Context::kernels(std::span<const KernelKey> keys) {
   std::lock_guard lock(mutex_);
+  // Whatever fails leaves no place without its kernel.
+  struct Cleared {
+    decltype(kernels_)& all;
+    ~Cleared() {
+      std::erase_if(all, [](const auto& entry) { return !entry.second; });
+    }
+  } const cleared{kernels_};
   std::vector<const KernelKey*> missing;
+  missing.reserve(keys.size());
   for (const KernelKey& key : keys) {
     if (kernels_.try_emplace(key).second) missing.push_back(&key);
   }
@@ -325,11 +333,7 @@ Result<std::vector<const Kernel*>> Context::kernels(std::span<const KernelKey> k
     done[static_cast<size_t>(i)] = made.status();
     if (made) *places[static_cast<size_t>(i)] = std::move(*made);
   });
-  for (const Status& status : done) {
-    if (status.ok()) continue;
-    std::erase_if(kernels_, [](const auto& entry) { return !entry.second; });
-    return status;
-  }
+  for (const Status& status : done) PINNACE_TRY(status);
   if (!missing.empty()) store_cache();
   std::vector<const Kernel*> all;
   for (const KernelKey& key : keys) all.push_back(kernels_[key].get());

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "backends/softmetal/hazards.h"
+#include "base/border.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
@@ -190,8 +191,8 @@ class SoftDevice final : public gpu::Device {
       lost_ = true;
       return alive();
     }
-    ++mine.submitted;
     queue_.push_back(&mine);
+    ++mine.submitted;
     changed_.notify_all();
     return {};
   }
@@ -224,7 +225,7 @@ class SoftDevice final : public gpu::Device {
       SoftCommandList* list = queue_.front();
       queue_.pop_front();
       lock.unlock();
-      Status result = list->run();
+      Status result = at_border([&] { return list->run(); });
       lock.lock();
       list->result = std::move(result);
       ++list->done;

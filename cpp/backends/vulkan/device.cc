@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #include "backends/vulkan/command_list.h"
@@ -43,7 +44,7 @@ const Seen& seen() {
   const auto all = known.lock();
   if (*all) return **all;
   *all = [] {
-    auto* found = new Seen;  // never destroyed
+    auto found = std::make_unique<Seen>();
     const auto instance = Instance::create(false);
     if (!instance) found->problem = instance.status().message();
     for (size_t i = 0; instance && i < (*instance)->devices().size(); ++i) {
@@ -51,7 +52,7 @@ const Seen& seen() {
       (*instance)->vk().GetPhysicalDeviceProperties((*instance)->devices()[i], &properties);
       found->devices.push_back(named(properties));
     }
-    return found;
+    return found.release();  // never destroyed
   }();
   return **all;
 }
@@ -117,9 +118,9 @@ class VulkanDevice final : public gpu::Device {
 
   ~VulkanDevice() override {
     if (!handles_.device || handles_.use.inherited()) return;
-    handles_.vk.DeviceWaitIdle(handles_.device);
+    if (handles_.vk.DeviceWaitIdle) handles_.vk.DeviceWaitIdle(handles_.device);
     if (cache_) handles_.vk.DestroyPipelineCache(handles_.device, cache_, nullptr);
-    handles_.vk.DestroyDevice(handles_.device, nullptr);
+    if (handles_.vk.DestroyDevice) handles_.vk.DestroyDevice(handles_.device, nullptr);
   }
 
   const gpu::DeviceCaps& caps() const override { return caps_; }
@@ -184,14 +185,15 @@ class VulkanDevice final : public gpu::Device {
     layout.pPushConstantRanges = &push;
     PINNACE_TRY(handles_.check(vk.CreatePipelineLayout(handles_.device, &layout, nullptr, &made->layout),
                                "vkCreatePipelineLayout"));
+    std::vector<VkSpecializationMapEntry> entries;
+    for (uint32_t i = 0; i < code.spec_constants; ++i) entries.push_back({i, i * 4, 4});
+    // From the module's creation to its end nothing is allocated.
     VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
     module_info.codeSize = code.spirv.size_bytes();
     module_info.pCode = code.spirv.data();
     VkShaderModule module = VK_NULL_HANDLE;
     PINNACE_TRY(
         handles_.check(vk.CreateShaderModule(handles_.device, &module_info, nullptr, &module), "vkCreateShaderModule"));
-    std::vector<VkSpecializationMapEntry> entries;
-    for (uint32_t i = 0; i < code.spec_constants; ++i) entries.push_back({i, i * 4, 4});
     const VkSpecializationInfo special{code.spec_constants, entries.data(), spec.size_bytes(), spec.data()};
     VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
     info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,

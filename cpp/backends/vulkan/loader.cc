@@ -8,6 +8,8 @@
 
 #include "base/process.h"
 
+#include "base/border.h"
+
 namespace pinnace::vulkan {
 namespace {
 
@@ -104,8 +106,11 @@ VkBool32 Instance::count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMes
   auto* self = static_cast<Instance*>(instance);
   std::lock_guard lock(self->texts_mutex_);
   self->messages_.fetch_add(1);
-  if (self->texts_.size() < 4096 && data->pMessage) self->texts_ += str_cat(data->pMessage, "\n");
-  return VK_FALSE;
+  const auto keep = [&] {
+    if (self->texts_.size() < 4096 && data->pMessage) self->texts_ += str_cat(data->pMessage, "\n");
+    return VkBool32{VK_FALSE};
+  };
+  return at_border(keep, VK_FALSE);  // the layer's frames are above this
 }
 
 Result<std::unique_ptr<Instance>> Instance::create(bool validation) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <unordered_set>
 
 #include "import/onnx/mapping.h"
@@ -71,10 +72,9 @@ Result<std::unique_ptr<proto::ModelProto>> parse_model(const std::string& path) 
 Result<Folder> folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  char* resolved = ::realpath(folder.c_str(), nullptr);
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(folder.c_str(), nullptr), std::free);
   if (!resolved) return file_error(folder);
-  std::string result = resolved;
-  std::free(resolved);
+  std::string result = resolved.get();
   return result == "/" ? "" : result;
 }
 

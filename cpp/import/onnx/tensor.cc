@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "base/packed.h"
 
@@ -164,11 +165,11 @@ Result<std::string> external_path(const External& e, const TensorType& type, con
     return corrupt("O-14", what, ": external data at '", e.location.c_str(),
                    "', which is not a path below the model's folder");
   }
-  char* resolved = ::realpath(str_cat(folder, "/", e.location).c_str(), nullptr);
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(str_cat(folder, "/", e.location).c_str(), nullptr),
+                                                        std::free);
   if (!resolved)
     return Status(Code::kFile, str_cat(what, ": external data '", e.location, "': ", std::strerror(errno)));
-  const std::string path = resolved;
-  std::free(resolved);
+  const std::string path = resolved.get();
   if (path.compare(0, folder.size() + 1, folder + "/") != 0) {
     return corrupt("O-14", what, ": external data at '", e.location, "' lies outside the model's folder");
   }
