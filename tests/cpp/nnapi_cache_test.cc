@@ -24,6 +24,7 @@ struct Folder {
   Folder() : path(pinnace::testing::scratch_folder() / ("nnapi_cache_" + std::to_string(getpid()))) {
     fs::remove_all(path);
     fs::create_directories(path);
+    fs::permissions(path, fs::perms(0755));  // whatever the umask
   }
   ~Folder() { fs::remove_all(path); }
   /// The only file in it; empty if there is none.

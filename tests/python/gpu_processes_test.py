@@ -136,7 +136,7 @@ def test_no_room_costs_time_only(nets: tuple[list[str], str], tmp_path: Path) ->
 def test_a_folder_of_another_user(nets: tuple[list[str], str], tmp_path: Path) -> None:
     files, x = nets
     shared = tmp_path / "shared"
-    shared.mkdir()
+    shared.mkdir(mode=0o700)
     finish(start(shared, nets=files[:1], input=x))
     (name,) = names(shared)
     whole = (shared / name).read_bytes()
@@ -168,7 +168,7 @@ def test_auto_remembers_between_processes(tmp_path: Path) -> None:
     x = torch.randn(1, 8, 104, 104)
     np.save(tmp_path / "x.npy", x.numpy())
     net, folder = saved(Large(), x, tmp_path / "net.pnc"), tmp_path / "cache"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto"}
 
     (row,) = finish(start(folder, **order))

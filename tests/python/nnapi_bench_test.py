@@ -196,7 +196,7 @@ def test_small_work_stays_here(tmp_path: Path) -> None:
 
 def test_settings_of_the_environment(net: Path, tmp_path: Path) -> None:
     cache, trace = tmp_path / "cache", tmp_path / "trace.txt"
-    cache.mkdir()
+    cache.mkdir(mode=0o700)
     settings = {
         "PINNACE_NNAPI_CACHE": str(cache),
         "PINNACE_NNAPI_PREFERENCE": "sustained_speed",
