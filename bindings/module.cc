@@ -1,4 +1,5 @@
 // The extension pinnace._core: one add_* per header of pinnace.
+#include "built_from.h"
 #include "errors.h"
 #include "operators.h"
 #include "testing.h"
@@ -6,6 +7,7 @@
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of pinnace.";
+  module.attr("built_from") = pinnace::bindings::built_from();
   pinnace::bindings::add_errors(module);
   pinnace::bindings::add_operators(module);
   pinnace::bindings::add_custom_op(module);
