@@ -55,15 +55,27 @@ def test_a_turn_whose_script_is_missing_fails(
             ["print('sanitized: tsan: C++: 5 passed, status 0\\nsanitized: tsan: Python: 2 passed, status 0')"],
             "7 passed, 0 failed, 0 skipped",
         ),
+        (["import sys; sys.exit(77)"], "0 passed, 1 failed, 0 skipped"),
         (["import os; os.kill(os.getpid(), 9)"], "0 passed, 1 failed, 0 skipped"),
         ([""], "0 passed, 1 failed, 0 skipped"),
         (["print('0 passed, 0 failed, 7 skipped')"], "0 passed, 1 failed, 7 skipped"),
     ],
 )
-def test_totals(tmp_path: Path, capfd: pytest.CaptureFixture[str], codes: list[str], totals: str) -> None:
+def test_totals(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, codes: list[str], totals: str
+) -> None:
+    monkeypatch.setenv("CI", "true")
     status = turns.run(turn_with(*codes), 5, False, tmp_path)
     assert capfd.readouterr().out.splitlines()[-1] == totals
     assert status == (0 if ", 0 failed" in totals else 1)
+
+
+def test_tools_that_cannot_be_had_are_a_skip_elsewhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    assert turns.run(turn_with("import sys; sys.exit(77)"), 5, False, tmp_path) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 0 failed, 1 skipped"
 
 
 def test_a_slice_and_everything_are_told_apart(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
