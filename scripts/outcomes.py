@@ -31,6 +31,7 @@ class Outcome:
     skips: dict[str, str] = field(default_factory=dict)  # test -> reason
     skip_reasons: dict[str, int] = field(default_factory=dict)
     records: dict[str, dict[str, str]] = field(default_factory=dict)  # test -> what it recorded (RecordProperty)
+    fault_rows: list[str] = field(default_factory=list)  # of the table of injected faults, as the harness printed them
 
     @property
     def kind(self) -> str:
@@ -69,6 +70,7 @@ def gtest_skip_reasons(log: str) -> dict[str, str]:
 
 def read_gtest(report: Path, log: str, outcome: Outcome) -> None:
     reasons = gtest_skip_reasons(log)
+    outcome.fault_rows = re.findall(r"^faults (\| .* \|)$", log, re.MULTILINE)
     content = json.loads(report.read_text())
     outcome.built_from = content.get("built_from", "")
     for group in content["testsuites"]:

@@ -2,8 +2,8 @@
 """docs/results.md: what the last full test run gave, and what long runs of other commands gave.
 
 run_tests.py --all writes the totals, what failed, what was skipped, and what tests recorded. Called by hand, this
-script brings in the times that .ci/run left in build/results/ci.json. Other sections, such as those about fuzzing, stay
-as they are: whoever runs those commands writes them.
+script brings in what longer commands left behind: the times of .ci/run (build/results/ci.json) and the totals of
+fuzz.py (build/fuzz/results.json). Any other section stays as it is.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import datetime
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from outcomes import Outcome, skip_reasons, totals_line
 
 ROOT = Path(__file__).resolve().parent.parent
 FAILED, SKIPPED, RECORDED, CI = "Failed", "Skipped, by reason", "Counts that tests recorded", "Times of `.ci/run`"
+FAULTS, FUZZING = "Injected faults", "Fuzzing"
 
 
 def read_sections(page: Path) -> dict[str, list[str]]:
@@ -58,6 +60,21 @@ def recorded_lines(outcomes: list[Outcome]) -> list[str]:
     )
 
 
+def fault_lines(outcomes: list[Outcome]) -> list[str]:
+    """The rows that the fault harness printed: each call with every failure of one kind."""
+    rows = sorted({row for outcome in outcomes for row in outcome.fault_rows})
+    if not rows:
+        return []
+    return [
+        "Each call was made once with each of its places failing. Told: it returned the typed error. Survived: it gave",
+        "the right result all the same.",
+        "",
+        "| call | kind of fault | places | failures | told | survived | seconds |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        *rows,
+    ]
+
+
 def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: bool, seed: int) -> None:
     state = "" if clean else ", with uncommitted changes"
     day = datetime.datetime.now(datetime.UTC).date()
@@ -76,36 +93,53 @@ def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: 
     ours = {
         FAILED: [f"- {name}" for o in outcomes for name in o.failures],
         SKIPPED: [f"- {count} × {reason}" for count, reason in skip_reasons(outcomes)],
+        FAULTS: fault_lines(outcomes),
         RECORDED: recorded_lines(outcomes),
     }
     others = {heading: lines for heading, lines in sections.items() if heading and heading not in ours}
     write_sections(page, {"": sections[""], **ours, **others})
 
 
-def ci_lines(ci: dict[str, object]) -> list[str]:
-    phases = ci["phases"]
-    assert isinstance(phases, list)
+def ci_lines(ci: dict[str, Any]) -> list[str]:
     return [
         f"Commit `{ci['commit']}`; {ci['day']}; {ci['cores']} cores; sanitizer turn `{ci['turn']}`; compiler cache "
         f"{ci['cache']}; {ci['seconds']} s in all.",
         "",
         "| phase | seconds | outcome |",
         "|---|---:|---|",
-        *(f"| {phase['name']} | {phase['seconds']} | {phase['outcome']} |" for phase in phases),
+        *(f"| {phase['name']} | {phase['seconds']} | {phase['outcome']} |" for phase in ci["phases"]),
+    ]
+
+
+def fuzz_lines(totals: dict[str, dict[str, Any]]) -> list[str]:
+    """What scripts/fuzz.py keeps for each target, over all runs of one program."""
+    return [
+        "Minutes without news: how long the target has run since it last reached an edge of the code that was new.",
+        "",
+        "| target | executions | minutes | edges | features | inputs kept | minutes without news | findings |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        *(
+            f"| {name} | {t['executions']:,} | {t['seconds'] / 60:.0f} | {t['edges']:,} | {t['features']:,} "
+            f"| {t['corpus']:,} | {t['quiet_seconds'] / 60:.0f} | {len(t['findings'])} |"
+            for name, t in sorted(totals.items())
+        ),
     ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--page", type=Path, default=ROOT / "docs/results.md")
+    parser.add_argument("--fuzz", type=Path, default=ROOT / "build/fuzz/results.json", help="the totals of fuzz.py")
     parser.add_argument("--ci", type=Path, default=ROOT / "build/results/ci.json", help="the times of .ci/run")
     args = parser.parse_args()
-    if not args.ci.exists():
-        print(f"results: {args.ci} is not there; .ci/run writes it", file=sys.stderr)
-        return 1
+    found = {CI: (args.ci, ci_lines), FUZZING: (args.fuzz, fuzz_lines)}
     sections = read_sections(args.page)
-    sections[CI] = ci_lines(json.loads(args.ci.read_text()))
-    write_sections(args.page, sections)
+    written = {title: lines(json.loads(path.read_text())) for title, (path, lines) in found.items() if path.exists()}
+    if not written:
+        print(f"results: neither {args.ci} nor {args.fuzz} is there", file=sys.stderr)
+        return 1
+    write_sections(args.page, sections | written)
+    print(f"results: {args.page}: {', '.join(written)}")
     return 0
 
 

@@ -14,7 +14,7 @@ from turns import Step, Turn
 
 def turn_with(*codes: str) -> Turn:
     """A turn whose steps are Python programs."""
-    steps = tuple(Step((sys.executable, "-c", code), {}, ("slice",), ("everything",)) for code in codes)
+    steps = tuple(Step((sys.executable, "-c", code), {}, False, ("slice",), ("everything",)) for code in codes)
     return Turn("it", "stand-in", steps, needs="")
 
 
