@@ -17,12 +17,14 @@ were built from another commit than the one that is checked out. With --all the 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
@@ -335,11 +337,15 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"no suite is called {' or '.join(options.only)}", file=sys.stderr)
         return 2
 
+    # Turns share build folders, and each has builds that use all processors.
+    one_turn = threading.Lock()
+
     def one(suite: Suite) -> Outcome:
         outcome = earlier(suite, options, commit, clean)
         note = "passed before"
         if outcome is None:
-            outcome = run_suite(suite, options, commit, clean)
+            with one_turn if suite.kind == "command" else contextlib.nullcontext():
+                outcome = run_suite(suite, options, commit, clean)
             outcome.clean = clean and commit_and_clean(root) == (commit, True)
             (options.results / f"{suite.stem}.json").write_text(json.dumps(asdict(outcome), indent=1) + "\n")
             note = f"{outcome.seconds:.0f} s"

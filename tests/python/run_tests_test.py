@@ -336,9 +336,11 @@ def test_a_full_run_takes_every_sanitizer(
     tree: Path, capsys: pytest.CaptureFixture[str], last: str, status: int, totals: str
 ) -> None:
     (tree / "CMakePresets.json").write_text("{}")  # which both turns of the address sanitizer need
-    stand_in = f"import sys\nif sys.argv[-1] == 'asan': print({last!r}); sys.exit({status})\n"
+    # Turns that ran at the same time would find the folder there.
+    stand_in = "import os, sys, time\nos.mkdir('build/busy'); time.sleep(0.3); os.rmdir('build/busy')\n"
+    stand_in += f"if sys.argv[-1] == 'asan': print({last!r}); sys.exit({status})\n"
     (tree / "scripts/turns.py").write_text(stand_in + "print('0 passed, 0 failed, 0 skipped')\n")
-    assert run_tests.main(["--all", "--jobs", "1"], tree) == 1
+    assert run_tests.main(["--all", "--jobs", "2"], tree) == 1
     output = capsys.readouterr().out
     assert "FAILED sanitizer:asan-gpu: sanitizer:asan-gpu: ran no test" in output
     number = int(totals.split()[2]) + 1  # of the other turn, which runs nothing
