@@ -1,4 +1,5 @@
 // The extension pinnace._core: one add_* per header of pinnace.
+#include "built_from.h"
 #include "errors.h"
 #include "gil.h"
 #include "interrupt.h"
@@ -13,6 +14,7 @@ PYBIND11_MODULE(_core, module) {
     throw pybind11::import_error("pinnace runs in the main interpreter alone, and this is a subinterpreter");
   }
   pinnace::bindings::add_exit(module);
+  module.attr("built_from") = pinnace::bindings::built_from();
   pinnace::bindings::add_errors(module);
   pinnace::bindings::add_cancel(module);
   pinnace::bindings::add_operators(module);

@@ -59,7 +59,7 @@ void add_padding(std::vector<SectionContent>& sections, const format::Model& mod
 
 /// What the reader would refuse is the caller's mistake here.
 Status read_back(const Buffer& file) {
-  const FileView view{"the program", {file.data(), file.size()}};
+  FileView view{.name = "the program", .bytes = {file.data(), file.size()}};
   const auto check = [&]() -> Status {
     PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
     PINNACE_TRY(decode_manifest(view, container).status());
@@ -97,7 +97,8 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
 
 Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata) {
   PINNACE_TRY(tidy(metadata));
-  const FileView view{program.name, program.bytes};
+  FileView view{.name = program.name, .bytes = program.bytes};
+  view.may_change = true;  // they may be a mapped file's
   PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
   PINNACE_ASSIGN(const Manifest old, decode_manifest(view, container));
   const auto manifest = encode_manifest(metadata, old.payloads, old.payload_sections);

@@ -28,6 +28,7 @@ __all__: list[str] = [
     "Session",
     "Unsupported",
     "VerificationError",
+    "built_from",
     "devices",
     "diff",
     "import_model_text",
@@ -38,6 +39,8 @@ __all__: list[str] = [
     "run_model_reference",
     "run_onnx_reference",
 ]
+
+built_from: str
 
 class Error(Exception):
     offset: int | None
