@@ -1,10 +1,10 @@
 // open, fstat, mmap.
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
+#include "base/open_file.h"
+
 #include <string.h>  // NOLINT: strerror_r is POSIX, not C++
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 
@@ -26,36 +26,30 @@ Status file_error(std::string_view verb, const std::string& path, int error) {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  if (path.find('\0') != std::string::npos) return Status(Code::kFile, "cannot open a path that holds a NUL character");
-  // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return file_error("open", path, errno);
-  struct stat about;
-  if (::fstat(fd, &about) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return file_error("read the size of", path, error);
-  }
-  if (!S_ISREG(about.st_mode)) {
-    ::close(fd);
-    return Status(Code::kFile, str_cat("cannot open '", path, "': ",
-                                       S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file"));
-  }
-  const auto size = static_cast<size_t>(about.st_size);
-  const std::byte* data = nullptr;
-  if (size > 0) {
-    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED) {
-      const int error = errno;
-      ::close(fd);
-      return file_error("map", path, error);
-    }
+  PINNACE_ASSIGN(RegularFile file, open_regular(path));
+  const auto size = static_cast<size_t>(file.bytes);
+  PINNACE_ASSIGN(const std::byte* const data, map_file(file, path));
+  return std::shared_ptr<const MappedFile>(new MappedFile(data, size, file.descriptor.release()));
+}
+
+Result<const std::byte*> map_file(const RegularFile& file, const std::string& path) {
+  if (file.bytes == 0) return static_cast<const std::byte*>(nullptr);
+  const auto size = static_cast<size_t>(file.bytes);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
+  if (mapping == MAP_FAILED) return file_error("map", path, errno);
 #if defined(MADV_NOHUGEPAGE)
-    ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
+  ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
 #endif
-    data = static_cast<const std::byte*>(mapping);
-  }
-  return std::shared_ptr<const MappedFile>(new MappedFile(data, size, fd));
+  return static_cast<const std::byte*>(mapping);
+}
+
+MappedBytes::~MappedBytes() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<std::shared_ptr<const MappedBytes>> MappedBytes::of(const RegularFile& file, const std::string& path) {
+  PINNACE_ASSIGN(const std::byte* const data, map_file(file, path));
+  return std::shared_ptr<const MappedBytes>(new MappedBytes({data, static_cast<size_t>(file.bytes)}));
 }
 
 void prefer_large_pages(std::span<const std::byte> bytes) {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/thread.h"
+#include "ops/work.h"
 #include "runtime/measured_choice.h"
 
 namespace pinnace {
@@ -167,6 +168,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::recovered(const Status& lost) 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options,
                                                          const std::vector<TargetChoice>& targets) {
   const DefaultFloats floats;  // what is computed ahead, packed and tried on devices
+  const AheadBudget budget;
   const std::shared_ptr<Registry::Slot> slot = registry().slot(&program.data(), key_of(options, targets));
   std::lock_guard making(slot->making);
   if (auto alive = slot->prepared.lock()) return alive;

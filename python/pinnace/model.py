@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import open_regular, printable, temporary_folder
 from pinnace.program import NodeInfo, Program
 from pinnace.session import as_array, as_tensor
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
@@ -58,7 +58,8 @@ class CheckReport:
         for target in dict.fromkeys(n.target for n in self.nodes):
             rows = [n for n in self.nodes if n.target == target]
             lines.append(f"{target}: {sum(n.supported for n in rows)} of {len(rows)} nodes")
-        lines += [f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip() for n in self.refused()]
+        rows = self.refused()
+        lines += [printable(f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip()) for n in rows]
         return "\n".join(lines)
 
 
@@ -85,7 +86,8 @@ class Model:
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""
-        return f"<pinnace.Model {self._name}: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
+        nodes = len(self._core.nodes)
+        return f"<pinnace.Model {printable(self._name)}: {nodes} nodes, {signature(self.inputs, self.outputs)}>"
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:
@@ -261,7 +263,7 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
     """
     notes: list[str] = []
     before: _core.ConversionError | None = None
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         path = str(Path(folder) / "model.pt2")
         for _ in range(8):  # a decomposition may bring operators that need one themselves
             save_exported(program, path, name)
@@ -286,7 +288,7 @@ def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, li
     try:
         core = _core.Model.load(path, **options)
     except _core.ConversionError:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             if file.read(2) != b"PK":
                 raise
         try:
