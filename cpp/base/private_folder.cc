@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/atomic_file.h"
-#include "base/file_mapping.h"
 #include "base/mapped_file.h"
 
 namespace pinnace {
@@ -66,21 +65,15 @@ PrivateFolder::~PrivateFolder() {
 
 Result<std::shared_ptr<const PrivateFile>> PrivateFolder::read(const std::string& name) const {
   const std::string path = str_cat(path_, "/", name);
-  // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
-  const int fd = ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno == ELOOP) return not_private(path, "it is a link");
-  if (fd < 0) return file_error("open", path, errno);
-  std::shared_ptr<PrivateFile> file(new PrivateFile(fd));
+  Descriptor descriptor(::openat(descriptor_, name.c_str(), reading_flags() | O_NOFOLLOW));
+  if (!descriptor.valid() && errno == ELOOP) return not_private(path, "it is a link");
+  if (!descriptor.valid()) return file_error("open", path, errno);
   struct stat about;
-  if (::fstat(fd, &about) != 0) return file_error("look at", path, errno);
+  if (::fstat(descriptor.get(), &about) != 0) return file_error("look at", path, errno);
   if (const std::string why = why_not_private(about); !why.empty()) return not_private(path, why);
-  PINNACE_ASSIGN(file->bytes_, map_regular_file(fd, path));
-  return std::shared_ptr<const PrivateFile>(std::move(file));
-}
-
-PrivateFile::~PrivateFile() {
-  unmap_file(bytes_);
-  ::close(descriptor_);
+  PINNACE_ASSIGN(RegularFile file, regular_file(std::move(descriptor), path));
+  PINNACE_ASSIGN(std::shared_ptr<const MappedBytes> bytes, MappedBytes::of(file, path));
+  return std::shared_ptr<const PrivateFile>(new PrivateFile(std::move(file.descriptor), std::move(bytes)));
 }
 
 Status PrivateFolder::write(const std::string& name, std::span<const std::byte> bytes) const {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/open_file.h"
 #include "base/status.h"
 
 namespace pinnace {
@@ -13,18 +14,16 @@ namespace pinnace {
 /// A file's bytes, mapped read-only. It stays open, and keeps its bytes also when another file takes its name.
 class PrivateFile {
  public:
-  ~PrivateFile();
-  PrivateFile(const PrivateFile&) = delete;
-  PrivateFile& operator=(const PrivateFile&) = delete;
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_->bytes(); }
   /// Open for reading as long as this lives.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
  private:
   friend class PrivateFolder;
-  explicit PrivateFile(int descriptor) : descriptor_(descriptor) {}
-  const int descriptor_;
-  std::span<const std::byte> bytes_;
+  PrivateFile(Descriptor descriptor, std::shared_ptr<const MappedBytes> bytes)
+      : descriptor_(std::move(descriptor)), bytes_(std::move(bytes)) {}
+  const Descriptor descriptor_;
+  const std::shared_ptr<const MappedBytes> bytes_;
 };
 
 /// The rule of statuses that say why a folder or file is not trusted; others say that it could not be read or written.

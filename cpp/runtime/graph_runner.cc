@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/work.h"
+
 namespace pinnace {
 
 Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
@@ -72,6 +74,7 @@ Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs) {
 }
 
 Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> inputs) {
+  const AheadBudget budget;  // for this plan, and those of the bodies that are planned with it
   auto instance = std::make_unique<Instance>();
   for (size_t i = 0; i < inputs.size(); ++i) {
     // Quantisation belongs to the declared type: callers bring plain integers.

@@ -5,6 +5,7 @@
 #include "base/border.h"
 #include "base/process.h"
 #include "base/thread.h"
+#include "ops/work.h"
 #include "runtime/measured_choice.h"
 
 namespace pinnace {
@@ -171,6 +172,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::recovered(const Status& lost) 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options,
                                                          const std::vector<TargetChoice>& targets) {
   const DefaultFloats floats;  // what is computed ahead, packed and tried on devices
+  const AheadBudget budget;
   const std::shared_ptr<Registry::Slot> slot = registry.lock()->slot(&program.data(), key_of(options, targets));
   const ProcessLockAnew making(slot->making);  // slots that were left behind are in the registry no longer
   if (auto alive = slot->prepared.lock(); alive && !alive->data().left_behind()) return alive;

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import stat
 import zipfile
 
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import open_regular
 from pinnace.types import Array
 
 
@@ -19,11 +19,8 @@ def read_array(path: str) -> Array:
     FileError: it cannot be read, or is none; InvalidArgument: it is an archive of arrays.
     """
     try:
-        # A pipe would wait for a writer.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise _core.FileError(f"{path}: not a regular file")
-        with open(path, "rb") as file:
-            if file.read(4) == b"PK\3\4" and zipfile.is_zipfile(path):
+        with open_regular(path) as file:
+            if file.read(4) == b"PK\3\4" and zipfile.is_zipfile(file):
                 raise _core.InvalidArgument(f"{path} is an archive of arrays; must be one .npy file")
             file.seek(0)
             version = np.lib.format.read_magic(file)

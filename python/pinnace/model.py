@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import printable, temporary_folder
 from pinnace.program import NodeInfo, Program
 from pinnace.session import as_array, as_tensor
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
@@ -59,7 +59,8 @@ class CheckReport:
         for target in dict.fromkeys(n.target for n in self.nodes):
             rows = [n for n in self.nodes if n.target == target]
             lines.append(f"{target}: {sum(n.supported for n in rows)} of {len(rows)} nodes")
-        lines += [f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip() for n in self.refused()]
+        rows = self.refused()
+        lines += [printable(f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip()) for n in rows]
         return "\n".join(lines)
 
 
@@ -86,7 +87,8 @@ class Model:
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""
-        return f"<pinnace.Model {self._name}: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
+        nodes = len(self._core.nodes)
+        return f"<pinnace.Model {printable(self._name)}: {nodes} nodes, {signature(self.inputs, self.outputs)}>"
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:
@@ -272,7 +274,7 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
     """
     notes: list[str] = []
     before: _core.ConversionError | None = None
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         path = str(Path(folder) / "model.pt2")
         for _ in range(8):  # a decomposition may bring operators that need one themselves
             save_exported(program, path, name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import write_text
 from pinnace.program import Program
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
@@ -69,7 +70,7 @@ class Profile:
         self.outputs = outputs
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the run in Chrome's trace format, which Perfetto opens."""
+        """Writes the run in Chrome's trace format, which Perfetto opens, as a whole or not at all. FileError."""
         rows = [
             {
                 "name": e.node,
@@ -83,8 +84,7 @@ class Profile:
             }
             for e in self.events
         ]
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
+        write_text(path, json.dumps({"traceEvents": rows, "displayTimeUnit": "ms"}))
 
 
 class Future:

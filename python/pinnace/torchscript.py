@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.files import open_regular
 from pinnace.session import as_tensor
 from pinnace.source import _named, _tensors, _to_numpy
 from pinnace.torch_archive import archive_kind
@@ -40,7 +41,10 @@ def open_script(path: str) -> torch.jit.ScriptModule:
         raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
     try:
         jit: Any = torch.jit  # untyped in torch's own stubs
-        return jit.load(path, map_location="cpu")
+        with open_regular(path) as file:
+            return jit.load(file, map_location="cpu")
+    except _core.Error:
+        raise
     except Exception as error:
         raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
 

@@ -114,11 +114,11 @@ Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
   };
   for (const auto& sparse : graph.sparse_initializer()) {
     PINNACE_TRY(add(sparse.values().name(), [&](const std::string& what) {
-      return read_sparse(sparse, what, import.folder, import.sparse_budget);
+      return read_sparse(sparse, what, import.external, import.sparse_budget);
     }));
   }
   for (const auto& tensor : graph.initializer()) {
-    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.folder); }));
+    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.external); }));
   }
   return {};
 }

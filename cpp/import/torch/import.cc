@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/cancel.h"
+#include "base/utf8.h"
 #include "import/torch/mapping.h"
+#include "ops/work.h"
 
 namespace pinnace {
 namespace torch_import {
@@ -38,8 +40,9 @@ Status conversion_failure(std::vector<NodeProblem> problems, int node_count) {
   constexpr size_t kShown = 8;
   for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
     const NodeProblem& p = problems[i];
-    append_text(text, str_cat("\n  ", p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source,
-                              "): ", p.rule, p.value.empty() ? "" : ": ", p.value));
+    append_text(text, "\n  ");
+    append_text(text, printable(str_cat(p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source,
+                                        "): ", p.rule, p.value.empty() ? "" : ": ", p.value)));
   }
   if (problems.size() > kShown) append_text(text, str_cat("\n  and ", problems.size() - kShown, " more"));
   Status status(Code::kConversion, std::move(text));
@@ -93,6 +96,7 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
 }  // namespace torch_import
 
 Result<Imported> import_torch(const std::string& path, const ImportOptions& options) {
+  const AheadBudget budget;
   auto imported = torch_import::import_archive(path, options);
   if (imported || imported.status().message().starts_with(path)) return imported;
   return imported.status().with_prefix(path + ": ");
