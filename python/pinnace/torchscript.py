@@ -50,8 +50,8 @@ def open_script(path: str) -> torch.jit.ScriptModule:
         _check_code(archive)
     try:
         jit: Any = torch.jit  # untyped in torch's own stubs
-        with open_regular(path) as file:
-            return jit.load(file, map_location="cpu")
+        open_regular(path).close()
+        return jit.load(path, map_location="cpu")
     except _core.Error:
         raise
     except Exception as error:
