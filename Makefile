@@ -1,13 +1,12 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs), SOAK_PRESET=asan,
-# TURN=tsan.
+# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs), SOAK_PRESET=asan.
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
 JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all test-arm64 turn lint format notebooks soak wheel wheel-arm64 bench clean
+.PHONY: help setup build install demo test test-all test-arm64 lint format notebooks soak wheel wheel-arm64 bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +40,7 @@ test: build ## C++ tests, Python tests and the rules of the tree, with a seeded 
 test-all: build ## everything, all sanitizers too; goes on where it was broken off; totals go to docs/results.md
 	@$(PYTHON) scripts/run_tests.py --all $(TEST_ARGS)
 
+.PHONY: turn
 turn: setup ## one of the checks of which .ci/run takes one a commit, TURN=asan, tsan, ...; without TURN the commit's own
 	@$(PYTHON) scripts/turns.py run $(TURN)
 

@@ -7,7 +7,6 @@
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of pinnace.";
-  module.attr("built_from") = pinnace::bindings::built_from();
   pinnace::bindings::add_errors(module);
   pinnace::bindings::add_operators(module);
   pinnace::bindings::add_custom_op(module);
@@ -15,4 +14,5 @@ PYBIND11_MODULE(_core, module) {
   pinnace::bindings::add_session(module);
   pinnace::bindings::add_model(module);
   pinnace::bindings::add_testing(module);
+  module.attr("built_from") = pinnace::bindings::built_from();
 }
