@@ -1,10 +1,14 @@
 // Threads by pthread_create, and the registers that hold how floats are computed.
 #include "base/thread.h"
 
+#include <unistd.h>
+
 #include <cassert>
 #include <cstring>
 #include <memory>
 #include <utility>
+
+#include "base/border.h"
 
 namespace pinnace {
 namespace {
@@ -35,7 +39,9 @@ uint64_t float_control() {
 void set_float_control(uint64_t) {}
 #endif
 
-void* run_body(void* given) {
+/// A body must not throw, for there is nobody above it: whoever starts a thread puts at_border into its body and passes
+/// on what comes out.
+void* run_body(void* given) noexcept {
   const std::unique_ptr<std::function<void()>> body(static_cast<std::function<void()>*>(given));
   const DefaultFloats floats;
   (*body)();
@@ -51,11 +57,13 @@ DefaultFloats::~DefaultFloats() {
   if (before_ != kDefault) set_float_control(before_);
 }
 
-Thread::Thread(Thread&& other) noexcept : handle_(other.handle_), joinable_(std::exchange(other.joinable_, false)) {}
+Thread::Thread(Thread&& other) noexcept
+    : handle_(other.handle_), process_(other.process_), joinable_(std::exchange(other.joinable_, false)) {}
 
 Thread& Thread::operator=(Thread&& other) noexcept {
   assert(!joinable_);
   handle_ = other.handle_;
+  process_ = other.process_;
   joinable_ = std::exchange(other.joinable_, false);
   return *this;
 }
@@ -65,19 +73,28 @@ Thread::~Thread() {
 }
 
 Result<Thread> Thread::start(std::function<void()> body) {
-  auto* const given = new std::function<void()>(std::move(body));  // the thread's, if there is one
-  Thread thread;
-  if (const int problem = pthread_create(&thread.handle_, nullptr, run_body, given)) {
-    delete given;
-    return out_of_memory("a thread cannot be started: ", std::strerror(problem));
-  }
-  thread.joinable_ = true;
-  return thread;
+  return at_border([&]() -> Result<Thread> {
+    auto given = std::make_unique<std::function<void()>>(std::move(body));
+    Thread thread;
+    if (const int problem = pthread_create(&thread.handle_, nullptr, run_body, given.get())) {
+      return out_of_memory("a thread cannot be started: ", std::strerror(problem));
+    }
+    static_cast<void>(given.release());  // the thread's now
+    thread.process_ = ::getpid();
+    thread.joinable_ = true;
+    return thread;
+  });
 }
 
 void Thread::join() {
   assert(joinable_);
-  pthread_join(handle_, nullptr);
+  if (process_ == ::getpid()) pthread_join(handle_, nullptr);
+  joinable_ = false;
+}
+
+void Thread::detach() {
+  assert(joinable_);
+  if (process_ == ::getpid()) pthread_detach(handle_);
   joinable_ = false;
 }
 

@@ -1,6 +1,7 @@
 // ThreadPool: one job at a time, cut into as many shares as threads. Who is done with its own share takes tasks from
 // the others': a thread that lost its processor to a neighbour holds nobody up. A caller that finds the pool busy with
-// another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other.
+// another caller's job runs its tasks alone: two sessions at once gain nothing from queueing behind each other. Where a
+// task throws (std::bad_alloc), no further one begins, and its exception is the caller's once all threads have left.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -10,10 +11,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/border.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -87,6 +91,11 @@ struct ThreadPool::State {
   int share_count = 1;
   void (*f)(void*, int64_t) = nullptr;
   void* context = nullptr;
+  CancelView call;
+
+  // What a task of the job threw first, if one did: the caller's to rethrow when all have left.
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;
 
   /// Workers that may still join (times kPlace) and workers inside. One number, so that a worker that comes late joins
   /// the next job or none, never one whose caller has gone.
@@ -119,12 +128,21 @@ struct ThreadPool::State {
     return false;
   }
 
-  /// Tasks of share `own`, then what is left of the others; how many.
-  int64_t run_shares(int own) {
+  /// Tasks of share `own`, then what is left of the others; how many. After one that throws nobody begins another, and none where
+  /// loop_stops().
+  int64_t run_shares(int own) noexcept {
     int64_t done = 0;
-    for (int k = 0; k < share_count; ++k) {
-      Share& share = shares[(own + k) % share_count];
-      for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) f(context, i);
+    try {
+      for (int k = 0; k < share_count; ++k) {
+        Share& share = shares[(own + k) % share_count];
+        for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) {
+          if (loop_stops()) return done;
+          f(context, i);
+        }
+      }
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+      for (int k = 0; k < share_count; ++k) shares[k].next.store(shares[k].end, std::memory_order_relaxed);
     }
     return done;
   }
@@ -142,7 +160,10 @@ struct ThreadPool::State {
       if (stop.load(std::memory_order_relaxed)) return;
       seen = announced.load();
       if (!join()) continue;
-      by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
+      {
+        const WorksFor same(call);
+        by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
+      }
       gate.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -215,13 +236,15 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   State& s = state();
   std::unique_lock caller(s.caller, std::try_to_lock);
   if (!caller.owns_lock()) {
-    for (int64_t i = 0; i < tasks; ++i) f(context, i);
+    for (int64_t i = 0; i < tasks && !loop_stops(); ++i) f(context, i);
     return;
   }
   int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
   while (static_cast<int>(s.workers.size()) < helpers) {
+    // Whatever is not given, memory or a thread, the job is done by fewer.
+    if (!at_border([&] { return s.workers.reserve(State::kShares), true; }, false)) break;
     auto started = Thread::start([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
-    if (!started.ok()) break;  // the job is done by fewer
+    if (!started.ok()) break;
     s.workers.push_back(std::move(*started));
     s.followed = {};
   }
@@ -234,6 +257,7 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   }
   s.f = f;
   s.context = context;
+  s.call = CancelView::of_this_thread();
   s.gate.store(helpers * State::kPlace, std::memory_order_release);
   s.announce();
   s.run_shares(0);
@@ -241,6 +265,10 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   s.gate.fetch_and(State::kPlace - 1, std::memory_order_relaxed);
   const auto empty = [&] { return s.gate.load(std::memory_order_acquire) == 0; };
   while (!spin(empty)) std::this_thread::yield();  // a worker that lost its processor to a neighbour
+  if (s.failed.load(std::memory_order_relaxed)) {
+    s.failed.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(s.failure, nullptr));
+  }
 }
 
 }  // namespace pinnace

@@ -1,14 +1,17 @@
 // The main line of a conversion, in order: load (import, passes, verify), check, build (compile, write, read back).
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/border.h"
+#include "base/mapped_file.h"
+#include "base/open_file.h"
 #include "compile/plan.h"
 #include "convert/model_data.h"
 #include "import/import.h"
+#include "ops/work.h"
 #include "passes/pass.h"
 #include "program/node_info.h"
 #include "program/program_data.h"
@@ -20,13 +23,10 @@ namespace {
 
 /// The format by content: a .pnc starts with its magic, a .pt2 is a zip, anything else is taken for ONNX's protobuf.
 Result<std::string> format_of(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Status(Code::kFile, str_cat(path, ": cannot be opened: ", std::strerror(errno)));
+  PINNACE_ASSIGN(const RegularFile file, open_regular(path));
   unsigned char head[4] = {};
-  const ssize_t got = ::read(fd, head, sizeof head);
-  const int error = errno;
-  ::close(fd);
-  if (got < 0) return Status(Code::kFile, str_cat(path, ": cannot be read: ", std::strerror(error)));
+  const ssize_t got = ::read(file.descriptor.get(), head, sizeof head);
+  if (got < 0) return file_error("read", path, errno);
   if (got == 0) return Status(Code::kCorruptFile, str_cat(path, ": is empty")).with_offset(0);
   if (got == 4 && std::memcmp(head, kProgramMagic, 4) == 0) return std::string("pnc");
   if (got == 4 && std::memcmp(head, "PK\3\4", 4) == 0) return std::string("pt2");
@@ -172,35 +172,45 @@ std::vector<std::pair<std::string, std::string>> passes() {
 }
 
 Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
-  PINNACE_TRY(check_pass_names(options.disabled_passes));
-  PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
-  PINNACE_ASSIGN(std::string format, format_of(path));
-  if (format == "pnc") {
-    // A program was optimised when it was made; running the passes again would change what its metadata vouch for.
-    PINNACE_ASSIGN(Program program, Program::open(path, Verify::kFull));
-    LoadOptions as_is = options;
-    as_is.disabled_passes = {"all"};
-    return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
-  }
-  const ImportOptions import{options.symbols, options.model_name, custom->table()};
-  PINNACE_ASSIGN(Imported imported, format == "pt2"     ? import_torch(path, import)
-                                    : format == "nnapi" ? import_nnapi_json(path, import)
-                                                        : import_onnx(path, import));
-  return finish(std::move(imported), std::move(format), options, std::move(custom));
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    PINNACE_TRY(check_pass_names(options.disabled_passes));
+    PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+    PINNACE_ASSIGN(std::string format, format_of(path));
+    if (format == "pnc") {
+      // A program was optimised when it was made; running the passes again would change what its metadata vouch for.
+      PINNACE_ASSIGN(Program program, Program::open(path, Verify::kFull));
+      LoadOptions as_is = options;
+      as_is.disabled_passes = {"all"};
+      return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
+    }
+    const ImportOptions import{options.symbols, options.model_name, custom->table()};
+    PINNACE_ASSIGN(Imported imported, format == "pt2"     ? import_torch(path, import)
+                                      : format == "nnapi" ? import_nnapi_json(path, import)
+                                                          : import_onnx(path, import));
+    return finish(std::move(imported), std::move(format), options, std::move(custom));
+  });
 }
 
 Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options) {
-  PINNACE_TRY(check_pass_names(options.disabled_passes));
-  PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
-  PINNACE_ASSIGN(Imported imported, import_torch_nnapi(source, {options.symbols, options.model_name, custom->table()}));
-  return finish(std::move(imported), "nnapi", options, std::move(custom));
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    PINNACE_TRY(check_pass_names(options.disabled_passes));
+    PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+    PINNACE_ASSIGN(Imported imported,
+                   import_torch_nnapi(source, {options.symbols, options.model_name, custom->table()}));
+    return finish(std::move(imported), "nnapi", options, std::move(custom));
+  });
 }
 
 Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
-  PINNACE_TRY(check_pass_names(options.disabled_passes));
-  PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
-  PINNACE_ASSIGN(Graph graph, pinnace::parse(text));
-  return finish({std::move(graph), {}}, "text", options, std::move(custom));
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    PINNACE_TRY(check_pass_names(options.disabled_passes));
+    PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+    PINNACE_ASSIGN(Graph graph, pinnace::parse(text));
+    return finish({std::move(graph), {}}, "text", options, std::move(custom));
+  });
 }
 
 std::span<const TensorSpec> Model::inputs() const {
@@ -241,58 +251,65 @@ Result<Inference> infer_sized(const Graph& graph, const OpTable& ops) {
 }  // namespace
 
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
-  std::vector<CheckRow> rows;
-  for (const std::string& target : targets) {
-    // A verdict needs no device, so a target that is known but not available here is asked all the same.
-    PINNACE_ASSIGN(TargetChoice choice, find_target(target));
-    PINNACE_ASSIGN(const Inference inference, infer_sized(data_->graph, data_->custom->table()));
-    for (size_t k = 0; k < data_->graph.nodes.size(); ++k) {
-      const Node& node = *data_->graph.nodes[k];
-      const OpDef* op = data_->custom->table().find(node.op);
-      CheckRow row{node.name, node.op, node.source.text(), target, true, "", "", "", 0};
-      std::vector<const TensorType*> types, declared;
-      std::vector<const void*> contents;
-      for (ValueId id : node.inputs) {
-        types.push_back(id == kNoValue ? nullptr : &inference.types[id]);
-        contents.push_back(id != kNoValue && inference.data[id] ? inference.data[id]->data() : nullptr);
+  return at_border([&]() -> Result<std::vector<CheckRow>> {
+    const AheadBudget budget;
+    std::vector<CheckRow> rows;
+    for (const std::string& target : targets) {
+      // A verdict needs no device, so a target that is known but not available here is asked all the same.
+      PINNACE_ASSIGN(TargetChoice choice, find_target(target));
+      PINNACE_ASSIGN(const Inference inference, infer_sized(data_->graph, data_->custom->table()));
+      for (size_t k = 0; k < data_->graph.nodes.size(); ++k) {
+        const Node& node = *data_->graph.nodes[k];
+        const OpDef* op = data_->custom->table().find(node.op);
+        CheckRow row{node.name, node.op, node.source.text(), target, true, "", "", "", 0};
+        std::vector<const TensorType*> types, declared;
+        std::vector<const void*> contents;
+        for (ValueId id : node.inputs) {
+          types.push_back(id == kNoValue ? nullptr : &inference.types[id]);
+          contents.push_back(id != kNoValue && inference.data[id] ? inference.data[id]->data() : nullptr);
+        }
+        for (ValueId id : node.outputs) declared.push_back(&data_->graph.value(id).type);
+        // What is computed ahead never runs anywhere.
+        NodeView view(node, *op, types, contents, declared);
+        view.set_ops(&data_->custom->table());
+        // Control flow that a back end does not take as a whole is the runtime's.
+        const bool asked = op->reference || choice.backend->takes_control_flow();
+        const Verdict verdict =
+            inference.computed[k] || !asked ? Verdict() : choice.backend->supports(view, choice.spec);
+        row.supported = verdict.supported || !op->reference;
+        if (!verdict.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
+        row.value = verdict.value;
+        row.rewrite = verdict.rewrite;
+        if (!row.supported) {
+          for (const TensorType* t : types) row.bytes_copied += t ? std::max<int64_t>(0, bound_bytes(*t)) : 0;
+        }
+        rows.push_back(std::move(row));
       }
-      for (ValueId id : node.outputs) declared.push_back(&data_->graph.value(id).type);
-      // What is computed ahead never runs anywhere.
-      NodeView view(node, *op, types, contents, declared);
-      view.set_ops(&data_->custom->table());
-      // Control flow that a back end does not take as a whole is the runtime's.
-      const bool asked = op->reference || choice.backend->takes_control_flow();
-      const Verdict verdict = inference.computed[k] || !asked ? Verdict() : choice.backend->supports(view, choice.spec);
-      row.supported = verdict.supported || !op->reference;
-      if (!verdict.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
-      row.value = verdict.value;
-      row.rewrite = verdict.rewrite;
-      if (!row.supported) {
-        for (const TensorType* t : types) row.bytes_copied += t ? std::max<int64_t>(0, bound_bytes(*t)) : 0;
-      }
-      rows.push_back(std::move(row));
     }
-  }
-  return rows;
+    return rows;
+  });
 }
 
 Result<Program> Model::build(const BuildOptions& options) const {
-  std::string targets;
-  std::vector<TargetChoice> storing;
-  for (const std::string& target : options.targets) {
-    PINNACE_ASSIGN(TargetChoice choice, find_target(target, "fp32", options.backends));
-    if (choice.backend->stores_payloads(choice.spec)) storing.push_back(std::move(choice));
-    targets += str_cat(targets.empty() ? "" : ",", target);
-  }
-  if (options.targets.empty()) return invalid("build needs at least one target");
-  std::vector<std::pair<std::string, std::string>> metadata = options.metadata;
-  metadata.emplace_back("producer", str_cat("pinnace ", PINNACE_VERSION));
-  metadata.emplace_back("source.format", data_->format);
-  metadata.emplace_back("targets", targets);
-  PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
-  PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
-  if (storing.empty()) return program;
-  return with_payloads(program, options, storing, *data_);
+  return at_border([&]() -> Result<Program> {
+    const AheadBudget budget;
+    std::string targets;
+    std::vector<TargetChoice> storing;
+    for (const std::string& target : options.targets) {
+      PINNACE_ASSIGN(TargetChoice choice, find_target(target, "fp32", options.backends));
+      if (choice.backend->stores_payloads(choice.spec)) storing.push_back(std::move(choice));
+      targets += str_cat(targets.empty() ? "" : ",", target);
+    }
+    if (options.targets.empty()) return invalid("build needs at least one target");
+    std::vector<std::pair<std::string, std::string>> metadata = options.metadata;
+    metadata.emplace_back("producer", str_cat("pinnace ", PINNACE_VERSION));
+    metadata.emplace_back("source.format", data_->format);
+    metadata.emplace_back("targets", targets);
+    PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
+    PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
+    if (storing.empty()) return program;
+    return with_payloads(program, options, storing, *data_);
+  });
 }
 
 }  // namespace pinnace

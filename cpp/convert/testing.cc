@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/border.h"
 #include "import/import.h"
 #include "ops/infer.h"
 #include "program/program_data.h"
@@ -61,30 +62,38 @@ Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph,
 }  // namespace
 
 Result<std::string> import_onnx_text(const std::string& path) {
-  PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
-  return print(imported.graph, 64);
+  return at_border([&]() -> Result<std::string> {
+    PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
+    return print(imported.graph, 64);
+  });
 }
 
 Result<std::string> import_model_text(const std::string& path) {
-  PINNACE_ASSIGN(const Imported imported, import_any(path));
-  return print(imported.graph, 64);
+  return at_border([&]() -> Result<std::string> {
+    PINNACE_ASSIGN(const Imported imported, import_any(path));
+    return print(imported.graph, 64);
+  });
 }
 
 Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::string& path,
                                                                   std::span<const std::vector<Tensor>> steps) {
-  if (path.ends_with(".pnc")) {
-    PINNACE_ASSIGN(const Program program, Program::open(path));
-    return run_steps(program.data().graph, steps);
-  }
-  PINNACE_ASSIGN(const Imported imported, import_any(path));
-  return run_steps(imported.graph, steps);
+  return at_border([&]() -> Result<std::vector<std::vector<OwnedTensor>>> {
+    if (path.ends_with(".pnc")) {
+      PINNACE_ASSIGN(const Program program, Program::open(path));
+      return run_steps(program.data().graph, steps);
+    }
+    PINNACE_ASSIGN(const Imported imported, import_any(path));
+    return run_steps(imported.graph, steps);
+  });
 }
 
 Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs) {
-  PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
-  const std::vector<Tensor> step(inputs.begin(), inputs.end());
-  PINNACE_ASSIGN(std::vector<std::vector<OwnedTensor>> outputs, run_steps(imported.graph, {&step, 1}));
-  return std::move(outputs[0]);
+  return at_border([&]() -> Result<std::vector<OwnedTensor>> {
+    PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
+    const std::vector<Tensor> step(inputs.begin(), inputs.end());
+    PINNACE_ASSIGN(std::vector<std::vector<OwnedTensor>> outputs, run_steps(imported.graph, {&step, 1}));
+    return std::move(outputs[0]);
+  });
 }
 
 }  // namespace pinnace

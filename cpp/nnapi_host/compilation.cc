@@ -1,7 +1,9 @@
 // Compilation: choices for a finished model, and its engine.
 #include <algorithm>
 
+#include "base/border.h"
 #include "compile/targets.h"
+#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 
@@ -17,9 +19,10 @@ constexpr uint32_t kPreferredPadding = 1;
 int make(ANeuralNetworksModel* model, std::span<const ANeuralNetworksDevice* const> devices,
          ANeuralNetworksCompilation** compilation) {
   if (!model->valid) return ANEURALNETWORKS_BAD_STATE;
-  *compilation = new ANeuralNetworksCompilation;
-  (*compilation)->model = model->model;
-  (*compilation)->devices.assign(devices.begin(), devices.end());
+  auto made = std::make_unique<ANeuralNetworksCompilation>();
+  made->model = model->model;
+  made->devices.assign(devices.begin(), devices.end());
+  *compilation = made.release();
   return ANEURALNETWORKS_NO_ERROR;
 }
 
@@ -56,6 +59,23 @@ pinnace::Options options(const ANeuralNetworksCompilation& compilation) {
     options.fallback |= device->backend == &pinnace::cpu_backend();
   }
   return options;
+}
+
+int finish(ANeuralNetworksCompilation& compilation) {
+  if (!runs(*compilation.model, compilation.devices)) return ANEURALNETWORKS_BAD_DATA;
+  auto engine = std::make_shared<Engine>(compilation.model, options(compilation));
+  std::optional<Cache> cache;
+  if (const std::string& directory = compilation.cache_directory; !directory.empty()) {
+    cache.emplace(directory, compilation.cache_token, engine->model(), engine->options().target);
+    if (Bench* const bench = Bench::get()) bench->cache_folder(compilation, cache->problem());
+  }
+  const Deadline deadline(compilation.timeout_ns);
+  const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);
+  if (deadline.passed()) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
+  // The CPU may still take other shapes and values; another device has said that it takes these.
+  if (!prepared.ok() && !engine->options().fallback) return code_of(prepared);
+  compilation.engine = std::move(engine);
+  return ANEURALNETWORKS_NO_ERROR;
 }
 
 }  // namespace
@@ -113,20 +133,9 @@ int plain::Compilation_setTimeout(ANeuralNetworksCompilation* compilation, uint6
 int plain::Compilation_finish(ANeuralNetworksCompilation* compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
-  compilation->finished = true;
-  if (!runs(*compilation->model, compilation->devices)) return ANEURALNETWORKS_BAD_DATA;
-  auto engine = std::make_shared<Engine>(compilation->model, options(*compilation));
-  std::optional<Cache> cache;
-  if (const std::string& directory = compilation->cache_directory; !directory.empty()) {
-    cache.emplace(directory, compilation->cache_token, engine->model(), engine->options().target);
-  }
-  const Deadline deadline(compilation->timeout_ns);
-  const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);
-  if (deadline.passed()) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
-  // The CPU may still take other shapes and values; another device has said that it takes these.
-  if (!prepared.ok() && !engine->options().fallback) return code_of(prepared);
-  compilation->engine = std::move(engine);
-  return ANEURALNETWORKS_NO_ERROR;
+  const int code = pinnace::at_border([&] { return finish(*compilation); }, ANEURALNETWORKS_OUT_OF_MEMORY);
+  compilation->finished = code != ANEURALNETWORKS_OUT_OF_MEMORY;  // later there may be more
+  return code;
 }
 
 int plain::Compilation_getPreferredMemoryAlignmentForInput(const ANeuralNetworksCompilation* compilation,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/border.h"
 #include "nnapi_host/bench/bench.h"
 #include "nnapi_host/execution.h"
 
@@ -50,31 +51,36 @@ std::array<int32_t, 2> draw_entropy() {
   return drawn;
 }
 
-/// Runs a computation that start() has allowed on a thread of its own.
+/// Runs a computation that start() has allowed on a thread of its own; without memory or a thread for it nothing was
+/// started.
 /// `duration`: nanoseconds that it may take after its dependencies, 0: any time.
 int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Completion>> dependencies, bool fence,
            const Deadline& deadline, uint64_t duration, ANeuralNetworksEvent** event) {
-  auto completion = std::make_shared<Completion>();
-  if (fence) completion->fence = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  auto thread = pinnace::Thread::start([=, dependencies = std::move(dependencies)] {
-    int code = ANEURALNETWORKS_NO_ERROR;
-    for (const std::shared_ptr<Completion>& dependency : dependencies) {
-      const int waited = dependency->wait();
-      if (code == ANEURALNETWORKS_NO_ERROR) code = waited;
-    }
-    if (code != ANEURALNETWORKS_NO_ERROR) {
-      execution->fail(code);
+  const auto begin = [&] {
+    auto completion = std::make_shared<Completion>();
+    auto made = std::make_unique<ANeuralNetworksEvent>(completion);
+    if (fence) completion->fence = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    auto thread = pinnace::Thread::start([=, dependencies = std::move(dependencies)] {
+      int code = ANEURALNETWORKS_NO_ERROR;
+      for (const std::shared_ptr<Completion>& dependency : dependencies) {
+        const int waited = dependency->wait();
+        if (code == ANEURALNETWORKS_NO_ERROR) code = waited;
+      }
+      if (code == ANEURALNETWORKS_NO_ERROR) {
+        code = execution->compute(Deadline::earlier(deadline, Deadline(duration)));
+      } else {
+        execution->fail(code);
+      }
       completion->set(code);
-      return;
-    }
-    completion->set(execution->compute(Deadline::earlier(deadline, Deadline(duration))));
-  });
-  if (!thread.ok()) {
-    execution->withdraw();
-    return code_of(thread.status());
-  }
-  *event = new ANeuralNetworksEvent{completion, std::move(*thread)};
-  return ANEURALNETWORKS_NO_ERROR;
+    });
+    if (!thread.ok()) return code_of(thread.status());
+    made->thread = std::move(*thread);
+    *event = made.release();
+    return int{ANEURALNETWORKS_NO_ERROR};
+  };
+  const int code = at_border(begin, ANEURALNETWORKS_OUT_OF_MEMORY);
+  if (code != ANEURALNETWORKS_NO_ERROR) execution->withdraw();
+  return code;
 }
 
 }  // namespace
@@ -123,9 +129,13 @@ int ANeuralNetworksExecution::compute(const Deadline& deadline) {
   Bench* const bench = Bench::get();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<uint32_t>> found;
-  int code = bench ? bench->before_computation(*this) : ANEURALNETWORKS_NO_ERROR;
-  if (code == ANEURALNETWORKS_NO_ERROR) code = run(found, deadline);
-  if (bench) bench->after_computation(*this, code, found);
+  const auto compute_and_tell = [&] {
+    int result = bench ? bench->before_computation(*this) : ANEURALNETWORKS_NO_ERROR;
+    if (result == ANEURALNETWORKS_NO_ERROR) result = run(found, deadline);
+    if (bench) bench->after_computation(*this, result, found);
+    return result;
+  };
+  const int code = at_border(compute_and_tell, ANEURALNETWORKS_OUT_OF_MEMORY);
   const auto took = std::chrono::steady_clock::now() - begin;
   mark_outputs(code == ANEURALNETWORKS_NO_ERROR);
   std::lock_guard lock(mutex);

@@ -31,6 +31,12 @@ Program program_of(Graph graph) {
 
 }  // namespace
 
+Specialisation::Specialisation(std::shared_ptr<const Prepared> prepared, std::vector<uint32_t> inputs,
+                               std::vector<TensorType> outputs)
+    : inputs(std::move(inputs)), outputs(std::move(outputs)), prepared_(std::move(prepared)) {
+  idle_.reserve(kMostIdle);  // a computation that has succeeded does not fail because its session has no place
+}
+
 Result<std::unique_ptr<Session>> Specialisation::take() {
   {
     std::lock_guard lock(mutex_);
@@ -99,7 +105,8 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
 }
 
 Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs) {
-  std::lock_guard lock(mutex_);
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) return unsupported("this process was forked while another thread prepared the model");
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!matches(*entry, inputs)) continue;
     entries_.splice(entries_.begin(), entries_, entry);
@@ -131,7 +138,8 @@ Status Engine::prepare_ahead(const Deadline& deadline, const Cache* cache) {
     if (!operand.shape_known()) return {};
     inputs.push_back({operand.dims, false, {}});
   }
-  std::lock_guard lock(mutex_);
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) return unsupported("this process was forked while another thread prepared the model");
   if (auto made = cache ? cached(*cache) : nullptr) {
     Entry entry{.made = std::move(made)};
     for (const InputArgument& input : inputs) entry.dims.push_back(input.dims);

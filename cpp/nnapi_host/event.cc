@@ -53,12 +53,11 @@ int plain::Event_createFromSyncFenceFd(int sync_fence_fd, ANeuralNetworksEvent**
   if (!event) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *event = nullptr;
   if (sync_fence_fd <= 0) return ANEURALNETWORKS_BAD_DATA;
-  const int own = ::fcntl(sync_fence_fd, F_DUPFD_CLOEXEC, 0);
-  if (own < 0) return ANEURALNETWORKS_BAD_DATA;
   auto completion = std::make_shared<Completion>();
-  completion->fence = own;
+  completion->fence = ::fcntl(sync_fence_fd, F_DUPFD_CLOEXEC, 0);
+  if (completion->fence < 0) return ANEURALNETWORKS_BAD_DATA;
   completion->foreign = true;
-  *event = new ANeuralNetworksEvent{std::move(completion), {}};
+  *event = new ANeuralNetworksEvent(std::move(completion));
   return ANEURALNETWORKS_NO_ERROR;
 }
 

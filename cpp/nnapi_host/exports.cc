@@ -1,14 +1,31 @@
-// What the library exports. Without a test bench a call costs one branch that always goes the same way.
+// What the library exports. Without a test bench a call costs one branch that always goes the same way. No exception
+// leaves it: without memory a call is OUT_OF_MEMORY where it returns a result code.
+#include "base/border.h"
 #include "nnapi_host/bench/bench.h"
 
 using namespace pinnace::nnapi_host;
 
-#define EXPORTED(symbol, name, result, parameters, ...)                                                \
-  result symbol parameters {                                                                           \
-    if (bench_is_off()) [[likely]]                                                                     \
-      return plain::name(__VA_ARGS__);                                                                 \
-    Bench* const bench = Bench::get();                                                                 \
-    return bench ? bench->call(Function::name, plain::name, ##__VA_ARGS__) : plain::name(__VA_ARGS__); \
+namespace {
+
+template <class R, class Call>
+R guarded(Call call) {
+  if constexpr (std::is_void_v<R>) {
+    pinnace::at_border([&] { return call(), 0; }, 0);
+  } else {
+    return pinnace::at_border(call, std::is_same_v<R, int> ? R{ANEURALNETWORKS_OUT_OF_MEMORY} : R{});
+  }
+}
+
+}  // namespace
+
+#define EXPORTED(symbol, name, result, parameters, ...)                                                  \
+  result symbol parameters {                                                                             \
+    return guarded<result>([&]() -> result {                                                             \
+      if (bench_is_off()) [[likely]]                                                                     \
+        return plain::name(__VA_ARGS__);                                                                 \
+      Bench* const bench = Bench::get();                                                                 \
+      return bench ? bench->call(Function::name, plain::name, ##__VA_ARGS__) : plain::name(__VA_ARGS__); \
+    });                                                                                                  \
   }
 #define FUNCTION(name, level, result, parameters, ...) \
   EXPORTED(ANeuralNetworks##name, name, result, parameters, ##__VA_ARGS__)

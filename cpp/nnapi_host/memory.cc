@@ -28,6 +28,8 @@ int plain::Memory_createFromFd(size_t size, int protect, int fd, size_t offset, 
   if (!memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
   *memory = nullptr;
   if (fd < 0) return ANEURALNETWORKS_OP_FAILED;
+  auto mapping = std::make_shared<Mapping>(size, protect);
+  auto made = std::make_unique<ANeuralNetworksMemory>();
   const int own = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return ANEURALNETWORKS_OP_FAILED;
   struct stat file = {};
@@ -41,8 +43,16 @@ int plain::Memory_createFromFd(size_t size, int protect, int fd, size_t offset, 
   ::close(own);  // the mapping stays
   if (!fits || size == 0) return ANEURALNETWORKS_BAD_DATA;
   if (address == MAP_FAILED) return ANEURALNETWORKS_UNMAPPABLE;
-  *memory = new ANeuralNetworksMemory{std::make_shared<Mapping>(address, size, protect), nullptr};
+  mapping->take(address);
+  made->mapping = std::move(mapping);
+  *memory = made.release();
   return ANEURALNETWORKS_NO_ERROR;
+}
+
+int plain::Memory_createFromAHardwareBuffer(const AHardwareBuffer* ahwb, ANeuralNetworksMemory** memory) {
+  if (memory) *memory = nullptr;
+  if (!ahwb || !memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  return ANEURALNETWORKS_BAD_DATA;  // as Android's runtime answers where it is built without such buffers
 }
 
 void plain::Memory_free(ANeuralNetworksMemory* memory) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/border.h"
 #include "nnapi_host/objects.h"
 
 using namespace pinnace::nnapi_host;
@@ -42,6 +43,23 @@ bool distinct_variables(const pinnace::nnapi::Model& model, std::span<const uint
     taken[i] = true;
   }
   return true;
+}
+
+int finish(ANeuralNetworksModel& model) {
+  pinnace::nnapi::Model& m = *model.model;
+  if (m.inputs.empty() || m.outputs.empty()) return ANEURALNETWORKS_BAD_DATA;
+  for (const Operand& operand : m.operands) {
+    if (operand.type == OperandCode::kTensorQuant8SymmPerChannel && operand.channel_scales.empty()) {
+      return ANEURALNETWORKS_BAD_DATA;
+    }
+    if (operand.type == OperandCode::kModel && !operand.model) return ANEURALNETWORKS_BAD_DATA;
+  }
+  // Values, referenced models and scales may have been replaced since the operations were added.
+  const bool valid = std::all_of(m.operations.begin(), m.operations.end(), [&](const Operation& operation) {
+    return operation.code == kOemOperation || pinnace::nnapi::validate_operation(m, operation, feature_level()).ok();
+  });
+  if (!valid) return ANEURALNETWORKS_BAD_DATA;
+  return pinnace::nnapi::finish_model(m, &model.order).ok() ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
 }
 
 }  // namespace
@@ -85,12 +103,12 @@ int plain::Model_setOperandValue(ANeuralNetworksModel* model, int32_t index, con
   }
   if (const int code = check_constant(operand, length)) return code;
   const auto* bytes = static_cast<const std::byte*>(buffer);
-  operand.owner = nullptr;
+  std::shared_ptr<std::vector<std::byte>> copy;
   if (length <= ANEURALNETWORKS_MAX_SIZE_OF_IMMEDIATELY_COPIED_VALUES) {
-    auto copy = std::make_shared<std::vector<std::byte>>(bytes, bytes + length);
+    copy = std::make_shared<std::vector<std::byte>>(bytes, bytes + length);
     bytes = copy->data();
-    operand.owner = std::move(copy);
   }
+  operand.owner = std::move(copy);
   operand.data = {bytes, length};
   operand.lifetime = Lifetime::kConstant;
   return ANEURALNETWORKS_NO_ERROR;
@@ -168,13 +186,14 @@ int plain::Model_identifyInputsAndOutputs(ANeuralNetworksModel* model, uint32_t 
   if (!distinct_variables(m, {inputs, inputCount}, taken) || !distinct_variables(m, {outputs, outputCount}, taken)) {
     return ANEURALNETWORKS_BAD_DATA;
   }
+  std::vector<uint32_t> new_inputs(inputs, inputs + inputCount), new_outputs(outputs, outputs + outputCount);
   // Of a call before. What has got a value since then keeps it.
   for (Operand& operand : m.operands) {
     const bool named = operand.lifetime == Lifetime::kInput || operand.lifetime == Lifetime::kOutput;
     if (named) operand.lifetime = Lifetime::kTemporary;
   }
-  m.inputs.assign(inputs, inputs + inputCount);
-  m.outputs.assign(outputs, outputs + outputCount);
+  m.inputs = std::move(new_inputs);
+  m.outputs = std::move(new_outputs);
   for (uint32_t i : m.inputs) m.operands[i].lifetime = Lifetime::kInput;
   for (uint32_t i : m.outputs) m.operands[i].lifetime = Lifetime::kOutput;
   return ANEURALNETWORKS_NO_ERROR;
@@ -190,23 +209,10 @@ int plain::Model_relaxComputationFloat32toFloat16(ANeuralNetworksModel* model, b
 int plain::Model_finish(ANeuralNetworksModel* model) {
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
-  model->finished = true;
-  pinnace::nnapi::Model& m = *model->model;
-  if (m.inputs.empty() || m.outputs.empty()) return ANEURALNETWORKS_BAD_DATA;
-  for (const Operand& operand : m.operands) {
-    if (operand.type == OperandCode::kTensorQuant8SymmPerChannel && operand.channel_scales.empty()) {
-      return ANEURALNETWORKS_BAD_DATA;
-    }
-    if (operand.type == OperandCode::kModel && !operand.model) return ANEURALNETWORKS_BAD_DATA;
-  }
-  // Values, referenced models and scales may have been replaced since the operations were added.
-  const bool valid = std::all_of(m.operations.begin(), m.operations.end(), [&](const Operation& operation) {
-    return operation.code == kOemOperation || pinnace::nnapi::validate_operation(m, operation, feature_level()).ok();
-  });
-  if (!valid) return ANEURALNETWORKS_BAD_DATA;
-  if (!pinnace::nnapi::finish_model(m, &model->order).ok()) return ANEURALNETWORKS_BAD_DATA;
-  model->valid = true;
-  return ANEURALNETWORKS_NO_ERROR;
+  const int code = pinnace::at_border([&] { return finish(*model); }, ANEURALNETWORKS_OUT_OF_MEMORY);
+  model->finished = code != ANEURALNETWORKS_OUT_OF_MEMORY;  // later there may be more
+  model->valid = code == ANEURALNETWORKS_NO_ERROR;
+  return code;
 }
 
 int plain::Model_getSupportedOperationsForDevices(const ANeuralNetworksModel* model,

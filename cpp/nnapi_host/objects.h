@@ -35,19 +35,22 @@ int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count);
 int code_of(const Status& status);
 
 /// Dimensions of an operand as the model states them, made more precise by `type` (may be null). `dims` receives them,
-/// 0 where they are still open; `rank_open` whether even their number is. BAD_DATA where `type` contradicts the
-/// operand.
-int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, std::vector<uint32_t>& dims,
-               bool& rank_open);
+/// 0 where they are still open; `rank_open` whether even their number is. BAD_DATA where `type` makes no sense by
+/// itself, where its rank or a dimension is not what the operand knows, and where a dimension stays open though none
+/// may. Its type code, scale and zero point need not be the operand's: as in Android's runtime, nobody looks at them.
+int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, bool may_be_open,
+               std::vector<uint32_t>& dims, bool& rank_open);
 /// Bytes of an operand of these dimensions, 0 if they are open; nothing if there are more than 2^32 - 1.
 std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool rank_open);
 
 /// A mapped file descriptor, or zero bytes.
 class Mapping {
  public:
-  /// `protect` is the client's, of PROT_READ and PROT_WRITE.
-  Mapping(void* address, size_t bytes, int protect) : address_(address), bytes_(bytes), protect_(protect) {}
+  /// Of nothing yet. `protect` is the client's, of PROT_READ and PROT_WRITE.
+  Mapping(size_t bytes, int protect) : bytes_(bytes), protect_(protect) {}
   ~Mapping();
+  /// `address` is unmapped in the end.
+  void take(void* address) { address_ = address; }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   std::byte* data() const { return static_cast<std::byte*>(address_); }
@@ -56,7 +59,7 @@ class Mapping {
   bool writable() const;
 
  private:
-  void* address_;
+  void* address_ = nullptr;
   size_t bytes_;
   int protect_;
 };
@@ -121,7 +124,7 @@ struct ANeuralNetworksMemoryDesc {
 struct ANeuralNetworksModel {
   std::shared_ptr<pinnace::nnapi::Model> model = std::make_shared<pinnace::nnapi::Model>();
   std::vector<uint32_t> order;  ///< for each operation its place among addOperation's calls
-  bool finished = false;        ///< finish was called
+  bool finished = false;        ///< finish was called, and had the memory to answer
   bool valid = false;           ///< and succeeded
 };
 
@@ -142,6 +145,7 @@ struct ANeuralNetworksBurst {
 };
 
 struct ANeuralNetworksEvent {
+  explicit ANeuralNetworksEvent(std::shared_ptr<pinnace::nnapi_host::Completion> c) : completion(std::move(c)) {}
   std::shared_ptr<pinnace::nnapi_host::Completion> completion;
   pinnace::Thread thread;  ///< that computes; joined when the event is freed
 };

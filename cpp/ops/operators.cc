@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/border.h"
 #include "base/status.h"
 #include "ops/infer.h"
 
@@ -101,28 +102,30 @@ std::vector<OperatorInfo> operators() {
 }
 
 Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span<const Tensor> inputs) {
-  PINNACE_ASSIGN(const Graph graph, parse(text));
-  PINNACE_TRY(verify(graph));
-  if (inputs.size() != graph.inputs.size()) {
-    return invalid("graph '", graph.name, "' takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
-  }
-  std::vector<int64_t> sizes(graph.symbols.size(), Dim::kUnknown);
-  std::vector<TensorType> types;
-  std::vector<TensorView> views;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    PINNACE_ASSIGN(TensorType type, fitted(graph, graph.value(graph.inputs[i]), inputs[i], sizes));
-    types.push_back(std::move(type));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    views.push_back({&types[i], static_cast<std::byte*>(inputs[i].memory.host)});
-  }
-  PINNACE_ASSIGN(std::vector<ReferenceOutput> results, run_graph_reference(graph, views));
-  std::vector<OwnedTensor> outputs;
-  for (ReferenceOutput& result : results) {
-    const std::byte* bytes = result.bytes.data();
-    outputs.push_back({std::move(result.type), {bytes, bytes + result.bytes.size()}});
-  }
-  return outputs;
+  return at_border([&]() -> Result<std::vector<OwnedTensor>> {
+    PINNACE_ASSIGN(const Graph graph, parse(text));
+    PINNACE_TRY(verify(graph));
+    if (inputs.size() != graph.inputs.size()) {
+      return invalid("graph '", graph.name, "' takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
+    }
+    std::vector<int64_t> sizes(graph.symbols.size(), Dim::kUnknown);
+    std::vector<TensorType> types;
+    std::vector<TensorView> views;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      PINNACE_ASSIGN(TensorType type, fitted(graph, graph.value(graph.inputs[i]), inputs[i], sizes));
+      types.push_back(std::move(type));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      views.push_back({&types[i], static_cast<std::byte*>(inputs[i].memory.host)});
+    }
+    PINNACE_ASSIGN(std::vector<ReferenceOutput> results, run_graph_reference(graph, views));
+    std::vector<OwnedTensor> outputs;
+    for (ReferenceOutput& result : results) {
+      const std::byte* bytes = result.bytes.data();
+      outputs.push_back({std::move(result.type), {bytes, bytes + result.bytes.size()}});
+    }
+    return outputs;
+  });
 }
 
 }  // namespace pinnace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/hash.h"
 
 namespace pinnace {
@@ -169,7 +170,7 @@ Result<Container> read_container(FileView& file, Verify verify) {
 }
 
 Status check_hash(const FileView& file, const Container& container, const SectionEntry& s) {
-  const uint64_t found = hash64(container.bytes(s));
+  PINNACE_ASSIGN(const uint64_t found, hash_unless_stopped(container.bytes(s), section_name(s.kind)));
   if (found == s.hash) return {};
   return file.corrupt(s.offset, "F-13", "hash of section '", section_name(s.kind), "' is ", hex(found),
                       ", recorded is ", hex(s.hash));
@@ -209,9 +210,15 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
   };
   for (size_t i = 0; i < contents.size(); ++i) {
     append({}, table[i].offset);
-    for (const auto part : contents[i].parts) append(part, aligned_size(at));
+    for (const auto part : contents[i].parts) {
+      PINNACE_TRY(check_stopped("the writing of a program"));
+      append(part, aligned_size(at));
+    }
     append({}, table[i].offset + table[i].bytes);
-    table[i].hash = contents[i].hash_known ? contents[i].hash : hash64({file.data() + table[i].offset, table[i].bytes});
+    table[i].hash = contents[i].hash;
+    if (contents[i].hash_known) continue;
+    PINNACE_ASSIGN(table[i].hash,
+                   hash_unless_stopped({file.data() + table[i].offset, table[i].bytes}, "the writing of a program"));
   }
   FileHeader header;
   std::memcpy(header.magic, kProgramMagic, sizeof kProgramMagic);

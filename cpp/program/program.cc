@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/atomic_file.h"
+#include "base/border.h"
 #include "base/mapped_file.h"
 #include "program/node_info.h"
 #include "program/reader.h"
@@ -22,19 +23,23 @@ Result<Program> from_buffer(std::string name, Buffer buffer, Verify verify) {
 }  // namespace
 
 Result<Program> Program::open(const std::string& path, Verify verify) {
-  PINNACE_ASSIGN(auto file, MappedFile::open(path));
-  const std::span<const std::byte> bytes = file->bytes();
-  std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  const int descriptor = file->descriptor();
-  PINNACE_ASSIGN(auto data,
-                 read_program(std::move(name), std::move(file), bytes, {.verify = verify, .descriptor = descriptor}));
-  return Program(std::move(data));
+  return at_border([&]() -> Result<Program> {
+    PINNACE_ASSIGN(auto file, MappedFile::open(path));
+    const std::span<const std::byte> bytes = file->bytes();
+    std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    const int descriptor = file->descriptor();
+    PINNACE_ASSIGN(auto data,
+                   read_program(std::move(name), std::move(file), bytes, {.verify = verify, .descriptor = descriptor}));
+    return Program(std::move(data));
+  });
 }
 
 Result<Program> Program::from_bytes(std::span<const std::byte> bytes, Verify verify) {
-  PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes.size(), "the bytes of a program"));
-  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
-  return from_buffer("program", std::move(copy), verify);
+  return at_border([&]() -> Result<Program> {
+    PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes.size(), "the bytes of a program"));
+    if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+    return from_buffer("program", std::move(copy), verify);
+  });
 }
 
 std::span<const TensorSpec> Program::inputs() const {
@@ -68,21 +73,25 @@ std::span<const std::byte> Program::bytes() const {
 }
 
 Result<Program> Program::with_metadata(const std::string& key, const std::string& value) const {
-  Metadata metadata = data_->metadata;
-  metadata.emplace_back(key, value);
-  PINNACE_ASSIGN(Buffer bytes, write_with_metadata(*data_, std::move(metadata)));
-  return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
+  return at_border([&]() -> Result<Program> {
+    Metadata metadata = data_->metadata;
+    metadata.emplace_back(key, value);
+    PINNACE_ASSIGN(Buffer bytes, write_with_metadata(*data_, std::move(metadata)));
+    return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
+  });
 }
 
 Result<Program> Program::without_payloads() const {
-  // What is written gets hashes of its own: damaged weights would pass for good ones.
-  PINNACE_TRY(check_constants(data_->graph));
-  PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, data_->metadata, {}));
-  return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were just made
+  return at_border([&]() -> Result<Program> {
+    // What is written gets hashes of its own: damaged weights would pass for good ones.
+    PINNACE_TRY(check_constants(data_->graph));
+    PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, data_->metadata, {}));
+    return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were just made
+  });
 }
 
 Status Program::save(const std::string& path) const {
-  return write_file_atomically(path, data_->bytes);
+  return at_border([&] { return write_file_atomically(path, data_->bytes); });
 }
 
 }  // namespace pinnace

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/cancel.h"
 #include "program/decode.h"
 #include "program/encode.h"
 #include "program/footprint.h"
@@ -79,6 +80,7 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
   const auto order = [](const Payload& p) { return std::tie(p.target, p.key); };
   std::sort(sorted.begin(), sorted.end(), [&](const Payload& a, const Payload& b) { return order(a) < order(b); });
   PINNACE_ASSIGN(const EncodedGraph encoded, encode_graph(graph));
+  PINNACE_TRY(check_stopped("the writing of a program"));
   std::vector<uint32_t> indices(sorted.size());
   std::iota(indices.begin(), indices.end(), 3u);  // after graph, manifest and weights
   const auto manifest = encode_manifest(metadata, sorted, indices);

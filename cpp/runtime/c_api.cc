@@ -4,8 +4,10 @@
 
 #include <pinnace/pinnace.h>
 
+#include "base/border.h"
 #include "base/status.h"
 
+using pinnace::at_border;
 using pinnace::Dim;
 using pinnace::DType;
 using pinnace::invalid;
@@ -22,6 +24,9 @@ struct pnc_program {
 struct pnc_session {
   Session session;
 };
+struct pnc_cancel_token {
+  pinnace::CancelToken token;
+};
 
 namespace {
 
@@ -29,18 +34,35 @@ static_assert(static_cast<int>(pinnace::Code::kVerification) == PNC_VERIFICATION
 static_assert(static_cast<int>(DType::kU4) == PNC_U4);
 static_assert(static_cast<int>(DType::kU2) == PNC_U2);
 
-std::string& last_error() {
-  static thread_local std::string text;
-  return text;
+/// The sentence of a thread's last failure; without memory for it, a fixed one.
+struct LastError {
+  std::string text;
+  bool lost = false;
+};
+LastError& last_error() {
+  static thread_local LastError error;
+  return error;
 }
 
 pnc_status report(const Status& status) {
-  if (!status.ok()) last_error() = status.message();
+  if (!status.ok()) {
+    const auto keep = [&] {
+      last_error().text = status.message();
+      return true;
+    };
+    last_error().lost = !at_border(keep, false);
+  }
   return static_cast<pnc_status>(status.code());
 }
 
-pnc_status null_argument(const char* what) {
-  return report(invalid(what, " is NULL"));
+/// f()'s status, reported.
+template <class F>
+pnc_status guarded(F f) {
+  return report(at_border(f));
+}
+
+Status null_argument(const char* what) {
+  return invalid(what, " is NULL");
 }
 
 pinnace::Result<Tensor> tensor_of(const char* what, int32_t index, const pnc_tensor& t) {
@@ -59,16 +81,79 @@ pinnace::Result<Tensor> tensor_of(const char* what, int32_t index, const pnc_ten
   return tensor;
 }
 
-pnc_status fill_spec(std::span<const TensorSpec> specs, int32_t index, pnc_spec* spec) {
+Status fill_spec(std::span<const TensorSpec> specs, int32_t index, pnc_spec* spec) {
   if (!spec) return null_argument("spec");
   if (index < 0 || static_cast<size_t>(index) >= specs.size()) {
-    return report(invalid("index ", index, " is outside [0, ", specs.size(), ")"));
+    return invalid("index ", index, " is outside [0, ", specs.size(), ")");
   }
   const TensorSpec& from = specs[static_cast<size_t>(index)];
-  if (from.type.rank() > PNC_MAX_RANK) return report(pinnace::unsupported("rank ", from.type.rank(), " is above 32"));
+  if (from.type.rank() > PNC_MAX_RANK) return pinnace::unsupported("rank ", from.type.rank(), " is above 32");
   *spec = {from.name.c_str(), static_cast<pnc_dtype>(from.type.dtype), from.type.rank(), {}};
   for (int d = 0; d < from.type.rank(); ++d) spec->shape[d] = from.type.shape[d].size;
-  return PNC_OK;
+  return {};
+}
+
+Status open_program(const char* path, pnc_program** program) {
+  if (!program) return null_argument("program");
+  *program = nullptr;
+  if (!path) return null_argument("path");
+  PINNACE_ASSIGN(Program opened, Program::open(path));
+  *program = new pnc_program{std::move(opened)};
+  return {};
+}
+
+Status create_session(const pnc_program* program, const pnc_options* options, pnc_session** session) {
+  if (!session) return null_argument("session");
+  *session = nullptr;
+  if (!program) return null_argument("program");
+  pinnace::Options chosen;
+  if (options) {
+    if (options->target) chosen.target = options->target;
+    if (options->precision) chosen.precision = options->precision;
+    chosen.threads = options->threads;
+    chosen.fallback = !options->no_fallback;
+  }
+  PINNACE_ASSIGN(Session created, Session::create(program->program, chosen));
+  *session = new pnc_session{std::move(created)};
+  return {};
+}
+
+Status run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count, const pnc_tensor* outputs,
+           int32_t output_count, const pnc_run_options* options) {
+  if (!session) return null_argument("session");
+  if (input_count < 0 || output_count < 0) return invalid("a count is negative");
+  if ((!inputs && input_count) || (!outputs && output_count)) {
+    return null_argument("a list of tensors with a count above 0");
+  }
+  std::vector<Tensor> in, out;
+  for (int32_t i = 0; i < input_count; ++i) {
+    PINNACE_ASSIGN(Tensor tensor, tensor_of("input", i, inputs[i]));
+    in.push_back(std::move(tensor));
+  }
+  for (int32_t i = 0; i < output_count; ++i) {
+    PINNACE_ASSIGN(Tensor tensor, tensor_of("output", i, outputs[i]));
+    out.push_back(std::move(tensor));
+  }
+  pinnace::RunOptions chosen;
+  if (options) {
+    if (options->cancel) chosen.cancel = &options->cancel->token;
+    chosen.timeout = std::chrono::nanoseconds(options->timeout_ns);
+  }
+  return session->session.run(in, out, {}, chosen);
+}
+
+Status output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
+  if (!session) return null_argument("session");
+  if (!tensor) return null_argument("tensor");
+  const Tensor from = session->session.output(index);
+  if (index < 0 || static_cast<size_t>(index) >= session->session.outputs().size()) {
+    return invalid("output ", index, " is outside [0, ", session->session.outputs().size(), ")");
+  }
+  if (!from.memory.host) return invalid("the session has not run, or its last run failed");
+  if (from.type.rank() > PNC_MAX_RANK) return pinnace::unsupported("rank ", from.type.rank(), " is above 32");
+  *tensor = {from.memory.host, from.memory.bytes, static_cast<pnc_dtype>(from.type.dtype), from.type.rank(), {}};
+  for (int d = 0; d < from.type.rank(); ++d) tensor->shape[d] = from.type.shape[d].size;
+  return {};
 }
 
 }  // namespace
@@ -77,17 +162,12 @@ const char* pnc_version(void) {
   return PINNACE_VERSION;
 }
 const char* pnc_error(void) {
-  return last_error().c_str();
+  return last_error().lost ? "the system gives no more memory, not even for this failure's sentence"
+                           : last_error().text.c_str();
 }
 
 pnc_status pnc_program_open(const char* path, pnc_program** program) {
-  if (!program) return null_argument("program");
-  *program = nullptr;
-  if (!path) return null_argument("path");
-  auto opened = Program::open(path);
-  if (!opened) return report(opened.status());
-  *program = new pnc_program{std::move(*opened)};
-  return PNC_OK;
+  return guarded([&] { return open_program(path, program); });
 }
 
 void pnc_program_close(pnc_program* program) {
@@ -103,28 +183,17 @@ int32_t pnc_program_output_count(const pnc_program* program) {
 }
 
 pnc_status pnc_program_input(const pnc_program* program, int32_t index, pnc_spec* spec) {
-  return program ? fill_spec(program->program.inputs(), index, spec) : null_argument("program");
+  return guarded(
+      [&] { return program ? fill_spec(program->program.inputs(), index, spec) : null_argument("program"); });
 }
 
 pnc_status pnc_program_output(const pnc_program* program, int32_t index, pnc_spec* spec) {
-  return program ? fill_spec(program->program.outputs(), index, spec) : null_argument("program");
+  return guarded(
+      [&] { return program ? fill_spec(program->program.outputs(), index, spec) : null_argument("program"); });
 }
 
 pnc_status pnc_session_create(const pnc_program* program, const pnc_options* options, pnc_session** session) {
-  if (!session) return null_argument("session");
-  *session = nullptr;
-  if (!program) return null_argument("program");
-  pinnace::Options chosen;
-  if (options) {
-    if (options->target) chosen.target = options->target;
-    if (options->precision) chosen.precision = options->precision;
-    chosen.threads = options->threads;
-    chosen.fallback = !options->no_fallback;
-  }
-  auto created = Session::create(program->program, chosen);
-  if (!created) return report(created.status());
-  *session = new pnc_session{std::move(*created)};
-  return PNC_OK;
+  return guarded([&] { return create_session(program, options, session); });
 }
 
 void pnc_session_close(pnc_session* session) {
@@ -133,39 +202,39 @@ void pnc_session_close(pnc_session* session) {
 
 pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                            const pnc_tensor* outputs, int32_t output_count) {
-  if (!session) return null_argument("session");
-  if (input_count < 0 || output_count < 0) return report(invalid("a count is negative"));
-  if ((!inputs && input_count) || (!outputs && output_count))
-    return null_argument("a list of tensors with a count above 0");
-  std::vector<Tensor> in, out;
-  for (int32_t i = 0; i < input_count; ++i) {
-    auto tensor = tensor_of("input", i, inputs[i]);
-    if (!tensor) return report(tensor.status());
-    in.push_back(std::move(*tensor));
-  }
-  for (int32_t i = 0; i < output_count; ++i) {
-    auto tensor = tensor_of("output", i, outputs[i]);
-    if (!tensor) return report(tensor.status());
-    out.push_back(std::move(*tensor));
-  }
-  return report(session->session.run(in, out));
+  return pnc_session_run_with(session, inputs, input_count, outputs, output_count, nullptr);
+}
+
+pnc_status pnc_session_run_with(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                                const pnc_tensor* outputs, int32_t output_count, const pnc_run_options* options) {
+  return guarded([&] { return run(session, inputs, input_count, outputs, output_count, options); });
 }
 
 pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
-  if (!session) return null_argument("session");
-  if (!tensor) return null_argument("tensor");
-  const Tensor from = session->session.output(index);
-  if (index < 0 || static_cast<size_t>(index) >= session->session.outputs().size()) {
-    return report(invalid("output ", index, " is outside [0, ", session->session.outputs().size(), ")"));
-  }
-  if (!from.memory.host) return report(invalid("the session has not run, or its last run failed"));
-  if (from.type.rank() > PNC_MAX_RANK) return report(pinnace::unsupported("rank ", from.type.rank(), " is above 32"));
-  *tensor = {from.memory.host, from.memory.bytes, static_cast<pnc_dtype>(from.type.dtype), from.type.rank(), {}};
-  for (int d = 0; d < from.type.rank(); ++d) tensor->shape[d] = from.type.shape[d].size;
-  return PNC_OK;
+  return guarded([&] { return output(session, index, tensor); });
 }
 
 pnc_status pnc_session_reset_state(pnc_session* session) {
-  if (!session) return report(invalid("session is NULL"));
-  return report(session->session.reset_state());
+  return guarded([&] { return session ? session->session.reset_state() : null_argument("session"); });
+}
+
+pnc_status pnc_cancel_token_create(pnc_cancel_token** token) {
+  return guarded([&]() -> Status {
+    if (!token) return null_argument("token");
+    *token = nullptr;
+    *token = new pnc_cancel_token;
+    return {};
+  });
+}
+
+void pnc_cancel_token_close(pnc_cancel_token* token) {
+  delete token;
+}
+
+void pnc_cancel_token_cancel(pnc_cancel_token* token) {
+  if (token) token->token.cancel();
+}
+
+int32_t pnc_cancel_token_cancelled(const pnc_cancel_token* token) {
+  return token && token->token.cancelled();
 }

@@ -29,7 +29,8 @@ Status SessionStates::fetch(size_t i) {
   if (s.newest_there) status = s.there->read(s.position, s.bytes.data());
   s.newest_here = status.ok();
   if (status.ok()) return {};
-  s.newest_there = false;
+  // Without memory, say, it can be had later.
+  if (status.code() == Code::kDeviceLost) s.newest_there = false;
   return status.with_prefix(str_cat("state '", graph_->states[i].name, "' cannot be had from its device: "));
 }
 
@@ -37,7 +38,8 @@ Status SessionStates::fetch_all() {
   Status first;
   for (size_t i = 0; i < size(); ++i) {
     Status status = fetch(i);
-    if (first.ok()) first = std::move(status);
+    if (first.ok()) first = status;
+    if (!status.ok() && status.code() != Code::kDeviceLost) continue;
     states_[i].there = nullptr;
     states_[i].newest_there = false;
   }

@@ -20,7 +20,8 @@ class SessionStates {
   /// Brings the newest value here. kDeviceLost names the state: its device is gone and the value with it, until another
   /// is set.
   Status fetch(size_t i);
-  /// The same for all, which then are nowhere else: before the runner goes away.
+  /// The same for all, which then are nowhere else, but for those that could not be had for another reason than a loss:
+  /// before the runner goes away, which it may only after success.
   Status fetch_all();
   /// view(i)'s bytes are the newest from now on.
   void set_here(size_t i);

@@ -19,6 +19,20 @@ constexpr size_t kMostIdle = 4;
 constexpr size_t kMostCopiedBytes = 1 << 20;
 /// How long NNAPI lets a loop run at most.
 constexpr uint64_t kLongestLoopNs = 15'000'000'000;
+
+/// An object of NNAPI's that goes with a scope.
+template <class Object>
+class Freed {
+ public:
+  Freed(void (*free)(Object*), Object* object) : free_(free), object_(object) {}
+  ~Freed() { free_(object_); }
+  Freed(const Freed&) = delete;
+  Freed& operator=(const Freed&) = delete;
+
+ private:
+  void (*free_)(Object*);
+  Object* object_;
+};
 }  // namespace
 
 Status DriverModel::failure(const char* call, int code) const {
@@ -116,11 +130,14 @@ Status DriverModel::add_all(const nnapi::Model& model, const nnapi::Model* body,
       // Finished before it is referred to.
       const size_t at = bodies_.size();
       bodies_.push_back(nullptr);
-      Model* made = nullptr;
-      const Status status = add_all(*o.model, o.model.get(), made);
-      bodies_[at] = made;
-      PINNACE_TRY(status);
-      CALL(Model_setOperandValueFromModel, to, index, made);
+      struct Kept {
+        std::vector<Model*>& bodies;
+        size_t at;
+        Model* made = nullptr;
+        ~Kept() { bodies[at] = made; }
+      } body_of{bodies_, at};
+      PINNACE_TRY(add_all(*o.model, o.model.get(), body_of.made));
+      CALL(Model_setOperandValueFromModel, to, index, body_of.made);
     }
   }
   for (const ConstantInMemory& c : constants_) {
@@ -237,11 +254,11 @@ bool DriverModel::make_memories(uint32_t input, uint32_t output, std::shared_ptr
   const Functions& f = library_->functions;
   MemoryDesc* description = nullptr;
   if (f.MemoryDesc_create(&description)) return false;
+  const Freed freed(f.MemoryDesc_free, description);
   if (!f.MemoryDesc_addInputRole(description, compilation_, input, 1.0f) &&
       !f.MemoryDesc_addOutputRole(description, compilation_, output, 1.0f) && !f.MemoryDesc_finish(description)) {
     for (auto& memory : to) memory = SharedMemory::of_description(library_, description);
   }
-  f.MemoryDesc_free(description);
   if (to[0] && to[1]) return true;
   to[0] = to[1] = nullptr;
   return false;
@@ -322,6 +339,7 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
   const Functions& f = library_->functions;
   Execution* execution = nullptr;
   CALL(Execution_create, compilation_, &execution);
+  const Freed freed(f.Execution_free, execution);
   const bool measures = device_ns && options_.level >= 3 && device_.device;
   const auto prepare = [&]() -> Status {
     for (size_t i = 0; i < inputs.size(); ++i) PINNACE_TRY(set_input(execution, i, inputs[i]));
@@ -353,7 +371,6 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
     if (f.Execution_getDuration(execution, 0, &duration) || duration == UINT64_MAX) duration = 0;
     *device_ns = duration;
   }
-  f.Execution_free(execution);
   return status;
 }
 

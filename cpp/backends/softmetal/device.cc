@@ -1,6 +1,8 @@
 // Buffers in this process's memory, kernels by name from the library, and a thread that runs submitted lists in turn.
 #include "backends/softmetal/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,6 +13,7 @@
 #include <new>
 
 #include "backends/softmetal/hazards.h"
+#include "base/border.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
@@ -110,11 +113,13 @@ class SoftDevice final : public gpu::Device {
   }
   ~SoftDevice() override {
     if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      closing_ = true;
+    if (process_ == ::getpid()) {  // else the thread stayed behind in the parent, and may hold the mutex for ever
+      {
+        std::lock_guard lock(mutex_);
+        closing_ = true;
+      }
+      changed_.notify_all();
     }
-    changed_.notify_all();
     thread_.join();
   }
 
@@ -186,8 +191,8 @@ class SoftDevice final : public gpu::Device {
       lost_ = true;
       return alive();
     }
-    ++mine.submitted;
     queue_.push_back(&mine);
+    ++mine.submitted;
     changed_.notify_all();
     return {};
   }
@@ -220,7 +225,7 @@ class SoftDevice final : public gpu::Device {
       SoftCommandList* list = queue_.front();
       queue_.pop_front();
       lock.unlock();
-      Status result = list->run();
+      Status result = at_border([&] { return list->run(); });
       lock.lock();
       list->result = std::move(result);
       ++list->done;
@@ -238,6 +243,7 @@ class SoftDevice final : public gpu::Device {
   uint32_t submits_ = 0;
   std::deque<SoftCommandList*> queue_;
   bool closing_ = false;
+  const pid_t process_ = ::getpid();
   Thread thread_;
 };
 

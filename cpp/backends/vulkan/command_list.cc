@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/border.h"
+
 namespace pinnace::vulkan {
 namespace {
 
@@ -46,8 +48,9 @@ Status VulkanCommandList::start(uint32_t family, uint32_t timestamps) {
 }
 
 VulkanCommandList::~VulkanCommandList() {
+  if (handles_.use.inherited()) return;
   const auto& vk = handles_.vk;
-  if (pending_) static_cast<void>(wait());
+  if (pending_) static_cast<void>(at_border([this] { return wait(); }));
   for (VkDescriptorPool pool : descriptor_pools_) vk.DestroyDescriptorPool(handles_.device, pool, nullptr);
   if (queries_) vk.DestroyQueryPool(handles_.device, queries_, nullptr);
   if (fence_) vk.DestroyFence(handles_.device, fence_, nullptr);
@@ -63,6 +66,7 @@ VkDescriptorSet VulkanCommandList::descriptor_set(const VulkanKernel& kernel) {
     info.maxSets = kSetsPerPool;
     info.poolSizeCount = 1;
     info.pPoolSizes = &size;
+    descriptor_pools_.reserve(descriptor_pools_.size() + 1);  // what was created has a place
     VkDescriptorPool pool = VK_NULL_HANDLE;
     problem_ =
         handles_.check(vk.CreateDescriptorPool(handles_.device, &info, nullptr, &pool), "vkCreateDescriptorPool");

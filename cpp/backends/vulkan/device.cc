@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #include "backends/vulkan/command_list.h"
+#include "base/process.h"
 
 namespace pinnace::vulkan {
 
@@ -38,8 +40,11 @@ struct Seen {
 };
 /// Devices come and go rarely, and asking costs up to a tenth of a second: once per process.
 const Seen& seen() {
-  static const Seen* const all = [] {
-    auto* found = new Seen;  // never destroyed
+  static constinit PerProcess<const Seen*> known;
+  const auto all = known.lock();
+  if (*all) return **all;
+  *all = [] {
+    auto found = std::make_unique<Seen>();
     const auto instance = Instance::create(false);
     if (!instance) found->problem = instance.status().message();
     for (size_t i = 0; instance && i < (*instance)->devices().size(); ++i) {
@@ -47,14 +52,15 @@ const Seen& seen() {
       (*instance)->vk().GetPhysicalDeviceProperties((*instance)->devices()[i], &properties);
       found->devices.push_back(named(properties));
     }
-    return found;
+    return found.release();  // never destroyed
   }();
-  return *all;
+  return **all;
 }
 
 }  // namespace
 
 std::string unavailable(uint32_t index) {
+  if (std::string reason = forbidden(); !reason.empty()) return reason;
   const Seen& all = seen();
   if (!all.problem.empty()) return all.problem;
   if (all.devices.empty()) return "no Vulkan device";
@@ -78,11 +84,13 @@ Status Handles::alive() const {
 }
 
 VulkanBuffer::~VulkanBuffer() {
+  if (handles_.use.inherited()) return;
   if (buffer_) handles_.vk.DestroyBuffer(handles_.device, buffer_, nullptr);
   if (memory_) handles_.vk.FreeMemory(handles_.device, memory_, nullptr);
 }
 
 VulkanKernel::~VulkanKernel() {
+  if (handles_.use.inherited()) return;
   const auto& vk = handles_.vk;
   if (pipeline) vk.DestroyPipeline(handles_.device, pipeline, nullptr);
   if (layout) vk.DestroyPipelineLayout(handles_.device, layout, nullptr);
@@ -109,10 +117,10 @@ class VulkanDevice final : public gpu::Device {
   }
 
   ~VulkanDevice() override {
-    if (!handles_.device) return;
-    handles_.vk.DeviceWaitIdle(handles_.device);
+    if (!handles_.device || handles_.use.inherited()) return;
+    if (handles_.vk.DeviceWaitIdle) handles_.vk.DeviceWaitIdle(handles_.device);
     if (cache_) handles_.vk.DestroyPipelineCache(handles_.device, cache_, nullptr);
-    handles_.vk.DestroyDevice(handles_.device, nullptr);
+    if (handles_.vk.DestroyDevice) handles_.vk.DestroyDevice(handles_.device, nullptr);
   }
 
   const gpu::DeviceCaps& caps() const override { return caps_; }
@@ -177,14 +185,15 @@ class VulkanDevice final : public gpu::Device {
     layout.pPushConstantRanges = &push;
     PINNACE_TRY(handles_.check(vk.CreatePipelineLayout(handles_.device, &layout, nullptr, &made->layout),
                                "vkCreatePipelineLayout"));
+    std::vector<VkSpecializationMapEntry> entries;
+    for (uint32_t i = 0; i < code.spec_constants; ++i) entries.push_back({i, i * 4, 4});
+    // From the module's creation to its end nothing is allocated.
     VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
     module_info.codeSize = code.spirv.size_bytes();
     module_info.pCode = code.spirv.data();
     VkShaderModule module = VK_NULL_HANDLE;
     PINNACE_TRY(
         handles_.check(vk.CreateShaderModule(handles_.device, &module_info, nullptr, &module), "vkCreateShaderModule"));
-    std::vector<VkSpecializationMapEntry> entries;
-    for (uint32_t i = 0; i < code.spec_constants; ++i) entries.push_back({i, i * 4, 4});
     const VkSpecializationInfo special{code.spec_constants, entries.data(), spec.size_bytes(), spec.data()};
     VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
     info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,

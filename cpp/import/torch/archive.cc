@@ -75,10 +75,11 @@ Result<Archive> Archive::open(const std::string& path) {
   int code = 0;
   archive.handle_->zip = zip_open(path.c_str(), ZIP_RDONLY, &code);
   if (!archive.handle_->zip) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
+    struct Error : zip_error_t {
+      explicit Error(int code) { zip_error_init_with_code(this, code); }
+      ~Error() { zip_error_fini(this); }
+    } error(code);
     const std::string text = zip_error_strerror(&error);
-    zip_error_fini(&error);
     if (code == ZIP_ER_OPEN || code == ZIP_ER_READ) return Status(Code::kFile, str_cat(path, ": ", text));
     if (code == ZIP_ER_MEMORY) return out_of_memory(path, ": ", text);
     return corrupt(path, "Z-1", str_cat("not a readable zip archive: ", text));
@@ -147,7 +148,8 @@ Result<Buffer> Archive::read(std::string_view name, size_t padding) const {
   if (zip_stat_index(zip, at->second, 0, &stat) != 0) return corrupt(path_, "Z-1", zip_strerror(zip));
   PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(stat.size + padding, str_cat("entry '", name, "'")));
   std::memset(bytes.data() + stat.size, 0, padding);
-  zip_file_t* file = zip_fopen_index(zip, at->second, 0);
+  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> opened(zip_fopen_index(zip, at->second, 0), zip_fclose);
+  zip_file_t* const file = opened.get();
   if (!file) return corrupt(path_, "Z-9", str_cat("entry '", name, "': ", zip_strerror(zip)));
   uint64_t done = 0;
   zip_int64_t got = 1;
@@ -158,7 +160,6 @@ Result<Buffer> Archive::read(std::string_view name, size_t padding) const {
   char beyond;
   if (got > 0 && done == stat.size) got = zip_fread(file, &beyond, 1);
   const std::string error = got < 0 ? zip_file_strerror(file) : "";
-  zip_fclose(file);
   if (got < 0) return corrupt(path_, "Z-9", str_cat("entry '", name, "': ", error));
   if (done != stat.size || got != 0) {
     return corrupt(path_, "Z-9", str_cat("entry '", name, "' has ", done, " of its ", stat.size, " bytes"));
