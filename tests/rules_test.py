@@ -60,7 +60,10 @@ CATCHING = {
     Path("cpp/base/border.h"): "at_border, which public calls and bodies of threads go through",
     Path("cpp/base/thread_pool.cc"): "from the worker whose task threw to the caller",
 }
-CATCH = (r"\b(?:try|catch|rethrow_exception)\b", "exceptions are caught at borders alone: use at_border of base/border.h")
+CATCH = (
+    r"\b(?:try|catch|rethrow_exception)\b",
+    "exceptions are caught at borders alone: use at_border of base/border.h",
+)
 FORBIDDEN_PRINTING = (
     (r"\bstd::(?:cout|clog)\b", "prints to the application's output: use the log hook"),
     (r"(?<![\w.:>])(?:std::)?(?:v?printf|puts|putchar)\s*\(", "prints to the application's output: use the log hook"),
