@@ -196,3 +196,32 @@ def test_what_is_no_onnx_file_is_a_file_error(tmp_path: Path) -> None:
         OnnxSource(str(path)).run([])
     with pytest.raises(pn.FileError, match="nowhere"):
         OnnxSource(str(tmp_path / "nowhere.onnx")).run([])
+
+
+def test_the_named_one_of_several_models_is_the_source(tmp_path: Path) -> None:
+    from torch.export.pt2_archive._package import package_pt2
+
+    programs = {
+        name: torch.export.export(nn.Linear(3, n), (torch.randn(1, 3),)) for name, n in (("enc", 4), ("dec", 5))
+    }
+    package_pt2(str(tmp_path / "m.pt2"), exported_programs=programs)
+    program = pn.load(tmp_path / "m.pt2", model_name="dec").build()
+    assert program.metadata["verified"].startswith("1 input(s) against torch")
+
+
+def test_weights_of_any_name_reach_torch(tmp_path: Path) -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleDict({"a-b": nn.Linear(3, 3), "c d": nn.Linear(3, 3), "__e": nn.Linear(3, 3)})
+            self.register_buffer("count-of", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            for layer in self.layers.values():
+                x = layer(x)
+            return torch.trapezoid(x + getattr(self, "count-of"))
+
+    torch.export.save(torch.export.export(Odd(), (torch.randn(2, 3),)), tmp_path / "m.pt2")
+    model = pn.load(tmp_path / "m.pt2")
+    assert model.notes == ["decomposed by torch: aten.trapezoid.dx"]
+    assert model.build().metadata["verified"].startswith("1 input(s) against torch")
