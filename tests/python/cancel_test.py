@@ -189,9 +189,10 @@ def interrupt(code: str, delay: float, folder: Path) -> tuple[float, str]:
         timer.start()
         line = child.stdout.readline().strip()
         taken = time.perf_counter() - start
-        rest, errors = child.communicate()
+        rest, errors = child.stdout.read(), child.stderr.read()
+        status = child.wait()
         timer.cancel()
-        assert child.returncode == 0, errors
+        assert status == 0, errors
         return taken, f"{line} {rest.strip()}"
 
 
