@@ -7,12 +7,8 @@
 #include "testing.h"
 #include "types.h"
 
-PYBIND11_MODULE(_core, module) {
+PYBIND11_MODULE(_core_of_main, module) {
   module.doc() = "The C++ core of pinnace.";
-  // Exception classes, operators and the GIL's state are one for the process.
-  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-    throw pybind11::import_error("pinnace runs in the main interpreter alone, and this is a subinterpreter");
-  }
   pinnace::bindings::add_exit(module);
   module.attr("built_from") = pinnace::bindings::built_from();
   pinnace::bindings::add_errors(module);
@@ -23,4 +19,14 @@ PYBIND11_MODULE(_core, module) {
   pinnace::bindings::add_session(module);
   pinnace::bindings::add_model(module);
   pinnace::bindings::add_testing(module);
+}
+
+// Exception classes, operators and the thread states by which threads of ours take the GIL are one for the process.
+// Asked before pybind11 is: to take the GIL by the main interpreter's state, as it does, would wait for ever here.
+PyMODINIT_FUNC PyInit__core() {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_ImportError, "pinnace runs in the main interpreter alone, and this is a subinterpreter");
+    return nullptr;
+  }
+  return PyInit__core_of_main();
 }

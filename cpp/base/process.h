@@ -84,7 +84,7 @@ template <class T>
 class PerProcess {
   struct Entry {
     ProcessMutex mutex;
-    T value;
+    T value{};
   };
 
  public:

