@@ -66,8 +66,8 @@ def fault_lines(outcomes: list[Outcome]) -> list[str]:
     if not rows:
         return []
     return [
-        "Places: points of the call where this kind of failure can be made. Failures: how many runs of the call had one,",
-        "at another place each. Told: the call returned the typed error. Survived: it gave the right result all the same.",
+        "Places: points of the call where this kind of failure can be made. Failures: how many runs of the call had",
+        "one, each at another place. Told: it returned the typed error. Survived: it gave the right result all the same.",
         "",
         "| call | kind of fault | places | failures | told | survived | seconds |",
         "|---|---|---:|---:|---:|---:|---:|",
