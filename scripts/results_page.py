@@ -67,7 +67,7 @@ def fault_lines(outcomes: list[Outcome]) -> list[str]:
         return []
     return [
         "Places: points of the call where this kind of failure can be made. Failures: how many runs of the call had",
-        "one, each at another place. Told: it returned the typed error. Survived: it gave the right result all the same.",
+        "one, each at another place. Told: it returned the typed error. Survived: it gave the right result even so.",
         "",
         "| call | kind of fault | places | failures | told | survived | seconds |",
         "|---|---|---:|---:|---:|---:|---:|",
