@@ -66,8 +66,8 @@ def fault_lines(outcomes: list[Outcome]) -> list[str]:
     if not rows:
         return []
     return [
-        "Each call was made once with each of its places failing. Told: it returned the typed error. Survived: it gave",
-        "the right result all the same.",
+        "Places: points of the call where this kind of failure can be made. Failures: how many runs of the call had",
+        "one, each at another place. Told: it returned the typed error. Survived: it gave the right result even so.",
         "",
         "| call | kind of fault | places | failures | told | survived | seconds |",
         "|---|---|---:|---:|---:|---:|---:|",
