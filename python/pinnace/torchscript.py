@@ -58,8 +58,10 @@ def open_script(path: str) -> torch.jit.ScriptModule:
         raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
 
 
-# TorchScript is run, some of it while it is read. Of what it can call, these reach files; getattr could spell them.
-_REACHES_FILES = re.compile(r"\b(save|from_file|load_tensor|getattr)\b", re.ASCII)
+# TorchScript is run, some of it while it is read. Of what it can call, these reach files.
+_REACHES_FILES = re.compile(r"\b(save|from_file|load_tensor)\b", re.ASCII)
+# getattr takes a text, which could spell them in escapes or in pieces.
+_SPELLED = re.compile(r"""\w["'](?:\s|\\\n|#[^\n]*)*["']|\\[xuUN0-7]""", re.ASCII)
 _OPERATORS = re.compile(r"\bops\s*\.\s*(\w+)", re.ASCII)
 _CLASSES = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)", re.ASCII)
 _NAMESPACES = frozenset(("aten", "prim", "prims", "quantized", "_quantized", "quantization", "sparse", "torchvision"))
@@ -79,6 +81,8 @@ def _check_code(archive: ZipFile) -> None:
             continue
         code = archive.read(entry, _MAX_CODE).decode("latin-1")
         called = _REACHES_FILES.search(code) if entry.endswith(".py") else None
+        if entry.endswith(".py") and "getattr" in code and _SPELLED.search(code):
+            raise _core.Unsupported(f"{archive.path}: {entry} has texts in pieces or escapes, and names getattr")
         if called:
             raise _core.Unsupported(f"{archive.path}: {entry} names {called[1]!r}, with which code reaches files")
         for kind, pattern, known in (("operators", _OPERATORS, _NAMESPACES), ("classes", _CLASSES, _CLASS_NAMESPACES)):

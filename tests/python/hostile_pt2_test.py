@@ -610,3 +610,13 @@ def test_torchscript_that_writes_files(suffix: str, marker: Path, tmp_path: Path
         pn.load(path, (torch.ones(3),))
     jit.load(str(path))
     assert marker.exists()
+
+
+def test_torchscript_with_numbered_children_loads(tmp_path: Path) -> None:
+    """Their names are no identifiers, for which TorchScript writes getattr."""
+    jit: Any = torch.jit
+    net = nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.ReLU()), nn.Linear(3, 2)).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jit.save(jit.trace(net, torch.from_numpy(X)), str(tmp_path / "net.pt"))
+        assert pn.load(tmp_path / "net.pt", (X,)).build().metadata["verified"].startswith("1 input(s)")
