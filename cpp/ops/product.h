@@ -59,6 +59,7 @@ Status matrix_product(const Threads& threads, int64_t M, int64_t N, int64_t K, b
     for (int64_t r = 0; r < rows; ++r) load_a(row + r, a + r * K);
     std::fill_n(sums, rows * count, Acc{});
     for (int64_t l = 0; l < (b_by_column ? count : K); ++l) {
+      if (l % 16 == 15 && loop_stops()) return;  // a tile may take seconds
       b_by_column ? load_b(column + l, 0, K, line) : load_b(l, column, count, line);
       const Acc* b = line;
       for (int64_t r = 0; r < rows; ++r) {

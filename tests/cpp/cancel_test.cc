@@ -301,16 +301,16 @@ std::string everything() {
   const %half : f32[] = {0.5}
   const %axes : i64[1] = {0}
   const %trips : i64[] = {3}
-  %scaled = mul(%w, %half)
-  %p = mat_mul(%x, %scaled)
-  %r = relu(%p)
-  %s = reduce_sum(%r, %axes) {keepdims=0}
-  %next = add(%now, %s)
-  %last = loop(%trips, none, %next) {carried=1, body=graph "body" {
+  %scaled : f32[16,16] = mul(%w, %half)
+  %p : f32[n,16] = mat_mul(%x, %scaled)
+  %r : f32[n,16] = relu(%p)
+  %s : f32[16] = reduce_sum(%r, %axes) {keepdims=0}
+  %next : f32[16] = add(%now, %s)
+  %last : f32[16] = loop(%trips, none, %next) {carried=1, body=graph "body" {
     input %i : i64[]
     input %c : bool[]
     input %a : f32[16]
-    %b = sigmoid(%a)
+    %b : f32[16] = sigmoid(%a)
     output "c" %c
     output "b" %b
   }}

@@ -255,7 +255,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, endless: pn.Program) -> Pat
     path = tmp_path_factory.mktemp("cancel")
     endless.save(path / "endless.pnc")
     program_of(ONE_SUM).save(path / "sum.pnc")
-    for name, layers in (("small", 2), ("large", 1500)):
+    for name, layers in (("small", 2), ("large", 400)):
         rng = np.random.default_rng(0)
         nodes, weights = [], []
         for i in range(layers):
