@@ -1,7 +1,10 @@
 // Names and sizes of element types; text, size and equality of TensorType.
 #include <pinnace/tensor.h>
 
+#include <algorithm>
+
 #include "base/text.h"
+#include "base/type_size.h"
 
 namespace pinnace {
 namespace {
@@ -30,6 +33,16 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 
 int dtype_bits(DType dtype) {
   return kDTypes[static_cast<int>(dtype)].bits;
+}
+
+bool fits_memory(const TensorType& type) {
+  int64_t bits = dtype_bits(type.dtype);
+  for (const Dim& d : type.shape) {
+    const int64_t size = std::max<int64_t>(d.known() ? d.size : 1, 1);
+    if (bits > (INT64_MAX >> 4) / size) return false;
+    bits *= size;
+  }
+  return true;
 }
 
 bool TensorType::concrete() const {

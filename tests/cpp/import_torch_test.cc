@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cpp/counted_memory.h"
 #include "cpp/scratch_folder.h"
 #include "cpp/torch_fixture.h"
 #include "import/import.h"
@@ -175,6 +176,103 @@ TEST_F(TorchArchive, NamesOtherSchemasAndUnknownOperators) {
   EXPECT_EQ(imported.status().nodes()[0].rule, "operator not mapped");
   EXPECT_EQ(imported.status().nodes()[0].source, "/home/me/net.py:7");
   EXPECT_EQ(imported.status().nodes()[0].op, "aten.foo.Tensor");
+}
+
+/// A program of one node with the argument x of these sizes and others of the same kind, given as JSON.
+std::string program_with(const std::string& target, const std::string& sizes, const std::string& arguments) {
+  std::string node = kAdd;
+  const std::string other = R"({"name":"other","arg":{"as_tensor":{"name":"p_w"}},"kind":1})";
+  node.replace(node.find(other), other.size(), arguments);
+  node.replace(node.find("aten.add.Tensor"), 15, target);
+  std::string program = program_of(node);
+  const std::string from = str_cat(R"("x":)", kTensor);
+  std::string list, strides;
+  for (size_t at = 0; at < sizes.size();) {
+    const size_t end = std::min(sizes.find(',', at), sizes.size());
+    list += str_cat(list.empty() ? "" : ",", R"({"as_int":)", sizes.substr(at, end - at), "}");
+    strides += str_cat(strides.empty() ? "" : ",", R"({"as_int":1})");
+    at = end + 1;
+  }
+  const std::string to = str_cat(R"("x":{"dtype":7,"sizes":[)", list, R"(],"strides":[)", strides,
+                                 R"(],"storage_offset":{"as_int":0},"layout":7})");
+  return program.replace(program.find(from), from.size(), to);
+}
+
+TEST_F(TorchArchive, RefusesSizesLargerThanMemory) {
+  for (const char* sizes :
+       {"9223372036854775807", "4611686018427387904,2", "0,9223372036854775807", "4294967296,4294967296"}) {
+    std::vector<Entry> entries = good_entries();
+    entries[1].bytes = program_with("aten.relu.default", sizes, R"({"name":"n","arg":{"as_none":true},"kind":2})");
+    expect(entries, Code::kCorruptFile, "input 'x' is larger than memory can be");
+  }
+  // A weight of nothing, whose other size no storage bounds.
+  std::vector<Entry> entries = good_entries();
+  entries[2].bytes = weights_of(
+      R"({"dtype":7,"sizes":[{"as_int":0},{"as_int":9223372036854775807}],"strides":[{"as_int":1},{"as_int":1}],"storage_offset":{"as_int":0},"layout":7})");
+  expect(entries, Code::kCorruptFile, "larger than memory can be");
+}
+
+TEST_F(TorchArchive, NumbersInArgumentsTakeNoMemory) {
+  const auto integer = [](const char* name, const char* value) {
+    return str_cat(R"({"name":")", name, R"(","arg":{"as_int":)", value, R"(},"kind":1})");
+  };
+  const auto ints = [](const char* name, const char* values) {
+    return str_cat(R"({"name":")", name, R"(","arg":{"as_ints":[)", values, R"(]},"kind":1})");
+  };
+  struct Attack {
+    const char* target;
+    const char* sizes;
+    std::string arguments;
+  };
+  std::vector<Attack> all;
+  for (const char* n : {"1099511627776", "9223372036854775807", "-9223372036854775808", "-1099511627776"}) {
+    all.push_back({"aten.diag_embed.default", "2", integer("offset", n)});
+    all.push_back({"aten.diagflat.default", "2", integer("offset", n)});
+    all.push_back({"aten.diag.default", "2", integer("diagonal", n)});
+    all.push_back({"aten.diag.default", "2,3", integer("diagonal", n)});
+    all.push_back({"aten.diagonal.default", "2,3", integer("offset", n)});
+    all.push_back({"aten.chunk.default", "5", integer("chunks", n)});
+    all.push_back({"aten.pixel_shuffle.default", "1,4,2,2", integer("upscale_factor", n)});
+    all.push_back({"aten.pixel_shuffle.default", "4,2,2", integer("upscale_factor", n)});
+    all.push_back({"aten.pixel_unshuffle.default", "4,2,2", integer("downscale_factor", n)});
+    all.push_back({"aten.unfold.default", "5",
+                   str_cat(integer("dimension", "0"), ",", integer("size", n), ",", integer("step", "1"))});
+    for (const char* other : {"1,1", "0,0"}) {
+      const std::string twice = str_cat(n, ",", n);
+      all.push_back({"aten.im2col.default", "1,1,4,4",
+                     str_cat(ints("kernel_size", twice.c_str()), ",", ints("dilation", other), ",",
+                             ints("padding", "0,0"), ",", ints("stride", "1,1"))});
+      all.push_back({"aten.im2col.default", "1,1,4,4",
+                     str_cat(ints("kernel_size", "2,2"), ",", ints("dilation", twice.c_str()), ",",
+                             ints("padding", other), ",", ints("stride", "1,1"))});
+    }
+  }
+  for (const char* n : {"1099511627776", "4611686018427387904"}) {
+    all.push_back({"aten.tril_indices.default", "2", str_cat(integer("row", n), ",", integer("col", "0"))});
+    all.push_back({"aten.as_strided.default", "2",
+                   str_cat(ints("size", "2,2"), ",", ints("stride", str_cat(n, ",1").c_str()), ",",
+                           integer("storage_offset", n))});
+  }
+  for (const char* sizes : {"1099511627776,1048576", "1048576,1099511627776"}) {
+    all.push_back({"aten.trace.default", sizes, integer("unused", "0")});
+    all.push_back({"aten.diag.default", sizes, integer("diagonal", "0")});
+    all.push_back({"aten.diagonal.default", sizes, integer("offset", "0")});
+  }
+  all.push_back({"aten.diag_embed.default", "1099511627776", integer("offset", "0")});
+  all.push_back({"aten.im2col.default", "1,1,1048576,1048576",
+                 str_cat(ints("kernel_size", "524288,1"), ",", ints("dilation", "1,1"), ",", ints("padding", "0,0"),
+                         ",", ints("stride", "1,1"))});
+  for (const Attack& attack : all) {
+    std::vector<Entry> entries = good_entries();
+    entries[1].bytes = program_with(attack.target, attack.sizes, attack.arguments);
+    const testing::MemoryWatch watch(64 << 20);
+    const auto imported = import(zip_of(entries));
+    EXPECT_EQ(watch.overdrawn(), 0u) << attack.target << " " << attack.arguments;
+    // An offset beyond the matrix is a diagonal of nothing; a chunk for each element, and more, are chunks.
+    if (imported.ok()) continue;
+    EXPECT_TRUE(imported.status().code() == Code::kConversion || imported.status().code() == Code::kCorruptFile)
+        << imported.status().message();
+  }
 }
 
 TEST_F(TorchArchive, RefusesDeepNesting) {

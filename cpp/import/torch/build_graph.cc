@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/cancel.h"
+#include "base/type_size.h"
 #include "import/torch/mapping.h"
 #include "import/torch/views.h"
 
@@ -347,6 +348,11 @@ Status Builder::bind_inputs(Scope& scope) {
       for (const SizeDef& size : stated->second.sizes) {
         PINNACE_ASSIGN(const Dim dim, session.input_dim(size));
         type.shape.push_back(dim);
+      }
+      if (!fits_memory(type)) {
+        return Status(
+            Code::kCorruptFile,
+            str_cat("input '", spec.argument, "' is larger than memory can be: ", to_string(type, session.symbols)));
       }
       h.origin = Handle::Origin::kUserInput;
       h.value = graph.add_input(spec.argument, type);

@@ -302,7 +302,8 @@ std::vector<Scalar> Call::sizes_of(ValueId id) {
 }
 
 Scalar Call::add_sizes(const Scalar& a, const Scalar& b) {
-  if (a.known && b.known) return Scalar::of_int(a.integer + b.integer);
+  int64_t sum = 0;
+  if (a.known && b.known && !__builtin_add_overflow(a.integer, b.integer, &sum)) return Scalar::of_int(sum);
   return Scalar::of_value(Scalar::Kind::kInt, add("add", {size_value(a), size_value(b)}));
 }
 

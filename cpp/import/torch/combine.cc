@@ -125,14 +125,21 @@ void map_combinations(Call& c) {
   c.output(c.reshape(c.add("gather", {x, c.constant_ints(places)}), {n(count), n(r)}));
 }
 
+/// Diagonals are made of indices, one per element: longer ones are refused rather than indexed.
+constexpr int64_t kLongestDiagonal = 1 << 20;
+
 /// The last axis on a diagonal of two new last axes, `offset` above it (below where negative).
 ValueId on_diagonal(Call& c, ValueId x, int64_t offset) {
   const Dim size = c.dim(x, -1);
-  const int64_t skip = std::abs(offset);
   if (!size.known()) {
     c.fail("a diagonal of symbolic length");
     return x;
   }
+  if (size.size > kLongestDiagonal || offset > kLongestDiagonal || offset < -kLongestDiagonal) {
+    c.fail("a diagonal of this length", str_cat(size.size, ", offset ", offset));
+    return x;
+  }
+  const int64_t skip = std::abs(offset);
   const int64_t side = size.size + skip;
   std::vector<int64_t> at(static_cast<size_t>(side), size.size);  // a zero stands behind the elements
   for (int64_t row = 0; row < side; ++row) {
@@ -178,6 +185,8 @@ void map_diag(Call& c) {
   if (c.rank(x) == 1) return c.output(on_diagonal(c, x, offset));
   const Dim rows = c.dim(x, 0), columns = c.dim(x, 1);
   if (c.rank(x) != 2 || !rows.known() || !columns.known()) return c.fail("diag of a symbolic size");
+  if (rows.size > kLongestDiagonal || offset > kLongestDiagonal || offset < -kLongestDiagonal)
+    return c.fail("a diagonal of this length", str_cat(rows.size, ", offset ", offset));
   Ints at;
   for (int64_t i = 0; i < rows.size; ++i) {
     if (i + offset >= 0 && i + offset < columns.size) at.push_back(i * columns.size + i + offset);
@@ -190,7 +199,8 @@ void map_triangle_indices(Call& c) {
   c.ignore({"dtype", "layout", "device", "pin_memory"});
   const int64_t rows = c.integer("row"), columns = c.integer("col"), offset = c.integer("offset", 0);
   const bool upper = c.parameter() == "upper";
-  if (rows < 0 || columns < 0 || (rows && columns > (1 << 20) / rows)) return c.fail("indices of this size");
+  if (rows < 0 || columns < 0 || rows > (1 << 20) || (rows && columns > (1 << 20) / rows))
+    return c.fail("indices of this size");
   Ints both;
   for (int axis = 0; axis < 2; ++axis) {
     for (int64_t i = 0; i < rows; ++i) {

@@ -24,6 +24,13 @@ void map_im2col(Call& c) {
   const Dim channels = c.dim(x, 1);
   if (!c.ok()) return;
   if (!channels.known()) return c.fail("unfold of a symbolic number of channels");
+  // Windows are indices, one per element of a window and place: as many as the tensor is long, at most.
+  constexpr int64_t kLongest = 1 << 20, kMostIndices = 1 << 22;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto within = [&](int64_t n, int64_t least) { return n >= least && n <= kLongest; };
+    if (!within(kernel[i], 1) || !within(dilation[i], 1) || !within(stride[i], 1) || !within(padding[i], 0))
+      return c.fail("unfold with windows of this size", str_cat(kernel[i], " in steps of ", dilation[i]));
+  }
   const Scalar batch = c.size_of(x, 0);
   if (padding[0] || padding[1]) {
     x = c.add("pad", {x, c.constant_ints({0, 0, padding[0], padding[1], 0, 0, padding[0], padding[1]}),
@@ -35,9 +42,10 @@ void map_im2col(Call& c) {
     const int64_t at = axis + static_cast<int64_t>(i);
     const Dim size = c.dim(x, at);
     const int64_t reach = dilation[i] * (kernel[i] - 1) + 1;
-    if (!size.known() || size.size < reach || stride[i] < 1 || size.size > (1 << 20))
+    if (!size.known() || size.size < reach || size.size > kLongest)
       return c.fail("unfold of a symbolic dimension, or beyond it", to_string(c.type(x)));
     places.push_back((size.size - reach) / stride[i] + 1);
+    if (places[i] > kMostIndices / kernel[i]) return c.fail("unfold into this many windows", str_cat(places[i]));
     Ints index;
     for (int64_t k = 0; k < kernel[i]; ++k) {
       for (int64_t p = 0; p < places[i]; ++p) index.push_back(p * stride[i] + k * dilation[i]);
@@ -146,7 +154,7 @@ void map_pixel_shuffle(Call& c) {
   const Dim channels = c.dim(x, -3), height = c.dim(x, -2), width = c.dim(x, -1);
   if (!down && rank == 4 && c.type(x).elements() != 0)
     return c.output(c.add("depth_to_space", {x}, {{"blocksize", r}, {"mode", "CRD"}}));
-  if (rank < 3 || r < 1 || !channels.known() || !height.known() || !width.known())
+  if (rank < 3 || r < 1 || r > (1 << 20) || !channels.known() || !height.known() || !width.known())
     return c.fail("pixel shuffle of a symbolic size", to_string(c.type(x)));
   const auto n = [](int64_t i) { return Scalar::of_int(i); };
   std::vector<Scalar> parts = c.sizes_of(x), sizes = parts;

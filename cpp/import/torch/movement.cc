@@ -221,6 +221,7 @@ void map_scatter_view(Call& c) {
     if (step != 1) {
       if (!size.known() || !start.known || !end.known || step < 1)
         return c.fail("slice_scatter with a step of a symbolic dimension");
+      if (size.size > (1 << 22)) return c.fail("slice_scatter with a step in this many elements", str_cat(size.size));
       std::vector<int64_t> from;
       int64_t next = size.size;
       for (int64_t i = 0; i < size.size; ++i) {

@@ -2,6 +2,7 @@
 // unfold, as_strided.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "import/torch/views.h"
 
@@ -62,7 +63,7 @@ void map_diagonal(Call& c) {
   const ValueId x = c.tensor(last ? "A" : "self");
   const int rank = c.rank(x);
   const int64_t a = c.axis("dim1", rank, last ? -2 : 0), b = c.axis("dim2", rank, last ? -1 : 1),
-                offset = c.integer("offset", 0);
+                offset = std::max(c.integer("offset", 0), -INT64_MAX);  // beyond any size, and can be negated
   const Dim rows = c.dim(x, a), columns = c.dim(x, b);
   if (rank < 2 || a == b || !rows.known() || !columns.known())
     return c.fail("diagonal of symbolic or equal dimensions");
@@ -116,14 +117,19 @@ void map_unfold(Call& c) {
   c.output(c.transpose(windowed, order));
 }
 
-/// Where each element of a tensor with these strides lies, counted from its first one; empty if that is not known or
-/// there are more than 2^22.
-std::vector<int64_t> positions(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, int64_t start) {
+/// Where each element of a tensor with these strides lies, counted from its first one; nothing if there are more than
+/// 2^22, or some lie beyond 2^54.
+std::optional<std::vector<int64_t>> positions(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
+                                              int64_t start) {
+  constexpr int64_t kFarthest = int64_t{1} << 48;  // along each of at most 2^6 dimensions: sums do not overflow
   int64_t count = 1;
-  for (int64_t size : sizes) {
-    if (size < 0 || (size > 0 && count > (1 << 22) / size)) return {};
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const int64_t size = sizes[d], limit = kFarthest / std::max<int64_t>(size, 1);
+    if (size < 0 || (size > 0 && count > (1 << 22) / size)) return std::nullopt;
+    if (size > 1 && (strides[d] > limit || strides[d] < -limit)) return std::nullopt;
     count *= size;
   }
+  if (start > kFarthest || start < -kFarthest || sizes.size() > 64) return std::nullopt;
   std::vector<int64_t> at, index(sizes.size(), 0);
   at.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
@@ -154,8 +160,11 @@ void map_as_strided(Call& c) {
   }
   if (!known) return c.fail("as_strided of a symbolic size");
   const int64_t first = meta->storage_offset;
-  const std::vector<int64_t> own = positions(own_sizes, own_strides, first);
-  std::vector<int64_t> wanted = positions(sizes, strides, c.integer("storage_offset", first));
+  const auto own_places = positions(own_sizes, own_strides, first);
+  const auto wanted_places = positions(sizes, strides, c.integer("storage_offset", first));
+  if (!own_places || !wanted_places) return c.fail("as_strided of this many elements, or this far apart");
+  const std::vector<int64_t>& own = *own_places;
+  std::vector<int64_t> wanted = *wanted_places;
   std::map<int64_t, int64_t> element;
   for (size_t i = 0; i < own.size(); ++i) element.emplace(own[i], static_cast<int64_t>(i));
   for (int64_t& place : wanted) {
@@ -221,7 +230,7 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
   if (form == "chunk") {
     const int64_t chunks = c.integer("chunks");
     if (chunks < 1) c.fail("chunks", str_cat(chunks));
-    step = chunks < 1 ? 0 : (size.size + chunks - 1) / chunks;
+    step = chunks < 1 ? 0 : size.size / chunks + (size.size % chunks != 0 ? 1 : 0);
   }
   if (form == "h" || form == "v" || form == "d") {
     if (c.given("indices") || !c.given("sections")) {

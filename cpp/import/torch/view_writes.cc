@@ -178,6 +178,7 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
     if (!c.ok() || !settle(size, s.start, s.end)) return c.fail("a slice from the end of a symbolic dimension");
     if (s.step == 1) return c.output(replace_range(c, base, written, s.axis, s.start, s.end));
     if (!size.known() || !s.start.known || !s.end.known) return c.fail("a slice with a step of a symbolic dimension");
+    if (size.size > (1 << 22)) return c.fail("a slice with a step of this many elements", str_cat(size.size));
     // Every step-th place takes the next written element; the others keep theirs.
     std::vector<int64_t> from;
     int64_t next = size.size;

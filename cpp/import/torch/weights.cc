@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/type_size.h"
 #include "import/torch/builder.h"
 
 namespace pinnace::torch_import {
@@ -75,6 +76,7 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     overflow |= __builtin_mul_overflow(elements, 2, &elements) || __builtin_add_overflow(last, 1, &last);
   }
   if (overflow) return corrupt(name, "its sizes overflow");
+  if (!fits_memory(type)) return corrupt(name, "it is larger than memory can be: ", to_string(type));
   if (meta.sizes.size() > 64) return corrupt(name, "rank ", meta.sizes.size());
   if (empty) return Constant::copy_of(nullptr, 0);
 

@@ -43,7 +43,8 @@ std::string by_bytes(std::string bytes, size_t more) {
 
 void mutate(std::vector<Entry>& entries, size_t room, unsigned seed) {
   std::minstd_rand random(seed);
-  Entry& entry = entries[random() % entries.size()];
+  const size_t chosen = random() % entries.size();
+  Entry& entry = entries[chosen];
   const Entry& other = entries[random() % entries.size()];
   switch (random() % 16) {
     case 0:
@@ -66,7 +67,7 @@ void mutate(std::vector<Entry>& entries, size_t room, unsigned seed) {
       entry.own_name = other.name;
       break;
     case 6:
-      entry.place_of = static_cast<int>(random() % entries.size());
+      entry.place_of = static_cast<int>(random() % (chosen + 1));
       break;
     case 7:
       entry.bytes = by_bytes(entry.bytes, 16);
