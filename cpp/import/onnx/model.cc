@@ -30,7 +30,8 @@ Status corrupt(const char* rule, const Parts&... parts) {
 }
 
 Status file_error(const std::string& path) {
-  return Status(Code::kFile, str_cat(path, ": ", std::strerror(errno)));
+  const int error = errno;
+  return Status(error == ENOMEM ? Code::kOutOfMemory : Code::kFile, str_cat(path, ": ", std::strerror(error)));
 }
 
 Result<Buffer> read_file(const std::string& path) {

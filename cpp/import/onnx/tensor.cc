@@ -167,14 +167,18 @@ Result<std::string> external_path(const External& e, const TensorType& type, con
   }
   const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(str_cat(folder, "/", e.location).c_str(), nullptr),
                                                         std::free);
-  if (!resolved)
-    return Status(Code::kFile, str_cat(what, ": external data '", e.location, "': ", std::strerror(errno)));
+  const auto failed = [&](int error) {
+    return Status(error == ENOMEM ? Code::kOutOfMemory : Code::kFile,
+                  str_cat(what, ": external data '", e.location, "': ", std::strerror(error)));
+  };
+  if (!resolved) return failed(errno);
   const std::string path = resolved.get();
   if (path.compare(0, folder.size() + 1, folder + "/") != 0) {
     return corrupt("O-14", what, ": external data at '", e.location, "' lies outside the model's folder");
   }
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (::stat(path.c_str(), &info) != 0) return failed(errno);
+  if (!S_ISREG(info.st_mode)) {
     return corrupt("O-14", what, ": external data '", e.location, "' is not a file");
   }
   const int64_t left = info.st_size - e.offset;
