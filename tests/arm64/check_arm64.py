@@ -33,7 +33,7 @@ PROCESSORS = {
 }
 # What differs between processors and levels; the rest is the same code everywhere, and runs on the first of them.
 EVERYWHERE = "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:CpuFeatures.*:*CpuPrecision*"
-ONCE = EVERYWHERE + ":*Contract*:ThreadPool*:StepTeam*:Golden*:*Parity*:*HostileValues*"
+ONCE = EVERYWHERE + ":All/Faults.*:*Contract*:ThreadPool*:StepTeam*:Golden*:*Parity*:*HostileValues*"
 GROWTH = 1.02
 LIBRARY_BYTES = 3_400_000
 STATIC_TLS_BYTES = 64
