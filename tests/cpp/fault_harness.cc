@@ -302,7 +302,6 @@ TAKEN_OVER int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 namespace pinnace::testing {
 namespace {
 
-constexpr int64_t kMostFailures = 40;  // of one kind in one scenario, where not all are made
 constexpr int64_t kFarTooMany = 1'000'000;
 
 bool all_of_them() {
@@ -382,7 +381,7 @@ void fail_everywhere(const FaultScenario& scenario, Fault fault) {
   const auto start = std::chrono::steady_clock::now();
   Counts counts;
   for (int i = 0; i < 2; ++i) attempt(scenario, fault, 0, counts);  // what is made once and kept is there
-  const int64_t step = all_of_them() ? 1 : std::max<int64_t>(1, (counts.sites + kMostFailures - 1) / kMostFailures);
+  const int64_t step = all_of_them() ? 1 : std::max<int64_t>(1, (counts.sites + scenario.most - 1) / scenario.most);
   const char* const seed = std::getenv("PINNACE_TEST_SEED");
   const int64_t first = 1 + (seed ? std::strtoll(seed, nullptr, 10) : 0) % step;
   for (int64_t nth = first; nth < kFarTooMany; nth += step) {

@@ -62,6 +62,7 @@ struct FaultScenario {
   /// What a failure may be told as, beside kOutOfMemory for memory and threads and kFile for files.
   std::vector<Code> codes = {};
   const char* library = nullptr;  ///< see FaultScope
+  int64_t most = 40;              ///< failures of one kind, where not all are made
 };
 
 /// Runs the scenario with every failure of this kind (PINNACE_TEST_ALL=1), else with a seeded few of them, and says
