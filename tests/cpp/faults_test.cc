@@ -227,6 +227,26 @@ TEST_P(Faults, Sessions) {
   }
 }
 
+// A copy that stops half-way destroys what it has made and nothing else.
+TEST_P(Faults, ACopyOfANode) {
+  Node node, copy;
+  node.op = "an operator with a name that is long enough to be allocated";
+  node.attrs = {{"a list of integers, as long a name", std::vector<int64_t>{1, 2, 3}},
+                {"a list of texts, as long a name", std::vector<std::string>{"one that is long enough", "another one"}},
+                {"a text, as long a name as others", std::string("a text that is long enough to be allocated")}};
+  fail_everywhere(
+      {"copy of a node", [] {},
+       [&] {
+         return at_border([&] {
+           copy = node;
+           return Status();
+         });
+       },
+       [&](const Status& status) { return !status.ok() || copy.attrs == node.attrs ? std::string() : "another node"; },
+       [&] { copy = Node(); }},
+      GetParam());
+}
+
 // A run on several threads may do with fewer; what fails on a worker fails the run.
 TEST_P(Faults, Threads) {
   ThreadPool* pool = nullptr;
