@@ -1,12 +1,13 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), TEST_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs), SOAK_PRESET=asan.
+# Variables: JOBS=2 (compilers at a time), TEST_ARGS, FUZZ_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs),
+# SOAK_PRESET=asan, TURN=tsan.
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
 JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo test test-all test-arm64 lint format notebooks soak wheel wheel-arm64 bench clean
+.PHONY: help setup build install demo test test-all test-arm64 turn fuzz fuzz-build lint format notebooks soak wheel wheel-arm64 bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,11 +38,21 @@ demo: install ## the example, from a model to its answers
 test: build ## C++ tests, Python tests and the rules of the tree, with a seeded slice of the large suites
 	@$(PYTHON) scripts/run_tests.py $(TEST_ARGS)
 
-test-all: build ## everything; goes on where it was broken off; totals go to docs/results.md
+test-all: build ## everything, all sanitizers too; goes on where it was broken off; totals go to docs/results.md
 	@$(PYTHON) scripts/run_tests.py --all $(TEST_ARGS)
+
+turn: setup ## one of the checks of which .ci/run takes one a commit, TURN=asan, tsan, ...; without TURN the commit's own
+	@$(PYTHON) scripts/turns.py run $(TURN)
 
 test-arm64: ## cross-built for ARM64, in emulation: C++ tests, instruction counts, the library's size
 	@scripts/arm64.sh
+
+# Seeds are made with the Python extension of the release build.
+fuzz-build: build/fuzz/build.ninja
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz_targets
+
+fuzz: fuzz-build build ## coverage-guided fuzzing of all readers, 15 seconds each; FUZZ_ARGS go to scripts/fuzz.py
+	@$(PYTHON) scripts/fuzz.py $(or $(FUZZ_ARGS),--seconds 15)
 
 lint: build ## format, clang-tidy on what changed, ruff, mypy
 	@scripts/lint.sh
@@ -53,7 +64,7 @@ notebooks: install ## runs every notebook
 	@$(PYTHON) scripts/run_notebooks.py
 
 ifndef SOAK_PRESET
-soak: build ## the tests again and again under moving seeds, for SOAK_MINUTES; SOAK_PRESET=asan: NNAPI's fuzz tests alone
+soak: build fuzz-build ## tests and fuzz targets again and again, for SOAK_MINUTES; SOAK_PRESET=asan: NNAPI's fuzz tests alone
 	@$(PYTHON) scripts/soak.py --minutes $(SOAK_MINUTES)
 else
 soak: build/$(SOAK_PRESET)/build.ninja

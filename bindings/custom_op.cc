@@ -7,6 +7,8 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
+#include "interrupt.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -21,6 +23,8 @@ Status status_of_exception() noexcept {
     try {
       throw;
     } catch (py::error_already_set& error) {
+      // One that is to end the program goes to the call that is under way.
+      if (Signals::keep(error)) return Status(Code::kCancelled, "cancelled in a function of the application");
       const Code code = error.matches(PyExc_MemoryError) ? Code::kOutOfMemory : Code::kInvalidArgument;
       const auto name = py::cast<std::string>(py::str(error.type().attr("__name__")));
       try {
@@ -38,6 +42,10 @@ Status status_of_exception() noexcept {
   }
 }
 
+Status interpreter_ends() {
+  return Status(Code::kCancelled, "the Python interpreter is shutting down");
+}
+
 py::dict attribute_dict(const CustomAttributes& attributes) {
   py::dict d;
   for (const auto& [name, text] : attributes) d[py::str(name)] = text;
@@ -47,7 +55,8 @@ py::dict attribute_dict(const CustomAttributes& attributes) {
 /// shape(inputs: list of (dtype, shape), attributes) -> list of (dtype, shape); unknown sizes are None.
 Status call_shape(const py::function& f, std::span<const TensorType> inputs, const CustomAttributes& attributes,
                   std::span<TensorType> outputs) {
-  py::gil_scoped_acquire gil;
+  const WithGil gil;
+  if (!gil.held()) return interpreter_ends();
   try {
     py::list specs;
     for (const TensorType& type : inputs) {
@@ -57,7 +66,7 @@ Status call_shape(const py::function& f, std::span<const TensorType> inputs, con
         shape.append(dim.known() ? py::object(py::int_(dim.size)) : py::object(py::none()));
       specs.append(py::make_tuple(d["dtype"], py::tuple(shape)));
     }
-    const auto made = py::list(f(specs, attribute_dict(attributes)));
+    const auto made = py::list(call_python(f, py::make_tuple(specs, attribute_dict(attributes))));
     if (made.size() != outputs.size()) {
       return Status(Code::kInvalidArgument,
                     "gave " + std::to_string(made.size()) + " outputs, must give " + std::to_string(outputs.size()));
@@ -78,13 +87,14 @@ Status call_shape(const py::function& f, std::span<const TensorType> inputs, con
 /// reference(inputs: list of arrays, attributes) -> list of arrays of the types that shape gave.
 Status call_reference(const py::function& f, std::span<const Tensor> inputs, const CustomAttributes& attributes,
                       std::span<const Tensor> outputs) {
-  py::gil_scoped_acquire gil;
+  const WithGil gil;
+  if (!gil.held()) return interpreter_ends();
   try {
     py::list arrays;
     for (const Tensor& t : inputs) {
       arrays.append(array_of(t.type, {static_cast<const std::byte*>(t.memory.host), t.memory.bytes}));
     }
-    const auto made = py::list(f(arrays, attribute_dict(attributes)));
+    const auto made = py::list(call_python(f, py::make_tuple(arrays, attribute_dict(attributes))));
     if (made.size() != outputs.size()) {
       return Status(Code::kInvalidArgument,
                     "gave " + std::to_string(made.size()) + " outputs, must give " + std::to_string(outputs.size()));
@@ -103,12 +113,8 @@ Status call_reference(const py::function& f, std::span<const Tensor> inputs, con
   }
 }
 
-/// A Python function that may be dropped by a thread without the GIL.
 std::shared_ptr<py::function> held(py::function f) {
-  return {new py::function(std::move(f)), [](py::function* p) {
-            py::gil_scoped_acquire gil;
-            delete p;
-          }};
+  return dropped_with_gil(std::make_unique<py::function>(std::move(f)));
 }
 
 std::unique_ptr<CustomOp> make_custom_op(const std::string& name, py::function shape, py::function reference,

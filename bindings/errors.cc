@@ -22,7 +22,8 @@ constexpr ErrorRow kErrors[] = {
     {Code::kCorruptFile, "CorruptFile", "Bytes break the format; `offset` and `rule` say where and which."},
     {Code::kOutOfMemory, "OutOfMemory", "Memory was not given; nothing was changed."},
     {Code::kDeviceLost, "DeviceLost", "The device is gone; make a new Session."},
-    {Code::kCancelled, "Cancelled", "The run was cancelled; outputs are unspecified, the Session is usable."},
+    {Code::kCancelled, "Cancelled",
+     "A token or a timeout ended the call, which had no effect; a Session can run again."},
     {Code::kConversion, "ConversionError",
      "The source model cannot be imported as a whole; `nodes` lists every reason."},
     {Code::kFile, "FileError", "A file could not be opened, read or written; the text has the path and the reason."},
@@ -47,9 +48,22 @@ PyObject* new_class(py::module_& module, const char* name, const char* doc, PyOb
   return made;
 }
 
-std::string problem_text(const NodeProblem& p) {
-  return "NodeProblem(node='" + p.node + "', op='" + p.op + "', source='" + p.source + "', rule='" + p.rule +
-         "', value='" + p.value + "')";
+/// Names in a sentence may come from a file and need not be UTF-8.
+py::str text_of(const std::string& bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace");
+  if (!text) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(text);
+}
+
+/// As Python shows strings, which escapes what a terminal would act on.
+py::str problem_text(const NodeProblem& p) {
+  return py::str("NodeProblem(node={!r}, op={!r}, source={!r}, rule={!r}, value={!r})")
+      .format(text_of(p.node), text_of(p.op), text_of(p.source), text_of(p.rule), text_of(p.value));
+}
+
+template <std::string NodeProblem::* field>
+py::str field_text(const NodeProblem& problem) {
+  return text_of(problem.*field);
 }
 
 }  // namespace
@@ -58,11 +72,11 @@ void add_errors(py::module_& module) {
   py::class_<NodeProblem>(module, "NodeProblem", "One node that could not be imported, compiled or placed.")
       .def(py::init<std::string, std::string, std::string, std::string, std::string>(), py::arg("node"), py::arg("op"),
            py::arg("source") = "", py::arg("rule") = "", py::arg("value") = "")
-      .def_readonly("node", &NodeProblem::node, "name in the source model")
-      .def_readonly("op", &NodeProblem::op, "operator as the source spells it")
-      .def_readonly("source", &NodeProblem::source, "'file.py:41', may be empty")
-      .def_readonly("rule", &NodeProblem::rule, "the rule that refuses it")
-      .def_readonly("value", &NodeProblem::value, "the offending value, may be empty")
+      .def_property_readonly("node", field_text<&NodeProblem::node>, "name in the source model")
+      .def_property_readonly("op", field_text<&NodeProblem::op>, "operator as the source spells it")
+      .def_property_readonly("source", field_text<&NodeProblem::source>, "'file.py:41', may be empty")
+      .def_property_readonly("rule", field_text<&NodeProblem::rule>, "the rule that refuses it")
+      .def_property_readonly("value", field_text<&NodeProblem::value>, "the offending value, may be empty")
       .def("__repr__", problem_text);
   py::dict fields;  // so that an error raised from Python code has them too
   fields["offset"] = py::none();
@@ -91,12 +105,7 @@ void add_errors(py::module_& module) {
 
 void throw_status(const Status& status) {
   const py::handle type = class_of(status.code());
-  // Names in a sentence may come from a file and need not be UTF-8.
-  const std::string& message = status.message();
-  const auto text = py::reinterpret_steal<py::object>(
-      PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
-  if (!text) throw py::error_already_set();  // the interpreter itself is without memory
-  py::object error = type(text);
+  py::object error = type(text_of(status.message()));
   if (status.offset() >= 0) error.attr("offset") = status.offset();
   error.attr("rule") = status.rule();
   py::list nodes;

@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "interrupt.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -41,21 +42,13 @@ Model load(const std::string& path, const std::vector<std::string>& disabled_pas
     arrays.push_back(borrow_array(array, name.empty() ? "an example" : "example '" + name + "'"));
     options.examples.emplace_back(name, arrays.back().tensor);
   }
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return Model::load(path, options);
-  };
-  return check(go());
+  return interruptible([&] { return Model::load(path, options); });
 }
 
 Model parse(const std::string& text, const std::vector<std::string>& disabled_passes, bool check_passes,
             const std::vector<const CustomOp*>& ops) {
   const LoadOptions options = load_options(disabled_passes, check_passes, {}, "", ops, {});
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return Model::parse(text, options);
-  };
-  return check(go());
+  return interruptible([&] { return Model::parse(text, options); });
 }
 
 std::span<const std::byte> bytes_of(const py::buffer_info& info) {
@@ -72,16 +65,12 @@ Model load_torch_nnapi(const py::array& serialized, const std::vector<py::array>
   for (const py::array& weight : weights) held.push_back(dense(weight));
   TorchNnapiModel source{bytes_of(held[0].request()), {}, input_dims, input_formats, output_formats};
   for (size_t i = 1; i < held.size(); ++i) source.weights.push_back(bytes_of(held[i].request()));
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return Model::load_torch_nnapi(source, options);
-  };
-  return check(go());
+  return interruptible([&] { return Model::load_torch_nnapi(source, options); });
 }
 
 py::list check_rows(const Model& model, const std::vector<std::string>& targets) {
   py::list rows;
-  for (const CheckRow& r : check(model.check(targets))) {
+  for (const CheckRow& r : interruptible([&] { return model.check(targets); })) {
     py::dict d;
     d["node"] = r.node;
     d["op"] = r.op;
@@ -102,11 +91,7 @@ Program build(const Model& model, const std::vector<std::string>& targets,
   BuildOptions options;
   options.targets = targets;
   options.metadata.assign(metadata.begin(), metadata.end());
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return model.build(options);
-  };
-  return check(go());
+  return interruptible([&] { return model.build(options); });
 }
 
 py::list pass_report_dicts(const Model& model) {

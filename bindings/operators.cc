@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace py = pybind11;
 
@@ -62,7 +63,7 @@ py::list run_text(const std::string& text, const py::sequence& arrays) {
   std::vector<OwnedTensor> outputs;
   {
     const auto run = [&] {
-      py::gil_scoped_release release;
+      const WithoutGil release;
       return run_graph_text(text, inputs);
     };
     outputs = check(run());

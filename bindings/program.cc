@@ -4,6 +4,7 @@
 #include <pinnace/program.h>
 
 #include "errors.h"
+#include "interrupt.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -16,16 +17,13 @@ Verify verify_of(bool hashes) {
 }
 
 Program open_program(const std::string& path, bool verify_hashes, bool on_use) {
-  const auto open = [&] {
-    py::gil_scoped_release release;
-    return Program::open(path, verify_hashes && on_use ? Verify::kOnUse : verify_of(verify_hashes));
-  };
-  return check(open());
+  return interruptible(
+      [&] { return Program::open(path, verify_hashes && on_use ? Verify::kOnUse : verify_of(verify_hashes)); });
 }
 
 Program program_from_bytes(const py::bytes& bytes, bool verify_hashes) {
   const auto view = static_cast<std::string_view>(bytes);
-  return check(Program::from_bytes(std::as_bytes(std::span(view)), verify_of(verify_hashes)));
+  return interruptible([&] { return Program::from_bytes(std::as_bytes(std::span(view)), verify_of(verify_hashes)); });
 }
 
 py::bytes bytes_of(const Program& program) {
@@ -54,11 +52,7 @@ py::list payload_dicts(const Program& program) {
 }
 
 void save(const Program& program, const std::string& path) {
-  const auto write = [&] {
-    py::gil_scoped_release release;
-    return program.save(path);
-  };
-  check(write());
+  interruptible([&] { return program.save(path); });
 }
 
 }  // namespace
@@ -77,14 +71,14 @@ void add_program(py::module_& module) {
       .def_property_readonly("metadata", metadata_dict)
       .def_property_readonly("payloads", payload_dicts)
       .def(
-          "without_payloads", [](const Program& p) { return check(p.without_payloads()); },
+          "without_payloads", [](const Program& p) { return interruptible([&] { return p.without_payloads(); }); },
           "The same program without what back ends stored in it.")
       .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
       .def("bytes", bytes_of, "The file's bytes.")
       .def(
           "with_metadata",
           [](const Program& p, const std::string& key, const std::string& value) {
-            return check(p.with_metadata(key, value));
+            return interruptible([&] { return p.with_metadata(key, value); });
           },
           py::arg("key"), py::arg("value"), "A program with one metadata entry more, or changed.")
       .def("save", save, py::arg("path"), "Writes the file atomically. FileError.");

@@ -1,10 +1,15 @@
 // class Session and Run, devices().
 #include <pybind11/stl.h>
 
+#include <mutex>
+#include <utility>
+
 #include <pinnace/session.h>
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
+#include "interrupt.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -18,6 +23,7 @@ struct Call {
   std::vector<Tensor> inputs, outputs;
   std::vector<py::array> results;  // null where the session owns the bytes, of which these are copies
   std::vector<OwnedBytes> copies;
+  py::object cancel;  // the token of a submitted run
 
   Call(const Session& session, const py::sequence& arrays) {
     const auto specs = session.inputs();
@@ -63,50 +69,74 @@ struct Call {
   }
 };
 
-py::list run(Session& session, const py::sequence& arrays) {
+py::list run(Session& session, const py::sequence& arrays, std::optional<double> timeout, const CancelToken* cancel) {
+  const RunOptions options = run_options(timeout, cancel);
   Call call(session, arrays);
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return session.run(call.inputs, call.outputs, call.copier());
-  };
-  check(go());
+  interruptible([&] { return session.run(call.inputs, call.outputs, call.copier(), options); });
   return call.take();
 }
 
-/// A submitted run with everything that it borrows.
+/// A submitted run. What it borrows, the token of its options too, lives as long as the longer of the two. Whoever drops
+/// it wants no result: the run is then cancelled.
 class PendingRun {
  public:
-  PendingRun(py::object session, const py::sequence& arrays)
-      : session_object_(std::move(session)),
-        session_(session_object_.cast<Session&>()),
-        call_(session_, arrays),
-        run_(check(session_.submit(call_.inputs, call_.outputs, call_.copier()))) {}
+  PendingRun(const Session& session, const py::sequence& arrays)
+      : call_(dropped_with_gil(std::make_unique<Call>(session, arrays))) {}
+  static std::unique_ptr<PendingRun> start(Session& session, const py::sequence& arrays, std::optional<double> timeout,
+                                           py::object cancel) {
+    const RunOptions options = run_options(timeout, cancel.cast<const CancelToken*>());
+    auto made = std::make_unique<PendingRun>(session, arrays);
+    const std::shared_ptr<Call>& call = made->call_;
+    call->cancel = std::move(cancel);
+    Session::Finished finished = [call, copy = call->copier()](const Session& ran) { copy(ran); };
+    made->run_ = until_exit(check(session.submit(call->inputs, call->outputs, std::move(finished), options)));
+    return made;
+  }
   ~PendingRun() {
-    py::gil_scoped_release release;
-    (void)run_.wait();
+    if (!run_) return;
+    run_->cancel();
+    drop(std::move(run_));
   }
   PendingRun(const PendingRun&) = delete;
   PendingRun& operator=(const PendingRun&) = delete;
 
-  bool done() const { return run_.done(); }
-  void cancel() { run_.cancel(); }
+  bool done() const { return run_->done(); }
+  void cancel() { run_->cancel(); }
   py::list result() {
-    if (!taken_) {
-      const auto wait = [&] {
-        py::gil_scoped_release release;
-        return run_.wait();
-      };
-      check(wait());
-      taken_ = call_.take();
+    // The run's thread needs no GIL, so signals are looked at between waits; whoever is told to stop waiting does not
+    // want the run to go on either.
+    while (!ended_within(std::chrono::milliseconds(50))) {
+      if (PyErr_CheckSignals() == 0) continue;
+      run_->cancel();
+      throw py::error_already_set();
     }
+    const auto wait = [&] {
+      const WithoutGil release;
+      Status status = run_->wait();
+      taking_.lock();
+      return status;
+    };
+    const Status status = wait();
+    const std::lock_guard taken_once(taking_, std::adopt_lock);
+    check(status);
+    // Recursive: making arrays may collect garbage, and with it call this.
+    if (!taken_ && std::exchange(is_taken_, true)) {
+      check(Status(Code::kInvalidArgument, "result() is being made by this thread"));
+    }
+    if (!taken_) taken_ = call_->take();
     return py::list(taken_);
   }
 
  private:
-  py::object session_object_;
-  Session& session_;
-  Call call_;
-  Run run_;
+  bool ended_within(std::chrono::milliseconds time) {
+    const WithoutGil release;
+    return run_->wait_for(time);
+  }
+
+  std::shared_ptr<Call> call_;
+  std::shared_ptr<Run> run_;
+  std::recursive_mutex taking_;  // never waited for with the GIL
+  bool is_taken_ = false;
   py::object taken_;
 };
 
@@ -122,11 +152,7 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
   options.plan_cache = plan_cache;
   options.ops = ops;
   options.require_payload = require_payload;
-  const auto create = [&] {
-    py::gil_scoped_release release;
-    return Session::create(program, options);
-  };
-  return std::make_unique<Session>(check(create()));
+  return std::make_unique<Session>(interruptible([&] { return Session::create(program, options); }));
 }
 
 py::list placement_dicts(const Session& session) {
@@ -157,13 +183,12 @@ py::dict plan_dict(const Session& session) {
   return d;
 }
 
-py::tuple profile(Session& session, const py::sequence& arrays) {
+py::tuple profile(Session& session, const py::sequence& arrays, std::optional<double> timeout,
+                  const CancelToken* cancel) {
+  const RunOptions options = run_options(timeout, cancel);
   Call call(session, arrays);
-  const auto go = [&] {
-    py::gil_scoped_release release;
-    return session.profile(call.inputs, call.outputs, call.copier());
-  };
-  const std::vector<ProfileEvent> events = check(go());
+  const std::vector<ProfileEvent> events =
+      interruptible([&] { return session.profile(call.inputs, call.outputs, call.copier(), options); });
   py::list rows;
   for (const ProfileEvent& e : events) {
     py::dict d;
@@ -180,17 +205,33 @@ py::tuple profile(Session& session, const py::sequence& arrays) {
 
 py::array state_array(const Session& session, int i) {
   const Tensor t = check(session.state(i));
-  return array_of(t.type, {static_cast<const std::byte*>(t.memory.host), t.memory.bytes});
+  std::vector<std::byte> bytes(t.memory.bytes);
+  Tensor copy = t;
+  copy.memory.host = bytes.data();
+  const auto go = [&] {
+    const WithoutGil release;
+    return session.copy_state(i, copy);
+  };
+  check(go());
+  return array_of(t.type, bytes);
 }
 
 void set_state(Session& session, int i, const py::object& value) {
   const BorrowedArray borrowed = borrow_array(value, "state " + std::to_string(i));
-  check(session.set_state(i, borrowed.tensor));
+  const auto go = [&] {
+    const WithoutGil release;
+    return session.set_state(i, borrowed.tensor);
+  };
+  check(go());
 }
 
 py::list device_dicts() {
   py::list all;
-  for (const Device& device : devices()) {
+  const auto look = [] {
+    const WithoutGil release;
+    return devices();
+  };
+  for (const Device& device : look()) {
     py::dict d;
     d["target"] = device.target;
     d["available"] = device.available;
@@ -211,15 +252,18 @@ void add_session(py::module_& module) {
       .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
       .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
       .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })
-      .def("run", run, py::arg("inputs"), "Arrays in order in, list of new arrays out. The GIL is released.")
-      .def("profile", profile, py::arg("inputs"), "(outputs, list of timed nodes).")
+      .def("run", run, py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none(),
+           "Arrays in order in, list of new arrays out. The GIL is released.")
+      .def("profile", profile, py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none(),
+           "(outputs, list of timed nodes).")
       .def_property_readonly("placement", placement_dicts)
       .def_property_readonly("plan", plan_dict)
       .def("state", state_array, py::arg("index"), "A copy of a state's contents.")
       .def("set_state", set_state, py::arg("index"), py::arg("value"))
       .def("reset_state", [](Session& session) { check(session.reset_state()); });
   py::class_<PendingRun>(module, "PendingRun", "A run on a thread of its own. See pinnace.Future.")
-      .def(py::init<py::object, const py::sequence&>(), py::arg("session"), py::arg("inputs"))
+      .def(py::init(&PendingRun::start), py::arg("session"), py::arg("inputs"), py::arg("timeout") = py::none(),
+           py::arg("cancel") = py::none())
       .def("done", &PendingRun::done)
       .def("cancel", &PendingRun::cancel)
       .def("result", &PendingRun::result);

@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace py = pybind11;
 
@@ -19,7 +20,7 @@ py::list run_onnx(const std::string& path, const py::sequence& arrays) {
     inputs.push_back(borrowed.back().tensor);
   }
   const auto run = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return run_onnx_reference(path, inputs);
   };
   py::list results;
@@ -39,7 +40,7 @@ py::list run_model(const std::string& path, const py::sequence& steps) {
     inputs.push_back(std::move(tensors));
   }
   const auto run = [&] {
-    py::gil_scoped_release release;
+    const WithoutGil release;
     return run_model_reference(path, inputs);
   };
   py::list results;

@@ -2,6 +2,7 @@
 # Checks the look of all code, and what clang-tidy finds in the C++ that changed. Every check runs; any finding fails.
 # clang-tidy needs build/release (its compile commands and generated headers) and takes part of a minute a file, so it
 # reads only what changed against main (or the last commit, on main itself), within LINT_TIDY_SECONDS.
+# `lint.sh --only style` checks all that needs no build, `lint.sh --only tidy` the rest.
 # `lint.sh --fix` formats all code and applies what ruff can repair, and checks nothing.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -78,11 +79,20 @@ types() {
   "$python" -m mypy "${targets[@]}"
 }
 
-check clang-format format --dry-run -Werror --ferror-limit=20
-check ruff "$python" -m ruff check --quiet .
-check "ruff format" "$python" -m ruff format --check --quiet .
-check mypy types
-check clang-tidy tidy
+style() {
+  check clang-format format --dry-run -Werror --ferror-limit=20
+  check ruff "$python" -m ruff check --quiet .
+  check "ruff format" "$python" -m ruff format --check --quiet .
+  check rules "$python" tests/rules_test.py
+  check mypy types
+}
+
+case ${1-}:${2-} in
+  :) style; check clang-tidy tidy ;;
+  --only:style) style ;;
+  --only:tidy) check clang-tidy tidy ;;
+  *) echo "lint: $*: must be nothing, --fix, --only style or --only tidy" >&2; exit 2 ;;
+esac
 
 if ((${#failed[@]})); then
   printf 'lint: failed: %s\n' "${failed[*]}"

@@ -8,23 +8,33 @@ under build/results/. A suite that crashes, hangs or cannot start counts as one 
 
 What the suites read: PINNACE_TEST_SEED (which slice of the large suites, and their random inputs), PINNACE_TEST_ALL=1
 (everything), PINNACE_TEST_BUDGET (seconds that the suite should take; larger suites cut their slice to it).
+
+Nothing passes by not running: a suite, a shard or a Python file without a test has failed. With --require, or CI=true,
+so has a run without the tests that required_tests.toml names, with a skip that it does not permit, or of binaries that
+were built from another commit than the one that is checked out. With --all the sanitizers of turns.py run as well.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+import required_tests
+import turns
+from outcomes import Outcome, read_gtest, read_gtest_log, read_pytest, read_totals, skip_reasons, table, totals_line
+from results_page import write_results_page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,7 +54,7 @@ class Suite:
     """What to run, and where the runner's own report will be."""
 
     name: str
-    kind: str  # "gtest" or "pytest"
+    kind: str  # "gtest", "pytest", or "command": a program that closes with a line of totals itself
     command: list[str]
     report: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -52,32 +62,6 @@ class Suite:
     @property
     def stem(self) -> str:
         return re.sub(r"[^A-Za-z0-9_.-]+", "-", self.name)
-
-
-@dataclass
-class Outcome:
-    """The JSON file of a suite."""
-
-    suite: str
-    commit: str
-    clean: bool
-    everything: bool
-    seed: int
-    seconds: float = 0.0
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    failures: list[str] = field(default_factory=list)
-    skip_reasons: dict[str, int] = field(default_factory=dict)
-
-    def fail(self, name: str) -> None:
-        self.failed += 1
-        self.failures.append(name)
-
-    def skip(self, reason: str) -> None:
-        self.skipped += 1
-        reason = " ".join(reason.split())[:200] or "no reason given"
-        self.skip_reasons[reason] = self.skip_reasons.get(reason, 0) + 1
 
 
 @dataclass
@@ -92,6 +76,9 @@ class Options:
     shards: int
     only: list[str]
     fresh: bool
+    label: str
+    pattern: str  # of the C++ tests; empty: all of them
+    require: bool
 
 
 # ---- the commit -----------------------------------------------------------------------------------------------------
@@ -121,7 +108,9 @@ def gtest_suites(options: Options) -> list[Suite]:
     program = options.build / "pinnace_tests"
     names = ["*"]
     if options.everything and program.exists():
-        listing = subprocess.run([str(program), "--gtest_list_tests"], capture_output=True, text=True, check=False)
+        chosen = [f"--gtest_filter={options.pattern}"] if options.pattern else []
+        command = [str(program), "--gtest_list_tests", *chosen]
+        listing = subprocess.run(command, capture_output=True, text=True, check=False)
         # "Suite." and "Prefix/Suite/0.  # TypeParam = ..." start a line, their tests are indented.
         names = [f"{m[1]}.*" for m in re.finditer(r"^([\w/]+)\.(?:\s|$)", listing.stdout, re.MULTILINE)] or ["*"]
     # Shards take turns at the tests of the whole program; suites of --all are processes of their own anyway.
@@ -134,7 +123,8 @@ def gtest_suites(options: Options) -> list[Suite]:
             suite.name = f"cpp:{shard + 1}-of-{shards}"
             suite.environment = {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard)}
         suite.report = options.results / "raw" / f"{suite.stem}.json"
-        suite.command = [str(program), f"--gtest_output=json:{suite.report}", f"--gtest_filter={pattern}"]
+        tests = options.pattern if pattern == "*" and options.pattern else pattern
+        suite.command = [str(program), f"--gtest_output=json:{suite.report}", f"--gtest_filter={tests}"]
         suite.command.append("--gtest_color=no")
         suites.append(suite)
     return suites
@@ -157,6 +147,18 @@ def pytest_suites(options: Options) -> list[Suite]:
         suite.command += paths
         suites.append(suite)
     return suites
+
+
+def sanitizer_suites(options: Options) -> list[Suite]:
+    """Every turn of the sanitizers, each with everything that it tests; builds of their own, so they come last."""
+    if not options.everything or options.label != "release":
+        return []
+    script = str(options.root / "scripts/turns.py")
+    command = [sys.executable, script, "run", "--all"]
+    return [
+        Suite(f"sanitizer:{turn.name}", "command", [*command, turn.name], options.results / "raw" / "unused")
+        for turn in turns.present(options.root)
+    ]
 
 
 # ---- running one ----------------------------------------------------------------------------------------------------
@@ -203,59 +205,6 @@ def end_running(*_: object) -> None:
     os._exit(130)
 
 
-def gtest_skip_reasons(log: str) -> dict[str, str]:
-    """Test -> what its GTEST_SKIP said. Reports of GoogleTest before 1.13 leave it out, so it is read off the log."""
-    pattern = r"^\[ RUN      \] (\S+)\n(?:(?!\[ ).*\n)*?\S+:\d+: Skipped\n((?:(?!\[ ).*\n)*)\[  SKIPPED \] "
-    return {match[1]: match[2] for match in re.finditer(pattern, log, re.MULTILINE)}
-
-
-def read_gtest(report: Path, log: str, outcome: Outcome) -> None:
-    reasons = gtest_skip_reasons(log)
-    for group in json.loads(report.read_text())["testsuites"]:
-        for test in group["testsuite"]:
-            name = f"{group['name']}.{test['name']}"
-            if "value_param" in test:
-                name += f" ({test['value_param'][:80]})"
-            if test.get("failures"):
-                outcome.fail(name)
-            elif test["status"] == "NOTRUN":
-                outcome.skip("disabled")
-            elif test["result"] == "SKIPPED":
-                outcome.skip(reasons.get(f"{group['name']}.{test['name']}", ""))
-            else:
-                outcome.passed += 1
-
-
-def read_gtest_log(log: str, outcome: Outcome) -> None:
-    """What a program that did not live to write its report had said. The test it died in is failed by the caller."""
-    outcome.passed += len(re.findall(r"^\[       OK \]", log, re.MULTILINE))
-    for reason in gtest_skip_reasons(log).values():
-        outcome.skip(reason)
-    for match in re.finditer(r"^\[  FAILED  \] ([^\s,]+)[^\n]*\([\d.]+ ms\)$", log, re.MULTILINE):
-        outcome.fail(match[1])
-
-
-def read_pytest(report: Path, outcome: Outcome) -> None:
-    # The files of one test: a failure in its tear-down comes as a second entry of the same name.
-    seen: dict[str, str] = {}
-    for case in ET.parse(report).getroot().iter("testcase"):
-        name = "::".join(part for part in (case.get("classname"), case.get("name")) if part)
-        skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            seen[name] = "failed"
-        elif skipped is not None:
-            seen.setdefault(name, f"skipped:{skipped.get('message', '')}")
-        else:
-            seen.setdefault(name, "passed")
-    for name, state in seen.items():
-        if state == "failed":
-            outcome.fail(name)
-        elif state == "passed":
-            outcome.passed += 1
-        else:
-            outcome.skip(state.removeprefix("skipped:"))
-
-
 def describe_exit(status: int | None) -> str:
     if status is None:
         return "did not end in time"
@@ -283,18 +232,22 @@ def run_suite(suite: Suite, options: Options, commit: str, clean: bool) -> Outco
     try:
         if suite.kind == "gtest":
             read_gtest(suite.report, log, outcome)
-        else:
+        elif suite.kind == "pytest":
             read_pytest(suite.report, outcome)
+        else:
+            read_totals(log, outcome)
         complete = True
     except (OSError, ValueError, KeyError, ET.ParseError):
         if suite.kind == "gtest":
             read_gtest_log(log, outcome)
-    # pytest: 1 is "tests failed", 5 is "no tests"; gtest: 1 is "tests failed".
-    expected = {0} | ({1} if outcome.failed else set()) | ({5} if suite.kind == "pytest" else set())
+    # 1 is "tests failed" of both runners; pytest's 5, no tests, is a failure like any other.
+    expected = {0} | ({1} if outcome.failed else set())
     if not complete or status not in expected:
         running = re.findall(r"^\[ RUN      \] (\S+)", log, re.MULTILINE)
         where = f" in {running[-1]}" if running and not complete else ""
         outcome.fail(f"{suite.name}: {describe_exit(status)}{where}")
+    elif outcome.passed + outcome.failed + outcome.skipped == 0:
+        outcome.fail(f"{suite.name}: ran no test")
     if outcome.failed:
         # The end of the log is where both runners put what failed.
         print(f"---- {suite.name}: {log_path.relative_to(options.root)}\n{log[-12000:]}", flush=True)
@@ -316,51 +269,6 @@ def earlier(suite: Suite, options: Options, commit: str, clean: bool) -> Outcome
 # ---- totals ---------------------------------------------------------------------------------------------------------
 
 
-def table(outcomes: list[Outcome]) -> list[str]:
-    width = max(len(o.suite) for o in outcomes)
-    lines = [f"{'suite':{width}}  passed  failed  skipped  seconds"]
-    for o in outcomes:
-        lines.append(f"{o.suite:{width}}  {o.passed:6}  {o.failed:6}  {o.skipped:7}  {o.seconds:7.1f}")
-    return lines
-
-
-def totals_line(outcomes: list[Outcome]) -> str:
-    passed, failed, skipped = (sum(getattr(o, name) for o in outcomes) for name in ("passed", "failed", "skipped"))
-    return f"{passed} passed, {failed} failed, {skipped} skipped"
-
-
-def skip_reasons(outcomes: list[Outcome]) -> list[tuple[int, str]]:
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        for reason, count in outcome.skip_reasons.items():
-            counts[reason] = counts.get(reason, 0) + count
-    return sorted(((count, reason) for reason, count in counts.items()), reverse=True)
-
-
-def write_results_page(path: Path, outcomes: list[Outcome], commit: str, clean: bool, seed: int) -> None:
-    state = "" if clean else ", with uncommitted changes"
-    day = datetime.datetime.now(datetime.UTC).date()
-    lines = [
-        "# Results of the full test run",
-        "",
-        "Written by `make test-all`, which runs every case of every suite.",
-        "",
-        f"Commit `{commit}`{state}; {day}; seed {seed}: **{totals_line(outcomes)}**.",
-        "",
-        "| suite | passed | failed | skipped | seconds |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    lines += [f"| {o.suite} | {o.passed} | {o.failed} | {o.skipped} | {o.seconds:.0f} |" for o in outcomes]
-    for title, entries in (
-        ("Failed", [f"- {name}" for o in outcomes for name in o.failures]),
-        ("Skipped, by reason", [f"- {count} × {reason}" for count, reason in skip_reasons(outcomes)]),
-    ):
-        if entries:
-            lines += ["", f"## {title}", "", *entries]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n")
-
-
 def parse(arguments: list[str] | None, root: Path) -> Options:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="everything, resumable; writes docs/results.md")
@@ -370,18 +278,51 @@ def parse(arguments: list[str] | None, root: Path) -> Options:
     parser.add_argument("--jobs", type=int, default=2, help="suites at a time")
     parser.add_argument("--shards", type=int, default=1, help="processes among which the C++ tests are shared out")
     parser.add_argument("--preset", default="release", help="build of the C++ tests: build/<preset>")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="cpp, python or rules; repeatable")
+    kinds = "cpp, python, rules or sanitizer; repeatable"
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help=kinds)
+    in_ci = os.environ.get("CI", "").lower() in ("1", "true")
+    parser.add_argument("--filter", default="", metavar="F", help="of the C++ tests: as --gtest_filter takes it")
+    parser.add_argument("--label", help="of the results, and in required_tests.toml; the preset's name unless given")
+    help_require = (
+        "fail without the tests of required_tests.toml, as continuous integration does; default where CI=true"
+    )
+    parser.add_argument("--require", action="store_true", default=in_ci, help=help_require)
     args = parser.parse_args(arguments)
     seed = args.seed
     if seed is None:
         given = os.environ.get("PINNACE_TEST_SEED")
         seed = int(given) if given else default_seed(git(root, "rev-parse", "HEAD"))
-    results = root / "build/results" / ("" if args.preset == "release" else args.preset)
+    label = args.label or args.preset
+    results = root / "build/results" / ("" if label == "release" else label)
     everything = args.all or os.environ.get("PINNACE_TEST_ALL") == "1"
     build = root / "build" / args.preset
     return Options(
-        root, build, results, everything, args.budget, seed, args.jobs, max(1, args.shards), args.only, args.fresh
+        root=root,
+        build=build,
+        results=results,
+        everything=everything,
+        budget=args.budget,
+        seed=seed,
+        jobs=args.jobs,
+        shards=max(1, args.shards),
+        only=args.only,
+        fresh=args.fresh,
+        label=label,
+        pattern=args.filter,
+        require=args.require,
     )
+
+
+def findings(options: Options, outcomes: list[Outcome], expected: str) -> list[str]:
+    """What makes this run count for less than it seems to: a sentence each."""
+    listed = required_tests.read_table(options.root / "scripts" / required_tests.TABLE.name)
+    run = required_tests.Run(options.label, options.everything)
+    return [
+        *required_tests.missing(listed, run, outcomes),
+        *required_tests.not_permitted(listed, run, outcomes),
+        *required_tests.silent_files(options.root, outcomes),
+        *required_tests.other_builds(expected, outcomes),
+    ]
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
@@ -389,18 +330,22 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     commit, clean = commit_and_clean(root)
     extent = "everything" if options.everything else f"a slice, {options.budget:g} s a suite"
     print(f"commit {commit[:12]}{'' if clean else ' + changes'}, seed {options.seed}, {extent}", flush=True)
-    suites = [*gtest_suites(options), *pytest_suites(options)]
+    suites = [*gtest_suites(options), *pytest_suites(options), *sanitizer_suites(options)]
     if options.only:
         suites = [s for s in suites if s.name.split(":")[0] in options.only]
     if not suites:
         print(f"no suite is called {' or '.join(options.only)}", file=sys.stderr)
         return 2
 
+    # Turns share build folders, and each has builds that use all processors.
+    one_turn = threading.Lock()
+
     def one(suite: Suite) -> Outcome:
         outcome = earlier(suite, options, commit, clean)
         note = "passed before"
         if outcome is None:
-            outcome = run_suite(suite, options, commit, clean)
+            with one_turn if suite.kind == "command" else contextlib.nullcontext():
+                outcome = run_suite(suite, options, commit, clean)
             outcome.clean = clean and commit_and_clean(root) == (commit, True)
             (options.results / f"{suite.stem}.json").write_text(json.dumps(asdict(outcome), indent=1) + "\n")
             note = f"{outcome.seconds:.0f} s"
@@ -410,17 +355,30 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     with ThreadPoolExecutor(max(1, options.jobs)) as pool:
         outcomes = list(pool.map(one, suites))
 
+    found = findings(options, outcomes, commit + ("" if clean else "+changes"))
+    if options.require:
+        # Counted as a suite of its own, so that totals and exit status cannot say otherwise.
+        outcomes.append(Outcome("required", commit, clean, options.everything, options.seed))
+        for sentence in found:
+            outcomes[-1].fail(sentence)
+    for build in sorted({outcome.built_from for outcome in outcomes if outcome.built_from}):
+        print(f"binaries of {options.build.relative_to(root)} were built from {build}")
+
     print("\n" + "\n".join(table(outcomes)))
     for count, reason in skip_reasons(outcomes):
         print(f"skipped {count}: {reason}")
     for outcome in outcomes:
         for name in outcome.failures:
             print(f"FAILED {outcome.suite}: {name}")
+    if not options.require:
+        for sentence in found:
+            print(f"not as in continuous integration: {sentence}")
     if options.everything and not options.only:
         write_results_page(root / "docs/results.md", outcomes, commit, clean, options.seed)
     ran = sum(o.passed + o.failed for o in outcomes)
     if not ran:
         print("no test was executed", file=sys.stderr)
+    (options.results / "totals.txt").write_text(totals_line(outcomes) + "\n")
     print(totals_line(outcomes), flush=True)
     return 0 if ran and not any(o.failed for o in outcomes) else 1
 

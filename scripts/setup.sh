@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # clang-format and clang-tidy by number: another release formats and warns differently. qemu-user is for processors that
 # this one is not; Mesa's software Vulkan for GPUs that it does not have. clang
-# compiles Metal's kernels for softmetal, gobjc++ the Metal driver for its test.
+# compiles Metal's kernels for softmetal and, with libFuzzer of its runtime, the fuzz targets; gobjc++ the Metal driver for
+# its test.
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
@@ -16,7 +17,7 @@ packages=(
   python3-venv python3-dev
   qemu-user
   mesa-vulkan-drivers libvulkan-dev vulkan-validationlayers glslc spirv-tools libspirv-cross-c-shared-dev
-  clang-19 gobjc++
+  clang-19 libclang-rt-19-dev gobjc++
   clang-format-19 clang-tidy-19
 )
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Runs the tests over and over, each round under a seed of its own, until the time is up or a round fails.
 
-A round takes other slices and other random inputs than the one before, and fuzzes the NNAPI library and back end for a
-while, under sanitizers where build/asan is built. With --preset asan or tsan it does nothing but that, with that build.
+A round takes other slices and other random inputs than the one before, fuzzes the NNAPI library and back end for a
+while, under sanitizers where build/asan is built, and runs the fuzz targets of all readers (scripts/fuzz.py), whose
+corpus grows from round to round, where build/fuzz is built. With --preset asan or tsan it does nothing but fuzz NNAPI,
+with that build.
 The failing seed is printed; run_tests.py --seed, or the command that is printed with it, repeats it.
 """
 
@@ -41,6 +43,12 @@ def fuzz(program: Path, seed: int, seconds: int) -> int:
     return result.returncode
 
 
+def fuzz_readers(seed: int, seconds: int) -> int:
+    """Each fuzz target of build/fuzz for that long; 0 if nothing was found."""
+    command = [sys.executable, str(Path(__file__).with_name("fuzz.py")), f"--seconds={seconds}", f"--seed={seed + 1}"]
+    return subprocess.run(command, check=False).returncode
+
+
 def test_round(number: int, seed: int, rest: list[str]) -> int:
     """All tests once; 0 if they pass."""
     command = [sys.executable, str(RUN_TESTS), f"--seed={seed}", *rest]
@@ -72,6 +80,9 @@ def main() -> int:
         if not args.preset and test_round(rounds, seed, rest) != 0:
             return 1
         if built and args.fuzz_seconds > 0 and fuzz(built[0], seed, args.fuzz_seconds) != 0:
+            return 1
+        targets_built = any((ROOT / "build" / "fuzz").glob("fuzz_*"))
+        if not args.preset and targets_built and args.fuzz_seconds > 0 and fuzz_readers(seed, args.fuzz_seconds) != 0:
             return 1
         rounds += 1
     print(f"soak: {rounds} rounds passed")

@@ -207,6 +207,18 @@ def rule_forbidden_words(root: Path) -> Iterator[str]:
                 yield f"{path}:{line_of(source, match.start())}: {match[0].strip()}: {reason}"
 
 
+def rule_environment(root: Path) -> Iterator[str]:
+    """Variables are read by base/environment alone, which sees only the user's own; the package reads none."""
+    for path in (*below(root, "cpp", ".cc", ".h", ".inc"), *below(root, "bindings", ".cc", ".h")):
+        source = code(text(root / path)) if path != Path("cpp/base/environment.cc") else ""
+        for match in re.finditer(r"\b(?:secure_)?getenv\b|\benviron\b", source):
+            yield f"{path}:{line_of(source, match.start())}: {match[0]}: use environment() of base/environment.h"
+    for path in below(root, "python", ".py"):
+        for line, written in enumerate(text(root / path).splitlines(), 1):
+            if re.search(r"\bos\.(?:environb?|getenvb?)\b|\bfrom os import .*\b(?:environ|getenv)", written):
+                yield f"{path}:{line}: the package reads no variables"
+
+
 def rule_opening_comment(root: Path) -> Iterator[str]:
     """A source file opens by saying what it holds."""
     for path in files(root):
@@ -342,6 +354,13 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         ({"cpp/base/a.cc": f"{_CC}void f() {{ std::rethrow_exception(e); }}\n"}, ["rethrow_exception"]),
         ({"cpp/base/a.cc": f"{_CC}int n = 1'000; char c = 'x';\nvoid f() {{ throw 1'000; }}\n"}, ["a.cc:3: throw"]),
     ],
+    "environment": [
+        ({"cpp/base/a.cc": f'{_CC}const char* c = std::getenv("A");\n'}, ["a.cc:2: getenv"]),
+        ({"cpp/tools/a.cc": f'{_CC}const char* c = secure_getenv("A");\n'}, ["a.cc:2: secure_getenv"]),
+        ({"bindings/a.cc": f"{_CC}extern char** environ;\n"}, ["a.cc:2: environ"]),
+        ({"python/pinnace/a.py": '"""A."""\nimport os\n\nB = os.environ["B"]\n'}, ["a.py:4: the package reads"]),
+        ({"python/pinnace/a.py": '"""A."""\nfrom os import getenv\n'}, ["a.py:2: the package reads"]),
+    ],
     "opening_comment": [
         ({"cpp/base/a.h": "#pragma once\nint a;\n"}, ["a.h: opens without"]),
         ({"scripts/a.py": "#!/usr/bin/env python3\nimport os\n"}, ["a.py: opens without"]),
@@ -380,6 +399,8 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
 # Things that look like violations and are none.
 SOUND = {
     "cpp/include/pinnace/a.h": f"{_CC}#include <pinnace/b.h>\n",
+    "cpp/base/environment.cc": f"{_CC}const char* f(const char* n) {{ return std::getenv(n); }}  // getenv\n",
+    "cpp/runtime/a.cc": f'{_CC}const char* kText = "getenv";  // no environ here\nint environment_of(int a);\n',
     "cpp/base/a.h": f"{_CC}#pragma once\n#include <cstdio>\n#include <pinnace/a.h>\n",
     "cpp/base/b.cc": f"""{_CC}#include "base/a.h"
 // throw printf( std::cout "graph/graph.h"

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/mapped_file.h"
 #include "base/memory.h"
 #include "base/stored_bytes.h"
@@ -275,11 +276,11 @@ struct RunContext {
   std::byte* workspace = nullptr;  ///< Executable::workspace_bytes() bytes, aligned; contents do not survive the run
   ThreadPool* pool = nullptr;
   int threads = 1;
-  const std::atomic<bool>* cancel = nullptr;   ///< looked at between operators; may be null
   std::chrono::nanoseconds loop_limit{0};      ///< a loop without a count that takes longer is cancelled; 0: none
   std::vector<NodeTiming>* timings = nullptr;  ///< null: not profiled
   KeptStates* states = nullptr;                ///< of the executable; views of what it keeps are not looked at
-  bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
+  /// Whether the run is to end, with stop_status(): to be asked between operators, on the thread that called run.
+  bool cancelled() const { return stopped(); }
 };
 
 /// A compiled segment. Immutable: many sessions run it at once, each with its own workspace.

@@ -11,24 +11,11 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/cancel.h"
 #include "base/mapped_file.h"
 
 namespace pinnace {
 namespace {
-
-/// 0, or the errno of what failed.
-int write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    // Linux takes at most 2 GiB - 4 KiB in one call anyway.
-    const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return ::fsync(fd) == 0 ? 0 : errno;
-}
 
 /// Flushes the folder's list of names. File systems that cannot (EINVAL) have nothing to flush.
 int sync_folder(const std::string& folder) {
@@ -61,6 +48,22 @@ Result<std::string> target_of(const std::string& path) {
 
 }  // namespace
 
+int write_and_flush(int fd, std::span<const std::byte> bytes) {
+  constexpr size_t kPiece = 8 << 20, kFlushed = 8;  // pieces
+  for (size_t piece = 1; !bytes.empty(); ++piece) {
+    if (stopped()) return ECANCELED;
+    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kPiece));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    // All of a large file at once would take a slow disk seconds at the end, which nothing can interrupt.
+    if (piece % kFlushed == 0 && ::fsync(fd) != 0) return errno;
+  }
+  return ::fsync(fd) == 0 ? 0 : errno;
+}
+
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes, void (*before_rename)()) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return Status(Code::kFile, "cannot write to a path that is empty or holds a NUL character");
@@ -78,12 +81,13 @@ Status write_file_atomically(const std::string& path, std::span<const std::byte>
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0) return file_error("write", path, errno);
-  int error = write_all(fd, bytes);
+  int error = write_and_flush(fd, bytes);
   if (::close(fd) != 0 && !error) error = errno;
   if (!error && before_rename) before_rename();
   if (!error && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error) {
     ::unlink(temporary.c_str());
+    if (error == ECANCELED && stopped()) return stop_status(str_cat("the writing of ", path));
     return file_error("write", path, error);
   }
   if ((error = sync_folder(folder))) return file_error("flush the folder of", path, error);

@@ -18,4 +18,8 @@ namespace pinnace {
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes,
                              void (*before_rename)() = nullptr);
 
+/// Writes all of `bytes` to an open file and flushes it to the disk: 0, or the errno of what failed; ECANCELED if
+/// the caller's work is to stop.
+int write_and_flush(int fd, std::span<const std::byte> bytes);
+
 }  // namespace pinnace

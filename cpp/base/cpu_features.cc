@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <iterator>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -48,7 +48,7 @@ Cpu choose() {
     if (pays(level)) best = level;
   }
   Cpu wanted;
-  const char* forced = std::getenv("PINNACE_CPU_ISA");
+  const char* forced = environment("PINNACE_CPU_ISA");
   return forced && cpu_level_from_name(forced, &wanted) ? std::min(highest, wanted) : best;
 }
 }  // namespace
@@ -94,7 +94,7 @@ std::string cpu_level_problem(std::string_view name) {
 }
 
 std::string cpu_isa_problem() {
-  const char* forced = std::getenv("PINNACE_CPU_ISA");
+  const char* forced = environment("PINNACE_CPU_ISA");
   const std::string problem = forced ? cpu_level_problem(forced) : std::string();
   return problem.empty() ? problem : str_cat("PINNACE_CPU_ISA: ", problem);
 }

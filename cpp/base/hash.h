@@ -6,10 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
+
+#include "base/status.h"
 
 namespace pinnace {
 
 uint64_t hash64(std::span<const std::byte> bytes);
+/// The same for bytes that a disk may have to bring first; kCancelled once stopped() (base/cancel.h), at `where`.
+Result<uint64_t> hash_unless_stopped(std::span<const std::byte> bytes, std::string_view where);
 
 /// The same over bytes that come in pieces: hash64 of a text is the digest after any way of cutting it.
 class Hasher {

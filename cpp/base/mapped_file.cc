@@ -1,12 +1,13 @@
 // open, fstat, mmap.
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
+#include "base/open_file.h"
+
 #include <string.h>  // NOLINT: strerror_r is POSIX, not C++
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+
 
 namespace pinnace {
 namespace {
@@ -27,29 +28,34 @@ Status file_error(std::string_view verb, const std::string& path, int error) {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  if (path.find('\0') != std::string::npos) return Status(Code::kFile, "cannot open a path that holds a NUL character");
-  const std::shared_ptr<MappedFile> made(
-      new MappedFile(nullptr, 0, -1));  // which closes and unmaps, whatever fails from here on
-  // O_NONBLOCK: a FIFO would otherwise wait for a writer before it can be refused.
-  const int fd = made->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return file_error("open", path, errno);
-  struct stat about;
-  if (::fstat(fd, &about) != 0) return file_error("read the size of", path, errno);
-  if (!S_ISREG(about.st_mode)) {
-    return Status(Code::kFile, str_cat("cannot open '", path, "': ",
-                                       S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file"));
-  }
-  const auto size = static_cast<size_t>(about.st_size);
-  if (size > 0) {
-    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED) return file_error("map", path, errno);
-#if defined(MADV_NOHUGEPAGE)
-    ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
-#endif
-    made->data_ = static_cast<const std::byte*>(mapping);
-    made->size_ = size;
-  }
+  PINNACE_ASSIGN(RegularFile file, open_regular(path));
+  const std::shared_ptr<MappedFile> made(new MappedFile(nullptr, 0, -1));  // which unmaps whatever fails from here on
+  PINNACE_ASSIGN(made->data_, map_file(file, path));
+  made->size_ = static_cast<size_t>(file.bytes);
+  made->descriptor_ = file.descriptor.release();
   return std::shared_ptr<const MappedFile>(made);
+}
+
+Result<const std::byte*> map_file(const RegularFile& file, const std::string& path) {
+  if (file.bytes == 0) return static_cast<const std::byte*>(nullptr);
+  const auto size = static_cast<size_t>(file.bytes);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
+  if (mapping == MAP_FAILED) return file_error("map", path, errno);
+#if defined(MADV_NOHUGEPAGE)
+  ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish
+#endif
+  return static_cast<const std::byte*>(mapping);
+}
+
+MappedBytes::~MappedBytes() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<std::shared_ptr<const MappedBytes>> MappedBytes::of(const RegularFile& file, const std::string& path) {
+  const std::shared_ptr<MappedBytes> made(new MappedBytes({}));
+  PINNACE_ASSIGN(const std::byte* const data, map_file(file, path));
+  made->bytes_ = {data, static_cast<size_t>(file.bytes)};
+  return std::shared_ptr<const MappedBytes>(made);
 }
 
 void prefer_large_pages(std::span<const std::byte> bytes) {

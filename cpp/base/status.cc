@@ -1,11 +1,22 @@
 // Status: accessors and the names of codes.
 #include "base/status.h"
 
+#include <mutex>
+
+#include "base/utf8.h"
+
 namespace pinnace {
 namespace {
 /// Made when the library is loaded, while there is memory, and never destroyed.
 template <class Failure>
 Failure* const kNoMemory = new Failure{Code::kOutOfMemory, "the system gives no more memory", -1, {}, {}};
+/// Sentences hold names that a file brought, and go to terminals and logs: what these would act on is escaped when a
+/// sentence is first read. Copies of a Status share their sentence, on any thread; the first reader changes it, before
+/// anybody has a reference to it.
+std::mutex* const texts = new std::mutex;
+void show(std::string& message) {
+  if (!is_printable_message(message)) message = printable_message(message);
+}
 }  // namespace
 
 Status Status::no_memory() noexcept {
@@ -42,7 +53,10 @@ const char* code_name(Code code) {
 
 const std::string& Status::message() const {
   static const std::string* const empty = new std::string;  // never destroyed: no exit-time destructors
-  return failure_ ? failure_->message : *empty;
+  if (!failure_) return *empty;
+  const std::lock_guard lock(*texts);
+  show(failure_->message);
+  return failure_->message;
 }
 
 const std::string& Status::rule() const {
@@ -72,6 +86,7 @@ Status& Status::with_nodes(std::vector<NodeProblem> nodes) {
 
 Status Status::with_prefix(const std::string& prefix) const {
   if (!failure_.use_count()) return *this;
+  const std::lock_guard lock(*texts);
   Status copy = *this;
   copy.failure_ = std::make_shared<Failure>(*failure_);
   copy.failure_->message = prefix + failure_->message;

@@ -19,7 +19,8 @@ StoredBytes::StoredBytes(std::shared_ptr<const StoredFile> file, std::span<const
 Status StoredBytes::check() const {
   State state = state_.load(std::memory_order_relaxed);
   if (state == State::kUnknown) {
-    state = hash64(bytes_) == hash_ ? State::kGood : State::kDamaged;
+    PINNACE_ASSIGN(const uint64_t found, hash_unless_stopped(bytes_, what_));
+    state = found == hash_ ? State::kGood : State::kDamaged;
     state_.store(state, std::memory_order_relaxed);
   }
   if (state == State::kGood) return {};

@@ -1,6 +1,8 @@
 // Threads by pthread_create, and the registers that hold how floats are computed.
 #include "base/thread.h"
 
+#include <unistd.h>
+
 #include <cassert>
 #include <cstring>
 #include <memory>
@@ -55,11 +57,13 @@ DefaultFloats::~DefaultFloats() {
   if (before_ != kDefault) set_float_control(before_);
 }
 
-Thread::Thread(Thread&& other) noexcept : handle_(other.handle_), joinable_(std::exchange(other.joinable_, false)) {}
+Thread::Thread(Thread&& other) noexcept
+    : handle_(other.handle_), process_(other.process_), joinable_(std::exchange(other.joinable_, false)) {}
 
 Thread& Thread::operator=(Thread&& other) noexcept {
   assert(!joinable_);
   handle_ = other.handle_;
+  process_ = other.process_;
   joinable_ = std::exchange(other.joinable_, false);
   return *this;
 }
@@ -76,6 +80,7 @@ Result<Thread> Thread::start(std::function<void()> body) {
       return out_of_memory("a thread cannot be started: ", std::strerror(problem));
     }
     static_cast<void>(given.release());  // the thread's now
+    thread.process_ = ::getpid();
     thread.joinable_ = true;
     return thread;
   });
@@ -83,7 +88,13 @@ Result<Thread> Thread::start(std::function<void()> body) {
 
 void Thread::join() {
   assert(joinable_);
-  pthread_join(handle_, nullptr);
+  if (process_ == ::getpid()) pthread_join(handle_, nullptr);
+  joinable_ = false;
+}
+
+void Thread::detach() {
+  assert(joinable_);
+  if (process_ == ::getpid()) pthread_detach(handle_);
   joinable_ = false;
 }
 

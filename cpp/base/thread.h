@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <functional>
 
@@ -25,7 +26,8 @@ class DefaultFloats {
 };
 
 /// std::thread ends the program where a thread cannot be had, which limits of a container make ordinary. Movable;
-/// join() before it is destroyed or assigned to.
+/// join() or detach() before it is destroyed or assigned to. In a forked child the threads of the parent do not exist:
+/// join() returns at once there.
 class Thread {
  public:
   Thread() = default;
@@ -36,11 +38,16 @@ class Thread {
   /// Runs `body` with DefaultFloats. kOutOfMemory: the system gives no more threads.
   static Result<Thread> start(std::function<void()> body);
   bool joinable() const { return joinable_; }
+  /// Not from the thread itself.
   void join();
+  /// The thread ends by itself; for who is that thread.
+  void detach();
+  bool is_this_thread() const { return joinable_ && pthread_equal(handle_, pthread_self()); }
   pthread_t handle() const { return handle_; }
 
  private:
   pthread_t handle_{};
+  pid_t process_ = 0;  ///< that it runs in
   bool joinable_ = false;
 };
 

@@ -91,6 +91,7 @@ struct ThreadPool::State {
   int share_count = 1;
   void (*f)(void*, int64_t) = nullptr;
   void* context = nullptr;
+  CancelView call;
 
   // What a task of the job threw first, if one did: the caller's to rethrow when all have left.
   std::atomic<bool> failed{false};
@@ -127,13 +128,17 @@ struct ThreadPool::State {
     return false;
   }
 
-  /// Tasks of share `own`, then what is left of the others; how many. After one that throws nobody begins another.
+  /// Tasks of share `own`, then what is left of the others; how many. After one that throws nobody begins another, and none where
+  /// loop_stops().
   int64_t run_shares(int own) noexcept {
     int64_t done = 0;
     try {
       for (int k = 0; k < share_count; ++k) {
         Share& share = shares[(own + k) % share_count];
-        for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) f(context, i);
+        for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) {
+          if (loop_stops()) return done;
+          f(context, i);
+        }
       }
     } catch (...) {
       if (!failed.exchange(true)) failure = std::current_exception();
@@ -155,7 +160,10 @@ struct ThreadPool::State {
       if (stop.load(std::memory_order_relaxed)) return;
       seen = announced.load();
       if (!join()) continue;
-      by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
+      {
+        const WorksFor same(call);
+        by_workers.fetch_add(run_shares(index % share_count), std::memory_order_relaxed);
+      }
       gate.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -228,7 +236,7 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   State& s = state();
   std::unique_lock caller(s.caller, std::try_to_lock);
   if (!caller.owns_lock()) {
-    for (int64_t i = 0; i < tasks; ++i) f(context, i);
+    for (int64_t i = 0; i < tasks && !loop_stops(); ++i) f(context, i);
     return;
   }
   int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
@@ -249,6 +257,7 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   }
   s.f = f;
   s.context = context;
+  s.call = CancelView::of_this_thread();
   s.gate.store(helpers * State::kPlace, std::memory_order_release);
   s.announce();
   s.run_shares(0);

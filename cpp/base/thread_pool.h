@@ -6,6 +6,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/cancel.h"
+
 namespace pinnace {
 
 /// Processors that this process may run on (its affinity mask), at least 1.
@@ -27,11 +29,15 @@ class ThreadPool {
   static ThreadPool& shared();
 
   /// Calls f(i) for i in [0, tasks) on at most `threads` threads, the caller's included, and waits. Which thread runs
-  /// which i is not fixed, so results must not depend on it. f must not call run of the same pool.
+  /// which i is not fixed, so results must not depend on it. f must not call run of the same pool. Tasks that have not
+  /// begun are left out where loop_stops(), see base/cancel.h.
   template <class F>
   void run(int64_t tasks, int threads, F&& f) {
     if (tasks <= 1 || threads <= 1) {
-      for (int64_t i = 0; i < tasks; ++i) f(i);
+      for (int64_t i = 0; i < tasks; ++i) {
+        if (i > 0 && loop_stops()) return;
+        f(i);
+      }
       return;
     }
     using Fn = std::remove_reference_t<F>;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/cancel.h"
+
 namespace pinnace {
 namespace {
 
@@ -57,6 +59,7 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
   std::vector<NodeProblem> elsewhere;
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
     const Node& node = *graph.nodes[k];
+    PINNACE_TRY(check_stopped(str_cat(node.op, " '", node.name, "'")));
     const OpDef* op = request.ops.find(node.op);
     Placement row{node.name, node.op, node.source.text(), "none", "computed ahead", {}, 0};
     bool dynamic = false;

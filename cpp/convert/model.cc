@@ -1,5 +1,4 @@
 // The main line of a conversion, in order: load (import, passes, verify), check, build (compile, write, read back).
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,9 +6,12 @@
 #include <cstring>
 
 #include "base/border.h"
+#include "base/mapped_file.h"
+#include "base/open_file.h"
 #include "compile/plan.h"
 #include "convert/model_data.h"
 #include "import/import.h"
+#include "ops/work.h"
 #include "passes/pass.h"
 #include "program/node_info.h"
 #include "program/program_data.h"
@@ -21,13 +23,10 @@ namespace {
 
 /// The format by content: a .pnc starts with its magic, a .pt2 is a zip, anything else is taken for ONNX's protobuf.
 Result<std::string> format_of(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Status(Code::kFile, str_cat(path, ": cannot be opened: ", std::strerror(errno)));
+  PINNACE_ASSIGN(const RegularFile file, open_regular(path));
   unsigned char head[4] = {};
-  const ssize_t got = ::read(fd, head, sizeof head);
-  const int error = errno;
-  ::close(fd);
-  if (got < 0) return Status(Code::kFile, str_cat(path, ": cannot be read: ", std::strerror(error)));
+  const ssize_t got = ::read(file.descriptor.get(), head, sizeof head);
+  if (got < 0) return file_error("read", path, errno);
   if (got == 0) return Status(Code::kCorruptFile, str_cat(path, ": is empty")).with_offset(0);
   if (got == 4 && std::memcmp(head, kProgramMagic, 4) == 0) return std::string("pnc");
   if (got == 4 && std::memcmp(head, "PK\3\4", 4) == 0) return std::string("pt2");
@@ -174,6 +173,7 @@ std::vector<std::pair<std::string, std::string>> passes() {
 
 Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
   return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
     PINNACE_ASSIGN(std::string format, format_of(path));
@@ -194,6 +194,7 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
 
 Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options) {
   return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
     PINNACE_ASSIGN(Imported imported,
@@ -204,6 +205,7 @@ Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadO
 
 Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
   return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
     PINNACE_ASSIGN(Graph graph, pinnace::parse(text));
@@ -250,6 +252,7 @@ Result<Inference> infer_sized(const Graph& graph, const OpTable& ops) {
 
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
   return at_border([&]() -> Result<std::vector<CheckRow>> {
+    const AheadBudget budget;
     std::vector<CheckRow> rows;
     for (const std::string& target : targets) {
       // A verdict needs no device, so a target that is known but not available here is asked all the same.
@@ -289,6 +292,7 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
 
 Result<Program> Model::build(const BuildOptions& options) const {
   return at_border([&]() -> Result<Program> {
+    const AheadBudget budget;
     std::string targets;
     std::vector<TargetChoice> storing;
     for (const std::string& target : options.targets) {

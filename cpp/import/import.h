@@ -24,7 +24,9 @@ struct Imported {
   std::vector<std::string> notes;  ///< what a user should know, one sentence each
 };
 
-/// Reads an ONNX model. External data must lie in the model's folder after resolving links.
+/// Reads an ONNX model. External data must lie in the model's folder; links on the way to
+/// them must be relative and stay in it. They are mapped, not copied: like a program, they are to be replaced and not
+/// rewritten while the model is in use.
 /// kFile, kCorruptFile (offset where known), kConversion (nodes() has all that cannot be imported).
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options);
 /// Reads an archive of torch.export.save. Pickles in it are ignored, or refused where a weight needs one.

@@ -66,6 +66,22 @@ constexpr std::pair<Op, LowerFn> kLowerings[] = {
 #undef LOWER
 };
 
+/// The first tensor among the inputs has a rank that the operation can have a meaning for: the one that is documented,
+/// if that is one, or not less than the least. When the operation was added the rank may have been open, and most
+/// operations were taken with any.
+Status check_rank(const Call& call, const OperationInfo& known) {
+  for (size_t i = 0; i < call.inputs(); ++i) {
+    if (!call.operand(i).tensor()) continue;
+    if (!call.has(i)) return {};
+    PINNACE_ASSIGN(const ValueId id, call.in(i));
+    const int rank = call.rank(id);
+    const bool one = known.least_rank == known.greatest_rank && known.greatest_rank > 0;
+    if (rank >= known.least_rank && (!one || rank == known.greatest_rank)) return {};
+    return call.error("input ", i, " has rank ", rank, ", must have ", known.least_rank, one ? "" : " or more");
+  }
+  return {};
+}
+
 }  // namespace
 
 LowerFn find_lowering(int32_t code) {
@@ -267,6 +283,7 @@ Status Lowering::run_operations() {
     const OperationInfo* known = operation_info(operation.code);
     if (!function) return unsupported("operation ", known ? known->name : str_cat(operation.code), " has no lowering");
     Call call(*this, operation, str_cat(prefix, known->name, "_", k));
+    PINNACE_TRY(check_rank(call, *known));
     PINNACE_TRY(function(call));
   }
   return {};

@@ -1,12 +1,12 @@
-// The rules on operands and operations that signatures cannot express: scales, ranks, channel dimensions, referenced
-// models, and what they need in feature levels.
+// The rules on operands and operations that signatures cannot express: scales, channel dimensions, referenced models,
+// and what they need in feature levels. Those on ranks and dimensions are in validate_shapes.cc.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 
 #include "base/status.h"
-#include "nnapi/operations.h"
+#include "nnapi/shapes.h"
 
 namespace pinnace::nnapi {
 namespace {
@@ -52,25 +52,13 @@ bool dims_agree(const Operand& a, const Operand& b) {
   return true;
 }
 
-Status check_ranks(Checked& c) {
-  const Operand* first = nullptr;
-  for (uint32_t i : c.operation.inputs) {
-    const Operand& o = c.model.operands[i];
-    if (!o.tensor()) continue;
-    if (o.rank_open()) c.need(3);
-    if (!first) first = &o;
-    if (c.known.greatest_rank == 4 && o.dims.size() > 4)
-      return c.error("an input has rank ", o.dims.size(), ", not 4 or less");
+/// An open rank came with level 3.
+void need_level_of_open_rank(Checked& c) {
+  for (const auto* list : {&c.operation.inputs, &c.operation.outputs}) {
+    for (uint32_t i : *list) {
+      if (c.model.operands[i].rank_open()) c.need(3);
+    }
   }
-  for (uint32_t i : c.operation.outputs) {
-    if (c.model.operands[i].rank_open()) c.need(3);
-  }
-  if (!first || first->rank_open()) return {};
-  const int rank = static_cast<int>(first->dims.size());
-  if (rank < c.known.least_rank || (c.known.greatest_rank && rank > c.known.greatest_rank)) {
-    return c.error("the rank is ", rank, ", must be ", c.known.least_rank, " to ", c.known.greatest_rank);
-  }
-  return {};
 }
 
 Status check_scales(Checked& c) {
@@ -94,18 +82,12 @@ Status check_scales(Checked& c) {
     }
   }
   if (c.is({Op::PAD, Op::SPACE_TO_BATCH_ND}) && quant8(c.in(0)) && c.in(0).zero_point != 0) c.need(3);
-  if (c.is({Op::PACK, Op::MIRROR_PAD, Op::REVERSE})) {
+  if (c.is({Op::PACK, Op::MIRROR_PAD, Op::REVERSE}) && quant8(c.out(0))) {
     const bool pack = c.is({Op::PACK});
     for (size_t i = pack ? 1 : 0; i < (pack ? c.inputs() : 1); ++i) {
       if (!same_quantization(c.in(i), c.out(0))) return c.error("input ", i, " and the output differ in quantisation");
-      if (pack && !dims_agree(c.in(1), c.in(i))) return c.error("inputs 1 and ", i, " differ in shape");
-    }
-    const Operand& x = c.in(pack ? 1 : 0);
-    if (!x.rank_open() && !c.out(0).rank_open() && c.out(0).dims.size() != x.dims.size() + pack) {
-      return c.error("the output's rank is ", c.out(0).dims.size(), ", must be ", x.dims.size() + pack);
     }
   }
-  if (c.is({Op::CAST}) && !dims_agree(c.in(0), c.out(0))) return c.error("input and output differ in shape");
   return {};
 }
 
@@ -253,7 +235,8 @@ Result<int> validate_operation(const Model& model, const Operation& operation, i
   }
   if (needed == 0) return c.error("number or types of the operands fit no signature");
   c.need(needed);
-  PINNACE_TRY(check_ranks(c));
+  need_level_of_open_rank(c);
+  PINNACE_TRY(validate_shapes(model, operation));
   PINNACE_TRY(check_scales(c));
   need_level_of_rank(c);
   if (c.is({Op::IF})) PINNACE_TRY(check_if(c));

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/atomic_file.h"
 #include "base/cpu_features.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "program/reader.h"
 #include "program/writer.h"
 #include "runtime/prepared_data.h"
 
@@ -102,21 +102,30 @@ bool fits(const nnapi::Model& model, const Program& program, const std::vector<u
 
 }  // namespace
 
-Cache::Cache(std::string directory, const CacheToken& token, const nnapi::Model& model, std::string_view target)
-    : model_(model) {
-  path_ = std::move(directory) + "/pinnace-";
+Cache::Cache(const std::string& directory, const CacheToken& token, const nnapi::Model& model, std::string_view target)
+    : model_(model), folder_(PrivateFolder::open(directory)), name_("pinnace-") {
   for (uint8_t byte : token) {
-    for (int digit : {byte >> 4, byte & 15}) path_ += "0123456789abcdef"[digit];
+    for (int digit : {byte >> 4, byte & 15}) name_ += "0123456789abcdef"[digit];
   }
-  path_ += ".pnc";
+  name_ += ".pnc";
   Hasher hasher;
   add_model(hasher, model);
   key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", cpu_level_name(cpu_level()),
                  ", target ", target);
 }
 
+Result<Program> Cache::open_program() const {
+  PINNACE_TRY(folder_.status());
+  PINNACE_ASSIGN(auto file, folder_->read(name_));
+  const std::span<const std::byte> bytes = file->bytes();
+  const int descriptor = file->descriptor();
+  PINNACE_ASSIGN(auto data,
+                 read_program(name_, std::move(file), bytes, {.verify = Verify::kOnUse, .descriptor = descriptor}));
+  return Program(std::move(data));
+}
+
 std::unique_ptr<Cache::Found> Cache::load(const Options& options) const {
-  const Result<Program> program = Program::open(path_, Verify::kOnUse);
+  const Result<Program> program = open_program();
   if (!program.ok()) return nullptr;
   const std::string *key = fact(*program, kKeyFact), *inputs = fact(*program, kInputsFact);
   auto found = std::make_unique<Found>();
@@ -132,6 +141,7 @@ std::unique_ptr<Cache::Found> Cache::load(const Options& options) const {
 }
 
 void Cache::store(const Prepared& prepared, const std::vector<uint32_t>& inputs) const {
+  if (!folder_.ok()) return;
   std::vector<Payload> payloads;
   for (const PackedConstants::Entry& entry : prepared.data().packed.storable()) {
     payloads.push_back({entry.target, entry.key, entry.bytes, nullptr});
@@ -141,7 +151,7 @@ void Cache::store(const Prepared& prepared, const std::vector<uint32_t>& inputs)
   const auto bytes =
       write_program(prepared.program().data().graph, {{kKeyFact, key_}, {kInputsFact, indices}}, payloads);
   // Without room, or without the right to write, there is no cache.
-  if (bytes.ok()) (void)write_file_atomically(path_, {bytes->data(), bytes->size()});
+  if (bytes.ok()) (void)folder_->write(name_, {bytes->data(), bytes->size()});
 }
 
 }  // namespace pinnace::nnapi_host

@@ -10,6 +10,7 @@
 
 #include <pinnace/session.h>
 
+#include "base/private_folder.h"
 #include "nnapi/lower.h"
 #include "nnapi_host/neural_networks.h"
 
@@ -22,8 +23,8 @@ using CacheToken = std::array<uint8_t, ANEURALNETWORKS_BYTE_SIZE_OF_CACHE_TOKEN>
 class Cache {
  public:
   /// Files in `directory` are named by token; they hold what tells another model, library, processor or
-  /// `target` apart.
-  Cache(std::string directory, const CacheToken& token, const nnapi::Model& model, std::string_view target);
+  /// `target` apart. A folder that others than the user can write is not used.
+  Cache(const std::string& directory, const CacheToken& token, const nnapi::Model& model, std::string_view target);
 
   struct Found {
     std::shared_ptr<const Prepared> prepared;
@@ -33,10 +34,15 @@ class Cache {
   /// Null if there is nothing of use.
   std::unique_ptr<Found> load(const Options& options) const;
   void store(const Prepared& prepared, const std::vector<uint32_t>& inputs) const;
+  /// Why the folder is not used; empty: it is.
+  std::string problem() const { return folder_.ok() ? std::string() : folder_.status().message(); }
 
  private:
+  Result<Program> open_program() const;
+
   const nnapi::Model& model_;
-  std::string path_;
+  Result<PrivateFolder> folder_;
+  std::string name_;
   std::string key_;  ///< model, library, processor and target, one line
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/border.h"
 #include "compile/targets.h"
+#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
 
@@ -66,6 +67,7 @@ int finish(ANeuralNetworksCompilation& compilation) {
   std::optional<Cache> cache;
   if (const std::string& directory = compilation.cache_directory; !directory.empty()) {
     cache.emplace(directory, compilation.cache_token, engine->model(), engine->options().target);
+    if (Bench* const bench = Bench::get()) bench->cache_folder(compilation, cache->problem());
   }
   const Deadline deadline(compilation.timeout_ns);
   const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);

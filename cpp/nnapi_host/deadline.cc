@@ -1,10 +1,5 @@
-// Running a session against a deadline: a watch on the clock cancels the run.
+// Running a session against a deadline: what is left of the time is the run's timeout.
 #include "nnapi_host/deadline.h"
-
-#include <condition_variable>
-#include <mutex>
-
-#include "base/thread.h"
 
 namespace pinnace::nnapi_host {
 
@@ -23,26 +18,9 @@ Deadline Deadline::earlier(const Deadline& a, const Deadline& b) {
 Status run_until(const Deadline& deadline, Session& session, std::span<const Tensor> inputs,
                  std::span<const Tensor> outputs) {
   if (!deadline.exists()) return session.run(inputs, outputs);
-  if (deadline.passed()) return Status(Code::kCancelled, "the deadline had passed before the run began");
-  Result<Run> run = session.submit(inputs, outputs);
-  if (!run.ok()) return run.status();
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool ended = false;
-  auto watch = Thread::start([&] {
-    std::unique_lock lock(mutex);
-    if (!changed.wait_until(lock, *deadline.moment_, [&] { return ended; })) run->cancel();
-  });
-  if (!watch.ok()) run->cancel();  // nobody would
-  Status status = run->wait();
-  if (!watch.ok()) return watch.status();
-  {
-    std::lock_guard lock(mutex);
-    ended = true;
-  }
-  changed.notify_one();
-  watch->join();
-  return status;
+  const auto left = *deadline.moment_ - Deadline::Clock::now();
+  if (left.count() <= 0) return Status(Code::kCancelled, "the deadline had passed before the run began");
+  return session.run(inputs, outputs, {}, {.timeout = left});
 }
 
 }  // namespace pinnace::nnapi_host

@@ -105,7 +105,8 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
 }
 
 Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs) {
-  std::lock_guard lock(mutex_);
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) return unsupported("this process was forked while another thread prepared the model");
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!matches(*entry, inputs)) continue;
     entries_.splice(entries_.begin(), entries_, entry);
@@ -137,7 +138,8 @@ Status Engine::prepare_ahead(const Deadline& deadline, const Cache* cache) {
     if (!operand.shape_known()) return {};
     inputs.push_back({operand.dims, false, {}});
   }
-  std::lock_guard lock(mutex_);
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) return unsupported("this process was forked while another thread prepared the model");
   if (auto made = cache ? cached(*cache) : nullptr) {
     Entry entry{.made = std::move(made)};
     for (const InputArgument& input : inputs) entry.dims.push_back(input.dims);

@@ -10,6 +10,7 @@
 
 #include <pinnace/session.h>
 
+#include "base/process.h"
 #include "nnapi/lower.h"
 #include "nnapi_host/cache.h"
 #include "nnapi_host/deadline.h"
@@ -74,7 +75,7 @@ class Engine {
 
   std::shared_ptr<const nnapi::Model> model_;
   Options options_;
-  std::mutex mutex_;
+  ProcessMutex mutex_;               ///< also held while a specialisation is made
   std::list<Entry> entries_;         ///< the most recent first
   std::vector<uint32_t> constants_;  ///< inputs whose values were needed so far
 };

@@ -8,24 +8,26 @@ using pinnace::nnapi::Operand;
 
 namespace {
 
-/// Checks that all setters of inputs and outputs share; `binding` is what is to be filled.
+/// Checks that all setters of inputs and outputs share; `binding` is what is to be filled. An input that has a value
+/// must have a shape by now, an output gets it from the computation.
 int begin_set(ANeuralNetworksExecution* execution, bool input, int32_t index, const ANeuralNetworksOperandType* type,
-              Binding** binding, const Operand** operand, Binding& made) {
+              bool omitted, Binding** binding, const Operand** operand, Binding& made) {
   if (execution->state != ExecutionState::kPreparation) return ANEURALNETWORKS_BAD_STATE;
   std::vector<Binding>& bindings = input ? execution->inputs : execution->outputs;
   if (index < 0 || static_cast<size_t>(index) >= bindings.size()) return ANEURALNETWORKS_BAD_DATA;
   *binding = &bindings[static_cast<size_t>(index)];
-  if ((*binding)->set) return ANEURALNETWORKS_BAD_STATE;
   const pinnace::nnapi::Model& model = execution->engine->model();
   *operand = &model.operands[(input ? model.inputs : model.outputs)[static_cast<size_t>(index)]];
-  if (const int code = merge_type(**operand, type, made.dims, made.rank_open)) return code;
+  if (const int code = merge_type(**operand, type, !input || omitted, made.dims, made.rank_open)) return code;
+  if ((*binding)->set) return ANEURALNETWORKS_BAD_STATE;
   made.set = true;
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-/// `length` is that of the type, or, with padding, at least that; open types take any.
+/// `length` is that of the type, or, with padding, at least that; open types take any that 32 bits count.
 bool length_fits(const ANeuralNetworksExecution* execution, const Operand& operand, const Binding& binding,
                  size_t length) {
+  if (length > UINT32_MAX) return false;
   const uint64_t needed = bytes_of(operand, binding.dims, binding.rank_open).value_or(UINT64_MAX);
   return needed == 0 || (execution->padding ? length >= needed : length == needed);
 }
@@ -36,7 +38,7 @@ int set(ANeuralNetworksExecution* execution, bool input, int32_t index, const AN
   Binding *binding = nullptr, made;
   const Operand* operand = nullptr;
   std::lock_guard lock(execution->mutex);
-  if (const int code = begin_set(execution, input, index, type, &binding, &operand, made)) return code;
+  if (const int code = begin_set(execution, input, index, type, !buffer, &binding, &operand, made)) return code;
   if (buffer && (length == 0 || !length_fits(execution, *operand, made, length))) return ANEURALNETWORKS_BAD_DATA;
   made.data = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
   made.length = length;
@@ -51,7 +53,7 @@ int set_from_memory(ANeuralNetworksExecution* execution, bool input, int32_t ind
   Binding *binding = nullptr, made;
   const Operand* operand = nullptr;
   std::lock_guard lock(execution->mutex);
-  if (const int code = begin_set(execution, input, index, type, &binding, &operand, made)) return code;
+  if (const int code = begin_set(execution, input, index, type, false, &binding, &operand, made)) return code;
   if (const auto& device = memory->device) {
     const Role role{execution->engine, input, static_cast<uint32_t>(index)};
     if (offset != 0 || length != 0) return ANEURALNETWORKS_BAD_DATA;

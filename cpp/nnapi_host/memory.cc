@@ -49,6 +49,12 @@ int plain::Memory_createFromFd(size_t size, int protect, int fd, size_t offset, 
   return ANEURALNETWORKS_NO_ERROR;
 }
 
+int plain::Memory_createFromAHardwareBuffer(const AHardwareBuffer* ahwb, ANeuralNetworksMemory** memory) {
+  if (memory) *memory = nullptr;
+  if (!ahwb || !memory) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  return ANEURALNETWORKS_BAD_DATA;  // as Android's runtime answers where it is built without such buffers
+}
+
 void plain::Memory_free(ANeuralNetworksMemory* memory) {
   delete memory;
 }

@@ -8,6 +8,7 @@
 
 extern "C" {
 
+typedef struct AHardwareBuffer AHardwareBuffer;  // Android's, which only its system makes
 typedef struct ANeuralNetworksMemory ANeuralNetworksMemory;
 typedef struct ANeuralNetworksModel ANeuralNetworksModel;
 typedef struct ANeuralNetworksCompilation ANeuralNetworksCompilation;
@@ -121,6 +122,8 @@ int ANeuralNetworksExecution_getOutputOperandDimensions(ANeuralNetworksExecution
 int ANeuralNetworksBurst_create(ANeuralNetworksCompilation* compilation, ANeuralNetworksBurst** burst);
 void ANeuralNetworksBurst_free(ANeuralNetworksBurst* burst);
 int ANeuralNetworksExecution_burstCompute(ANeuralNetworksExecution* execution, ANeuralNetworksBurst* burst);
+// There are no such buffers here: BAD_DATA, and no memory.
+int ANeuralNetworksMemory_createFromAHardwareBuffer(const AHardwareBuffer* ahwb, ANeuralNetworksMemory** memory);
 int ANeuralNetworksExecution_setMeasureTiming(ANeuralNetworksExecution* execution, bool measure);
 int ANeuralNetworksExecution_getDuration(const ANeuralNetworksExecution* execution, int32_t durationCode,
                                          uint64_t* duration);

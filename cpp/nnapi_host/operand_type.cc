@@ -1,31 +1,29 @@
 // Types that a client gives beside an operand, and the codes that statuses become.
+#include <algorithm>
+
 #include "nnapi_host/objects.h"
 
 namespace pinnace::nnapi_host {
 
-int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, std::vector<uint32_t>& dims,
-               bool& rank_open) {
+int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, bool may_be_open,
+               std::vector<uint32_t>& dims, bool& rank_open) {
   dims = operand.dims;
-  rank_open = operand.rank_open();
-  if (!type) return ANEURALNETWORKS_NO_ERROR;
-  if (type->type != static_cast<int32_t>(operand.type) || type->scale != operand.scale ||
-      type->zeroPoint != operand.zero_point) {
-    return ANEURALNETWORKS_BAD_DATA;
-  }
-  if ((type->dimensionCount > 0) != (type->dimensions != nullptr)) return ANEURALNETWORKS_BAD_DATA;
-  if (type->dimensionCount == 0) return ANEURALNETWORKS_NO_ERROR;
-  if (!operand.tensor()) return ANEURALNETWORKS_BAD_DATA;
-  const std::span given(type->dimensions, type->dimensionCount);
-  if (rank_open) {
-    dims.assign(given.begin(), given.end());
-    rank_open = false;
-  } else {
-    if (given.size() != dims.size()) return ANEURALNETWORKS_BAD_DATA;
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (given[i] && dims[i] && given[i] != dims[i]) return ANEURALNETWORKS_BAD_DATA;
-      if (given[i]) dims[i] = given[i];
+  if (type) {
+    // The type must make sense by itself; of it only the dimensions count.
+    if (!nnapi::validate_operand(type->type, type->dimensionCount, type->dimensions, type->scale, type->zeroPoint).ok())
+      return ANEURALNETWORKS_BAD_DATA;
+    const std::span given(type->dimensions, type->dimensionCount);
+    if (dims.empty()) {
+      if (operand.tensor()) dims.assign(given.begin(), given.end());
+    } else {
+      const auto agree = [](uint32_t known, uint32_t stated) { return known == 0 || known == stated; };
+      if (!std::equal(dims.begin(), dims.end(), given.begin(), given.end(), agree)) return ANEURALNETWORKS_BAD_DATA;
+      dims.assign(given.begin(), given.end());
     }
   }
+  rank_open = operand.tensor() && dims.empty();
+  const bool open = rank_open || std::find(dims.begin(), dims.end(), 0u) != dims.end();
+  if (open && !may_be_open) return ANEURALNETWORKS_BAD_DATA;
   return bytes_of(operand, dims, rank_open) ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
 }
 

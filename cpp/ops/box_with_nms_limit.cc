@@ -90,7 +90,7 @@ void suppress_class(const Detections& d, const Limits& l, int64_t first, int64_t
     const float score = d.scores[row * d.classes + category];
     if (score > l.score) open[left++] = {row, score};
   }
-  for (int64_t chosen = 0; left > 0 && chosen < l.most; ++chosen) {
+  for (int64_t chosen = 0; left > 0 && chosen < l.most && !stopped(); ++chosen) {
     const Candidate best =
         *std::max_element(open, open + left, [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
     kept[count++] = {best.row, category, best.score};
@@ -133,6 +133,7 @@ Result<Found> find(const NodeView& node, const Detections& d, const TensorView& 
     const int64_t before = count;
     for (int64_t c = 1; c < d.classes; ++c) {
       suppress_class(d, limits, first, last, c, open.data(), kept.data(), count);
+      if (stopped()) return stop_status(node.label());
     }
     if (count - before > limits.most) {
       keep_best(kept.data() + before, count - before, limits.most, places.data());

@@ -20,7 +20,7 @@ Result<TensorType> cholesky_type(const NodeView& node) {
 
 /// In place. False if a is not positive definite.
 bool factor(double* a, int64_t m) {
-  for (int64_t c = 0; c < m; ++c) {
+  for (int64_t c = 0; c < m && !loop_stops(); ++c) {
     double rest = a[c * m + c];
     for (int64_t k = 0; k < c; ++k) rest -= a[c * m + k] * a[c * m + k];
     if (!(rest > 0)) return false;

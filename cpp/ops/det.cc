@@ -24,7 +24,7 @@ double determinant(double* a, int64_t size) {
     if (std::isnan(a[i])) return a[i];
   }
   double product = 1;
-  for (int64_t k = 0; k < size; ++k) {
+  for (int64_t k = 0; k < size && !loop_stops(); ++k) {
     int64_t pivot = k;
     for (int64_t r = k + 1; r < size; ++r) {
       if (std::abs(a[r * size + k]) > std::abs(a[pivot * size + k])) pivot = r;

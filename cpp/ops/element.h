@@ -219,13 +219,15 @@ class StridedLoop {
   void run(F f) const {
     run(0, size(), f);
   }
-  /// The same for elements [first, last) of it.
+  /// The same for elements [first, last) of it. Where the caller's work is to end (base/cancel.h), the rest is left
+  /// out.
   template <class F>
   void run(int64_t first, int64_t last, F f) const {
     if (first >= last) return;
     std::vector<int64_t> index(shape_.size(), 0), offsets = bases_;
     start(first, index, offsets);
     for (int64_t i = first; i < last; ++i) {
+      if ((i - first) % kLookEvery == kLookEvery - 1 && loop_stops()) return;
       f(i, offsets.data());
       for (size_t d = shape_.size(); d-- > 0;) {
         if (++index[d] < shape_[d].size) {
@@ -239,6 +241,7 @@ class StridedLoop {
   }
 
  private:
+  static constexpr int64_t kLookEvery = 1 << 14;  ///< elements, of some nanoseconds each
   void start(int64_t first, std::vector<int64_t>& index, std::vector<int64_t>& offsets) const;
   Shape shape_;
   std::vector<std::vector<int64_t>> strides_;

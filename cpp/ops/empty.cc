@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/cancel.h"
+
 namespace pinnace {
 namespace {
 
@@ -33,7 +35,10 @@ Status compute(const NodeView& node, std::span<const TensorView> inputs, std::sp
   for (const TensorView& out : outputs) nothing &= !has_elements(out.type);
   for (size_t i = 0; nothing && i < inputs.size(); ++i)
     nothing = !has_elements(inputs[i].type) || !holds_indices(op, i);
-  return nothing ? Status() : op.reference(node, inputs, outputs);
+  if (nothing) return {};
+  const LoopsMayStop loops;
+  Status status = op.reference(node, inputs, outputs);
+  return stopped() ? stop_status(node.label()) : status;  // what it complains of may be what it has not computed
 }
 
 }  // namespace pinnace

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/thread.h"
 #include "ops/bodies.h"
 #include "ops/empty.h"
+#include "ops/work.h"
 
 namespace pinnace {
 
@@ -101,19 +103,6 @@ Result<ConstantPtr> known_contents(const TensorType& type, std::span<const Known
   return Constant::of(std::move(bytes));
 }
 
-/// Operands of kKnownElements each are no work by themselves, but an einsum may visit every combination of theirs: so
-/// it is charged for them as for memory, in all of a graph for 2^24, which take a tenth of a second.
-constexpr int64_t kCombinationsPerByte = 4;
-
-int64_t combinations(std::span<const TensorType* const> operands) {
-  int64_t all = 1;
-  for (const TensorType* type : operands) {
-    const int64_t size = type ? std::max<int64_t>(type->elements(), 1) : 1;
-    all = size > INT64_MAX / 2 / all ? INT64_MAX / 2 : all * size;
-  }
-  return all;
-}
-
 /// What becomes of a node that could be computed ahead and whose contents reference code refuses.
 enum class Contents : uint8_t {
   kMustDo,   ///< that is the error
@@ -121,6 +110,7 @@ enum class Contents : uint8_t {
 };
 
 Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops, Contents contents) {
+  if (stopped()) return stop_status(str_cat(node.op, " '", node.name, "'"));
   const OpDef* op = ops.find(node.op);
   if (!op) {
     return unsupported("operator ", node.op, " (node '", node.name, "'", node.source.text().empty() ? "" : ", ",
@@ -143,6 +133,11 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
   for (ValueId id : node.outputs) declared.push_back(&graph.value(id).type);
   NodeView view(node, *op, types, data, declared, known);
   view.set_ops(&ops);
+  // Rules that run the operator where they know its inputs are not told what these hold if that takes too long.
+  if (all_known && !AheadBudget::spend(rule_work(view))) {
+    std::fill(data.begin(), data.end(), nullptr);
+    all_known = false;
+  }
   PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node(view));
   int64_t elements = 0, bytes = 0;
   for (const TensorType& type : outputs) {
@@ -150,8 +145,8 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     elements = std::max(elements, type.elements());
     bytes += std::max<int64_t>(0, type.bytes());
   }
-  if (op->name == "einsum") bytes += combinations(types) / kCombinationsPerByte;
-  if (all_known && elements <= kKnownElements && state.computed_bytes + bytes <= kComputedBytes) {
+  if (all_known && elements <= kKnownElements && state.computed_bytes + bytes <= kComputedBytes &&
+      AheadBudget::spend(reference_work(view, outputs))) {
     state.computed_bytes += bytes;
     std::vector<TensorView> in, out;
     std::vector<Buffer> buffers;
@@ -237,6 +232,7 @@ Status infer_last(const Graph& graph, const Node& node, Inference& state, const 
     state.types[i] = graph.values[i].type;
     state.data[i] = graph.values[i].constant;
   }
+  const AheadBudget budget;
   const Bodies bodies(nested_nodes(node));
   return with_source(name_symbols(infer_one(graph, node, state, ops, contents), graph.symbols), node);
 }
@@ -275,6 +271,7 @@ Status update_graph(Graph& graph, const OpTable& ops, Contents contents) {
 
 Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
                         std::span<const ConstantPtr> input_data, const OpTable& ops) {
+  const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo);
 }
@@ -284,11 +281,13 @@ Status infer_into(const Graph& graph, const Node& node, Inference& state, const 
 }
 
 Status update_types(Graph& graph, const OpTable& ops) {
+  const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return update_graph(graph, ops, Contents::kMustDo);
 }
 
 Result<Inference> infer_what_may_fail(const Graph& graph, const OpTable& ops) {
+  const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return infer_graph(graph, {}, {}, ops, Contents::kMayFail);
 }
@@ -298,6 +297,7 @@ Status infer_into_what_may_fail(const Graph& graph, const Node& node, Inference&
 }
 
 Status update_types_of_what_may_fail(Graph& graph, const OpTable& ops) {
+  const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return update_graph(graph, ops, Contents::kMayFail);
 }
@@ -414,7 +414,8 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   }
   NodeView view(node, op, types, data, declared);
   view.set_ops(&ops);
-  const Bodies bodies(nested_nodes(node));  // for all the rounds of a loop
+  const AheadBudget budget;  // for all the rounds of a loop, as the types of bodies are
+  const Bodies bodies(nested_nodes(node));
   view.set_threads(threads);
   PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
   if (!op.reference) {

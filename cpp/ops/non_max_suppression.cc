@@ -69,6 +69,7 @@ Status select(const NodeView& node, const Shape& scores_shape, const float* boxe
                 [score](int64_t a, int64_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; });
       int64_t taken = 0;
       for (int64_t i = 0; i < candidates && taken < limits.most; ++i) {
+        if (i % 32 == 31 && stopped()) return stop_status(node.label());
         const Box box = corners(boxes + (n * count + order[i]) * 4, center);
         const bool suppressed = std::any_of(chosen.data(), chosen.data() + taken,
                                             [&](const Box& other) { return overlaps(box, other, limits.iou); });

@@ -181,6 +181,7 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
       if (given(5)) load_line(in[5], at_state, 1, H, h);
       if (given(6)) load_line(in[6], at_state, 1, H, c);
       for (int64_t i = 0; i < length; ++i) {
+        if (loop_stops()) return {};
         const int64_t t = backwards ? length - 1 - i : i;
         load_line(in[0], (n.batch_first ? k * T + t : t * B + k) * I, 1, I, x.data());
         step(now);

@@ -27,7 +27,7 @@ Result<TensorType> solve_type(const NodeView& node) {
 
 /// Solves in place: a [m, m] is destroyed, b [m, k] becomes x. False if a is singular.
 bool eliminate(double* a, double* b, int64_t m, int64_t k) {
-  for (int64_t c = 0; c < m; ++c) {
+  for (int64_t c = 0; c < m && !loop_stops(); ++c) {
     int64_t pivot = c;
     for (int64_t r = c + 1; r < m; ++r) {
       if (std::abs(a[r * m + c]) > std::abs(a[pivot * m + c])) pivot = r;
@@ -44,7 +44,7 @@ bool eliminate(double* a, double* b, int64_t m, int64_t k) {
       for (int64_t i = 0; i < k; ++i) b[r * k + i] -= factor * b[c * k + i];
     }
   }
-  for (int64_t r = m; r-- > 0;) {
+  for (int64_t r = m; r-- > 0 && !loop_stops();) {
     for (int64_t i = 0; i < k; ++i) {
       double rest = b[r * k + i];
       for (int64_t c = r + 1; c < m; ++c) rest -= a[r * m + c] * b[c * k + i];

@@ -26,6 +26,9 @@ class Threads {
   /// total is 0. Ranges start at multiples of `grain`. `cost` is about how many nanoseconds one item takes: work that
   /// would give a range less than kLeastNanoseconds is not divided that far.
   ///
+  /// Ranges that have not begun are left out where loop_stops() (base/cancel.h). So that this is asked often, work of
+  /// more than a few milliseconds is cut into many ranges, for one thread too.
+  ///
   /// f gives nothing, or a Status and then the first error inside its range: the result is the error of the first range
   /// that has one, the same for any number of threads. Scratch that f writes belongs inside f. f must not use these
   /// threads itself: what it calls gets Threads() or nest().inner.

@@ -1,8 +1,9 @@
 // constant_folding: a node whose inputs are all constant, or whose result does not depend on the inputs' contents (the
 // shape of a value of known shape), becomes a constant. Computed by reference code: more exact than at run time,
 // bounded by one rounding of each folded operator. Results much larger than their operands stay nodes, so that files do
-// not swell.
+// not swell; so do nodes that the budget of work does not cover (ops/work.h).
 #include "ops/bodies.h"
+#include "ops/work.h"
 #include "passes/pass.h"
 
 namespace pinnace {
@@ -12,27 +13,34 @@ namespace {
 /// folded, expand and constant_of_shape to large sizes are not.
 constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 
-Result<bool> fold(Graph& graph, const Node& node, const PassContext& context) {
+Result<bool> fold(Graph& graph, const Node& node, const Inference& found, const PassContext& context) {
   const OpDef* op = context.ops.find(node.op);
   if (!op || !op->reference || op->context) return false;
   std::vector<TensorView> inputs;
-  std::vector<const TensorType*> declared;
+  std::vector<const TensorType*> types, declared;
+  std::vector<TensorType> out_types;
   int64_t in_bytes = 0, out_bytes = 0;
   for (ValueId id : node.inputs) {
     if (id == kNoValue) {
       inputs.push_back({});
+      types.push_back(nullptr);
       continue;
     }
     const Value& v = graph.value(id);
     if (!v.constant) return false;
     inputs.push_back({&v.type, const_cast<std::byte*>(v.constant->data())});
+    types.push_back(&v.type);
     in_bytes += static_cast<int64_t>(v.constant->bytes());
   }
   for (ValueId id : node.outputs) {
     declared.push_back(&graph.value(id).type);
-    out_bytes += std::max<int64_t>(0, graph.value(id).type.bytes());
+    out_types.push_back(found.types[id].concrete() ? found.types[id] : graph.value(id).type);
+    if (!out_types.back().concrete()) return false;  // what it takes is not known
+    out_bytes += out_types.back().bytes();
   }
   if (out_bytes > kGrowth * in_bytes + kFreeBytes || out_bytes > context.constant_budget) return false;
+  const NodeView view(node, *op, types, {}, declared);
+  if (!AheadBudget::spend(rule_work(view) + reference_work(view, out_types))) return false;
   auto outputs = run_reference(node, *op, inputs, declared, context.ops);
   if (!outputs) {
     // What it holds cannot be computed with, an index out of range: an error if it runs, as a branch may not.
@@ -61,7 +69,7 @@ Result<int> run(Graph& graph, const PassContext& context) {
       }
       dead[k] = true;
     } else {
-      PINNACE_ASSIGN(dead[k], fold(graph, node, context));
+      PINNACE_ASSIGN(dead[k], fold(graph, node, found, context));
     }
     changes += dead[k];
   }

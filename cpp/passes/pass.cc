@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_set>
+#include <functional>
+#include <utility>
+#include <vector>
 
+#include "base/cancel.h"
 #include "base/thread.h"
+#include "ops/work.h"
 #include "passes/compare_runs.h"
 
 namespace pinnace {
@@ -62,16 +66,35 @@ Result<int> run_nested(const PassDef& pass, Graph& graph, const PassContext& con
 /// A weight that is cast, scaled and transposed is made anew a few times before it is what stays.
 constexpr int64_t kConstantGrowth = 6, kFreeConstantBytes = 8 << 20;
 
-/// Bytes of all constants; one that several values share counts once.
-int64_t constant_bytes(const Graph& graph, std::unordered_set<const Constant*>& seen) {
-  int64_t bytes = 0;
+using Ranges = std::vector<std::pair<const std::byte*, size_t>>;
+
+/// Where the constants of the graph and of its bodies lie.
+void find_constants(const Graph& graph, Ranges& ranges) {
   for (const Value& v : graph.values) {
-    if (v.constant && seen.insert(v.constant.get()).second) bytes += static_cast<int64_t>(v.constant->bytes());
+    if (v.constant) ranges.emplace_back(v.constant->data(), v.constant->bytes());
   }
   for (const auto& node : graph.nodes) {
     for (const auto& [name, attr] : node->attrs) {
-      if (const auto* body = std::get_if<GraphPtr>(&attr)) bytes += constant_bytes(**body, seen);
+      if (const auto* body = std::get_if<GraphPtr>(&attr)) find_constants(**body, ranges);
     }
+  }
+}
+
+/// Bytes of all constants; those that several share, in whole or in part, count once.
+int64_t constant_bytes(const Graph& graph) {
+  Ranges ranges;
+  find_constants(graph, ranges);
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) {
+    return std::less<>()(a.first, b.first) || (a.first == b.first && a.second < b.second);
+  });
+  int64_t bytes = 0;
+  const std::byte* counted = nullptr;  // up to here
+  for (const auto& [first, size] : ranges) {
+    const std::byte* end = first + size;
+    const std::byte* from = counted && std::less<>()(first, counted) ? counted : first;
+    if (!std::less<>()(from, end)) continue;
+    bytes += end - from;
+    counted = end;
   }
   return bytes;
 }
@@ -94,8 +117,10 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
                        [&](const std::string& d) { return d == name || d == "all"; });
   };
   for (const PassDef* pass : all_passes()) results.push_back({pass, 0, 0, 0});
-  std::unordered_set<const Constant*> seen;
-  context.constant_budget = kConstantGrowth * constant_bytes(graph, seen) + kFreeConstantBytes;
+  const int64_t bytes = constant_bytes(graph);
+  context.constant_budget = kConstantGrowth * bytes + kFreeConstantBytes;
+  const AheadBudget budget;
+  AheadBudget::allow_constants(bytes);
   CompareRuns compare(context.ops, options.seed, options.examples);
   if (options.check) PINNACE_TRY(compare.start(graph));
   for (int round = 0; round < kRounds; ++round) {
@@ -103,6 +128,7 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
     for (PassResult& result : results) {
       const PassDef& pass = *result.pass;
       if (disabled(pass.name)) continue;
+      PINNACE_TRY(check_stopped(str_cat("pass ", pass.name)));
       const double bound = options.check ? bound_of(pass, graph) : 0;
       const auto start = std::chrono::steady_clock::now();
       auto changes = run_nested(pass, graph, context);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/hash.h"
 
 namespace pinnace {
@@ -68,7 +69,27 @@ Status check_counts(const FileView& file, std::span<const SectionEntry> sections
   return {};
 }
 
+/// The section's bytes: where they may change, those of a copy.
+Result<std::span<const std::byte>> settled(FileView& file, const SectionEntry& section) {
+  const auto bytes = file.bytes.subspan(section.offset, section.bytes);
+  if (!file.may_change) return bytes;
+  PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes.size(), str_cat("section '", section_name(section.kind), "'")));
+  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  file.copies.push_back({section.offset, std::move(copy)});
+  const Buffer& kept = file.copies.back().bytes;
+  return std::span<const std::byte>(kept.data(), kept.size());
+}
+
 }  // namespace
+
+uint64_t FileView::offset_of(const void* place) const {
+  const auto at = reinterpret_cast<uintptr_t>(place);
+  for (const Copy& copy : copies) {
+    const auto begin = reinterpret_cast<uintptr_t>(copy.bytes.data());
+    if (at >= begin && at - begin < copy.bytes.size()) return copy.offset + (at - begin);
+  }
+  return at - reinterpret_cast<uintptr_t>(bytes.data());
+}
 
 const char* section_name(SectionKind kind) {
   switch (kind) {
@@ -96,7 +117,7 @@ const SectionEntry& Container::only(SectionKind kind) const {
   return *std::find_if(sections.begin(), sections.end(), [&](const auto& s) { return s.kind == kind; });
 }
 
-Result<Container> read_container(const FileView& file, Verify verify) {
+Result<Container> read_container(FileView& file, Verify verify) {
   const uint64_t total = file.bytes.size();
   FileHeader header;
   // A short file with the wrong first bytes is no .pnc file; one with the right ones was cut off.
@@ -118,7 +139,12 @@ Result<Container> read_container(const FileView& file, Verify verify) {
     return file.corrupt(12, "F-5", header.sections, " sections are too many: at most ", kMaxSections,
                         ", and their table must lie in the file's ", total, " bytes");
   }
-  const auto table = file.bytes.subspan(sizeof header, table_end - sizeof header);
+  Container container;
+  container.file = file.bytes;
+  container.verify = verify;
+  container.sections.resize(header.sections);
+  const auto table = std::as_writable_bytes(std::span(container.sections));
+  if (!table.empty()) std::memcpy(table.data(), file.bytes.data() + sizeof header, table.size());
   if (const uint64_t found = header_hash(header, table); found != header.hash) {
     return file.corrupt(24, "F-6", "hash of header and section table is ", hex(found), ", recorded is ",
                         hex(header.hash));
@@ -126,12 +152,7 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   for (uint64_t r : header.reserved) {
     if (r != 0) return file.corrupt(32, "F-7", "reserved bytes of the header are not 0");
   }
-  Container container;
-  container.file = file.bytes;
-  container.verify = verify;
   container.stored = std::make_shared<const StoredFile>(StoredFile{file.name, file.bytes, file.descriptor});
-  container.sections.resize(header.sections);
-  if (!table.empty()) std::memcpy(container.sections.data(), table.data(), table.size());
   uint64_t end = table_end;
   for (size_t i = 0; i < container.sections.size(); ++i) {
     PINNACE_TRY(check_place(file, container.sections[i], i, end));
@@ -139,6 +160,8 @@ Result<Container> read_container(const FileView& file, Verify verify) {
   }
   if (end != total) return file.corrupt(end, "F-14", total - end, " bytes follow the last section");
   PINNACE_TRY(check_counts(file, container.sections));
+  PINNACE_ASSIGN(container.graph, settled(file, container.only(SectionKind::kGraph)));
+  PINNACE_ASSIGN(container.manifest, settled(file, container.only(SectionKind::kManifest)));
   for (const SectionEntry& s : container.sections) {
     if (verify != Verify::kFull && s.kind != SectionKind::kGraph && s.kind != SectionKind::kManifest) continue;
     PINNACE_TRY(check_hash(file, container, s));
@@ -147,7 +170,7 @@ Result<Container> read_container(const FileView& file, Verify verify) {
 }
 
 Status check_hash(const FileView& file, const Container& container, const SectionEntry& s) {
-  const uint64_t found = hash64(container.bytes(s));
+  PINNACE_ASSIGN(const uint64_t found, hash_unless_stopped(container.bytes(s), section_name(s.kind)));
   if (found == s.hash) return {};
   return file.corrupt(s.offset, "F-13", "hash of section '", section_name(s.kind), "' is ", hex(found),
                       ", recorded is ", hex(s.hash));
@@ -187,9 +210,15 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
   };
   for (size_t i = 0; i < contents.size(); ++i) {
     append({}, table[i].offset);
-    for (const auto part : contents[i].parts) append(part, aligned_size(at));
+    for (const auto part : contents[i].parts) {
+      PINNACE_TRY(check_stopped("the writing of a program"));
+      append(part, aligned_size(at));
+    }
     append({}, table[i].offset + table[i].bytes);
-    table[i].hash = contents[i].hash_known ? contents[i].hash : hash64({file.data() + table[i].offset, table[i].bytes});
+    table[i].hash = contents[i].hash;
+    if (contents[i].hash_known) continue;
+    PINNACE_ASSIGN(table[i].hash,
+                   hash_unless_stopped({file.data() + table[i].offset, table[i].bytes}, "the writing of a program"));
   }
   FileHeader header;
   std::memcpy(header.magic, kProgramMagic, sizeof kProgramMagic);

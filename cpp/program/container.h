@@ -56,29 +56,39 @@ struct FileView {
   std::string name;
   std::span<const std::byte> bytes;
   int descriptor = -1;  ///< of the MappedFile that they are
+  /// Others may write the bytes, which are a mapped file's: what is checked and then relied on is copied before.
+  bool may_change = false;
+
+  /// A section as it was when the file was opened.
+  struct Copy {
+    uint64_t offset = 0;
+    Buffer bytes;
+  };
+  std::vector<Copy> copies;
 
   /// kCorruptFile "net.pnc at 0x1f40: <parts> (rule F-12)".
   template <class... Parts>
   Status corrupt(uint64_t offset, std::string_view rule, const Parts&... parts) const {
     return corrupt_text(offset, rule, str_cat(parts...));
   }
-  /// The offset in the file of something that lies in its bytes.
-  uint64_t offset_of(const void* place) const {
-    return static_cast<uint64_t>(static_cast<const std::byte*>(place) - bytes.data());
-  }
+  /// The offset in the file of something that lies in its bytes or in a copy of them.
+  uint64_t offset_of(const void* place) const;
 
  private:
   Status corrupt_text(uint64_t offset, std::string_view rule, const std::string& text) const;
 };
 
-/// The sections of a file that keeps rules F-1 to F-14. Spans point into the file.
+/// The sections of a file that keeps rules F-1 to F-14. Spans point into the file, or into the copies of its FileView.
 struct Container {
   std::vector<SectionEntry> sections;
   std::span<const std::byte> file;
   Verify verify = Verify::kFull;             ///< what was checked, and what is left to decode_graph
   std::shared_ptr<const StoredFile> stored;  ///< what constants and payloads are pieces of
+  std::span<const std::byte> graph, manifest;
 
   std::span<const std::byte> bytes(const SectionEntry& section) const {
+    if (section.kind == SectionKind::kGraph) return graph;
+    if (section.kind == SectionKind::kManifest) return manifest;
     return file.subspan(section.offset, section.bytes);
   }
   /// The only section of a kind of which there is exactly one: kGraph, kManifest, kWeights.
@@ -86,8 +96,9 @@ struct Container {
 };
 
 /// Checks header, table, gaps, and the hashes of graph and manifest; those of all other sections too with
-/// Verify::kFull. kCorruptFile; kUnsupported for a newer version. `file.bytes` start at a multiple of 64.
-Result<Container> read_container(const FileView& file, Verify verify);
+/// Verify::kFull. Of bytes that may change, header, table, graph and manifest are read once: the last two into
+/// `file.copies`. kCorruptFile; kUnsupported for a newer version; kOutOfMemory. `file.bytes` start at a multiple of 64.
+Result<Container> read_container(FileView& file, Verify verify);
 /// Rule F-13 for one section.
 Status check_hash(const FileView& file, const Container& container, const SectionEntry& section);
 

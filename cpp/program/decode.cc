@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/cancel.h"
 #include "base/utf8.h"
 #include "program/decode_types.h"
 #include "program/footprint.h"
@@ -69,6 +70,7 @@ class GraphDecoder {
     for (uint32_t i = 0; i < list_size(from.states()); ++i) PINNACE_TRY(state(*from.states()->Get(i), to));
     to.nodes.reserve(list_size(from.nodes()));
     for (uint32_t i = 0; i < list_size(from.nodes()); ++i) {
+      PINNACE_TRY(check_stopped("the reading of a program"));
       to.nodes.push_back(std::make_unique<Node>());
       PINNACE_TRY(node(*from.nodes()->Get(i), to, *to.nodes.back()));
     }

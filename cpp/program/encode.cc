@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/cancel.h"
 #include "base/hash.h"
 #include "ops/op.h"
 
@@ -53,7 +54,10 @@ class Encoder {
     format::GraphT& to = *model_.graphs.back();
     bytes_ += 64 + 8 * (from.inputs.size() + 2 * from.outputs.size());
     to.name = string(from.name);
-    for (const Value& v : from.values) to.values.push_back(value(v));
+    for (const Value& v : from.values) {
+      if (stopped()) break;  // write_program looks too
+      to.values.push_back(value(v));
+    }
     to.inputs = from.inputs;
     to.outputs = from.outputs;
     for (const std::string& name : from.output_names) to.output_names.push_back(string(name));
@@ -67,7 +71,7 @@ class Encoder {
       to.states.push_back(std::move(state));
     }
     for (const auto& n : from.nodes) {
-      if (too_large()) break;
+      if (too_large() || stopped()) break;
       to.nodes.push_back(node(*n));
     }
     return index;

@@ -24,7 +24,8 @@ struct ReadOptions {
 ///
 /// kCorruptFile: offset() and rule(). kUnsupported: format or operator version newer than this build, or operators that
 /// it does not have: nodes() lists every such node. Operators marked as the application's are left to the session.
-/// kOutOfMemory. Takes at most the size of the file and 16 MiB beside `bytes`, whatever they are.
+/// kOutOfMemory. Takes at most the size of the file and 16 MiB beside `bytes`, whatever they are; where `bytes` are a
+/// mapped file, a copy of its graph and manifest in addition, so that nothing is read again that was checked.
 Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::shared_ptr<const void> owner,
                                                         std::span<const std::byte> bytes,
                                                         const ReadOptions& options = {});

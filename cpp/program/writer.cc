@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/cancel.h"
 #include "program/decode.h"
 #include "program/encode.h"
 #include "program/footprint.h"
@@ -58,7 +59,7 @@ void add_padding(std::vector<SectionContent>& sections, const format::Model& mod
 
 /// What the reader would refuse is the caller's mistake here.
 Status read_back(const Buffer& file) {
-  const FileView view{"the program", {file.data(), file.size()}};
+  FileView view{.name = "the program", .bytes = {file.data(), file.size()}};
   const auto check = [&]() -> Status {
     PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
     PINNACE_TRY(decode_manifest(view, container).status());
@@ -79,6 +80,7 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
   const auto order = [](const Payload& p) { return std::tie(p.target, p.key); };
   std::sort(sorted.begin(), sorted.end(), [&](const Payload& a, const Payload& b) { return order(a) < order(b); });
   PINNACE_ASSIGN(const EncodedGraph encoded, encode_graph(graph));
+  PINNACE_TRY(check_stopped("the writing of a program"));
   std::vector<uint32_t> indices(sorted.size());
   std::iota(indices.begin(), indices.end(), 3u);  // after graph, manifest and weights
   const auto manifest = encode_manifest(metadata, sorted, indices);
@@ -95,7 +97,8 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
 
 Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata) {
   PINNACE_TRY(tidy(metadata));
-  const FileView view{program.name, program.bytes};
+  FileView view{.name = program.name, .bytes = program.bytes};
+  view.may_change = true;  // they may be a mapped file's
   PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
   PINNACE_ASSIGN(const Manifest old, decode_manifest(view, container));
   const auto manifest = encode_manifest(metadata, old.payloads, old.payload_sections);

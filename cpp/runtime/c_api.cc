@@ -24,6 +24,9 @@ struct pnc_program {
 struct pnc_session {
   Session session;
 };
+struct pnc_cancel_token {
+  pinnace::CancelToken token;
+};
 
 namespace {
 
@@ -116,7 +119,7 @@ Status create_session(const pnc_program* program, const pnc_options* options, pn
 }
 
 Status run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count, const pnc_tensor* outputs,
-           int32_t output_count) {
+           int32_t output_count, const pnc_run_options* options) {
   if (!session) return null_argument("session");
   if (input_count < 0 || output_count < 0) return invalid("a count is negative");
   if ((!inputs && input_count) || (!outputs && output_count)) {
@@ -131,7 +134,12 @@ Status run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count, 
     PINNACE_ASSIGN(Tensor tensor, tensor_of("output", i, outputs[i]));
     out.push_back(std::move(tensor));
   }
-  return session->session.run(in, out);
+  pinnace::RunOptions chosen;
+  if (options) {
+    if (options->cancel) chosen.cancel = &options->cancel->token;
+    chosen.timeout = std::chrono::nanoseconds(options->timeout_ns);
+  }
+  return session->session.run(in, out, {}, chosen);
 }
 
 Status output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
@@ -194,7 +202,12 @@ void pnc_session_close(pnc_session* session) {
 
 pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                            const pnc_tensor* outputs, int32_t output_count) {
-  return guarded([&] { return run(session, inputs, input_count, outputs, output_count); });
+  return pnc_session_run_with(session, inputs, input_count, outputs, output_count, nullptr);
+}
+
+pnc_status pnc_session_run_with(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                                const pnc_tensor* outputs, int32_t output_count, const pnc_run_options* options) {
+  return guarded([&] { return run(session, inputs, input_count, outputs, output_count, options); });
 }
 
 pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
@@ -203,4 +216,25 @@ pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_ten
 
 pnc_status pnc_session_reset_state(pnc_session* session) {
   return guarded([&] { return session ? session->session.reset_state() : null_argument("session"); });
+}
+
+pnc_status pnc_cancel_token_create(pnc_cancel_token** token) {
+  return guarded([&]() -> Status {
+    if (!token) return null_argument("token");
+    *token = nullptr;
+    *token = new pnc_cancel_token;
+    return {};
+  });
+}
+
+void pnc_cancel_token_close(pnc_cancel_token* token) {
+  delete token;
+}
+
+void pnc_cancel_token_cancel(pnc_cancel_token* token) {
+  if (token) token->token.cancel();
+}
+
+int32_t pnc_cancel_token_cancelled(const pnc_cancel_token* token) {
+  return token && token->token.cancelled();
 }

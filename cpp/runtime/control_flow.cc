@@ -143,7 +143,7 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
       return Status(Code::kCancelled, str_cat(node.label(), ": the loop had not ended after ", trip, " iterations in ",
                                               limit.count(), " ns"));
     }
-    if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
+    if (context.cancelled()) return stop_status(str_cat("iteration ", trip, " of ", node.label()));
     PINNACE_ASSIGN(Instance * instance, body.prepare(state.inputs));
     PINNACE_TRY(body.run(*instance, state.inputs, {}, {}, context, static_cast<int>(trip & 1)));
     PINNACE_TRY(check_one(node, "the body's cond", instance->results[0]));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/cancel.h"
+
 namespace pinnace {
 namespace {
 
@@ -48,6 +50,7 @@ const CustomOp& custom(const NodeView& node) {
 Status custom_types(const NodeView& node, std::span<TensorType> outputs) {
   std::vector<TensorType> inputs;
   for (int i = 0; i < node.input_count(); ++i) inputs.push_back(node.has_input(i) ? node.input(i) : TensorType{});
+  const LoopsMayStop none(false);  // it may make a session, whose constants are kept
   const Status status = custom(node).shape(inputs, attributes_of(node), outputs);
   return status.with_prefix(str_cat(node.label(), ": shape function: "));
 }
@@ -65,6 +68,7 @@ Status custom_reference(const NodeView& node, std::span<const TensorView> in, st
   std::vector<Tensor> inputs, outputs;
   for (const TensorView& view : in) inputs.push_back(tensor_of(view));
   for (const TensorView& view : out) outputs.push_back(tensor_of(view));
+  const LoopsMayStop none(false);
   const Status status = custom(node).reference(inputs, attributes_of(node), outputs);
   return status.with_prefix(str_cat(node.label(), ": reference function: "));
 }

@@ -4,10 +4,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/work.h"
+
 namespace pinnace {
 
 Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
-  std::lock_guard lock(mutex_);  // also while planning: two sessions would otherwise do the same work twice
+  // Also while planning: two sessions would otherwise do the same work twice.
+  const ProcessLock lock(mutex_);
+  if (!lock.held()) {
+    return invalid(
+        "this process was forked while another thread made the program ready, which is half done here: make a new "
+        "session");
+  }
   std::list<Entry>& of_graph = entries_[request.key_prefix];
   for (auto it = of_graph.begin(); it != of_graph.end(); ++it) {
     if (std::equal(it->types.begin(), it->types.end(), request.input_types.begin(), request.input_types.end())) {
@@ -15,7 +23,9 @@ Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
       return it->plan;
     }
   }
+  const LoopsMayStop none(false);  // what plans hold is kept
   PINNACE_ASSIGN(Plan plan, make_plan(request));
+  PINNACE_TRY(check_stopped("the planning of a run"));
   auto shared = std::make_shared<const Plan>(std::move(plan));
   of_graph.push_front({{request.input_types.begin(), request.input_types.end()}, shared});
   if (of_graph.size() > capacity_) of_graph.pop_back();
@@ -64,6 +74,7 @@ Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs) {
 }
 
 Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> inputs) {
+  const AheadBudget budget;  // for this plan, and those of the bodies that are planned with it
   auto instance = std::make_unique<Instance>();
   for (size_t i = 0; i < inputs.size(); ++i) {
     // Quantisation belongs to the declared type: callers bring plain integers.
@@ -171,10 +182,14 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       instance.views[id].bytes = given[i].bytes;
     }
   }
+  const auto stopped_at = [&](const Step& step) {
+    const Node& node = *graph_.nodes[step.nodes[0]];
+    return stop_status(str_cat(node.op, " '", node.name, "'"));
+  };
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
     Instance::StepState& state = instance.steps[s];
-    if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
+    if (context.cancelled()) return stopped_at(step);
     if (step.kind == Step::Kind::kSegment) {
       for (size_t i = 0; i < step.inputs.size(); ++i) state.inputs[i] = instance.views[step.inputs[i]];
       for (size_t i = 0; i < step.outputs.size(); ++i) state.outputs[i] = instance.views[step.outputs[i]];
@@ -211,6 +226,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       }
     }
   }
+  if (!plan.steps.empty() && context.cancelled()) return stopped_at(plan.steps.back());
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const TensorView& from = instance.views[outputs_[i]];
     const int64_t bytes = from.type->bytes();

@@ -6,25 +6,27 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/process.h"
 #include "compile/plan.h"
 
 namespace pinnace {
 
 /// Plans of one Prepared, shared by its sessions: by graph and input types, the least recently used goes first.
-/// Thread-safe.
+/// Thread-safe. kInvalidArgument in a forked child whose parent was making a plan at the fork.
 class PlanCache {
  public:
   explicit PlanCache(size_t capacity_per_graph) : capacity_(capacity_per_graph) {}
   Result<std::shared_ptr<const Plan>> get(const PlanRequest& request);
+  /// Whether get() has no more plans to give in this process.
+  bool left_behind() const { return mutex_.left_behind(); }
 
  private:
   struct Entry {
     std::vector<TensorType> types;
     std::shared_ptr<const Plan> plan;
   };
-  std::mutex mutex_;
+  ProcessMutex mutex_;
   size_t capacity_;
   std::map<std::string, std::list<Entry>> entries_;  // by PlanRequest::key_prefix
 };

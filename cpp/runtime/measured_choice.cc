@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
-#include "base/atomic_file.h"
+#include "base/environment.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
+#include "base/private_folder.h"
+#include "base/process.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -107,40 +106,6 @@ double work_of(const Graph& graph, const std::vector<TensorType>& values) {
 /// Inputs and states of more bytes are not made up only to be timed.
 constexpr double kMostBytes = 1 << 30;
 
-/// Cancels a run that goes on for too long.
-class Stopwatch {
- public:
-  Stopwatch() = default;
-  /// Once. kOutOfMemory: there is no thread that could watch.
-  Status start() {
-    PINNACE_ASSIGN(thread_, Thread::start([this] { watch(); }));
-    return {};
-  }
-  ~Stopwatch() {
-    if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  const std::atomic<bool>* cancel() const { return &cancel_; }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    cancel_ = !changed_.wait_for(lock, kLongest, [this] { return done_; });
-  }
-  std::atomic<bool> cancel_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  Thread thread_;
-};
-
 /// The best run; not finished: none was, within this time.
 struct Timing {
   int64_t us = 0;
@@ -182,12 +147,10 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   }
   Timing best;
   const auto run = [&]() -> Status {
-    Stopwatch stopwatch;
-    PINNACE_TRY(stopwatch.start());
+    const CancelScope scope({.timeout = kLongest});
     RunContext context;
     context.pool = &ThreadPool::shared();
     context.threads = data.threads;
-    context.cancel = stopwatch.cancel();
     const auto start = Clock::now();
     PINNACE_TRY(runner.run(*instance, inputs, states, {}, context, 0));
     const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
@@ -201,7 +164,8 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
     const auto begin = Clock::now();
     for (int i = 0; status.ok() && Clock::now() - begin < (i < kRuns ? kEnough : kTimed); ++i) status = run();
   }
-  if (status.code() != Code::kCancelled) PINNACE_TRY(status);
+  // Too slow is an answer; that the caller wants no answer any more is none.
+  if (status.code() != Code::kCancelled || stopped()) PINNACE_TRY(status);
   if (!best.finished) best.us = std::chrono::microseconds(kLongest).count();
   return best;
 }
@@ -224,11 +188,19 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+/// As the environment says; empty: no times are kept.
+std::string cache_folder() {
+  const char* folder = environment("PINNACE_GPU_CACHE");
+  return folder ? folder : "";
+}
+std::string file_of(const std::string& key) {
+  return str_cat("auto-", hash64(bytes_of(key)), ".times");
+}
+
 /// Times by what they were taken of.
 class Memory {
  public:
   bool find(const std::string& key, Times* times) {
-    std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) {
       *times = found->second;
       return true;
@@ -238,16 +210,15 @@ class Memory {
     return true;
   }
 
-  void add(const std::string& key, const Times& times) {
-    std::lock_guard lock(mutex_);
+  /// What cannot be written is measured again by the next process: the status says why.
+  Status add(const std::string& key, const Times& times) {
     known_[key] = times;
-    const std::string path = measured_times_path(key);
-    if (path.empty()) return;
+    if (cache_folder().empty()) return {};
+    PINNACE_ASSIGN(const PrivateFolder folder, PrivateFolder::open(cache_folder()));
     std::string text = key + "\n";
     for (const Timing& t : {times.device, times.rest}) text += str_cat(t.us, t.finished ? " finished\n" : " stopped\n");
     text = str_cat(kMagic, hash64(bytes_of(text)), "\n", text);
-    // What cannot be remembered is measured again.
-    static_cast<void>(write_file_atomically(path, bytes_of(text)).ok());
+    return folder.write(file_of(key), bytes_of(text));
   }
 
  private:
@@ -264,11 +235,12 @@ class Memory {
     return true;
   }
 
-  /// False if the file is not there, damaged, or of something else.
+  /// False if the file is not there, not trusted, damaged, or of something else.
   static bool read(const std::string& key, Times* times) {
-    const std::string path = measured_times_path(key);
-    if (path.empty()) return false;
-    const auto file = MappedFile::open(path);
+    if (cache_folder().empty()) return false;
+    const auto folder = PrivateFolder::open(cache_folder());
+    if (!folder) return false;
+    const auto file = folder->read(file_of(key));
     if (!file) return false;
     const auto bytes = (*file)->bytes();
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -281,14 +253,12 @@ class Memory {
     return take(&text, &times->device) && take(&text, &times->rest) && text.empty();
   }
 
-  std::mutex mutex_;
   std::map<std::string, Times> known_;
 };
 
-Memory& memory() {
-  static Memory* const all = new Memory;  // never destroyed
-  return *all;
-}
+constinit PerProcess<Memory> memory;
+/// Held while models are timed, which would otherwise slow each other down.
+constinit ProcessMutex measuring;
 
 /// All that times depend on, but for the device.
 std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
@@ -308,9 +278,7 @@ std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
 }  // namespace
 
 std::string measured_times_path(const std::string& key) {
-  const char* folder = std::getenv("PINNACE_GPU_CACHE");
-  if (!folder || !*folder) return {};
-  return str_cat(folder, "/auto-", hash64(bytes_of(key)), ".times");
+  return cache_folder().empty() ? std::string() : str_cat(cache_folder(), "/", file_of(key));
 }
 
 void Prepared::Data::set_choice(AutoChoice choice) const {
@@ -367,15 +335,15 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     targets.insert(targets.end(), request.targets.begin(), request.targets.end());
     const std::string key = str_cat(key_of(request, sizes), ", ", spec.backend, " ", *device);
     Times times;
+    std::string not_kept;
     std::shared_ptr<const Prepared> with;
-    if (!memory().find(key, &times)) {
-      static std::mutex measuring;
-      std::lock_guard lock(measuring);
+    if (!memory.lock()->find(key, &times)) {
+      const ProcessLockAnew lock(measuring);
       struct Mark {
         Mark() { measuring_here = true; }
         ~Mark() { measuring_here = false; }
       } const mark;
-      if (!memory().find(key, &times)) {
+      if (!memory.lock()->find(key, &times)) {
         auto made = request.prepare(targets, false);
         if (!made) {
           pass_over(made.status().message());
@@ -401,11 +369,13 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           continue;
         }
         times = {*timed, *plain};
-        memory().add(key, times);
+        if (const Status kept = memory.lock()->add(key, times); !kept.ok()) {
+          not_kept = str_cat("; these times are not kept: ", kept.message());
+        }
       }
     }
     if (!times.device_is_faster() || (!best_targets.empty() && times.device.us >= best_times.device.us)) {
-      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it"));
+      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it", not_kept));
       continue;
     }
     if (!best_targets.empty()) {
@@ -413,7 +383,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           choice.chosen, str_cat(text_of(best_times.device), " there, ", text_of(times.device), " on ", spec.backend));
     }
     choice.chosen = spec.backend;
-    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it");
+    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it", not_kept);
     best = std::move(with);
     best_targets = std::move(targets);
     best_times = times;

@@ -1,20 +1,21 @@
 // Prepared: options checked, targets chosen, a first plan made for the declared shapes, so that what cannot run fails
 // here.
 #include <algorithm>
-#include <mutex>
 
 #include "base/border.h"
+#include "base/process.h"
 #include "base/thread.h"
+#include "ops/work.h"
 #include "runtime/measured_choice.h"
 
 namespace pinnace {
 namespace {
 
 /// One Prepared per program and options while any is alive: sixteen sessions pack weights once, those that come while
-/// the first one packs wait for it.
+/// the first one packs wait for it. A forked child shares what was finished in its parent, and makes the rest anew.
 struct Registry {
   struct Slot {
-    std::mutex making;  // held while it is made; guards `prepared`
+    ProcessMutex making;  // held while it is made; guards `prepared`
     std::weak_ptr<const Prepared> prepared;
   };
   struct Entry {
@@ -24,11 +25,13 @@ struct Registry {
   };
 
   std::shared_ptr<Slot> slot(const ProgramData* program, std::string options) {
-    std::lock_guard lock(mutex);
     std::erase_if(entries, [](const Entry& e) {
+      if (e.slot->making.left_behind()) return true;
       // In nobody else's hands: no maker, no one waiting, and none can come before this is done.
-      std::unique_lock idle(e.slot->making, std::try_to_lock);
-      return idle && e.slot.use_count() == 1 && e.slot->prepared.expired();
+      if (!e.slot->making.try_lock()) return false;
+      const bool idle = e.slot.use_count() == 1 && e.slot->prepared.expired();
+      e.slot->making.unlock();
+      return idle;
     });
     for (const Entry& entry : entries) {
       if (entry.program == program && entry.options == options) return entry.slot;
@@ -38,14 +41,10 @@ struct Registry {
   }
 
  private:
-  std::mutex mutex;
   std::vector<Entry> entries;
 };
 
-Registry& registry() {
-  static Registry* const all = new Registry;  // never destroyed: no exit-time destructors
-  return *all;
-}
+constinit PerProcess<Registry> registry;
 
 std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   std::string key =
@@ -173,9 +172,10 @@ Result<std::shared_ptr<const Prepared>> Prepared::recovered(const Status& lost) 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options,
                                                          const std::vector<TargetChoice>& targets) {
   const DefaultFloats floats;  // what is computed ahead, packed and tried on devices
-  const std::shared_ptr<Registry::Slot> slot = registry().slot(&program.data(), key_of(options, targets));
-  std::lock_guard making(slot->making);
-  if (auto alive = slot->prepared.lock()) return alive;
+  const AheadBudget budget;
+  const std::shared_ptr<Registry::Slot> slot = registry.lock()->slot(&program.data(), key_of(options, targets));
+  const ProcessLockAnew making(slot->making);  // slots that were left behind are in the registry no longer
+  if (auto alive = slot->prepared.lock(); alive && !alive->data().left_behind()) return alive;
   std::shared_ptr<Prepared> prepared(new Prepared);
   prepared->data_ = std::make_unique<Data>(program, options);
   Data& data = *prepared->data_;

@@ -1,4 +1,10 @@
 // Session and Run.
+//
+// What runs, reads state or changes the session marks it busy and is refused while another thread does. What describes
+// the session reads either what never changes, or facts that a run publishes at its end, under a lock that nobody holds
+// for longer than a few assignments.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -7,6 +13,7 @@
 
 #include "base/border.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/thread.h"
 #include "runtime/binding.h"
 #include "runtime/prepared_data.h"
@@ -15,27 +22,69 @@
 namespace pinnace {
 
 struct Session::Data {
-  explicit Data(std::shared_ptr<const Prepared> p) : prepared(std::move(p)), runner(runner_of(*prepared)) {}
+  explicit Data(std::shared_ptr<const Prepared> p)
+      : program(p->program()),
+        output_specs(p->data().output_specs),
+        prepared(std::move(p)),
+        runner(runner_of(*prepared)),
+        facts{prepared, nullptr, 0} {}
   static std::unique_ptr<GraphRunner> runner_of(const Prepared& p) {
     return std::make_unique<GraphRunner>(p.data().graph(), p.data().outputs, p.data().state_outputs, p.data().setup, "",
                                          1);
   }
 
+  // For the session's life: a run that loses its device changes to another Prepared.
+  const Program program;
+  const std::vector<TensorSpec> output_specs;
+
+  // Of whoever has marked the session busy.
   std::shared_ptr<const Prepared> prepared;
   std::unique_ptr<GraphRunner> runner;  ///< of `prepared`
   std::vector<int64_t> symbol_sizes;
   std::vector<TensorView> inputs, outputs;
   SessionStates states;
-  const Instance* last = nullptr;      ///< of the last successful run
-  std::vector<TensorType> last_types;  ///< of its outputs
-  std::atomic<bool> busy{false};
   std::chrono::nanoseconds loop_limit{0};
+  std::atomic<bool> busy{false};
 
-  Status run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+  /// Of the last run that succeeded; before it, and after another Prepared took over, without a plan.
+  struct Facts {
+    std::shared_ptr<const Prepared> prepared;
+    std::shared_ptr<const Plan> plan;
+    size_t peak_bytes = 0;
+  };
+  // Under `published`: written by the run, read by anyone. A forked child that finds it locked has no facts: there the
+  // session is busy for ever.
+  mutable ProcessMutex published;
+  Facts facts;
+  const Instance* last = nullptr;  ///< whose results can be read; null while a run is under way or if it failed
+
+  /// A copy that later runs leave alone.
+  Facts known() const {
+    const ProcessLock lock(published);
+    return lock.held() ? facts : Facts{};
+  }
+  /// What output() and output_type() read is about to change.
+  void withdraw() {
+    const ProcessLock lock(published);
+    last = nullptr;
+  }
+  void publish(Facts next, const Instance* instance) {
+    const ProcessLock lock(published);
+    std::swap(facts, next);  // the old ones go after the lock
+    last = instance;
+  }
+  /// Calls `read` with result i of the last run, if there is one.
+  template <class Read>
+  void with_result(int i, Read read) const {
+    const ProcessLock lock(published);
+    const auto index = static_cast<size_t>(i);
+    if (lock.held() && last && index < last->results.size()) read(last->results[index]);
+  }
+
+  Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
              std::vector<NodeTiming>* timings);
   /// run() once, as `prepared` has it.
-  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
-                 std::vector<NodeTiming>* timings);
+  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings);
 };
 
 namespace {
@@ -61,11 +110,13 @@ class Use {
 
 }  // namespace
 
-Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
                           std::vector<NodeTiming>* timings) {
+  if (options.timeout.count() < 0) return invalid("a run cannot be given ", options.timeout.count(), " ns");
+  const CancelScope scope(options);
   const DefaultFloats floats;
   for (;;) {
-    Status status = attempt(in, out, cancel, timings);
+    Status status = attempt(in, out, timings);
     if (status.code() != Code::kDeviceLost) return status;
     // State was not committed, so the same run can be made again: on the device opened anew, or without it.
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
@@ -74,16 +125,17 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
     auto next_runner = runner_of(*next);
     runner = std::move(next_runner);
     prepared = std::move(next);
+    publish({prepared, nullptr, 0}, nullptr);
   }
 }
 
-Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out, const std::atomic<bool>* cancel,
+Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out,
                               std::vector<NodeTiming>* timings) {
   const Prepared::Data& shared = prepared->data();
   const Program& program = shared.program;
   PINNACE_TRY(bind_inputs(program.inputs(), program.symbols(), in, symbol_sizes, inputs));
   PINNACE_TRY(bind_outputs(shared.output_specs, in, out, symbol_sizes, outputs));
-  last = nullptr;
+  withdraw();
   PINNACE_ASSIGN(Instance * instance, runner->prepare(inputs));
   PINNACE_TRY(states.enter(*instance));
   for (size_t i = 0; i < out.size(); ++i) {  // room for the upper bound is demanded before anything runs
@@ -97,7 +149,6 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   RunContext context;
   context.pool = &ThreadPool::shared();
   context.threads = shared.threads;
-  context.cancel = cancel;
   context.loop_limit = loop_limit;
   context.timings = timings;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -109,7 +160,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   PINNACE_TRY(runner->run(*instance, inputs, states.views(), std::span<const TensorView>(outputs.data(), out.size()),
                           context, 0));
   PINNACE_TRY(states.commit(*instance));  // everything succeeded
-  last = instance;
+  publish({prepared, instance->plan, GraphRunner::instance_bytes(*instance)}, instance);
   return {};
 }
 
@@ -139,33 +190,34 @@ Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
 }
 
 std::span<const TensorSpec> Session::inputs() const {
-  return data_->prepared->program().inputs();
+  return data_->program.inputs();
 }
 std::span<const TensorSpec> Session::outputs() const {
-  return data_->prepared->data().output_specs;
+  return data_->output_specs;
 }
 std::span<const Symbol> Session::symbols() const {
-  return data_->prepared->program().symbols();
+  return data_->program.symbols();
 }
 
-Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished) {
+Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished,
+                    const RunOptions& options) {
   return at_border([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
-    PINNACE_TRY(data_->run(inputs, outputs, nullptr, nullptr));
+    PINNACE_TRY(data_->run(inputs, outputs, options, nullptr));
     if (finished) finished(*this);
     return {};
   });
 }
 
 Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
-                                                   const Finished& finished) {
+                                                   const Finished& finished, const RunOptions& options) {
   return at_border([&]() -> Result<std::vector<ProfileEvent>> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     std::vector<NodeTiming> timings;
     const auto start = std::chrono::steady_clock::now();
-    PINNACE_TRY(data_->run(inputs, outputs, nullptr, &timings));
+    PINNACE_TRY(data_->run(inputs, outputs, options, &timings));
     const auto ns = [](auto duration) {
       return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
     };
@@ -181,33 +233,36 @@ Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> input
 
 TensorType Session::output_type(int i) const {
   const auto index = static_cast<size_t>(i);
-  if (data_->last && index < data_->last->results.size()) return *data_->last->results[index].type;
-  return index < outputs().size() ? outputs()[index].type : TensorType{};
+  TensorType type = index < outputs().size() ? outputs()[index].type : TensorType{};
+  data_->with_result(i, [&](const TensorView& view) { type = *view.type; });
+  return type;
 }
 
 Tensor Session::output(int i) const {
-  const auto index = static_cast<size_t>(i);
   Tensor tensor;
-  if (!data_->last || index >= data_->last->results.size()) return tensor;
-  const TensorView& view = data_->last->results[index];
-  tensor.type = *view.type;
-  tensor.memory.host = view.bytes;
-  tensor.memory.bytes = static_cast<size_t>(view.type->bytes());
+  data_->with_result(i, [&](const TensorView& view) {
+    tensor.type = *view.type;
+    tensor.memory.host = view.bytes;
+    tensor.memory.bytes = static_cast<size_t>(view.type->bytes());
+  });
   return tensor;
 }
 
 std::vector<Placement> Session::placement() const {
-  return data_->last ? data_->prepared->data().with_choice(data_->last->plan->placement) : data_->prepared->placement();
+  const Data::Facts known = data_->known();
+  if (!known.prepared) return {};
+  return known.plan ? known.prepared->data().with_choice(known.plan->placement) : known.prepared->placement();
 }
 
 PlanInfo Session::plan() const {
   PlanInfo info;
-  info.constant_bytes = static_cast<int64_t>(data_->prepared->data().packed.made_bytes());
-  if (!data_->last) return info;
-  const Plan& plan = *data_->last->plan;
-  info.peak_bytes = static_cast<int64_t>(GraphRunner::instance_bytes(*data_->last));
-  info.segments = static_cast<int>(plan.steps.size());
-  for (bool computed : plan.inference.computed) ++(computed ? info.nodes_computed_ahead : info.nodes_run);
+  const Data::Facts known = data_->known();
+  if (!known.prepared) return info;
+  info.constant_bytes = static_cast<int64_t>(known.prepared->data().packed.made_bytes());
+  if (!known.plan) return info;
+  info.peak_bytes = static_cast<int64_t>(known.peak_bytes);
+  info.segments = static_cast<int>(known.plan->steps.size());
+  for (bool computed : known.plan->inference.computed) ++(computed ? info.nodes_computed_ahead : info.nodes_run);
   return info;
 }
 
@@ -233,6 +288,20 @@ Result<Tensor> state_memory(const SessionStates& states, int i) {
   tensor.memory.bytes = states.bytes(static_cast<size_t>(i));
   return tensor;
 }
+
+/// Whether `other` is memory that a state can be copied from or to.
+Status check_copy(const std::string& name, const Tensor& state, const Tensor& other) {
+  if (other.type.dtype != state.type.dtype || other.type.shape != state.type.shape) {
+    return invalid("state '", name, "' is ", to_string(state.type), ", was given ", to_string(other.type));
+  }
+  if (other.memory.kind != Memory::Kind::kHost || (!other.memory.host && state.memory.bytes)) {
+    return invalid("state '", name, "' is copied from and to host memory alone");
+  }
+  if (other.memory.bytes < state.memory.bytes) {
+    return invalid("state '", name, "' has ", state.memory.bytes, " bytes, was given memory of ", other.memory.bytes);
+  }
+  return {};
+}
 }  // namespace
 
 Result<Tensor> Session::state(int i) const {
@@ -245,21 +314,24 @@ Result<Tensor> Session::state(int i) const {
   });
 }
 
+Status Session::copy_state(int i, const Tensor& to) const {
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
+    PINNACE_TRY(check_copy(data_->program.data().graph.states[static_cast<size_t>(i)].name, now, to));
+    PINNACE_TRY(data_->states.fetch(static_cast<size_t>(i)));
+    if (now.memory.bytes) std::memcpy(to.memory.host, now.memory.host, now.memory.bytes);
+    return {};
+  });
+}
+
 Status Session::set_state(int i, const Tensor& value) {
   return at_border([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
-    if (value.type.dtype != now.type.dtype || value.type.shape != now.type.shape) {
-      return invalid("state '", data_->prepared->data().graph().states[static_cast<size_t>(i)].name, "' is ",
-                     to_string(now.type), ", was given ", to_string(value.type));
-    }
-    if (value.memory.kind != Memory::Kind::kHost || (!value.memory.host && now.memory.bytes)) {
-      return invalid("a state's new value must be host memory");
-    }
-    if (value.memory.bytes < now.memory.bytes) {
-      return invalid("a state's new value has ", value.memory.bytes, " bytes, needs ", now.memory.bytes);
-    }
+    PINNACE_TRY(check_copy(data_->program.data().graph.states[static_cast<size_t>(i)].name, now, value));
     if (now.memory.bytes) std::memmove(now.memory.host, value.memory.host, now.memory.bytes);
     data_->states.set_here(static_cast<size_t>(i));
     return {};
@@ -281,28 +353,69 @@ Status Session::reset_state() {
   });
 }
 
+/// Shared by the owner, whoever waits, and the thread that runs.
 struct Run::Data {
-  Thread thread;
-  std::atomic<bool> cancel{false};
+  Thread thread;  ///< the owner's
+  const pid_t process = ::getpid();
+  CancelToken cancel;
+  Status status;  ///< written before `done` is set
   std::atomic<bool> done{false};
-  Status status;
+  std::mutex mutex;  ///< of `ended`
+  std::condition_variable ended;
+
+  void finish(Status result) {
+    status = std::move(result);
+    {
+      std::lock_guard lock(mutex);
+      done.store(true, std::memory_order_release);
+    }
+    ended.notify_all();
+  }
+  /// The owner goes away.
+  void leave() {
+    if (!thread.joinable()) return;
+    if (thread.is_this_thread()) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
 };
 
 Run::Run(std::shared_ptr<Data> data) : data_(std::move(data)) {}
 Run::Run(Run&&) noexcept = default;
 Run& Run::operator=(Run&& other) noexcept {
-  if (data_ && data_->thread.joinable()) data_->thread.join();
+  if (this == &other) return *this;
+  if (data_) data_->leave();
   data_ = std::move(other.data_);
   return *this;
 }
 Run::~Run() {
-  if (data_ && data_->thread.joinable()) data_->thread.join();
+  if (data_) data_->leave();
 }
 
 Status Run::wait() {
-  if (!data_) return at_border([] { return invalid("this Run was moved from"); });
-  if (data_->thread.joinable()) data_->thread.join();
-  return data_->status;
+  const std::shared_ptr<Data> data = data_;
+  return at_border([&]() -> Status {
+    if (!data) return invalid("this Run was moved from");
+    if (!data->done.load(std::memory_order_acquire)) {
+      if (data->process != ::getpid()) {
+        return invalid("the run is under way in the process that this one was forked from");
+      }
+      if (data->thread.is_this_thread()) return invalid("a run cannot wait for itself");
+    }
+    std::unique_lock lock(data->mutex);
+    data->ended.wait(lock, [&] { return data->done.load(std::memory_order_acquire); });
+    return data->status;
+  });
+}
+
+bool Run::wait_for(std::chrono::nanoseconds time) const {
+  const std::shared_ptr<Data> data = data_;
+  if (!data || data->done.load(std::memory_order_acquire)) return true;
+  if (data->process != ::getpid()) return true;  // wait() says why
+  std::unique_lock lock(data->mutex);
+  return data->ended.wait_for(lock, time, [&] { return data->done.load(std::memory_order_acquire); });
 }
 
 bool Run::done() const {
@@ -310,26 +423,33 @@ bool Run::done() const {
 }
 
 void Run::cancel() {
-  if (data_) data_->cancel.store(true, std::memory_order_relaxed);
+  if (data_) data_->cancel.cancel();
 }
 
-Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished) {
+Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished,
+                            const RunOptions& options) {
   return at_border([&]() -> Result<Run> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     auto run = std::make_shared<Run::Data>();
-    // The lists are copied; only the memory they point to is borrowed.
-    auto thread =
-        Thread::start([run = run.get(), session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
-                       out = std::vector<Tensor>(outputs.begin(), outputs.end()), finished = std::move(finished)] {
-          run->status = at_border([&]() -> Status {
-            PINNACE_TRY(session->run(in, out, &run->cancel, nullptr));
-            if (finished) finished(Session(session));
-            return {};
-          });
-          session->busy.store(false, std::memory_order_release);
-          run->done.store(true, std::memory_order_release);
-        });
+    // The lists are copied; only the memory they point to is borrowed. When the run is done, the thread has let go of
+    // all else that it holds.
+    auto thread = Thread::start([run, session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
+                                 out = std::vector<Tensor>(outputs.begin(), outputs.end()),
+                                 finished = std::move(finished), options]() mutable {
+      Status status = at_border([&]() -> Status {
+        {
+          const CancelScope scope({.cancel = &run->cancel});
+          PINNACE_TRY(session->run(in, out, options, nullptr));
+        }
+        if (finished) finished(Session(session));
+        return {};
+      });
+      finished = nullptr;
+      session->busy.store(false, std::memory_order_release);
+      session.reset();
+      run->finish(std::move(status));
+    });
     if (!thread.ok()) return thread.status();
     use.hand_over();
     run->thread = std::move(*thread);

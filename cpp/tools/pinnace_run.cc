@@ -2,15 +2,21 @@
 // files, dense and row-major; the file has one run's bytes or several runs' one after the other.
 #include <CLI/CLI.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <new>
 #include <random>
+#include <utility>
 
 #include <pinnace/pinnace.h>
 
@@ -37,11 +43,62 @@ struct Arguments {
   std::vector<std::string> inputs, outputs, sizes;
 };
 
+/// False unless it is a regular file: a pipe would wait for a writer.
 bool read_file(const std::string& path, std::vector<char>* bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return false;
-  bytes->assign(std::istreambuf_iterator<char>(file), {});
-  return true;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return false;
+  struct stat about{};
+  bool good = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  if (good) bytes->resize(static_cast<size_t>(about.st_size));
+  for (size_t done = 0; good && done < bytes->size();) {
+    const ssize_t got = ::read(fd, bytes->data() + done, bytes->size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    good = got > 0;
+    done += good ? static_cast<size_t>(got) : 0;
+  }
+  ::close(fd);
+  return good;
+}
+
+/// A file that takes its name only when all of it is written; before that it stands beside, and goes if anything fails.
+class OutputFile {
+ public:
+  ~OutputFile() {
+    if (file_) std::fclose(file_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  bool is_open() const { return file_ != nullptr; }
+  bool open(const std::string& path) {
+    std::error_code error;
+    path_ = path;
+    if (std::filesystem::is_symlink(path, error)) path_ = std::filesystem::canonical(path, error);
+    if (error || (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error))) return false;
+    temporary_ = path_ + "." + std::to_string(::getpid()) + ".tmp";
+    const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) temporary_.clear();
+    file_ = fd < 0 ? nullptr : ::fdopen(fd, "wb");
+    return is_open();
+  }
+  bool write(const void* bytes, size_t count) { return std::fwrite(bytes, 1, count, file_) == count; }
+  bool finish() {
+    bool good = std::fflush(file_) == 0 && ::fsync(::fileno(file_)) == 0;
+    good &= std::fclose(std::exchange(file_, nullptr)) == 0;
+    good = good && std::rename(temporary_.c_str(), path_.c_str()) == 0;
+    if (good) temporary_.clear();
+    return good;
+  }
+
+ private:
+  std::FILE* file_ = nullptr;
+  std::string path_, temporary_;
+};
+
+/// A name from the file, with the bytes that a terminal would act on as "?".
+std::string shown(std::string name) {
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  }
+  return name;
 }
 
 /// NAME=VALUE pairs; false if one has no '='.
@@ -118,7 +175,7 @@ void fill_random(const Tensor& tensor, std::vector<char>* bytes) {
 
 void print_placement(const Session& session) {
   for (const pinnace::Placement& p : session.placement()) {
-    std::printf("%-24s %-20s %-8s %s", p.node.c_str(), p.op.c_str(), p.backend.c_str(), p.kernel.c_str());
+    std::printf("%-24s %-20s %-8s %s", shown(p.node).c_str(), shown(p.op).c_str(), p.backend.c_str(), p.kernel.c_str());
     for (const std::string& why : p.why) std::printf("  [%s]", why.c_str());
     if (!p.notice.empty()) std::printf("  [%s]", p.notice.c_str());
     std::printf("\n");
@@ -177,25 +234,24 @@ int run(const Arguments& arguments) {
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i].memory.host = bytes[i].data();
   if (arguments.runs > 0) return bench(*session, tensors, arguments.runs);
 
-  std::vector<std::ofstream> files(session->outputs().size());
+  std::vector<OutputFile> files(session->outputs().size());
   for (const std::string& pair : arguments.outputs) {
     std::string name, path;
     if (!split(pair, &name, &path)) return fail("--output " + pair + ": must be NAME=FILE");
     size_t i = 0;
     while (i < files.size() && session->outputs()[i].name != name) ++i;
     if (i == files.size()) return fail("the program has no output '" + name + "'");
-    files[i].open(path, std::ios::binary);
-    if (!files[i]) return fail(Status(pinnace::Code::kFile, path + ": cannot be written"));
+    if (files[i].is_open() || !files[i].open(path)) return fail(Status(pinnace::Code::kFile, path + ": cannot be written"));
   }
+  const Status not_written(pinnace::Code::kFile, "an output cannot be written: is the disk full?");
   for (size_t r = 0; r < repeats; ++r) {
     if (const Status status = session->run(tensors); !status.ok()) return fail(status);
     for (size_t i = 0; i < files.size(); ++i) {
       const Tensor out = session->output(static_cast<int>(i));
       if (files[i].is_open()) {
-        files[i].write(static_cast<const char*>(out.memory.host), static_cast<std::streamsize>(out.memory.bytes));
-        if (!files[i]) return fail(Status(pinnace::Code::kFile, "an output cannot be written: is the disk full?"));
+        if (!files[i].write(out.memory.host, out.memory.bytes)) return fail(not_written);
       } else if (r == 0) {
-        std::printf("%s: %s\n", session->outputs()[i].name.c_str(), to_string(out.type).c_str());
+        std::printf("%s: %s\n", shown(session->outputs()[i].name).c_str(), to_string(out.type).c_str());
       }
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -203,6 +259,9 @@ int run(const Arguments& arguments) {
         tensors[i].memory.host = static_cast<char*>(tensors[i].memory.host) + tensors[i].memory.bytes;
       }
     }
+  }
+  for (OutputFile& file : files) {
+    if (file.is_open() && !file.finish()) return fail(not_written);
   }
   return 0;
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinnace._core import (
     Cancelled,
+    CancelToken,
     ConversionError,
     CorruptFile,
     DeviceLost,
@@ -20,6 +21,7 @@ from pinnace._core import (
     VerificationError,
     passes,
 )
+from pinnace.files import printable
 from pinnace.nnapi import nnapi_library_path
 from pinnace.program import NodeInfo, Program, diff
 from pinnace.session import Future, Placement, PlanInfo, Profile, Session, devices
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CancelToken",
     "Cancelled",
     "CheckReport",
     "Comparison",
@@ -64,6 +67,14 @@ __all__ = [
     "nnapi_library_path",
     "passes",
 ]
+
+
+def _error_text(error: Error) -> str:
+    """The sentence, with what a terminal would act on escaped: it may hold names that a file brought."""
+    return printable(Exception.__str__(error), keep="\n")
+
+
+Error.__str__ = _error_text  # type: ignore[method-assign]
 
 # What prepares models is imported when it is first asked for: running them takes 2.5 MB less without it.
 _LATER = {

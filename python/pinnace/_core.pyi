@@ -10,6 +10,8 @@ import typing
 import numpy
 
 __all__: list[str] = [
+    "CancelScope",
+    "CancelToken",
     "Cancelled",
     "ConversionError",
     "CorruptFile",
@@ -26,6 +28,7 @@ __all__: list[str] = [
     "Session",
     "Unsupported",
     "VerificationError",
+    "built_from",
     "devices",
     "diff",
     "import_model_text",
@@ -36,6 +39,8 @@ __all__: list[str] = [
     "run_model_reference",
     "run_onnx_reference",
 ]
+
+built_from: str
 
 class Error(Exception):
     offset: int | None
@@ -82,6 +87,33 @@ class NodeProblem:
     def value(self) -> str:
         """
         the offending value, may be empty
+        """
+
+class CancelToken:
+    """
+    A request that work should stop: hand it to calls, then cancel() it from any thread.
+    """
+    def __init__(self) -> None: ...
+    def cancel(self) -> None:
+        """
+        Ends the calls that have it, and those that get it later, with Cancelled.
+        """
+    @property
+    def cancelled(self) -> bool:
+        """
+        True once cancel() was called.
+        """
+
+class CancelScope:
+    """
+    For a `with` block, calls on this thread end when the token says so.
+    """
+    def __init__(self, cancel: CancelToken | None) -> None: ...
+    def __enter__(self) -> CancelScope: ...
+    def __exit__(self, *args) -> None: ...
+    def look(self, where: str) -> None:
+        """
+        Raises Cancelled if the token is cancelled.
         """
 
 class CustomOp:
@@ -165,12 +197,22 @@ class Session:
         ops: collections.abc.Sequence[CustomOp] = [],
         require_payload: bool = False,
     ) -> None: ...
-    def profile(self, inputs: collections.abc.Sequence[typing.Any]) -> tuple[typing.Any, ...]:
+    def profile(
+        self,
+        inputs: collections.abc.Sequence[typing.Any],
+        timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        cancel: CancelToken | None = None,
+    ) -> tuple[typing.Any, ...]:
         """
         (outputs, list of timed nodes).
         """
     def reset_state(self) -> None: ...
-    def run(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+    def run(
+        self,
+        inputs: collections.abc.Sequence[typing.Any],
+        timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        cancel: CancelToken | None = None,
+    ) -> list[typing.Any]:
         """
         Arrays in order in, list of new arrays out. The GIL is released.
         """
@@ -196,7 +238,13 @@ class PendingRun:
     """
     A run on a thread of its own. See pinnace.Future.
     """
-    def __init__(self, session: typing.Any, inputs: collections.abc.Sequence[typing.Any]) -> None: ...
+    def __init__(
+        self,
+        session: typing.Any,
+        inputs: collections.abc.Sequence[typing.Any],
+        timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        cancel: typing.Any = None,
+    ) -> None: ...
     def cancel(self) -> None: ...
     def done(self) -> bool: ...
     def result(self) -> list[typing.Any]: ...

@@ -1,7 +1,7 @@
 """The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
 
-Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use. Data
-on stdout, messages on stderr.
+Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use; 130:
+Ctrl-C, after which no file is half-written. Data on stdout, messages on stderr.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from pinnace import __version__, _core
+from pinnace.array_file import read_array
 from pinnace.comparison import compare
+from pinnace.files import member_names, printable, replaced
 from pinnace.model import load
 from pinnace.program import Program, diff
 from pinnace.session import Session, devices
@@ -40,13 +42,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
+        print("pinnace: interrupted", file=sys.stderr)
         return 130
     except (_core.InvalidArgument, _core.FileError) as error:
-        print(f"pinnace: {error}", file=sys.stderr)
+        _print(f"pinnace: {error}", file=sys.stderr)
         return 2
     except _core.Error as error:
-        print(f"pinnace: {error}", file=sys.stderr)
+        _print(f"pinnace: {error}", file=sys.stderr)
         return 1
+
+
+def _print(text: object, file: TextIO | None = None) -> None:
+    """The one way to the terminal. Names come from files: what a terminal would act on is escaped."""
+    print(printable(str(text), keep="\n"), file=file or sys.stdout)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,7 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", _run, "run a .pnc file once")
     run.add_argument("program")
     run.add_argument("--threads", type=_whole(0), default=0, help="most threads of the run; 0: all processors")
-    run.add_argument("--output", metavar="FILE.npz", help="where to write the outputs; else a summary is printed")
+    run.add_argument(
+        "--output",
+        metavar="FILE.npz",
+        help="where to write the outputs, each as NAME.npy; in names, %%2F stands for / and so on, as in URLs",
+    )
     run.add_argument("--json", action="store_true", help="all values of the outputs as JSON")
     target(run)
     precision(run, several=False)
@@ -162,11 +174,10 @@ def _load_inputs(pairs: Sequence[str]) -> dict[str, Array]:
         if not equals:
             raise _core.InvalidArgument(f"--input {pair!r}: must be NAME=FILE.npy")
         try:
-            array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise _core.FileError(f"--input {name}: {path}: {error}") from error
-        if not isinstance(array, np.ndarray):
-            raise _core.InvalidArgument(f"--input {name}: {path} is an archive of arrays; must be one .npy file")
+            array = read_array(path)
+        except _core.Error as error:
+            error.args = (f"--input {name}: {error}",)
+            raise
         arrays[name] = array
     return arrays
 
@@ -201,7 +212,7 @@ def _convert(options: argparse.Namespace) -> int:
         options.model, _load_inputs(options.input), symbols=_dims(options.dim), disabled_passes=options.disable_pass
     )
     for note in model.notes:
-        print(f"note: {note}", file=sys.stderr)
+        _print(f"note: {printable(note)}", file=sys.stderr)
     program = model.build(options.target or ["cpu"], verify=not options.no_verify)
     program.save(options.output)
     facts = {
@@ -212,12 +223,12 @@ def _convert(options: argparse.Namespace) -> int:
         **program.metadata,
     }
     if options.json:
-        print(json.dumps(facts))
+        _print(json.dumps(facts))
     else:
-        print(f"{options.output}: {facts['bytes']:,} bytes, {facts['nodes']} nodes")
+        _print(f"{options.output}: {facts['bytes']:,} bytes, {facts['nodes']} nodes")
         for key, value in program.metadata.items():
             if key.startswith("verified"):
-                print(f"  {key}: {value}")
+                _print(f"  {printable(key)}: {printable(value)}")
     return 0
 
 
@@ -231,7 +242,7 @@ def _spec_facts(spec: TensorSpec) -> dict[str, Any]:
 def _inspect(options: argparse.Namespace) -> int:
     program = Program.open(options.program)
     if options.text:
-        print(program.text())
+        _print(program.text())
     elif options.json:
         rows = {
             "inputs": [_spec_facts(s) for s in program.inputs.values()],
@@ -241,32 +252,31 @@ def _inspect(options: argparse.Namespace) -> int:
             "payloads": [vars(p) for p in program.payloads],
             "nodes": [vars(n) for n in program.nodes],
         }
-        print(json.dumps(rows, indent=1))
+        _print(json.dumps(rows, indent=1))
     else:
         for kind, specs in (("input", program.inputs), ("output", program.outputs), ("state", program.states)):
             for spec in specs.values():
-                print(f"{kind:8}{spec}")
+                _print(f"{kind:8}{spec}")
         for key, value in program.metadata.items():
-            print(f"{key}: {value}")
+            _print(f"{printable(key)}: {printable(value)}")
         sizes: dict[str, list[int]] = {}
         for payload in program.payloads:
             sizes.setdefault(payload.target, []).append(payload.bytes)
         for target, parts in sizes.items():
-            print(f"payload for {target}: {len(parts)} parts, {sum(parts):,} bytes")
+            _print(f"payload for {target}: {len(parts)} parts, {sum(parts):,} bytes")
         for node in program.nodes:
             place = f"  {node.source}" if node.source else ""
-            print(
-                f"{node.path + '/' if node.path else ''}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}"
-            )
+            path = f"{node.path}/" if node.path else ""
+            _print(printable(f"{path}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}"))
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
     report = load(options.model).check(options.target or ["cpu"])
     if options.json:
-        print(json.dumps([vars(n) for n in report.nodes], indent=1))
+        _print(json.dumps([vars(n) for n in report.nodes], indent=1))
     else:
-        print(report)
+        _print(report)
     return 0 if report.ok else 1
 
 
@@ -277,23 +287,21 @@ def _run(options: argparse.Namespace) -> int:
     session = Session(program, options.target or "auto", options.threads, options.precision)
     outputs = session.run(_feed(program, options.input))
     if options.output:
-        try:
-            # np.savez takes the arrays as keyword arguments, and some names of outputs are arguments of its own.
-            with zipfile.ZipFile(options.output, "w") as archive:
-                for name, array in outputs.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                        np.lib.format.write_array(file, array, allow_pickle=False)
-        except OSError as error:
-            raise _core.FileError(f"cannot write {options.output!r}: {error}") from error
+        members = member_names(outputs)
+        # np.savez takes the arrays as keyword arguments, and some names of outputs are arguments of its own.
+        with replaced(options.output) as whole, zipfile.ZipFile(whole, "w") as archive:
+            for name, array in outputs.items():
+                with archive.open(f"{members[name]}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
     if options.json:
         rows = {
             name: {"dtype": str(a.dtype), "shape": list(a.shape), "values": a.tolist()} for name, a in outputs.items()
         }
-        print(json_text(rows))
+        _print(json_text(rows))
     elif not options.output:
         for name, array in outputs.items():
             values = np.array2string(array.ravel()[:8], precision=6, separator=" ", max_line_width=10_000)
-            print(f"{name}: {array.dtype}{list(array.shape)} {values}{' …' if array.size > 8 else ''}")
+            _print(f"{printable(name)}: {array.dtype}{list(array.shape)} {values}{' …' if array.size > 8 else ''}")
     return 0
 
 
@@ -307,11 +315,8 @@ def _compare(options: argparse.Namespace) -> int:
         precision=options.precision or ["fp32"],
     )
     if options.html:
-        try:
-            result.to_html(options.html)
-        except OSError as error:
-            raise _core.FileError(f"cannot write {options.html!r}: {error}") from error
-    print(result.to_json() if options.json else result)
+        result.to_html(options.html)
+    _print(result.to_json() if options.json else result)
     return 0 if result.ok and not result.unavailable else 1
 
 
@@ -345,10 +350,10 @@ def _bench(options: argparse.Namespace) -> int:
                 }
             )
     if options.json:
-        print(json_text(rows))
+        _print(json_text(rows))
     else:
         for r in rows:
-            print(
+            _print(
                 f"{r['target']} {r['precision']} threads {r['threads']}: median {r['median_ms']:.2f} ms "
                 f"(p10 {r['p10_ms']:.2f}, p90 {r['p90_ms']:.2f}, {r['runs']} runs), "
                 f"first {r['create_and_first_run_ms']:.1f} ms, {r['peak_bytes']:,} bytes"
@@ -359,19 +364,19 @@ def _bench(options: argparse.Namespace) -> int:
 def _devices(options: argparse.Namespace) -> int:
     rows = devices()
     if options.json:
-        print(json_text(rows))
+        _print(json_text(rows))
     else:
         for row in rows:
-            print(f"{row['target']}: {'' if row['available'] else 'not available: '}{row['description']}")
+            _print(f"{row['target']}: {'' if row['available'] else 'not available: '}{row['description']}")
     return 0
 
 
 def _diff(options: argparse.Namespace) -> int:
     lines = diff(Program.open(options.a), Program.open(options.b))
     if options.json:
-        print(json.dumps(lines))
+        _print(json.dumps(lines))
     else:
-        print("\n".join(lines) if lines else "no difference")
+        _print("\n".join(lines) if lines else "no difference")
     return 1 if lines else 0
 
 

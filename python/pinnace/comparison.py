@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import printable, write_text
 from pinnace.program import Program
 from pinnace.session import Session, as_array, nodes_on
 from pinnace.source import source_of
@@ -72,13 +73,17 @@ class Comparison:
             [r.value + (" (output)" if r.output else ""), r.op, r.source, *(_cell(r, t) for t in self.targets)]
             for r in rows
         ]
+        lines = [[printable(cell) for cell in line] for line in lines]
         widths = [max(len(str(line[i])) for line in [head, *lines]) for i in range(len(head))]
         return "\n".join(
             "  ".join(str(c).ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in [head, *lines]
         )
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Everything as JSON, infinities as "inf"; written to `path` if given."""
+        """Everything as JSON, infinities as "inf"; written to `path` if given, as a whole or not at all.
+
+        FileError: it cannot be written.
+        """
         text = json_text(
             {
                 "ok": self.ok,
@@ -94,7 +99,10 @@ class Comparison:
         return text
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One page with a bar per value and target; written to `path` if given. Needs the jinja2 package."""
+        """One page with a bar per value and target; written to `path` if given, as a whole or not at all.
+
+        Names from a model are escaped. FileError: it cannot be written. Needs the jinja2 package.
+        """
         from pinnace.report import comparison_page
 
         text = comparison_page(self)
@@ -106,7 +114,7 @@ class Comparison:
         bad = sum(not r.ok for r in self.rows)
         lines = [self.table()]
         lines += [f"{t}: {ran} of {every} nodes ran there" for t, (ran, every) in self.nodes.items() if ran < every]
-        lines += [f"{target}: cannot run here: {reason}" for target, reason in self.unavailable.items()]
+        lines += [f"{target}: cannot run here: {printable(reason)}" for target, reason in self.unavailable.items()]
         lines.append("equal within bounds" if self.ok else f"{bad} of {len(self.rows)} values differ")
         return "\n".join(lines)
 
@@ -124,8 +132,7 @@ def _cell(row: Row, target: str) -> str:
 
 def _write(path: str | PathLike[str] | None, text: str) -> None:
     if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(path, text)
 
 
 def compare(
@@ -136,6 +143,7 @@ def compare(
     targets: str | Sequence[str] = ("cpu",),
     precision: str | Sequence[str] = ("fp32",),
     tolerance: Mapping[str, float] | None = None,
+    cancel: _core.CancelToken | None = None,
 ) -> Comparison:
     """Runs `program` on every target, in every precision, and `reference` once per input, and compares layer by layer.
 
@@ -143,11 +151,24 @@ def compare(
     inputs     list of dicts name -> array.
     precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
     tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
+    cancel     a CancelToken that ends the comparison with Cancelled; a run of the reference is waited for.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
     listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, or the reference cannot be run on
     them.
     """
+    with _core.CancelScope(cancel):
+        return _compare(program, reference, inputs, targets, precision, tolerance or {})
+
+
+def _compare(
+    program: Program | str | PathLike[str],
+    reference: Any,
+    inputs: Sequence[Mapping[str, Any]],
+    targets: str | Sequence[str],
+    precision: str | Sequence[str],
+    tolerance: Mapping[str, float],
+) -> Comparison:
     if not isinstance(program, Program):
         program = Program.open(program)
     targets = [targets] if isinstance(targets, str) else list(targets)
@@ -160,7 +181,7 @@ def compare(
     unavailable: dict[str, str] = {}
     nodes: dict[str, tuple[int, int]] = {}
     for column, (target, mode) in columns.items():
-        bounds = {**bounds_of(mode), **(tolerance or {})}
+        bounds = {**bounds_of(mode), **tolerance}
         try:
             session = Session(program, target, precision=mode)
         except _core.Unsupported as error:

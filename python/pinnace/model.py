@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
@@ -12,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import printable, temporary_folder
 from pinnace.program import NodeInfo, Program
 from pinnace.session import as_array, as_tensor
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
+from pinnace.torch_archive import archive_kind
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module, save_exported
 from pinnace.torch_nnapi import NnapiSource, load_nnapi, nnapi_part
 from pinnace.torchscript import ScriptSource, export_script, is_script, is_script_file, open_script
@@ -58,7 +59,8 @@ class CheckReport:
         for target in dict.fromkeys(n.target for n in self.nodes):
             rows = [n for n in self.nodes if n.target == target]
             lines.append(f"{target}: {sum(n.supported for n in rows)} of {len(rows)} nodes")
-        lines += [f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip() for n in self.refused()]
+        rows = self.refused()
+        lines += [printable(f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip()) for n in rows]
         return "\n".join(lines)
 
 
@@ -85,7 +87,8 @@ class Model:
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""
-        return f"<pinnace.Model {self._name}: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
+        nodes = len(self._core.nodes)
+        return f"<pinnace.Model {printable(self._name)}: {nodes} nodes, {signature(self.inputs, self.outputs)}>"
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:
@@ -131,6 +134,7 @@ class Model:
         *,
         examples: Sequence[Mapping[str, Any]] = (),
         metadata: Mapping[str, str] | None = None,
+        cancel: _core.CancelToken | None = None,
     ) -> Program:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
         here, on the examples; on the first of them once more at other sizes, where sizes are open.
@@ -139,6 +143,7 @@ class Model:
         examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
                   example.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
+        cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
 
         VerificationError names the first layer that differs. Unsupported: nothing here can run the source, or quantize
         is given (this build converts models that are quantised already; it does not quantise).
@@ -149,11 +154,12 @@ class Model:
             )
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
-        program = Program(self._core.build(targets, facts))
-        if not verify:
-            return Program(program._core.with_metadata("verified", "no: verify=False"))
-        inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
-        return verify_program(program, self._source, inputs, targets)
+        with _core.CancelScope(cancel):
+            program = Program(self._core.build(targets, facts))
+            if not verify:
+                return Program(program._core.with_metadata("verified", "no: verify=False"))
+            inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
+            return verify_program(program, self._source, inputs, targets)
 
 
 def load(
@@ -166,6 +172,7 @@ def load(
     disabled_passes: Sequence[str] = (),
     check_passes: bool = False,
     model_name: str = "",
+    cancel: _core.CancelToken | None = None,
 ) -> Model:
     """Imports a model and optimises its graph.
 
@@ -180,6 +187,7 @@ def load(
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
                      example inputs, or on seeded ones.
     model_name       which model of an archive with several.
+    cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
     text are left out with a note. A dict of tensors, or a named tuple such as topk's, gives them the names of its keys
@@ -188,8 +196,6 @@ def load(
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
     rule.
     """
-    kwargs = dict(example_kwargs or {})
-    runner: Source | None
     options = {
         "disabled_passes": list(disabled_passes),
         "check_passes": check_passes,
@@ -197,6 +203,13 @@ def load(
         "model_name": model_name,
         "ops": custom_ops(),
     }
+    with _core.CancelScope(cancel):
+        return _load(source, example_inputs, dynamic_shapes, dict(example_kwargs or {}), options)
+
+
+def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: Any) -> Model:
+    runner: Source | None
+    check_passes = options["check_passes"]
     if is_script(source) or (not is_module(source) and not is_exported(source) and is_script_file(fspath(source))):
         name = type(source).__name__ if is_script(source) else Path(fspath(source)).name
         script = source if is_script(source) else open_script(fspath(source))
@@ -261,7 +274,7 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
     """
     notes: list[str] = []
     before: _core.ConversionError | None = None
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         path = str(Path(folder) / "model.pt2")
         for _ in range(8):  # a decomposition may bring operators that need one themselves
             save_exported(program, path, name)
@@ -285,16 +298,19 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
 def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str], Source | None]:
     try:
         core = _core.Model.load(path, **options)
-    except _core.ConversionError:
-        with open(path, "rb") as file:
-            if file.read(2) != b"PK":
-                raise
+    except _core.ConversionError as refusal:
+        if archive_kind(path) != "export":
+            raise
         try:
             import torch  # noqa: F401
         except ImportError:
-            raise
-        program = open_torch_archive(path).program
-        core, notes = _import_exported(program, path, options)
+            raise refusal from None
+        try:
+            program = open_torch_archive(path, options["model_name"]).program
+        except _core.Error as error:
+            refusal.args = (f"{refusal}\ntorch cannot be asked to decompose them: {error}",)
+            raise refusal from error
+        core, notes = _import_exported(program, path, {**options, "model_name": ""})
         return core, notes, TorchSource(program)
     if core.format == "pnc":
         return core, [], ProgramSource(path)
@@ -302,7 +318,7 @@ def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, li
         return core, [], _LazySource(lambda: OnnxSource(path))
     if core.format == "nnapi":
         return core, [], None
-    return core, [], _LazySource(lambda: open_torch_archive(path))
+    return core, [], _LazySource(lambda: open_torch_archive(path, options["model_name"]))
 
 
 class _LazySource:

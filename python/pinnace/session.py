@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import write_text
 from pinnace.program import Program
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
@@ -39,7 +40,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class PlanInfo:
-    """Sizes of the plan for the shapes of the last run. peak_bytes is what the session allocated for them."""
+    """Sizes of the plan for the shapes of the last run that succeeded. peak_bytes is what the session allocated."""
 
     peak_bytes: int
     constant_bytes: int
@@ -69,7 +70,7 @@ class Profile:
         self.outputs = outputs
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the run in Chrome's trace format, which Perfetto opens."""
+        """Writes the run in Chrome's trace format, which Perfetto opens, as a whole or not at all. FileError."""
         rows = [
             {
                 "name": e.node,
@@ -83,12 +84,15 @@ class Profile:
             }
             for e in self.events
         ]
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
+        write_text(path, json.dumps({"traceEvents": rows, "displayTimeUnit": "ms"}))
 
 
 class Future:
-    """A run on a thread of its own. Its inputs are borrowed until it is done."""
+    """A run on a thread of its own. Its inputs are borrowed until it is done. Dropping it cancels the run.
+
+    Any thread may use it, several at once too. When the interpreter shuts down, runs under way are cancelled. In a
+    forked child result() of a run under way in the parent raises InvalidArgument.
+    """
 
     def __init__(self, pending: _core.PendingRun, names: list[str]) -> None:
         """Made by Session.run_async."""
@@ -100,17 +104,22 @@ class Future:
         return self._pending.done()
 
     def cancel(self) -> None:
-        """Asks the run to stop, which it does within 50 ms or one operator; result() then raises Cancelled."""
+        """Asks the run to stop, as a token does; result() then raises Cancelled."""
         self._pending.cancel()
 
     def result(self) -> dict[str, Array]:
-        """Waits. Name -> array; Cancelled or what Session.run raises."""
+        """Waits. Name -> array, the same for every caller; Cancelled or what Session.run raises. A signal whose handler
+        raises, as Ctrl-C's does, ends the waiting and the run.
+        """
         return dict(zip(self._names, self._pending.result(), strict=True))
 
 
 class Session:
-    """A program made ready for a target, with memory and state of its own. One thread at a time; sessions share
-    weights.
+    """A program made ready for a target, with memory and state of its own. Sessions share weights.
+
+    One thread at a time runs it or uses its state, a second one gets InvalidArgument. What describes it, placement and
+    plan included, any thread may read at any time. In a forked child a session on the CPU goes on; devices that the
+    parent opened are lost there.
 
     program    a Program or the path of a .pnc file, of which only what this session uses is read and checked.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list. "auto" times
@@ -169,31 +178,42 @@ class Session:
         """Outputs by name, in order, then the kept values."""
         return dict(self._outputs)
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    def run(
+        self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
+    ) -> dict[str, Array]:
         """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes).
 
+        timeout  seconds from the call on, after which the run ends.
+        cancel   a CancelToken that ends the run when another thread cancels it.
+
         Returns name -> array. Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument
-        names input, dimension, value and rule; nothing was changed then.
+        names input, dimension, value and rule; nothing was changed then. Cancelled: `timeout` or `cancel` ended the
+        run, the sentence says which and in which node. Ctrl-C ends it too, with KeyboardInterrupt, as does any signal
+        whose handler raises. States are then unchanged, and the session can run again.
         """
-        return dict(zip(self._output_names, self._core.run(self._bind(inputs)), strict=True))
+        return dict(zip(self._output_names, self._core.run(self._bind(inputs), timeout, cancel), strict=True))
 
-    def run_async(self, inputs: Mapping[str, Any]) -> Future:
+    def run_async(
+        self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
+    ) -> Future:
         """Starts a run on a thread of its own. The session is busy until it is done."""
-        return Future(_core.PendingRun(self._core, self._bind(inputs)), self._output_names)
+        return Future(_core.PendingRun(self._core, self._bind(inputs), timeout, cancel), self._output_names)
 
-    def profile(self, inputs: Mapping[str, Any]) -> Profile:
-        """Runs once and records what each node took."""
-        outputs, rows = self._core.profile(self._bind(inputs))
+    def profile(
+        self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
+    ) -> Profile:
+        """Runs once, as run() does, and records what each node took."""
+        outputs, rows = self._core.profile(self._bind(inputs), timeout, cancel)
         return Profile([Event(**row) for row in rows], dict(zip(self._output_names, outputs, strict=True)))
 
     @property
     def placement(self) -> list[Placement]:
-        """One row per node of the program, in order."""
+        """One row per node of the program, in order, as of the last run that succeeded."""
         return [Placement(**row) for row in self._core.placement]
 
     @property
     def plan(self) -> PlanInfo:
-        """Sizes of the plan for the shapes of the last run."""
+        """Sizes of the plan for the shapes of the last run that succeeded."""
         return PlanInfo(**self._core.plan)
 
     @property

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import tempfile
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import open_regular
 from pinnace.session import as_array, as_tensor
+from pinnace.torch_archive import archive_kind, load_archive
 from pinnace.types import Array
+from pinnace.zip_file import is_zip
 
 if TYPE_CHECKING:
     import torch
@@ -144,34 +144,9 @@ def _to_numpy(tensor: Any) -> Array:
     return np.asarray(as_array(tensor.detach().contiguous()))
 
 
-def open_torch_archive(path: str) -> TorchSource:
-    """The program of a .pt2 file, loaded by torch from a copy without its pickles. FileError if torch refuses it."""
-    import torch
-
-    quantized = False
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "model.pt2"
-        no_inputs = io.BytesIO()
-        torch.save(((), {}), no_inputs)
-        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w", zipfile.ZIP_STORED) as stripped:
-            for entry in archive.infolist():
-                kind = entry.filename.split("/", 1)[-1]
-                if "/custom_obj_" in kind or "/opaque_obj_" in kind:
-                    continue
-                if kind.startswith("data/sample_inputs/"):  # torch insists on one
-                    stripped.writestr(entry.filename, no_inputs.getvalue())
-                    continue
-                contents = archive.read(entry)
-                quantized |= kind.endswith(".json") and b"quantized_decomposed." in contents
-                stripped.writestr(entry.filename, contents)
-        if quantized:  # torch declares these operators only when asked
-            import torch.ao.quantization.fx._decomposed
-        try:
-            program = torch.export.load(str(copy))
-        except Exception as error:
-            raise _core.FileError(f"{path}: torch cannot load it without its pickles: {error}") from error
-    program._example_inputs = None  # the empty ones would be bound to the module's signature
-    return TorchSource(program)
+def open_torch_archive(path: str, model_name: str = "") -> TorchSource:
+    """The program of a .pt2 file, as torch_archive hands it to torch: nothing in the file runs. Raises as it does."""
+    return TorchSource(load_archive(path, model_name))
 
 
 # ---------------------------------------------------------------------------------------------------------------- ONNX
@@ -257,36 +232,55 @@ class OnnxSource:
         """Inner values by ONNX's names: the model with those values as outputs is run once."""
         import onnx
 
-        model = onnx.load(self.path)
+        with _named(self.description), open_regular(self.path) as file:
+            model = onnx.load(file, load_external_data=False)
         made = [o for node in model.graph.node for o in node.output if o in names]
         known = {o.name for o in model.graph.output}
         wanted = [o for o in made if o not in known]
         outputs = len(model.graph.output)
         for name in wanted:
             model.graph.output.append(onnx.ValueInfoProto(name=name))
-        with (
-            _named(self.description),
-            tempfile.TemporaryDirectory(dir=Path(self.path).resolve().parent) as folder,
-        ):
-            path = str(Path(folder) / "layers.onnx")
-            onnx.save(model, path, save_as_external_data=model.ByteSize() > 1 << 30)
-            session, input_names = self._open(path)
+        with _named(self.description):
+            session, input_names = self._open_changed(model)
             results = self._call(session, input_names, inputs)
         found = dict(zip(wanted, results[outputs:], strict=True))
         found.update({o.name: r for o, r in zip(model.graph.output, results, strict=False) if o.name in names})
         return found
 
     def _open(self, path: str) -> tuple[Any, list[str]]:
+        open_regular(path).close()  # what reads it next would wait at a pipe
         if self._evaluate:
-            from onnx.reference import ReferenceEvaluator
+            return self._evaluator(path)
+        return self._runtime(path, {})
 
-            evaluator = ReferenceEvaluator(path)
-            return evaluator, list(evaluator.input_names)
+    def _open_changed(self, model: Any) -> tuple[Any, list[str]]:
+        """A model that was read from the file and changed; its external data stay where they are, beside the file."""
+        folder = str(Path(self.path).absolute().parent)
+        if self._evaluate:
+            from onnx.external_data_helper import load_external_data_for_model
+
+            load_external_data_for_model(model, folder)
+            return self._evaluator(model)
+        return self._runtime(
+            model.SerializeToString(), {"session.model_external_initializers_file_folder_path": folder}
+        )
+
+    @staticmethod
+    def _evaluator(model: Any) -> tuple[Any, list[str]]:
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(model)
+        return evaluator, list(evaluator.input_names)
+
+    @staticmethod
+    def _runtime(model: str | bytes, entries: Mapping[str, str]) -> tuple[Any, list[str]]:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what it refuses is in the exception
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        for name, value in entries.items():
+            options.add_session_config_entry(name, value)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         return session, [i.name for i in session.get_inputs()]
 
     @staticmethod
@@ -346,9 +340,10 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     path = str(reference)
     if path.endswith(".pnc"):
         return ProgramSource(path)
-    if zipfile.is_zipfile(path):
-        return open_torch_archive(path)
-    return OnnxSource(path)
+    kind = archive_kind(path)
+    if kind == "script":
+        raise _core.Unsupported(f"{path}: TorchScript is compared when load() builds it, with its example_inputs")
+    return open_torch_archive(path) if kind or is_zip(path) else OnnxSource(path)
 
 
 __all__ = ["OnnxSource", "ProgramSource", "Source", "TorchSource", "open_torch_archive", "source_of"]

@@ -8,13 +8,14 @@ so that the stored 8-bit weights arrive as they are. Imports torch only when ask
 from __future__ import annotations
 
 import sys
-import zipfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.files import open_regular
 from pinnace.session import as_tensor
 from pinnace.source import _named, _tensors, _to_numpy
+from pinnace.torch_archive import archive_kind
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -29,11 +30,7 @@ def is_script(value: Any) -> bool:
 
 def is_script_file(path: str) -> bool:
     """True for an archive that torch.jit.save wrote: a zip with code/ and constants.pkl."""
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        parts = {name.split("/", 1)[-1] for name in archive.namelist()}
-    return "constants.pkl" in parts and any(part.startswith("code/") for part in parts)
+    return archive_kind(path) == "script"
 
 
 def open_script(path: str) -> torch.jit.ScriptModule:
@@ -44,7 +41,10 @@ def open_script(path: str) -> torch.jit.ScriptModule:
         raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
     try:
         jit: Any = torch.jit  # untyped in torch's own stubs
-        return jit.load(path, map_location="cpu")
+        with open_regular(path) as file:
+            return jit.load(file, map_location="cpu")
+    except _core.Error:
+        raise
     except Exception as error:
         raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
 

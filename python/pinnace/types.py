@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pinnace import _core
+from pinnace.files import printable
 
 Array = npt.NDArray[Any]
 Shape = tuple["int | Dim | None", ...]
@@ -36,7 +37,7 @@ class Dim:
 
     def __str__(self) -> str:
         """The name alone, as in printed shapes."""
-        return self.name
+        return printable(self.name)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class TensorSpec:
 
     def __str__(self) -> str:
         """`x: float32[batch,3,224,224]`."""
-        return f"{self.name}: {self.dtype}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
+        return f"{printable(self.name)}: {self.dtype}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
 
 
 def specs_from(
@@ -125,3 +126,8 @@ def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, 
 def custom_ops() -> list[_core.CustomOp]:
     """Every operator registered so far."""
     return list(_custom_ops.values())
+
+
+def custom_op_names() -> set[str]:
+    """What source models call them."""
+    return set(_custom_ops)

@@ -6,6 +6,9 @@ products), cortex-a76 and neoverse-n1 (ARMv8.2), max (everything, with SVE regis
 
 An instruction count is what one more run of a kernel executes, exact and repeatable. tests/data/arm64_counts.json holds
 what it was; more than 2 % above it is a failure. --write stores today's, which a reviewer then sees in the diff.
+
+--slice takes part of that: the library, and a quarter of the tests, which moves with PINNACE_TEST_SEED, as three
+processors.
 """
 
 from __future__ import annotations
@@ -34,6 +37,9 @@ PROCESSORS = {
 # What differs between processors and levels; the rest is the same code everywhere, and runs on the first of them.
 EVERYWHERE = "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:CpuFeatures.*:*CpuPrecision*"
 ONCE = EVERYWHERE + ":All/Faults.*:*Contract*:ThreadPool*:StepTeam*:Golden*:*Parity*:*HostileValues*"
+# Of --slice: one processor for each way of calculating, and one test in so many.
+SLICE_PROCESSORS = ("cortex-a53", "neoverse-n1", "max,sve256=on")
+SLICE_SHARDS = 4
 GROWTH = 1.02
 LIBRARY_BYTES = 3_400_000
 STATIC_TLS_BYTES = 64
@@ -50,10 +56,16 @@ def emulate(processor: str, *command: str, plugin: str = "") -> list[str]:
     ]
 
 
-def run_tests(build: Path) -> list[str]:
+def run_tests(build: Path, part: bool) -> list[str]:
     """The C++ tests as every processor; a line for each that failed."""
     wrong = []
+    shard = {}
+    if part:
+        seed = int(os.environ.get("PINNACE_TEST_SEED") or "0")
+        shard = {"GTEST_TOTAL_SHARDS": str(SLICE_SHARDS), "GTEST_SHARD_INDEX": str(seed % SLICE_SHARDS)}
     for processor, level in PROCESSORS.items():
+        if part and processor not in SLICE_PROCESSORS:
+            continue
         pattern = ONCE if processor == next(iter(PROCESSORS)) else EVERYWHERE
         start = time.monotonic()
         done = subprocess.run(
@@ -62,13 +74,15 @@ def run_tests(build: Path) -> list[str]:
             text=True,
             timeout=3600,
             check=False,
-            env={**os.environ, "PINNACE_TEST_CPU_LEVEL": level},
+            env={**os.environ, **shard, "PINNACE_TEST_CPU_LEVEL": level},
         )
         count = re.search(r"(\d+) tests? from \d+ test suites? ran", done.stdout)
         skipped = re.search(r"\[  SKIPPED \] (\d+)", done.stdout)
-        ran = int(count[1]) if count else 0
+        left_out = int(skipped[1]) if skipped else 0
+        failed = len(re.findall(r"^\[  FAILED  \] .*\(\d+ ms\)$", done.stdout, re.MULTILINE))
+        ran = int(count[1]) - left_out if count else 0
         print(
-            f"arm64: tests on {processor}: {ran} ran, {skipped[1] if skipped else 0} skipped, "
+            f"arm64: tests: {processor}: {ran - failed} passed, {failed} failed, {left_out} skipped, "
             f"exit status {done.returncode}, {time.monotonic() - start:.0f} s",
             flush=True,
         )
@@ -165,11 +179,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build/arm64")
     parser.add_argument("--write", action="store_true", help="store today's instruction counts")
+    parser.add_argument("--slice", action="store_true", help="the library, and a moving part of the tests")
     parser.add_argument("--only", action="append", default=[], choices=["library", "counts", "tests"])
     parser.add_argument("--model", type=Path, help="a .pnc file, whose instructions for one inference are printed")
     parser.add_argument("--precision", default="fp32", help="of that inference")
     args = parser.parse_args()
-    steps = args.only or ["library", "counts", "tests"]
+    steps = args.only or (["library", "tests"] if args.slice else ["library", "counts", "tests"])
     wrong = []
     if "library" in steps:
         wrong += check_library(args.build)
@@ -180,7 +195,7 @@ def main() -> int:
             million = count_model(args.build, args.model, processor, args.precision) / 1e6
             print(f"arm64: {args.model} on {processor}: {million:.2f} M instructions an inference")
     if "tests" in steps:
-        wrong += run_tests(args.build)
+        wrong += run_tests(args.build, args.slice)
     for sentence in wrong:
         print(f"arm64: FAILED: {sentence}", file=sys.stderr)
     return 1 if wrong else 0

@@ -288,6 +288,20 @@ TEST_P(GpuFaults, AFolderThatCannotBeWrittenCostsNothingElse) {
   EXPECT_EQ(net.check(*session, 1e-4), "");
 }
 
+TEST_P(GpuFaults, AFolderThatOthersCanWriteIsNotUsedAndThePlacementSaysSo) {
+  const Folder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0777));
+  auto session = net.session(name(), "fp32", false);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(net.check(*session, 1e-4), "");
+  bool said = false;
+  for (const Placement& row : session->placement()) {
+    said |= row.notice.find("pipelines are not kept: cannot trust '" + folder.path()) != std::string::npos;
+  }
+  EXPECT_TRUE(said);
+  EXPECT_TRUE(folder.files().empty());
+}
+
 TEST_P(GpuFaults, WritersDoNotMeet) {
   const Folder folder;
   const auto context = gpu::Context::open(*GetParam(), 0);

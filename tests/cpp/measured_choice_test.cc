@@ -1,6 +1,7 @@
 // The target "auto" beside a back end that is measured: the faster stays, its times are said and remembered, and what
 // fails there is the reason for the CPU. The back end is a fake one, so that it is as fast as the test wants.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -334,6 +335,17 @@ TEST_F(MeasuredTimes, AFolderThatCannotBeWrittenCostsNothingElse) {
   auto session = Session::create(network(kLarge), options());
   ASSERT_TRUE(session.ok());
   EXPECT_EQ(row(*session, "conv").backend, "fake");
+}
+
+TEST_F(MeasuredTimes, AFolderThatOthersCanWriteIsNotUsedAndThePlacementSaysSo) {
+  ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok());
+  const Placement placed = row(*session, "conv");
+  EXPECT_EQ(placed.backend, "fake");
+  EXPECT_NE(placed.notice.find("these times are not kept: cannot trust '" + folder.path()), std::string::npos)
+      << placed.notice;
+  EXPECT_TRUE(folder.names().empty());
 }
 
 // What is remembered holds until the back end fails.

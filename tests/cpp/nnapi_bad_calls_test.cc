@@ -408,17 +408,20 @@ TEST(NnapiBadCalls, BindingsOfPointers) {
   EXPECT_EQ(ANeuralNetworksExecution_setInput(e, 999, nullptr, x.data(), 16), kBadData);
   EXPECT_EQ(ANeuralNetworksExecution_setInput(e, -1, nullptr, x.data(), 16), kBadData);
   EXPECT_EQ(ANeuralNetworksExecution_setOutput(e, 1, nullptr, z.data(), 16), kBadData);
-  const uint32_t dims[2] = {2, 2}, other[2] = {2, 3}, three[3] = {1, 2, 2};
+  const uint32_t dims[2] = {2, 2}, other[2] = {2, 3}, three[3] = {1, 2, 2}, open[2] = {2, 0};
   const auto typed = [&](ANeuralNetworksOperandType type) {
     return ANeuralNetworksExecution_setInput(e, 0, &type, x.data(), 16);
   };
   EXPECT_EQ(typed({kTensorFloat32, 2, nullptr, 0, 0}), kBadData);
   EXPECT_EQ(typed({kTensorFloat32, 0, dims, 0, 0}), kBadData);
-  EXPECT_EQ(typed({kTensorInt32, 2, dims, 0, 0}), kBadData);
-  EXPECT_EQ(typed({kTensorFloat32, 2, dims, 1, 0}), kBadData);
+  EXPECT_EQ(typed({-1, 2, dims, 0, 0}), kBadData) << "no such type";
+  EXPECT_EQ(typed({kTensorFloat32, 2, dims, 1, 0}), kBadData) << "no such type: floats have no scale";
   EXPECT_EQ(typed({kTensorFloat32, 2, dims, 0, 1}), kBadData);
+  EXPECT_EQ(typed({kTensorQuant8, 2, dims, 0, 0}), kBadData) << "no such type: its scale is 0";
   EXPECT_EQ(typed({kTensorFloat32, 2, other, 0, 0}), kBadData);
   EXPECT_EQ(typed({kTensorFloat32, 3, three, 0, 0}), kBadData);
+  EXPECT_EQ(typed({kTensorFloat32, 0, nullptr, 0, 0}), kBadData) << "the operand knows its rank";
+  EXPECT_EQ(typed({kTensorFloat32, 2, open, 0, 0}), kBadData) << "the operand knows both sizes";
   EXPECT_EQ(typed({kTensorFloat32, 2, dims, 0, 0}), kOk);
   EXPECT_EQ(run.input(0, x), kBadState) << "bound already";
   FdMemory memory(16);
@@ -437,12 +440,20 @@ TEST(NnapiBadCalls, BindingsOfOpenShapes) {
   Compiled c(b);
   Execution run(c);
   std::vector<float> in(4), out(4);
-  const uint32_t huge[2] = {1u << 31, 1u << 31};
-  const ANeuralNetworksOperandType type{kTensorFloat32, 2, huge, 0, 0};
-  EXPECT_EQ(ANeuralNetworksExecution_setInput(run.execution, 0, &type, in.data(), 16), kBadData);
-  EXPECT_EQ(run.input(0, in), kOk);
-  EXPECT_EQ(run.output(0, out), kOk);
-  EXPECT_EQ(ANeuralNetworksExecution_compute(run.execution), kBadData) << "the input's shape is still open";
+  const uint32_t huge[2] = {1u << 31, 1u << 31}, half[2] = {2, 0}, one[1] = {4}, dims[2] = {2, 2};
+  const auto typed = [&](uint32_t rank, const uint32_t* sizes) {
+    const ANeuralNetworksOperandType type{kTensorFloat32, rank, sizes, 0, 0};
+    return ANeuralNetworksExecution_setInput(run.execution, 0, &type, in.data(), 16);
+  };
+  EXPECT_EQ(typed(2, huge), kBadData);
+  EXPECT_EQ(run.input(0, in), kBadData) << "the shape is still open";
+  EXPECT_EQ(typed(2, half), kBadData) << "one size is still open";
+  EXPECT_EQ(typed(1, one), kBadData) << "the operand knows its rank";
+  EXPECT_EQ(typed(0, nullptr), kBadData);
+  FdMemory memory(16);
+  EXPECT_EQ(ANeuralNetworksExecution_setInputFromMemory(run.execution, 0, nullptr, memory.memory, 0, 16), kBadData);
+  EXPECT_EQ(typed(2, dims), kOk);
+  EXPECT_EQ(run.output(0, out), kOk) << "an output may stay open";
   ANeuralNetworksEvent* event = nullptr;
   EXPECT_EQ(ANeuralNetworksExecution_startComputeWithDependencies(run.execution, nullptr, 0, 0, &event), kBadData);
   EXPECT_EQ(event, nullptr);
@@ -625,6 +636,59 @@ TEST(NnapiBadCalls, FileDescriptors) {
   EXPECT_EQ(ANeuralNetworksMemory_createFromFd(16, PROT_READ, 9999, 0, &memory), kFailed);
   EXPECT_EQ(memory, nullptr);
   EXPECT_EQ(ANeuralNetworksMemory_createFromFd(16, PROT_READ, 1, 0, nullptr), kNull);
+}
+
+TEST(NnapiBadCalls, HardwareBuffersAreAndroids) {
+  int none = 0;  // nothing looks at it
+  const auto* buffer = reinterpret_cast<const AHardwareBuffer*>(&none);
+  ANeuralNetworksMemory* memory = reinterpret_cast<ANeuralNetworksMemory*>(&none);
+  EXPECT_EQ(ANeuralNetworksMemory_createFromAHardwareBuffer(buffer, nullptr), kNull);
+  EXPECT_EQ(ANeuralNetworksMemory_createFromAHardwareBuffer(nullptr, &memory), kNull);
+  EXPECT_EQ(memory, nullptr);
+  memory = reinterpret_cast<ANeuralNetworksMemory*>(&none);
+  EXPECT_EQ(ANeuralNetworksMemory_createFromAHardwareBuffer(buffer, &memory), kBadData);
+  EXPECT_EQ(memory, nullptr);
+}
+
+/// Of the type beside a binding only the dimensions count: the computation goes by what the model says.
+TEST(NnapiBadCalls, TypesBesideABindingMayHaveAnotherScaleZeroPointOrCode) {
+  Builder b;
+  const uint32_t x = b.operand(kTensorQuant8, {2}, 0.5f, 10), y = b.operand(kTensorQuant8, {2}, 0.5f, 10);
+  b.add(19, {x}, {y});  // RELU
+  b.finish({x}, {y});
+  Compiled c(b);
+  const uint32_t dims[1] = {2}, other[1] = {3};
+  struct {
+    int32_t type;
+    float scale;
+    int32_t zero;
+  } const types[] = {{kTensorQuant8, 0.5f, 10}, {kTensorQuant8, 2, 10}, {kTensorQuant8, 0.5f, 0}, {14, 3, -5},
+                     {kTensorFloat32, 0, 0},    {kTensorInt32, 7, 9}};
+  for (const auto& [type, scale, zero] : types) {
+    const ANeuralNetworksOperandType given{type, 1, dims, scale, zero}, wrong{type, 1, other, scale, zero};
+    for (const bool from_memory : {false, true}) {
+      SCOPED_TRACE(testing::Message() << type << ", " << scale << ", " << zero << (from_memory ? ", memory" : ""));
+      Execution run(c);
+      std::vector<uint8_t> in = {4, 20}, out(2);
+      FdMemory memory(2);
+      const auto set_input = [&](const ANeuralNetworksOperandType& t) {
+        return from_memory ? ANeuralNetworksExecution_setInputFromMemory(run.execution, 0, &t, memory.memory, 0, 2)
+                           : ANeuralNetworksExecution_setInput(run.execution, 0, &t, in.data(), 2);
+      };
+      const auto set_output = [&](const ANeuralNetworksOperandType& t) {
+        return from_memory ? ANeuralNetworksExecution_setOutputFromMemory(run.execution, 0, &t, memory.memory, 0, 2)
+                           : ANeuralNetworksExecution_setOutput(run.execution, 0, &t, out.data(), 2);
+      };
+      EXPECT_EQ(set_input(wrong), kBadData);
+      EXPECT_EQ(set_output(wrong), kBadData);
+      EXPECT_EQ(set_input(given), kOk);
+      EXPECT_EQ(set_output(given), kOk);
+      EXPECT_EQ(ANeuralNetworksExecution_compute(run.execution), kOk);
+      if (!from_memory) {
+        EXPECT_EQ(out, (std::vector<uint8_t>{10, 20}));
+      }
+    }
+  }
 }
 
 TEST(NnapiBadCalls, OutputsThatAreTooSmallOrTooLarge) {

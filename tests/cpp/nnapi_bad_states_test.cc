@@ -173,13 +173,14 @@ TEST(NnapiBadStates, OutputsAreBoundOnceAndOfTheirType) {
   Compiled c(b);
   Execution run(c);
   std::vector<float> z(6);
-  const uint32_t dims[2] = {2, 2}, other[2] = {2, 3};
+  const uint32_t dims[2] = {2, 2}, other[2] = {2, 3}, open[2] = {0, 2};
   const auto typed = [&](ANeuralNetworksOperandType type, size_t length) {
     return ANeuralNetworksExecution_setOutput(run.execution, 0, &type, z.data(), length);
   };
   EXPECT_EQ(typed({kTensorFloat32, 2, nullptr, 0, 0}, 16), kBadData);
   EXPECT_EQ(typed({kTensorFloat32, 0, dims, 0, 0}, 16), kBadData);
-  EXPECT_EQ(typed({kTensorInt32, 2, dims, 0, 0}, 16), kBadData);
+  EXPECT_EQ(typed({kTensorFloat32, 0, nullptr, 0, 0}, 16), kBadData) << "the operand knows its rank";
+  EXPECT_EQ(typed({kTensorFloat32, 2, open, 0, 0}, 16), kBadData) << "the operand knows both sizes";
   EXPECT_EQ(typed({kTensorFloat32, 2, dims, 0.5f, 0}, 16), kBadData);
   EXPECT_EQ(typed({kTensorFloat32, 2, other, 0, 0}, 24), kBadData);
   EXPECT_EQ(ANeuralNetworksExecution_setOutput(run.execution, 999, nullptr, z.data(), 16), kBadData);

@@ -362,6 +362,25 @@ TEST(NnapiBenchStrict, NothingIsBoundTwice) {
   STRICT(bind_twice(), "bound-twice: Execution_setInput: input 0 of execution1 is bound already\n", "1 violations\n");
 }
 
+void bind_another_type() {
+  Builder b;
+  const uint32_t x = b.operand(kTensorQuant8, {2}, 0.5f), y = b.operand(kTensorQuant8, {2}, 0.5f);
+  b.add(19, {x}, {y});  // RELU
+  b.finish({x}, {y});
+  Compiled compiled(b);
+  Execution run(compiled);
+  std::vector<uint8_t> in(2), out(2);
+  const uint32_t dims[1] = {2};
+  const ANeuralNetworksOperandType same{kTensorQuant8, 1, dims, 0.5f, 0}, other{kTensorQuant8, 1, dims, 0.25f, 0};
+  EXPECT_EQ(ANeuralNetworksExecution_setInput(run.execution, 0, &same, in.data(), 2), kOk);
+  EXPECT_EQ(ANeuralNetworksExecution_setOutput(run.execution, 0, &other, out.data(), 2), kOk);
+}
+TEST(NnapiBenchStrict, TypesBesideBindingsAreThoseOfTheModel) {
+  STRICT(bind_another_type(),
+         "other-type: Execution_setOutput: output 0 of execution1 has another type, scale or zero point in the model\n",
+         "1 violations\n");
+}
+
 void overlap_output_and_input() {
   AddModel model;
   Compiled compiled(model);
@@ -408,6 +427,17 @@ void call_wrongly() {
 }
 TEST(NnapiBenchStrict, RefusedCallsAreMistakes) {
   STRICT(call_wrongly(), "refused: Model_addOperand(model1) gave BAD_DATA\n");
+}
+
+void ask_for_a_hardware_buffer() {
+  int none = 0;
+  ANeuralNetworksMemory* memory = nullptr;
+  EXPECT_EQ(ANeuralNetworksMemory_createFromAHardwareBuffer(reinterpret_cast<const AHardwareBuffer*>(&none), &memory),
+            kBadData);
+}
+TEST(NnapiBenchStrict, HardwareBuffersAreAndroids) {
+  STRICT(ask_for_a_hardware_buffer(),
+         "refused: Memory_createFromAHardwareBuffer gave BAD_DATA: there are no hardware buffers but on Android\n");
 }
 
 void change_from_two_threads() {

@@ -24,6 +24,7 @@ struct Folder {
   Folder() : path(pinnace::testing::scratch_folder() / ("nnapi_cache_" + std::to_string(getpid()))) {
     fs::remove_all(path);
     fs::create_directories(path);
+    fs::permissions(path, fs::perms(0755));  // whatever the umask
   }
   ~Folder() { fs::remove_all(path); }
   /// The only file in it; empty if there is none.
@@ -141,6 +142,42 @@ TEST(NnapiCache, DirectoriesThatCannotBeUsedCostNothing) {
                                        std::string("relative/folder"), std::string(5000, 'x')}) {
     EXPECT_EQ(network.run(directory), right) << directory;
   }
+}
+
+TEST(NnapiCache, WhatOthersCanWriteIsNeitherReadNorWritten) {
+  const Folder folder;
+  const Network network(1);
+  const std::vector<float> right = network.run("");
+  fs::permissions(folder.path, fs::perms(0775));
+  EXPECT_EQ(network.run(folder.path), right);
+  EXPECT_TRUE(folder.file().empty()) << "a folder that a group can write";
+  fs::permissions(folder.path, fs::perms(0755));
+  EXPECT_EQ(network.run(folder.path), right);
+  const ino_t first = folder.inode();
+  EXPECT_EQ(fs::status(folder.file()).permissions(), fs::perms(0600));
+  fs::permissions(folder.file(), fs::perms(0622));
+  EXPECT_EQ(network.run(folder.path), right);
+  EXPECT_NE(folder.inode(), first) << "a file that others can write was taken";
+  const fs::path link = folder.path.string() + "_link";
+  fs::create_directory_symlink(folder.path, link);
+  EXPECT_EQ(network.run(link, 8), right);
+  EXPECT_TRUE(fs::remove(link));
+  EXPECT_FALSE(folder.file().empty()) << "and no second file, through the link";
+}
+
+TEST(NnapiCache, StrictModeSaysWhyNothingIsCached) {
+  const Folder folder;
+  fs::permissions(folder.path, fs::perms(0777));
+  Child child({"PINNACE_NNAPI_STRICT=1", "PINNACE_TEST_FOLDER=" + folder.path.string()});
+  if (child.here()) {
+    const char* const shared = std::getenv("PINNACE_TEST_FOLDER");
+    ASSERT_NE(shared, nullptr);
+    Network(1).run(shared);
+    return;
+  }
+  EXPECT_TRUE(child.says("strict: cache-folder: Compilation_finish(compilation1): nothing is cached: cannot trust '" +
+                         folder.path.string() + "': others than its owner can write it (mode 777)\n"))
+      << child.output;
 }
 
 TEST(NnapiCache, AnotherModelWithTheSameTokenIsToldApart) {

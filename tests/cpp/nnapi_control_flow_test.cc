@@ -393,4 +393,99 @@ TEST(NnapiControlFlow, ReferencesThatMultiplyComeToAnEnd) {
   EXPECT_EQ(run_nested(100, y), ANEURALNETWORKS_OP_FAILED);
 }
 
+// ------------------------------------------------------------------------------------------------- unused values
+
+constexpr int32_t kExpandDims = 50, kFill = 100;
+
+enum class Made { kGrowing, kOfAnotherRank, kOfAValue };
+
+/// value' = what `made` says, i' = i + 1; inputs value, i, n.
+struct UnusedBody : Builder {
+  UnusedBody(Made made, const std::vector<uint32_t>& dims) {
+    const uint32_t value = operand(kTensorFloat32, dims), i = operand(kTensorInt32, {1});
+    const uint32_t n = operand(kTensorInt32, {1}), next = operand(kTensorFloat32, dims), j = operand(kTensorInt32, {1});
+    const uint32_t one = constant<int32_t>(kTensorInt32, {1}, {1});
+    switch (made) {
+      case Made::kGrowing:
+        add(kConcatenation, {value, value, scalar(0)}, {next});
+        break;
+      case Made::kOfAnotherRank:
+        add(kExpandDims, {value, scalar(0)}, {next});
+        break;
+      case Made::kOfAValue: {  // i elements, so that the shape is known only in the loop
+        const uint32_t two = operand(0, {});
+        const float number = 2;
+        EXPECT_EQ(ANeuralNetworksModel_setOperandValue(model, static_cast<int32_t>(two), &number, sizeof number), 0);
+        add(kFill, {i, two}, {next});
+      }
+    }
+    add(kAdd, {i, one, scalar(0)}, {j});
+    finish({value, i, n}, {next, j});
+  }
+};
+
+TEST(NnapiControlFlow, AnUnusedOutputOfUnknownDimensionsNeedsNoShape) {
+  for (const Made made : {Made::kGrowing, Made::kOfAnotherRank, Made::kOfAValue}) {
+    for (const std::vector<uint32_t>& dims : {std::vector<uint32_t>{}, {0}}) {
+      if (made == Made::kOfAnotherRank && !dims.empty()) continue;
+      for (const std::vector<uint32_t>& of_input : {std::vector<uint32_t>{2}, {0}}) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(made) << ", rank " << dims.size() << ", " << of_input[0]);
+        const LessThan condition(dims);
+        const UnusedBody body(made, dims);
+        Referring model;
+        const uint32_t value = model.operand(kTensorFloat32, of_input), i = model.operand(kTensorInt32, {1});
+        const uint32_t n = model.operand(kTensorInt32, {1}), unused = model.operand(kTensorFloat32, dims);
+        const uint32_t j = model.operand(kTensorInt32, {1});
+        model.add(kWhile, {model.reference(condition), model.reference(body), value, i, n}, {unused, j});
+        model.finish({value, i, n}, {j});
+        Compiled compiled(model);
+        for (const int32_t count : {0, 1, 5}) {
+          Execution run(compiled);
+          const std::vector<float> x = {1, 2};
+          const std::vector<int32_t> first = {1}, last = {count};
+          std::vector<int32_t> got = {-1};
+          const uint32_t two[1] = {2};
+          const ANeuralNetworksOperandType type{kTensorFloat32, 1, two, 0, 0};
+          ASSERT_EQ(ANeuralNetworksExecution_setInput(run.execution, 0, &type, x.data(), 8), 0);
+          ASSERT_EQ(run.input(1, first) + run.input(2, last) + run.output(0, got), 0);
+          EXPECT_EQ(ANeuralNetworksExecution_compute(run.execution), 0);
+          EXPECT_EQ(got[0], std::max(1, count));
+        }
+      }
+    }
+  }
+}
+
+// Nobody reads y, but z is made of it: both are computed, in the order of the body.
+TEST(NnapiControlFlow, AValueThatOthersAreMadeOfIsCarried) {
+  Builder condition, body;
+  {
+    const uint32_t y = condition.operand(kTensorFloat32, {1}), z = condition.operand(kTensorFloat32, {1});
+    const uint32_t limit = condition.constant<float>(kTensorFloat32, {1}, {20});
+    const uint32_t goes_on = condition.operand(kTensorBool, {1});
+    condition.add(kLess, {z, limit}, {goes_on});
+    condition.finish({y, z}, {goes_on});
+  }
+  {
+    const uint32_t y = body.operand(kTensorFloat32, {1}), z = body.operand(kTensorFloat32, {1});
+    const uint32_t two = body.constant<float>(kTensorFloat32, {1}, {2});
+    const uint32_t next = body.operand(kTensorFloat32, {1}), sum = body.operand(kTensorFloat32, {1});
+    body.add(kMul, {y, two, body.scalar(0)}, {next});
+    body.add(kAdd, {z, y, body.scalar(0)}, {sum});
+    body.finish({y, z}, {next, sum});
+  }
+  Referring model;
+  const uint32_t y = model.operand(kTensorFloat32, {1}), z = model.operand(kTensorFloat32, {1});
+  const uint32_t last = model.operand(kTensorFloat32, {1}), sum = model.operand(kTensorFloat32, {1});
+  model.add(kWhile, {model.reference(condition), model.reference(body), y, z}, {last, sum});
+  model.finish({y, z}, {sum});
+  Compiled compiled(model);
+  Execution run(compiled);
+  const std::vector<float> one = {1}, zero = {0};
+  std::vector<float> got(1);
+  ASSERT_EQ(run.input(0, one) + run.input(1, zero) + run.output(0, got), 0);
+  EXPECT_EQ(ANeuralNetworksExecution_compute(run.execution), 0);
+  EXPECT_EQ(got[0], 31);  // 1 + 2 + 4 + 8 + 16
+}
+
 }  // namespace

@@ -97,7 +97,7 @@ class FakeExecutable final : public Executable {
       to_own_layout({&types_[id], const_cast<std::byte*>(data->data())}, at(context, id));
     }
     for (const Step& step : steps_) {
-      if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
+      if (context.cancelled()) return stop_status("a node of the fake");
       // In the middle of the work, so that a retry meets half-written values.
       if (lost) return went_away();
       const auto start = std::chrono::steady_clock::now();

@@ -54,6 +54,14 @@ int main(int argc, char** argv) {
   snprintf(name, sizeof name, "%s", spec.name);
   pnc_program_close(program);
   pnc_program_close(NULL);
+  pnc_cancel_token* token = NULL;
+  if (pnc_cancel_token_create(&token) != PNC_OK) return fail();
+  pnc_run_options options_of_run = {token, 0};
+  if (pnc_session_run_with(session, &input, 1, NULL, 0, &options_of_run) != PNC_OK) return fail();
+  pnc_cancel_token_cancel(token);
+  if (pnc_cancel_token_cancelled(token) != 1) return 12;
+  if (pnc_session_run_with(session, &input, 1, NULL, 0, &options_of_run) != PNC_CANCELLED) return 13;
+  pnc_cancel_token_close(token);
   if (pnc_session_run(session, &input, 1, NULL, 0) != PNC_OK) return fail();
   if (pnc_session_reset_state(session) != PNC_OK) return fail();
   if (pnc_session_output(session, 0, &output) != PNC_OK) return fail();

@@ -265,7 +265,7 @@ def test_outputs_of_any_name_and_value(pinnace: Any, files: Files) -> None:
     np.save(files / "edge.npy", np.array([[0, -1, 1]], np.float32))
     given = ["--input", f"x={files / 'edge.npy'}"]
     assert pinnace("run", files / "log.pnc", *given, "--output", files / "log.npz").status == 0
-    assert set(np.load(files / "log.npz")) == {"file", "b/c"}
+    assert set(np.load(files / "log.npz")) == {"file", "b%2Fc"}
     rows = pinnace("run", files / "log.pnc", *given, "--json").json
     assert [float(v) for v in rows["b/c"]["values"][0]] == pytest.approx([-np.inf, np.nan, 0], nan_ok=True)
 

@@ -6,6 +6,7 @@ A slice that is needed while tests are collected (parametrize) comes from slices
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +17,23 @@ __all__ = ["rotating_slice"]
 
 
 def pytest_report_header() -> str:
-    return f"pinnace: seed {test_seed()}, {'everything' if is_all_mode() else 'a slice of the large suites'}"
+    extent = "everything" if is_all_mode() else "a slice of the large suites"
+    return f"pinnace: seed {test_seed()}, {extent}, built from {built_from()}"
+
+
+def built_from() -> str:
+    """The commit that the extension names; empty where it cannot be loaded, which the tests that need it report."""
+    try:
+        from pinnace import _core
+    except ImportError:
+        return ""
+    return str(_core.built_from)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def names_its_build(record_testsuite_property: Callable[[str, object], None]) -> None:
+    """The report says which build was tested: scripts/run_tests.py compares that with what is checked out."""
+    record_testsuite_property("built_from", built_from())
 
 
 @pytest.fixture(scope="session")

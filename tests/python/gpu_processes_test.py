@@ -133,10 +133,10 @@ def test_no_room_costs_time_only(nets: tuple[list[str], str], tmp_path: Path) ->
     assert (tmp_path / name).read_bytes() == whole, "the old file stays"
 
 
-def test_a_folder_that_may_only_be_read(nets: tuple[list[str], str], tmp_path: Path) -> None:
+def test_a_folder_of_another_user(nets: tuple[list[str], str], tmp_path: Path) -> None:
     files, x = nets
     shared = tmp_path / "shared"
-    shared.mkdir()
+    shared.mkdir(mode=0o700)
     finish(start(shared, nets=files[:1], input=x))
     (name,) = names(shared)
     whole = (shared / name).read_bytes()
@@ -144,11 +144,22 @@ def test_a_folder_that_may_only_be_read(nets: tuple[list[str], str], tmp_path: P
         folder.chmod(0o755)
     shared.chmod(0o555)
     try:
-        finish(start(shared, nets=files, input=x, nobody=True))
+        (row,) = finish(start(shared, nets=files, input=x, nobody=True))
     finally:
         shared.chmod(0o755)
     assert names(shared) == [name]
     assert (shared / name).read_bytes() == whole
+    if os.geteuid() == 0:
+        assert "pipelines are not kept: cannot trust" in row[1]
+        assert "it belongs to user 0, not to 65534" in row[1]
+
+
+def test_a_folder_that_others_can_write(nets: tuple[list[str], str], tmp_path: Path) -> None:
+    files, x = nets
+    tmp_path.chmod(0o770)
+    (row,) = finish(start(tmp_path, nets=files[:1], input=x))
+    assert names(tmp_path) == []
+    assert "others than its owner can write it (mode 770)" in row[1]
 
 
 def test_auto_remembers_between_processes(tmp_path: Path) -> None:
@@ -157,7 +168,7 @@ def test_auto_remembers_between_processes(tmp_path: Path) -> None:
     x = torch.randn(1, 8, 104, 104)
     np.save(tmp_path / "x.npy", x.numpy())
     net, folder = saved(Large(), x, tmp_path / "net.pnc"), tmp_path / "cache"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto"}
 
     (row,) = finish(start(folder, **order))

@@ -27,6 +27,7 @@ try:
     session = pn.Session("net.pnc", target=sys.argv[1], fallback=sys.argv[2] == "yes", precision=sys.argv[3])
     said["runs"] = [np.asarray(next(iter(session.run(x).values()))).tolist() for _ in range(5)]
     said["placement"] = [[row.op, row.backend, row.kernel, row.why] for row in session.placement]
+    said["notices"] = [row.notice for row in session.placement]
     said["events"] = [[e.backend, e.kernel] for e in session.profile(x).events]
 except pn.Error as error:
     said["error"], said["text"] = type(error).__name__, str(error)
@@ -195,7 +196,7 @@ def test_small_work_stays_here(tmp_path: Path) -> None:
 
 def test_settings_of_the_environment(net: Path, tmp_path: Path) -> None:
     cache, trace = tmp_path / "cache", tmp_path / "trace.txt"
-    cache.mkdir()
+    cache.mkdir(mode=0o700)
     settings = {
         "PINNACE_NNAPI_CACHE": str(cache),
         "PINNACE_NNAPI_PREFERENCE": "sustained_speed",
@@ -210,6 +211,12 @@ def test_settings_of_the_environment(net: Path, tmp_path: Path) -> None:
         assert call in trace.read_text()
     assert list(cache.iterdir())
     assert matches(net, client(net, "nnapi", **settings))
+    kept = sorted(cache.iterdir())
+    cache.chmod(0o777)
+    said = client(net, "nnapi", **settings)
+    assert matches(net, said)
+    assert any("the driver keeps nothing: cannot trust" in notice for notice in said["notices"])
+    assert sorted(cache.iterdir()) == kept
     for variable, value in (("PREFERENCE", "fast"), ("PRIORITY", "9"), ("DEADLINE_MS", "soon")):
         wrong = client(net, "nnapi", **{f"PINNACE_NNAPI_{variable}": value})
         assert wrong["error"] == "InvalidArgument"

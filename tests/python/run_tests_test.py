@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import required_tests
 import run_tests
+from outcomes import Outcome
 
 # A stand-in for the C++ test program: it obeys the two options that the runner uses, and misbehaves on demand.
 PROGRAM = """#!/usr/bin/env python3
@@ -31,7 +34,11 @@ if behaviour == "hang": time.sleep(60)
 test = lambda name: {"name": name, "status": "RUN", "result": "COMPLETED"}
 tests = [test("Small"), test("Large"), {**test("Gpu"), "result": "SKIPPED"}]
 if behaviour == "fail": tests[1]["failures"] = [{"failure": "a.cc:9"}]
-report = {"testsuites": [{"name": "Add", "testsuite": tests}]}
+if behaviour == "record": tests[0]["sites"] = "12"
+if behaviour == "nothing" or (behaviour == "idle" and os.environ.get("GTEST_SHARD_INDEX") == "1"): tests = []
+report = {"testsuites": [{"name": "Add", "testsuite": tests}] if tests else []}
+commit = pathlib.Path(__file__).with_name("commit")
+if commit.exists(): report["built_from"] = commit.read_text()
 pathlib.Path(arguments["output"].removeprefix("json:")).write_text(json.dumps(report))
 sys.exit(1 if behaviour in ("fail", "quit") else 0)
 """
@@ -39,7 +46,7 @@ sys.exit(1 if behaviour in ("fail", "quit") else 0)
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("PINNACE_TEST_ALL", "PINNACE_TEST_SEED"):
+    for name in ("PINNACE_TEST_ALL", "PINNACE_TEST_SEED", "CI"):
         monkeypatch.delenv(name, raising=False)
     program = tmp_path / "build/release/pinnace_tests"
     program.parent.mkdir(parents=True)
@@ -49,7 +56,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".gitignore").write_text("/build/\n__pycache__/\n")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/rules_test.py").write_text("def test_a(): pass\n")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/required_tests.toml").write_text("")
     commit(tmp_path)
+    build(tmp_path, head(tmp_path))
     return tmp_path
 
 
@@ -61,6 +71,21 @@ def commit(tree: Path) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "a"]):
         subprocess.run([*git, *arguments], check=True)
+
+
+def head(tree: Path) -> str:
+    command = ["git", "-C", str(tree), "rev-parse", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def build(tree: Path, built_from: str) -> None:
+    (tree / "build/release/commit").write_text(built_from)
+
+
+def require(tree: Path, table: str) -> None:
+    (tree / "scripts/required_tests.toml").write_text(table)
+    commit(tree)
+    build(tree, head(tree))
 
 
 def calls(tree: Path) -> list[str]:
@@ -135,9 +160,26 @@ def test_python_failures_and_broken_files_count(tree: Path, capsys: pytest.Captu
 
 
 def test_nothing_executed_is_a_failure(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # pytest ends with its status 5.
     (tree / "tests/rules_test.py").write_text("")
     assert run_tests.main(["--only", "rules"], tree) == 1
-    assert last_line(capsys) == "0 passed, 0 failed, 0 skipped"
+    output = capsys.readouterr().out
+    assert "FAILED rules: rules: ended with status 5" in output
+    assert output.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+    # GoogleTest ends with 0.
+    behave(tree, "nothing")
+    assert run_tests.main(["--only", "cpp"], tree) == 1
+    output = capsys.readouterr().out
+    assert "FAILED cpp: cpp: ran no test" in output
+    assert output.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+def test_a_shard_without_a_test_is_a_failure(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    behave(tree, "idle")
+    assert run_tests.main(["--only", "cpp", "--shards", "2"], tree) == 1
+    output = capsys.readouterr().out
+    assert "FAILED cpp:2-of-2: cpp:2-of-2: ran no test" in output
+    assert output.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
 
 
 def test_full_run_resumes_on_the_same_clean_commit(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,9 +208,161 @@ def test_full_run_repeats_what_failed(tree: Path) -> None:
 
 
 def test_seed_comes_from_the_commit_unless_given(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    head = subprocess.run(["git", "-C", str(tree), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     run_tests.main(["--only", "cpp"], tree)
     run_tests.main(["--only", "cpp", "--seed", "5"], tree)
     seeds = [line.split()[1] for line in (tree / "build/release/calls").read_text().splitlines()]
-    assert seeds == [str(int(head.stdout[:8], 16) % 1_000_000), "5"]
+    assert seeds == [str(int(head(tree)[:8], 16) % 1_000_000), "5"]
     assert "seed 5" in capsys.readouterr().out
+
+
+# ---- continuous integration -----------------------------------------------------------------------------------------
+
+PERMITS = '[[permitted_skip]]\nreason = "no device"\nwhy = "the stand-in has none"\n'
+
+
+def test_a_skip_that_nobody_permits_fails_only_where_required(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_tests.main([], tree) == 0
+    output = capsys.readouterr().out
+    assert "not as in continuous integration: skipped: no device: 1 tests, cpp:Add.Gpu among them" in output
+    assert output.splitlines()[-1] == "3 passed, 0 failed, 1 skipped"
+    assert run_tests.main(["--require"], tree) == 1
+    output = capsys.readouterr().out
+    assert "FAILED required: skipped: no device" in output
+    assert output.splitlines()[-1] == "3 passed, 1 failed, 1 skipped"
+    monkeypatch.setenv("CI", "true")
+    assert run_tests.main([], tree) == 1
+    require(tree, PERMITS)
+    assert run_tests.main([], tree) == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ('tests = ["cpp:Add.*", "rules:rules_test::test_a"]', ""),
+        ('tests = ["cpp:Add.*"]\nat_least = 3', "required: it: 2 tests cpp:Add.* passed, at least 3 must"),
+        ('tests = ["cpp:Add.Gpu"]', "required: it: 0 tests cpp:Add.Gpu passed"),
+        ('tests = ["rules:rules_test::test_b"]', "required: it: 0 tests rules:rules_test::test_b passed"),
+        ('tests = ["cpp:Gone.*"]\nif_set = "PINNACE_GIVEN"', "required: it: 0 tests cpp:Gone.* passed"),
+        ('tests = ["cpp:Gone.*"]\nif_set = "PINNACE_NOT_GIVEN"', ""),
+        ('tests = ["cpp:Gone.*"]\nunless_set = "PINNACE_GIVEN"', ""),
+        ('tests = ["cpp:Gone.*"]\nextent = "everything"', ""),
+        ('tests = ["cpp:Gone.*"]\nextent = "slice"', "required: it: 0 tests cpp:Gone.* passed"),
+        ('tests = ["cpp:Gone.*"]\nbuilds = ["asan"]', ""),
+        ('tests = ["cpp:Gone.*"]\nprocessor = "pdp11"', ""),
+        ('tests = ["python:gone_test::*"]', ""),  # there are no Python tests in this run
+    ],
+)
+def test_required_tests(entry: str, sentence: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.toml"
+    table.write_text(f'[[required]]\nname = "it"\n{entry}\n')
+    cpp, rules = (Outcome(name, "", clean=True, everything=False, seed=0) for name in ("cpp:1-of-2", "rules"))
+    cpp.succeed("Add.Small")
+    cpp.succeed("Add.Large")
+    cpp.skip("Add.Gpu", "no device")
+    rules.succeed("tests.rules_test::test_a")
+    run = required_tests.Run("release", everything=False, environment={"PINNACE_GIVEN": "1"}, processor="x86_64")
+    found = list(required_tests.missing(required_tests.read_table(table), run, [cpp, rules]))
+    assert found == [] if not sentence else sentence in found[0]
+    assert len(found) == bool(sentence)
+
+
+def test_a_required_test_that_did_not_pass_fails(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require(tree, f'{PERMITS}[[required]]\nname = "devices"\ntests = ["cpp:Add.Small", "cpp:Add.Gpu"]\n')
+    assert run_tests.main(["--require", "--only", "cpp"], tree) == 1
+    output = capsys.readouterr().out
+    assert "FAILED required: required: devices: 0 tests cpp:Add.Gpu passed, at least 1 must" in output
+    assert output.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+
+
+def test_a_table_that_cannot_be_read_is_no_success(tree: Path) -> None:
+    require(tree, '[[required]]\nname = "it"\ntest = ["cpp:Add.*"]\n')
+    with pytest.raises(ValueError, match="has no field test"):
+        run_tests.main(["--require"], tree)
+    (tree / "scripts/required_tests.toml").unlink()
+    with pytest.raises(FileNotFoundError):
+        run_tests.main(["--require"], tree)
+
+
+def test_a_python_file_without_a_test_is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tree / "tests/python").mkdir()
+    (tree / "tests/python/conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session', autouse=True)\n"
+        f"def build(record_testsuite_property): record_testsuite_property('built_from', '{head(tree)}+changes')\n"
+    )
+    (tree / "tests/python/full_test.py").write_text("def test_a(): pass\n")
+    (tree / "tests/python/hollow_test.py").write_text("def tset_a(): pass\n")
+    assert run_tests.main(["--require", "--only", "python"], tree) == 1
+    output = capsys.readouterr().out
+    assert "FAILED required: empty: tests/python/hollow_test.py ran no test" in output
+    assert output.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+
+
+@pytest.mark.parametrize("built_from", ["", "0123456789abcdef0123456789abcdef01234567", "{head}+changes"])
+def test_binaries_of_another_commit_fail(tree: Path, capsys: pytest.CaptureFixture[str], built_from: str) -> None:
+    require(tree, PERMITS)
+    assert run_tests.main(["--require", "--only", "cpp"], tree) == 0
+    assert f"binaries of build/release were built from {head(tree)}" in capsys.readouterr().out
+    build(tree, built_from.format(head=head(tree)))
+    assert run_tests.main(["--require", "--only", "cpp"], tree) == 1
+    output = capsys.readouterr().out
+    says = "does not say which commit" if not built_from else f"was built from {built_from.format(head=head(tree))}, "
+    assert says in output
+    assert output.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+
+
+def test_what_tests_record_and_what_others_wrote_stand_on_the_page(tree: Path) -> None:
+    behave(tree, "record")
+    page = tree / "docs/results.md"
+    page.parent.mkdir()
+    page.write_text("# Old\n\n1 passed\n\n## Failed\n\n- long ago\n\n## Fuzzing\n\nFive million.\n")
+    assert run_tests.main(["--all"], tree) == 0
+    text = page.read_text()
+    assert "| Add.Small | sites 12 |" in text
+    assert text.endswith("## Fuzzing\n\nFive million.\n")
+    assert "long ago" not in text
+    assert "Old" not in text
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "totals"),
+    [("7 passed, 0 failed, 2 skipped", 0, "12 passed, 0 failed, 4 skipped"),
+     ("7 passed, 1 failed, 2 skipped", 1, "12 passed, 1 failed, 4 skipped"),
+     ("7 passed, 0 failed, 2 skipped", 3, "12 passed, 1 failed, 4 skipped"),
+     ("", 0, "5 passed, 1 failed, 2 skipped")],
+)  # fmt: skip
+def test_a_full_run_takes_every_sanitizer(
+    tree: Path, capsys: pytest.CaptureFixture[str], last: str, status: int, totals: str
+) -> None:
+    (tree / "CMakePresets.json").write_text("{}")  # which both turns of the address sanitizer need
+    # Turns that ran at the same time would find the folder there.
+    stand_in = "import os, sys, time\nos.mkdir('build/busy'); time.sleep(0.3); os.rmdir('build/busy')\n"
+    stand_in += f"if sys.argv[-1] == 'asan': print({last!r}); sys.exit({status})\n"
+    (tree / "scripts/turns.py").write_text(stand_in + "print('0 passed, 0 failed, 0 skipped')\n")
+    assert run_tests.main(["--all", "--jobs", "2"], tree) == 1
+    output = capsys.readouterr().out
+    assert "FAILED sanitizer:asan-gpu: sanitizer:asan-gpu: ran no test" in output
+    number = int(totals.split()[2]) + 1  # of the other turn, which runs nothing
+    assert output.splitlines()[-1] == re.sub(r"\d+ failed", f"{number} failed", totals)
+
+
+def test_every_test_that_ci_requires_is_in_the_tree() -> None:
+    """A name of the table that nothing has any more would otherwise be noticed in continuous integration alone."""
+    root = run_tests.ROOT
+    table = required_tests.read_table(required_tests.TABLE)
+    cpp = "\n".join(path.read_text() for path in sorted((root / "tests").rglob("*.cc")))
+    suites = set(re.findall(r"TEST(?:_F|_P)?\(\s*(\w+)", cpp))
+    prefixes = set(re.findall(r"INSTANTIATE_TEST_SUITE_P\(\s*(\w+),", cpp))
+    for entry in table["required"]:
+        for pattern in entry["tests"]:
+            kind, name = pattern.split(":", 1)
+            if kind == "cpp":
+                prefix, _, suite = name.split(".")[0].rpartition("/")
+                assert suite in suites, pattern
+                assert not prefix or prefix in prefixes, pattern
+            else:
+                folder = "tests" if kind == "rules" else "tests/python"
+                assert (root / folder / f"{name.split('::')[0]}.py").is_file(), pattern
+    for entry in table["permitted_skip"]:
+        assert entry["why"], entry

@@ -120,7 +120,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       }
       const float* q = in[0].data<float>() + b * s.Hq * s.Sq * s.E + h * s.q_head;
       float* y = out[0].data<float>() + b * s.Hq * s.Sq * s.F + h * s.y_head;
-      for (int64_t block = blocks * part / parts; block < blocks * (part + 1) / parts; ++block) {
+      for (int64_t block = blocks * part / parts; block < blocks * (part + 1) / parts && !loop_stops(); ++block) {
         const int64_t first = block * rows, count = std::min(rows, s.Sq - first);
         const ProductF32 score{q + first * s.q_token, s.q_token, keys, room.keys, scores, row, count, {}};
         score.block(*level.gemm, 0, count, 0, room.keys.panels(*level.gemm));

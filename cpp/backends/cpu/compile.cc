@@ -4,6 +4,7 @@
 
 #include "backends/cpu/executable.h"
 #include "backends/cpu/f32_levels.h"
+#include "base/cancel.h"
 #include "base/offset_plan.h"
 #include "ops/empty.h"
 
@@ -69,6 +70,7 @@ Status make_packed(const Segment& segment, const Lowered& lowered, const std::st
     const Call& call = calls[packing[i]];
     const CpuKernel& kernel = *call.line->kernel;
     const NodeView node = view_of(call);
+    PINNACE_TRY(check_stopped(node.label()));
     if (kernel.stores && segment.packed.stored_required()) {
       const std::string notice = payload_notice(segment.packed, target);
       return unsupported(node.label(), ": a payload is required, and the file has no packed weights for ", target,

@@ -171,7 +171,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
         const int64_t tasks = std::min<int64_t>(context.threads, blocks);
         context.parallel(tasks, [&](int64_t t) {
           float* own = scratch + t * kBlockColumns * s.K;
-          for (int64_t block = blocks * t / tasks; block < blocks * (t + 1) / tasks; ++block) {
+          for (int64_t block = blocks * t / tasks; block < blocks * (t + 1) / tasks && !loop_stops(); ++block) {
             const int64_t first = block * kBlockColumns;
             GemmF32 part = whole;
             part.N = std::min(s.columns - first, kBlockColumns);

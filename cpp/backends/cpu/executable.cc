@@ -48,6 +48,12 @@ TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorVi
   return {};
 }
 
+/// Where a run was stopped.
+Status stopped_at(const Call& call) {
+  const Node* node = call.node ? call.node : call.source;
+  return stop_status(node ? str_cat(node->op, " '", node->name, "'") : std::string(name_of(call)));
+}
+
 }  // namespace
 
 std::string_view CpuExecutable::kernel(size_t i) const {
@@ -65,14 +71,15 @@ std::string CpuExecutable::notice(size_t i) const {
 Status CpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs) const {
   const ThreadPool::Attention attention(*context.pool, context.threads);
+  const LoopsMayStop loops;  // nothing is used after a call before cancelled() is asked
   // Room for the views of one call is in the workspace: a run allocates nothing.
   auto* views = reinterpret_cast<TensorView*>(context.workspace + views_offset_);
   for (const Call& call : calls_) {
-    if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
     if (call.nothing_to_do) continue;
     if (call.strip >= 0) {
       const Strip& strip = strips_[static_cast<size_t>(call.strip)];
       if (&call == &calls_[static_cast<size_t>(strip.first)]) run_strip_calls(strip, context, inputs, outputs);
+      if (context.cancelled()) return stopped_at(call);
       continue;
     }
     const auto start = context.timings ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
@@ -97,7 +104,10 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
       for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
       NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()), call.declared);
       node.set_threads({context.pool, context.threads});
-      PINNACE_TRY(call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out));
+      const Status status =
+          call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out);
+      if (context.cancelled()) return stopped_at(call);  // what it complains of may be what it has not computed
+      PINNACE_TRY(status);
     }
     if (call.rounds != DType::kF32) {
       for (size_t i = 0; i < out.size(); ++i) {

@@ -59,6 +59,7 @@ Status check_indices(const NodeView& node, const KernelContext& context, const T
                                                      : all_inside(indices.data<int32_t>() + first, some, size);
     if (!good) inside = false;
   });
+  if (loop_stops()) return stop_status(node.label());  // some were not looked at
   return inside ? Status() : refuse_outside(node, indices, size);
 }
 

@@ -122,7 +122,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       ProductF32 one = whole;
       float* own = scratch + t * floats;
       one.b = own;
-      for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks; ++i) {
+      for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks && !loop_stops(); ++i) {
         shape.pack(*level.gemm, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
         one.a = a + p.a_at[static_cast<size_t>(i)];
         one.c = whole.c + i * p.M * p.N;

@@ -17,6 +17,7 @@ namespace pinnace {
 ///
 /// The pool does not promise that all its threads come, or when: whoever waits does the parts of those who are not
 /// there, or are late. One thread alone does everything. Waiting spins for microseconds, then gives the processor away.
+/// Steps that have not begun are left out where loop_stops().
 class StepTeam {
  public:
   static constexpr int kMost = 16;
@@ -29,7 +30,7 @@ class StepTeam {
   template <class F>
   void run(const KernelContext& context, F&& f) {
     if (parts_ == 1) {
-      for (int64_t step = 0; step < steps_; ++step) f(step, 0);
+      for (int64_t step = 0; step < steps_ && !loop_stops(); ++step) f(step, 0);
       return;
     }
     context.parallel(parts_, [&](int64_t part) { walk(static_cast<int>(part), f); });
@@ -59,7 +60,7 @@ class StepTeam {
     for (;;) {
       // Parts of a step begin when all of the step before are done: the count tells the step.
       const int64_t step = done_.load(std::memory_order_acquire) / parts_;
-      if (step >= steps_) return;
+      if (step >= steps_ || loop_stops()) return;
       parts_list_[own].owned.store(true, std::memory_order_relaxed);
       take(own, step, f);
       for (int spins = 0; done_.load(std::memory_order_acquire) < (step + 1) * parts_; ++spins) {

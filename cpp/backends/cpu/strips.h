@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/lower.h"
+#include "base/cancel.h"
 
 namespace pinnace {
 
@@ -61,6 +62,7 @@ void run_strip(const Strip& strip, int64_t task, int64_t tasks, std::byte* memor
   for (int64_t row = total * task / tasks, last; row < end; row = last) {
     const int64_t n = row / strip.height, done = row % strip.height;
     last = std::min({row + strip.block, end, (n + 1) * strip.height});
+    if (loop_stops()) return;
     if (done == 0 || row == total * task / tasks) base.fill(0), next.fill(0);
     std::array<int64_t, kStripSteps> from, to;
     from[count] = done;

@@ -160,7 +160,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const int64_t tasks = std::min<int64_t>(context.threads, lines);
   context.parallel(tasks, [&](int64_t t) {
     const LineScratch scratch(context.scratch + t * LineScratch::bytes(v.size + 1), v.size + 1);
-    for (int64_t line = lines * t / tasks; line < lines * (t + 1) / tasks; ++line) {
+    for (int64_t line = lines * t / tasks; line < lines * (t + 1) / tasks && !loop_stops(); ++line) {
       const int64_t o = line / v.inner, i = line % v.inner;
       const float* x = in[0].data<float>() + o * v.size * v.inner + i;
       if (v.inner > 1) {

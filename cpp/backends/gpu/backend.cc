@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include "backends/gpu/executable.h"
+#include "base/environment.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -82,7 +82,7 @@ class GpuBackend final : public Backend {
     }
     if (caps.software && !options.measure_software)
       return unsupported("its device, ", caps.name, ", is this processor");
-    const char* given = std::getenv("PINNACE_GPU_OPTIONS");
+    const char* given = environment("PINNACE_GPU_OPTIONS");
     return str_cat(caps.identity, "/", kernels_hash(), given ? " " : "", given ? given : "");
   }
 

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 
+#include "backends/gpu/cache_folder.h"
 #include "backends/gpu/self_check.h"
-#include "base/atomic_file.h"
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
+#include "base/private_folder.h"
+#include "base/process.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -61,9 +63,14 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// What a file holds that is whole and of this device; else nothing.
-Cached read_cache(const std::string& path, const std::string& identity) {
-  const auto file = MappedFile::open(path);
+/// Of a path in the cache folder.
+std::string name_in(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// What a file holds that is trusted, whole and of this device; else nothing.
+Cached read_cache(const PrivateFolder& folder, const std::string& name, const std::string& identity) {
+  const auto file = folder.read(name);
   if (!file) return {};
   std::span<const std::byte> rest = (*file)->bytes();
   if (rest.size() < kHeader || std::memcmp(rest.data(), kMagic, sizeof kMagic) != 0) return {};
@@ -89,10 +96,9 @@ Cached read_cache(const std::string& path, const std::string& identity) {
 
 /// One per device and set of spoilt kernels, for the life of the process.
 SelfChecks* checks_of(const std::string& key) {
-  static std::mutex mutex;
-  static auto* const all = new std::map<std::string, SelfChecks*>;  // never destroyed
-  std::lock_guard lock(mutex);
-  SelfChecks*& found = (*all)[key];
+  static constinit PerProcess<std::map<std::pair<pid_t, std::string>, SelfChecks*>> all;
+  const auto known = all.lock();
+  SelfChecks*& found = (*known)[{::getpid(), key}];
   if (!found) found = new SelfChecks;
   return found;
 }
@@ -121,7 +127,7 @@ const KernelCode* find_kernel(std::string_view name) {
 
 Result<DeviceOptions> options_from_environment() {
   DeviceOptions options;
-  const char* given = std::getenv("PINNACE_GPU_OPTIONS");
+  const char* given = environment("PINNACE_GPU_OPTIONS");
   std::string_view text = given ? given : "";
   while (!text.empty()) {
     const size_t comma = text.find(',');
@@ -197,17 +203,16 @@ Result<DeviceOptions> options_from_environment() {
 }
 
 Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t index) {
-  static std::mutex mutex;
   struct Known {
     std::weak_ptr<Context> context;
     uint32_t devices = 0;  // opened so far
   };
-  static auto* const opened = new std::map<std::string, Known>;  // never destroyed
+  static constinit PerProcess<std::map<std::string, Known>> opened;
   PINNACE_ASSIGN(DeviceOptions options, options_from_environment());
-  const char* given = std::getenv("PINNACE_GPU_OPTIONS");
+  const char* given = environment("PINNACE_GPU_OPTIONS");
   const std::string key = str_cat(driver.name, ":", index, ":", given ? given : "");
-  std::lock_guard lock(mutex);
-  Known& known = (*opened)[key];
+  const auto all = opened.lock();
+  Known& known = (*all)[key];
   if (auto context = known.context.lock(); context && !context->lost()) return context;
   ++known.devices;
   if (known.devices == options.fail_open) return Status(Code::kDeviceLost, "the device cannot be opened, on demand");
@@ -220,7 +225,9 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
   for (const std::string& kernel : options.fail_canary) checks += " " + kernel;
   made->checks_ = checks_of(checks);
   if (const std::string path = made->cache_path(); !path.empty()) {
-    Cached cached = read_cache(path, identity);
+    const auto folder = PrivateFolder::open(cache_folder());
+    Cached cached;
+    if (folder) cached = read_cache(*folder, name_in(path), identity);
     {
       std::lock_guard results(made->checks_->mutex);
       made->checks_->results.merge(cached.results);
@@ -246,17 +253,29 @@ bool Context::spoils(std::string_view kernel) const {
   return false;
 }
 
+std::string cache_folder() {
+  const char* folder = environment("PINNACE_GPU_CACHE");
+  return folder ? folder : "";
+}
+
+std::string cache_problem() {
+  if (cache_folder().empty()) return {};
+  const auto folder = PrivateFolder::open(cache_folder());
+  return folder ? std::string() : folder.status().message();
+}
+
 std::string Context::cache_path() const {
-  const char* folder = std::getenv("PINNACE_GPU_CACHE");
-  if (!folder || !*folder || !options_.fail_canary.empty()) return {};
-  return str_cat(folder, "/gpu-", hash64(bytes_of(identity_of(*device_))), ".cache");
+  if (cache_folder().empty() || !options_.fail_canary.empty()) return {};
+  return str_cat(cache_folder(), "/gpu-", hash64(bytes_of(identity_of(*device_))), ".cache");
 }
 
 void Context::store_cache() {
   const std::string path = cache_path();
   if (path.empty()) return;
+  const auto folder = PrivateFolder::open(cache_folder());
+  if (!folder) return;
   const std::string identity = identity_of(*device_);
-  Cached there = read_cache(path, identity);  // another process may have found out more
+  Cached there = read_cache(*folder, name_in(path), identity);  // another process may have found out more
   {
     std::lock_guard lock(checks_->mutex);
     for (const auto& [kernel, wrong] : checks_->results) {
@@ -274,7 +293,7 @@ void Context::store_cache() {
   if (hash == there.hash) return;
   std::memcpy(file.data() + sizeof kMagic, &hash, 8);
   // A cache that cannot be written costs time, never a run.
-  static_cast<void>(write_file_atomically(path, file).ok());
+  static_cast<void>(folder->write(name_in(path), file).ok());
 }
 
 size_t Context::kernel_count() {

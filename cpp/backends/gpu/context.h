@@ -1,6 +1,8 @@
 // An opened device with the kernels that were made for it; shared by all executables of a process.
 #pragma once
 
+#include <unistd.h>
+
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -51,7 +53,8 @@ class Context {
   Result<std::vector<const Kernel*>> kernels(std::span<const KernelKey> keys);
   /// The device fails every call from now on, whatever it says; the next open() makes a new one.
   void lose() { lost_.store(true); }
-  bool lost() const { return lost_.load(); }
+  /// In a forked child those that the parent opened are lost: the threads of their drivers stayed behind.
+  bool lost() const { return lost_.load() || process_ != ::getpid(); }
   /// Kernels made so far, for tests.
   size_t kernel_count();
 
@@ -75,6 +78,7 @@ class Context {
   std::mutex mutex_;
   std::map<KernelKey, std::unique_ptr<Kernel>> kernels_;
   std::atomic<bool> lost_{false};
+  const pid_t process_ = ::getpid();
 };
 
 }  // namespace pinnace::gpu

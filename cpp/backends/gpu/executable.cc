@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/gpu/cache_folder.h"
 #include "backends/gpu/transfer.h"
 #include "base/offset_plan.h"
 
@@ -37,6 +38,10 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   made->context_ = std::move(context);
   made->backend_ = backend;
   made->notices_ = std::move(fitted.notices);
+  if (const std::string problem = cache_problem(); !problem.empty() && !made->notices_.empty()) {
+    std::string& notice = made->notices_.front();
+    notice += str_cat(notice.empty() ? "" : "; ", "pipelines are not kept: ", problem);
+  }
   LoweredSegment& lowered = fitted.lowered;
   made->nodes_ = std::move(lowered.nodes);
   made->kernels_ = std::move(lowered.kernels);
@@ -291,7 +296,8 @@ Status GpuExecutable::submit(Instance& instance, const RunContext& context) cons
   Status status;
   for (size_t i = 0; i < lists.size() && status.ok(); ++i) {
     if (i > 1) status = device.wait(*lists[i - 2]);
-    if (status.ok() && context.cancelled()) status = Status(Code::kCancelled, "the run was cancelled");
+    if (status.ok() && context.cancelled())
+      status = stop_status(str_cat("part ", i + 1, " of ", lists.size(), " on ", backend_));
     if (status.ok()) status = device.submit(*lists[i]);
   }
   for (auto& list : lists) {

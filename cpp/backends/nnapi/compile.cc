@@ -344,6 +344,10 @@ class SegmentCompiler {
     }
     keep_states();
     note_weights(options.level);
+    if (const std::string& problem = options.cache_problem; !problem.empty() && !made_->notices_.empty()) {
+      std::string& notice = made_->notices_.front();
+      notice += str_cat(notice.empty() ? "" : "; ", "the driver keeps nothing: ", problem);
+    }
     return std::unique_ptr<Executable>(std::move(made_));
   }
 
@@ -354,6 +358,7 @@ class SegmentCompiler {
       if (!weight.stores) continue;
       const auto make = [&]() -> Result<Buffer> {
         PINNACE_TRY(check_constants_of(node_of(w)));
+        PINNACE_TRY(check_stopped("the packing of weights for NNAPI"));
         PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(weight.bytes, "a weight for NNAPI"));
         weight.fill(buffer.data());
         return buffer;

@@ -17,13 +17,14 @@ namespace pinnace::nnapi_client {
 
 /// How models are compiled and run.
 struct DriverOptions {
-  int level = 1;             ///< whose functions are used: at most the library's and the device's
-  bool relaxed = false;      ///< float32 may be computed as float16 (level 2)
-  int preference = 1;        ///< NNAPI's: low power, fast single answer, sustained speed
-  int priority = 100;        ///< NNAPI's: low 90, medium 100, high 110 (level 4)
-  int any_work = 0;          ///< 1: segments with however little work are taken
-  uint64_t deadline_ns = 0;  ///< of a compilation and of a run; 0: none (level 4)
-  std::string cache_folder;  ///< where the driver keeps what it compiled; empty: nowhere (level 3)
+  int level = 1;              ///< whose functions are used: at most the library's and the device's
+  bool relaxed = false;       ///< float32 may be computed as float16 (level 2)
+  int preference = 1;         ///< NNAPI's: low power, fast single answer, sustained speed
+  int priority = 100;         ///< NNAPI's: low 90, medium 100, high 110 (level 4)
+  int any_work = 0;           ///< 1: segments with however little work are taken
+  uint64_t deadline_ns = 0;   ///< of a compilation and of a run; 0: none (level 4)
+  std::string cache_folder;   ///< where the driver keeps what it compiled; empty: nowhere (level 3)
+  std::string cache_problem;  ///< why it keeps nothing there though the environment names a folder
 
   /// The rest from the environment: PINNACE_NNAPI_PREFERENCE (low_power, fast_single_answer, sustained_speed),
   /// PINNACE_NNAPI_PRIORITY (low, medium, high), PINNACE_NNAPI_WORK (worth, any), PINNACE_NNAPI_DEADLINE_MS,

@@ -1,8 +1,9 @@
 // Options of compilations and runs that the environment states.
-#include <cstdlib>
 #include <string_view>
 
 #include "backends/nnapi/driver_model.h"
+#include "base/environment.h"
+#include "base/private_folder.h"
 
 namespace pinnace::nnapi_client {
 namespace {
@@ -13,7 +14,7 @@ struct Name {
 };
 
 Status read_name(const char* variable, std::span<const Name> names, int& to) {
-  const char* text = std::getenv(variable);
+  const char* text = environment(variable);
   if (!text || !*text) return {};
   std::string known;
   for (const Name& n : names) {
@@ -38,7 +39,7 @@ Result<DriverOptions> DriverOptions::from_environment(int level, bool relaxed) {
   PINNACE_TRY(read_name("PINNACE_NNAPI_PREFERENCE", preferences, options.preference));
   PINNACE_TRY(read_name("PINNACE_NNAPI_PRIORITY", priorities, options.priority));
   PINNACE_TRY(read_name("PINNACE_NNAPI_WORK", work, options.any_work));
-  if (const char* text = std::getenv("PINNACE_NNAPI_DEADLINE_MS"); text && *text) {
+  if (const char* text = environment("PINNACE_NNAPI_DEADLINE_MS"); text && *text) {
     uint64_t milliseconds = 0;
     const std::string_view given = text;
     const auto [end, problem] = std::from_chars(given.data(), given.data() + given.size(), milliseconds);
@@ -47,7 +48,14 @@ Result<DriverOptions> DriverOptions::from_environment(int level, bool relaxed) {
     }
     options.deadline_ns = milliseconds * 1000000;
   }
-  if (const char* folder = std::getenv("PINNACE_NNAPI_CACHE"); folder) options.cache_folder = folder;
+  if (const char* path = environment("PINNACE_NNAPI_CACHE"); path && *path) {
+    const auto folder = PrivateFolder::open(path);
+    if (folder) {
+      options.cache_folder = path;
+    } else {
+      options.cache_problem = folder.status().message();
+    }
+  }
   return options;
 }
 

@@ -83,7 +83,7 @@ Status NnapiExecutable::run(const RunContext& context, std::span<const TensorVie
   };
   std::vector<Bytes> in, out;
   for (const Stage& stage : stages_) {
-    if (context.cancelled()) return Status(Code::kCancelled, "the run was cancelled");
+    if (context.cancelled()) return stop_status("a model on NNAPI");
     for (const Move& m : stage.moves) {
       if (m.to_channels_last) {
         move_to_channels_last(m.nchw, m.size, workspace + m.from, workspace + m.to);

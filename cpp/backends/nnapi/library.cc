@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <mutex>
 
+#include "base/environment.h"
+#include "base/process.h"
 #include "nnapi/operations.h"
 
 namespace pinnace::nnapi_client {
@@ -18,14 +18,8 @@ constexpr const char* kName = "libneuralnetworks.so";
 // detour.
 constexpr std::string_view kByNameOnly[] = {"nnapi-reference", "pinnace-vulkan"};
 
-struct Handles {
-  std::mutex mutex;
-  std::map<std::string, void*> opened;  // by path
-};
-Handles& handles() {
-  static Handles* const all = new Handles;  // never destroyed: no exit-time destructors
-  return *all;
-}
+/// Opened libraries by path.
+constinit PerProcess<std::map<std::string, void*>> handles;
 
 /// The folder of the shared object that holds this code, where packages put our own library.
 std::string own_folder() {
@@ -37,16 +31,15 @@ std::string own_folder() {
 }
 
 void* open_path(const std::string& path, std::string& tried) {
-  Handles& all = handles();
-  std::lock_guard lock(all.mutex);
-  if (const auto found = all.opened.find(path); found != all.opened.end()) return found->second;
+  const auto opened = handles.lock();
+  if (const auto found = opened->find(path); found != opened->end()) return found->second;
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = dlerror();
     tried += str_cat(tried.empty() ? "" : "; ", path, " (", reason ? reason : "no reason given", ")");
     return nullptr;
   }
-  all.opened.emplace(path, handle);
+  opened->emplace(path, handle);
   return handle;
 }
 
@@ -139,7 +132,7 @@ const char* result_name(int code) {
 Result<std::shared_ptr<const Library>> open_library() {
   std::string tried;
   std::vector<std::string> paths;
-  if (const char* stated = std::getenv("PINNACE_NNAPI_LIBRARY"); stated && *stated) {
+  if (const char* stated = environment("PINNACE_NNAPI_LIBRARY"); stated && *stated) {
     paths = {stated};
   } else {
     paths = {kName};
@@ -167,7 +160,7 @@ Result<std::shared_ptr<const Library>> open_library() {
 }
 
 Result<DeviceInfo> choose_device(const Library& library, int level) {
-  const char* wanted = std::getenv("PINNACE_NNAPI_DEVICE");
+  const char* wanted = environment("PINNACE_NNAPI_DEVICE");
   const DeviceInfo* best = nullptr;
   for (const DeviceInfo& d : library.devices) {
     if (wanted && *wanted && d.device) {

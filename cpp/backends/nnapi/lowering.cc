@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "nnapi/shapes.h"
 
 namespace pinnace::nnapi_client {
 namespace {
@@ -267,6 +268,10 @@ Status Lowering::add_operation(Op op, std::vector<OperandId> inputs, std::vector
   }
   const auto needed = nnapi::validate_operation(model_, operation, nnapi::kNewestLevel);
   if (!needed) return refuse(verdict, Rule::kSignature, needed.status().message());
+  // What the runtime lets pass its driver need not take.
+  if (const Status ranks = nnapi::check_documented_ranks(model_, operation); !ranks.ok()) {
+    return refuse(verdict, Rule::kSignature, ranks.message());
+  }
   if (*needed > level_) {
     return refuse(
         verdict, Rule::kLevel,

@@ -1,6 +1,8 @@
 // Buffers in this process's memory, kernels by name from the library, and a thread that runs submitted lists in turn.
 #include "backends/softmetal/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -111,11 +113,13 @@ class SoftDevice final : public gpu::Device {
   }
   ~SoftDevice() override {
     if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      closing_ = true;
+    if (process_ == ::getpid()) {  // else the thread stayed behind in the parent, and may hold the mutex for ever
+      {
+        std::lock_guard lock(mutex_);
+        closing_ = true;
+      }
+      changed_.notify_all();
     }
-    changed_.notify_all();
     thread_.join();
   }
 
@@ -239,6 +243,7 @@ class SoftDevice final : public gpu::Device {
   uint32_t submits_ = 0;
   std::deque<SoftCommandList*> queue_;
   bool closing_ = false;
+  const pid_t process_ = ::getpid();
   Thread thread_;
 };
 

@@ -2,9 +2,9 @@
 #include <dlfcn.h>
 
 #include <charconv>
-#include <cstdlib>
 
 #include "backends/softmetal/device.h"
+#include "base/environment.h"
 
 namespace pinnace::softmetal {
 namespace {
@@ -77,7 +77,7 @@ std::string unavailable(uint32_t index) {
 
 Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::DeviceOptions& options) {
   if (std::string reason = unavailable(index); !reason.empty()) return unsupported(reason);
-  const char* text = std::getenv("PINNACE_SOFTMETAL");
+  const char* text = environment("PINNACE_SOFTMETAL");
   PINNACE_ASSIGN(const Execution execution, parse_execution(text ? text : ""));
   return open(options, execution);
 }

@@ -48,6 +48,7 @@ Status VulkanCommandList::start(uint32_t family, uint32_t timestamps) {
 }
 
 VulkanCommandList::~VulkanCommandList() {
+  if (handles_.use.inherited()) return;
   const auto& vk = handles_.vk;
   if (pending_) static_cast<void>(at_border([this] { return wait(); }));
   for (VkDescriptorPool pool : descriptor_pools_) vk.DestroyDescriptorPool(handles_.device, pool, nullptr);

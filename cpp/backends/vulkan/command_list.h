@@ -11,6 +11,7 @@ struct Handles {
   VkDevice device = VK_NULL_HANDLE;
   DeviceFunctions vk;
   std::atomic<bool> lost{false};
+  const Use use;
   /// Success, or the failure of `call`; a loss is remembered.
   Status check(VkResult result, const char* call);
   Status alive() const;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/vulkan/command_list.h"
+#include "base/process.h"
 
 namespace pinnace::vulkan {
 
@@ -39,7 +40,10 @@ struct Seen {
 };
 /// Devices come and go rarely, and asking costs up to a tenth of a second: once per process.
 const Seen& seen() {
-  static const Seen* const all = [] {
+  static constinit PerProcess<const Seen*> known;
+  const auto all = known.lock();
+  if (*all) return **all;
+  *all = [] {
     auto found = std::make_unique<Seen>();
     const auto instance = Instance::create(false);
     if (!instance) found->problem = instance.status().message();
@@ -50,12 +54,13 @@ const Seen& seen() {
     }
     return found.release();  // never destroyed
   }();
-  return *all;
+  return **all;
 }
 
 }  // namespace
 
 std::string unavailable(uint32_t index) {
+  if (std::string reason = forbidden(); !reason.empty()) return reason;
   const Seen& all = seen();
   if (!all.problem.empty()) return all.problem;
   if (all.devices.empty()) return "no Vulkan device";
@@ -79,11 +84,13 @@ Status Handles::alive() const {
 }
 
 VulkanBuffer::~VulkanBuffer() {
+  if (handles_.use.inherited()) return;
   if (buffer_) handles_.vk.DestroyBuffer(handles_.device, buffer_, nullptr);
   if (memory_) handles_.vk.FreeMemory(handles_.device, memory_, nullptr);
 }
 
 VulkanKernel::~VulkanKernel() {
+  if (handles_.use.inherited()) return;
   const auto& vk = handles_.vk;
   if (pipeline) vk.DestroyPipeline(handles_.device, pipeline, nullptr);
   if (layout) vk.DestroyPipelineLayout(handles_.device, layout, nullptr);
@@ -110,7 +117,7 @@ class VulkanDevice final : public gpu::Device {
   }
 
   ~VulkanDevice() override {
-    if (!handles_.device) return;
+    if (!handles_.device || handles_.use.inherited()) return;
     if (handles_.vk.DeviceWaitIdle) handles_.vk.DeviceWaitIdle(handles_.device);
     if (cache_) handles_.vk.DestroyPipelineCache(handles_.device, cache_, nullptr);
     if (handles_.vk.DestroyDevice) handles_.vk.DestroyDevice(handles_.device, nullptr);

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
+
+#include "base/process.h"
 
 #include "base/border.h"
 
@@ -66,23 +67,44 @@ Status failure(VkResult result, const char* call) {
   }
 }
 
+namespace {
+// In a forked child both are as they were in the parent: uses that never end.
+std::atomic<pid_t> user{0};  // the process that `uses` counts for
+std::atomic<int> uses{0};
+}  // namespace
+
+Use::Use() : process_(::getpid()) {
+  user.store(process_);
+  uses.fetch_add(1);
+}
+Use::~Use() {
+  if (!inherited()) uses.fetch_sub(1);
+}
+bool Use::inherited() const {
+  return process_ != ::getpid();
+}
+
+std::string forbidden() {
+  if (uses.load() == 0 || user.load() == ::getpid()) return {};
+  return "this process was forked from one that had Vulkan open, whose drivers do not survive a fork: start processes "
+         "anew (multiprocessing's \"spawn\")";
+}
+
 Result<const GlobalFunctions*> open_loader() {
-  static std::mutex mutex;
-  static const GlobalFunctions* opened = nullptr;  // never closed
-  std::lock_guard lock(mutex);
-  if (!opened) {
-    auto functions = std::make_unique<GlobalFunctions>();
-    PINNACE_TRY(find_loader(*functions));
-    opened = functions.release();
+  static constinit PerProcess<const GlobalFunctions*> opened;  // never closed
+  const auto functions = opened.lock();
+  if (!*functions) {
+    auto found = std::make_unique<GlobalFunctions>();
+    PINNACE_TRY(find_loader(*found));
+    *functions = found.release();
   }
-  return opened;
+  return *functions;
 }
 
 VkBool32 Instance::count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                          const VkDebugUtilsMessengerCallbackDataEXT* data, void* instance) {
   auto* self = static_cast<Instance*>(instance);
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(self->texts_mutex_);
   self->messages_.fetch_add(1);
   const auto keep = [&] {
     if (self->texts_.size() < 4096 && data->pMessage) self->texts_ += str_cat(data->pMessage, "\n");
@@ -92,8 +114,9 @@ VkBool32 Instance::count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMes
 }
 
 Result<std::unique_ptr<Instance>> Instance::create(bool validation) {
-  PINNACE_ASSIGN(const GlobalFunctions* const global, open_loader());
+  if (std::string reason = forbidden(); !reason.empty()) return unsupported(reason);
   auto made = std::unique_ptr<Instance>(new Instance);
+  PINNACE_ASSIGN(const GlobalFunctions* const global, open_loader());
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pEngineName = "pinnace";
   application.apiVersion = VK_API_VERSION_1_1;
@@ -172,7 +195,7 @@ Status Instance::find_devices() {
 }
 
 Instance::~Instance() {
-  if (!handle_) return;
+  if (!handle_ || inherited()) return;
   const auto global = open_loader();
   if (messenger_ && global.ok()) {
     const auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(

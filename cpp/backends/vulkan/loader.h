@@ -4,6 +4,7 @@
 #define VK_NO_PROTOTYPES
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,23 @@ struct DeviceFunctions {
 /// "VkResult -3 of vkCreateDevice", by what the caller can conclude: memory, or a device that is gone.
 Status failure(VkResult result, const char* call);
 
+/// Counts the uses of Vulkan in this process while one lives. Drivers have threads and locks of their own, which do not
+/// survive a fork: a child whose parent was using Vulkan at the fork keeps its hands off it.
+class Use {
+ public:
+  Use();
+  ~Use();
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  /// Whether the object that holds this came here by a fork: its handles are not to be touched, not even to be freed.
+  bool inherited() const;
+
+ private:
+  const pid_t process_;
+};
+/// Empty, or why this process cannot use Vulkan.
+std::string forbidden();
+
 /// The loader's functions; opened once, never closed, since drivers do not survive that. kUnsupported: there is none.
 Result<const GlobalFunctions*> open_loader();
 
@@ -61,18 +79,24 @@ class Instance {
   const std::vector<VkPhysicalDevice>& devices() const { return devices_; }
   uint64_t messages() const { return messages_.load(); }
   /// The texts of the first few of them.
-  std::string message_texts() const { return texts_; }
+  std::string message_texts() const {
+    std::lock_guard lock(texts_mutex_);
+    return texts_;
+  }
+  bool inherited() const { return use_.inherited(); }
 
  private:
   Instance() = default;
   static VkBool32 VKAPI_PTR count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                                   const VkDebugUtilsMessengerCallbackDataEXT*, void*);
   Status find_devices();
+  const Use use_;  // ends last
   VkInstance handle_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   InstanceFunctions vk_;
   std::vector<VkPhysicalDevice> devices_;
   std::atomic<uint64_t> messages_{0};
+  mutable std::mutex texts_mutex_;
   std::string texts_;
 };
 

@@ -7,6 +7,7 @@
 #include "import/nnapi/json_model.h"
 #include "import/nnapi/torch_model.h"
 #include "nnapi/lower.h"
+#include "ops/work.h"
 
 namespace pinnace {
 namespace {
@@ -109,6 +110,7 @@ Result<Imported> import_torch_nnapi(const TorchNnapiModel& source, const ImportO
 }
 
 Result<Imported> import_nnapi_json(const std::string& path, const ImportOptions& options) {
+  const AheadBudget budget;
   PINNACE_ASSIGN(const nnapi::JsonModel source, nnapi::parse_json_model(path, options.model_name));
   const nnapi::Model& model = source.model;
   std::vector<nnapi::InputSpec> specs;

@@ -1,6 +1,7 @@
 // Graphs of the source: names, initialisers, nodes, nested graphs, function calls.
 #include <algorithm>
 
+#include "base/cancel.h"
 #include "import/onnx/mapping.h"
 #include "import/onnx/order.h"
 #include "ops/bodies.h"
@@ -101,6 +102,7 @@ Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
   Import& import = scope.builder.import;
   const auto add = [&](const std::string& name, auto&& read) -> Status {
     if (scope.names.contains(name)) return corrupt("O-21", "initialiser '", name, "' is defined twice");
+    PINNACE_TRY(check_stopped(str_cat("initialiser '", name, "'")));
     Result<Tensor> tensor = read(str_cat("initialiser '", name, "'"));
     if (!tensor.ok() && tensor.status().code() != Code::kUnsupported) return tensor.status();
     if (!tensor.ok()) {
@@ -112,11 +114,11 @@ Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
   };
   for (const auto& sparse : graph.sparse_initializer()) {
     PINNACE_TRY(add(sparse.values().name(), [&](const std::string& what) {
-      return read_sparse(sparse, what, import.folder, import.sparse_budget);
+      return read_sparse(sparse, what, import.external, import.sparse_budget);
     }));
   }
   for (const auto& tensor : graph.initializer()) {
-    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.folder); }));
+    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.external); }));
   }
   return {};
 }
@@ -145,7 +147,10 @@ Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::Gra
 
 Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes) {
   PINNACE_ASSIGN(const std::vector<int> order, node_order(nodes));
-  for (int i : order) PINNACE_TRY(import_node(scope, nodes[i], i));
+  for (int i : order) {
+    PINNACE_TRY(check_stopped(str_cat(nodes[i].op_type(), " '", nodes[i].name(), "'")));
+    PINNACE_TRY(import_node(scope, nodes[i], i));
+  }
   return {};
 }
 

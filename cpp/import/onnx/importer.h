@@ -38,7 +38,7 @@ using Opsets = std::map<std::string, int64_t, std::less<>>;
 /// Shared by all graphs of one import.
 struct Import {
   const ImportOptions& options;
-  Folder folder;
+  ExternalData external;
   std::map<std::string, const proto::FunctionProto*> functions;  ///< by function_key()
   std::vector<NodeProblem> problems;
   std::vector<std::string> notes;

@@ -1,17 +1,16 @@
 // import_onnx: opens the file, checks what holds for the whole model, and puts the graph together.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <unordered_set>
 
+#include "base/mapped_file.h"
+#include "base/open_file.h"
+#include "base/utf8.h"
 #include "import/onnx/mapping.h"
 #include "import/onnx/wire_cost.h"
+#include "ops/work.h"
 
 namespace pinnace {
 namespace onnx {
@@ -29,29 +28,16 @@ Status corrupt(const char* rule, const Parts&... parts) {
   return Status(Code::kCorruptFile, str_cat(parts...)).with_rule(rule);
 }
 
-Status file_error(const std::string& path) {
-  const int error = errno;
-  return Status(error == ENOMEM ? Code::kOutOfMemory : Code::kFile, str_cat(path, ": ", std::strerror(error)));
-}
-
 Result<Buffer> read_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return file_error(path);
-  struct Close {
-    int fd;
-    ~Close() { ::close(fd); }
-  } close{fd};
-  struct stat info{};
-  if (::fstat(fd, &info) != 0) return file_error(path);
-  if (!S_ISREG(info.st_mode)) return Status(Code::kFile, str_cat(path, ": not a file"));
-  if (info.st_size > kMaxFileBytes) {
-    return corrupt("O-1", path, ": ", int64_t{info.st_size}, " bytes, an ONNX model has at most ", kMaxFileBytes);
+  PINNACE_ASSIGN(const RegularFile file, open_regular(path));
+  if (file.bytes > kMaxFileBytes) {
+    return corrupt("O-1", path, ": ", file.bytes, " bytes, an ONNX model has at most ", kMaxFileBytes);
   }
-  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(info.st_size), path));
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(file.bytes), path));
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::read(fd, bytes.data() + done, bytes.size() - done);
+    const ssize_t got = ::read(file.descriptor.get(), bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return file_error(path);
+    if (got < 0) return file_error("read", path, errno);
     if (got == 0) return Status(Code::kFile, str_cat(path, ": became shorter while it was read"));
     done += static_cast<size_t>(got);
   }
@@ -68,15 +54,6 @@ Result<std::unique_ptr<proto::ModelProto>> parse_model(const std::string& path) 
   auto model = std::make_unique<proto::ModelProto>();
   if (!model->ParseFromArray(bytes.data(), static_cast<int>(size))) return corrupt("O-1", "not an ONNX model");
   return model;
-}
-
-Result<Folder> folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(folder.c_str(), nullptr), std::free);
-  if (!resolved) return file_error(folder);
-  std::string result = resolved.get();
-  return result == "/" ? "" : result;
 }
 
 int64_t count_nodes(const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes) {
@@ -240,15 +217,15 @@ Status summary(const Import& import) {
   std::string text = str_cat(failed, " of ", std::max(import.nodes, failed), " nodes cannot be imported");
   for (size_t i = 0; i < std::min(kShown, import.problems.size()); ++i) {
     const NodeProblem& p = import.problems[i];
-    text += str_cat("\n  ", p.op, " '", p.node, "'", p.source.empty() ? "" : str_cat(" (", p.source, ")"), ": ", p.rule,
-                    p.value.empty() ? "" : str_cat(": ", p.value));
+    text += "\n  " + printable(str_cat(p.op, " '", p.node, "'", p.source.empty() ? "" : str_cat(" (", p.source, ")"), ": ",
+                                       p.rule, p.value.empty() ? "" : str_cat(": ", p.value)));
   }
   if (import.problems.size() > kShown) text += str_cat("\n  and ", import.problems.size() - kShown, " more");
   return Status(Code::kConversion, std::move(text)).with_nodes(import.problems);
 }
 
-Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, const ImportOptions& options) {
-  Import import{options, folder, {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
+Result<Imported> import_model(proto::ModelProto& model, Folder folder, const ImportOptions& options) {
+  Import import{options, ExternalData(std::move(folder)), {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
   import.node_limit = kExtraNodes + count_nodes(model.graph().node());
@@ -286,11 +263,12 @@ Result<Imported> import_model(proto::ModelProto& model, const Folder& folder, co
 }  // namespace onnx
 
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
+  const AheadBudget budget;
   auto model = onnx::parse_model(path);
   if (!model.ok())
     return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
-  PINNACE_ASSIGN(const onnx::Folder folder, onnx::folder_of(path));
-  auto imported = onnx::import_model(**model, folder, options);
+  PINNACE_ASSIGN(Folder folder, Folder::of_file(path));
+  auto imported = onnx::import_model(**model, std::move(folder), options);
   if (!imported.ok()) return imported.status().with_prefix(path + ": ");
   return imported;
 }

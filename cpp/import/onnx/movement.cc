@@ -157,7 +157,7 @@ Status map_constant(SourceNode& node) {
     PINNACE_ASSIGN(id, node.constant_tensor(a.t(), name));
   } else if (kind == "sparse_value") {
     Import& import = node.scope().builder.import;
-    PINNACE_ASSIGN(Tensor read, read_sparse(a.sparse_tensor(), node.label(), import.folder, import.sparse_budget));
+    PINNACE_ASSIGN(Tensor read, read_sparse(a.sparse_tensor(), node.label(), import.external, import.sparse_budget));
     id = node.scope().builder.add_constant(name, std::move(read.type), std::move(read.data));
   } else if (kind == "value_int") {
     PINNACE_TRY(make(DType::kI64, {}, std::vector<int64_t>{a.i()}));

@@ -272,7 +272,7 @@ Result<ValueId> SourceNode::as_scalar(ValueId id) {
 }
 
 Result<ValueId> SourceNode::constant_tensor(const proto::TensorProto& tensor, std::string name) {
-  PINNACE_ASSIGN(Tensor read, read_tensor(tensor, label(), scope_.builder.import.folder));
+  PINNACE_ASSIGN(Tensor read, read_tensor(tensor, label(), scope_.builder.import.external));
   return scope_.builder.add_constant(std::move(name), std::move(read.type), std::move(read.data));
 }
 

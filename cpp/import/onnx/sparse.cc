@@ -32,7 +32,7 @@ Result<int64_t> place(const int64_t* indices, int64_t k, bool linear, const Tens
 }
 }  // namespace
 
-Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::string& what, const Folder& folder,
+Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::string& what, ExternalData& external,
                            int64_t& budget) {
   PINNACE_ASSIGN(const TensorType type, type_of(source.values().data_type(), source.dims(), what));
   if (type.rank() == 0) return corrupt(what, " has no dimensions");
@@ -40,8 +40,8 @@ Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::st
   if (bits % 8 != 0) {
     return unsupported(what, ": sparse tensors of ", dtype_name(type.dtype), ", which has less than a byte");
   }
-  PINNACE_ASSIGN(const Tensor values, read_tensor(source.values(), what, folder));
-  PINNACE_ASSIGN(const Tensor indices, read_tensor(source.indices(), str_cat("indices of ", what), folder));
+  PINNACE_ASSIGN(const Tensor values, read_tensor(source.values(), what, external));
+  PINNACE_ASSIGN(const Tensor indices, read_tensor(source.indices(), str_cat("indices of ", what), external));
   const int64_t count = values.type.elements();
   if (values.type.rank() != 1) return corrupt(what, ": its values are ", to_string(values.type), ", must be a vector");
   const bool linear = indices.type.rank() == 1;

@@ -1,17 +1,9 @@
-// Elements of a TensorProto: raw bytes, typed fields, or a file beside the model.
+// Elements of a TensorProto: raw bytes, typed fields, or a file beside the model (external.h).
 #include "import/onnx/tensor.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <charconv>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
 
 #include "base/packed.h"
 
@@ -109,90 +101,6 @@ Status copy_typed(const proto::TensorProto& t, const TensorType& type, std::byte
       return copy_numbers<uint8_t>(t.int32_data(), to, what);
   }
 }
-
-struct External {
-  std::string location;
-  int64_t offset = 0;
-  int64_t length = -1;  ///< -1: to the end
-};
-
-Result<External> external_of(const proto::TensorProto& t, const std::string& what) {
-  External e;
-  for (const auto& entry : t.external_data()) {
-    if (entry.key() == "location") {
-      e.location = entry.value();
-    } else if (entry.key() == "offset" || entry.key() == "length") {
-      int64_t& number = entry.key() == "offset" ? e.offset : e.length;
-      const std::string& text = entry.value();
-      const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (end.ec != std::errc() || end.ptr != text.data() + text.size() || number < 0) {
-        return corrupt("O-15", what, ": external data has ", entry.key(), " '", text, "', not a number of bytes");
-      }
-    }
-  }
-  if (e.location.empty()) return corrupt("O-15", what, ": external data has no location");
-  return e;
-}
-
-/// A descriptor that closes itself.
-struct File {
-  int fd = -1;
-  ~File() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-Status read_external(const External& e, const TensorType& type, std::byte* to, const std::string& path,
-                     const std::string& what) {
-  File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) return Status(Code::kFile, str_cat(what, ": ", path, ": ", std::strerror(errno)));
-  int64_t done = 0;
-  while (done < type.bytes()) {
-    const ssize_t got = ::pread(file.fd, to + done, static_cast<size_t>(type.bytes() - done), e.offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      return Status(Code::kFile, str_cat(what, ": ", path, ": ", got ? std::strerror(errno) : "became shorter"));
-    }
-    done += got;
-  }
-  return {};
-}
-
-/// The file that holds external data, after every check that needs no memory.
-Result<std::string> external_path(const External& e, const TensorType& type, const Folder& folder,
-                                  const std::string& what) {
-  if (e.location.find('\0') != std::string::npos || e.location[0] == '/') {
-    return corrupt("O-14", what, ": external data at '", e.location.c_str(),
-                   "', which is not a path below the model's folder");
-  }
-  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(str_cat(folder, "/", e.location).c_str(), nullptr),
-                                                        std::free);
-  const auto failed = [&](int error) {
-    return Status(error == ENOMEM ? Code::kOutOfMemory : Code::kFile,
-                  str_cat(what, ": external data '", e.location, "': ", std::strerror(error)));
-  };
-  if (!resolved) return failed(errno);
-  const std::string path = resolved.get();
-  if (path.compare(0, folder.size() + 1, folder + "/") != 0) {
-    return corrupt("O-14", what, ": external data at '", e.location, "' lies outside the model's folder");
-  }
-  struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) return failed(errno);
-  if (!S_ISREG(info.st_mode)) {
-    return corrupt("O-14", what, ": external data '", e.location, "' is not a file");
-  }
-  const int64_t left = info.st_size - e.offset;
-  const int64_t length = e.length < 0 ? left : e.length;
-  if (left < 0 || length > left) {
-    return corrupt("O-15", what, ": external data '", e.location, "' has ", int64_t{info.st_size},
-                   " bytes, wanted are ", e.length, " from ", e.offset);
-  }
-  if (length != type.bytes()) {
-    return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(),
-                   " bytes, but its external data ", length);
-  }
-  return path;
-}
 }  // namespace
 
 std::optional<DType> dtype_of(int32_t data_type) {
@@ -274,44 +182,35 @@ Result<TensorType> type_of(int32_t data_type, const google::protobuf::RepeatedFi
   return type;
 }
 
-Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder) {
+Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, ExternalData& external) {
   if (source.has_segment()) return unsupported(what, " is stored in segments");
   PINNACE_ASSIGN(TensorType type, type_of(source.data_type(), source.dims(), what));
-  const bool external = source.data_location() == proto::TensorProto::EXTERNAL;
-  if (external + source.has_raw_data() + has_typed_field(source) > 1) {
+  const bool outside = source.data_location() == proto::TensorProto::EXTERNAL;
+  if (outside + source.has_raw_data() + has_typed_field(source) > 1) {
     return corrupt("O-12", what, " has its data in more than one field");
   }
-  External where;
-  std::string path;
-  if (external) {
-    PINNACE_ASSIGN(where, external_of(source, what));
-    PINNACE_ASSIGN(path, external_path(where, type, folder, what));
-  } else if (source.has_raw_data()) {
-    if (static_cast<int64_t>(source.raw_data().size()) != type.bytes()) {
-      return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(), " bytes, but raw_data has ",
-                     source.raw_data().size());
-    }
-  } else {
+  if (outside) {
+    PINNACE_ASSIGN(const External where, external_of(source, what));
+    PINNACE_ASSIGN(ConstantPtr bytes, external.get(where, type, what));
+    return Tensor{std::move(type), std::move(bytes)};
+  }
+  if (ConstantPtr bytes = external.read_before(&source)) return Tensor{std::move(type), std::move(bytes)};
+  if (!source.has_raw_data()) {
     PINNACE_TRY(check_typed(source, type, what));
+  } else if (static_cast<int64_t>(source.raw_data().size()) != type.bytes()) {
+    return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(), " bytes, but raw_data has ",
+                   source.raw_data().size());
   }
-  const auto bytes = static_cast<size_t>(type.bytes());
-  PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(bytes, what));
-  if (external) {
-    PINNACE_TRY(read_external(where, type, buffer.data(), path, what));
-  } else if (source.has_raw_data()) {
-    if (bytes) std::memcpy(buffer.data(), source.raw_data().data(), bytes);
-  } else {
+  PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(static_cast<size_t>(type.bytes()), what));
+  if (!source.has_raw_data()) {
     PINNACE_TRY(copy_typed(source, type, buffer.data(), what));
+  } else if (buffer.size()) {
+    std::memcpy(buffer.data(), source.raw_data().data(), buffer.size());
   }
-  const int spare = static_cast<int>(bytes * 8 - static_cast<size_t>(type.elements() * dtype_bits(type.dtype)));
-  if (spare > 0) {  // what a writer has left behind the last element
-    std::byte& last = buffer.data()[bytes - 1];
-    last = last & std::byte(0xff >> spare);
-  }
-  if (type.dtype == DType::kBool) {  // any other bit pattern would be undefined behaviour when read as bool
-    for (size_t i = 0; i < bytes; ++i) buffer.data()[i] = std::byte{buffer.data()[i] != std::byte{0}};
-  }
-  return Tensor{std::move(type), Constant::of(std::move(buffer))};
+  clean(type, {buffer.data(), buffer.size()});
+  ConstantPtr bytes = Constant::of(std::move(buffer));
+  external.keep(&source, bytes);
+  return Tensor{std::move(type), std::move(bytes)};
 }
 
 }  // namespace pinnace::onnx

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "graph/graph.h"
+#include "import/onnx/external.h"
 #include "onnx_model.pb.h"
 
 namespace pinnace::onnx {
@@ -29,15 +30,13 @@ struct Tensor {
 Result<TensorType> type_of(int32_t data_type, const google::protobuf::RepeatedField<int64_t>& dims,
                            const std::string& what);
 
-/// Where files of external data may lie: the model's folder with all links resolved, without a slash at the end.
-using Folder = std::string;
-
-/// Copies the elements of `source`. `what` names it in errors: "initializer 'w'".
+/// The elements of `source`: a copy, or bytes of a mapped file beside the model. `what` names it in errors: "initializer 'w'".
 ///
 /// kUnsupported: an element type that pinnace lacks, segments. kCorruptFile (rule O-1x): the data do not have the
 /// length that the shape asks for, numbers do not fit, external data lie outside the folder or the file. kFile:
-/// external data cannot be read. Nothing is allocated before the lengths agree.
-Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, const Folder& folder);
+/// external data cannot be read. Nothing is allocated before the lengths agree. A tensor that is read
+/// again, as in a function that is called twice, has the same bytes.
+Result<Tensor> read_tensor(const proto::TensorProto& source, const std::string& what, ExternalData& external);
 
 /// How large the dense forms of a model's sparse tensors may be: so many bytes, and so many for each that is stored.
 inline constexpr int64_t kSparseBytes = int64_t{32} << 20, kDensePerStored = 8;
@@ -45,7 +44,7 @@ inline constexpr int64_t kSparseBytes = int64_t{32} << 20, kDensePerStored = 8;
 ///
 /// As read_tensor; also kCorruptFile (rule O-16): indices outside the shape, not in ascending order or not as many as
 /// values. kUnsupported: elements of less than a byte, a dense form beyond the budget.
-Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::string& what, const Folder& folder,
+Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::string& what, ExternalData& external,
                            int64_t& budget);
 
 }  // namespace pinnace::onnx

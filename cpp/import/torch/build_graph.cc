@@ -2,6 +2,7 @@
 // what is written in place is written back, buffers that change become states.
 #include <algorithm>
 
+#include "base/cancel.h"
 #include "import/torch/mapping.h"
 #include "import/torch/views.h"
 
@@ -266,7 +267,10 @@ void Builder::run_node(Scope& scope, const NodeDef& node) {
 }
 
 void Builder::run_nodes(Scope& scope) {
-  for (const NodeDef& node : scope.def->nodes) run_node(scope, node);
+  for (const NodeDef& node : scope.def->nodes) {
+    if (stopped()) return;
+    run_node(scope, node);
+  }
 }
 
 Result<Scope*> Builder::inline_graph(const GraphDef& def, std::map<std::string, int, std::less<>> tensors,

@@ -2,7 +2,10 @@
 // mapped.
 #include <algorithm>
 
+#include "base/cancel.h"
+#include "base/utf8.h"
 #include "import/torch/mapping.h"
+#include "ops/work.h"
 
 namespace pinnace {
 namespace torch_import {
@@ -37,8 +40,9 @@ Status conversion_failure(std::vector<NodeProblem> problems, int node_count) {
   constexpr size_t kShown = 8;
   for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
     const NodeProblem& p = problems[i];
-    append_text(text, str_cat("\n  ", p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source,
-                              "): ", p.rule, p.value.empty() ? "" : ": ", p.value));
+    append_text(text, "\n  ");
+    append_text(text, printable(str_cat(p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source,
+                                        "): ", p.rule, p.value.empty() ? "" : ": ", p.value)));
   }
   if (problems.size() > kShown) append_text(text, str_cat("\n  and ", problems.size() - kShown, " more"));
   Status status(Code::kConversion, std::move(text));
@@ -77,6 +81,7 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
   imported.graph.name = name;
   Builder builder(session, imported.graph);
   const Status built = builder.build_program();
+  PINNACE_TRY(check_stopped(path));
   PINNACE_TRY(session.fatal);
   if (!session.problems.empty()) return conversion_failure(std::move(session.problems), session.node_count);
   PINNACE_TRY(built);
@@ -91,6 +96,7 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
 }  // namespace torch_import
 
 Result<Imported> import_torch(const std::string& path, const ImportOptions& options) {
+  const AheadBudget budget;
   auto imported = torch_import::import_archive(path, options);
   if (imported || imported.status().message().starts_with(path)) return imported;
   return imported.status().with_prefix(path + ": ");

@@ -7,6 +7,7 @@
 #define PINNACE_PINNACE_H
 
 #ifdef __cplusplus
+#include <pinnace/cancel.h>
 #include <pinnace/program.h>
 #include <pinnace/session.h>
 #include <pinnace/status.h>
@@ -98,6 +99,13 @@ typedef struct pnc_options {
 
 typedef struct pnc_program pnc_program;
 typedef struct pnc_session pnc_session;
+typedef struct pnc_cancel_token pnc_cancel_token;
+
+/* When a run is to end before it is done. All zero: when it is done. */
+typedef struct pnc_run_options {
+  const pnc_cancel_token* cancel; /* may be NULL; to be closed only when the run has returned */
+  int64_t timeout_ns;             /* from the call on; 0: as long as it takes */
+} pnc_run_options;
 
 /* "0.1.0" */
 PNC_API const char* pnc_version(void);
@@ -121,10 +129,24 @@ PNC_API void pnc_session_close(pnc_session* session);
  * thread at a time. See pinnace::Session::run. */
 PNC_API pnc_status pnc_session_run(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                                    const pnc_tensor* outputs, int32_t output_count);
+/* The same with options, which may be NULL. PNC_CANCELLED: they ended it, pnc_error() says which and in which node.
+ * Outputs are then unspecified, state is unchanged, and the session can run again. See pinnace::RunOptions. */
+PNC_API pnc_status pnc_session_run_with(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                                        const pnc_tensor* outputs, int32_t output_count,
+                                        const pnc_run_options* options);
 /* Output `index` of the last run: its type, and its bytes, which are valid until the next run. */
 PNC_API pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor);
 /* Puts every state back to its initial value; PNC_INVALID_ARGUMENT while the session runs on another thread. */
 PNC_API pnc_status pnc_session_reset_state(pnc_session* session);
+
+/* A request that runs should stop, for any number of them; *token is NULL on failure. See pinnace::CancelToken. */
+PNC_API pnc_status pnc_cancel_token_create(pnc_cancel_token** token);
+PNC_API void pnc_cancel_token_close(pnc_cancel_token* token);
+/* Ends the runs that have the token, and those that get it later: it stays cancelled. From any thread, and from a
+ * signal handler. NULL: nothing happens. */
+PNC_API void pnc_cancel_token_cancel(pnc_cancel_token* token);
+/* 1 once it was cancelled, else 0. */
+PNC_API int32_t pnc_cancel_token_cancelled(const pnc_cancel_token* token);
 
 #ifdef __cplusplus
 }

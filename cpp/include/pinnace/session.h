@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <pinnace/cancel.h>
 #include <pinnace/custom_op.h>
 #include <pinnace/program.h>
 #include <pinnace/tensor.h>
@@ -57,7 +58,7 @@ struct Placement {
   std::string notice;            ///< what else there is to know of how it was made ready; may be empty
 };
 
-/// Sizes of the plan for the shapes of the last run (or the declared ones).
+/// Sizes of the plan for the shapes of the last run that succeeded (before the first one: of what is shared alone).
 struct PlanInfo {
   int64_t peak_bytes = 0;      ///< exactly what the session allocates for these shapes
   int64_t constant_bytes = 0;  ///< weights packed or copied beside the program, shared by all sessions
@@ -100,16 +101,23 @@ class Prepared {
   std::unique_ptr<Data> data_;
 };
 
-/// A run that was submitted. Destroying it waits for the run.
+/// A run that was submitted. wait(), done() and cancel() may be called by any number of threads at once. Moving,
+/// assigning and destroying are the owner's: as with any object, no other call may be under way then.
+///
+/// Destroying it, and assigning another to it, waits for the run. On the run's own thread (what `finished` or an
+/// operator of the application drops) and in a forked child, which has no such thread, it does not wait.
 class Run {
  public:
   Run(Run&&) noexcept;
   Run& operator=(Run&&) noexcept;
   ~Run();
-  /// Waits and gives the run's status; kCancelled if cancel() came in time.
+  /// Waits and gives the run's status; kCancelled if cancel() came in time. Every caller gets the same.
+  /// kInvalidArgument: this Run was moved from, the caller is the run's own thread, or the process was forked since.
   Status wait();
+  /// The same for at most `time`; true if the run is done.
+  bool wait_for(std::chrono::nanoseconds time) const;
   bool done() const;
-  /// Asks the run to stop: it does within 50 ms or one operator. Outputs are then unspecified, state is unchanged.
+  /// Asks the run to stop, as a token of its RunOptions does.
   void cancel();
 
   struct Data;
@@ -120,7 +128,13 @@ class Run {
   std::shared_ptr<Data> data_;
 };
 
-/// A Prepared with its own memory and state. One thread at a time: a second caller gets kInvalidArgument, not a race.
+/// A Prepared with its own memory and state. One thread at a time: a second caller of what runs, reads or writes state
+/// gets kInvalidArgument, not a race. What describes the session (inputs() to symbols(), placement(), plan(), output(),
+/// output_type()) may be called from any thread at any time. Moving and destroying are the owner's; runs that were
+/// submitted and are under way keep what they use.
+///
+/// In a forked child the CPU goes on as in the parent. Devices do not: what runs there is kDeviceLost to a run, which
+/// goes on as after any such loss.
 class Session {
  public:
   static Result<Session> create(const Program& program, const Options& options = {});
@@ -151,21 +165,27 @@ class Session {
   /// outputs and state untouched. A GPU that is lost is opened anew, once, and the run is made again on it; after that
   /// it is planned around where Options::fallback allows, as any other lost device is at once. placement() says so.
   /// Else kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and state is
-  /// unchanged. A shape that is cached allocates nothing.
-  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, const Finished& finished = {});
-  /// The same, on a thread of its own; inputs and outputs are borrowed until the Run is done. kOutOfMemory: the system
-  /// gives no more threads.
-  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, Finished finished = {});
+  /// unchanged. A shape that is cached allocates nothing. kCancelled: `options` ended it, the sentence says which and
+  /// in which node.
+  Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, const Finished& finished = {},
+             const RunOptions& options = {});
+  /// The same, on a thread of its own; inputs, outputs and the token of `options` are borrowed until the Run is done.
+  /// kOutOfMemory: the system gives no more threads.
+  Result<Run> submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, Finished finished = {},
+                     const RunOptions& options = {});
 
-  /// Type of output i in the last run: concrete, also where the declared one is not.
+  /// Type of output i in the last run: concrete, also where the declared one is not. The declared one while a run is
+  /// under way, after one that failed, and before the first.
   TensorType output_type(int i) const;
   /// Output i of the last run where the session owns its bytes: valid until the next run or the end of the session.
+  /// Without memory while a run is under way, after one that failed, and before the first.
   Tensor output(int i) const;
 
   /// Runs and records what each node took. Events are in order of start.
   Result<std::vector<ProfileEvent>> profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {},
-                                            const Finished& finished = {});
+                                            const Finished& finished = {}, const RunOptions& options = {});
 
+  /// Both are of the last run that succeeded, also while the next one is under way, which publishes its own at its end.
   std::vector<Placement> placement() const;
   PlanInfo plan() const;
 
@@ -178,6 +198,9 @@ class Session {
   /// the session's, and valid until its next run. kDeviceLost: the state lay in the memory of a device that was lost
   /// (only without Options::fallback); nothing runs before it is set or reset.
   Result<Tensor> state(int i) const;
+  /// The same, copied to dense host memory of exactly the state's type while the session refuses everyone else: whole,
+  /// whatever other threads run next.
+  Status copy_state(int i, const Tensor& to) const;
   /// Dense bytes of the state's type are copied in.
   Status set_state(int i, const Tensor& value);
   /// As at first. Like all calls that change the session, refused while it runs on another thread.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "nnapi/lower/unused.h"
 #include "nnapi/lowering.h"
 
 namespace pinnace::nnapi {
@@ -72,6 +73,39 @@ Result<Values> either(Call& call, ValueId condition, const Values& values) {
 
 // ---------------------------------------------------------------------------------------------------------- WHILE
 
+/// Condition and body with the values that matter; the others may have any shape, of any value.
+struct Loop {
+  Model condition, body;
+  std::vector<size_t> kept;  ///< of the operation's inputs, counted from the first value
+};
+
+Loop loop_of(Call& call) {
+  const Model &condition = *call.operand(0).model, &body = *call.operand(1).model;
+  const Model& model = *call.lowering().model;
+  std::vector<bool> used(body.outputs.size(), false);
+  for (size_t i = 0; i < call.outputs(); ++i) {
+    const uint32_t output = call.operation().outputs[i];
+    const auto reads = [&](const Operation& o) { return std::count(o.inputs.begin(), o.inputs.end(), output) > 0; };
+    used[i] = std::count(model.outputs.begin(), model.outputs.end(), output) > 0 ||
+              std::any_of(model.operations.begin(), model.operations.end(), reads);
+  }
+  std::vector<bool> matter = carried_that_matter(condition, body, std::move(used));
+  // A loop of which nothing matters may still be one that never ends.
+  if (std::count(matter.begin(), matter.end(), true) == 0) matter.assign(matter.size(), true);
+  Loop loop;
+  std::vector<uint32_t> of_condition, of_body, made;
+  for (size_t i = 0; i < body.inputs.size(); ++i) {
+    if (i < matter.size() && !matter[i]) continue;
+    loop.kept.push_back(i);
+    of_condition.push_back(condition.inputs[i]);
+    of_body.push_back(body.inputs[i]);
+    if (i < matter.size()) made.push_back(body.outputs[i]);
+  }
+  loop.condition = part_of(condition, std::move(of_condition), condition.outputs);
+  loop.body = part_of(body, std::move(of_body), std::move(made));
+  return loop;
+}
+
 /// What a loop hands from iteration to iteration: values before the first one, and types of all.
 struct Carried {
   Values first;
@@ -112,8 +146,8 @@ Result<bool> widen(const Call& call, std::vector<TensorType>& types, const Lower
 }
 
 /// The loop for these types of carried values, or nothing where they had to be widened.
-Result<Values> loop(Call& call, const Values& values, Carried& carried) {
-  const Model& body_model = *call.operand(1).model;
+Result<Values> lower_loop(Call& call, const Loop& loop, const Values& values, Carried& carried) {
+  const Model& body_model = loop.body;
   const size_t count = carried.first.size();
   Lowering body(body_model, str_cat(call.name(), "/body/"), call.lowering());
   body.iteration = body.add_input("iteration", {DType::kI64, {}, nullptr});
@@ -131,10 +165,10 @@ Result<Values> loop(Call& call, const Values& values, Carried& carried) {
   if (wider) return Values();
   Values next = made;  // what the condition looks at
   for (size_t i = count; i < values.size(); ++i) next.push_back(body.values[body_model.inputs[i]]);
-  PINNACE_ASSIGN(const Values goes_on, body.inlined(*call.operand(0).model, call.name() + "/condition", next));
+  PINNACE_ASSIGN(const Values goes_on, body.inlined(loop.condition, call.name() + "/condition", next));
   body.graph.add_output("goes_on", goes_on[0]);
   for (size_t i = 0; i < count; ++i) body.graph.add_output(str_cat("carried_", i), made[i]);
-  PINNACE_ASSIGN(const Values starts, call.lowering().inlined(*call.operand(0).model, call.name() + "/start", values));
+  PINNACE_ASSIGN(const Values starts, call.lowering().inlined(loop.condition, call.name() + "/start", values));
   Values inputs = {kNoValue, starts[0]};
   inputs.insert(inputs.end(), carried.first.begin(), carried.first.end());
   const Values captured = body.captures();
@@ -166,12 +200,19 @@ Status lower_if(Call& call) {
 }
 
 Status lower_while(Call& call) {
-  PINNACE_ASSIGN(Values values, inputs_from(call, 2));
-  PINNACE_ASSIGN(Carried carried, carried_values(call, *call.operand(1).model, values));
+  PINNACE_ASSIGN(const Values all, inputs_from(call, 2));
+  const Loop loop = loop_of(call);
+  Values values;
+  for (size_t i : loop.kept) values.push_back(all[i]);
+  PINNACE_ASSIGN(Carried carried, carried_values(call, loop.body, values));
   std::copy(carried.first.begin(), carried.first.end(), values.begin());
   for (;;) {  // each round makes at least one more size unknown, or is the last
-    PINNACE_ASSIGN(const Values made, loop(call, values, carried));
-    if (!made.empty()) return finish_all(call, made);
+    PINNACE_ASSIGN(const Values made, lower_loop(call, loop, values, carried));
+    if (made.empty()) continue;
+    for (size_t k = 0; k < made.size() && loop.kept[k] < call.outputs(); ++k) {
+      PINNACE_TRY(call.finish(loop.kept[k], made[k]));
+    }
+    return {};
   }
 }
 

@@ -180,6 +180,11 @@ Status lower_tile(Call& call) {
 
 Status lower_reverse(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
+  PINNACE_ASSIGN(ValueId axis_list, call.in(1));
+  if (call.rank(axis_list) != 1 || call.rank(x) > 8) {
+    return call.error("takes rank 8 or less and a list of one axis, was given ", to_string(call.type(x)), " and ",
+                      to_string(call.type(axis_list)));
+  }
   PINNACE_ASSIGN(int64_t axis, call.integer(1));
   if (axis < 0 || axis >= call.rank(x)) return call.error("axis ", axis, " is outside ", to_string(call.type(x)));
   PINNACE_ASSIGN(ValueId start, call.constant_ints({-1}));

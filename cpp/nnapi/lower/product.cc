@@ -32,6 +32,7 @@ Status lower_fully_connected(Call& call) {
   PINNACE_ASSIGN(ValueId bias, call.in(2));
   PINNACE_ASSIGN(int64_t code, call.integer(3));
   PINNACE_TRY(check_bias_scale(call));
+  if (call.rank(x) < 2 || call.rank(x) > 4) return call.error("takes rank 2 to 4, was given ", to_string(call.type(x)));
   if (call.rank(weights) != 2) return call.error("weights must be a matrix, are ", to_string(call.type(weights)));
   PINNACE_ASSIGN(int64_t units, call.size(weights, 0));
   PINNACE_ASSIGN(int64_t row, call.size(weights, 1));

@@ -158,6 +158,10 @@ int Bench::before_computation(const ANeuralNetworksExecution& execution) {
   return code;
 }
 
+void Bench::cache_folder(const ANeuralNetworksCompilation& compilation, const std::string& problem) {
+  if (strict_ && !problem.empty()) strict_->refused_cache(&compilation, problem);
+}
+
 void Bench::after_computation(const ANeuralNetworksExecution& execution, int code,
                               const std::vector<std::vector<uint32_t>>& output_dims) {
   if (dump_ && code == ANEURALNETWORKS_NO_ERROR) dump_->computation(execution, output_dims);

@@ -50,6 +50,9 @@ class Bench {
     }
   }
 
+  /// A folder for caching that is not used, for the reason `problem`; empty: it is.
+  void cache_folder(const ANeuralNetworksCompilation& compilation, const std::string& problem);
+
   /// Before a computation: waits if that is asked for; the code with which it is to fail, or 0.
   int before_computation(const ANeuralNetworksExecution& execution);
   void after_computation(const ANeuralNetworksExecution& execution, int code,

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "nnapi/operations.h"
 
@@ -149,7 +149,7 @@ std::string result_name(int code) {
 Settings read_settings(std::vector<std::string>& errors) {
   Settings s;
   const auto read = [&](const char* name, const char* wanted, auto take) {
-    const char* value = std::getenv(name);
+    const char* value = environment(name);
     if (!value || !*value || take(std::string_view(value))) return;
     errors.push_back(str_cat(name, "=", value, ": must be ", wanted));
   };

@@ -188,15 +188,24 @@ void Strict::check_start(Function function, const ANeuralNetworksExecution& exec
   if (compilation != tracked_.end()) check_constants(function, compilation->second.model);
 }
 
-void Strict::check_bound_twice(Function function, Arguments arguments) {
+void Strict::check_binding(Function function, Arguments arguments) {
   const auto& execution = *static_cast<const ANeuralNetworksExecution*>(arguments[0].pointer);
   const bool input = function == Function::Execution_setInput || function == Function::Execution_setInputFromMemory;
   std::lock_guard lock(execution.mutex);
   const std::vector<Binding>& bindings = input ? execution.inputs : execution.outputs;
   const auto index = static_cast<uint64_t>(arguments[1].number);
-  if (index >= bindings.size() || !bindings[index].set) return;
-  report("bound-twice", str_cat(info(function).name, ": ", input ? "input " : "output ", index, " of ",
-                                name(&execution), " is bound already"));
+  if (index >= bindings.size()) return;
+  const std::string what =
+      str_cat(info(function).name, ": ", input ? "input " : "output ", index, " of ", name(&execution));
+  if (bindings[index].set) report("bound-twice", str_cat(what, " is bound already"));
+  const auto* type = static_cast<const ANeuralNetworksOperandType*>(arguments[2].pointer);
+  const nnapi::Model& model = execution.engine->model();
+  const nnapi::Operand& operand = model.operands[(input ? model.inputs : model.outputs)[index]];
+  if (!type || (type->type == static_cast<int32_t>(operand.type) && type->scale == operand.scale &&
+                type->zeroPoint == operand.zero_point)) {
+    return;
+  }
+  report("other-type", str_cat(what, " has another type, scale or zero point in the model"));
 }
 
 bool Strict::before(Function function, Arguments arguments) {
@@ -215,7 +224,7 @@ bool Strict::before(Function function, Arguments arguments) {
     report("two-threads", str_cat(info(function).name, ": another thread is changing ", name(object)));
   }
   if (starts(function)) check_start(function, *static_cast<const ANeuralNetworksExecution*>(object));
-  if (binds(function)) check_bound_twice(function, arguments);
+  if (binds(function)) check_binding(function, arguments);
   if (function == Function::Model_finish) check_constants(function, object);
   if (function == Function::Compilation_finish) check_constants(function, own->second.model);
   return true;
@@ -226,8 +235,9 @@ void Strict::check_refused(Function function, Arguments arguments, int code) {
       code == ANEURALNETWORKS_UNEXPECTED_NULL || code == ANEURALNETWORKS_BAD_DATA || code == ANEURALNETWORKS_BAD_STATE;
   if (!wrong || !info(function).gives_code || may_fail(function) || violations_ > reported_before_call_) return;
   const bool named = !arguments.empty() && arguments[0].kind == Kind::kObject && arguments[0].pointer;
+  const bool elsewhere = function == Function::Memory_createFromAHardwareBuffer && code == ANEURALNETWORKS_BAD_DATA;
   report("refused", str_cat(info(function).name, named ? str_cat("(", name(arguments[0].pointer), ")") : "", " gave ",
-                            result_name(code)));
+                            result_name(code), elsewhere ? ": there are no hardware buffers but on Android" : ""));
 }
 
 void Strict::add_constant(const void* model, Arguments arguments, const std::byte* data, size_t length) {
@@ -306,6 +316,11 @@ void Strict::after(Function function, Arguments arguments, int code) {
   if (!info(function).gives_code || code != ANEURALNETWORKS_NO_ERROR) return;
   record_made(function, arguments);
   if (tracked_.contains(object)) record_set(function, arguments);  // devices, which nobody frees, are not
+}
+
+void Strict::refused_cache(const void* compilation, std::string_view problem) {
+  std::lock_guard lock(mutex_);
+  report("cache-folder", str_cat("Compilation_finish(", name(compilation), "): nothing is cached: ", problem));
 }
 
 void Strict::summarise() {

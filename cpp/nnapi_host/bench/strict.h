@@ -24,6 +24,8 @@ class Strict {
   bool before(Function function, Arguments arguments);
   /// After a call that was made; of functions that free not called.
   void after(Function function, Arguments arguments, int code);
+  /// A compilation's folder for caching is not used.
+  void refused_cache(const void* compilation, std::string_view problem);
   /// Reports what was never freed, and how many violations there were.
   void summarise();
 
@@ -54,7 +56,7 @@ class Strict {
   bool check_alive(Function function, Arguments arguments);
   void check_free(Function function, const void* object);
   void check_start(Function function, const ANeuralNetworksExecution& execution);
-  void check_bound_twice(Function function, Arguments arguments);
+  void check_binding(Function function, Arguments arguments);
   void check_constants(Function function, const void* model);
   void check_overlaps(const ANeuralNetworksExecution& execution);
   void check_refused(Function function, Arguments arguments, int code);

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "backends/softmetal/execution/fiber.h"
 #include "backends/softmetal/execution/kernel_table.h"
 #include "backends/softmetal/execution/threadgroup_memory.h"
+#include "base/process.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -83,14 +83,7 @@ __attribute__((tls_model("initial-exec"))) thread_local Engine* engine = nullptr
 thread_local const SoftmetalLaunch* constants_of = nullptr;
 
 // Engines are kept for the next run: their stacks are mapped once.
-std::mutex& pool_mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
-std::vector<Engine*>& pool() {
-  static auto* engines = new std::vector<Engine*>;
-  return *engines;
-}
+constinit pinnace::PerProcess<std::vector<Engine*>> pool;
 
 void say(const SoftmetalLaunch& launch, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void say(const SoftmetalLaunch& launch, const char* format, ...) {
@@ -394,16 +387,13 @@ SoftmetalResult run_kernel(uint32_t index, const SoftmetalLaunch* launch) {
   }
   const Kernel& kernel = *kernel_table[index];
   if (const SoftmetalResult refused = refuse(*launch, kernel); refused != kSoftmetalOk) return refused;
-  // Function constants are variables of the kernel's file, so two runs of one kernel take turns.
-  static auto* turns = new std::mutex[kernel_count];
-  std::lock_guard turn(turns[index]);
+  // Function constants are variables of the kernel's file, so two runs of one kernel take turns; each writes them anew.
+  static auto* turns = new pinnace::ProcessMutex[kernel_count];
+  const pinnace::ProcessLockAnew turn(turns[index]);
   Engine* mine = nullptr;
-  {
-    std::lock_guard lock(pool_mutex());
-    if (!pool().empty()) {
-      mine = pool().back();
-      pool().pop_back();
-    }
+  if (const auto free = pool.lock(); !free->empty()) {
+    mine = free->back();
+    free->pop_back();
   }
   if (!mine) mine = new (std::nothrow) Engine;
   if (!mine) {
@@ -415,8 +405,7 @@ SoftmetalResult run_kernel(uint32_t index, const SoftmetalLaunch* launch) {
   kernel.specialise();
   const SoftmetalResult result = run_with(*mine, kernel, *launch);
   engine = outer;
-  std::lock_guard lock(pool_mutex());
-  pool().push_back(mine);
+  pool.lock()->push_back(mine);
   return result;
 }
 

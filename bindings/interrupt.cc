@@ -1,0 +1,93 @@
+// Signals, class CancelToken, class CancelScope.
+//
+// Python's own handler in C only takes note of a signal; handlers in Python run on the main thread when it asks for
+// them, which it does between instructions and here. On other threads asking does nothing.
+#include "interrupt.h"
+
+#include <pybind11/stl.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+thread_local Signals* signals_of_this_thread = nullptr;
+
+/// A CancelScope for the length of a `with` block, in which the interpreter may use the GIL as it likes.
+class ScopeBlock {
+ public:
+  explicit ScopeBlock(const CancelToken* cancel) : cancel_(cancel) {}
+  void enter() { scope_ = std::make_unique<CancelScope>(RunOptions{.cancel = cancel_}); }
+  void exit(const py::args&) { scope_.reset(); }
+  void look(const std::string& where) const {
+    if (cancel_ && cancel_->cancelled()) throw_status(Status(Code::kCancelled, "cancelled at " + where));
+  }
+
+ private:
+  const CancelToken* cancel_;
+  std::unique_ptr<CancelScope> scope_;
+};
+
+}  // namespace
+
+Signals::Signals() : before_(std::exchange(signals_of_this_thread, this)), scope_(&Signals::poll, this) {}
+Signals::~Signals() {
+  signals_of_this_thread = before_;
+}
+
+bool Signals::poll(void* signals) {
+  const WithGil gil;
+  if (!gil.held()) return true;  // the interpreter ends
+  if (PyErr_CheckSignals() == 0) return false;
+  static_cast<Signals*>(signals)->raised_.emplace();  // takes the error off the thread
+  return true;
+}
+
+void Signals::rethrow() {
+  if (!raised_) return;
+  py::error_already_set error = std::move(*raised_);
+  raised_.reset();
+  throw error;
+}
+
+bool Signals::keep(py::error_already_set& error) {
+  Signals* const signals = signals_of_this_thread;
+  if (!signals || error.matches(PyExc_Exception)) return false;
+  if (!signals->raised_) signals->raised_.emplace(error);
+  return true;
+}
+
+RunOptions run_options(std::optional<double> timeout, const CancelToken* cancel) {
+  RunOptions options{.cancel = cancel};
+  if (!timeout) return options;
+  if (!(*timeout > 0)) {
+    throw_status(Status(Code::kInvalidArgument, "timeout is " + py::cast<std::string>(py::repr(py::float_(*timeout))) +
+                                                    ", must be a number of seconds above 0, or None"));
+  }
+  constexpr double kCentury = 3.2e9;
+  options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(std::ceil(std::min(*timeout, kCentury) * 1e9)));
+  return options;
+}
+
+void add_cancel(py::module_& module) {
+  py::class_<CancelToken>(module, "CancelToken",
+                          "A request that work should stop: hand it to calls, then cancel() it from any thread.")
+      .def(py::init<>())
+      .def("cancel", &CancelToken::cancel, "Ends the calls that have it, and those that get it later, with Cancelled.")
+      .def_property_readonly("cancelled", &CancelToken::cancelled, "True once cancel() was called.");
+  py::class_<ScopeBlock>(module, "CancelScope", "For a `with` block, calls on this thread end when the token says so.")
+      .def(py::init<const CancelToken*>(), py::arg("cancel").none(true), py::keep_alive<1, 2>())
+      .def("__enter__",
+           [](ScopeBlock& self) -> ScopeBlock& {
+             self.enter();
+             return self;
+           })
+      .def("__exit__", &ScopeBlock::exit)
+      .def("look", &ScopeBlock::look, py::arg("where"), "Raises Cancelled if the token is cancelled.");
+}
+
+}  // namespace pinnace::bindings

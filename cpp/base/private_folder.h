@@ -1,0 +1,54 @@
+// PrivateFolder: a folder in which nobody but this process's user can have put anything. Caches lie in such folders.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/open_file.h"
+#include "base/status.h"
+
+namespace pinnace {
+
+/// A file's bytes, mapped read-only. It stays open, and keeps its bytes also when another file takes its name.
+class PrivateFile {
+ public:
+  std::span<const std::byte> bytes() const { return bytes_->bytes(); }
+  /// Open for reading as long as this lives.
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  friend class PrivateFolder;
+  PrivateFile(Descriptor descriptor, std::shared_ptr<const MappedBytes> bytes)
+      : descriptor_(std::move(descriptor)), bytes_(std::move(bytes)) {}
+  const Descriptor descriptor_;
+  const std::shared_ptr<const MappedBytes> bytes_;
+};
+
+/// The rule of statuses that say why a folder or file is not trusted; others say that it could not be read or written.
+inline constexpr const char* kUntrusted = "untrusted";
+
+class PrivateFolder {
+ public:
+  /// Opens the folder, or makes it (mode 0700) where its parent is there. It must be a folder, not a link to one,
+  /// belong to the effective user, and be writable by nobody else; kFile says which of that it is not. The folder is
+  /// held open: what takes its name later is not it.
+  static Result<PrivateFolder> open(const std::string& path);
+  ~PrivateFolder();
+  PrivateFolder(PrivateFolder&& other) noexcept;
+  PrivateFolder& operator=(PrivateFolder&&) = delete;
+
+  /// Maps a file of the folder. It must be a regular file, not a link to one, that belongs to the effective user and is
+  /// writable by nobody else. `name` has no slash.
+  Result<std::shared_ptr<const PrivateFile>> read(const std::string& name) const;
+  /// Writes a file (mode 0600) as write_file_atomically does, but replaces a link of that name instead of following it.
+  Status write(const std::string& name, std::span<const std::byte> bytes) const;
+
+ private:
+  PrivateFolder(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  std::string path_;
+  int descriptor_;
+};
+
+}  // namespace pinnace

@@ -1,0 +1,176 @@
+"""Files that users name: opened only if they are regular files, replaced only as a whole; and names from model files,
+made fit for a terminal and for archives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from typing import IO, BinaryIO
+
+from pinnace import _core
+
+Path = str | os.PathLike[str]
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a regular file for reading. FileError for whatever else has a path: a FIFO would wait for a writer."""
+    try:
+        # By number first: what is checked is what was opened, whatever takes the name meanwhile.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        raise _core.FileError(f"cannot open {_quoted(path)}: {_reason(error)}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _core.FileError(f"cannot open {_quoted(path)}: it is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which replaces `path` when the block ends, and only if nothing failed in it.
+
+    It stands in the same folder until then, and is flushed to the disk before it takes the name; its mode follows the
+    umask. A link at `path` stays and its target is replaced. FileError where anything of this fails, a full disk for
+    instance: the temporary file is gone then, and what was at `path` is whole.
+    """
+    try:
+        target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
+        if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+            kind = "a folder" if os.path.isdir(target) else "not a regular file"
+            raise _core.FileError(f"cannot write {_quoted(path)}: it is {kind}")
+        folder, name = os.path.split(target)
+        file, temporary = _new_beside(folder or ".", name)
+    except (OSError, ValueError) as error:
+        raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(error)}") from error
+    try:
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _flush_folder(folder or ".")
+    except OSError as error:
+        raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(error)}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces the file by `text` as UTF-8; see replaced()."""
+    with replaced(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _new_beside(folder: str, name: str) -> tuple[IO[bytes], str]:
+    # Cut, so that a name of the longest length (255 bytes) still has a temporary neighbour.
+    short = os.fsencode(name)[:200].decode("utf-8", "ignore")
+    for number in itertools.count():
+        temporary = os.path.join(folder, f".{short}.{os.getpid()}-{number}.tmp")
+        with contextlib.suppress(FileExistsError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            return os.fdopen(os.open(temporary, flags, 0o666), "w+b"), temporary
+    raise AssertionError("numbers do not end")
+
+
+def _flush_folder(folder: str) -> None:
+    """So that the new name is on the disk too. File systems that cannot have nothing to flush."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder of the system's for temporary files, gone afterwards. FileError where files cannot be made there."""
+    import tempfile  # imports much, and running a program takes no temporary file
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="pinnace-") as folder:
+            yield folder
+    except OSError as error:
+        raise _core.FileError(f"cannot write temporary files in {tempfile.gettempdir()!r}: {_reason(error)}") from error
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with whatever a terminal would act on as escapes: control characters, marks that are invisible or change
+    the direction of writing, halves of surrogate pairs. Characters of `keep` stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+# Names that Windows gives to devices, whatever their ending.
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
+_LONGEST = 200
+
+
+def member_names(names: Iterable[str]) -> dict[str, str]:
+    """Names for the members of an archive, by the names they stand for: safe to unpack on any system, all different.
+
+    Letters and digits of ASCII, "_", "-" and "." stay. All else becomes "%" and two hexadecimal digits for each byte of
+    its UTF-8, as in a URL, so that urllib.parse.unquote() gives the name back: "/", "%" itself, spaces, control
+    characters; also a "." in front and one at the end, the first letter of names that Windows keeps for devices, and
+    capital letters where two names differ in nothing else. What is longer than 200 characters is cut and ends in "~"
+    and a number. The empty name is "%".
+    """
+    made: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        member = _quoted_name(name)
+        if member.lower() in taken and len(member) <= _LONGEST:
+            member = "".join(_percent(c) if c.isupper() else c for c in member)
+        stem, number = member[:_LONGEST], 0
+        while member.lower() in taken or len(member) > _LONGEST + 12:
+            number += 1
+            member = f"{stem}~{number}"
+        taken.add(member.lower())
+        made[name] = member
+    return made
+
+
+def _quoted_name(name: str) -> str:
+    safe = "".join(c if (c.isascii() and c.isalnum()) or c in "_-." else _percent(c) for c in name)
+    if not safe or _RESERVED.match(safe):
+        return _percent(safe[0]) + safe[1:] if safe else "%"
+    if safe.startswith("."):
+        safe = "%2E" + safe[1:]
+    return safe[:-1] + "%2E" if safe.endswith(".") else safe
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _quoted(path: Path) -> str:
+    return repr(os.fspath(path))
+
+
+def _reason(error: BaseException) -> str:
+    """What the system says, without the path, which the sentence has already."""
+    text = getattr(error, "strerror", None)
+    return f"{text} (errno {error.errno})" if isinstance(error, OSError) and text else str(error)
+
+
+__all__ = ["member_names", "open_regular", "printable", "replaced", "temporary_folder", "write_text"]

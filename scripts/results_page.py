@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""docs/results.md: what the last full test run gave, and what long runs of other commands gave.
+
+run_tests.py --all writes the totals, what failed, what was skipped, and what tests recorded. Called by hand, this
+script brings in what longer commands left behind: the times of .ci/run (build/results/ci.json) and the totals of
+fuzz.py (build/fuzz/results.json). Any other section stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from outcomes import Outcome, skip_reasons, totals_line
+
+ROOT = Path(__file__).resolve().parent.parent
+FAILED, SKIPPED, RECORDED, CI = "Failed", "Skipped, by reason", "Counts that tests recorded", "Times of `.ci/run`"
+FAULTS, FUZZING = "Injected faults", "Fuzzing"
+
+
+def read_sections(page: Path) -> dict[str, list[str]]:
+    """Heading -> lines; what stands before the first heading of level two is under the empty one."""
+    sections: dict[str, list[str]] = {"": []}
+    heading = ""
+    for line in page.read_text().splitlines() if page.exists() else []:
+        if line.startswith("## "):
+            heading = line.removeprefix("## ")
+            sections[heading] = []
+        else:
+            sections[heading].append(line)
+    return sections
+
+
+def write_sections(page: Path, sections: dict[str, list[str]]) -> None:
+    blocks = []
+    for heading, lines in sections.items():
+        text = "\n".join(lines).strip("\n")
+        if text:
+            blocks.append(f"## {heading}\n\n{text}" if heading else text)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("\n\n".join(blocks) + "\n")
+
+
+def recorded_lines(outcomes: list[Outcome]) -> list[str]:
+    """A row for each test that recorded something, such as the sites and faults of a harness."""
+    rows = [
+        (
+            test.replace("|", "\\|"),
+            ", ".join(f"{key} {value}" for key, value in sorted(kept.items())).replace("|", "\\|"),
+        )
+        for outcome in outcomes
+        for test, kept in outcome.records.items()
+    ]
+    return (
+        ["| test | counts |", "|---|---|", *(f"| {test} | {counts} |" for test, counts in sorted(rows))] if rows else []
+    )
+
+
+def fault_lines(outcomes: list[Outcome]) -> list[str]:
+    """The rows that the fault harness printed: each call with every failure of one kind."""
+    rows = sorted({row for outcome in outcomes for row in outcome.fault_rows})
+    if not rows:
+        return []
+    return [
+        "Each call was made once with each of its places failing. Told: it returned the typed error. Survived: it gave",
+        "the right result all the same.",
+        "",
+        "| call | kind of fault | places | failures | told | survived | seconds |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        *rows,
+    ]
+
+
+def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: bool, seed: int) -> None:
+    state = "" if clean else ", with uncommitted changes"
+    day = datetime.datetime.now(datetime.UTC).date()
+    sections = read_sections(page)
+    sections[""] = [
+        "# Results of the full test run",
+        "",
+        "Written by `make test-all`, which runs every case of every suite, and all sanitizers.",
+        "",
+        f"Commit `{commit}`{state}; {day}; seed {seed}: **{totals_line(outcomes)}**.",
+        "",
+        "| suite | passed | failed | skipped | seconds |",
+        "|---|---:|---:|---:|---:|",
+        *(f"| {o.suite} | {o.passed} | {o.failed} | {o.skipped} | {o.seconds:.0f} |" for o in outcomes),
+    ]
+    ours = {
+        FAILED: [f"- {name}" for o in outcomes for name in o.failures],
+        SKIPPED: [f"- {count} × {reason}" for count, reason in skip_reasons(outcomes)],
+        FAULTS: fault_lines(outcomes),
+        RECORDED: recorded_lines(outcomes),
+    }
+    others = {heading: lines for heading, lines in sections.items() if heading and heading not in ours}
+    write_sections(page, {"": sections[""], **ours, **others})
+
+
+def ci_lines(ci: dict[str, Any]) -> list[str]:
+    return [
+        f"Commit `{ci['commit']}`; {ci['day']}; {ci['cores']} cores; sanitizer turn `{ci['turn']}`; compiler cache "
+        f"{ci['cache']}; {ci['seconds']} s in all.",
+        "",
+        "| phase | seconds | outcome |",
+        "|---|---:|---|",
+        *(f"| {phase['name']} | {phase['seconds']} | {phase['outcome']} |" for phase in ci["phases"]),
+    ]
+
+
+def fuzz_lines(totals: dict[str, dict[str, Any]]) -> list[str]:
+    """What scripts/fuzz.py keeps for each target, over all runs of one program."""
+    return [
+        "Minutes without news: how long the target has run since it last reached an edge of the code that was new.",
+        "",
+        "| target | executions | minutes | edges | features | inputs kept | minutes without news | findings |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        *(
+            f"| {name} | {t['executions']:,} | {t['seconds'] / 60:.0f} | {t['edges']:,} | {t['features']:,} "
+            f"| {t['corpus']:,} | {t['quiet_seconds'] / 60:.0f} | {len(t['findings'])} |"
+            for name, t in sorted(totals.items())
+        ),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--page", type=Path, default=ROOT / "docs/results.md")
+    parser.add_argument("--fuzz", type=Path, default=ROOT / "build/fuzz/results.json", help="the totals of fuzz.py")
+    parser.add_argument("--ci", type=Path, default=ROOT / "build/results/ci.json", help="the times of .ci/run")
+    args = parser.parse_args()
+    found = {CI: (args.ci, ci_lines), FUZZING: (args.fuzz, fuzz_lines)}
+    sections = read_sections(args.page)
+    written = {title: lines(json.loads(path.read_text())) for title, (path, lines) in found.items() if path.exists()}
+    if not written:
+        print(f"results: neither {args.ci} nor {args.fuzz} is there", file=sys.stderr)
+        return 1
+    write_sections(args.page, sections | written)
+    print(f"results: {args.page}: {', '.join(written)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

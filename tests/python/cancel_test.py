@@ -1,0 +1,349 @@
+"""Calls that end early, from Python: timeouts, tokens, and Ctrl-C in child processes at seeded moments.
+
+Half a second is promised from the signal to the end of a call. Tests allow more, since other processes may share the
+processor, and print what they measured.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+from pinnace import _core
+
+SOON = 3.0
+
+ENDLESS = """graph "g" {
+  input %go : bool[]
+  input %x : f32[1000]
+  state "count" %now : f32[] next %next = {0}
+  const %one : f32[] = {1}
+  %next : f32[] = add(%now, %one)
+  %last : f32[1000] = loop(none, %go, %x) {carried=1, body=graph "body" {
+    input %i : i64[]
+    input %c : bool[]
+    input %a : f32[1000]
+    %b : f32[1000] = sigmoid(%a)
+    output "c" %c
+    output "b" %b
+  }}
+  output "last" %last
+}"""
+
+# Hours of work in one operator.
+ONE_SUM = """graph "g" {
+  symbol n 1..30000
+  input %x : f64[n]
+  %y = einsum(%x, %x, %x) {equation="i,j,k->"}
+  output "y" %y
+}"""
+
+
+def program_of(text: str) -> pn.Program:
+    return pn.Program(_core.Model.parse(text).build(["cpu"]))
+
+
+def feed(go: bool) -> dict[str, Any]:
+    return {"go": np.bool_(go), "x": np.ones(1000, np.float32)}
+
+
+@pytest.fixture(scope="module")
+def endless() -> pn.Program:
+    return program_of(ENDLESS)
+
+
+def test_timeout(endless: pn.Program) -> None:
+    session = pn.Session(endless, "cpu")
+    start = time.perf_counter()
+    with pytest.raises(pn.Cancelled, match=r"timed out after 0\.2 s at "):
+        session.run(feed(True), timeout=0.2)
+    assert 0.2 <= time.perf_counter() - start < 0.2 + SOON
+    assert float(session.state["count"]) == 0
+    session.run(feed(False), timeout=60)
+    assert float(session.state["count"]) == 1
+    with pytest.raises(pn.Cancelled):
+        session.profile(feed(True), timeout=0.05)
+    with pytest.raises(pn.Cancelled):
+        session.run_async(feed(True), timeout=0.05).result()
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_refused_timeouts(endless: pn.Program, timeout: float) -> None:
+    with pytest.raises(pn.InvalidArgument, match="must be a number of seconds above 0"):
+        pn.Session(endless, "cpu").run(feed(False), timeout=timeout)
+
+
+def test_endless_timeouts(endless: pn.Program) -> None:
+    assert "last" in pn.Session(endless, "cpu").run(feed(False), timeout=float("inf"))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_token_ends_a_run_inside_an_operator(threads: int) -> None:
+    session = pn.Session(program_of(ONE_SUM), "cpu", threads)
+    token = pn.CancelToken()
+    assert not token.cancelled
+    threading.Timer(0.2, token.cancel).start()
+    start = time.perf_counter()
+    with pytest.raises(pn.Cancelled, match="cancelled at einsum"):
+        session.run({"x": np.ones(30000)}, cancel=token)
+    assert time.perf_counter() - start < 0.2 + SOON
+    assert token.cancelled
+    (y,) = session.run({"x": np.ones(20)}).values()
+    assert float(y) == 8000
+    with pytest.raises(pn.Cancelled):  # it stays cancelled
+        session.run({"x": np.ones(30000)}, cancel=token)
+
+
+def test_token_of_other_calls(endless: pn.Program, tmp_path: Path) -> None:
+    token = pn.CancelToken()
+    endless.save(tmp_path / "net.pnc")
+    model = pn.load(tmp_path / "net.pnc", cancel=token)
+    token.cancel()
+    for call in (
+        lambda: pn.load(tmp_path / "net.pnc", cancel=token),
+        lambda: model.build(verify=False, cancel=token),
+        lambda: pn.compare(endless, tmp_path / "net.pnc", [feed(False)], cancel=token),
+    ):
+        with pytest.raises(pn.Cancelled):
+            call()
+    assert model.build(verify=False).inputs
+    assert pn.compare(endless, tmp_path / "net.pnc", [feed(False)]).ok
+
+
+def test_dropped_future_ends_its_run(endless: pn.Program) -> None:
+    session = pn.Session(endless, "cpu")
+    start = time.perf_counter()
+    future = session.run_async(feed(True))
+    del future
+    assert time.perf_counter() - start < SOON
+    session.run(feed(False))
+
+
+def test_exceptions_of_signal_handlers(endless: pn.Program) -> None:
+    """Any handler that raises ends a call with what it raises; one that does not leaves it alone."""
+    session = pn.Session(endless, "cpu")
+    calls = []
+
+    class Enough(Exception):
+        pass
+
+    def handler(*_: object) -> None:
+        calls.append(time.perf_counter())
+        if len(calls) == 3:
+            raise Enough
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        with pytest.raises(Enough):
+            session.run(feed(True))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(calls) >= 3
+    session.run(feed(False))
+
+
+# ------------------------------------------------------------------------------------------------ Ctrl-C of a process
+
+PROLOGUE = """
+import sys, time
+import numpy as np
+import pinnace as pn
+from pinnace import _core
+
+def ready():
+    print("ready", flush=True)
+
+def ended(error):
+    print(type(error).__name__, flush=True)
+"""
+
+
+def interrupt(code: str, delay: float, folder: Path) -> tuple[float, str]:
+    """Runs code in a child, sends SIGINT `delay` after it says "ready": seconds until its next line, and all lines."""
+    source = PROLOGUE + textwrap.dedent(code)
+    with subprocess.Popen(
+        [sys.executable, "-c", source], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        line = child.stdout.readline()
+        assert line == "ready\n", child.stderr.read()
+        time.sleep(delay)
+        start = time.perf_counter()
+        child.send_signal(signal.SIGINT)
+        timer = threading.Timer(60, child.kill)
+        timer.start()
+        line = child.stdout.readline().strip()
+        taken = time.perf_counter() - start
+        rest, errors = child.communicate()
+        timer.cancel()
+        assert child.returncode == 0, errors
+        return taken, f"{line} {rest.strip()}"
+
+
+RUNS = {
+    "run": """
+        session = pn.Session(pn.Program.open("endless.pnc"), "cpu")
+        feed = {"go": np.bool_(True), "x": np.ones(1000, np.float32)}
+        work = lambda: session.run(feed)
+        again = lambda: session.run({**feed, "go": np.bool_(False)})
+    """,
+    "operator": """
+        session = pn.Session(pn.Program.open("sum.pnc"), "cpu")
+        work = lambda: session.run({"x": np.ones(30000)})
+        again = lambda: session.run({"x": np.ones(20)})["y"] == 8000 or sys.exit(1)
+    """,
+    "future": """
+        session = pn.Session(pn.Program.open("endless.pnc"), "cpu")
+        feed = {"go": np.bool_(True), "x": np.ones(1000, np.float32)}
+        work = lambda: session.run_async(feed).result()
+        again = lambda: session.run({**feed, "go": np.bool_(False)})
+    """,
+    "load": """
+        def work():
+            while True:
+                pn.load("large.onnx")
+        again = lambda: pn.load("small.onnx")
+    """,
+    "build": """
+        model = pn.load("large.onnx")
+        def work():
+            while True:
+                model.build(["cpu:avx2"], verify=False).save("out.pnc")
+        again = lambda: pn.load("small.onnx").build()
+    """,
+    "compare": """
+        program = pn.load("large.onnx").build(verify=False)
+        def work():
+            while True:
+                pn.compare(program, program, [{"x": np.ones((1, 64), np.float32)}])
+        again = lambda: pn.Session(program).run({"x": np.ones((1, 64), np.float32)})
+    """,
+    "operator of the application": """
+        def reference(inputs, attributes):
+            time.sleep(100)
+        pn.custom_op("slow", lambda inputs, attributes: inputs, reference)
+        text = 'graph "g" { input %x : f32[4] %y : f32[4] = slow(%x) output "y" %y }'
+        model = _core.Model.parse(text, ops=pn.types.custom_ops())
+        session = pn.Session(pn.Program(model.build(["cpu"])), "cpu")
+        work = lambda: session.run({"x": np.ones(4, np.float32)})
+        again = lambda: None
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, endless: pn.Program) -> Path:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    path = tmp_path_factory.mktemp("cancel")
+    endless.save(path / "endless.pnc")
+    program_of(ONE_SUM).save(path / "sum.pnc")
+    for name, layers in (("small", 2), ("large", 1500)):
+        rng = np.random.default_rng(0)
+        nodes, weights = [], []
+        for i in range(layers):
+            weights.append(numpy_helper.from_array(rng.standard_normal((64, 64)).astype(np.float32) / 8, f"w{i}"))
+            nodes.append(helper.make_node("MatMul", ["x" if i == 0 else f"h{i}", f"w{i}"], [f"p{i}"], f"mul{i}"))
+            nodes.append(helper.make_node("Tanh", [f"p{i}"], [f"h{i + 1}"], f"tanh{i}"))
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64])],
+            [helper.make_tensor_value_info(f"h{layers}", TensorProto.FLOAT, [1, 64])],
+            weights,
+        )
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path / f"{name}.onnx")
+    return path
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_ctrl_c_ends_a_call(name: str, folder: Path) -> None:
+    """KeyboardInterrupt within half a second; what was used can be used again; no file that was begun stays."""
+    rng = random.Random(name)
+    code = textwrap.dedent(RUNS[name]) + textwrap.dedent("""
+        ready()
+        try:
+            work()
+        except BaseException as error:
+            ended(error)
+        again()
+        print("again")
+    """)
+    times = []
+    for _ in range(3):
+        taken, said = interrupt(code, rng.uniform(0.05, 0.8), folder)
+        assert said == "KeyboardInterrupt again"
+        times.append(taken)
+    print(f"{name}: {sorted(round(1e3 * t) for t in times)} ms")
+    assert statistics.median(times) < SOON
+    left = {p.name for p in folder.iterdir()} - {"endless.pnc", "sum.pnc", "small.onnx", "large.onnx", "out.pnc"}
+    assert not left
+    if (folder / "out.pnc").exists():  # the last one that was written whole
+        pn.Program.open(folder / "out.pnc")
+        (folder / "out.pnc").unlink()
+
+
+COMMANDS = {
+    "run": ["run", "endless.pnc", "--input", "go=go.npy", "--output", "made/y.npz"],
+    "bench": ["bench", "endless.pnc", "--input", "go=go.npy"],
+    "convert": ["convert", "large.onnx", "-o", "made/net.pnc", "--target", "cpu:avx2"],
+    "compare": ["compare", "endless.pnc", "--reference", "endless.pnc", "--input", "go=go.npy"],
+    "check": ["check", "large.onnx", *["--target", "cpu"] * 50],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_ends_a_command(name: str, folder: Path) -> None:
+    """Status 130, one line on stderr, no output that is half there and nothing in the folder for temporary files."""
+    rng = random.Random(name)
+    np.save(folder / "go.npy", np.bool_(True))
+    made, temporary = folder / "made", folder / "temporary"
+    made.mkdir(exist_ok=True)
+    temporary.mkdir(exist_ok=True)
+    # The command says when it has been imported: before, Python itself has not yet begun.
+    code = f"import sys, pinnace.cli as c; print('ready', flush=True); sys.exit(c.main({COMMANDS[name]!r}))"
+    times = []
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.05, 0.6))
+            start = time.perf_counter()
+            child.send_signal(signal.SIGINT)
+            timer = threading.Timer(60, child.kill)
+            timer.start()
+            _, errors = child.communicate()
+            timer.cancel()
+            times.append(time.perf_counter() - start)
+        assert child.returncode == 130, errors
+        assert errors == "pinnace: interrupted\n"
+        assert not list(made.iterdir())
+        assert not list(temporary.iterdir())
+    print(f"{name}: {sorted(round(1e3 * t) for t in times)} ms until the process had ended")
+    assert statistics.median(times) < SOON
+    (folder / "go.npy").unlink()
+    made.rmdir()
+    temporary.rmdir()
