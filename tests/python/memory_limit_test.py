@@ -6,6 +6,7 @@ what is left. With the limit lifted the same session runs, and new ones are made
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,11 @@ import pytest
 import torch
 from torch import nn
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are counted as on Linux")
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are counted as on Linux"),
+    pytest.mark.skipif(SANITIZED, reason="a sanitizer needs address space of its own"),
+]
 
 CHILD = """
 import gc, resource, sys
