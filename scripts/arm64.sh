@@ -18,6 +18,7 @@ if ! have_tools; then
   as_root=()
   [[ $(id -u) == 0 ]] || as_root=(sudo -n)
   if ! command -v apt-get >/dev/null ||
+    ! "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=600 update >/dev/null ||
     ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
       apt-get -q -y -o DPkg::Lock::Timeout=600 install --no-install-recommends "${packages[@]}" >/dev/null || ! have_tools; then
     echo "arm64: skipped 1: not installed: ${packages[*]}"

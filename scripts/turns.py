@@ -115,7 +115,7 @@ TURNS = (
         "fuzz",
         "every libFuzzer target for a short time, from the seeds of the tree",
         (
-            build("fuzz", "fuzz_targets"),
+            Step(("make", "fuzz-build", "build")),  # seeds are made with the extension of the release build
             # Of each of about ten targets.
             Step((PYTHON, "scripts/fuzz.py"), {}, True, ("--seconds", "20"), ("--minutes", "5")),
         ),

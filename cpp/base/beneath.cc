@@ -31,7 +31,7 @@ int open_by_system([[maybe_unused]] int folder, [[maybe_unused]] const std::stri
   struct {
     uint64_t flags, mode, resolve;
   } how{static_cast<uint64_t>(reading_flags()), 0, 0x02 | 0x08};  // RESOLVE_NO_MAGICLINKS, RESOLVE_BENEATH
-  int error = EAGAIN;  // something on the way was renamed meanwhile
+  int error = EAGAIN;                                             // something on the way was renamed meanwhile
   for (int i = 0; i < 8 && error == EAGAIN; ++i) {
     const long fd = ::syscall(SYS_openat2, folder, location.c_str(), &how, sizeof how);
     if (fd >= 0) return static_cast<int>(fd);

@@ -1,4 +1,5 @@
-// Opening files by paths that a file brings: they stay in one folder, whatever links and changes of names lie on the way.
+// Opening files by paths that a file brings: they stay in one folder, whatever links and changes of names lie on the
+// way.
 #pragma once
 
 #include <string>

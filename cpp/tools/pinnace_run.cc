@@ -72,7 +72,8 @@ class OutputFile {
     std::error_code error;
     path_ = path;
     if (std::filesystem::is_symlink(path, error)) path_ = std::filesystem::canonical(path, error);
-    if (error || (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error))) return false;
+    if (error || (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)))
+      return false;
     temporary_ = path_ + "." + std::to_string(::getpid()) + ".tmp";
     const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) temporary_.clear();
@@ -241,7 +242,8 @@ int run(const Arguments& arguments) {
     size_t i = 0;
     while (i < files.size() && session->outputs()[i].name != name) ++i;
     if (i == files.size()) return fail("the program has no output '" + name + "'");
-    if (files[i].is_open() || !files[i].open(path)) return fail(Status(pinnace::Code::kFile, path + ": cannot be written"));
+    if (files[i].is_open() || !files[i].open(path))
+      return fail(Status(pinnace::Code::kFile, path + ": cannot be written"));
   }
   const Status not_written(pinnace::Code::kFile, "an output cannot be written: is the disk full?");
   for (size_t r = 0; r < repeats; ++r) {

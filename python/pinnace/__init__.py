@@ -74,7 +74,7 @@ def _error_text(error: Error) -> str:
     return printable(Exception.__str__(error), keep="\n")
 
 
-Error.__str__ = _error_text  # type: ignore[method-assign]
+Error.__str__ = _error_text  # type: ignore[method-assign, assignment]
 
 # What prepares models is imported when it is first asked for: running them takes 2.5 MB less without it.
 _LATER = {

@@ -15,7 +15,6 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -184,9 +183,9 @@ def _load_inputs(pairs: Sequence[str]) -> dict[str, Array]:
 
 def _check_writable(path: str) -> None:
     """FileError now rather than after minutes of work."""
-    if not Path(path).absolute().parent.is_dir():
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise _core.FileError(f"cannot write {path!r}: its folder does not exist")
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise _core.FileError(f"cannot write {path!r}: it is a folder")
 
 

@@ -55,19 +55,28 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:
         raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(error)}") from error
     try:
-        try:
-            with file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        system = _of_system(error) if isinstance(error, Exception) else None
+        if system is None:
             raise
-        _flush_folder(folder or ".")
-    except OSError as error:
-        raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(error)}") from error
+        raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(system)}") from error
+    _flush_folder(folder or ".")
+
+
+def _of_system(error: BaseException | None) -> OSError | None:
+    """The system's error that `error` is, or that happened first: zipfile fails once more when it is closed."""
+    found = None
+    while error is not None:
+        found = error if isinstance(error, OSError) else found
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def write_text(path: Path, text: str) -> None:
@@ -132,18 +141,18 @@ def member_names(names: Iterable[str]) -> dict[str, str]:
     Letters and digits of ASCII, "_", "-" and "." stay. All else becomes "%" and two hexadecimal digits for each byte of
     its UTF-8, as in a URL, so that urllib.parse.unquote() gives the name back: "/", "%" itself, spaces, control
     characters; also a "." in front and one at the end, the first letter of names that Windows keeps for devices, and
-    capital letters where two names differ in nothing else. What is longer than 200 characters is cut and ends in "~"
-    and a number. The empty name is "%".
+    all of a name that differs from an earlier one in capitals alone. What is longer than 200 characters is cut and ends
+    in "~" and a number. The empty name is "%".
     """
     made: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
         member = _quoted_name(name)
-        if member.lower() in taken and len(member) <= _LONGEST:
-            member = "".join(_percent(c) if c.isupper() else c for c in member)
-        stem, number = member[:_LONGEST], 0
-        while member.lower() in taken or len(member) > _LONGEST + 12:
-            number += 1
+        if member.lower() in taken:
+            member = _percent(name)
+        stem, number, too_long = member[:_LONGEST], 0, len(member) > _LONGEST
+        while too_long or member.lower() in taken:
+            number, too_long = number + 1, False
             member = f"{stem}~{number}"
         taken.add(member.lower())
         made[name] = member
@@ -159,8 +168,8 @@ def _quoted_name(name: str) -> str:
     return safe[:-1] + "%2E" if safe.endswith(".") else safe
 
 
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+def _percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
 
 
 def _quoted(path: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pinnace.files import printable
+
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>pinnace: comparison</title>
 <style>
@@ -42,4 +44,8 @@ def comparison_page(comparison: Any) -> str:
             return 0
         return round(120 * min(1.0, (math.log10(min(relative, 1.0)) + 9) / 9))
 
-    return jinja2.Environment(autoescape=True).from_string(_PAGE).render(c=comparison, width=width)
+    def shown(value: object) -> object:
+        return printable(value) if isinstance(value, str) else value
+
+    # Names come from models: marks of direction and control characters are shown, and all else is escaped for HTML.
+    return jinja2.Environment(autoescape=True, finalize=shown).from_string(_PAGE).render(c=comparison, width=width)

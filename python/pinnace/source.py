@@ -233,7 +233,7 @@ class OnnxSource:
         import onnx
 
         with _named(self.description), open_regular(self.path) as file:
-            model = onnx.load(file, load_external_data=False)
+            model = onnx.load_model_from_string(file.read())
         made = [o for node in model.graph.node for o in node.output if o in names]
         known = {o.name for o in model.graph.output}
         wanted = [o for o in made if o not in known]

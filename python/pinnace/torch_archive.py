@@ -124,10 +124,11 @@ def _is_operator(space: str, name: str, overload: str) -> bool:
             importlib.import_module(_NAMESPACES[space])
         except ImportError as error:
             raise Refusal(f"torch.ops.{space}.{name} needs a package: {error}") from None
-    packet = getattr(getattr(torch.ops, space), name, None)
-    if not isinstance(packet, torch._ops.OpOverloadPacket) or overload not in packet.overloads():
+    packet: Any = getattr(getattr(torch.ops, space), name, None)
+    operator: Any = getattr(packet, overload, None) if isinstance(packet, torch._ops.OpOverloadPacket) else None
+    if not isinstance(operator, torch._ops.OpOverload):
         return False
-    return all("file" not in argument.name for argument in getattr(packet, overload)._schema.arguments)
+    return all("file" not in argument.name for argument in operator._schema.arguments)
 
 
 # ------------------------------------------------------------------------------------------------------------- the call
@@ -140,7 +141,7 @@ def _calls(signature: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
     inputs = _argument_names(signature)
     outputs = sum("user_output" in s for s in signature["output_specs"])
-    given = ((0,) * len(inputs), {})
+    given: Any = ((0,) * len(inputs), {})
     taken: Any = dict.fromkeys(names, 0) if len(names) == outputs else (0,) * outputs
     specs = [_pytree.treespec_dumps(_pytree.tree_structure(value)) for value in (given, taken)]
     call = {"inputs": [], "outputs": [], "in_spec": specs[0], "out_spec": specs[1], "forward_arg_names": inputs}

@@ -7,8 +7,10 @@ so that the stored 8-bit weights arrive as they are. Imports torch only when ask
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
@@ -16,7 +18,8 @@ from pinnace.files import open_regular
 from pinnace.session import as_tensor
 from pinnace.source import _named, _tensors, _to_numpy
 from pinnace.torch_archive import archive_kind
-from pinnace.types import Array
+from pinnace.types import Array, custom_op_names
+from pinnace.zip_file import ZipFile
 
 if TYPE_CHECKING:
     import torch
@@ -34,19 +37,54 @@ def is_script_file(path: str) -> bool:
 
 
 def open_script(path: str) -> torch.jit.ScriptModule:
-    """Read by torch, whose reader of TorchScript runs no Python of the file's. FileError with torch's words."""
+    """Read by torch, whose reader of TorchScript runs no Python of a file, after a look at what its code can call.
+
+    CorruptFile; Unsupported: it names what reaches files; FileError: torch's words.
+    """
     try:
         import torch
     except ImportError as error:
         raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
+    with ZipFile(path, inflated=True) as archive:
+        archive.verify()  # torch crashes where what it reads of sources is damaged
+        _check_code(archive)
     try:
         jit: Any = torch.jit  # untyped in torch's own stubs
-        with open_regular(path) as file:
-            return jit.load(file, map_location="cpu")
+        open_regular(path).close()
+        return jit.load(path, map_location="cpu")
     except _core.Error:
         raise
     except Exception as error:
         raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
+
+
+# TorchScript is run, some of it while it is read. Of what it can call, these reach files; getattr could spell them.
+_REACHES_FILES = re.compile(r"\b(save|from_file|load_tensor|getattr)\b", re.ASCII)
+_OPERATORS = re.compile(r"\bops\s*\.\s*(\w+)", re.ASCII)
+_CLASSES = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)", re.ASCII)
+_NAMESPACES = frozenset(("aten", "prim", "prims", "quantized", "_quantized", "quantization", "sparse", "torchvision"))
+_CLASS_NAMESPACES = frozenset(("quantized", "sparse", "rnn", "_nnapi", "mkldnn"))
+_MAX_CODE = 64 << 20
+
+
+def _check_code(archive: ZipFile) -> None:
+    """Unsupported: the module's code names something that reads or writes files, or operators of other packages."""
+    if Path(archive.path).suffix in (".pt2", ".onnx", ".pnc", ".json"):
+        raise _core.Unsupported(
+            f"{archive.path}: TorchScript, which holds code, under the name of a format without any"
+        )
+    own = {name.split(".")[0] for name in custom_op_names()}
+    for entry in archive.names:
+        if not entry.endswith((".py", ".pkl")):
+            continue
+        code = archive.read(entry, _MAX_CODE).decode("latin-1")
+        called = _REACHES_FILES.search(code) if entry.endswith(".py") else None
+        if called:
+            raise _core.Unsupported(f"{archive.path}: {entry} names {called[1]!r}, with which code reaches files")
+        for kind, pattern, known in (("operators", _OPERATORS, _NAMESPACES), ("classes", _CLASSES, _CLASS_NAMESPACES)):
+            others = {found[1] for found in pattern.finditer(code)} - known - own
+            if others and (kind == "classes" or entry.endswith(".py")):
+                raise _core.Unsupported(f"{archive.path}: {entry} names {kind} of {sorted(others)[0]!r}")
 
 
 def export_script(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.export.ExportedProgram:

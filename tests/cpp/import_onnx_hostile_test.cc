@@ -104,7 +104,7 @@ TEST_F(OnnxTest, NamesAreUtf8AndCommentsMayBeAnything) {
   ASSERT_TRUE(imported.ok()) << imported.status().message();
   EXPECT_EQ(imported->graph.nodes[0]->source.text(), "");
   graph().mutable_node(0)->set_name("caf\xe9");
-  EXPECT_EQ(refused(Code::kCorruptFile, "node 0: 'caf\xe9' is not UTF-8").rule(), "G-17");
+  EXPECT_EQ(refused(Code::kCorruptFile, "node 0: 'caf\\xe9' is not UTF-8").rule(), "G-17");
 }
 
 // ---------------------------------------------------------------------------------------------------------- tensors

@@ -670,13 +670,13 @@ TEST(NnapiBadCalls, TypesBesideABindingMayHaveAnotherScaleZeroPointOrCode) {
       SCOPED_TRACE(testing::Message() << type << ", " << scale << ", " << zero << (from_memory ? ", memory" : ""));
       Execution run(c);
       std::vector<uint8_t> in = {4, 20}, out(2);
-      FdMemory memory(2);
+      FdMemory memory(2), target(2);
       const auto set_input = [&](const ANeuralNetworksOperandType& t) {
         return from_memory ? ANeuralNetworksExecution_setInputFromMemory(run.execution, 0, &t, memory.memory, 0, 2)
                            : ANeuralNetworksExecution_setInput(run.execution, 0, &t, in.data(), 2);
       };
       const auto set_output = [&](const ANeuralNetworksOperandType& t) {
-        return from_memory ? ANeuralNetworksExecution_setOutputFromMemory(run.execution, 0, &t, memory.memory, 0, 2)
+        return from_memory ? ANeuralNetworksExecution_setOutputFromMemory(run.execution, 0, &t, target.memory, 0, 2)
                            : ANeuralNetworksExecution_setOutput(run.execution, 0, &t, out.data(), 2);
       };
       EXPECT_EQ(set_input(wrong), kBadData);

@@ -62,7 +62,7 @@ TEST(NnapiBadStates, EveryFunctionSurvivesNull) {
 #include "nnapi_host/functions.inc"
 #undef RUNTIME_FUNCTION
 #undef FUNCTION
-  EXPECT_EQ(functions, 74);
+  EXPECT_EQ(functions, 75);
 }
 
 TEST(NnapiBadStates, PlacesForResultsMustBeThere) {

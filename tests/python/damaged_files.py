@@ -73,6 +73,8 @@ def make_files(folder: Path) -> None:
     from torch import nn
 
     class Net(nn.Module):
+        scale: torch.Tensor
+
         def __init__(self, unmapped: bool = False) -> None:
             super().__init__()
             self.linear = nn.Linear(3, 4)
@@ -326,7 +328,7 @@ def use(path: Path, kind: str, folder: Path, rng: random.Random) -> str:
         return "right"
     if kind == "nnapi":
         model = pn.load(path)
-        feed = {n: np.ones([2 if d is None else d for d in s.shape], s.dtype) for n, s in model.inputs.items()}
+        feed = {n: np.ones([d if isinstance(d, int) else 2 for d in s.shape], s.dtype) for n, s in model.inputs.items()}
         pn.Session(model.build(verify=False), threads=1).run(feed)
         return "right"
     if rng.randrange(12) == 0:

@@ -4,7 +4,6 @@ elsewhere, and nothing reaches a terminal, a page or an archive as anything but 
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ import numpy as np
 import onnx
 import pinnace as pn
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from pinnace import cli
 from pinnace.files import member_names, printable
 
@@ -327,11 +326,3 @@ def test_names_of_members() -> None:
     for name, member in members.items():
         if len(name) < 60 and name:
             assert unquote(member, errors="surrogatepass") == name
-
-
-def test_numpy_reads_what_is_written() -> None:
-    """The archive is one for numpy.load, whatever stands in it."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **{member_names(["a/b"])["a/b"]: numpy_helper.to_array(numpy_helper.from_array(np.ones(2)))})
-    buffer.seek(0)
-    assert list(np.load(buffer)) == ["a%2Fb"]

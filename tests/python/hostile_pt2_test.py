@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import io
 import json
 import os
 import pickle
 import shutil
 import subprocess
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -39,6 +41,8 @@ X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 
 class Net(nn.Module):
     """A weight, a buffer, a constant, an open size, an argument that is a string, a branch, a result by name."""
+
+    scale: Tensor
 
     def __init__(self, unmapped: bool) -> None:
         super().__init__()
@@ -366,7 +370,7 @@ def arguments_named_with_python(p: Package, marker: Path) -> None:
 @attack()
 def a_spec_of_arguments_with_python(p: Package, marker: Path) -> None:
     signature = p.program["graph_module"]["module_call_graph"][0]["signature"]
-    leaf = {"type": None, "context": None, "children_spec": []}
+    leaf: Any = {"type": None, "context": None, "children_spec": []}
     for name in ("in_spec", "out_spec"):
         context = json.dumps([f"x=({python(marker)})", "factor"])
         inner = {"type": "builtins.dict", "context": context, "children_spec": [leaf, leaf]}
@@ -380,7 +384,7 @@ def a_spec_of_arguments_with_python(p: Package, marker: Path) -> None:
 def a_spec_of_a_class(p: Package, marker: Path) -> None:
     signature = p.program["graph_module"]["module_call_graph"][0]["signature"]
     for kind in ("collections.namedtuple", "os.system", "torch.os.system", "builtins.eval"):
-        spec = {"type": kind, "context": json.dumps([python(marker)]), "children_spec": []}
+        spec: Any = {"type": kind, "context": json.dumps([python(marker)]), "children_spec": []}
         signature["in_spec"] = signature["out_spec"] = json.dumps([1, spec])
 
 
@@ -551,3 +555,58 @@ def test_every_field_in_turn(packages: dict[str, Package], good: dict[str, Path]
                 raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
             assert not marker.exists(), where
     assert refused > len(chosen) // 4
+
+
+# ---------------------------------------------------------------------------------------------------------- TorchScript
+
+# torch.jit.script reads annotations as they are written, which they are not in this file.
+SAVES = """
+import torch
+
+class Saves(torch.nn.Module):
+    target: str
+
+    def __init__(self, target: str):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.target = target
+
+    def forward(self, x):
+        return x * self.weight
+
+    @torch.jit.export
+    def __getstate__(self):
+        return (self.weight, self.target, self.training)
+
+    @torch.jit.export
+    def __setstate__(self, state: tuple[torch.Tensor, str, bool]):
+        self.weight = state[0]
+        self.target = state[1]
+        self.training = state[2]
+        torch.save(state[0], state[1])
+"""
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".pt", ".onnx"])
+def test_torchscript_that_writes_files(suffix: str, marker: Path, tmp_path: Path) -> None:
+    """Torch runs __setstate__ when it reads a module."""
+    source = tmp_path / f"saves_{suffix[1:]}.py"
+    source.write_text(SAVES)
+    spec: Any = importlib.util.spec_from_file_location(source.stem, source)
+    saves = importlib.util.module_from_spec(spec)
+    sys.modules[source.stem] = saves
+    spec.loader.exec_module(saves)
+    path = tmp_path / f"net{suffix}"
+    jit: Any = torch.jit
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jit.save(jit.script(saves.Saves(str(marker))), str(path))
+    assert not marker.exists()
+    for run in (lambda: pn.load(path, (torch.ones(3),)), lambda: pn.load(path), lambda: command("check", path)):
+        with contextlib.suppress(pn.Error):
+            run()
+        assert not marker.exists()
+    with pytest.raises(pn.Unsupported, match=r"TorchScript|reaches files"):
+        pn.load(path, (torch.ones(3),))
+    jit.load(str(path))
+    assert marker.exists()

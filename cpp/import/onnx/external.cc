@@ -25,7 +25,7 @@ constexpr int64_t kMostUses = 2;
 
 struct ExternalData::File {
   std::shared_ptr<const MappedBytes> mapped;
-  int64_t used = 0;  ///< bytes of all different pieces
+  int64_t used = 0;                                                 ///< bytes of all different pieces
   std::map<std::tuple<int64_t, int64_t, int>, ConstantPtr> pieces;  ///< by offset, length, and how they were cleaned
 };
 
@@ -49,7 +49,8 @@ Result<External> external_of(const proto::TensorProto& t, const std::string& wha
 
 bool needs_cleaning(const TensorType& type, std::span<const std::byte> bytes) {
   if (bytes.empty()) return false;
-  if (type.dtype == DType::kBool) return std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  if (type.dtype == DType::kBool)
+    return std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   const int spare = spare_bits(type);
   return spare > 0 && (bytes.back() & ~std::byte(0xff >> spare)) != std::byte{0};
 }
@@ -89,8 +90,7 @@ Result<ConstantPtr> ExternalData::get(const External& where, const TensorType& t
     return corrupt("O-12", what, " is ", to_string(type), ", which has ", type.bytes(),
                    " bytes, but its external data ", length);
   }
-  const auto bytes =
-      file->mapped->bytes().subspan(static_cast<size_t>(where.offset), static_cast<size_t>(length));
+  const auto bytes = file->mapped->bytes().subspan(static_cast<size_t>(where.offset), static_cast<size_t>(length));
   const bool cleaned = needs_cleaning(type, bytes);
   const int how = !cleaned ? 0 : type.dtype == DType::kBool ? -1 : spare_bits(type);
   ConstantPtr& piece = file->pieces[{where.offset, length, how}];

@@ -32,9 +32,9 @@ class ExternalData {
   /// The elements of a tensor of that type, which stay in the mapped file where they are aligned there and need no
   /// change. Files must not be rewritten while the model is used, as for programs.
   ///
-  /// kCorruptFile: the location leaves the folder or is no file (rule O-14), the file is too short (O-15), the length is
-  /// not that of the type (O-12), or tensors at different places take more than twice the file's bytes together (O-17).
-  /// kFile: it cannot be read.
+  /// kCorruptFile: the location leaves the folder or is no file (rule O-14), the file is too short (O-15), the length
+  /// is not that of the type (O-12), or tensors at different places take more than twice the file's bytes together
+  /// (O-17). kFile: it cannot be read.
   Result<ConstantPtr> get(const External& where, const TensorType& type, const std::string& what);
 
   /// Bytes of a tensor that were read from the model itself, for where a piece of it is read again, or null.

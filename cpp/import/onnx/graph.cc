@@ -118,7 +118,8 @@ Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
     }));
   }
   for (const auto& tensor : graph.initializer()) {
-    PINNACE_TRY(add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.external); }));
+    PINNACE_TRY(
+        add(tensor.name(), [&](const std::string& what) { return read_tensor(tensor, what, import.external); }));
   }
   return {};
 }

@@ -217,8 +217,8 @@ Status summary(const Import& import) {
   std::string text = str_cat(failed, " of ", std::max(import.nodes, failed), " nodes cannot be imported");
   for (size_t i = 0; i < std::min(kShown, import.problems.size()); ++i) {
     const NodeProblem& p = import.problems[i];
-    text += "\n  " + printable(str_cat(p.op, " '", p.node, "'", p.source.empty() ? "" : str_cat(" (", p.source, ")"), ": ",
-                                       p.rule, p.value.empty() ? "" : str_cat(": ", p.value)));
+    text += "\n  " + printable(str_cat(p.op, " '", p.node, "'", p.source.empty() ? "" : str_cat(" (", p.source, ")"),
+                                       ": ", p.rule, p.value.empty() ? "" : str_cat(": ", p.value)));
   }
   if (import.problems.size() > kShown) text += str_cat("\n  and ", import.problems.size() - kShown, " more");
   return Status(Code::kConversion, std::move(text)).with_nodes(import.problems);

@@ -30,7 +30,8 @@ struct Tensor {
 Result<TensorType> type_of(int32_t data_type, const google::protobuf::RepeatedField<int64_t>& dims,
                            const std::string& what);
 
-/// The elements of `source`: a copy, or bytes of a mapped file beside the model. `what` names it in errors: "initializer 'w'".
+/// The elements of `source`: a copy, or bytes of a mapped file beside the model. `what` names it in errors:
+/// "initializer 'w'".
 ///
 /// kUnsupported: an element type that pinnace lacks, segments. kCorruptFile (rule O-1x): the data do not have the
 /// length that the shape asks for, numbers do not fit, external data lie outside the folder or the file. kFile:

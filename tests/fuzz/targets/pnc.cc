@@ -88,7 +88,7 @@ class Parts {
   template <class T>
   void list(std::vector<std::unique_ptr<T>>& all) {
     lists_.push_back([&all](Random& random) {
-      if (all.empty()) return all.push_back(std::make_unique<T>());
+      if (all.empty()) return;
       const size_t i = random() % all.size(), j = random() % all.size();
       switch (random() % 3) {
         case 0:
@@ -142,7 +142,7 @@ std::vector<std::byte> mutated(std::vector<std::byte> bytes, size_t max_size, Ra
     FileParts parts(bytes);
     if (random() % 8 == 0) {
       std::vector<std::byte>& section = parts.sections[random() % parts.sections.size()].bytes;
-      section.resize(LLVMFuzzerMutate(as_bytes(section), section.size(), section.size()));
+      if (!section.empty()) section.resize(LLVMFuzzerMutate(as_bytes(section), section.size(), section.size()));
     } else {
       for (unsigned times = 1 + random() % 3; times > 0; --times) Parts(*parts.model).change(random);
     }
