@@ -23,7 +23,8 @@ namespace {
 Status file_error(std::string_view verb, const std::string& path, int error) {
   char buffer[256] = {};
   const char* reason = error_text(strerror_r(error, buffer, sizeof buffer), buffer);
-  return Status(Code::kFile, str_cat("cannot ", verb, " '", path, "': ", reason, " (errno ", error, ")"));
+  return Status(error == ENOMEM ? Code::kOutOfMemory : Code::kFile,
+                str_cat("cannot ", verb, " '", path, "': ", reason, " (errno ", error, ")"));
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {

@@ -32,7 +32,7 @@ Status not_private(const std::string& path, const std::string& why) {
 }  // namespace
 
 Result<PrivateFolder> PrivateFolder::open(const std::string& path) {
-  std::string plain = path;
+  std::string plain = path, shown = path;  // all that is allocated before there is something to close
   while (plain.size() > 1 && plain.back() == '/') plain.pop_back();  // behind a slash links are followed
   if (plain.empty() || plain.find('\0') != std::string::npos) {
     return Status(Code::kFile, "a folder's path is empty or holds a NUL character");
@@ -49,7 +49,7 @@ Result<PrivateFolder> PrivateFolder::open(const std::string& path) {
     return not_private(path, is_link ? "it is a link" : "it is no folder");
   }
   if (fd < 0) return file_error("open the folder", path, errno);
-  PrivateFolder folder(path, fd);
+  PrivateFolder folder(std::move(shown), fd);
   struct stat about;
   if (::fstat(fd, &about) != 0) return file_error("look at the folder", path, errno);
   if (const std::string why = why_not_private(about); !why.empty()) return not_private(path, why);

@@ -63,9 +63,18 @@ using ConstantPtr = std::shared_ptr<const Constant>;
 /// holds it passes those values explicitly.
 using GraphPtr = std::shared_ptr<Graph>;
 
+/// An alternative that nothing holds. With it a variant may be without a value; without it GCC 12's takes itself for
+/// one that always has one, and when a copy runs out of memory half-way it destroys a value that was never made.
+struct NeverHeld {
+  NeverHeld() = delete;
+  NeverHeld(const NeverHeld&) noexcept {}  // NOLINT: not trivial on purpose, which is what the variant goes by
+  NeverHeld& operator=(const NeverHeld&) noexcept { return *this; }
+  bool operator==(const NeverHeld&) const { return true; }
+};
+
 /// The value of an attribute. The order of the alternatives is stable: files use the index as tag.
 using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                          std::vector<std::string>, GraphPtr>;
+                          std::vector<std::string>, GraphPtr, NeverHeld>;
 enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kGraph };
 inline AttrKind attr_kind(const Attr& attr) {
   return static_cast<AttrKind>(attr.index());

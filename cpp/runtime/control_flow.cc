@@ -101,9 +101,9 @@ Status append(const NodeView& node, ControlState::Scan& scan, const TensorView& 
   const auto bytes = static_cast<size_t>(item.type->bytes());
   if (!scan.bytes || scan.used + bytes > scan.capacity) {
     const size_t capacity = std::max<size_t>(2 * scan.capacity, scan.used + bytes);
-    std::swap(scan.front, scan.back);
-    PINNACE_ASSIGN(std::byte * grown, scan.front.reserve(capacity));
+    PINNACE_ASSIGN(std::byte * grown, scan.back.reserve(capacity));
     if (scan.used) std::memcpy(grown, scan.bytes, scan.used);
+    std::swap(scan.front, scan.back);  // only now: what `bytes` points into stays in front if there is no memory
     scan.bytes = grown;
     scan.capacity = capacity;
   }

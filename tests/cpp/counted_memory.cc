@@ -2,9 +2,10 @@
 #include "cpp/counted_memory.h"
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <new>
+
+#include "cpp/fault_harness.h"
 
 namespace pinnace::testing {
 namespace {
@@ -40,32 +41,46 @@ size_t MemoryWatch::overdrawn() const {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 }  // namespace pinnace::testing
 #else
-/// Null only where `may_fail`.
-static void* counted(size_t bytes, size_t alignment, bool may_fail) {
-  if (counting.load(std::memory_order_relaxed)) {
+/// Null where `may_fail`, else std::bad_alloc.
+static void* counted(size_t bytes, size_t alignment, bool may_fail, const void* caller) {
+  bool given = !allocation_fails(caller);
+  if (given && counting.load(std::memory_order_relaxed)) {
     ++allocations_made;
     if (bytes > limit && may_fail) return nullptr;
     raise_to(largest_block, bytes);
     if (bytes > limit) raise_to(overdrawn_block, bytes);
   }
-  void* block = alignment ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
-                          : std::malloc(bytes ? bytes : 1);
-  if (!block && !may_fail) {
-    std::fprintf(stderr, "operator new: no %zu bytes for a container that cannot do without\n", bytes);
-    std::abort();
-  }
+  void* block = given ? plain_allocate(bytes, alignment) : nullptr;
+  if (!block && !may_fail) throw std::bad_alloc();
   return block;
 }
 }  // namespace pinnace::testing
 
+#define CALLER __builtin_return_address(0)
+
 void* operator new(size_t bytes) {
-  return pinnace::testing::counted(bytes, 0, false);
+  return pinnace::testing::counted(bytes, 0, false, CALLER);
 }
 void* operator new[](size_t bytes) {
-  return pinnace::testing::counted(bytes, 0, false);
+  return pinnace::testing::counted(bytes, 0, false, CALLER);
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return pinnace::testing::counted(bytes, 0, true, CALLER);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return pinnace::testing::counted(bytes, 0, true, CALLER);
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return pinnace::testing::counted(bytes, static_cast<size_t>(alignment), false, CALLER);
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return pinnace::testing::counted(bytes, static_cast<size_t>(alignment), false, CALLER);
+}
+void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return pinnace::testing::counted(bytes, static_cast<size_t>(alignment), true, CALLER);
 }
 void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return pinnace::testing::counted(bytes, static_cast<size_t>(alignment), true);
+  return pinnace::testing::counted(bytes, static_cast<size_t>(alignment), true, CALLER);
 }
 void operator delete(void* p) noexcept {
   std::free(p);
@@ -79,7 +94,16 @@ void operator delete(void* p, size_t) noexcept {
 void operator delete[](void* p, size_t) noexcept {
   std::free(p);
 }
+void operator delete(void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
 void operator delete[](void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, size_t, std::align_val_t) noexcept {
   std::free(p);
 }
 #endif

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,15 +12,19 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "cpp/child_process.h"
 #include "cpp/counted_memory.h"
+#include "cpp/fault_harness.h"
 #include "cpp/nnapi_client.h"
 #include "cpp/scratch_folder.h"
 
 namespace {
 
 using namespace nnapi_client;
+using pinnace::testing::fail_everywhere;
+using pinnace::testing::Fault;
 
 /// The call that failed, and its code.
 struct Failure {
@@ -39,9 +44,19 @@ class Undo {
   std::vector<std::function<void()>> all_;
 };
 
-#define TRY(name, ...)                                                                    \
-  do {                                                                                    \
-    if (const int code = ANeuralNetworks##name(__VA_ARGS__)) return Failure{#name, code}; \
+/// True: a call that had no memory is made again at once, but for computations, which an execution may make once.
+bool calls_again = false;
+int calls_made_again = 0;
+
+#define TRY(name, ...)                                                                                          \
+  do {                                                                                                          \
+    int code = ANeuralNetworks##name(__VA_ARGS__);                                                              \
+    if (calls_again && code == ANEURALNETWORKS_OUT_OF_MEMORY && !std::string_view(#name).ends_with("ompute") && \
+        !std::string_view(#name).starts_with("Event_wait")) {                                                   \
+      ++calls_made_again;                                                                                       \
+      code = ANeuralNetworks##name(__VA_ARGS__);                                                                \
+    }                                                                                                           \
+    if (code) return Failure{#name, code};                                                                      \
   } while (false)
 #define MAKE(type, variable, name, ...)      \
   ANeuralNetworks##type* variable = nullptr; \
@@ -326,5 +341,64 @@ TEST(NnapiFaults, MemoryAndDescriptorsStayLevel) {
   const char* all = std::getenv("PINNACE_TEST_ALL");
   stay_level(all && *all == '1' ? 10'000 : 300);
 }
+
+class NnapiCallFaults : public ::testing::TestWithParam<Fault> {};
+
+/// All calls of the client, of which the library meets each failure once; with a cache that is there or is to be made.
+void fail_client(Fault fault, bool again, bool cached) {
+  const CacheFolder cache;
+  Client client(cache.path);
+  Failure failure;
+  calls_again = again;
+  calls_made_again = 0;
+  ASSERT_EQ(client.run().code, 0);
+  const auto before = [&] {
+    if (cached) return;
+    for (const auto& entry : std::filesystem::directory_iterator(cache.path)) std::filesystem::remove(entry);
+  };
+  const auto call = [&]() -> pinnace::Status {
+    failure = client.run();
+    if (!failure.code) return {};
+    if (failure.code == ANEURALNETWORKS_OUT_OF_MEMORY) return pinnace::Status::no_memory();
+    return pinnace::Status(pinnace::Code::kFile, failure.function + " gives " + std::to_string(failure.code));
+  };
+  const auto after = [&](const pinnace::Status& status) -> std::string {
+    if (status.ok() && client.result() != client.right()) return "other numbers";
+    for (const auto& entry : std::filesystem::directory_iterator(cache.path)) {
+      if (entry.path().extension() != ".pnc") return entry.path().string() + " is left in the cache";
+    }
+    const Failure now = client.run();
+    if (now.code) return now.function + " fails for ever with " + std::to_string(now.code);
+    return client.result() == client.right() ? "" : "other numbers when called again";
+  };
+  fail_everywhere({std::string("NNAPI, all calls") + (cached ? ", cached" : "") + (again ? ", each made again" : ""),
+                   before,
+                   call,
+                   after,
+                   [] {},
+                   {},
+                   "libneuralnetworks"},
+                  fault);
+  EXPECT_TRUE(!again || calls_made_again > 0) << "no call was made again";
+  calls_again = false;
+}
+
+TEST_P(NnapiCallFaults, OfEveryCall) {
+  if (!pinnace::testing::kFaultsCanBeMade) GTEST_SKIP() << "a sanitizer has the functions that are to fail";
+  for (const bool cached : {false, true}) fail_client(GetParam(), false, cached);
+}
+
+TEST(NnapiCallsMadeAgain, ACallThatHadNoMemoryWorksAgain) {
+  if (!pinnace::testing::kFaultsCanBeMade) GTEST_SKIP() << "a sanitizer has the functions that are to fail";
+  fail_client(Fault::kAllocation, true, false);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NnapiCallFaults,
+                         ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations, Fault::kFile, Fault::kThread),
+                         [](const auto& info) {
+                           std::string name = pinnace::testing::fault_name(info.param);
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cpp/fault_harness.h"
 #include "ops/activation.h"
 #include "ops/convolution.h"
 
@@ -40,11 +41,13 @@ class FakeKeptStates final : public KeptStates {
   bool keeps(size_t) const override { return true; }
   Status write(size_t i, const std::byte* from) override {
     ++backend_.states_written;
+    if (testing::device_call_fails()) return Status(Code::kDeviceLost, "the fake device was lost, on demand");
     std::memcpy(now(i).data(), from, now(i).size() * sizeof(float));
     return {};
   }
   Status read(size_t i, std::byte* to) override {
     ++backend_.states_read;
+    if (testing::device_call_fails()) return Status(Code::kDeviceLost, "the fake device was lost, on demand");
     if (backend_.states_are_gone && !survives_) return Status(Code::kDeviceLost, "the fake device's memory is gone");
     std::memcpy(to, now(i).data(), now(i).size() * sizeof(float));
     return {};
@@ -76,6 +79,7 @@ class FakeExecutable final : public Executable {
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
     const int run = ++backend_.runs;
+    if (testing::device_call_fails()) return went_away();
     if (backend_.fails) return invalid("the fake device does not do this");
     const int from = backend_.lost_from_run;
     const bool lost = from && run >= from && run - from < backend_.lost_runs;
@@ -291,6 +295,7 @@ Verdict FakeBackend::supports(const NodeView& node, const TargetSpec& target) co
 }
 
 Result<std::unique_ptr<Executable>> FakeBackend::compile(const Segment& segment, const TargetSpec&) const {
+  if (testing::device_call_fails()) return Status(Code::kDeviceLost, "the fake device was lost, on demand");
   if (fails_self_check) return Status(Code::kDeviceLost, "the self-check gave 3 instead of 4");
   ++compiled;
   return FakeBackendCompiler::compile(*this, segment);

@@ -80,6 +80,7 @@ Result<Archive> Archive::open(const std::string& path) {
       ~Error() { zip_error_fini(this); }
     } error(code);
     const std::string text = zip_error_strerror(&error);
+    if (error.sys_err == ENOMEM) return out_of_memory(path, ": ", text);
     if (code == ZIP_ER_OPEN || code == ZIP_ER_READ) return Status(Code::kFile, str_cat(path, ": ", text));
     if (code == ZIP_ER_MEMORY) return out_of_memory(path, ": ", text);
     return corrupt(path, "Z-1", str_cat("not a readable zip archive: ", text));
@@ -150,6 +151,8 @@ Result<Buffer> Archive::read(std::string_view name, size_t padding) const {
   std::memset(bytes.data() + stat.size, 0, padding);
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> opened(zip_fopen_index(zip, at->second, 0), zip_fclose);
   zip_file_t* const file = opened.get();
+  const auto without_memory = [](const zip_error_t* error) { return zip_error_code_zip(error) == ZIP_ER_MEMORY; };
+  if (!file && without_memory(zip_get_error(zip))) return out_of_memory(path_, ": entry '", name, "'");
   if (!file) return corrupt(path_, "Z-9", str_cat("entry '", name, "': ", zip_strerror(zip)));
   uint64_t done = 0;
   zip_int64_t got = 1;
@@ -159,6 +162,7 @@ Result<Buffer> Archive::read(std::string_view name, size_t padding) const {
   // The checksum is compared when the end is met.
   char beyond;
   if (got > 0 && done == stat.size) got = zip_fread(file, &beyond, 1);
+  if (got < 0 && without_memory(zip_file_get_error(file))) return out_of_memory(path_, ": entry '", name, "'");
   const std::string error = got < 0 ? zip_file_strerror(file) : "";
   if (got < 0) return corrupt(path_, "Z-9", str_cat("entry '", name, "': ", error));
   if (done != stat.size || got != 0) {

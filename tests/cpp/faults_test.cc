@@ -1,0 +1,390 @@
+// Every public call of the runtime while each allocation, each call of the file system, each start of a thread and each
+// call of a device fails once: a typed error or the right result, nothing half-written, the same object works again,
+// nothing is lost.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include <pinnace/pinnace.h>
+
+#include "base/border.h"
+#include "base/thread_pool.h"
+#include "cpp/fault_harness.h"
+#include "cpp/program_fixture.h"
+#include "fakes/backend.h"
+#include "program/writer.h"
+
+namespace pinnace::testing {
+namespace {
+
+/// A product whose weights are packed, and a state that counts runs.
+constexpr const char* kSmall = R"(graph "small" {
+  symbol n 1..4
+  input %x : f32[n,4]
+  const %w : f32[4,3] = {1,2,3,4,5,6,7,8,9,10,11,12}
+  const %one : f32[2] = {1,1}
+  state "count" %s : f32[2] next %t = {1,1}
+  %m : f32[n,3] = mat_mul(%x, %w)
+  %r : f32[n,3] = relu(%m)
+  %z : f32[n,3] = softmax(%r) {axis=1}
+  %t : f32[2] = add(%s, %one)
+  output "y" %z
+})";
+
+/// Bodies, scanned outputs, and sizes that data decide.
+constexpr const char* kControl = R"(graph "control" {
+  input %x : f32[2,4]
+  const %trips : i64[] = {3}
+  %at : i64[2,?<=8] = non_zero(%x)
+  %last : f32[2,4], %all : f32[?,2,4] = loop(%trips, none, %x, %x) {carried=1, body=graph "body" {
+    input %i : i64[]
+    input %c : bool[]
+    input %a : f32[2,4]
+    input %b : f32[2,4]
+    %sum : f32[2,4] = add(%a, %b)
+    output "c" %c
+    output "sum" %sum
+    output "each" %sum
+  }}
+  output "y" %all
+  output "at" %at
+})";
+
+/// For the fake back end.
+constexpr const char* kConv = R"(graph "conv" {
+  input %x : f32[1,2,2,2]
+  const %w : f32[3,2,1,1] = {1,2,3,4,5,6}
+  %c : f32[1,3,2,2] = conv(%x, %w)
+  %r : f32[1,3,2,2] = relu(%c)
+  %s : f32[1,3,2,2] = sigmoid(%r)
+  %a : f32[1,3,2,2] = add(%s, %r)
+  output "y" %a
+})";
+
+Program program_of(const char* text) {
+  auto graph = parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  auto bytes = write_program(*graph, {{"producer", "test"}}, {});
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  return load(to_vector(*bytes));
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A program with inputs for it and what it gives: eight floats go in.
+struct Net {
+  Program program;
+  std::vector<float> x = {1, -2, 3, 0.5f, 0, 1, -1, 2};
+  std::vector<Tensor> inputs;
+  std::string right;
+
+  explicit Net(const char* text) : program(program_of(text)) {
+    Tensor tensor;
+    for (const Dim& d : program.inputs()[0].type.shape) tensor.type.shape.push_back(Dim(d.known() ? d.size : 2));
+    tensor.memory.host = x.data();
+    tensor.memory.bytes = x.size() * sizeof(float);
+    inputs = {tensor};
+    auto session = Session::create(program, {.target = "cpu", .threads = 1});
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    EXPECT_TRUE(session->run(inputs).ok());
+    right = outputs(*session);
+    EXPECT_GT(right.size(), 8u);
+  }
+  static std::string outputs(const Session& session) {
+    std::string all;
+    for (size_t i = 0; i < session.outputs().size(); ++i) {
+      const Tensor t = session.output(static_cast<int>(i));
+      if (t.memory.host) all.append(static_cast<const char*>(t.memory.host), t.memory.bytes);
+    }
+    return all;
+  }
+  /// What is wrong with a session that must run now.
+  std::string check(Session& session) const {
+    if (const Status status = session.run(inputs); !status.ok()) return "runs no more: " + status.message();
+    return outputs(session) == right ? "" : "gives other numbers";
+  }
+};
+
+class Faults : public ::testing::TestWithParam<Fault> {
+ protected:
+  void SetUp() override {
+    if (!kFaultsCanBeMade) GTEST_SKIP() << "a sanitizer has the functions that are to fail";
+  }
+};
+
+TEST_P(Faults, OpenAndRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.pnc");
+  const Program small = program_of(kSmall);
+  ASSERT_TRUE(small.save(path).ok());
+  std::optional<Program> opened;
+  const auto again = [&](const Status& status) -> std::string {
+    auto program = Program::open(path);
+    if (!program) return "cannot be opened any more: " + program.status().message();
+    if (status.ok() && opened->text() != program->text()) return "what was opened is another";
+    return program->text() == small.text() ? "" : "another program";
+  };
+  const auto open = [&](Verify verify) {
+    auto result = Program::open(path, verify);
+    if (result) opened.emplace(std::move(*result));
+    return result.status();
+  };
+  fail_everywhere({"open .pnc", [] {}, [&] { return open(Verify::kFull); }, again, [&] { opened.reset(); }},
+                  GetParam());
+  const auto bytes = small.bytes();
+  fail_everywhere({"program from bytes", [] {},
+                   [&] {
+                     auto result = Program::from_bytes(bytes);
+                     if (result) opened.emplace(std::move(*result));
+                     return result.status();
+                   },
+                   again, [&] { opened.reset(); }},
+                  GetParam());
+  const std::string key = "a key that is long enough to be allocated", value = "a value that is long enough, too";
+  fail_everywhere({"metadata", [] {},
+                   [&] {
+                     auto result = small.with_metadata(key, value);
+                     if (result) opened.emplace(std::move(*result));
+                     return result.status();
+                   },
+                   [&](const Status& status) {
+                     return !status.ok() || opened->text() == small.text() ? std::string() : "another program";
+                   },
+                   [&] { opened.reset(); }},
+                  GetParam());
+}
+
+TEST_P(Faults, Save) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.pnc");
+  const Program small = program_of(kSmall);
+  const std::string whole(reinterpret_cast<const char*>(small.bytes().data()), small.bytes().size());
+  const std::string older = "what was there before";
+  const auto before = [&] { std::ofstream(path, std::ios::binary) << older; };
+  const auto after = [&](const Status& status) -> std::string {
+    if (folder.names() != std::vector<std::string>{"a.pnc"}) return "other files are left in the folder";
+    const std::string now = bytes_of(path);
+    if (now != whole && (status.ok() || now != older)) return "the file is half-written";
+    if (const Status saved = small.save(path); !saved.ok()) return "cannot be saved any more: " + saved.message();
+    return bytes_of(path) == whole ? "" : "the second save wrote something else";
+  };
+  fail_everywhere({"save", before, [&] { return small.save(path); }, after, [] {}}, GetParam());
+}
+
+TEST_P(Faults, Sessions) {
+  for (const char* text : {kSmall, kControl}) {
+    const Net net(text);
+    const std::string name = net.program.data().graph.name;
+    const Options options{.target = "cpu", .threads = 1};
+    std::optional<Session> session;
+    const auto create = [&] {
+      auto made = Session::create(net.program, options);
+      if (made) session.emplace(std::move(*made));
+      return made.status();
+    };
+    const auto check = [&](const Status& status) -> std::string {
+      if (!session) {
+        if (status.ok()) return "no session";
+        if (const Status now = create(); !now.ok()) return "none can be made any more: " + now.message();
+      }
+      for (int i = 0; i < 2; ++i) {
+        if (const std::string wrong = net.check(*session); !wrong.empty()) return wrong;
+      }
+      return "";
+    };
+    const auto end = [&] { session.reset(); };
+    const auto make = [&] { ASSERT_TRUE(create().ok()); };
+    fail_everywhere({"plan and create, " + name, [] {}, create, check, end}, GetParam());
+    fail_everywhere({"first run, " + name, make, [&] { return session->run(net.inputs); }, check, end}, GetParam());
+    std::vector<ProfileEvent> events;
+    fail_everywhere({"profile, " + name, make,
+                     [&] {
+                       auto profiled = session->profile(net.inputs);
+                       if (profiled) events = std::move(*profiled);
+                       return profiled.status();
+                     },
+                     check,
+                     [&] {
+                       events = {};
+                       session.reset();
+                     }},
+                    GetParam());
+    fail_everywhere({"run on a thread, " + name, make,
+                     [&] {
+                       auto run = session->submit(net.inputs);
+                       return run ? run->wait() : run.status();
+                     },
+                     check, end},
+                    GetParam());
+  }
+}
+
+// A copy that stops half-way destroys what it has made and nothing else.
+TEST_P(Faults, ACopyOfANode) {
+  Node node, copy;
+  node.op = "an operator with a name that is long enough to be allocated";
+  node.attrs = {{"a list of integers, as long a name", std::vector<int64_t>{1, 2, 3}},
+                {"a list of texts, as long a name", std::vector<std::string>{"one that is long enough", "another one"}},
+                {"a text, as long a name as others", std::string("a text that is long enough to be allocated")}};
+  fail_everywhere(
+      {"copy of a node", [] {},
+       [&] {
+         return at_border([&] {
+           copy = node;
+           return Status();
+         });
+       },
+       [&](const Status& status) { return !status.ok() || copy.attrs == node.attrs ? std::string() : "another node"; },
+       [&] { copy = Node(); }},
+      GetParam());
+}
+
+// A run on several threads may do with fewer; what fails on a worker fails the run.
+TEST_P(Faults, Threads) {
+  ThreadPool* pool = nullptr;
+  std::vector<std::string> texts(64);
+  const auto end = [&] {
+    delete pool;
+    pool = nullptr;
+    for (std::string& text : texts) text = std::string();
+  };
+  const auto run = [&]() -> Status {
+    return at_border([&]() -> Status {
+      pool->run(64, 4,
+                [&](int64_t i) { texts[static_cast<size_t>(i)] = std::string(100, static_cast<char>('a' + i % 26)); });
+      return {};
+    });
+  };
+  const auto check = [&](const Status&) -> std::string {
+    if (!run().ok()) return "the pool does not work any more";
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i] != std::string(100, static_cast<char>('a' + i % 26))) return "a task was left out";
+    }
+    return "";
+  };
+  fail_everywhere({"tasks of a pool", [&] { pool = new ThreadPool; }, run, check, end}, GetParam());
+}
+
+TEST_P(Faults, States) {
+  const Net net(kSmall);
+  auto session = Session::create(net.program, {.target = "cpu", .threads = 1});
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(session->run(net.inputs).ok());
+  const auto now = [&] {
+    const auto state = session->state(0);
+    return state ? *static_cast<const float*>(state->memory.host) : -1.0f;
+  };
+  float before = 0;
+  const auto note = [&] { before = now(); };
+  const auto unless = [&](float wanted) {
+    return [&, wanted](const Status& status) -> std::string {
+      const float want = !status.ok() ? before : wanted < 0 ? before + 1 : wanted;
+      if (now() != want) return "the state is " + std::to_string(now()) + ", should be " + std::to_string(want);
+      return net.check(*session);
+    };
+  };
+  fail_everywhere({"run with a state", note, [&] { return session->run(net.inputs); }, unless(-1), [] {}}, GetParam());
+  float value[2] = {7, 7};
+  Tensor given;
+  given.type.shape = {2};
+  given.memory.host = value;
+  given.memory.bytes = sizeof value;
+  fail_everywhere({"set_state", note, [&] { return session->set_state(0, given); }, unless(7), [] {}}, GetParam());
+  fail_everywhere({"reset_state", note, [&] { return session->reset_state(); }, unless(1), [] {}}, GetParam());
+  fail_everywhere({"state", note, [&] { return session->state(0).status(); },
+                   [&](const Status&) { return now() == before ? std::string() : "the state has changed"; }, [] {}},
+                  GetParam());
+}
+
+TEST_P(Faults, CInterface) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.pnc");
+  const Net net(kSmall);
+  ASSERT_TRUE(net.program.save(path).ok());
+  pnc_program* program = nullptr;
+  pnc_session* session = nullptr;
+  pnc_tensor x{net.inputs[0].memory.host, net.inputs[0].memory.bytes, PNC_F32, 2, {2, 4}}, y{};
+  const auto end = [&] {
+    pnc_session_close(std::exchange(session, nullptr));
+    pnc_program_close(std::exchange(program, nullptr));
+  };
+  const auto all = [&] {
+    pnc_status status = pnc_program_open(path.c_str(), &program);
+    if (status == PNC_OK) status = pnc_session_create(program, nullptr, &session);
+    if (status == PNC_OK) status = pnc_session_run(session, &x, 1, nullptr, 0);
+    if (status == PNC_OK) status = pnc_session_output(session, 0, &y);
+    return status;
+  };
+  pnc_status first = PNC_OK;
+  const auto check = [&](const Status& status) -> std::string {
+    if (!status.ok() && !*pnc_error()) return "there is no sentence";
+    end();
+    if (const pnc_status code = all(); code != PNC_OK) return "does not work any more: " + std::string(pnc_error());
+    return std::string(static_cast<const char*>(y.data), y.bytes) == net.right ? "" : "gives other numbers";
+  };
+  fail_everywhere({"C interface, all calls",
+                   [] {},
+                   [&] {
+                     first = all();
+                     return first == PNC_OK ? Status() : Status::no_memory();
+                   },
+                   [&](const Status& status) -> std::string {
+                     if (!status.ok() && first != PNC_OUT_OF_MEMORY && first != PNC_FILE) {
+                       return "the code is " + std::to_string(first);
+                     }
+                     return check(status);
+                   },
+                   end,
+                   {Code::kOutOfMemory}},
+                  GetParam());
+}
+
+TEST_P(Faults, ADevice) {
+  const Net net(kConv);
+  fakes::FakeBackend fake;
+  for (const bool fallback : {true, false}) {
+    Options options;
+    options.target = "fake";
+    options.threads = 1;
+    options.fallback = true;
+    options.backends = {&fake};
+    fake.opens_anew = !fallback;
+    const std::string name = fallback ? ", planned around" : ", opened anew";
+    std::optional<Session> session;
+    const auto create = [&] {
+      auto made = Session::create(net.program, options);
+      if (made) session.emplace(std::move(*made));
+      return made.status();
+    };
+    const auto check = [&](const Status&) -> std::string {
+      if (!session) {
+        if (const Status now = create(); !now.ok()) return "none can be made any more: " + now.message();
+      }
+      return net.check(*session);
+    };
+    const auto make = [&] { ASSERT_TRUE(create().ok()); };
+    const auto end = [&] { session.reset(); };
+    fail_everywhere({"create on a device" + name, [] {}, create, check, end}, GetParam());
+    fail_everywhere({"run on a device" + name, make, [&] { return session->run(net.inputs); }, check, end}, GetParam());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Faults,
+                         ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations, Fault::kFile, Fault::kThread,
+                                           Fault::kDevice),
+                         [](const auto& info) {
+                           std::string name = fault_name(info.param);
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace pinnace::testing
