@@ -76,8 +76,8 @@ py::list run(Session& session, const py::sequence& arrays, std::optional<double>
   return call.take();
 }
 
-/// A submitted run. What it borrows, the token of its options too, lives as long as the longer of the two. Whoever drops
-/// it wants no result: the run is then cancelled.
+/// A submitted run. What it borrows, the token of its options too, lives as long as the longer of the two. Whoever
+/// drops it wants no result: the run is then cancelled.
 class PendingRun {
  public:
   PendingRun(const Session& session, const py::sequence& arrays)

@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <cerrno>
 
-
 namespace pinnace {
 namespace {
 // strerror_r has two forms: GNU's gives the text, POSIX's a number beside the filled buffer.

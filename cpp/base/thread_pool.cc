@@ -128,8 +128,8 @@ struct ThreadPool::State {
     return false;
   }
 
-  /// Tasks of share `own`, then what is left of the others; how many. After one that throws nobody begins another, and none where
-  /// loop_stops().
+  /// Tasks of share `own`, then what is left of the others; how many. After one that throws nobody begins another, and
+  /// none where loop_stops().
   int64_t run_shares(int own) noexcept {
     int64_t done = 0;
     try {
