@@ -22,7 +22,7 @@ class ScopeBlock {
  public:
   explicit ScopeBlock(const CancelToken* cancel) : cancel_(cancel) {}
   void enter() { scope_ = std::make_unique<CancelScope>(RunOptions{.cancel = cancel_}); }
-  void exit(const py::args&) { scope_.reset(); }
+  void exit(const py::object&, const py::object&, const py::object&) { scope_.reset(); }
   void look(const std::string& where) const {
     if (cancel_ && cancel_->cancelled()) throw_status(Status(Code::kCancelled, "cancelled at " + where));
   }
@@ -80,13 +80,13 @@ void add_cancel(py::module_& module) {
       .def("cancel", &CancelToken::cancel, "Ends the calls that have it, and those that get it later, with Cancelled.")
       .def_property_readonly("cancelled", &CancelToken::cancelled, "True once cancel() was called.");
   py::class_<ScopeBlock>(module, "CancelScope", "For a `with` block, calls on this thread end when the token says so.")
-      .def(py::init<const CancelToken*>(), py::arg("cancel").none(true), py::keep_alive<1, 2>())
+      .def(py::init<const CancelToken*>(), py::arg("cancel") = py::none(), py::keep_alive<1, 2>())
       .def("__enter__",
            [](ScopeBlock& self) -> ScopeBlock& {
              self.enter();
              return self;
            })
-      .def("__exit__", &ScopeBlock::exit)
+      .def("__exit__", &ScopeBlock::exit, py::arg("type"), py::arg("value"), py::arg("traceback"))
       .def("look", &ScopeBlock::look, py::arg("where"), "Raises Cancelled if the token is cancelled.");
 }
 

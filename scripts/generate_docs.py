@@ -233,13 +233,18 @@ def _with_errors(text: str) -> str:
     if "Error" not in names:
         raise SystemExit("the stub no longer imports the exception classes")
     text = re.sub(r"^from pinnace import \w+\n", "", text, flags=re.M)
-    classes = "class Error(Exception):\n    offset: int | None\n    rule: str\n    nodes: list[NodeProblem]\n"
-    classes += "".join(f"class {name}(Error): ...\n" for name in names if name != "Error")
+    classes = "class Error(Exception):\n    offset: int | None\n    rule: str\n    nodes: collections.abc.Sequence[NodeProblem]\n"
+    bases = {"OutOfMemory": "Error, MemoryError"}
+    classes += "".join(f"class {name}({bases.get(name, 'Error')}): ...\n" for name in names if name != "Error")
     return re.sub(r"^__all__.*\n", lambda match: match[0] + classes, text, count=1, flags=re.M)
 
 
 def _with_arguments(line: str) -> str:
-    """A stub's line whose generic types have arguments, which mypy --strict demands."""
+    """A stub's line whose generic types have arguments and whose defaults fit, which mypy --strict demands; without the
+    commit that the extension was built from."""
+    if line.startswith("built_from: str"):
+        return "built_from: str\n"
+    line = re.sub(r"(?<=: )(\w+)(?= = None\b)", r"\1 | None", line)
     if not line.lstrip().startswith("def "):
         return line
     for bare, full in ARGUMENTS.items():

@@ -40,8 +40,6 @@ __all__: list[str] = [
     "run_onnx_reference",
 ]
 
-built_from: str
-
 class Error(Exception):
     offset: int | None
     rule: str
@@ -108,9 +106,9 @@ class CancelScope:
     """
     For a `with` block, calls on this thread end when the token says so.
     """
-    def __init__(self, cancel: CancelToken | None) -> None: ...
     def __enter__(self) -> CancelScope: ...
-    def __exit__(self, *args) -> None: ...
+    def __exit__(self, type: typing.Any, value: typing.Any, traceback: typing.Any) -> None: ...
+    def __init__(self, cancel: CancelToken) -> None: ...
     def look(self, where: str) -> None:
         """
         Raises Cancelled if the token is cancelled.
@@ -201,7 +199,7 @@ class Session:
         self,
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
-        cancel: CancelToken | None = None,
+        cancel: CancelToken = None,
     ) -> tuple[typing.Any, ...]:
         """
         (outputs, list of timed nodes).
@@ -211,7 +209,7 @@ class Session:
         self,
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
-        cancel: CancelToken | None = None,
+        cancel: CancelToken = None,
     ) -> list[typing.Any]:
         """
         Arrays in order in, list of new arrays out. The GIL is released.
@@ -240,7 +238,7 @@ class PendingRun:
     """
     def __init__(
         self,
-        session: typing.Any,
+        session: Session,
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
         cancel: typing.Any = None,
@@ -370,3 +368,5 @@ def run_onnx_reference(path: str, inputs: collections.abc.Sequence[typing.Any]) 
     """
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
     """
+
+built_from: str = "3080138e061537879b8fc9a7055fba767b260e49+changes"
