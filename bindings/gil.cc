@@ -124,9 +124,17 @@ py::object call_python(const py::function& f, const py::tuple& args) {
 
 std::shared_ptr<Run> until_exit(Run run) {
   std::erase_if(runs, [](const std::weak_ptr<Run>& known) { return known.expired(); });
-  auto shared = std::make_shared<Run>(std::move(run));
-  runs.push_back(shared);
-  return shared;
+  try {
+    runs.reserve(runs.size() + 1);
+    auto shared = std::make_shared<Run>(std::move(run));
+    runs.push_back(shared);  // has its place
+    return shared;
+  } catch (...) {
+    run.cancel();
+    const WithoutGil released;  // its thread may want the GIL to end
+    const Run gone = std::move(run);
+    throw;
+  }
 }
 
 void drop(std::shared_ptr<Run> run) {

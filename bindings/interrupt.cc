@@ -21,15 +21,28 @@ thread_local Signals* signals_of_this_thread = nullptr;
 class ScopeBlock {
  public:
   explicit ScopeBlock(const CancelToken* cancel) : cancel_(cancel) {}
-  void enter() { scope_ = std::make_unique<CancelScope>(RunOptions{.cancel = cancel_}); }
-  void exit(const py::object&, const py::object&, const py::object&) { scope_.reset(); }
+  ~ScopeBlock() { static_cast<void>(scope_.release()); }  // entered and never left: it stays its thread's
+  void enter() {
+    if (scope_) throw_status(Status(Code::kInvalidArgument, "this CancelScope is entered already"));
+    scope_ = std::make_unique<CancelScope>(RunOptions{.cancel = cancel_});
+    outer_ = std::exchange(innermost, this);
+  }
+  void exit(const py::object&, const py::object&, const py::object&) {
+    if (innermost != this) {
+      throw_status(Status(Code::kInvalidArgument, "CancelScopes are left on their thread, inner ones first"));
+    }
+    innermost = outer_;
+    scope_.reset();
+  }
   void look(const std::string& where) const {
     if (cancel_ && cancel_->cancelled()) throw_status(Status(Code::kCancelled, "cancelled at " + where));
   }
 
  private:
+  static inline thread_local ScopeBlock* innermost = nullptr;
   const CancelToken* cancel_;
   std::unique_ptr<CancelScope> scope_;
+  ScopeBlock* outer_ = nullptr;
 };
 
 }  // namespace

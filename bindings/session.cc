@@ -156,8 +156,13 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
 }
 
 py::list placement_dicts(const Session& session) {
+  // Without the GIL: what it waits for may be held by a thread that wants the GIL to look at signals.
+  const std::vector<Placement> placement = [&] {
+    const WithoutGil release;
+    return session.placement();
+  }();
   py::list rows;
-  for (const Placement& p : session.placement()) {
+  for (const Placement& p : placement) {
     py::dict d;
     d["node"] = p.node;
     d["op"] = p.op;
@@ -173,7 +178,10 @@ py::list placement_dicts(const Session& session) {
 }
 
 py::dict plan_dict(const Session& session) {
-  const PlanInfo plan = session.plan();
+  const PlanInfo plan = [&] {
+    const WithoutGil release;
+    return session.plan();
+  }();
   py::dict d;
   d["peak_bytes"] = plan.peak_bytes;
   d["constant_bytes"] = plan.constant_bytes;

@@ -1,4 +1,4 @@
-// write_file_atomically: the only way in which pinnace replaces a file.
+// write_file_atomically: how pinnace replaces a file, but for those of caches (base/private_folder.h).
 #pragma once
 
 #include <cstddef>

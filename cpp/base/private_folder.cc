@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/cancel.h"
 #include "base/mapped_file.h"
 
 namespace pinnace {
@@ -91,6 +92,7 @@ Status PrivateFolder::write(const std::string& name, std::span<const std::byte> 
   if (!error && ::renameat(descriptor_, temporary.c_str(), descriptor_, name.c_str()) != 0) error = errno;
   if (error) {
     ::unlinkat(descriptor_, temporary.c_str(), 0);
+    if (error == ECANCELED && stopped()) return stop_status(str_cat("the writing of ", path));
     return file_error("write", path, error);
   }
   if (::fsync(descriptor_) != 0 && errno != EINVAL) return file_error("flush the folder of", path, errno);

@@ -1,8 +1,7 @@
 // Status: accessors and the names of codes.
 #include "base/status.h"
 
-#include <mutex>
-
+#include "base/process.h"
 #include "base/utf8.h"
 
 namespace pinnace {
@@ -13,7 +12,7 @@ Failure* const kNoMemory = new Failure{Code::kOutOfMemory, "the system gives no 
 /// Sentences hold names that a file brought, and go to terminals and logs: what these would act on is escaped when a
 /// sentence is first read. Copies of a Status share their sentence, on any thread; the first reader changes it, before
 /// anybody has a reference to it.
-std::mutex* const texts = new std::mutex;
+constinit ProcessMutex texts;
 void show(std::string& message) {
   if (!is_printable_message(message)) message = printable_message(message);
 }
@@ -54,7 +53,7 @@ const char* code_name(Code code) {
 const std::string& Status::message() const {
   static const std::string* const empty = new std::string;  // never destroyed: no exit-time destructors
   if (!failure_) return *empty;
-  const std::lock_guard lock(*texts);
+  const ProcessLockAnew lock(texts);
   show(failure_->message);
   return failure_->message;
 }
@@ -86,7 +85,7 @@ Status& Status::with_nodes(std::vector<NodeProblem> nodes) {
 
 Status Status::with_prefix(const std::string& prefix) const {
   if (!failure_.use_count()) return *this;
-  const std::lock_guard lock(*texts);
+  const ProcessLockAnew lock(texts);
   Status copy = *this;
   copy.failure_ = std::make_shared<Failure>(*failure_);
   copy.failure_->message = prefix + failure_->message;

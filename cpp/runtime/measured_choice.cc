@@ -146,13 +146,16 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
     if (kept.states) PINNACE_TRY(kept.states->write(kept.position, states[i].bytes));
   }
   Timing best;
+  bool too_slow = false;  // the last run's own time ended
   const auto run = [&]() -> Status {
     const CancelScope scope({.timeout = kLongest});
     RunContext context;
     context.pool = &ThreadPool::shared();
     context.threads = data.threads;
     const auto start = Clock::now();
-    PINNACE_TRY(runner.run(*instance, inputs, states, {}, context, 0));
+    Status ended = runner.run(*instance, inputs, states, {}, context, 0);
+    too_slow = ended.code() == Code::kCancelled && stopped();
+    PINNACE_TRY(ended);
     const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
     const int64_t us = std::max<int64_t>(1, taken.count());
     best = {best.finished ? std::min(best.us, us) : us, true};
@@ -165,7 +168,7 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
     for (int i = 0; status.ok() && Clock::now() - begin < (i < kRuns ? kEnough : kTimed); ++i) status = run();
   }
   // Too slow is an answer; that the caller wants no answer any more is none.
-  if (status.code() != Code::kCancelled || stopped()) PINNACE_TRY(status);
+  if (!too_slow || stopped()) PINNACE_TRY(status);
   if (!best.finished) best.us = std::chrono::microseconds(kLongest).count();
   return best;
 }
@@ -282,12 +285,12 @@ std::string measured_times_path(const std::string& key) {
 }
 
 void Prepared::Data::set_choice(AutoChoice choice) const {
-  std::lock_guard lock(choice_mutex_);
+  const ProcessLockAnew lock(choice_mutex_);
   choice_ = std::move(choice);
 }
 
 AutoChoice Prepared::Data::choice() const {
-  std::lock_guard lock(choice_mutex_);
+  const ProcessLockAnew lock(choice_mutex_);
   return choice_;
 }
 
@@ -345,6 +348,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
       } const mark;
       if (!memory.lock()->find(key, &times)) {
         auto made = request.prepare(targets, false);
+        if (made.status().code() == Code::kCancelled) return made.status();
         if (!made) {
           pass_over(made.status().message());
           continue;
@@ -355,6 +359,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           continue;
         }
         const auto timed = time_of((*made)->data(), sizes.inputs);
+        if (timed.status().code() == Code::kCancelled) return timed.status();
         if (!timed) {
           pass_over(timed.status().message());
           continue;
@@ -364,6 +369,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
           PINNACE_ASSIGN(rest, request.prepare(request.targets, true));
         }
         const auto plain = time_of(rest->data(), sizes.inputs);
+        if (plain.status().code() == Code::kCancelled) return plain.status();
         if (!plain) {
           pass_over(str_cat("the model could not be run to measure it: ", plain.status().message()));
           continue;

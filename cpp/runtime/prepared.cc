@@ -95,7 +95,7 @@ Status plan_declared(Prepared::Data& data) {
       data.placement = (*plan)->placement;
       return {};
     }
-    if (first.ok()) first = plan.status();
+    if (first.ok() || plan.status().code() == Code::kCancelled) first = plan.status();
     if (!open || plan.status().code() != Code::kInvalidArgument) break;
   }
   return first;

@@ -1,11 +1,11 @@
 // What a Prepared holds: the program, the choices of Options, and what its sessions share.
 #pragma once
 
-#include <mutex>
 #include <utility>
 
 #include <pinnace/session.h>
 
+#include "base/process.h"
 #include "program/program_data.h"
 #include "runtime/custom_ops.h"
 #include "runtime/graph_runner.h"
@@ -52,7 +52,7 @@ struct Prepared::Data {
   std::vector<Placement> with_choice(std::vector<Placement> rows) const;
 
  private:
-  mutable std::mutex choice_mutex_;
+  mutable ProcessMutex choice_mutex_;
   mutable AutoChoice choice_;
 };
 

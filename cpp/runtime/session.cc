@@ -52,8 +52,9 @@ struct Session::Data {
     std::shared_ptr<const Plan> plan;
     size_t peak_bytes = 0;
   };
-  // Under `published`: written by the run, read by anyone. A forked child that finds it locked has no facts: there the
-  // session is busy for ever.
+  // Under `published`: written by the run, read by anyone. A forked child that finds it locked has no facts until it
+  // runs: a writer that stayed behind in the parent leaves the session busy, a reader leaves the lock to the next
+  // writer.
   mutable ProcessMutex published;
   Facts facts;
   const Instance* last = nullptr;  ///< whose results can be read; null while a run is under way or if it failed
@@ -65,11 +66,11 @@ struct Session::Data {
   }
   /// What output() and output_type() read is about to change.
   void withdraw() {
-    const ProcessLock lock(published);
+    const ProcessLockAnew lock(published);
     last = nullptr;
   }
   void publish(Facts next, const Instance* instance) {
-    const ProcessLock lock(published);
+    const ProcessLockAnew lock(published);
     std::swap(facts, next);  // the old ones go after the lock
     last = instance;
   }

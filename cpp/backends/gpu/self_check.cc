@@ -130,8 +130,8 @@ Result<std::string> refused_kernel(Context& context, const LoweredSegment& lower
   const Status made = context.kernels(keys).status();
   if (made.ok()) return std::string();
   if (made.code() != Code::kUnsupported) return made;
-  std::string why = made.message();  // a compiler's may have lines, of which a stored result is one
-  for (char& c : why) c = c == '\n' || c == '\t' || c == '\r' ? ' ' : c;
+  std::string why = made.message();  // a list's may have lines, of which a stored result is one
+  std::replace(why.begin(), why.end(), '\n', ' ');
   return why;
 }
 

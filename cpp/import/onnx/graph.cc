@@ -276,7 +276,7 @@ Status import_node(Scope& scope, const proto::NodeProto& proto, int index) {
   }
   SourceNode node(scope, proto, name, opset == scope.frame.opsets.end() ? 0 : opset->second, std::move(inputs));
   Status status = map_node(scope, node, poisoned);
-  if (status.ok() && !poisoned) return {};
+  if ((status.ok() && !poisoned) || status.code() == Code::kCancelled) return status;
   if (status.code() == Code::kCorruptFile || status.code() == Code::kOutOfMemory || status.code() == Code::kFile) {
     return status.with_prefix(str_cat("node '", name, "': "));
   }

@@ -1,5 +1,5 @@
 // How every call of pinnace reports failure: a code that says what the caller can conclude, and a sentence that names
-// the place, the rule and the value. No exceptions are thrown by C++ code of pinnace.
+// the place, the rule and the value. Functions that return one throw nothing; others pass on std::bad_alloc.
 #pragma once
 
 #include <cassert>
@@ -21,7 +21,7 @@ enum class Code : uint8_t {
   kCorruptFile = 3,      ///< bytes break the format; offset() and rule() say where and which
   kOutOfMemory = 4,      ///< nothing was changed
   kDeviceLost = 5,       ///< the device is gone, rule() names its back end; make a new Session
-  kCancelled = 6,        ///< outputs are unspecified; the Session is usable
+  kCancelled = 6,        ///< ended early, without effect; of a run outputs are unspecified
   kConversion = 7,       ///< the source model cannot be imported as a whole; nodes() lists every reason
   kFile = 8,             ///< a file could not be opened, read or written; the text has the path and the system's reason
   kVerification = 9,  ///< the converted model does not match its source or itself; the text names the first difference
