@@ -124,7 +124,8 @@ def imports_page() -> str:
             "own decompositions, if torch is there and has one; `Model.notes` says which were. Arithmetic on sizes "
             "(`_operator`, `math`, `torch.sym_*`) is folded or becomes nodes. Tensors, and ints as int64 scalars, are "
             "outputs; bools, floats and text are left out with a note. Named tuples give outputs their fields' names. "
-            "TorchScript comes the same way, through torch's converter."
+            "TorchScript comes the same way, through torch's converter. Modules whose code reads or writes files, or "
+            "calls operators of unlisted packages, are refused with `Unsupported`."
         ),
     ]
     for space, title in NAMESPACES.items():
