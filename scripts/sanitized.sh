@@ -31,9 +31,9 @@ suppressions=$root/tests/sanitizers/$preset.supp
 # Only what runs threads, under the thread sanitizer: it slows kernels of one thread down by ten for nothing.
 cpp_filter=${filter:-'*'}
 [[ $preset == tsan && -z $filter ]] &&
-  cpp_filter='ThreadPool*:StepTeam*:ReferenceThreads*:Session*:Process*:PerProcess*:Thread.*:Nnapi*Lifetimes*:NnapiDeadline*:*Sixteen*:*Threads*:*AtOnce*'
+  cpp_filter='ThreadPool*:StepTeam*:ReferenceThreads*:Session*:Process*:PerProcess*:Thread.*:Nnapi*Lifetimes*:NnapiDeadline*:*Sixteen*:*Threads*:*AtOnce*:Cancel.*:*CancelInside*'
 # Those that need no torch: importing it under a sanitizer takes longer than the tests.
-python_tests=(tests/python/threads_test.py tests/python/forks_test.py)
+python_tests=(tests/python/threads_test.py tests/python/forks_test.py tests/python/cancel_test.py)
 
 targets=()
 [[ $only != python ]] && targets+=(pinnace_tests)

@@ -391,8 +391,11 @@ bool attempt_without_loss(const FaultScenario& scenario, Fault fault, int64_t nt
 
 }  // namespace
 
-void fail_everywhere(const FaultScenario& scenario, Fault fault) {
-  if (!kFaultsCanBeMade) GTEST_SKIP() << "a sanitizer has the functions that are to fail";
+int64_t fail_everywhere(const FaultScenario& scenario, Fault fault) {
+  if (!kFaultsCanBeMade) {
+    [] { GTEST_SKIP() << "a sanitizer has the functions that are to fail"; }();
+    return 0;
+  }
   const auto start = std::chrono::steady_clock::now();
   Counts counts;
   for (int i = 0; i < 2; ++i) attempt(scenario, fault, 0, counts);  // what is made once and kept is there
@@ -403,7 +406,7 @@ void fail_everywhere(const FaultScenario& scenario, Fault fault) {
     if (!attempt_without_loss(scenario, fault, nth, counts)) break;
     if (::testing::Test::HasFatalFailure()) break;
   }
-  if (counts.sites == 0) return;  // nothing of this kind happens in the call
+  if (counts.sites == 0) return 0;  // nothing of this kind happens in the call
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   char row[256];
   std::snprintf(row, sizeof row, "| %s | %s | %lld | %lld | %lld | %lld | %.1f |", scenario.name.c_str(),
@@ -411,6 +414,7 @@ void fail_everywhere(const FaultScenario& scenario, Fault fault) {
                 static_cast<long long>(counts.told), static_cast<long long>(counts.survived), took.count());
   std::printf("faults %s\n", row);
   if (const char* path = std::getenv("PINNACE_FAULTS_TABLE")) std::ofstream(path, std::ios::app) << row << "\n";
+  return counts.sites;
 }
 
 }  // namespace pinnace::testing

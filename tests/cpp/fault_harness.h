@@ -68,6 +68,8 @@ struct FaultScenario {
 /// Runs the scenario with every failure of this kind (PINNACE_TEST_ALL=1), else with a seeded few of them, and says
 /// with gtest what went wrong: a code that does not say why, an object that does not work again, memory that is not
 /// given back. Prints a row: scenario, kind, places, failures made, of these told, survived, seconds.
-void fail_everywhere(const FaultScenario& scenario, Fault fault);
+///
+/// Returns the number of places; 0 where the call does nothing of this kind, so that nothing was tried.
+int64_t fail_everywhere(const FaultScenario& scenario, Fault fault);
 
 }  // namespace pinnace::testing

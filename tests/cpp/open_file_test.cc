@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -105,17 +106,21 @@ TEST_F(OpenFile, ChangesOnTheWayDoNotLeadOutside) {
   const auto folder = Folder::open(top_ / "model");
   ASSERT_TRUE(folder.ok());
   std::atomic<bool> stop = false;
+  std::atomic<int> exchanged = 0;
   link("..", "model/other");
   auto exchanging = Thread::start([&] {
     const std::string sub = top_ / "model" / "sub", other = top_ / "model" / "other", third = top_ / "model" / "third";
     while (!stop) {
       ::rename(sub.c_str(), third.c_str()), ::rename(other.c_str(), sub.c_str());
       ::rename(sub.c_str(), other.c_str()), ::rename(third.c_str(), sub.c_str());
+      ++exchanged;
     }
   });
   ASSERT_TRUE(exchanging.ok());
   int opened = 0;
-  for (int i = 0; i < 4000; ++i) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto enough = [&] { return opened >= 100 && exchanged >= 100; };
+  for (unsigned i = 0; i < 4000 || (!enough() && std::chrono::steady_clock::now() < end); ++i) {
     const auto lookup = i % 2 ? Folder::Lookup::kByHand : Folder::Lookup::kBySystem;
     const auto file = folder->open_beneath("sub/more", lookup);
     if (!file.ok()) continue;
@@ -124,7 +129,8 @@ TEST_F(OpenFile, ChangesOnTheWayDoNotLeadOutside) {
   }
   stop = true;
   exchanging->join();
-  EXPECT_GT(opened, 0);
+  EXPECT_GE(opened, 100);
+  EXPECT_GE(exchanged, 100);
 }
 
 TEST_F(OpenFile, MappedBytesOutliveTheirFile) {

@@ -27,6 +27,7 @@ import pinnace as pn
 
 FORMATS = ("pt2", "pt", "onnx", "external", "pnc", "nnapi", "npy", "npz")
 CPU_SECONDS = 30  # for a file of some kilobytes, imports of torch's parts included
+SECONDS = 120  # by the clock, for what waits: other processes may share the processor
 MEMORY = 3 << 30  # beyond what the process has when it starts; onnxruntime and torch reserve some hundred megabytes
 GROWTH = 512 << 20  # what all cases together may leave resident at their peak
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -342,6 +343,7 @@ def use(path: Path, kind: str, folder: Path, rng: random.Random) -> str:
 
 def main(folder: Path, kind: str, seed: int, first: int, end: int) -> None:
     """Prints; see the top of the file."""
+    signal.alarm(SECONDS)
     import onnx  # noqa: F401
     import onnxruntime
     import torch
@@ -366,7 +368,9 @@ def main(folder: Path, kind: str, seed: int, first: int, end: int) -> None:
         files = damage(folder, kind, rng)
         for name, contents in files.items():
             (work / name).write_bytes(contents)
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # nobody catches its signal, which ends the process
+        # Nobody catches the signals of the two, which end the process.
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        signal.alarm(SECONDS)
         try:
             outcomes[use(work / next(iter(files)), kind, folder, rng)] += 1
         except pn.Error as error:

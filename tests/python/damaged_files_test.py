@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from damaged_files import CPU_SECONDS, FORMATS, make_files
+from damaged_files import CPU_SECONDS, FORMATS, SECONDS, make_files
 from slices import all_mode, test_seed
 
 COUNT = 10_000
@@ -55,8 +55,8 @@ def test_damaged_files(kind: str, folder: Path) -> None:
         else:
             assert lines, done.stderr[-2000:]
             wrong.append(
-                f"{kind}, index {lines[-1]}: the process ended with {done.returncode} (-27: over {CPU_SECONDS} s): "
-                + done.stderr[-500:]
+                f"{kind}, index {lines[-1]}: the process ended with {done.returncode} "
+                f"(-27: over {CPU_SECONDS} s of work, -14: over {SECONDS} s): {done.stderr[-500:]}"
             )
             first = int(lines[-1]) + 1
     print(f"{kind}: {start} to {end}: {outcomes}")

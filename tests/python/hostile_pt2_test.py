@@ -463,7 +463,7 @@ def test_torch_runs_the_code(name: str, packages: dict[str, Package], marker: Pa
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_code_runs(name: str, packages: dict[str, Package], good: dict[str, Path], tmp_path: Path) -> None:
     """At the one place where torch is given a file, and through every way there."""
-    for base in packages:
+    for base in rotating_slice(list(packages), 0.5, name):
         marker = tmp_path / base / "marker"
         marker.parent.mkdir()
         package = copy.deepcopy(packages[base])
@@ -539,7 +539,7 @@ def test_every_field_in_turn(packages: dict[str, Package], good: dict[str, Path]
     ]
     path = tmp_path / "net.pt2"
     refused = 0
-    chosen = rotating_slice(cases, min(1, 60 / len(cases)), "fields")
+    chosen = rotating_slice(cases, min(1, 20 / len(cases)), "fields")
     for number, (base, entry, place, kind) in enumerate(chosen):
         entries = packages[base].entries
         Package({**entries, entry: replaced(entries[entry], place, HOSTILE[kind](marker))}).write(path)

@@ -103,6 +103,7 @@ def test_a_full_disk_leaves_the_old_file(kind: str, folder: Path, tmp_path: Path
         import resource
 
         status = 1
+        signal.alarm(60)  # ends a child that hangs
         try:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             # The system's limit of a file's size stands in for a full disk.
