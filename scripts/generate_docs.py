@@ -234,7 +234,8 @@ def _with_errors(text: str) -> str:
     if "Error" not in names:
         raise SystemExit("the stub no longer imports the exception classes")
     text = re.sub(r"^from pinnace import \w+\n", "", text, flags=re.M)
-    classes = "class Error(Exception):\n    offset: int | None\n    rule: str\n    nodes: collections.abc.Sequence[NodeProblem]\n"
+    classes = "class Error(Exception):\n    offset: int | None\n    rule: str\n"
+    classes += "    nodes: collections.abc.Sequence[NodeProblem]\n"
     bases = {"OutOfMemory": "Error, MemoryError"}
     classes += "".join(f"class {name}({bases.get(name, 'Error')}): ...\n" for name in names if name != "Error")
     return re.sub(r"^__all__.*\n", lambda match: match[0] + classes, text, count=1, flags=re.M)
