@@ -23,9 +23,6 @@ class ScopeBlock {
   explicit ScopeBlock(const CancelToken* cancel) : cancel_(cancel) {}
   void enter() { scope_ = std::make_unique<CancelScope>(RunOptions{.cancel = cancel_}); }
   void exit(const py::object&, const py::object&, const py::object&) { scope_.reset(); }
-  void look(const std::string& where) const {
-    if (cancel_ && cancel_->cancelled()) throw_status(Status(Code::kCancelled, "cancelled at " + where));
-  }
 
  private:
   const CancelToken* cancel_;
@@ -86,8 +83,7 @@ void add_cancel(py::module_& module) {
              self.enter();
              return self;
            })
-      .def("__exit__", &ScopeBlock::exit, py::arg("type"), py::arg("value"), py::arg("traceback"))
-      .def("look", &ScopeBlock::look, py::arg("where"), "Raises Cancelled if the token is cancelled.");
+      .def("__exit__", &ScopeBlock::exit, py::arg("type"), py::arg("value"), py::arg("traceback"));
 }
 
 }  // namespace pinnace::bindings
