@@ -34,9 +34,6 @@ class ScopeBlock {
     innermost = outer_;
     scope_.reset();
   }
-  void look(const std::string& where) const {
-    if (cancel_ && cancel_->cancelled()) throw_status(Status(Code::kCancelled, "cancelled at " + where));
-  }
 
  private:
   static inline thread_local ScopeBlock* innermost = nullptr;
@@ -99,8 +96,7 @@ void add_cancel(py::module_& module) {
              self.enter();
              return self;
            })
-      .def("__exit__", &ScopeBlock::exit, py::arg("type"), py::arg("value"), py::arg("traceback"))
-      .def("look", &ScopeBlock::look, py::arg("where"), "Raises Cancelled if the token is cancelled.");
+      .def("__exit__", &ScopeBlock::exit, py::arg("type"), py::arg("value"), py::arg("traceback"));
 }
 
 }  // namespace pinnace::bindings

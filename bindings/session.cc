@@ -84,6 +84,9 @@ class PendingRun {
       : call_(dropped_with_gil(std::make_unique<Call>(session, arrays))) {}
   static std::unique_ptr<PendingRun> start(Session& session, const py::sequence& arrays, std::optional<double> timeout,
                                            py::object cancel) {
+    if (!cancel.is_none() && !py::isinstance<CancelToken>(cancel)) {
+      throw py::type_error("cancel is not a CancelToken");
+    }
     const RunOptions options = run_options(timeout, cancel.cast<const CancelToken*>());
     auto made = std::make_unique<PendingRun>(session, arrays);
     const std::shared_ptr<Call>& call = made->call_;

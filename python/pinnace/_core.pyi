@@ -109,10 +109,6 @@ class CancelScope:
     def __enter__(self) -> CancelScope: ...
     def __exit__(self, type: typing.Any, value: typing.Any, traceback: typing.Any) -> None: ...
     def __init__(self, cancel: CancelToken) -> None: ...
-    def look(self, where: str) -> None:
-        """
-        Raises Cancelled if the token is cancelled.
-        """
 
 class CustomOp:
     """

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 
 from pinnace import _core
-from pinnace.files import open_regular
+from pinnace.files import one_line, open_regular, reason
 from pinnace.types import Array
 
 
@@ -38,10 +38,9 @@ def read_array(path: str) -> Array:
     except _core.Error:
         raise
     except OSError as error:
-        raise _core.FileError(f"{path}: {error.strerror or error}") from error
+        raise _core.FileError(f"{path}: {reason(error)}") from error
     except Exception as error:  # the header is a dict in Python's notation, whose reader raises many things
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise _core.FileError(f"{path}: not a readable .npy file: {text}") from error
+        raise _core.FileError(f"{path}: not a readable .npy file: {one_line(error, 200, kind=True)}") from error
 
 
 __all__ = ["read_array"]

@@ -7,6 +7,8 @@ Ctrl-C, after which no file is half-written. Data on stdout, messages on stderr.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -22,7 +24,7 @@ import numpy as np
 from pinnace import __version__, _core
 from pinnace.array_file import read_array
 from pinnace.comparison import compare
-from pinnace.files import member_names, printable, replaced
+from pinnace.files import member_names, printable, reason, replaced
 from pinnace.model import load
 from pinnace.program import Program, diff
 from pinnace.session import Session, devices
@@ -32,23 +34,43 @@ from pinnace.verify import seeded_inputs
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names may have letters that the terminal's encoding lacks
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status
     except BrokenPipeError:  # `pinnace inspect net.pnc | head`: what is left to write has no reader
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:  # of standard output, on a full disk for instance: those of files are FileError
+        _drop_output()
+        return _failed(f"cannot write: {reason(error)}" if error.filename is None else error, 2)
     except KeyboardInterrupt:
-        print("pinnace: interrupted", file=sys.stderr)
-        return 130
+        return _failed("interrupted", 130)
     except (_core.InvalidArgument, _core.FileError) as error:
-        _print(f"pinnace: {error}", file=sys.stderr)
-        return 2
+        return _failed(error, 2)
     except _core.Error as error:
-        _print(f"pinnace: {error}", file=sys.stderr)
-        return 1
+        return _failed(error, 1)
+    except MemoryError:
+        return _failed("out of memory", 1)
+
+
+def _failed(text: object, status: int) -> int:
+    """The status, after a message, if there is a place for it."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            _print(f"pinnace: {text}", file=sys.stderr)
+    return status
+
+
+def _drop_output() -> None:
+    """What standard output still holds goes nowhere: the interpreter would try once more to write it at its end."""
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:  # OSError: a stream that is no file
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _print(text: object, file: TextIO | None = None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.files import printable, write_text
 from pinnace.program import Program
-from pinnace.session import Session, as_array, nodes_on
+from pinnace.session import Session, nodes_on
 from pinnace.source import source_of
 from pinnace.types import json_text
 from pinnace.verify import Difference, bounds_of, difference, layer_differences
@@ -188,8 +188,7 @@ def _compare(
             unavailable[column] = str(error)
             continue
         for feed in inputs:
-            session._bind(feed)  # names what is missing or unknown
-            arrays = [np.asarray(as_array(feed[name])) for name in program.inputs]
+            arrays = [np.asarray(array) for array in session._bind(feed)]  # which names what is missing or unknown
             session.reset_state()
             outputs, wanted = session.run(feed), source.run(arrays)
             if len(outputs) != len(wanted):

@@ -1,5 +1,5 @@
-"""Files that users name: opened only if they are regular files, replaced only as a whole; and names from model files,
-made fit for a terminal and for archives.
+"""Files that users name: opened only if they are regular files, replaced only as a whole; names from model files, made
+fit for a terminal and for archives; and what errors say, as a part of a sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def open_regular(path: Path) -> BinaryIO:
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
-        raise _core.FileError(f"cannot open {_quoted(path)}: {_reason(error)}") from error
+        raise _core.FileError(f"cannot open {_quoted(path)}: {reason(error)}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise _core.FileError(f"cannot open {_quoted(path)}: it is not a regular file")
@@ -53,7 +53,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         folder, name = os.path.split(target)
         file, temporary = _new_beside(folder or ".", name)
     except (OSError, ValueError) as error:
-        raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(error)}") from error
+        raise _core.FileError(f"cannot write {_quoted(path)}: {reason(error)}") from error
     try:
         with file:
             yield file
@@ -66,7 +66,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         system = _of_system(error) if isinstance(error, Exception) else None
         if system is None:
             raise
-        raise _core.FileError(f"cannot write {_quoted(path)}: {_reason(system)}") from error
+        raise _core.FileError(f"cannot write {_quoted(path)}: {reason(system)}") from error
     _flush_folder(folder or ".")
 
 
@@ -108,14 +108,34 @@ def _flush_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[str]:
-    """A folder of the system's for temporary files, gone afterwards. FileError where files cannot be made there."""
+    """A folder of the system's for temporary files, gone afterwards. FileError where none can be made."""
     import tempfile  # imports much, and running a program takes no temporary file
 
     try:
-        with tempfile.TemporaryDirectory(prefix="pinnace-") as folder:
-            yield folder
+        holder = tempfile.TemporaryDirectory(prefix="pinnace-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise _core.FileError(f"cannot write temporary files in {tempfile.gettempdir()!r}: {_reason(error)}") from error
+        place = f" {error.filename!r}" if error.filename else ""
+        raise _core.FileError(f"cannot make a folder for temporary files{place}: {reason(error)}") from error
+    with holder as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def failures_named(path: Path, written: str) -> Iterator[None]:
+    """For a block that writes temporary files for the sake of `path`: FileError where the system refuses, a full disk
+    for instance, OutOfMemory where memory ends. `written` says what is written. Other errors pass.
+    """
+    try:
+        yield
+    except _core.Error:
+        raise
+    except MemoryError as error:
+        raise _core.OutOfMemory(f"{os.fspath(path)}: writing {written}") from error
+    except Exception as error:
+        system = _of_system(error)
+        if system is None:
+            raise
+        raise _core.FileError(f"{os.fspath(path)}: cannot write {written}: {reason(system)}") from error
 
 
 # ---- names ----------------------------------------------------------------------------------------------------------
@@ -176,10 +196,32 @@ def _quoted(path: Path) -> str:
     return repr(os.fspath(path))
 
 
-def _reason(error: BaseException) -> str:
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+def reason(error: BaseException) -> str:
     """What the system says, without the path, which the sentence has already."""
     text = getattr(error, "strerror", None)
     return f"{text} (errno {error.errno})" if isinstance(error, OSError) and text else str(error)
 
 
-__all__ = ["member_names", "open_regular", "printable", "replaced", "temporary_folder", "write_text"]
+def one_line(error: BaseException, most: int | None = None, kind: bool = False) -> str:
+    """What an error says as one line of at most so many characters; its type where it says nothing, or first, with
+    `kind`, for errors of which a KeyError says no more than the key.
+    """
+    text, name = " ".join(str(error).split()), type(error).__name__
+    text = f"{name}: {text}" if kind and text else text or name
+    return text if most is None or len(text) <= most else text[: most - 1] + "…"
+
+
+__all__ = [
+    "failures_named",
+    "member_names",
+    "one_line",
+    "open_regular",
+    "printable",
+    "reason",
+    "replaced",
+    "temporary_folder",
+    "write_text",
+]

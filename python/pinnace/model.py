@@ -13,7 +13,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.files import printable, temporary_folder
 from pinnace.program import NodeInfo, Program
-from pinnace.session import as_array, as_tensor
+from pinnace.session import as_tensor, input_array
 from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
 from pinnace.torch_archive import archive_kind
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module, save_exported
@@ -194,7 +194,8 @@ def load(
     or fields. Which operators import: docs/imports.md.
 
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
-    rule.
+    rule. Unsupported: TorchScript that reaches files, or a package that is missing; InvalidArgument: arguments that do
+    not fit; Cancelled.
     """
     options = {
         "disabled_passes": list(disabled_passes),
@@ -254,7 +255,10 @@ def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> l
         raise _core.InvalidArgument(
             "example_inputs of TorchScript are tensors in the order of its inputs, without names"
         )
-    return [v if isinstance(v, torch.Tensor) else as_tensor(v) for v in example_inputs]
+    return [
+        v if isinstance(v, torch.Tensor) else as_tensor(input_array(f"example_inputs: number {i}", v))
+        for i, v in enumerate(example_inputs)
+    ]
 
 
 def _import_script(
@@ -352,8 +356,8 @@ def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
 
 def _example_list(example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
     if isinstance(example_inputs, Mapping):
-        return [(name, as_array(value)) for name, value in example_inputs.items()]
-    return [("", as_array(value)) for value in example_inputs]
+        return [(name, input_array(f"example_inputs: {name!r}", value)) for name, value in example_inputs.items()]
+    return [("", input_array(f"example_inputs: number {i}", value)) for i, value in enumerate(example_inputs)]
 
 
 def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Array]]:
@@ -369,4 +373,4 @@ def _named_examples(model: Model, example_inputs: Sequence[Any] | Mapping[str, A
         if len(example_inputs) != len(names):
             raise _core.InvalidArgument(f"example_inputs has {len(example_inputs)} arrays, the model takes {names}")
         example = dict(zip(names, example_inputs, strict=True))
-    return [{n: np.array(as_array(v)) for n, v in example.items()}]
+    return [{n: np.array(input_array(f"example_inputs: {n!r}", v)) for n, v in example.items()}]

@@ -131,6 +131,8 @@ class Session:
     fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked, and DeviceLost if
                a GPU that was lost and opened anew is lost again.
     keep       names of inner values to return as further outputs.
+    plan_cache for how many sets of input shapes plan and memory are kept, at least 1; the least recently used one goes
+               first.
     require_payload  True: Unsupported rather than pack weights that the file does not hold packed for the target.
 
     Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open
@@ -183,7 +185,7 @@ class Session:
     ) -> dict[str, Array]:
         """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes).
 
-        timeout  seconds from the call on, after which the run ends.
+        timeout  seconds from the call on, after which the run ends; above 0, else InvalidArgument. None: no limit.
         cancel   a CancelToken that ends the run when another thread cancels it.
 
         Returns name -> array. Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument
@@ -196,7 +198,11 @@ class Session:
     def run_async(
         self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
     ) -> Future:
-        """Starts a run on a thread of its own. The session is busy until it is done."""
+        """Starts a run on a thread of its own and returns at once.
+
+        `timeout` (counted from this call) and `cancel` are as for run(); result() then raises Cancelled. The session is
+        busy until the run is done.
+        """
         return Future(_core.PendingRun(self._core, self._bind(inputs), timeout, cancel), self._output_names)
 
     def profile(
@@ -236,7 +242,7 @@ class Session:
             parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
             takes = ", ".join(str(spec) for spec in self._inputs.values()) or "no inputs"
             raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
-        return [_input_array(name, inputs[name]) for name in self._inputs]
+        return [input_array(f"input {name!r}", inputs[name]) for name in self._inputs]
 
 
 def nodes_on(session: Session, target: str) -> tuple[int, int]:
@@ -267,8 +273,8 @@ class State:
         return self._core.state(self._index(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Copies an array of exactly the state's type in."""
-        self._core.set_state(self._index(name), as_array(value))
+        """Copies an array of exactly the state's type in. InvalidArgument: it is none, or there is no such state."""
+        self._core.set_state(self._index(name), input_array(f"state {name!r}", value))
 
     def _index(self, name: str) -> int:
         if name not in self._names:
@@ -296,7 +302,10 @@ def as_array(value: Any) -> Any:
 
 
 def as_tensor(value: Any) -> torch.Tensor:
-    """A torch tensor with memory of its own, of whatever element type the array has, bfloat16 and float8 too."""
+    """A torch tensor with memory of its own, of whatever element type the array has, bfloat16 and float8 too.
+
+    InvalidArgument: torch has no tensors of its type, text for instance.
+    """
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -306,14 +315,18 @@ def as_tensor(value: Any) -> torch.Tensor:
     if name == "bfloat16" or name.startswith("float8_"):
         tensor: torch.Tensor = torch.from_numpy(array.view(np.int16 if name == "bfloat16" else np.uint8))
         return tensor.view(getattr(torch, name))
-    return torch.from_numpy(array)
+    try:
+        return torch.from_numpy(array)
+    except TypeError as error:
+        raise _core.InvalidArgument(f"an array of {name} cannot be a tensor: {error}") from error
 
 
-def _input_array(name: str, value: Any) -> Any:
+def input_array(name: str, value: Any) -> Any:
+    """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is."""
     try:
         return as_array(value)
     except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise
-        raise _core.InvalidArgument(f"input {name!r} is not an array: {error}") from error
+        raise _core.InvalidArgument(f"{name} is not an array: {error}") from error
 
 
 def devices() -> list[dict[str, Any]]:
@@ -332,4 +345,5 @@ __all__ = [
     "as_array",
     "as_tensor",
     "devices",
+    "input_array",
 ]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pinnace import _core
-from pinnace.files import open_regular
-from pinnace.session import as_array, as_tensor
+from pinnace.files import one_line, open_regular
+from pinnace.session import as_array, as_tensor, input_array
 from pinnace.torch_archive import archive_kind, load_archive
 from pinnace.types import Array
 from pinnace.zip_file import is_zip
@@ -75,15 +75,15 @@ class TorchSource:
                     found[n.name] = _to_numpy(result).copy()  # later nodes may write into it
                 return result
 
-        program = _copied(self.program)
-        args, kwargs = self._arguments(inputs)
-        flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]
-        lifted = []
-        state = {**program.state_dict, **program.constants}
-        user = iter(flat)
-        for spec in program.graph_signature.input_specs:
-            lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
         with _named(self.description), torch.no_grad():
+            program = _copied(self.program)
+            args, kwargs = self._arguments(inputs)
+            flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]
+            lifted = []
+            state = {**program.state_dict, **program.constants}
+            user = iter(flat)
+            for spec in program.graph_signature.input_specs:
+                lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
             Recorder(program.graph_module).run(*lifted)
         return found
 
@@ -109,11 +109,15 @@ class TorchSource:
 
 @contextlib.contextmanager
 def _named(description: str) -> Iterator[None]:
-    """Turns what another package raises when it runs a source, for which there is no list, into InvalidArgument."""
+    """Turns what another package raises when it runs a source, for which there is no list, into InvalidArgument, but
+    for MemoryError, which is OutOfMemory.
+    """
     try:
         yield
     except _core.Error:
         raise
+    except MemoryError as error:
+        raise _core.OutOfMemory(f"running the source: {description}") from error
     except Exception as error:
         text = f"{type(error).__name__}: {error}".strip()
         raise _core.InvalidArgument(f"the source cannot be run on these inputs: {description}: {text}") from error
@@ -152,6 +156,9 @@ def open_torch_archive(path: str, model_name: str = "") -> TorchSource:
 # ---------------------------------------------------------------------------------------------------------------- ONNX
 
 
+_REASON = 200  # characters: metadata has such values
+
+
 class OnnxSource:
     """An ONNX file, run by onnxruntime; by ONNX's reference evaluator where that is not installed or has no code for
     what the file asks. `description` says which it is, after the first run also why.
@@ -181,6 +188,8 @@ class OnnxSource:
         if self._session is None:
             try:
                 self._session, self._names = self._open(self.path)
+            except _core.Error:
+                raise
             except Exception as error:
                 return self._run_otherwise(inputs, error)
         with _named(self.description):
@@ -195,7 +204,7 @@ class OnnxSource:
     def _run_otherwise(self, inputs: Sequence[Array], refusal: Exception) -> list[Array]:
         """The run by the reference evaluator, and all later ones, after what was to run it refused."""
         self._check_file(refusal)
-        reasons = [f"{self.description}: {_short(refusal)}"]
+        reasons = [f"{self.description}: {one_line(refusal, _REASON)}"]
         if not self._evaluate:
             try:
                 name = _evaluator_name()
@@ -203,12 +212,14 @@ class OnnxSource:
                 session, names = self._open(self.path)
                 outputs = self._call(session, names, inputs)
                 self._session, self._names = session, names
-                self.description = f"{name}, for {self.description} refuses the model: {_short(refusal)}"
+                self.description = f"{name}, for {self.description} refuses the model: {one_line(refusal, _REASON)}"
                 return outputs
+            except _core.Error:
+                raise
             except ImportError:
                 reasons.append("ONNX's reference evaluator is not installed (pip install onnx)")
             except Exception as error:
-                reasons.append(f"{name}: {_short(error)}")
+                reasons.append(f"{name}: {one_line(error, _REASON)}")
             self._evaluate = False
         raise _core.Unsupported(
             f"{self.path}: nothing here runs it: {'; '.join(reasons)}; verify=False builds without a comparison"
@@ -222,16 +233,22 @@ class OnnxSource:
             bad = type(refusal).__name__ in ("InvalidProtobuf", "NoSuchFile")
         else:
             try:
-                bad = not onnx.load(self.path, load_external_data=False).graph.output
+                with open_regular(self.path) as file:
+                    bad = not onnx.load_model_from_string(file.read()).graph.output
+            except _core.Error:
+                raise
             except Exception:  # protobuf's errors, the system's: whatever it is, the file cannot be read
                 bad = True
         if bad:
             raise _core.FileError(f"{self.path}: {self.description} cannot load it: {refusal}") from refusal
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
-        """Inner values by ONNX's names: the model with those values as outputs is run once."""
-        import onnx
-
+        """Inner values by ONNX's names: the model with those values as outputs is run once. None without onnx, which
+        writes that model."""
+        try:
+            import onnx
+        except ImportError:
+            return {}
         with _named(self.description), open_regular(self.path) as file:
             model = onnx.load_model_from_string(file.read())
         made = [o for node in model.graph.node for o in node.output if o in names]
@@ -294,12 +311,6 @@ def _evaluator_name() -> str:
     return f"onnx {onnx.__version__} reference evaluator"
 
 
-def _short(error: Exception) -> str:
-    """One line of at most 200 characters: metadata has such values."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else text[:199] + "…"
-
-
 class ProgramSource:
     """A converted program as the reference of another."""
 
@@ -335,7 +346,7 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     if is_exported(reference):
         return TorchSource(reference)
     if is_module(reference):
-        example = {name: as_tensor(value) for name, value in inputs.items()}
+        example = {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
         return TorchSource(export_module(reference, (), example, None))
     path = str(reference)
     if path.endswith(".pnc"):

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
-import tempfile
 import threading
 import warnings
 import zipfile
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.files import failures_named, one_line, temporary_folder
 from pinnace.torch_schema import (
     BOOL,
     FUNCTIONS,
@@ -44,7 +45,9 @@ MAX_RANK = 64
 # A tensor may be an expansion of its storage. Together they keep to what the importer allows.
 EXPANSION_FACTOR, EXPANSION_SLACK = 12, 64 << 20
 
-_one_at_a_time = threading.Lock()  # torch's reader keeps what it reads in a global variable
+_reading = {"lock": threading.Lock()}  # torch's reader keeps what it reads in a global variable
+# A child that is forked while another thread reads has the lock as it was, with nobody to release it.
+os.register_at_fork(after_in_child=lambda: _reading.update(lock=threading.Lock()))
 _MARK = "/archive_format"
 _WEIGHT_NAME = re.compile(r"(?!.*__)[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 # Packages of torch's that declare operators when they are imported, by namespace.
@@ -73,22 +76,27 @@ def archive_kind(path: str) -> str:
 def load_archive(path: str, model_name: str = "") -> torch.export.ExportedProgram:
     """The program of a .pt2 file, loaded by torch from an archive that is written here.
 
-    `model_name` says which, of an archive with several. CorruptFile; Unsupported: the place in the file and the rule;
-    FileError: torch cannot load what it says.
+    `model_name` says which, of an archive with several. CorruptFile; Unsupported: torch is not installed, or the place
+    in the file and the rule; FileError: torch cannot load what it says, or no temporary file can be written;
+    InvalidArgument: the archive holds several models and `model_name` is empty; OutOfMemory.
     """
-    from torch.export.pt2_archive._package import load_pt2
-
-    with tempfile.TemporaryDirectory() as folder:
+    try:
+        from torch.export.pt2_archive._package import load_pt2
+    except ImportError as error:
+        raise _core.Unsupported(f"{path}: comparing with a .pt2 file needs torch: pip install torch") from error
+    with temporary_folder() as folder:
         copy = Path(folder) / "model.pt2"
-        with ZipFile(path) as archive:
+        with ZipFile(path) as archive, failures_named(path, "a temporary copy for torch"):
             _Rewriter(archive, model_name).write(copy)
         try:
             # torch.export.load would take an error for a file of an older layout, and lose what it says.
-            with _one_at_a_time, warnings.catch_warnings():
+            with _reading["lock"], warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 program = load_pt2(str(copy)).exported_programs["model"]
+        except MemoryError as error:
+            raise _core.OutOfMemory(f"{path}: torch reads it") from error
         except Exception as error:
-            text = " ".join(str(error).split())[-500:]
+            text = one_line(error)[-500:]  # the cause comes last
             raise _core.FileError(f"{path}: torch cannot load it without its pickles: {text}") from error
     program._example_inputs = None  # the empty ones would be bound to the module's signature
     return program

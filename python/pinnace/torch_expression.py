@@ -22,7 +22,7 @@ _FUNCTIONS = (
     "Not Or Pow PowByNatural PythonMod RShift Rational RoundDecimal RoundToInt StrictGreaterThan StrictLessThan "
     "ToFloat TruncToFloat TruncToInt Unequality Where"
 )
-FUNCTIONS = frozenset(_FUNCTIONS.split())
+SIZE_FUNCTIONS = frozenset(_FUNCTIONS.split())
 _POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
 _SAID_OF_SYMBOLS = (
     "commutative complex even extended_nonnegative extended_positive extended_real finite hermitian imaginary infinite "
@@ -100,13 +100,13 @@ class _Parser:
             part = self._number(self._take(kind), real=name == "Float")
             self._keywords({"precision"})
             return part
-        if name not in FUNCTIONS:
+        if name not in SIZE_FUNCTIONS:
             raise ExpressionError(f"{name[:40]!r} is no function of symbolic sizes")
         return self._call(name, depth)
 
     def _symbol(self) -> _Part:
         name = self._take("quoted")
-        if not _SYMBOL.fullmatch(name) or name in FUNCTIONS or name in ("Symbol", "Integer", "Float"):
+        if not _SYMBOL.fullmatch(name) or name in SIZE_FUNCTIONS or name in ("Symbol", "Integer", "Float"):
             raise ExpressionError(f"{name[:40]!r} is no name of a symbol")
         self._symbols.add(name)
         assumed = "".join(f", {key}={value}" for key, value in self._keywords(_ASSUMPTIONS))

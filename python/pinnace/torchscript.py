@@ -19,7 +19,7 @@ from pinnace.session import as_tensor
 from pinnace.source import _named, _tensors, _to_numpy
 from pinnace.torch_archive import archive_kind
 from pinnace.types import Array, custom_op_names
-from pinnace.zip_file import ZipFile
+from pinnace.zip_file import INFLATED_MOST, ZipFile
 
 if TYPE_CHECKING:
     import torch
@@ -66,7 +66,6 @@ _OPERATORS = re.compile(r"\bops\s*\.\s*(\w+)", re.ASCII)
 _CLASSES = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)", re.ASCII)
 _NAMESPACES = frozenset(("aten", "prim", "prims", "quantized", "_quantized", "quantization", "sparse", "torchvision"))
 _CLASS_NAMESPACES = frozenset(("quantized", "sparse", "rnn", "_nnapi", "mkldnn"))
-_MAX_CODE = 64 << 20
 
 
 def _check_code(archive: ZipFile) -> None:
@@ -79,7 +78,7 @@ def _check_code(archive: ZipFile) -> None:
     for entry in archive.names:
         if not entry.endswith((".py", ".pkl")):
             continue
-        code = archive.read(entry, _MAX_CODE).decode("latin-1")
+        code = archive.read(entry, INFLATED_MOST).decode("latin-1")
         called = _REACHES_FILES.search(code) if entry.endswith(".py") else None
         if entry.endswith(".py") and "getattr" in code and _SPELLED.search(code):
             raise _core.Unsupported(f"{archive.path}: {entry} has texts in pieces or escapes, and names getattr")

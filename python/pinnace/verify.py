@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.files import one_line
 from pinnace.program import Program
-from pinnace.session import Session, as_array, nodes_on
+from pinnace.session import Session, input_array, nodes_on
 from pinnace.source import Source
 from pinnace.types import Array, Dim, TensorSpec
 
@@ -78,10 +79,10 @@ def seeded_inputs(
 ) -> dict[str, Array]:
     """`given` completed: normal values for float inputs; sizes that the given arrays fix, else small ones in range.
 
-    InvalidArgument: a name in `given` is unknown, or an integer input is not given.
+    InvalidArgument: a name in `given` is unknown or its value no array, or an integer input is not given.
     """
     random = np.random.default_rng(seed)
-    inputs = {name: np.asarray(as_array(value)) for name, value in (given or {}).items()}
+    inputs = {name: np.asarray(input_array(f"input {name!r}", value)) for name, value in (given or {}).items()}
     unknown = [name for name in inputs if name not in specs]
     if unknown:
         raise _core.InvalidArgument(f"inputs: unknown {unknown}; the model takes {', '.join(map(str, specs.values()))}")
@@ -133,14 +134,16 @@ def verify_program(
         return Program(program._core.with_metadata("verified", "no: the model has no source to run"))
     facts: dict[str, str] = {}
     references = [
-        _Reference(source, [np.asarray(as_array(e[name])) for name in program.inputs], quantizes(program))
+        _Reference(
+            source, [np.asarray(input_array(f"input {name!r}", e[name])) for name in program.inputs], quantizes(program)
+        )
         for e in examples
     ]
     for target in targets:
         try:
             session = Session(program, target)
         except _core.Unsupported as error:
-            facts[f"verified.{target}"] = f"no: {_one_line(error)}"
+            facts[f"verified.{target}"] = f"no: {one_line(error)}"
             continue
         findings = _Findings()
         for reference in references:
@@ -306,7 +309,7 @@ def _at_other_sizes(program: Program, references: Sequence[_Reference], session:
         try:
             reference.outputs  # noqa: B018 (runs it)
         except _core.Error as error:
-            refused = refused or f"the source cannot run at {at}: {_one_line(error)}"
+            refused = refused or f"the source cannot run at {at}: {one_line(error)}"
             continue
         session.reset_state()
         try:
@@ -410,7 +413,3 @@ def layer_differences(
         for (node, name), value in zip(part, kept, strict=True):
             found.append((node, name, difference(value, reference[name], bounds)))
     return found
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import stat
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from pinnace import _core
+from pinnace.files import one_line, open_regular, reason
 
 MAX_ENTRIES = 1 << 20
 # TorchScript's source files are deflated. A thousandth of a text's size is as small as deflate makes any.
@@ -20,28 +20,29 @@ INFLATED_MOST, INFLATED_FACTOR = 64 << 20, 20
 
 @contextlib.contextmanager
 def damage_named(path: str) -> Iterator[None]:
-    """Turns whatever zipfile and its helpers raise, for which there is no list, into an error that names the file."""
+    """Turns whatever zipfile and its helpers raise, for which there is no list, into an error that names the file:
+    FileError where the system cannot read it, else CorruptFile.
+    """
     try:
         yield
     except _core.Error:
         raise
     except MemoryError as error:
         raise _core.OutOfMemory(f"{path}: reading the archive") from error
-    except FileNotFoundError as error:
-        raise _core.FileError(f"{path}: {os.strerror(error.errno or 2)}") from error
-    except PermissionError as error:
-        raise _core.FileError(f"{path}: {os.strerror(error.errno or 13)}") from error
     except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        # EINVAL is what a seek to a negative place gives, which an archive asks for.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise _core.FileError(f"{path}: {reason(error)}") from error
+        text = one_line(error, 200, kind=True)
         raise _core.CorruptFile(f"{path}: not a readable archive: {text}") from error
 
 
 def is_zip(path: str) -> bool:
     """Whether a regular file of that name is an archive; False too where there is none, or it cannot be read."""
     try:
-        # A pipe would wait for a writer.
-        return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)
-    except (OSError, ValueError):
+        with open_regular(path) as file:
+            return zipfile.is_zipfile(file)
+    except (_core.FileError, OSError):
         return False
 
 
@@ -55,15 +56,12 @@ class ZipFile:
     def __init__(self, path: str, inflated: bool = False) -> None:
         """CorruptFile, FileError."""
         self.path = path
-        with damage_named(path):
-            self.bytes = Path(path).stat().st_size
-            self._zip = zipfile.ZipFile(path)
-        try:
-            with damage_named(path):
-                self._entries = self._checked(inflated)
-        except _core.Error:
-            self._zip.close()
-            raise
+        with contextlib.ExitStack() as opened, damage_named(path):
+            self._file = opened.enter_context(open_regular(path))
+            self.bytes = os.fstat(self._file.fileno()).st_size
+            self._zip = zipfile.ZipFile(self._file)
+            self._entries = self._checked(inflated)
+            opened.pop_all()  # __exit__ closes it
 
     def _checked(self, inflated: bool) -> dict[str, zipfile.ZipInfo]:
         entries: dict[str, zipfile.ZipInfo] = {}
@@ -104,6 +102,7 @@ class ZipFile:
     ) -> None:
         """Closes the file."""
         self._zip.close()
+        self._file.close()
 
     @property
     def names(self) -> list[str]:
@@ -141,4 +140,4 @@ def _piece(entry: IO[bytes]) -> bytes:
     return entry.read(1 << 22)
 
 
-__all__ = ["ZipFile", "damage_named", "is_zip"]
+__all__ = ["INFLATED_MOST", "ZipFile", "damage_named", "is_zip"]

@@ -22,6 +22,7 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import _core
+from pinnace.verify import seeded_inputs
 from slices import rotating_slice
 
 TEXT = """graph "g" {
@@ -97,6 +98,36 @@ def test_arrays_that_do_not_fit_are_named(session: pn.Session, feed: Any, says: 
             run(feed)
     # Nothing was changed, and nothing is held.
     np.testing.assert_array_equal(session.run(good())["z"], [14, -2])
+
+
+def test_ragged_lists_are_invalid_arguments_everywhere(program: pn.Program, tmp_path: Path) -> None:
+    ragged = [[1], [2, 3]]
+    feed = {**good(), "k": ragged}
+    program.save(tmp_path / "p.pnc")
+    counter = pn.Session(
+        program_of(
+            'graph "g" {\n  input %x : f32[2]\n  state "total" %s : f32[2] next %t = {0,0}\n'
+            '  %t : f32[2] = add(%s, %x)\n  output "t" %t\n}'
+        )
+    )
+    (state,) = counter.state
+    calls: list[Callable[[], Any]] = [
+        lambda: seeded_inputs(program.inputs, feed),
+        lambda: pn.compare(program, program, [feed]),
+        lambda: pn.compare(program, torch.nn.ReLU(), [feed]),
+        lambda: pn.load(tmp_path / "p.pnc", feed),
+        lambda: pn.load(tmp_path / "p.pnc", list(feed.values())),
+        lambda: pn.load(tmp_path / "p.pnc", feed, check_passes=True),
+        lambda: pn.load(tmp_path / "p.pnc", list(feed.values()), check_passes=True),
+        lambda: pn.load(tmp_path / "p.pnc").build(examples=[feed]),
+        lambda: pn.load(torch.jit.trace(torch.nn.ReLU(), torch.ones(2)), [ragged]),
+        lambda: counter.state.__setitem__(state, ragged),
+    ]
+    for call in calls:
+        with pytest.raises(pn.InvalidArgument, match="is not an array"):
+            call()
+    with pytest.raises(pn.InvalidArgument, match="cannot be a tensor"):
+        pn.load(torch.jit.trace(torch.nn.ReLU(), torch.ones(2)), [["text"]])
 
 
 def test_open_sizes_keep_to_their_bound() -> None:

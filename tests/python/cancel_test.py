@@ -83,6 +83,13 @@ def test_timeout(endless: pn.Program) -> None:
         session.run_async(feed(True), timeout=0.05).result()
 
 
+def test_what_is_no_token_is_a_type_error(endless: pn.Program) -> None:
+    session = pn.Session(endless, "cpu")
+    for call in (session.run, session.profile, session.run_async):
+        with pytest.raises(TypeError):
+            call(feed(False), cancel=object())
+
+
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 def test_refused_timeouts(endless: pn.Program, timeout: float) -> None:
     with pytest.raises(pn.InvalidArgument, match="must be a number of seconds above 0"):

@@ -348,6 +348,31 @@ def test_as_a_process(files: Files) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_terminal_of_any_encoding_and_a_full_disk(files: Files) -> None:
+    command = [sys.executable, "-m", "pinnace"]
+    shutil.copy(files.net, files / "größe.pt2")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONIOENCODING": "ascii"}
+    arguments = [*command, "convert", files / "größe.pt2", "-o", files / "größe.pnc", "--no-verify"]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\\xf6\\xdfe.pnc" in done.stdout
+    for output, error in ((">/dev/full", ""), (">/dev/full", "2>/dev/full")):
+        done = process("bash", "-c", f"{sys.executable} -m pinnace inspect {files.program} --text {output} {error}")
+        assert done.returncode == 2
+        assert done.stderr.startswith("pinnace: cannot write: No space left") or error
+        assert done.stderr.count("\n") == (0 if error else 1)
+    assert process("bash", "-c", f"{sys.executable} -m pinnace inspect {files.program} >&-").returncode == 0
+
+
+def test_memory_that_ends_is_a_negative_answer(pinnace: Any, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(pn.Program, "open", refuse)
+    answer = pinnace("inspect", files.program)
+    assert (answer.status, answer.err) == (1, "pinnace: out of memory\n")
+
+
 @pytest.mark.skipif(not PINNACE_RUN.exists(), reason="build/release has no pinnace-run: make build")
 def test_pinnace_run(files: Files) -> None:
     np.load(files.x).tofile(files / "x.bin")

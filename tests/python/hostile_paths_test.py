@@ -4,6 +4,7 @@ elsewhere, and nothing reaches a terminal, a page or an archive as anything but 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ import pytest
 from onnx import TensorProto, helper
 from pinnace import cli
 from pinnace.files import member_names, printable
+from pinnace.zip_file import ZipFile, damage_named, is_zip
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 HOSTILE = [
@@ -102,6 +104,24 @@ def test_what_is_no_file_is_not_opened(name: str, no_file: Callable[[str], Path]
         with pytest.raises(pn.FileError) as caught:
             each()
         assert name in str(caught.value)
+
+
+def test_an_archive_that_is_no_file(no_file: Callable[[str], Path]) -> None:
+    path = str(no_file("m.pt2"))
+    assert not is_zip(path)
+    with pytest.raises(pn.FileError, match=r"m\.pt2"):
+        ZipFile(path)
+
+
+def test_archives_that_the_system_cannot_read(tmp_path: Path) -> None:
+    with pytest.raises(pn.FileError, match=r"a\.pt2: Input/output error \(errno 5\)"), damage_named("a.pt2"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(pn.CorruptFile, match=r"a\.pt2"), damage_named("a.pt2"):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))  # a seek to a negative place
+    path = tmp_path / "a.pt2"
+    path.write_bytes(b"PK\3\4 no archive")
+    with pytest.raises(pn.CorruptFile, match=r"a\.pt2"):
+        ZipFile(str(path))
 
 
 def test_an_input_that_is_no_file(no_file: Callable[[str], Path], tmp_path: Path, capsys: Any) -> None:

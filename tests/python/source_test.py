@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import collections
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 from pinnace.source import OnnxSource
+from pinnace.torch_archive import load_archive
 from torch import nn
 from torch_modules import Of
 
@@ -196,6 +200,59 @@ def test_what_is_no_onnx_file_is_a_file_error(tmp_path: Path) -> None:
         OnnxSource(str(path)).run([])
     with pytest.raises(pn.FileError, match="nowhere"):
         OnnxSource(str(tmp_path / "nowhere.onnx")).run([])
+
+
+def test_inner_values_need_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = OnnxSource(str(even_lrn(tmp_path)))
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert source.layers([np.ones((1, 6, 2, 2), np.float32)], {"y"}) == {}
+
+
+def test_a_pt2_source_without_torch_is_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(2, 3),)), path)
+    program = pn.load(path).build(verify=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(pn.Unsupported, match=r"m\.pt2: comparing with a \.pt2 file needs torch: pip install torch"):
+        pn.compare(program, path, [{name: np.ones((2, 3), np.float32) for name in program.inputs}])
+    with pytest.raises(pn.Unsupported, match="needs torch"):
+        pn.load(path).build()
+
+
+@pytest.mark.parametrize(("raised", "becomes"), [(MemoryError(), pn.OutOfMemory), (OSError(28, "full"), pn.FileError)])
+def test_a_copy_for_torch_that_cannot_be_written(
+    raised: Exception, becomes: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(2, 3),)), path)
+
+    def refuse(*_: Any) -> None:
+        raise raised
+
+    monkeypatch.setattr("zipfile.ZipFile.writestr", refuse)
+    with pytest.raises(becomes, match=r"m\.pt2.*writ.* a temporary copy"):
+        load_archive(str(path))
+
+
+def test_a_child_can_read_what_another_thread_of_the_parent_was_reading(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(2, 3),)), path)
+    code = (
+        "import os, signal, sys, threading\n"
+        "from pinnace import torch_archive\n"
+        "lock = torch_archive._reading['lock']\n"
+        "thread = threading.Thread(target=lock.acquire)\n"
+        "thread.start(); thread.join()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    torch_archive.load_archive(sys.argv[1])\n"
+        "    os._exit(0)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code, str(path)], env=environment, timeout=120, check=False)
+    assert done.returncode == 0
 
 
 def test_the_named_one_of_several_models_is_the_source(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ folder of a model.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import onnx
 import pinnace as pn
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from pinnace.files import replaced
+from pinnace.files import replaced, temporary_folder
 
 OLD = b"what was there"
 
@@ -193,3 +195,25 @@ def test_nothing_is_written_beside_a_model(engine: str, folder: Path) -> None:
         folder.chmod(0o755)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_where_no_temporary_folder_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(pn.FileError, match="nowhere"), temporary_folder():
+        pass
+
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", none)
+    with pytest.raises(pn.FileError, match="temporary"), temporary_folder():
+        pass
+
+
+def test_an_error_of_the_block_is_none_of_the_temporary_folder() -> None:
+    with pytest.raises(ConnectionError) as caught, temporary_folder() as folder:
+        raise ConnectionError("the caller's own")
+    assert str(caught.value) == "the caller's own"
+    assert not Path(folder).exists()
