@@ -43,7 +43,7 @@ __all__: list[str] = [
 class Error(Exception):
     offset: int | None
     rule: str
-    nodes: list[NodeProblem]
+    nodes: collections.abc.Sequence[NodeProblem]
 
 class Cancelled(Error): ...
 class ConversionError(Error): ...
@@ -51,7 +51,7 @@ class CorruptFile(Error): ...
 class DeviceLost(Error): ...
 class FileError(Error): ...
 class InvalidArgument(Error): ...
-class OutOfMemory(Error): ...
+class OutOfMemory(Error, MemoryError): ...
 class Unsupported(Error): ...
 class VerificationError(Error): ...
 
@@ -108,7 +108,7 @@ class CancelScope:
     """
     def __enter__(self) -> CancelScope: ...
     def __exit__(self, type: typing.Any, value: typing.Any, traceback: typing.Any) -> None: ...
-    def __init__(self, cancel: CancelToken) -> None: ...
+    def __init__(self, cancel: CancelToken | None = None) -> None: ...
 
 class CustomOp:
     """
@@ -195,7 +195,7 @@ class Session:
         self,
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
-        cancel: CancelToken = None,
+        cancel: CancelToken | None = None,
     ) -> tuple[typing.Any, ...]:
         """
         (outputs, list of timed nodes).
@@ -205,7 +205,7 @@ class Session:
         self,
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
-        cancel: CancelToken = None,
+        cancel: CancelToken | None = None,
     ) -> list[typing.Any]:
         """
         Arrays in order in, list of new arrays out. The GIL is released.
@@ -365,4 +365,4 @@ def run_onnx_reference(path: str, inputs: collections.abc.Sequence[typing.Any]) 
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
     """
 
-built_from: str = "3080138e061537879b8fc9a7055fba767b260e49+changes"
+built_from: str
