@@ -71,9 +71,11 @@ class OutputFile {
   bool open(const std::string& path) {
     std::error_code error;
     path_ = path;
-    if (std::filesystem::is_symlink(path, error)) path_ = std::filesystem::canonical(path, error);
-    if (error || (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)))
-      return false;
+    if (std::filesystem::is_symlink(path, error)) {
+      path_ = std::filesystem::canonical(path, error);
+      if (error) return false;
+    }
+    if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) return false;
     temporary_ = path_ + "." + std::to_string(::getpid()) + ".tmp";
     const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) temporary_.clear();

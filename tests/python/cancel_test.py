@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -367,9 +368,10 @@ def test_ctrl_c_ends_a_command(name: str, folder: Path) -> None:
         for whole in made.iterdir():  # of a call before the one that was ended
             pn.Program.open(whole)
             whole.unlink()
-        assert not list(temporary.iterdir())
+        # onnxruntime keeps a number of its own for all its processes, which is not ours to remove.
+        assert not [p for p in temporary.iterdir() if p.name != ".ses"]
     print(f"{name}: {sorted(round(1e3 * t) for t in times)} ms until the process had ended")
     assert statistics.median(times) < SOON
     (folder / "go.npy").unlink()
     made.rmdir()
-    temporary.rmdir()
+    shutil.rmtree(temporary)
