@@ -1,7 +1,8 @@
 """The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
 
-Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert); 2: wrong use; 130:
-Ctrl-C, after which no file is half-written. Data on stdout, messages on stderr.
+Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert, out of memory);
+2: wrong use, or what cannot be read or written, standard output included; 130: Ctrl-C, after which no file is
+half-written. Data on stdout, messages on stderr.
 """
 
 from __future__ import annotations

@@ -81,6 +81,7 @@ def load_archive(path: str, model_name: str = "") -> torch.export.ExportedProgra
     InvalidArgument: the archive holds several models and `model_name` is empty; OutOfMemory.
     """
     try:
+        import torch  # noqa: F401
         from torch.export.pt2_archive._package import load_pt2
     except ImportError as error:
         raise _core.Unsupported(f"{path}: comparing with a .pt2 file needs torch: pip install torch") from error
