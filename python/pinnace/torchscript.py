@@ -62,7 +62,7 @@ def open_script(path: str) -> torch.jit.ScriptModule:
 _REACHES_FILES = re.compile(r"\b(save|from_file|load_tensor)\b", re.ASCII)
 # getattr takes a text, which could spell them in escapes or in pieces.
 _SPELLED = re.compile(r"""\w["'](?:\s|\\\n|#[^\n]*)*["']|\\[xuUN0-7]""", re.ASCII)
-_OPERATORS = re.compile(r"\bops\s*\.\s*(\w+)", re.ASCII)
+_OPERATORS = re.compile(r"(?<![\w.])ops\s*\.\s*(\w+)", re.ASCII)
 _CLASSES = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)", re.ASCII)
 _NAMESPACES = frozenset(("aten", "prim", "prims", "quantized", "_quantized", "quantization", "sparse", "torchvision"))
 _CLASS_NAMESPACES = frozenset(("quantized", "sparse", "rnn", "_nnapi", "mkldnn"))
