@@ -34,23 +34,17 @@ static_assert(static_cast<int>(pinnace::Code::kVerification) == PNC_VERIFICATION
 static_assert(static_cast<int>(DType::kU4) == PNC_U4);
 static_assert(static_cast<int>(DType::kU2) == PNC_U2);
 
-/// The sentence of a thread's last failure; without memory for it, a fixed one.
-struct LastError {
-  std::string text;
-  bool lost = false;
-};
-LastError& last_error() {
-  static thread_local LastError error;
-  return error;
+/// A thread's last failure. Keeping it takes no memory, for copies share their sentence.
+Status& last_failure() {
+  static thread_local Status failure;
+  return failure;
 }
 
 pnc_status report(const Status& status) {
   if (!status.ok()) {
-    const auto keep = [&] {
-      last_error().text = status.message();
-      return true;
-    };
-    last_error().lost = !at_border(keep, false);
+    // What a terminal would act on is escaped when a sentence is first read, which takes memory: now, not in pnc_error.
+    const auto read = [&] { return !status.message().empty(); };
+    last_failure() = at_border(read, false) ? status : Status::no_memory();
   }
   return static_cast<pnc_status>(status.code());
 }
@@ -162,8 +156,7 @@ const char* pnc_version(void) {
   return PINNACE_VERSION;
 }
 const char* pnc_error(void) {
-  return last_error().lost ? "the system gives no more memory, not even for this failure's sentence"
-                           : last_error().text.c_str();
+  return last_failure().message().c_str();
 }
 
 pnc_status pnc_program_open(const char* path, pnc_program** program) {

@@ -86,9 +86,10 @@ def test_timeout(endless: pn.Program) -> None:
 
 def test_what_is_no_token_is_a_type_error(endless: pn.Program) -> None:
     session = pn.Session(endless, "cpu")
+    no_token: Any = object()
     for call in (session.run, session.profile, session.run_async):
         with pytest.raises(TypeError):
-            call(feed(False), cancel=object())
+            call(feed(False), cancel=no_token)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
@@ -105,7 +106,6 @@ def test_endless_timeouts(endless: pn.Program) -> None:
 def test_token_ends_a_run_inside_an_operator(threads: int) -> None:
     session = pn.Session(program_of(ONE_SUM), "cpu", threads)
     token = pn.CancelToken()
-    assert not token.cancelled
     threading.Timer(0.2, token.cancel).start()
     start = time.perf_counter()
     with pytest.raises(pn.Cancelled, match="cancelled at einsum"):
