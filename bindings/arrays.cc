@@ -144,23 +144,24 @@ py::array array_of(const TensorType& type, std::span<const std::byte> bytes) {
 
 OwnedBytes OwnedBytes::copy_of(const Tensor& tensor) {
   const size_t size = tensor.memory.bytes;
-  OwnedBytes made{tensor.type, std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[std::max<size_t>(1, size)]),
+  OwnedBytes made{tensor.type, std::shared_ptr<std::byte[]>(new (std::nothrow) std::byte[std::max<size_t>(1, size)]),
                   size};
   if (made.bytes && size) std::memcpy(made.bytes.get(), tensor.memory.host, size);
   return made;
 }
 
-py::array array_of(OwnedBytes owned) {
+py::array array_of(const OwnedBytes& owned) {
   if (!owned.bytes) {
     check(Status(Code::kOutOfMemory, "an output of " + std::to_string(owned.size) + " bytes cannot be copied"));
   }
   if (packed(owned.type.dtype)) return array_of(owned.type, {owned.bytes.get(), owned.size});
   std::vector<py::ssize_t> shape;
   for (const Dim& d : owned.type.shape) shape.push_back(static_cast<py::ssize_t>(d.size));
-  std::byte* const bytes = owned.bytes.get();
-  const py::capsule keeper(bytes, [](void* p) { delete[] static_cast<std::byte*>(p); });
-  static_cast<void>(owned.bytes.release());
-  return py::array(numpy_dtype(owned.type.dtype), shape, bytes, keeper);
+  using Held = std::shared_ptr<std::byte[]>;
+  auto held = std::make_unique<Held>(owned.bytes);
+  const py::capsule keeper(held.get(), [](void* p) { delete static_cast<Held*>(p); });
+  static_cast<void>(held.release());
+  return py::array(numpy_dtype(owned.type.dtype), shape, owned.bytes.get(), keeper);
 }
 
 }  // namespace pinnace::bindings

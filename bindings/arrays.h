@@ -33,11 +33,11 @@ pybind11::array array_of(const TensorType& type, std::span<const std::byte> byte
 /// A tensor's bytes, copied without the GIL.
 struct OwnedBytes {
   TensorType type;
-  std::unique_ptr<std::byte[]> bytes;  ///< null: there was no memory for them
+  std::shared_ptr<std::byte[]> bytes;  ///< null: there was no memory for them
   size_t size = 0;
   static OwnedBytes copy_of(const Tensor& tensor);
 };
-/// An array that takes the bytes over. OutOfMemory where there are none.
-pybind11::array array_of(OwnedBytes owned);
+/// An array of these very bytes, but of a copy for types of fewer than 8 bits. OutOfMemory where there are none.
+pybind11::array array_of(const OwnedBytes& owned);
 
 }  // namespace pinnace::bindings

@@ -15,6 +15,7 @@ namespace {
 
 using SymbolTuple = std::tuple<std::string, int64_t, std::optional<int64_t>, int64_t>;
 using DimNameTuple = std::tuple<size_t, size_t, std::string>;
+using Shapes = std::vector<std::vector<int64_t>>;
 using NamedArrays = std::vector<std::pair<std::string, py::object>>;
 
 LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool check_passes,
@@ -35,8 +36,9 @@ LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool c
 Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
            const std::vector<SymbolTuple>& symbols, const std::string& model_name,
            const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names,
-           const NamedArrays& examples) {
+           const NamedArrays& examples, const std::vector<std::string>& separate_dims) {
   LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
+  options.separate_dims = separate_dims;
   std::vector<BorrowedArray> arrays;
   for (const auto& [name, array] : examples) {
     arrays.push_back(borrow_array(array, name.empty() ? "an example" : "example '" + name + "'"));
@@ -115,10 +117,11 @@ void add_model(py::module_& module) {
                   py::arg("check_passes") = false, py::arg("symbols") = std::vector<SymbolTuple>{},
                   py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{},
                   py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
-                  py::keep_alive<0, 6>(),
+                  py::arg("separate_dims") = std::vector<std::string>{}, py::keep_alive<0, 6>(),
                   "Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) "
                   "per open dimension. "
-                  "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array).")
+                  "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array). "
+                  "separate_dims: names of dimensions of an ONNX file that are not one and the same.")
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
                   py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),
                   py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,
@@ -137,6 +140,24 @@ void add_model(py::module_& module) {
       .def_property_readonly("format", [](const Model& m) { return m.format(); })
       .def("text", &Model::text, py::arg("max_constant_bytes") = 64)
       .def("check", check_rows, py::arg("targets"), "One dict per node and target.")
+      .def(
+          "try_shapes",
+          [](const Model& m, const Shapes& shapes, bool details) {
+            return trial_dict(interruptible([&] { return m.try_shapes(shapes, details); }));
+          },
+          py::arg("shapes"), py::arg("details") = false,
+          "What the shape rules say at these shapes of the inputs, in order: {\"fits\", \"inferred\": nodes whose "
+          "rules "
+          "hold, \"failure\"}; with details also \"nodes\": (name, op, inputs, outputs, whole-number attributes), and "
+          "\"values\": name -> (dtype, sizes or None, contents or None).")
+      .def(
+          "with_ranges",
+          [](const Model& m, const std::vector<SymbolTuple>& ranges) {
+            const LoadOptions options = load_options({}, false, ranges, "", {}, {});
+            return interruptible([&] { return m.with_ranges(options.symbols); });
+          },
+          py::arg("ranges"), py::keep_alive<0, 1>(),
+          "The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).")
       .def("build", build, py::arg("targets"), py::arg("metadata") = std::map<std::string, std::string>{});
   module.def("passes", &passes, "(name, summary) of every pass, in the order in which they run.");
 }

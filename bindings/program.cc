@@ -73,6 +73,14 @@ void add_program(py::module_& module) {
       .def(
           "without_payloads", [](const Program& p) { return interruptible([&] { return p.without_payloads(); }); },
           "The same program without what back ends stored in it.")
+      .def(
+          "try_shapes",
+          [](const Program& p, const std::vector<std::vector<int64_t>>& shapes, bool details,
+             const std::vector<const CustomOp*>& ops) {
+            return trial_dict(interruptible([&] { return try_shapes(p, shapes, details, ops); }));
+          },
+          py::arg("shapes"), py::arg("details") = false, py::arg("ops") = std::vector<const CustomOp*>{},
+          "As Model.try_shapes.")
       .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
       .def("bytes", bytes_of, "The file's bytes.")
       .def(

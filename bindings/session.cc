@@ -60,11 +60,11 @@ struct Call {
     };
   }
 
+  /// The arrays. After an exception it may be called again: nothing is lost.
   py::list take() {
     py::list list;
-    for (size_t i = 0; i < results.size(); ++i) {
-      list.append(results[i] ? results[i] : array_of(std::move(copies[i])));
-    }
+    for (size_t i = 0; i < results.size(); ++i) list.append(results[i] ? results[i] : array_of(copies[i]));
+    copies.clear();
     return list;
   }
 };
@@ -123,10 +123,14 @@ class PendingRun {
     const std::lock_guard taken_once(taking_, std::adopt_lock);
     check(status);
     // Recursive: making arrays may collect garbage, and with it call this.
-    if (!taken_ && std::exchange(is_taken_, true)) {
-      check(Status(Code::kInvalidArgument, "result() is being made by this thread"));
+    if (making_) check(Status(Code::kInvalidArgument, "result() is being made by this thread"));
+    if (!taken_) {
+      struct Making {
+        bool& now;
+        ~Making() { now = false; }
+      } const making{making_ = true};
+      taken_ = call_->take();
     }
-    if (!taken_) taken_ = call_->take();
     return py::list(taken_);
   }
 
@@ -139,7 +143,7 @@ class PendingRun {
   std::shared_ptr<Call> call_;
   std::shared_ptr<Run> run_;
   std::recursive_mutex taking_;  // never waited for with the GIL
-  bool is_taken_ = false;
+  bool making_ = false;
   py::object taken_;
 };
 

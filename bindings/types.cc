@@ -83,4 +83,28 @@ py::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> 
   return all;
 }
 
+py::dict trial_dict(const ShapeTrial& trial) {
+  py::dict d;
+  d["fits"] = trial.fits;
+  d["inferred"] = trial.inferred;
+  d["failure"] = trial.failure;
+  py::list nodes;
+  for (const NodeAt& node : trial.nodes) {
+    py::dict attrs;
+    for (const auto& [name, value] : node.attrs) attrs[py::str(name)] = value;
+    nodes.append(py::make_tuple(node.name, node.op, node.inputs, node.outputs, attrs));
+  }
+  py::dict values;
+  for (const ValueAt& value : trial.values) {
+    py::list sizes;
+    for (const Dim& dim : value.type.shape) sizes.append(dim.known() ? py::object(py::int_(dim.size)) : py::none());
+    py::object contents = py::none();
+    if (value.known) contents = py::cast(value.contents);
+    values[py::str(value.name)] = py::make_tuple(std::string(dtype_name(value.type.dtype)), sizes, contents);
+  }
+  d["nodes"] = nodes;
+  d["values"] = values;
+  return d;
+}
+
 }  // namespace pinnace::bindings

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include <pinnace/program.h>
+#include <pinnace/model.h>
 
 namespace pinnace::bindings {
 
@@ -16,6 +16,8 @@ pybind11::list spec_dicts(std::span<const TensorSpec> specs);
 pybind11::list symbol_dicts(std::span<const Symbol> symbols);
 /// The fields of NodeInfo; output_types as text.
 pybind11::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols);
+/// {"fits", "inferred", "failure"}, and with details "nodes" and "values".
+pybind11::dict trial_dict(const ShapeTrial& trial);
 
 void add_program(pybind11::module_& module);
 void add_session(pybind11::module_& module);

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 #include "base/memory.h"
 #include "base/stored_bytes.h"
 #include "base/thread_pool.h"
+#include "base/work_mutex.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 
@@ -52,7 +52,9 @@ inline std::string numbered(int32_t index) {
 }
 
 /// Constants in a back end's own layout, made once and shared by every executable of a Prepared, which keeps them
-/// alive. Those with a target can be stored in the file and are then taken from there, where they lie. Thread-safe.
+/// alive. Those with a target can be stored in the file and are then taken from there, where they lie. Thread-safe:
+/// who asks while another thread packs waits for it, except for made_bytes(). What gives a Result fails as
+/// WorkMutex::lock() does.
 class PackedConstants {
  public:
   struct Entry {
@@ -70,7 +72,8 @@ class PackedConstants {
   template <class Valid, class Make>
   Result<const std::byte*> get(const std::string& target, const std::string& key, size_t bytes, Valid&& valid,
                                Make&& make) {
-    std::lock_guard lock(mutex_);
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     if (const Held* held = find(target, key, bytes)) {
       if (held->stored) PINNACE_TRY(held->stored->check());
       if (valid(held->bytes.data())) return held->bytes.data();
@@ -78,7 +81,7 @@ class PackedConstants {
     PINNACE_ASSIGN(Buffer made, make());
     assert(made.size() >= bytes);
     buffers_.push_back(std::move(made));
-    made_bytes_ += buffers_.back().size();
+    add_made_bytes(buffers_.back().size());
     entries_.insert_or_assign({target, key}, Held{{buffers_.back().data(), bytes}, nullptr});
     return buffers_.back().data();
   }
@@ -95,7 +98,8 @@ class PackedConstants {
   /// and is made by fill(i, address), a Status. Both run several at a time, on `pool`.
   template <class Valid, class Fill>
   Result<std::vector<Packed>> get_all(std::span<const Request> requests, ThreadPool& pool, Valid&& valid, Fill&& fill) {
-    std::lock_guard lock(mutex_);
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     std::vector<Packed> all(requests.size());
     std::vector<Status> done(requests.size());
     const auto for_each = [&](const std::vector<size_t>& indices, auto&& f) -> Status {
@@ -139,7 +143,7 @@ class PackedConstants {
       done[i] = fill(i, made.data() + offsets[m]);
     }));
     buffers_.push_back(std::move(made));  // before anything refers to it
-    made_bytes_ += buffers_.back().size();
+    add_made_bytes(buffers_.back().size());
     for (size_t i : missing) {
       entries_.insert_or_assign({requests[i].target, requests[i].key}, Held{{all[i].data, requests[i].bytes}, nullptr});
     }
@@ -148,25 +152,28 @@ class PackedConstants {
 
   /// Whatever else executables are to share, one object under each key, made once and kept as long as this.
   template <class T>
-  std::shared_ptr<T> shared(const std::string& key) {
-    std::lock_guard lock(mutex_);
+  Result<std::shared_ptr<T>> shared(const std::string& key) {
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     std::shared_ptr<void>& held = shared_[key];
     if (!held) held = std::make_shared<T>();
     return std::static_pointer_cast<T>(held);
   }
 
-  /// A payload of the file; its bytes outlive this.
+  /// A payload of the file; its bytes outlive this. Before any other thread knows of this.
   void add_stored(const Entry& entry) {
-    std::lock_guard lock(mutex_);
     entries_.insert_or_assign(std::make_pair(entry.target, entry.key), Held{entry.bytes, entry.stored});
     if (stored_targets_.empty() || stored_targets_.back() != entry.target) stored_targets_.push_back(entry.target);
   }
   /// What the file has for exactly this target and key, in `bytes` bytes, for who maps it elsewhere; null: nothing.
   /// Whether it is damaged, StoredBytes::check() says.
-  std::shared_ptr<const StoredBytes> stored(const std::string& target, const std::string& key, size_t bytes) const {
-    std::lock_guard lock(mutex_);
+  Result<std::shared_ptr<const StoredBytes>> stored(const std::string& target, const std::string& key,
+                                                    size_t bytes) const {
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     const auto found = entries_.find({target, key});
-    return found != entries_.end() && found->second.bytes.size() == bytes ? found->second.stored : nullptr;
+    const bool there = found != entries_.end() && found->second.bytes.size() == bytes;
+    return there ? found->second.stored : std::shared_ptr<const StoredBytes>();
   }
   /// The targets that the file has payloads for, in order.
   const std::vector<std::string>& stored_targets() const { return stored_targets_; }
@@ -174,24 +181,21 @@ class PackedConstants {
   void require_stored() { stored_required_ = true; }
   bool stored_required() const { return stored_required_; }
   /// What a file can store, made or read, in order of target and key.
-  std::vector<Entry> storable() const {
-    std::lock_guard lock(mutex_);
+  Result<std::vector<Entry>> storable() const {
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     std::vector<Entry> all;
     for (const auto& [name, held] : entries_) {
       if (!name.first.empty()) all.push_back({name.first, name.second, held.bytes, held.stored});
     }
     return all;
   }
-  /// Memory taken beside the file's.
-  size_t made_bytes() const {
-    std::lock_guard lock(mutex_);
-    return made_bytes_;
-  }
+  /// Memory taken beside the file's. Waits for nobody.
+  size_t made_bytes() const { return made_bytes_.load(std::memory_order_relaxed); }
   /// Counts memory for constants that a back end has taken itself, and keeps as long as this.
-  void add_made_bytes(size_t bytes) {
-    std::lock_guard lock(mutex_);
-    made_bytes_ += bytes;
-  }
+  void add_made_bytes(size_t bytes) { made_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  /// Whether nothing can be had from this in a forked child: a thread of its parent was at work on it.
+  bool left_behind() const { return mutex_.left_behind(); }
 
  private:
   struct Held {
@@ -214,14 +218,15 @@ class PackedConstants {
     }
     return nullptr;
   }
-  mutable std::mutex mutex_;
+  static constexpr std::string_view kWork = "the packing of weights";
+  mutable WorkMutex mutex_;
   std::map<std::pair<std::string, std::string>, Held> entries_;  // by target and key
   // Set before the first plan.
   std::vector<std::string> stored_targets_;
   bool stored_required_ = false;
   std::vector<Buffer> buffers_;
   std::map<std::string, std::shared_ptr<void>> shared_;
-  size_t made_bytes_ = 0;
+  std::atomic<size_t> made_bytes_{0};
 };
 
 /// A state of the graph that a segment reads and makes anew, of one type, while nothing outside of it reads either

@@ -1,4 +1,4 @@
-// open O_EXCL, write, fsync, rename, fsync of the folder.
+// openat O_EXCL, write, fsync, renameat, fsync of the folder.
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
@@ -17,13 +17,13 @@
 namespace pinnace {
 namespace {
 
-/// Flushes the folder's list of names. File systems that cannot (EINVAL) have nothing to flush.
-int sync_folder(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno == EACCES ? 0 : errno;  // a folder may be writable and not readable
-  const int error = ::fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
-  ::close(fd);
-  return error;
+/// For names in it, and to flush them where the folder may be read.
+Descriptor open_folder(const std::string& path) {
+  Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+#if defined(O_PATH)
+  if (!folder.valid() && errno == EACCES) folder = Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+#endif
+  return folder;
 }
 
 /// The file to replace: `path`, or what it links to. Fails where that is no regular file.
@@ -41,13 +41,12 @@ Result<std::string> target_of(const std::string& path) {
     if (::stat(target.c_str(), &about) != 0) return file_error("write", target, errno);
   }
   if (!S_ISREG(about.st_mode)) {
-    return Status(Code::kFile, str_cat("cannot write '", path, "': it is not a regular file"));
+    return fail_with(Code::kFile, "cannot write '", path, "': it is not a regular file");
   }
   return target;
 }
 
-}  // namespace
-
+/// All of `bytes`, flushed to the disk: 0, or the errno of what failed; ECANCELED if the caller's work is to stop.
 int write_and_flush(int fd, std::span<const std::byte> bytes) {
   constexpr size_t kPiece = 8 << 20, kFlushed = 8;  // pieces
   for (size_t piece = 1; !bytes.empty(); ++piece) {
@@ -64,34 +63,46 @@ int write_and_flush(int fd, std::span<const std::byte> bytes) {
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
+}  // namespace
+
+Status replace_in(const Descriptor& folder, const std::string& name, std::span<const std::byte> bytes, mode_t mode,
+                  const std::string& path, void (*before_rename)()) {
+  static std::atomic<uint64_t> next{0};
+  std::string temporary;
+  Descriptor file;
+  do {  // names left by a killed process of the same number are passed over
+    // The name is cut so that a name of the longest length (255 bytes) still has a temporary neighbour.
+    temporary = str_cat(".", name.substr(0, 200), ".", ::getpid(), "-", next.fetch_add(1), ".tmp");
+    file = Descriptor(
+        ::openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  } while (!file.valid() && errno == EEXIST);
+  if (!file.valid()) return file_error("write", path, errno);
+  int error = write_and_flush(file.get(), bytes);
+  if (::close(file.release()) != 0 && !error) error = errno;
+  if (!error && before_rename) before_rename();
+  if (!error && ::renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0) error = errno;
+  if (error) {
+    ::unlinkat(folder.get(), temporary.c_str(), 0);
+    if (error == ECANCELED && stopped()) return stop_status(str_cat("the writing of ", path));
+    return file_error("write", path, error);
+  }
+  // EINVAL: a file system that has nothing to flush. EBADF: the folder may not be read.
+  if (::fsync(folder.get()) != 0 && errno != EINVAL && errno != EBADF) {
+    return file_error("flush the folder of", path, errno);
+  }
+  return {};
+}
+
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes, void (*before_rename)()) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return Status(Code::kFile, "cannot write to a path that is empty or holds a NUL character");
   }
   PINNACE_ASSIGN(const std::string target, target_of(path));
   const size_t slash = target.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
-  // The name is cut so that a name of the longest length (255 bytes) still has a temporary neighbour.
-  const std::string name = target.substr(slash == std::string::npos ? 0 : slash + 1, 200);
-  static std::atomic<uint64_t> next{0};
-  std::string temporary;
-  int fd = -1;
-  do {  // names left by a killed process of the same number are passed over
-    temporary = str_cat(folder, "/.", name, ".", ::getpid(), "-", next.fetch_add(1), ".tmp");
-    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (fd < 0 && errno == EEXIST);
-  if (fd < 0) return file_error("write", path, errno);
-  int error = write_and_flush(fd, bytes);
-  if (::close(fd) != 0 && !error) error = errno;
-  if (!error && before_rename) before_rename();
-  if (!error && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
-  if (error) {
-    ::unlink(temporary.c_str());
-    if (error == ECANCELED && stopped()) return stop_status(str_cat("the writing of ", path));
-    return file_error("write", path, error);
-  }
-  if ((error = sync_folder(folder))) return file_error("flush the folder of", path, error);
-  return {};
+  const Descriptor folder = open_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash));
+  if (!folder.valid()) return file_error("write", path, errno);
+  return replace_in(folder, target.substr(slash == std::string::npos ? 0 : slash + 1), bytes, 0666, path,
+                    before_rename);
 }
 
 }  // namespace pinnace

@@ -1,10 +1,13 @@
-// write_file_atomically: how pinnace replaces a file, but for those of caches (base/private_folder.h).
+// How pinnace replaces a file: by its path, or in a folder that is held open (base/private_folder.h).
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <span>
 #include <string>
 
+#include "base/open_file.h"
 #include "base/status.h"
 
 namespace pinnace {
@@ -18,8 +21,11 @@ namespace pinnace {
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes,
                              void (*before_rename)() = nullptr);
 
-/// Writes all of `bytes` to an open file and flushes it to the disk: 0, or the errno of what failed; ECANCELED if
-/// the caller's work is to stop.
-int write_and_flush(int fd, std::span<const std::byte> bytes);
+/// What write_file_atomically does in an open folder: `name` has no slash, and a link of that name is replaced. The new
+/// file has `mode` less the umask; `path` is for sentences. A folder that may be written and not read is not flushed.
+///
+/// kFile, kCancelled: the temporary file is gone and the old one whole, but if the folder could not be flushed.
+Status replace_in(const Descriptor& folder, const std::string& name, std::span<const std::byte> bytes, mode_t mode,
+                  const std::string& path, void (*before_rename)() = nullptr);
 
 }  // namespace pinnace

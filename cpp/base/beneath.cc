@@ -87,7 +87,7 @@ int open_by_hand(int folder, const std::string& location) {
 
 template <class... Parts>
 Status refused(const std::string& location, const Parts&... parts) {
-  return Status(Code::kCorruptFile, str_cat("'", location, "' ", parts...));
+  return fail_with(Code::kCorruptFile, "'", location, "' ", parts...);
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ Result<RegularFile> Folder::open_beneath(const std::string& location, Lookup loo
   if (fd == -EISDIR || fd == -ENXIO || fd == -ENODEV) return refused(shown, "is not a file");
   if (fd < 0) return file_error("open", shown, -fd);
   auto file = regular_file(Descriptor(fd), shown);
-  if (!file.ok() && file.status().message().starts_with("cannot open")) return refused(shown, "is not a file");
+  if (file.status().rule() == kNotRegular) return refused(shown, "is not a file");
   return file;
 }
 

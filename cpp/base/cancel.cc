@@ -90,10 +90,10 @@ Status CancelView::status(const CancelScope* scope, std::string_view where) {
   using Why = CancelScope::Why;
   while (scope && scope->why_.load(std::memory_order_relaxed) == Why::kGoesOn) scope = scope->outer_;
   const Why why = scope ? scope->why_.load(std::memory_order_relaxed) : Why::kToken;
-  if (why != Why::kTime) return Status(Code::kCancelled, str_cat("cancelled at ", where));
+  if (why != Why::kTime) return fail_with(Code::kCancelled, "cancelled at ", where);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", std::chrono::duration<double>(scope->timeout_).count());
-  return Status(Code::kCancelled, str_cat("timed out after ", seconds, " s at ", where));
+  return fail_with(Code::kCancelled, "timed out after ", seconds, " s at ", where);
 }
 
 bool stopped() {

@@ -14,6 +14,12 @@ Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+namespace {
+Status not_regular(const std::string& path, const char* what) {
+  return std::move(Status(Code::kFile, str_cat("cannot open '", path, "': it is ", what)).with_rule(kNotRegular));
+}
+}  // namespace
+
 int reading_flags() {
   return O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 }
@@ -21,10 +27,7 @@ int reading_flags() {
 Result<RegularFile> regular_file(Descriptor descriptor, const std::string& path) {
   struct stat about;
   if (::fstat(descriptor.get(), &about) != 0) return file_error("read the size of", path, errno);
-  if (!S_ISREG(about.st_mode)) {
-    return Status(Code::kFile, str_cat("cannot open '", path, "': ",
-                                       S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file"));
-  }
+  if (!S_ISREG(about.st_mode)) return not_regular(path, S_ISDIR(about.st_mode) ? "a directory" : "not a regular file");
   return RegularFile{std::move(descriptor), static_cast<int64_t>(about.st_size)};
 }
 
@@ -33,9 +36,7 @@ Result<RegularFile> open_regular(const std::string& path) {
   Descriptor descriptor(::open(path.c_str(), reading_flags()));
   if (!descriptor.valid()) {
     // What a socket, or a device without a driver, answers.
-    if (errno == ENXIO || errno == ENODEV) {
-      return Status(Code::kFile, str_cat("cannot open '", path, "': it is not a regular file"));
-    }
+    if (errno == ENXIO || errno == ENODEV) return not_regular(path, "not a regular file");
     return file_error("open", path, errno);
   }
   return regular_file(std::move(descriptor), path);

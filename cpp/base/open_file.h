@@ -40,6 +40,9 @@ struct RegularFile {
 /// refused, a terminal would become the process's own.
 int reading_flags();
 
+/// The rule of statuses that say that what has the path is no regular file; others say why it could not be opened.
+inline constexpr const char* kNotRegular = "not_regular";
+
 /// Opens a regular file for reading; links are followed. kFile, with path and the system's reason, for what cannot be
 /// opened and for everything else that has a path: directories, pipes, devices, sockets. The type is that of what was
 /// opened, so that it does not matter what takes the path's name meanwhile.

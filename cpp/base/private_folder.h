@@ -35,9 +35,6 @@ class PrivateFolder {
   /// belong to the effective user, and be writable by nobody else; kFile says which of that it is not. The folder is
   /// held open: what takes its name later is not it.
   static Result<PrivateFolder> open(const std::string& path);
-  ~PrivateFolder();
-  PrivateFolder(PrivateFolder&& other) noexcept;
-  PrivateFolder& operator=(PrivateFolder&&) = delete;
 
   /// Maps a file of the folder. It must be a regular file, not a link to one, that belongs to the effective user and is
   /// writable by nobody else. `name` has no slash.
@@ -46,9 +43,9 @@ class PrivateFolder {
   Status write(const std::string& name, std::span<const std::byte> bytes) const;
 
  private:
-  PrivateFolder(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  PrivateFolder(std::string path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
   std::string path_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace pinnace

@@ -18,6 +18,8 @@ class ProcessMutex {
   [[nodiscard]] bool lock() { return take(true, false); }
   /// The same without waiting: false also if another thread holds it.
   [[nodiscard]] bool try_lock() { return take(false, false); }
+  /// The same, but one that was left behind counts as free.
+  [[nodiscard]] bool try_lock_anew() { return take(false, true); }
   /// Where what it guards is written anew by whoever holds it: one that was left behind counts as free.
   void lock_anew() { static_cast<void>(take(true, true)); }
   void unlock() {

@@ -1,14 +1,36 @@
 // Status: accessors and the names of codes.
 #include "base/status.h"
 
+#include <atomic>
+
 #include "base/process.h"
 #include "base/utf8.h"
 
 namespace pinnace {
+/// What a failure is. Those who share it are counted; the one of no_memory() is everybody's and stays.
+struct Status::Failure {
+  Code code;
+  std::string message;
+  int64_t offset = -1;
+  std::string rule;
+  std::vector<NodeProblem> nodes;
+  std::atomic<int> owners = 1;
+  bool shared_by_all = false;
+
+  Failure(Code c, std::string text) : code(c), message(std::move(text)) {}
+  /// A copy of its own; the caller holds `texts`.
+  Failure(const Failure& other, std::string text)
+      : code(other.code), message(std::move(text)), offset(other.offset), rule(other.rule), nodes(other.nodes) {}
+};
+
 namespace {
 /// Made when the library is loaded, while there is memory, and never destroyed.
 template <class Failure>
-Failure* const kNoMemory = new Failure{Code::kOutOfMemory, "the system gives no more memory", -1, {}, {}};
+Failure* const kNoMemory = [] {
+  auto* failure = new Failure(Code::kOutOfMemory, "the system gives no more memory");
+  failure->shared_by_all = true;
+  return failure;
+}();
 /// Sentences hold names that a file brought, and go to terminals and logs: what these would act on is escaped when a
 /// sentence is first read. Copies of a Status share their sentence, on any thread; the first reader changes it, before
 /// anybody has a reference to it.
@@ -18,10 +40,36 @@ void show(std::string& message) {
 }
 }  // namespace
 
+Status::Status(Code code, std::string message) : failure_(new Failure(code, std::move(message))) {}
+
+Status::Status(const Status& other) noexcept : failure_(other.failure_) {
+  if (failure_ && !failure_->shared_by_all) failure_->owners.fetch_add(1, std::memory_order_relaxed);
+}
+
+Status& Status::operator=(const Status& other) noexcept {
+  return *this = Status(other);
+}
+
+Status& Status::operator=(Status&& other) noexcept {
+  Failure* const taken = std::exchange(other.failure_, nullptr);
+  const Status old(std::exchange(failure_, taken));  // released last: it may own what `other` lies in
+  return *this;
+}
+
+void Status::release(Failure* failure) noexcept {
+  if (!failure->shared_by_all && failure->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete failure;
+}
+
 Status Status::no_memory() noexcept {
-  Status status;
-  status.failure_ = std::shared_ptr<Failure>(std::shared_ptr<Failure>(), kNoMemory<Failure>);
-  return status;
+  return Status(kNoMemory<Failure>);
+}
+
+Code Status::code() const noexcept {
+  return failure_ ? failure_->code : Code::kOk;
+}
+
+int64_t Status::offset() const noexcept {
+  return failure_ ? failure_->offset : -1;
 }
 
 const char* code_name(Code code) {
@@ -68,28 +116,29 @@ const std::vector<NodeProblem>& Status::nodes() const {
   return failure_ ? failure_->nodes : *empty;
 }
 
-Status& Status::with_offset(int64_t offset) {
-  if (failure_.use_count()) failure_->offset = offset;
+Status& Status::with_offset(int64_t offset) noexcept {
+  if (failure_ && !failure_->shared_by_all) failure_->offset = offset;
   return *this;
 }
 
-Status& Status::with_rule(std::string rule) {
-  if (failure_.use_count()) failure_->rule = std::move(rule);
+Status& Status::with_rule(std::string rule) noexcept {
+  if (failure_ && !failure_->shared_by_all) failure_->rule = std::move(rule);
   return *this;
 }
 
-Status& Status::with_nodes(std::vector<NodeProblem> nodes) {
-  if (failure_.use_count()) failure_->nodes = std::move(nodes);
+Status& Status::with_nodes(std::vector<NodeProblem> nodes) noexcept {
+  if (failure_ && !failure_->shared_by_all) failure_->nodes = std::move(nodes);
   return *this;
 }
 
 Status Status::with_prefix(const std::string& prefix) const {
-  if (!failure_.use_count()) return *this;
+  if (!failure_ || failure_->shared_by_all) return *this;
   const ProcessLockAnew lock(texts);
-  Status copy = *this;
-  copy.failure_ = std::make_shared<Failure>(*failure_);
-  copy.failure_->message = prefix + failure_->message;
-  return copy;
+  return Status(new Failure(*failure_, prefix + failure_->message));
+}
+
+Status failure_of(Code code, const PartKind* kinds, const Part* parts) {
+  return Status(code, join_parts(kinds, parts));
 }
 
 }  // namespace pinnace

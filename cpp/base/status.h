@@ -7,17 +7,25 @@
 
 namespace pinnace {
 
+/// The failure whose sentence these parts are; see base/text.h.
+[[gnu::cold]] Status failure_of(Code code, const PartKind* kinds, const Part* parts);
+
 template <class... Parts>
-Status invalid(const Parts&... parts) {
-  return Status(Code::kInvalidArgument, str_cat(parts...));
+[[gnu::always_inline]] inline Status fail_with(Code code, const Parts&... parts) {
+  return with_parts([code](const PartKind* kinds, const Part* list) { return failure_of(code, kinds, list); },
+                    parts...);
 }
 template <class... Parts>
-Status unsupported(const Parts&... parts) {
-  return Status(Code::kUnsupported, str_cat(parts...));
+[[gnu::always_inline]] inline Status invalid(const Parts&... parts) {
+  return fail_with(Code::kInvalidArgument, parts...);
 }
 template <class... Parts>
-Status out_of_memory(const Parts&... parts) {
-  return Status(Code::kOutOfMemory, str_cat(parts...));
+[[gnu::always_inline]] inline Status unsupported(const Parts&... parts) {
+  return fail_with(Code::kUnsupported, parts...);
+}
+template <class... Parts>
+[[gnu::always_inline]] inline Status out_of_memory(const Parts&... parts) {
+  return fail_with(Code::kOutOfMemory, parts...);
 }
 
 }  // namespace pinnace
@@ -33,7 +41,7 @@ Status out_of_memory(const Parts&... parts) {
 
 /// `PINNACE_ASSIGN(auto x, f())`: x is the value of the Result that f returns; its failure is passed on.
 #define PINNACE_ASSIGN(target, expression) PINNACE_ASSIGN_(PINNACE_JOIN(result_, __LINE__), target, expression)
-#define PINNACE_ASSIGN_(result, target, expression) \
-  auto result = (expression);                       \
-  if (!result.ok()) return result.status();         \
+#define PINNACE_ASSIGN_(result, target, expression)    \
+  auto result = (expression);                          \
+  if (!result.ok()) return std::move(result).status(); \
   target = std::move(*result)

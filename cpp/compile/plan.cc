@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/offset_plan.h"
+#include "base/type_size.h"
 #include "compile/partition.h"
 
 namespace pinnace {
@@ -13,7 +14,8 @@ int64_t bound_bytes(const TensorType& type) {
   for (Dim& d : bound.shape) {
     if (!d.known()) d = d.max >= 0 ? Dim(d.max) : Dim();
   }
-  return bound.bytes();
+  // Bounds come from a file: a product beyond any memory is none.
+  return fits_memory(bound) ? bound.bytes() : Dim::kUnknown;
 }
 
 namespace {

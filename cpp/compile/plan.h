@@ -76,7 +76,8 @@ inline constexpr int64_t kTriedSizes[] = {1, 2, 8, 32, 64, 128, 224, 512};
 /// The graph's inputs with each symbol at a size that satisfies its rule and is at least `wanted` if its range allows.
 std::vector<TensorType> sized_inputs(const Graph& graph, int64_t wanted);
 
-/// Upper bound of a type's bytes from sizes and Dim::max; Dim::kUnknown where there is none.
+/// Upper bound of a type's bytes from sizes and Dim::max; Dim::kUnknown where there is none, or only one beyond memory
+/// (fits_memory).
 int64_t bound_bytes(const TensorType& type);
 
 }  // namespace pinnace

@@ -11,6 +11,7 @@
 #include "compile/plan.h"
 #include "convert/model_data.h"
 #include "import/import.h"
+#include "import/onnx/separate_dims.h"
 #include "ops/work.h"
 #include "passes/pass.h"
 #include "program/node_info.h"
@@ -149,9 +150,11 @@ Result<Program> with_payloads(const Program& program, const BuildOptions& build,
   options.ops = model.ops;
   std::vector<std::shared_ptr<const Prepared>> all;  // keeps the bytes
   std::vector<Payload> payloads;
+  // Each preparation has a budget of work of its own (AheadBudget), so that no payload depends on the other targets.
   for (const TargetChoice& target : targets) {
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> prepared, Prepared::to_store(program, options, target));
-    for (const PackedConstants::Entry& e : prepared->data().packed.storable()) {
+    PINNACE_ASSIGN(const auto storable, prepared->data().packed.storable());
+    for (const PackedConstants::Entry& e : storable) {
       // The CPU, which takes what the target does not, has others.
       if (e.target.substr(0, e.target.find(':')) != target.spec.backend) continue;
       const auto same = [&](const Payload& p) { return p.target == e.target && p.key == e.key; };
@@ -187,7 +190,7 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
     const ImportOptions import{options.symbols, options.model_name, custom->table()};
     PINNACE_ASSIGN(Imported imported, format == "pt2"     ? import_torch(path, import)
                                       : format == "nnapi" ? import_nnapi_json(path, import)
-                                                          : import_onnx(path, import));
+                                                          : import_onnx_separated(path, import, options.separate_dims));
     return finish(std::move(imported), std::move(format), options, std::move(custom));
   });
 }
@@ -241,6 +244,7 @@ const std::string& Model::format() const {
 namespace {
 /// Types for symbols at sizes that the graph can have, since verdicts speak of sizes; for open ones where none fits.
 Result<Inference> infer_sized(const Graph& graph, const OpTable& ops) {
+  const AheadBudget budget;
   if (!graph.symbols.empty()) {
     for (int64_t wanted : kTriedSizes) {
       if (auto sized = infer(graph, sized_inputs(graph, wanted), {}, ops)) return sized;
@@ -252,16 +256,22 @@ Result<Inference> infer_sized(const Graph& graph, const OpTable& ops) {
 
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
   return at_border([&]() -> Result<std::vector<CheckRow>> {
-    const AheadBudget budget;
-    std::vector<CheckRow> rows;
+    std::vector<TargetChoice> choices;
     for (const std::string& target : targets) {
       // A verdict needs no device, so a target that is known but not available here is asked all the same.
       PINNACE_ASSIGN(TargetChoice choice, find_target(target));
-      PINNACE_ASSIGN(const Inference inference, infer_sized(data_->graph, data_->custom->table()));
+      choices.push_back(std::move(choice));
+    }
+    std::vector<CheckRow> rows;
+    if (choices.empty()) return rows;
+    PINNACE_ASSIGN(const Inference inference, infer_sized(data_->graph, data_->custom->table()));
+    for (size_t t = 0; t < choices.size(); ++t) {
+      const TargetChoice& choice = choices[t];
+      const AheadBudget budget;  // of its own, so that no verdict depends on which targets were asked before
       for (size_t k = 0; k < data_->graph.nodes.size(); ++k) {
         const Node& node = *data_->graph.nodes[k];
         const OpDef* op = data_->custom->table().find(node.op);
-        CheckRow row{node.name, node.op, node.source.text(), target, true, "", "", "", 0};
+        CheckRow row{node.name, node.op, node.source.text(), targets[t], true, "", "", "", 0};
         std::vector<const TensorType*> types, declared;
         std::vector<const void*> contents;
         for (ValueId id : node.inputs) {
@@ -292,7 +302,6 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
 
 Result<Program> Model::build(const BuildOptions& options) const {
   return at_border([&]() -> Result<Program> {
-    const AheadBudget budget;
     std::string targets;
     std::vector<TargetChoice> storing;
     for (const std::string& target : options.targets) {

@@ -1,9 +1,13 @@
 // Import and reference run in one call, for tests of the importers alone.
 #include <pinnace/testing.h>
 
-#include <cstdio>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "base/border.h"
+#include "base/mapped_file.h"
+#include "base/open_file.h"
 #include "import/import.h"
 #include "ops/infer.h"
 #include "program/program_data.h"
@@ -26,12 +30,11 @@ Status check_input(const Graph& graph, size_t index, const Tensor& tensor) {
 
 /// A zip archive is torch's, anything else is taken for ONNX.
 Result<Imported> import_any(const std::string& path) {
+  PINNACE_ASSIGN(const RegularFile file, open_regular(path));
   char head[2] = {};
-  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-    if (std::fread(head, 1, sizeof head, file) != sizeof head) head[0] = 0;
-    std::fclose(file);
-  }
-  return head[0] == 'P' && head[1] == 'K' ? import_torch(path, {}) : import_onnx(path, {});
+  const ssize_t got = ::read(file.descriptor.get(), head, sizeof head);
+  if (got < 0) return file_error("read", path, errno);
+  return got == 2 && head[0] == 'P' && head[1] == 'K' ? import_torch(path, {}) : import_onnx(path, {});
 }
 
 Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph,

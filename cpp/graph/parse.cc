@@ -47,15 +47,19 @@ class Parser {
   void advance() { token_ = lexer_.next(); }
 
   template <class... Parts>
-  Status fail_at(const Token& at, const Parts&... rule) const {
-    std::string sentence = str_cat(lexer_.place(at.offset), ": ", rule...);
+  [[gnu::always_inline]] Status fail_at(const Token& at, const Parts&... rule) const {
+    return with_parts([&](const PartKind* kinds, const Part* list) { return failure_at(at, kinds, list); }, rule...);
+  }
+  template <class... Parts>
+  [[gnu::always_inline]] Status fail(const Parts&... rule) const {
+    return fail_at(token_, rule...);
+  }
+  [[gnu::cold]] Status failure_at(const Token& at, const PartKind* kinds, const Part* rule) const {
+    std::string sentence = str_cat(lexer_.place(at.offset), ": ");
+    append_parts(sentence, kinds, rule);
     if (at.kind == TokenKind::kBad) return invalid(sentence, "; ", at.text, ": '", at.raw.substr(0, 40), "'");
     if (at.kind == TokenKind::kEnd) return invalid(sentence, ", found the end of the text");
     return invalid(sentence, ", found '", at.raw.substr(0, 40), at.raw.size() > 40 ? "..." : "", "'");
-  }
-  template <class... Parts>
-  Status fail(const Parts&... rule) const {
-    return fail_at(token_, rule...);
   }
 
   bool take_mark(std::string_view mark) {
@@ -313,12 +317,12 @@ class Parser {
     const auto limit = static_cast<int64_t>(lexer_.remaining() / 2 + 1);
     int64_t count = 1;
     for (const Dim& d : type.shape) {
-      if (!d.known()) return fail_at(at, "the type ", to_string(type), " of a value with contents has an open size");
+      if (!d.known()) return fail_at(at, "the type ", type, " of a value with contents has an open size");
       if (d.size == 0) count = 0;
     }
     for (const Dim& d : type.shape) {
       if (count && d.size > limit / count) {
-        return fail("expected as many elements as ", to_string(type), " has, the text is shorter than that");
+        return fail("expected as many elements as ", type, " has, the text is shorter than that");
       }
       count *= d.size;
     }
@@ -327,7 +331,7 @@ class Parser {
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>((count * bits + 7) / 8), "a constant"));
     if (bits < 8 && bytes.size()) std::memset(bytes.data(), 0, bytes.size());
     PINNACE_TRY(elements(type.dtype, bytes.data(), count));
-    if (!take_mark("}")) return fail("expected '}' after ", count, " elements of ", to_string(type));
+    if (!take_mark("}")) return fail("expected '}' after ", count, " elements of ", type);
     return Constant::of(std::move(bytes));
   }
 

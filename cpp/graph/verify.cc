@@ -35,9 +35,13 @@ namespace {
 
 constexpr int kMaxNesting = 200;
 
+[[gnu::cold]] Status violation(const char* rule, const Graph& graph, const PartKind* kinds, const Part* parts) {
+  return invalid("graph '", graph.name, "', ", join_parts(kinds, parts), " (rule ", rule, ")").with_rule(rule);
+}
 template <class... Parts>
-Status broken(const char* rule, const Graph& graph, const Parts&... parts) {
-  return invalid("graph '", graph.name, "', ", parts..., " (rule ", rule, ")").with_rule(rule);
+[[gnu::always_inline]] inline Status broken(const char* rule, const Graph& graph, const Parts&... parts) {
+  return with_parts([&](const PartKind* kinds, const Part* list) { return violation(rule, graph, kinds, list); },
+                    parts...);
 }
 
 bool in_range(const Graph& graph, ValueId id) {
@@ -60,7 +64,7 @@ int64_t scale_count(const TensorType& type, const Quantization& q) {
 Status verify_quantization(const Graph& graph, const Value& value) {
   const Quantization& q = *value.type.quantization;
   const auto fail = [&](const auto&... parts) {
-    return broken("G-13", graph, "value '", value.name, "' ", to_string(value.type), ": ", parts...);
+    return broken("G-13", graph, "value '", value.name, "' ", value.type, ": ", parts...);
   };
   const auto [min, max] = int_range(value.type.dtype);
   if (min > max || dtype_bits(value.type.dtype) < 4) return fail("only integers of 4 to 32 bits are quantised");
@@ -201,7 +205,7 @@ class Verifier {
       const int64_t want = value.type.bytes();
       if (want < 0 || static_cast<uint64_t>(want) != value.constant->bytes()) {
         return broken("G-7", graph_, "constant '", value.name, "' has ", value.constant->bytes(),
-                      " bytes, its type is ", to_string(value.type));
+                      " bytes, its type is ", value.type);
       }
     }
     return {};
@@ -239,7 +243,7 @@ class Verifier {
       const int64_t want = type.bytes();
       if (!s.initial || want < 0 || static_cast<uint64_t>(want) != s.initial->bytes()) {
         return broken("G-8", graph_, "state '", s.name, "' starts with ", s.initial ? s.initial->bytes() : 0,
-                      " bytes, its type is ", to_string(type));
+                      " bytes, its type is ", type);
       }
     }
     return {};
@@ -275,7 +279,7 @@ class Verifier {
       const TensorType& now = graph_.value(s.input).type;
       const TensorType& next = graph_.value(s.output).type;
       if (!fits(now, next)) {
-        return broken("G-8", graph_, "state '", s.name, "' is ", to_string(now), ", its new value ", to_string(next));
+        return broken("G-8", graph_, "state '", s.name, "' is ", now, ", its new value ", next);
       }
     }
     return {};

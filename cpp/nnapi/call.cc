@@ -20,13 +20,13 @@ Result<ValueId> Call::in(size_t i) const {
 }
 
 Result<TensorType> Call::concrete(ValueId id) const {
-  if (!type(id).concrete()) return error("the shape of ", to_string(type(id)), " must be known before the model runs");
+  if (!type(id).concrete()) return error("the shape of ", type(id), " must be known before the model runs");
   return type(id);
 }
 
 Result<int64_t> Call::size(ValueId id, int d) const {
   const Dim& dim = type(id).shape[static_cast<size_t>(d < 0 ? d + rank(id) : d)];
-  if (!dim.known()) return error("dimension ", d, " of ", to_string(type(id)), " must be known before the model runs");
+  if (!dim.known()) return error("dimension ", d, " of ", type(id), " must be known before the model runs");
   return dim.size;
 }
 
@@ -256,22 +256,21 @@ Status Call::finish(size_t i, ValueId id) {
   const TensorType& made = type(id);
   const TensorType wanted = tensor_type(operand, operand.dims);
   if (made.dtype != wanted.dtype || made.quantized() != wanted.quantized()) {
-    return error("output ", i, " is ", to_string(made), ", the operand ", to_string(wanted));
+    return error("output ", i, " is ", made, ", the operand ", wanted);
   }
   // What nobody outside sees simply has the quantisation that the operation gives it.
   if (made.quantized() && operand.lifetime == Lifetime::kOutput && !(*made.quantization == *wanted.quantization)) {
-    return error("output ", i, " has the quantisation of ", to_string(made), ", the operand that of ",
-                 to_string(wanted));
+    return error("output ", i, " has the quantisation of ", made, ", the operand that of ", wanted);
   }
   if (made.concrete() && made.bytes() > UINT32_MAX) {
-    return error("output ", i, ", ", to_string(made), ", is larger than an operand can be");
+    return error("output ", i, ", ", made, ", is larger than an operand can be");
   }
   if (!operand.rank_open()) {
     bool fits = made.rank() == wanted.rank();
     for (size_t d = 0; fits && d < operand.dims.size(); ++d) {
       fits = operand.dims[d] == 0 || !made.shape[d].known() || made.shape[d].size == wanted.shape[d].size;
     }
-    if (!fits) return error("output ", i, " is ", to_string(made), ", the operand ", to_string(wanted));
+    if (!fits) return error("output ", i, " is ", made, ", the operand ", wanted);
   }
   lowering_.values[operation_.outputs[i]] = id;
   return {};

@@ -102,7 +102,7 @@ class Call {
   Lowering& lowering() { return lowering_; }
   /// kInvalidArgument with the operation's name.
   template <class... Parts>
-  Status error(const Parts&... parts) const {
+  [[gnu::always_inline]] Status error(const Parts&... parts) const {
     return invalid(name_, ": ", parts...);
   }
 

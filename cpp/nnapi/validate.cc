@@ -31,7 +31,7 @@ struct Checked {
   }
   void need(int at_least) { level = std::max(level, at_least); }
   template <class... Parts>
-  Status error(const Parts&... parts) const {
+  [[gnu::always_inline]] Status error(const Parts&... parts) const {
     return invalid(known.name, ": ", parts...);
   }
 };

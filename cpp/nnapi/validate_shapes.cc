@@ -18,7 +18,7 @@ struct Shapes {
   const Dims& in(size_t i) const { return model.operands[operation.inputs[i]].dims; }
   const Dims& out(size_t i) const { return model.operands[operation.outputs[i]].dims; }
   template <class... Parts>
-  Status error(const Parts&... parts) const {
+  [[gnu::always_inline]] Status error(const Parts&... parts) const {
     return invalid(operation_info(operation.code)->name, ": ", parts...);
   }
 

@@ -143,7 +143,9 @@ std::unique_ptr<Cache::Found> Cache::load(const Options& options) const {
 void Cache::store(const Prepared& prepared, const std::vector<uint32_t>& inputs) const {
   if (!folder_.ok()) return;
   std::vector<Payload> payloads;
-  for (const PackedConstants::Entry& entry : prepared.data().packed.storable()) {
+  const auto storable = prepared.data().packed.storable();
+  if (!storable) return;
+  for (const PackedConstants::Entry& entry : *storable) {
     payloads.push_back({entry.target, entry.key, entry.bytes, nullptr});
   }
   std::string indices;

@@ -95,7 +95,7 @@ Status check_activation(const NodeView& node, const TensorType& y) {
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   if (activation.none() || (kFloats >> static_cast<int>(y.dtype) & 1)) return {};
   if (y.quantized() && activation.is_clamp()) return {};
-  return node.error("activation '", activation_name(activation.kind), "' does not apply to ", to_string(y),
+  return node.error("activation '", activation_name(activation.kind), "' does not apply to ", y,
                     y.quantized() ? "; quantised types take relu and clip" : "; plain integers take none");
 }
 

@@ -13,15 +13,15 @@ Result<TensorType> adaptive_average_pool_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   PINNACE_TRY(check_quantized(node, 0));
   const auto sizes = node.attr_ints("output_size");
-  if (x.rank() < 3 || x.rank() > 5) return node.error("x is ", to_string(x), ", must have rank 3 to 5");
+  if (x.rank() < 3 || x.rank() > 5) return node.error("x is ", x, ", must have rank 3 to 5");
   if (sizes.size() + 2 != x.shape.size()) {
-    return node.error("output_size ", list_text(sizes), " must have ", x.rank() - 2, " entries for x ", to_string(x));
+    return node.error("output_size ", list_text(sizes), " must have ", x.rank() - 2, " entries for x ", x);
   }
   TensorType y{x.dtype, {x.shape[0], x.shape[1]}, node.output_quantization(0)};
   for (size_t i = 0; i < sizes.size(); ++i) {
     const int64_t in = x.shape[2 + i].size;
     if (sizes[i] < 0 || sizes[i] > INT32_MAX || in > INT32_MAX) {
-      return node.error("output_size ", list_text(sizes), " or a size of x ", to_string(x), " is outside [0, 2^31)");
+      return node.error("output_size ", list_text(sizes), " or a size of x ", x, " is outside [0, 2^31)");
     }
     y.shape.push_back(sizes[i]);
   }

@@ -19,13 +19,13 @@ Result<TensorType> affine_grid_type(const NodeView& node) {
                     : length.known()  ? length.size - 2
                                       : Dim::kUnknown;
   if (theta.rank() == 3 && k == Dim::kUnknown) {
-    return node.error("the sizes of theta or the length of size must be known, theta is ", to_string(theta));
+    return node.error("the sizes of theta or the length of size must be known, theta is ", theta);
   }
   if (theta.rank() != 3 || k < 2 || k > 3 || differ(rows, Dim(k)) || differ(columns, Dim(k + 1))) {
-    return node.error("theta must be [N,2,3] or [N,3,4], is ", to_string(theta));
+    return node.error("theta must be [N,2,3] or [N,3,4], is ", theta);
   }
   if (differ(length, Dim(k + 2))) {
-    return node.error("size ", to_string(node.input(1)), " must have ", k + 2, " entries for theta ", to_string(theta));
+    return node.error("size ", node.input(1), " must have ", k + 2, " entries for theta ", theta);
   }
   TensorType grid{theta.dtype, Shape(static_cast<size_t>(k + 2)), nullptr};
   grid.shape[0] = theta.shape[0];
@@ -36,7 +36,7 @@ Result<TensorType> affine_grid_type(const NodeView& node) {
       if (size.known && size.value < 0) return node.error("size has ", size.value, ", which is negative");
       if (i == 0) {
         const auto batch = dim_merge(theta.shape[0], size.dim());
-        if (!batch) return node.error("size has ", size.value, " images, theta is ", to_string(theta));
+        if (!batch) return node.error("size has ", size.value, " images, theta is ", theta);
         grid.shape[0] = *batch;
       } else if (i > 1) {
         grid.shape[i - 1] = size.dim();

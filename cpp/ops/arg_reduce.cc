@@ -12,7 +12,7 @@ Result<TensorType> arg_reduce_type(const NodeView& node) {
   const auto at = y.shape.begin() + axis;
   if (at->known() && at->size == 0) {
     const Dim rest = dim_mul(dim_product({y.shape.begin(), at}), dim_product({at + 1, y.shape.end()}));
-    if (rest.known() && rest.size > 0) return node.error("axis ", axis, " of ", to_string(x), " has no elements");
+    if (rest.known() && rest.size > 0) return node.error("axis ", axis, " of ", x, " has no elements");
   }
   if (node.attr_int("keepdims")) {
     *at = 1;
@@ -26,7 +26,7 @@ Status arg_reduce(const NodeView& node, const TensorView& x, const TensorView& y
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const bool last = node.attr_int("select_last_index") != 0;
   const AxisView v = view_axis(x.type->shape, axis);
-  if (v.size == 0 && y.elements() > 0) return node.error("axis ", axis, " of ", to_string(*x.type), " has no elements");
+  if (v.size == 0 && y.elements() > 0) return node.error("axis ", axis, " of ", *x.type, " has no elements");
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* data = x.data<T>();

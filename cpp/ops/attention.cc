@@ -32,8 +32,7 @@ struct Sizes {
 Result<Sizes> sizes_of(const NodeView& node) {
   const TensorType &q = node.input(0), &k = node.input(1), &v = node.input(2);
   if ((q.rank() != 3 && q.rank() != 4) || k.rank() != q.rank() || v.rank() != q.rank()) {
-    return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v),
-                      " must all have rank 3 or all rank 4");
+    return node.error("q ", q, ", k ", k, ", v ", v, " must all have rank 3 or all rank 4");
   }
   Sizes s;
   s.flat = q.rank() == 3;
@@ -46,8 +45,7 @@ Result<Sizes> sizes_of(const NodeView& node) {
     const auto split = [](Dim d, int64_t heads) { return d.known() ? Dim(d.size / heads) : Dim(); };
     if ((q.shape[2].known() && q.shape[2].size % q_heads) || (k.shape[2].known() && k.shape[2].size % kv_heads) ||
         (v.shape[2].known() && v.shape[2].size % kv_heads)) {
-      return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v), " do not divide into ", q_heads,
-                        " and ", kv_heads, " heads");
+      return node.error("q ", q, ", k ", k, ", v ", v, " do not divide into ", q_heads, " and ", kv_heads, " heads");
     }
     s.Hq = q_heads, s.Hk = Hv = kv_heads;
     s.Sq = q.shape[1], s.Sk = k.shape[1], Sv = v.shape[1];
@@ -57,12 +55,12 @@ Result<Sizes> sizes_of(const NodeView& node) {
     s.Sq = q.shape[2], s.Sk = k.shape[2], Sv = v.shape[2];
     s.E = q.shape[3], Ek = k.shape[3], s.F = v.shape[3];
     if ((q_heads && differ(s.Hq, q_heads)) || (kv_heads && differ(s.Hk, kv_heads))) {
-      return node.error("q_num_heads ", q_heads, " and kv_num_heads ", kv_heads, " are not those of q ", to_string(q),
-                        " and k ", to_string(k));
+      return node.error("q_num_heads ", q_heads, " and kv_num_heads ", kv_heads, " are not those of q ", q, " and k ",
+                        k);
     }
   }
   if (differ(s.B, Bk) || differ(s.B, Bv) || differ(s.Hk, Hv) || differ(s.Sk, Sv) || differ(s.E, Ek)) {
-    return node.error("q ", to_string(q), ", k ", to_string(k), ", v ", to_string(v), " do not agree");
+    return node.error("q ", q, ", k ", k, ", v ", v, " do not agree");
   }
   if (s.Hq.known() && s.Hk.known() && (s.Hk.size == 0 ? s.Hq.size != 0 : s.Hq.size % s.Hk.size != 0)) {
     return node.error(s.Hk.size, " key heads do not divide ", s.Hq.size, " query heads");
@@ -74,16 +72,14 @@ Result<Sizes> sizes_of(const NodeView& node) {
     const Shape key = {s.B, s.Hk, Dim(), s.E}, value = {s.B, s.Hk, pk.rank() == 4 ? pk.shape[2] : Dim(), s.F};
     bool fits = pk.rank() == 4 && pv.rank() == 4;
     for (size_t i = 0; fits && i < 4; ++i) fits = !differ(pk.shape[i], key[i]) && !differ(pv.shape[i], value[i]);
-    if (!fits)
-      return node.error("past_key ", to_string(pk), " or past_value ", to_string(pv), " does not fit k ", to_string(k),
-                        " and v ", to_string(v));
+    if (!fits) return node.error("past_key ", pk, " or past_value ", pv, " does not fit k ", k, " and v ", v);
     s.P = pk.shape[2];
   }
   s.S = s.P.known() && s.P.size == 0 ? s.Sk : s.P.known() && s.Sk.known() ? Dim(s.P.size + s.Sk.size) : Dim();
   if (node.has_input(6)) {
     const TensorType& lengths = node.input(6);
     if (lengths.rank() != 1 || differ(lengths.shape[0], s.B))
-      return node.error("nonpad_kv_seqlen ", to_string(lengths), " must have one element per batch");
+      return node.error("nonpad_kv_seqlen ", lengths, " must have one element per batch");
   }
   return s;
 }
@@ -109,8 +105,8 @@ Status attention_types(const NodeView& node, std::span<TensorType> out) {
       fits &= broadcasts_to(lead, {s.B, s.Hq, s.Sq});
     }
     if (!fits)
-      return node.error("attn_mask ", to_string(mask), " does not broadcast to ",
-                        to_string({mask.dtype, {s.B, s.Hq, s.Sq, s.S}, nullptr}));
+      return node.error("attn_mask ", mask, " does not broadcast to ",
+                        TensorType{mask.dtype, {s.B, s.Hq, s.Sq, s.S}, nullptr});
   }
   const Dim width = s.Hq.known() && s.F.known() ? Dim(s.Hq.size * s.F.size) : Dim();
   out[0] = {q.dtype, s.flat ? Shape{s.B, s.Sq, width} : Shape{s.B, s.Hq, s.Sq, s.F}, nullptr};

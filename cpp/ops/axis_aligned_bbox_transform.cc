@@ -16,19 +16,18 @@ Result<TensorType> axis_aligned_bbox_transform_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   for (const auto& [input, rank] : {std::pair{kRois, 2}, {kDeltas, 2}, {kBatch, 1}, {kSizes, 2}}) {
     if (node.input(input).rank() != rank)
-      return node.error(node.input_name(input), " must have rank ", rank, ", is ", to_string(node.input(input)));
+      return node.error(node.input_name(input), " must have rank ", rank, ", is ", node.input(input));
   }
   const TensorType& deltas = node.input(kDeltas);
   const Dim boxes = node.input(kRois).shape[0];
-  if (!has_size(node, kRois, 1, 4)) return node.error("rois must be [R,4], are ", to_string(node.input(kRois)));
-  if (!has_size(node, kSizes, 1, 2))
-    return node.error("image_sizes must be [N,2], are ", to_string(node.input(kSizes)));
+  if (!has_size(node, kRois, 1, 4)) return node.error("rois must be [R,4], are ", node.input(kRois));
+  if (!has_size(node, kSizes, 1, 2)) return node.error("image_sizes must be [N,2], are ", node.input(kSizes));
   if (!has_size(node, kDeltas, 0, boxes) || !has_size(node, kBatch, 0, boxes)) {
-    return node.error("rois, deltas and batch_indices must be of equal length, are ", to_string(node.input(kRois)),
-                      ", ", to_string(deltas), " and ", to_string(node.input(kBatch)));
+    return node.error("rois, deltas and batch_indices must be of equal length, are ", node.input(kRois), ", ", deltas,
+                      " and ", node.input(kBatch));
   }
   if (deltas.shape[1].known() && deltas.shape[1].size % 4) {
-    return node.error("deltas must be [R,4*classes], are ", to_string(deltas));
+    return node.error("deltas must be [R,4*classes], are ", deltas);
   }
   return TensorType{DType::kF32, {*dim_merge(deltas.shape[0], boxes), deltas.shape[1]}, nullptr};
 }

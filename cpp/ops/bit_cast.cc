@@ -14,11 +14,10 @@ Result<TensorType> bit_cast_type(const NodeView& node) {
   const auto to = dtype_from_name(node.attr_string("to"));
   if (!to) return node.error("to is '", node.attr_string("to"), "', which is no element type");
   if (dtype_bits(*to) != dtype_bits(x.dtype)) {
-    return node.error(dtype_name(*to), " has ", dtype_bits(*to), " bits, x ", to_string(x), " has ",
-                      dtype_bits(x.dtype));
+    return node.error(dtype_name(*to), " has ", dtype_bits(*to), " bits, x ", x, " has ", dtype_bits(x.dtype));
   }
   if (*to == DType::kBool && x.dtype != DType::kBool) {
-    return node.error("the bytes of x ", to_string(x), " may be no bool, which is 0 or 1");
+    return node.error("the bytes of x ", x, " may be no bool, which is 0 or 1");
   }
   return TensorType{*to, x.shape, nullptr};
 }

@@ -109,7 +109,7 @@ Result<BodyOutputs> infer_body(const NodeView& node, std::string_view what, cons
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& declared = body.value(body.inputs[i]).type;
     if (declared.dtype != inputs[i].dtype) {
-      return node.error("input ", i, " of ", what, " is ", to_string(declared), ", is given ", to_string(inputs[i]));
+      return node.error("input ", i, " of ", what, " is ", declared, ", is given ", inputs[i]);
     }
     if (data[i] && shapes_depend_on(inputs[i])) {
       contents[i] = std::make_shared<const Constant>(nullptr, data[i], static_cast<size_t>(inputs[i].bytes()));
@@ -136,7 +136,7 @@ Result<BodyOutputs> infer_body(const NodeView& node, std::string_view what, cons
 Result<TensorType> either_type(const NodeView& node, std::string_view what, const TensorType& a, const TensorType& b) {
   const bool same_parameters = a.quantized() == b.quantized() && (!a.quantized() || *a.quantization == *b.quantization);
   if (a.dtype != b.dtype || a.rank() != b.rank() || !same_parameters) {
-    return node.error(what, " is ", to_string(a), " one way and ", to_string(b), " the other");
+    return node.error(what, " is ", a, " one way and ", b, " the other");
   }
   TensorType type = a;
   for (size_t d = 0; d < type.shape.size(); ++d) {

@@ -150,8 +150,8 @@ Status box_with_nms_limit_types(const NodeView& node, std::span<TensorType> outp
   if (scores.rank() != 2 || boxes.rank() != 2 || batch.rank() != 1 ||
       !has_size(node, kBoxes, 1, dim_mul(scores.shape[1], 4)) || !has_size(node, kBoxes, 0, scores.shape[0]) ||
       !has_size(node, kBatch, 0, scores.shape[0]) || !has_size(node, kBatch, 0, boxes.shape[0])) {
-    return node.error("scores, boxes and batch_indices must be [R,classes], [R,4*classes] and [R], are ",
-                      to_string(scores), ", ", to_string(boxes), " and ", to_string(batch));
+    return node.error("scores, boxes and batch_indices must be [R,classes], [R,4*classes] and [R], are ", scores, ", ",
+                      boxes, " and ", batch);
   }
   const Dim rows = *dim_merge(scores.shape[0], boxes.shape[0]), classes = scores.shape[1];
   Dim count;

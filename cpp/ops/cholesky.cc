@@ -12,9 +12,9 @@ namespace pinnace {
 namespace {
 Result<TensorType> cholesky_type(const NodeView& node) {
   const TensorType& a = node.input(0);
-  if (a.rank() < 2) return node.error("a must be [..., M, M], is ", to_string(a));
+  if (a.rank() < 2) return node.error("a must be [..., M, M], is ", a);
   if (differ(a.shape[a.shape.size() - 2], a.shape.back()))
-    return node.error("the matrices of a ", to_string(a), " are not square");
+    return node.error("the matrices of a ", a, " are not square");
   return a;
 }
 

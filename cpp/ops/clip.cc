@@ -18,8 +18,7 @@ Result<TensorType> clip_type(const NodeView& node) {
     bool single = true;
     for (const Dim& d : bound.shape) single &= !d.known() || d.size == 1;
     if (!single || bound.quantized() || bound.dtype != wanted) {
-      return node.error(i == 1 ? "min is " : "max is ", to_string(bound), ", must be one element of ",
-                        dtype_name(wanted));
+      return node.error(i == 1 ? "min is " : "max is ", bound, ", must be one element of ", dtype_name(wanted));
     }
   }
   return same_type(node);

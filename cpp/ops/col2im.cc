@@ -32,11 +32,11 @@ Result<Shape> sizes_of(const NodeView& node, int i, int64_t count) {
 Result<TensorType> col2im_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   const TensorType& x = node.input(0);
-  if (x.rank() != 3) return node.error("x must be [N,C*block,L], is ", to_string(x));
+  if (x.rank() != 3) return node.error("x must be [N,C*block,L], is ", x);
   PINNACE_ASSIGN(const Dim image_rank, vector_length(node, 1, true));
   PINNACE_ASSIGN(const Dim block_rank, vector_length(node, 2, false));
   if (differ(image_rank, block_rank) || image_rank.size < 1 || image_rank.size > 3) {
-    return node.error("image_shape ", to_string(node.input(1)), " and block_shape ", to_string(node.input(2)),
+    return node.error("image_shape ", node.input(1), " and block_shape ", node.input(2),
                       " must have one length of 1 to 3");
   }
   PINNACE_ASSIGN(const Shape image, sizes_of(node, 1, image_rank.size));
@@ -47,14 +47,14 @@ Result<TensorType> col2im_type(const NodeView& node) {
   const Dim taps = dim_product(block);
   if (taps.known() && x.shape[1].known()) {
     if (x.shape[1].size % taps.size != 0) {
-      return node.error("dimension 1 of x ", to_string(x), " is no multiple of the block's ", taps.size, " elements");
+      return node.error("dimension 1 of x ", x, " is no multiple of the block's ", taps.size, " elements");
     }
     y.shape[1] = x.shape[1].size / taps.size;
   }
   Shape places;
   for (int d = 3 - w.rank; d < 3; ++d) places.push_back(w.out[d] >= 0 ? Dim(w.out[d]) : Dim());
   if (const Dim count = dim_product(places); differ(count, x.shape[2])) {
-    return node.error("x ", to_string(x), " has ", x.shape[2].size, " columns for ", count.size, " places");
+    return node.error("x ", x, " has ", x.shape[2].size, " columns for ", count.size, " places");
   }
   return y;
 }

@@ -17,12 +17,12 @@ Result<TensorType> concat_type(const NodeView& node) {
   for (int i = 0; i < node.input_count(); ++i) {
     const TensorType& x = node.input(i);
     if (x.rank() != first.rank()) {
-      return node.error("input ", i, " is ", to_string(x), ", its rank differs from that of ", to_string(first));
+      return node.error("input ", i, " is ", x, ", its rank differs from that of ", first);
     }
     PINNACE_TRY(moved_quantization(node, i).status());
-    if (x.quantized() != y.quantized()) return node.error("input ", i, " is ", to_string(x), ", y is ", to_string(y));
+    if (x.quantized() != y.quantized()) return node.error("input ", i, " is ", x, ", y is ", y);
     if (!declared && !same_quantization(x, first)) {
-      return node.error("input ", i, " is ", to_string(x), ", differs from ", to_string(first),
+      return node.error("input ", i, " is ", x, ", differs from ", first,
                         ", and the parameters of the result are not declared");
     }
     if (i == 0) continue;
@@ -31,8 +31,7 @@ Result<TensorType> concat_type(const NodeView& node) {
       const Dim& from = x.shape[static_cast<size_t>(d)];
       const auto merged = d == axis ? dim_add(into, from) : dim_merge(into, from);
       if (!merged) {
-        return node.error("input ", i, " is ", to_string(x), ", differs from ", to_string(first), " beside axis ",
-                          axis);
+        return node.error("input ", i, " is ", x, ", differs from ", first, " beside axis ", axis);
       }
       into = *merged;
     }

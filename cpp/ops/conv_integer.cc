@@ -19,7 +19,7 @@ Result<TensorType> conv_integer_type(const NodeView& node) {
     const TensorType& zero = node.input(i);
     const Dim size = zero.rank() == 0 ? Dim(1) : zero.shape[0];
     if (zero.rank() > 1 || (size.known() && size.size != 1 && (i == 2 || differ(size, shape[1])))) {
-      return node.error(i == 2 ? "x_zero_point " : "w_zero_point ", to_string(zero), " must have one element",
+      return node.error(i == 2 ? "x_zero_point " : "w_zero_point ", zero, " must have one element",
                         i == 2 ? "" : ", or one per output channel");
     }
   }

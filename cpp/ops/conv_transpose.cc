@@ -38,7 +38,7 @@ Result<Window> check_conv_transpose(const NodeView& node) {
     window.out[d] = in;
     window.in[d] = wanted.empty() ? Dim::kUnknown : wanted[i];
     if (in < 0) continue;
-    if (in > INT32_MAX) return node.error("x ", to_string(x), " has size ", in, ", takes less than 2^31");
+    if (in > INT32_MAX) return node.error("x ", x, " has size ", in, ", takes less than 2^31");
     if (wanted.empty() && same) window.in[d] = in * window.stride[d];
     if (window.kernel[d] < 0) continue;
     const int64_t full = (in - 1) * window.stride[d] + add + (window.kernel[d] - 1) * window.dilation[d] + 1;
@@ -60,25 +60,23 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const int64_t group = node.attr_int("group");
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank()) {
-    return node.error("x is ", to_string(x), " and w ", to_string(w), "; both must have the same rank, 3 to 5");
+    return node.error("x is ", x, " and w ", w, "; both must have the same rank, 3 to 5");
   }
   if (group < 1 || group > INT32_MAX) return node.error("group ", group, " is outside [1, 2^31)");
   if (differ(x.shape[1], w.shape[0]))
-    return node.error("x ", to_string(x), " has ", x.shape[1].size, " channels, w ", to_string(w), " takes ",
-                      w.shape[0].size);
+    return node.error("x ", x, " has ", x.shape[1].size, " channels, w ", w, " takes ", w.shape[0].size);
   const Dim C = x.shape[1].known() ? x.shape[1] : w.shape[0];
   if (C.known() && C.size % group) return node.error(C.size, " channels do not divide into ", group, " groups");
-  if (w.shape[1].known() && w.shape[1].size > (int64_t{1} << 40))
-    return node.error("w ", to_string(w), " has too many channels");
+  if (w.shape[1].known() && w.shape[1].size > (int64_t{1} << 40)) return node.error("w ", w, " has too many channels");
   const Dim M = w.shape[1].known() ? Dim(w.shape[1].size * group) : Dim();
   const auto stated = node.attr_ints("kernel_shape");
   bool agree = stated.empty() || stated.size() + 2 == w.shape.size();
   for (size_t i = 0; agree && i < stated.size(); ++i) agree = !differ(w.shape[2 + i], Dim(stated[i]));
-  if (!agree) return node.error("kernel_shape ", list_text(stated), " is not that of w ", to_string(w));
+  if (!agree) return node.error("kernel_shape ", list_text(stated), " is not that of w ", w);
   if (node.has_input(2)) {
     const TensorType& b = node.input(2);
     if (b.rank() != 1 || differ(b.shape[0], M))
-      return node.error("bias ", to_string(b), " must have one element per output channel, ", M.size);
+      return node.error("bias ", b, " must have one element per output channel, ", M.size);
   }
   PINNACE_ASSIGN(const Window window, check_conv_transpose(node));
   Dim length = C.known() ? Dim(C.size / group) : Dim();

@@ -18,24 +18,24 @@ Result<Window> check_convolution(const NodeView& node, int bias, Shape& y) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const int64_t group = node.attr_int("group");
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank()) {
-    return node.error("x is ", to_string(x), " and w ", to_string(w), "; both must have the same rank, 3 to 5");
+    return node.error("x is ", x, " and w ", w, "; both must have the same rank, 3 to 5");
   }
   if (group < 1 || group > INT32_MAX) return node.error("group ", group, " is outside [1, 2^31)");
   const Dim C = x.shape[1], M = w.shape[0], group_in = w.shape[1];
   if (C.known() && group_in.known() && (C.size % group || C.size / group != group_in.size)) {
-    return node.error("w ", to_string(w), " takes ", group_in.size, " channels of each of ", group, " groups, x ",
-                      to_string(x), " has ", C.size, " channels");
+    return node.error("w ", w, " takes ", group_in.size, " channels of each of ", group, " groups, x ", x, " has ",
+                      C.size, " channels");
   }
   if (M.known() && M.size % group) return node.error(M.size, " output channels do not divide into ", group, " groups");
   const auto stated = node.attr_ints("kernel_shape");
   const std::span<const Dim> kernel(w.shape.data() + 2, w.shape.size() - 2);
   bool agree = stated.empty() || stated.size() == kernel.size();
   for (size_t i = 0; agree && i < stated.size(); ++i) agree = !differ(kernel[i], Dim(stated[i]));
-  if (!agree) return node.error("kernel_shape ", list_text(stated), " is not that of w ", to_string(w));
+  if (!agree) return node.error("kernel_shape ", list_text(stated), " is not that of w ", w);
   if (bias >= 0 && node.has_input(bias)) {
     const TensorType& b = node.input(bias);
     if (b.rank() != 1 || differ(b.shape[0], M))
-      return node.error("bias ", to_string(b), " must have one element per output channel of w ", to_string(w));
+      return node.error("bias ", b, " must have one element per output channel of w ", w);
   }
   PINNACE_ASSIGN(const Window window, window_of(node, x.shape, kernel, false));
   y = {x.shape[0], M};

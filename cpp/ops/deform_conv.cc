@@ -20,12 +20,12 @@ namespace {
 Result<TensorType> deform_conv_type(const NodeView& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
   if (x.rank() != 4 || w.rank() != 4) {
-    return node.error("x ", to_string(x), " and w ", to_string(w), " must have rank 4");
+    return node.error("x ", x, " and w ", w, " must have rank 4");
   }
   const Shape kernel(w.shape.begin() + 2, w.shape.end());
   if (const auto named = node.attr_ints("kernel_shape"); !named.empty()) {
     if (named.size() != 2 || differ(kernel[0], Dim(named[0])) || differ(kernel[1], Dim(named[1]))) {
-      return node.error("kernel_shape differs from that of w ", to_string(w));
+      return node.error("kernel_shape differs from that of w ", w);
     }
   }
   const int64_t group = node.attr_int("group"), offsets = node.attr_int("offset_group");
@@ -33,11 +33,10 @@ Result<TensorType> deform_conv_type(const NodeView& node) {
   const Dim channels = x.shape[1];
   if (channels.known() &&
       (channels.size % group != 0 || channels.size % offsets != 0 || differ(w.shape[1], Dim(channels.size / group)))) {
-    return node.error("x ", to_string(x), " and w ", to_string(w), " do not fit ", group, " groups and ", offsets,
-                      " groups of offsets");
+    return node.error("x ", x, " and w ", w, " do not fit ", group, " groups and ", offsets, " groups of offsets");
   }
   if (w.shape[0].known() && w.shape[0].size % group != 0) {
-    return node.error("w ", to_string(w), " does not fit ", group, " groups");
+    return node.error("w ", w, " does not fit ", group, " groups");
   }
   PINNACE_ASSIGN(const Window window, window_of(node, x.shape, kernel, false));
   TensorType y{x.dtype, {x.shape[0], w.shape[0]}, nullptr};
@@ -50,9 +49,7 @@ Result<TensorType> deform_conv_type(const NodeView& node) {
     const Dim wanted = dim_mul(taps, Dim(saturating_mul(offsets, i == 2 ? 2 : 1)));
     bool fits = t.rank() == 4 && !differ(t.shape[1], wanted);
     for (const size_t d : {0, 2, 3}) fits = fits && !differ(t.shape[d], y.shape[d]);
-    if (!fits)
-      return node.error(node.input_name(i), " ", to_string(t), " does not fit x ", to_string(x), " and w ",
-                        to_string(w));
+    if (!fits) return node.error(node.input_name(i), " ", t, " does not fit x ", x, " and w ", w);
   }
   return y;
 }

@@ -15,13 +15,13 @@ Result<TensorType> depth_to_space_type(const NodeView& node) {
   const int64_t b = node.attr_int("blocksize");
   const std::string_view mode = node.attr_string("mode");
   if (mode != "DCR" && mode != "CRD") return node.error("mode is '", mode, "', must be DCR or CRD");
-  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", to_string(x));
+  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", x);
   if (b < 1 || b > INT32_MAX) return node.error("blocksize ", b, " is not a positive 32-bit number");
   TensorType y{x.dtype, {x.shape[0], Dim(), dim_mul(x.shape[2], b), dim_mul(x.shape[3], b)}, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   if (x.shape[1].known()) {
     if (x.shape[1].size % (b * b)) {
-      return node.error("channels of ", to_string(x), " do not divide by blocksize ", b, " squared");
+      return node.error("channels of ", x, " do not divide by blocksize ", b, " squared");
     }
     y.shape[1] = x.shape[1].size / (b * b);
   } else {

@@ -12,9 +12,9 @@ namespace pinnace {
 namespace {
 Result<TensorType> det_type(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (x.rank() < 2) return node.error("x must be [..., M, M], is ", to_string(x));
+  if (x.rank() < 2) return node.error("x must be [..., M, M], is ", x);
   const Dim rows = x.shape[x.shape.size() - 2], columns = x.shape.back();
-  if (differ(rows, columns)) return node.error("the matrices of x ", to_string(x), " are not square");
+  if (differ(rows, columns)) return node.error("the matrices of x ", x, " are not square");
   return TensorType{x.dtype, Shape(x.shape.begin(), x.shape.end() - 2), nullptr};
 }
 

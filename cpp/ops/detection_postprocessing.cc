@@ -176,8 +176,8 @@ Status detection_postprocessing_types(const NodeView& node, std::span<TensorType
   if (!ranks || (deltas.shape[2].known() && deltas.shape[2].size < 4) || !has_size(node, kAnchors, 1, 4) ||
       !has_size(node, kDeltas, 0, scores.shape[0]) || !has_size(node, kDeltas, 1, scores.shape[1]) ||
       !has_size(node, kAnchors, 0, scores.shape[1]) || !has_size(node, kAnchors, 0, deltas.shape[1])) {
-    return node.error("scores, deltas and anchors must be [N,A,C], [N,A,4 or more] and [A,4], are ", to_string(scores),
-                      ", ", to_string(deltas), " and ", to_string(anchors));
+    return node.error("scores, deltas and anchors must be [N,A,C], [N,A,4 or more] and [A,4], are ", scores, ", ",
+                      deltas, " and ", anchors);
   }
   const Dim images = *dim_merge(scores.shape[0], deltas.shape[0]);
   outputs[0] = {DType::kF32, {images, s.rows()}, nullptr};

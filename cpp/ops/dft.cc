@@ -19,13 +19,13 @@ namespace {
 Result<TensorType> dft_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   const bool inverse = node.attr_int("inverse") != 0, onesided = node.attr_int("onesided") != 0;
-  if (x.rank() < 2) return node.error("x must be [..., 1 or 2] with rank 2 or more, is ", to_string(x));
+  if (x.rank() < 2) return node.error("x must be [..., 1 or 2] with rank 2 or more, is ", x);
   const Dim parts = x.shape.back();
   if (parts.known() && parts.size != 1 && parts.size != 2) {
-    return node.error("the last dimension of x ", to_string(x), " must be 1 or 2");
+    return node.error("the last dimension of x ", x, " must be 1 or 2");
   }
   if (onesided && !inverse && parts == Dim(2)) {
-    return node.error("onesided is for real x, its last dimension must be 1, is ", to_string(x));
+    return node.error("onesided is for real x, its last dimension must be 1, is ", x);
   }
   KnownInt axis{true, -2, -1}, length;
   if (node.has_input(2)) {
@@ -47,11 +47,11 @@ Result<TensorType> dft_type(const NodeView& node) {
   if (length.known && length.value < 1) return node.error("dft_length ", length.value, " is not positive");
   if (!node.has_input(1) && inverse && onesided) {
     if (size.known() && size.size < 2) {
-      return node.error("axis ", at, " of x ", to_string(x), " is half of nothing to transform");
+      return node.error("axis ", at, " of x ", x, " is half of nothing to transform");
     }
     n = size.known() ? Dim(2 * (size.size - 1)) : Dim();
   }
-  if (n.known() && n.size < 1) return node.error("axis ", at, " of x ", to_string(x), " has nothing to transform");
+  if (n.known() && n.size < 1) return node.error("axis ", at, " of x ", x, " has nothing to transform");
   if (onesided && !inverse) n = n.known() ? Dim(n.size / 2 + 1) : Dim();
   y.shape[static_cast<size_t>(at)] = n;
   return y;

@@ -11,7 +11,7 @@ namespace {
 Result<TensorType> eye_like_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   const TensorType& x = node.input(0);
-  if (x.rank() != 2) return node.error("x must be a matrix, is ", to_string(x));
+  if (x.rank() != 2) return node.error("x must be a matrix, is ", x);
   const std::string_view name = node.attr_string("dtype");
   if (name.empty()) return TensorType{x.dtype, x.shape, nullptr};
   const auto dtype = dtype_from_name(name);

@@ -12,12 +12,12 @@ Result<TensorType> gather_elements_type(const NodeView& node) {
   const TensorType &x = node.input(0), &indices = node.input(1);
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   if (indices.rank() != x.rank()) {
-    return node.error("indices ", to_string(indices), " must have the rank of ", to_string(x));
+    return node.error("indices ", indices, " must have the rank of ", x);
   }
   for (size_t d = 0; d < x.shape.size(); ++d) {
     if (static_cast<int>(d) != axis && x.shape[d].known() && indices.shape[d].known() &&
         indices.shape[d].size > x.shape[d].size) {
-      return node.error("indices ", to_string(indices), " are larger than ", to_string(x), " beside axis ", axis);
+      return node.error("indices ", indices, " are larger than ", x, " beside axis ", axis);
     }
   }
   TensorType y{x.dtype, indices.shape, nullptr};

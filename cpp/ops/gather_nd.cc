@@ -11,23 +11,21 @@ namespace {
 Result<TensorType> gather_nd_type(const NodeView& node) {
   const TensorType &x = node.input(0), &indices = node.input(1);
   const int64_t batch = node.attr_int("batch_dims");
-  if (indices.rank() < 1) return node.error("indices must have a dimension, are ", to_string(indices));
+  if (indices.rank() < 1) return node.error("indices must have a dimension, are ", indices);
   if (batch < 0 || batch >= indices.rank() || batch > x.rank()) {
-    return node.error("batch_dims ", batch, " is outside ", to_string(x), " and ", to_string(indices));
+    return node.error("batch_dims ", batch, " is outside ", x, " and ", indices);
   }
   const Dim k = indices.shape.back();
-  if (!k.known())
-    return node.error("its rank depends on the last size of indices, which is not known: ", to_string(indices));
+  if (!k.known()) return node.error("its rank depends on the last size of indices, which is not known: ", indices);
   if (k.size < 1 || k.size > x.rank() - batch) {
-    return node.error("indices ", to_string(indices), " name ", k.size, " dimensions of ", to_string(x), " after ",
-                      batch);
+    return node.error("indices ", indices, " name ", k.size, " dimensions of ", x, " after ", batch);
   }
   TensorType y{x.dtype, {}, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   for (size_t i = 0; i + 1 < indices.shape.size(); ++i) {
     auto d = std::optional(indices.shape[i]);
     if (static_cast<int64_t>(i) < batch) d = dim_merge(x.shape[i], indices.shape[i]);
-    if (!d) return node.error("the first ", batch, " sizes of ", to_string(x), " and ", to_string(indices), " differ");
+    if (!d) return node.error("the first ", batch, " sizes of ", x, " and ", indices, " differ");
     y.shape.push_back(*d);
   }
   y.shape.insert(y.shape.end(), x.shape.begin() + batch + k.size, x.shape.end());

@@ -14,13 +14,13 @@ namespace pinnace {
 namespace {
 Result<TensorType> gemm_type(const NodeView& node) {
   const TensorType &a = node.input(0), &b = node.input(1);
-  if (a.rank() != 2 || b.rank() != 2) return node.error("takes matrices: a is ", to_string(a), ", b is ", to_string(b));
+  if (a.rank() != 2 || b.rank() != 2) return node.error("takes matrices: a is ", a, ", b is ", b);
   const bool trans_a = node.attr_int("trans_a") != 0, trans_b = node.attr_int("trans_b") != 0;
   const Dim M = a.shape[trans_a ? 1 : 0], K = a.shape[trans_a ? 0 : 1];
   const Dim N = b.shape[trans_b ? 0 : 1], b_rows = b.shape[trans_b ? 1 : 0];
   if (differ(K, b_rows)) {
-    return node.error("a ", to_string(a), " has rows of ", K.size, ", b ", to_string(b), " columns of ", b_rows.size,
-                      " (trans_a ", trans_a, ", trans_b ", trans_b, ")");
+    return node.error("a ", a, " has rows of ", K.size, ", b ", b, " columns of ", b_rows.size, " (trans_a ", trans_a,
+                      ", trans_b ", trans_b, ")");
   }
   PINNACE_TRY(check_product(node, 0, 1, 2, trans_b ? 0 : 1, K.known() ? K : b_rows));
   TensorType y{a.dtype, {M, N}, node.output_quantization(0)};
@@ -29,7 +29,7 @@ Result<TensorType> gemm_type(const NodeView& node) {
                       node.attr_float("beta"));
   }
   if (node.has_input(2) && !broadcasts_to(node.input(2).shape, y.shape)) {
-    return node.error("c ", to_string(node.input(2)), " does not broadcast to ", to_string(y));
+    return node.error("c ", node.input(2), " does not broadcast to ", y);
   }
   PINNACE_TRY(check_activation(node, y));
   return y;

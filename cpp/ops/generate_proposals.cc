@@ -104,8 +104,7 @@ Status check_shapes(const NodeView& node) {
         has_size(node, kSizes, 0, deltas.shape[0]) && has_size(node, kSizes, 1, 2);
   if (fit) return {};
   return node.error("scores, deltas, anchors and image_sizes must be [N,H,W,A], [N,H,W,4*A], [A,4] and [N,2], are ",
-                    to_string(scores), ", ", to_string(deltas), ", ", to_string(anchors), " and ",
-                    to_string(node.input(kSizes)));
+                    scores, ", ", deltas, ", ", anchors, " and ", node.input(kSizes));
 }
 
 /// The most boxes of all images; open where not even a bound is known.

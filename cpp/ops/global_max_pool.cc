@@ -12,7 +12,7 @@ Result<TensorType> global_max_pool_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   const auto declared = node.output_quantization(0);
   if (declared && (!x.quantized() || !(*declared == *x.quantization))) {
-    return node.error("the output's declared quantisation differs from that of x ", to_string(x), ", which is kept");
+    return node.error("the output's declared quantisation differs from that of x ", x, ", which is kept");
   }
   if (x.quantized()) PINNACE_TRY(check_per_tensor(node, *x.quantization, x.dtype, "x"));
   PINNACE_ASSIGN(Shape shape, global_pool_shape(node));

@@ -46,17 +46,17 @@ Result<TensorType> grid_sample_type(const NodeView& node) {
   const TensorType &x = node.input(0), &grid = node.input(1);
   PINNACE_TRY(grid_sample_spec(node).status());
   if (x.rank() < 3 || grid.rank() != x.rank()) {
-    return node.error("x ", to_string(x), " and grid ", to_string(grid), " must have one rank of 3 or more");
+    return node.error("x ", x, " and grid ", grid, " must have one rank of 3 or more");
   }
   const auto batch = dim_merge(x.shape[0], grid.shape[0]);
-  if (!batch) return node.error("x ", to_string(x), " and grid ", to_string(grid), " differ in their first size");
+  if (!batch) return node.error("x ", x, " and grid ", grid, " differ in their first size");
   if (grid.shape.back().known() && grid.shape.back().size != x.rank() - 2) {
-    return node.error("the last size of grid ", to_string(grid), " must be ", x.rank() - 2, " for ", to_string(x));
+    return node.error("the last size of grid ", grid, " must be ", x.rank() - 2, " for ", x);
   }
   TensorType y{x.dtype, {*batch, x.shape[1]}, nullptr};
   y.shape.insert(y.shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
   for (int d = 2; d < x.rank(); ++d) {
-    if (x.shape[static_cast<size_t>(d)] == Dim(0)) return node.error("x ", to_string(x), " has nothing to sample");
+    if (x.shape[static_cast<size_t>(d)] == Dim(0)) return node.error("x ", x, " has nothing to sample");
   }
   return y;
 }

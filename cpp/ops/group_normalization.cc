@@ -15,9 +15,9 @@ namespace {
 Result<TensorType> group_normalization_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   const int64_t groups = node.attr_int("num_groups");
-  if (x.rank() < 2) return node.error("x is ", to_string(x), ", must be [N, C, ...]");
+  if (x.rank() < 2) return node.error("x is ", x, ", must be [N, C, ...]");
   if (groups < 1 || (x.shape[1].known() && x.shape[1].size % groups)) {
-    return node.error("num_groups ", groups, " does not divide the channels of x ", to_string(x));
+    return node.error("num_groups ", groups, " does not divide the channels of x ", x);
   }
   for (int i = 1; i < 3; ++i) PINNACE_TRY(check_per_channel(node, i, x.shape[1]));
   return same_type(node);

@@ -56,12 +56,10 @@ Status heatmap_max_keypoint_types(const NodeView& node, std::span<TensorType> ou
   const TensorType &maps = node.input(0), &boxes = node.input(1);
   if (maps.rank() != 4 || boxes.rank() != 2 || !dim_merge(boxes.shape[1], 4) ||
       !dim_merge(maps.shape[0], boxes.shape[0]) || !dim_merge(maps.shape[2], maps.shape[3])) {
-    return node.error("heatmap and boxes must be [R,K,S,S] and [R,4], are ", to_string(maps), " and ",
-                      to_string(boxes));
+    return node.error("heatmap and boxes must be [R,K,S,S] and [R,4], are ", maps, " and ", boxes);
   }
   for (const size_t d : {size_t{2}, size_t{3}}) {
-    if (maps.shape[d].known() && maps.shape[d].size < 2)
-      return node.error("maps of ", to_string(maps), " have no neighbours");
+    if (maps.shape[d].known() && maps.shape[d].size < 2) return node.error("maps of ", maps, " have no neighbours");
   }
   const Dim count = *dim_merge(maps.shape[0], boxes.shape[0]);
   outputs[0] = {DType::kF32, {count, maps.shape[1]}, nullptr};

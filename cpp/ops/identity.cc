@@ -12,7 +12,7 @@ Result<TensorType> identity_type(const NodeView& node) {
   const auto declared = node.output_quantization(0);
   const auto own = node.input(0).quantization;
   if (declared && !(own && *own == *declared)) {
-    return node.error("the output is declared with another quantisation than ", to_string(node.input(0)));
+    return node.error("the output is declared with another quantisation than ", node.input(0));
   }
   return node.input(0);
 }

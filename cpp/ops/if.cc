@@ -11,8 +11,7 @@ namespace pinnace {
 namespace {
 Status if_types(const NodeView& node, std::span<TensorType> out) {
   const TensorType& cond = node.input(0);
-  if (cond.concrete() && cond.elements() != 1)
-    return node.error("cond is ", to_string(cond), ", must have one element");
+  if (cond.concrete() && cond.elements() != 1) return node.error("cond is ", cond, ", must have one element");
   std::vector<TensorType> types;
   std::vector<const void*> data;
   for (int i = 1; i < node.input_count(); ++i) {

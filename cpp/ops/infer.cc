@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "ops/bodies.h"
 #include "ops/empty.h"
+#include "ops/infer_counted.h"
 #include "ops/work.h"
 
 namespace pinnace {
@@ -238,7 +239,8 @@ Status infer_last(const Graph& graph, const Node& node, Inference& state, const 
 }
 
 Result<Inference> infer_graph(const Graph& graph, std::span<const TensorType> input_types,
-                              std::span<const ConstantPtr> input_data, const OpTable& ops, Contents contents) {
+                              std::span<const ConstantPtr> input_data, const OpTable& ops, Contents contents,
+                              size_t* inferred = nullptr) {
   const DefaultFloats floats;
   Inference state = begin_inference(graph);
   state.computed.resize(graph.nodes.size(), false);
@@ -246,11 +248,13 @@ Result<Inference> infer_graph(const Graph& graph, std::span<const TensorType> in
   for (size_t i = 0; i < input_data.size(); ++i) state.data[graph.inputs[i]] = input_data[i];
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = *graph.nodes[i];
+    if (inferred) *inferred = i;
     PINNACE_TRY(with_source(name_symbols(infer_one(graph, node, state, ops, contents), graph.symbols), node));
     bool all = true;
     for (ValueId id : node.outputs) all &= state.data[id] != nullptr;
     state.computed[i] = all;
   }
+  if (inferred) *inferred = graph.nodes.size();
   return state;
 }
 
@@ -274,6 +278,13 @@ Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_ty
   const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo);
+}
+
+Result<Inference> infer_counted(const Graph& graph, std::span<const TensorType> input_types, const OpTable& ops,
+                                size_t& inferred) {
+  const AheadBudget budget;
+  const Bodies bodies(nested_nodes(graph));
+  return infer_graph(graph, input_types, {}, ops, Contents::kMustDo, &inferred);
 }
 
 Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
@@ -336,8 +347,7 @@ struct Scan {
 /// Appends one iteration's item; all iterations must agree in type.
 Status append_scan(const NodeView& node, const ReferenceOutput& item, Scan& scan) {
   if (scan.count > 0 && !(scan.item == item.type)) {
-    return node.error("a scan output of iteration ", scan.count, " is ", to_string(item.type), ", those before ",
-                      to_string(scan.item));
+    return node.error("a scan output of iteration ", scan.count, " is ", item.type, ", those before ", scan.item);
   }
   scan.item = item.type;
   const auto size = static_cast<size_t>(item.type.bytes());
@@ -376,7 +386,7 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
     for (size_t i = 2 + carried; i < inputs.size(); ++i) in.push_back(inputs[i]);
     PINNACE_ASSIGN(Outputs out, run_graph_reference(body, in, nullptr, ops, node.threads()));
     if (out[0].type.elements() != 1)
-      return node.error("the body's condition is ", to_string(out[0].type), ", must have one element");
+      return node.error("the body's condition is ", out[0].type, ", must have one element");
     condition = *reinterpret_cast<const uint8_t*>(out[0].bytes.data());
     for (size_t i = 0; i < scans.size(); ++i) PINNACE_TRY(append_scan(node, out[1 + carried + i], scans[i]));
     for (size_t i = 0; i < carried; ++i) state[i] = std::move(out[1 + i]);
@@ -425,7 +435,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   }
   Outputs outputs;
   for (TensorType& type : out_types) {
-    if (!type.concrete()) return view.error("its shape rule gives ", to_string(type), " with all inputs known");
+    if (!type.concrete()) return view.error("its shape rule gives ", type, " with all inputs known");
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), view.label()));
     outputs.push_back({std::move(type), std::move(bytes)});
   }

@@ -14,7 +14,7 @@ namespace pinnace {
 namespace {
 Result<TensorType> instance_normalization_type(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (x.rank() < 2) return node.error("x is ", to_string(x), ", must be [N, C, ...]");
+  if (x.rank() < 2) return node.error("x is ", x, ", must be [N, C, ...]");
   for (int i = 1; i < 3; ++i) PINNACE_TRY(check_per_channel(node, i, x.shape[1]));
   return same_type(node);
 }

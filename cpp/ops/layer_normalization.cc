@@ -20,7 +20,7 @@ Status layer_normalization_types(const NodeView& node, std::span<TensorType> out
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   for (int i = 1; i < 3; ++i) {
     if (node.has_input(i) && !broadcasts_to(node.input(i).shape, x.shape)) {
-      return node.error(i == 1 ? "scale " : "b ", to_string(node.input(i)), " does not broadcast to x ", to_string(x));
+      return node.error(i == 1 ? "scale " : "b ", node.input(i), " does not broadcast to x ", x);
     }
   }
   const auto stash = dtype_from_name(node.attr_string("stash_type"));

@@ -41,7 +41,7 @@ Result<Dim> head_size(const NodeView& node, int i, int64_t heads) {
   const Dim all = node.input(i).shape[2];
   if (!all.known()) return Dim();
   if (all.size % heads != 0) {
-    return node.error(node.input_name(i), " ", to_string(node.input(i)), " has no ", heads, " heads");
+    return node.error(node.input_name(i), " ", node.input(i), " has no ", heads, " heads");
   }
   return Dim(all.size / heads);
 }
@@ -59,8 +59,8 @@ Status linear_attention_types(const NodeView& node, std::span<TensorType> out) {
     const auto b = t.rank() == 3 ? dim_merge(batch, t.shape[0]) : std::nullopt;
     const auto n = t.rank() == 3 ? dim_merge(tokens, t.shape[1]) : std::nullopt;
     if (!b || !n) {
-      return node.error(node.input_name(i), " ", to_string(t), " must have rank 3 and the batch and tokens of query ",
-                        to_string(node.input(0)));
+      return node.error(node.input_name(i), " ", t, " must have rank 3 and the batch and tokens of query ",
+                        node.input(0));
     }
     batch = *b;
     tokens = *n;
@@ -76,20 +76,20 @@ Status linear_attention_types(const NodeView& node, std::span<TensorType> out) {
     const TensorType& past = node.input(3);
     for (size_t d = 0; d < 4; ++d) {
       const auto merged = past.rank() == 4 ? dim_merge(state[d], past.shape[d]) : std::nullopt;
-      if (!merged) return node.error("past_state ", to_string(past), " must be [B,Hkv,dk,dv], Hkv being ", heads);
+      if (!merged) return node.error("past_state ", past, " must be [B,Hkv,dk,dv], Hkv being ", heads);
       state[d] = *merged;
     }
   }
   if (node.has_input(4)) {
     const Dim last = node.input(4).shape[2];
     if (last.known() && last.size != heads && differ(last, dim_mul(state[2], Dim(heads)))) {
-      return node.error("decay ", to_string(node.input(4)), " must have one element per key head, or per row of it");
+      return node.error("decay ", node.input(4), " must have one element per key head, or per row of it");
     }
   }
   if (node.has_input(5)) {
     const Dim last = node.input(5).shape[2];
     if (last.known() && last.size != heads && last.size != 1) {
-      return node.error("beta ", to_string(node.input(5)), " must have one element, or one per key head");
+      return node.error("beta ", node.input(5), " must have one element, or one per key head");
     }
   }
   out[0] = {node.input(0).dtype, {batch, tokens, dim_mul(state[3], Dim(q_heads))}, nullptr};

@@ -26,7 +26,7 @@ Status check_scale(const NodeView& node) {
     const TensorType& zero = node.input(2);
     bool other = zero.rank() != scale.rank();
     for (size_t d = 0; !other && d < scale.shape.size(); ++d) other = differ(zero.shape[d], scale.shape[d]);
-    if (other) return node.error("zero point ", to_string(zero), " differs in shape from scale ", to_string(scale));
+    if (other) return node.error("zero point ", zero, " differs in shape from scale ", scale);
   }
   if (per_tensor(scale, block > 0)) return {};
   if (block == 0 && scale.rank() == 1 && !scale.shape[0].known()) return {};  // may be 1, when the axis does not count
@@ -34,7 +34,7 @@ Status check_scale(const NodeView& node) {
   const Dim size = x.shape[static_cast<size_t>(axis)];
   if (block == 0) {
     if (scale.rank() != 1 || differ(scale.shape[0], size)) {
-      return node.error("scale ", to_string(scale), " does not fit axis ", axis, " of ", to_string(x));
+      return node.error("scale ", scale, " does not fit axis ", axis, " of ", x);
     }
     return {};
   }
@@ -45,8 +45,7 @@ Status check_scale(const NodeView& node) {
     fits = !differ(scale.shape[static_cast<size_t>(d)], want);
   }
   if (!fits) {
-    return node.error("scale ", to_string(scale), " does not fit blocks of ", block, " along axis ", axis, " of ",
-                      to_string(x));
+    return node.error("scale ", scale, " does not fit blocks of ", block, " along axis ", axis, " of ", x);
   }
   return {};
 }

@@ -59,7 +59,7 @@ Moments moments(const double* x, int64_t count) {
 Status check_per_channel(const NodeView& node, int input, Dim channels) {
   const TensorType& t = node.input(input);
   if (t.rank() == 1 && !differ(t.shape[0], channels)) return {};
-  return node.error(node.input_name(input), " is ", to_string(t), ", must have one element per channel",
+  return node.error(node.input_name(input), " is ", t, ", must have one element per channel",
                     channels.known() ? str_cat(", ", channels.size) : "");
 }
 
@@ -85,7 +85,7 @@ Status check_quantized(const NodeView& node, int input) {
   const TensorType& x = node.input(input);
   if (kFloats >> static_cast<int>(x.dtype) & 1) return {};
   const std::string_view name = node.input_name(input);
-  if (!x.quantized()) return node.error(name, " is ", to_string(x), "; integers must be quantised");
+  if (!x.quantized()) return node.error(name, " is ", x, "; integers must be quantised");
   PINNACE_TRY(check_per_tensor(node, *x.quantization, x.dtype, name));
   const auto y = node.output_quantization(0);
   if (!y) return node.error("the output of a quantised input needs a declared quantisation");

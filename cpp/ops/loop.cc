@@ -20,7 +20,7 @@ Status check_single(const NodeView& node, int input) {
   if (!node.has_input(input)) return {};
   const TensorType& type = node.input(input);
   if (!type.concrete() || type.elements() == 1) return {};
-  return node.error(input == 0 ? "trip_count" : "cond", " is ", to_string(type), ", must have one element");
+  return node.error(input == 0 ? "trip_count" : "cond", " is ", type, ", must have one element");
 }
 
 /// How many iterations run, as far as that follows from what is known.
@@ -63,7 +63,7 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
     PINNACE_ASSIGN(const BodyOutputs found, infer_body(node, "body", body, types, data));
     const TensorType& cond = found.types[0];
     if (cond.dtype != DType::kBool || (cond.concrete() && cond.elements() != 1)) {
-      return node.error("the body's cond is ", to_string(cond), ", must be one bool");
+      return node.error("the body's cond is ", cond, ", must be one bool");
     }
     bool stable = true;
     for (size_t i = 0; i < carried; ++i) {
@@ -85,7 +85,7 @@ Status loop_types(const NodeView& node, std::span<TensorType> out) {
         if (out[i].quantized() && out[i].quantization->axis >= 0)
           return node.error("scan output ", i, " is quantised per axis");
         if (dtype_bits(out[i].dtype) % 8)
-          return node.error("scan output ", i, " is ", to_string(out[i]), ": only elements of whole bytes are stacked");
+          return node.error("scan output ", i, " is ", out[i], ": only elements of whole bytes are stacked");
         out[i].shape.insert(out[i].shape.begin(), count);
       }
     }

@@ -13,7 +13,7 @@ namespace pinnace {
 namespace {
 Result<TensorType> lrn_type(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (x.rank() < 2) return node.error("x is ", to_string(x), ", must be [N, C, ...]");
+  if (x.rank() < 2) return node.error("x is ", x, ", must be [N, C, ...]");
   if (node.attr_int("size") < 1) return node.error("size ", node.attr_int("size"), " must be 1 or more");
   return same_type(node);
 }

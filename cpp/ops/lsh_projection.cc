@@ -21,14 +21,14 @@ constexpr int64_t kMostBits = 32;
 Result<TensorType> lsh_projection_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   const TensorType &hash = node.input(kHash), &x = node.input(kX);
-  if (hash.rank() != 2) return node.error("hash must be [N,b], is ", to_string(hash));
+  if (hash.rank() != 2) return node.error("hash must be [N,b], is ", hash);
   if (hash.shape[1].known() && hash.shape[1].size > kMostBits)
     return node.error(hash.shape[1].size, " bits are more than ", kMostBits);
-  if (x.rank() < 1) return node.error("x has no rows, is ", to_string(x));
+  if (x.rank() < 1) return node.error("x has no rows, is ", x);
   if (node.has_input(kWeight)) {
     const TensorType& weight = node.input(kWeight);
     if (weight.rank() != 1 || !dim_merge(weight.shape[0], x.shape[0])) {
-      return node.error("weight ", to_string(weight), " is not one per row of ", to_string(x));
+      return node.error("weight ", weight, " is not one per row of ", x);
     }
   }
   const bool dense = node.attr_int("dense") != 0;

@@ -19,9 +19,9 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
   const bool wrapping = !(kProductTypes >> static_cast<int>(a.dtype) & 1);
   if (wrapping) {
     PINNACE_TRY(refuse_quantized(node));
-    if (b.dtype != a.dtype) return node.error("b is ", to_string(b), ", must be ", dtype_name(a.dtype), " as a");
+    if (b.dtype != a.dtype) return node.error("b is ", b, ", must be ", dtype_name(a.dtype), " as a");
     if (node.has_input(2) && node.input(2).dtype != a.dtype) {
-      return node.error("bias is ", to_string(node.input(2)), ", must be ", dtype_name(a.dtype), " as a");
+      return node.error("bias is ", node.input(2), ", must be ", dtype_name(a.dtype), " as a");
     }
   } else {
     PINNACE_TRY(check_product(node, 0, 1, 2, b.rank() - 1, s.K.known() ? s.K : s.b_rows));
@@ -32,7 +32,7 @@ Result<TensorType> mat_mul_type(const NodeView& node) {
     const TensorType& bias = node.input(2);
     const Dim size = bias.rank() == 0 ? Dim(1) : bias.shape[0];
     if (bias.rank() > 1 || (differ(size, s.N) && size.size != 1)) {
-      return node.error("bias ", to_string(bias), " must have one element or one per column of b ", to_string(b));
+      return node.error("bias ", bias, " must have one element or one per column of b ", b);
     }
   }
   TensorType y{a.dtype, std::move(shape), wrapping ? nullptr : node.output_quantization(0)};

@@ -22,8 +22,8 @@ Status check_zero_point(const NodeView& node, int input, const TensorType& of, D
     }
   }
   if (fits) return {};
-  return node.error("zero point ", to_string(zero), " must have one element or one per ",
-                    dropped == 1 ? "row" : "column", " of ", to_string(of));
+  return node.error("zero point ", zero, " must have one element or one per ", dropped == 1 ? "row" : "column", " of ",
+                    of);
 }
 
 Result<TensorType> mat_mul_integer_type(const NodeView& node) {

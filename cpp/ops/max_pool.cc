@@ -21,7 +21,7 @@ Status max_pool_types(const NodeView& node, std::span<TensorType> out) {
   }
   const auto declared = node.output_quantization(0);
   if (declared && (!x.quantized() || !(*declared == *x.quantization))) {
-    return node.error("the output's declared quantisation differs from that of x ", to_string(x), ", which is kept");
+    return node.error("the output's declared quantisation differs from that of x ", x, ", which is kept");
   }
   if (x.quantized()) PINNACE_TRY(check_per_tensor(node, *x.quantization, x.dtype, "x"));
   Shape shape;

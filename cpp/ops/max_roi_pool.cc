@@ -18,9 +18,9 @@ namespace {
 Result<TensorType> max_roi_pool_type(const NodeView& node) {
   const TensorType &x = node.input(0), &rois = node.input(1);
   const std::span<const int64_t> bins = node.attr_ints("pooled_shape");
-  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", to_string(x));
+  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", x);
   if (rois.rank() != 2 || (rois.shape[1].known() && rois.shape[1].size != 5)) {
-    return node.error("rois must be [R,5], are ", to_string(rois));
+    return node.error("rois must be [R,5], are ", rois);
   }
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1) return node.error("pooled_shape must be two positive numbers");
   return TensorType{x.dtype, {rois.shape[0], x.shape[1], bins[0], bins[1]}, nullptr};

@@ -26,9 +26,9 @@ Result<Shape> unpooled_shape(const NodeView& node, const TensorType& x) {
       continue;
     }
     const int64_t strides = saturating_mul(size.size - 1, w.stride[d]);
-    if (strides >= INT64_MAX / 2) return node.error("x ", to_string(x), " is too large to unpool");
+    if (strides >= INT64_MAX / 2) return node.error("x ", x, " is too large to unpool");
     size = strides - w.before[d] - w.after[d] + w.kernel[d];
-    if (size.size < 0) return node.error("pads leave nothing of x ", to_string(x));
+    if (size.size < 0) return node.error("pads leave nothing of x ", x);
   }
   return shape;
 }
@@ -38,17 +38,17 @@ Result<TensorType> max_unpool_type(const NodeView& node) {
   TensorType y{x.dtype, {}, nullptr};
   PINNACE_ASSIGN(y.shape, unpooled_shape(node, x));
   if (indices.rank() != x.rank()) {
-    return node.error("x ", to_string(x), " and indices ", to_string(indices), " differ in shape");
+    return node.error("x ", x, " and indices ", indices, " differ in shape");
   }
   for (size_t d = 0; d < x.shape.size(); ++d) {
     if (differ(x.shape[d], indices.shape[d])) {
-      return node.error("x ", to_string(x), " and indices ", to_string(indices), " differ in shape");
+      return node.error("x ", x, " and indices ", indices, " differ in shape");
     }
   }
   if (!node.has_input(2)) return y;
   PINNACE_ASSIGN(const Dim length, vector_length(node, 2, false));
   if (differ(length, Dim(x.rank()))) {
-    return node.error("output_shape ", to_string(node.input(2)), " must have ", x.rank(), " entries");
+    return node.error("output_shape ", node.input(2), " must have ", x.rank(), " entries");
   }
   const auto sizes = node.input_known(2);
   for (size_t d = 0; d < y.shape.size(); ++d) {

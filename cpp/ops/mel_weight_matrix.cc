@@ -29,7 +29,7 @@ Result<TensorType> mel_weight_matrix_type(const NodeView& node) {
   for (const int i : {3, 4}) {
     const TensorType& edge = node.input(i);
     if (edge.rank() > 1 || (edge.rank() == 1 && edge.shape[0].known() && edge.shape[0].size != 1)) {
-      return node.error(node.input_name(i), " must be a scalar, is ", to_string(edge));
+      return node.error(node.input_name(i), " must be a scalar, is ", edge);
     }
   }
   return TensorType{dtype, {length.known ? Dim(length.value / 2 + 1) : Dim(), bands.dim()}, nullptr};

@@ -134,7 +134,7 @@ std::optional<std::vector<int64_t>> known_ints(const NodeView& node, int i) {
 Result<KnownInt> known_scalar(const NodeView& node, int i) {
   const TensorType& type = node.input(i);
   if (type.rank() > 1 || (type.rank() == 1 && type.shape[0].known() && type.shape[0].size != 1)) {
-    return node.error("input ", i, " must be one number, is ", to_string(type));
+    return node.error("input ", i, " must be one number, is ", type);
   }
   const auto known = node.input_known(i);
   return known && known->size() == 1 ? (*known)[0] : KnownInt{};
@@ -142,9 +142,9 @@ Result<KnownInt> known_scalar(const NodeView& node, int i) {
 
 Result<Dim> vector_length(const NodeView& node, int i, bool decides_rank) {
   const TensorType& type = node.input(i);
-  if (type.rank() != 1) return node.error("input ", i, " must be a vector, is ", to_string(type));
+  if (type.rank() != 1) return node.error("input ", i, " must be a vector, is ", type);
   if (decides_rank && !type.shape[0].known()) {
-    return node.error("its rank depends on the length of input ", i, ", which is not known: ", to_string(type));
+    return node.error("its rank depends on the length of input ", i, ", which is not known: ", type);
   }
   return type.shape[0];
 }
@@ -152,8 +152,7 @@ Result<Dim> vector_length(const NodeView& node, int i, bool decides_rank) {
 Result<std::shared_ptr<const Quantization>> moved_quantization(const NodeView& node, int i) {
   const auto& q = node.input(i).quantization;
   if (q && (q->axis >= 0 || q->block > 0 || q->scales.size() != 1)) {
-    return node.error("input ", i,
-                      " is quantised per axis or block, which it does not take: ", to_string(node.input(i)));
+    return node.error("input ", i, " is quantised per axis or block, which it does not take: ", node.input(i));
   }
   return q;
 }

@@ -21,12 +21,12 @@ Result<TensorType> loss_type(const NodeView& node) {
     return node.error("reduction is '", reduction, "', must be mean, sum or none");
   }
   if (x.rank() < 2 || target.rank() != x.rank() - 1) {
-    return node.error("x ", to_string(x), " must be [N,C,...] and target ", to_string(target), " [N,...]");
+    return node.error("x ", x, " must be [N,C,...] and target ", target, " [N,...]");
   }
   Shape shape = target.shape;
   for (size_t d = 0; d < shape.size(); ++d) {
     const auto merged = dim_merge(shape[d], x.shape[d == 0 ? 0 : d + 1]);
-    if (!merged) return node.error("x ", to_string(x), " and target ", to_string(target), " differ in size");
+    if (!merged) return node.error("x ", x, " and target ", target, " differ in size");
     shape[d] = *merged;
   }
   if (node.has_input(2)) PINNACE_TRY(check_per_channel(node, 2, x.shape[1]));

@@ -89,8 +89,7 @@ Result<TensorType> non_max_suppression_type(const NodeView& node) {
   }
   if (boxes.rank() != 3 || scores.rank() != 3 || !dim_merge(boxes.shape[0], scores.shape[0]) ||
       !dim_merge(boxes.shape[1], scores.shape[2]) || !dim_merge(boxes.shape[2], 4)) {
-    return node.error("boxes and scores must be [N,B,4] and [N,classes,B], are ", to_string(boxes), " and ",
-                      to_string(scores));
+    return node.error("boxes and scores must be [N,B,4] and [N,classes,B], are ", boxes, " and ", scores);
   }
   bool all_known = node.input_data(kBoxes) && node.input_data(kScores) && boxes.concrete() && scores.concrete();
   const void* data[5] = {};

@@ -20,7 +20,7 @@ void each_non_zero(const TensorView& x, F f) {
 
 Result<TensorType> non_zero_type(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (x.quantized()) return node.error("takes no quantised input, is given ", to_string(x));
+  if (x.quantized()) return node.error("takes no quantised input, is given ", x);
   TensorType y{DType::kI64, {Dim(x.rank()), dim_at_most(dim_product(x.shape))}, nullptr};
   if (node.input_data(0) && x.concrete()) {
     int64_t count = 0;

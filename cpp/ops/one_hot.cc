@@ -16,7 +16,7 @@ Result<TensorType> one_hot_type(const NodeView& node) {
   const TensorType &indices = node.input(0), &values = node.input(2);
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), indices.rank() + 1));
   if (values.rank() != 1 || (values.shape[0].known() && values.shape[0].size != 2)) {
-    return node.error("values must be [2], are ", to_string(values));
+    return node.error("values must be [2], are ", values);
   }
   PINNACE_ASSIGN(const KnownInt depth, known_scalar(node, 1));
   Dim d = depth.dim();

@@ -77,15 +77,14 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
     const TensorType& type = *types[i];
     PINNACE_TRY(check_built(node, type.dtype));
     if (!(def.types >> static_cast<int>(type.dtype) & 1)) {
-      return fail("input ", i, " '", def.name, "' is ", to_string(type), ", takes ", types_text(def.types));
+      return fail("input ", i, " '", def.name, "' is ", type, ", takes ", types_text(def.types));
     }
     if (type.quantized() && !(def.types & (kI8 | kU8))) {  // indices, biases: their scale would be lost silently
-      return fail("input ", i, " '", def.name, "' is quantised, ", to_string(type), "; takes plain ",
-                  types_text(def.types));
+      return fail("input ", i, " '", def.name, "' is quantised, ", type, "; takes plain ", types_text(def.types));
     }
     if (const auto letter = static_cast<unsigned char>(def.type_letter)) {
       if (letter_used[letter] && letters[letter] != type.dtype) {
-        return fail("input ", i, " '", def.name, "' is ", to_string(type), ", must be ", dtype_name(letters[letter]),
+        return fail("input ", i, " '", def.name, "' is ", type, ", must be ", dtype_name(letters[letter]),
                     " as the inputs before it");
       }
       letter_used[letter] = true;
@@ -135,12 +134,23 @@ Result<std::vector<TensorType>> infer_node(const NodeView& node) {
     for (const Dim& d : type.shape) {
       const int64_t size = d.known() ? d.size : 1;
       if (size > 0 && bits > (std::numeric_limits<int64_t>::max() >> 4) / size) {
-        return node.error("its output ", to_string(type), " is larger than memory can be");
+        return node.error("its output ", type, " is larger than memory can be");
       }
       bits *= std::max<int64_t>(size, 1);
     }
   }
   return outputs;
+}
+
+std::string NodeView::label() const {
+  return str_cat(node_.op, " '", node_.name, "'");
+}
+
+Status NodeView::error_of(const PartKind* kinds, const Part* parts) const {
+  std::string text = label();
+  text += ": ";
+  append_parts(text, kinds, parts);
+  return Status(Code::kInvalidArgument, std::move(text));
 }
 
 std::shared_ptr<const Quantization> NodeView::output_quantization(int i) const {
@@ -326,12 +336,11 @@ Status check_quantized(const NodeView& node, int first, int last) {
     if (!node.has_input(i)) continue;
     const TensorType& type = node.input(i);
     if (type.quantized() != (declared != nullptr)) {
-      return node.error("input ", i, " is ", to_string(type),
-                        type.quantized() ? "; the output" : " without quantisation",
+      return node.error("input ", i, " is ", type, type.quantized() ? "; the output" : " without quantisation",
                         declared ? ", but the output is declared quantised" : " must be declared quantised too");
     }
     if (declared && (type.quantization->scales.size() != 1 || declared->scales.size() != 1)) {
-      return node.error("input ", i, " is ", to_string(type), "; input and output must be quantised per tensor");
+      return node.error("input ", i, " is ", type, "; input and output must be quantised per tensor");
     }
   }
   return {};
@@ -340,7 +349,7 @@ Status check_quantized(const NodeView& node, int first, int last) {
 Status refuse_quantized(const NodeView& node) {
   for (int i = 0; i < node.input_count(); ++i) {
     if (node.has_input(i) && node.input(i).quantized()) {
-      return node.error("input ", i, " is quantised, ", to_string(node.input(i)), "; takes plain tensors only");
+      return node.error("input ", i, " is quantised, ", node.input(i), "; takes plain tensors only");
     }
   }
   if (node.output_quantization(0)) return node.error("its output is declared quantised, but is a plain tensor");
@@ -374,8 +383,7 @@ Result<TensorType> compare_type(const NodeView& node) {
   const TensorType &a = node.input(0), &b = node.input(1);
   for (const TensorType* type : {&a, &b}) {
     if (a.quantized() != b.quantized() || (type->quantized() && type->quantization->scales.size() != 1)) {
-      return node.error("compares ", to_string(a), " and ", to_string(b),
-                        "; both must be quantised per tensor or both plain");
+      return node.error("compares ", a, " and ", b, "; both must be quantised per tensor or both plain");
     }
   }
   PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, a.shape, b.shape));

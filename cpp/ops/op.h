@@ -199,11 +199,11 @@ class NodeView {
 
   /// kInvalidArgument "conv 'stem/conv1': <parts>". Give the rule and the offending values.
   template <class... Parts>
-  Status error(const Parts&... parts) const {
-    return Status(Code::kInvalidArgument, str_cat(label(), ": ", parts...));
+  [[gnu::always_inline]] Status error(const Parts&... parts) const {
+    return with_parts([this](const PartKind* kinds, const Part* list) { return error_of(kinds, list); }, parts...);
   }
   /// "conv 'stem/conv1'"
-  std::string label() const { return str_cat(node_.op, " '", node_.name, "'"); }
+  std::string label() const;
 
   /// `axis` in [-rank, rank) made non-negative, or the error that names it.
   Result<int> axis(int64_t axis, int rank) const;
@@ -211,6 +211,8 @@ class NodeView {
   Result<std::vector<int>> axes(std::span<const int64_t> axes, int rank) const;
 
  private:
+  [[gnu::cold]] Status error_of(const PartKind* kinds, const Part* parts) const;
+
   const Node& node_;
   const OpDef& op_;
   std::span<const TensorType* const> types_;

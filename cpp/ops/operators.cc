@@ -57,7 +57,7 @@ Result<TensorType> fitted(const Graph& graph, const Value& value, const Tensor& 
     return invalid("input '", value.name, "' is declared ", to_string(declared, graph.symbols), ": ", parts...);
   };
   if (given.type.dtype != declared.dtype || given.type.rank() != declared.rank() || !given.type.concrete()) {
-    return fail("was given ", to_string(given.type));
+    return fail("was given ", given.type);
   }
   TensorType type = declared;
   uint64_t bits = static_cast<uint64_t>(dtype_bits(declared.dtype));
@@ -77,7 +77,7 @@ Result<TensorType> fitted(const Graph& graph, const Value& value, const Tensor& 
       }
     }
     if (size > 0 && bits > static_cast<uint64_t>(INT64_MAX >> 4) / static_cast<uint64_t>(size)) {
-      return fail(to_string(given.type), " is larger than memory can be");
+      return fail(given.type, " is larger than memory can be");
     }
     bits *= static_cast<uint64_t>(std::max<int64_t>(size, 1));
     type.shape[i] = size;

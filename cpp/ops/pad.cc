@@ -73,10 +73,10 @@ Result<TensorType> pad_type(const NodeView& node) {
     } else if (from.known()) {
       const int64_t size = saturating_add(from.size, total);
       if (size < 0) {
-        return node.error("pads ", begin.value, " and ", end.value, " cut more than axis ", d, " of ", to_string(x));
+        return node.error("pads ", begin.value, " and ", end.value, " cut more than axis ", d, " of ", x);
       }
       if (from.size == 0 && size > 0 && mode != "constant") {
-        return node.error("axis ", d, " of ", to_string(x), " has nothing to repeat");
+        return node.error("axis ", d, " of ", x, " has nothing to repeat");
       }
       y.shape[d] = size;
     } else if (from.max >= 0 && saturating_add(from.max, total) != INT64_MAX) {

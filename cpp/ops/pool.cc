@@ -20,7 +20,7 @@ Result<Window> check_pool(const NodeView& node, Shape& y) {
 
 Result<Shape> global_pool_shape(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (x.rank() < 2) return node.error("x is ", to_string(x), ", must be [N, C, ...]");
+  if (x.rank() < 2) return node.error("x is ", x, ", must be [N, C, ...]");
   Shape y(x.shape.size(), Dim(1));
   y[0] = x.shape[0];
   y[1] = x.shape[1];

@@ -15,8 +15,7 @@ Result<TensorType> prelu_type(const NodeView& node) {
   for (size_t d = 0; !grows && d < x.size(); ++d) {
     grows = x[d].known() && type.shape[d].known() && x[d] != type.shape[d];
   }
-  if (grows)
-    return node.error("slope ", to_string(node.input(1)), " does not broadcast to x ", to_string(node.input(0)));
+  if (grows) return node.error("slope ", node.input(1), " does not broadcast to x ", node.input(0));
   type.shape = x;
   return type;
 }

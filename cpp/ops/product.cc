@@ -29,18 +29,18 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
   const auto name = [&](int i) { return node.input_name(i); };
   if (kFloats >> static_cast<int>(x.dtype) & 1) {
     if (w.dtype != x.dtype)
-      return node.error(name(w_at), " is ", to_string(w), ", must be ", dtype_name(x.dtype), " as ", name(x_at));
+      return node.error(name(w_at), " is ", w, ", must be ", dtype_name(x.dtype), " as ", name(x_at));
     if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != x.dtype) {
-      return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be ", dtype_name(x.dtype),
-                        " as ", name(x_at));
+      return node.error(name(bias_at), " is ", node.input(bias_at), ", must be ", dtype_name(x.dtype), " as ",
+                        name(x_at));
     }
     return {};
   }
   PINNACE_TRY(check_quantized(node, x_at));
   if (w.dtype != DType::kI8 && w.dtype != DType::kU8) {
-    return node.error(name(w_at), " is ", to_string(w), ", must be i8 or u8 beside a quantised ", name(x_at));
+    return node.error(name(w_at), " is ", w, ", must be i8 or u8 beside a quantised ", name(x_at));
   }
-  if (!w.quantized()) return node.error(name(w_at), " is ", to_string(w), "; integers must be quantised");
+  if (!w.quantized()) return node.error(name(w_at), " is ", w, "; integers must be quantised");
   const Quantization& q = *w.quantization;
   if (q.axis < 0) {
     PINNACE_TRY(check_per_tensor(node, q, w.dtype, name(w_at)));
@@ -49,15 +49,14 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
     if (q.axis != w_axis || q.block != 0 || q.scales.size() != q.zero_points.size() ||
         (channels.known() && static_cast<size_t>(channels.size) != q.scales.size())) {
       return node.error(name(w_at), " may have one scale, or one per index of axis ", w_axis, "; it has ",
-                        q.scales.size(), " on axis ", q.axis, " of ", to_string(w));
+                        q.scales.size(), " on axis ", q.axis, " of ", w);
     }
     for (size_t i = 0; i < q.scales.size(); ++i) {
       PINNACE_TRY(check_scale(node, q.scales[i], q.zero_points[i], w.dtype, name(w_at)));
     }
   }
   if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != DType::kI32) {
-    return node.error(name(bias_at), " is ", to_string(node.input(bias_at)), ", must be i32 beside a quantised ",
-                      name(x_at));
+    return node.error(name(bias_at), " is ", node.input(bias_at), ", must be i32 beside a quantised ", name(x_at));
   }
   const double most = *std::max_element(q.scales.begin(), q.scales.end());
   const double m = static_cast<double>(scale_zero(x).scale) * most / node.output_quantization(0)->scales[0];
@@ -85,12 +84,10 @@ Matrices matrices_of(const TensorType& a, const TensorType& b) {
 }
 
 Result<Shape> product_shape(const NodeView& node, const TensorType& a, const TensorType& b) {
-  if (a.rank() == 0 || b.rank() == 0)
-    return node.error("takes no scalars: a is ", to_string(a), ", b is ", to_string(b));
+  if (a.rank() == 0 || b.rank() == 0) return node.error("takes no scalars: a is ", a, ", b is ", b);
   const Matrices s = matrices_of(a, b);
   if (differ(s.K, s.b_rows)) {
-    return node.error("a ", to_string(a), " has rows of ", s.K.size, ", b ", to_string(b), " columns of ",
-                      s.b_rows.size);
+    return node.error("a ", a, " has rows of ", s.K.size, ", b ", b, " columns of ", s.b_rows.size);
   }
   PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, s.a_batch, s.b_batch));
   if (a.rank() > 1) shape.push_back(s.M);

@@ -37,7 +37,7 @@ Result<TensorType> quantize_linear_type(const NodeView& node) {
                         "', must be an integer of at most 16 bits or a float of at most 8");
     }
     if (node.has_input(2) && *named != to) {
-      return node.error("output_dtype is '", wanted, "', but the zero point is ", to_string(node.input(2)));
+      return node.error("output_dtype is '", wanted, "', but the zero point is ", node.input(2));
     }
     to = *named;
   }

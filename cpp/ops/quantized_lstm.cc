@@ -37,8 +37,8 @@ Status check_vector(const NodeView& node, Input input, Dim units, int64_t times)
   const Shape& shape = node.input(input).shape;
   const Dim wanted = units.known() ? Dim(times * units.size) : Dim();
   if (shape.size() == 1 && !differ(shape[0], wanted)) return {};
-  return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must have ", times, " times ",
-                    units.size, " elements");
+  return node.error(node.input_name(input), " is ", node.input(input), ", must have ", times, " times ", units.size,
+                    " elements");
 }
 
 Status check_matrix(const NodeView& node, Input input, Dim rows, int64_t times, Dim columns) {
@@ -46,8 +46,8 @@ Status check_matrix(const NodeView& node, Input input, Dim rows, int64_t times, 
   const Shape& shape = node.input(input).shape;
   const Dim wanted = rows.known() ? Dim(times * rows.size) : Dim();
   if (shape.size() == 2 && !differ(shape[0], wanted) && !differ(shape[1], columns)) return {};
-  return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must be [", wanted.size, ", ",
-                    columns.size, "]");
+  return node.error(node.input_name(input), " is ", node.input(input), ", must be [", wanted.size, ", ", columns.size,
+                    "]");
 }
 
 Status check_factors(const NodeView& node, std::string_view name, size_t count) {
@@ -70,14 +70,14 @@ Status quantized_lstm_types(const NodeView& node, std::span<TensorType> out) {
   const TensorType &x = node.input(kX), &r = node.input(kR), &c = node.input(kC);
   for (Input input : {kX, kR, kC}) {
     if (node.input(input).rank() != 2) {
-      return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must have rank 2");
+      return node.error(node.input_name(input), " is ", node.input(input), ", must have rank 2");
     }
   }
   const size_t gates = node.attr_floats("x_factors").size();
   if (gates != 3 && gates != 4) return node.error("x_factors has ", gates, " elements, must have 3 or 4");
   const auto times = static_cast<int64_t>(gates);
   const Dim B = x.shape[0], I = x.shape[1], U = c.shape[1], O = r.shape[1];
-  if (U.known() && U.size > kMostUnits) return node.error("c ", to_string(c), " has too many units");
+  if (U.known() && U.size > kMostUnits) return node.error("c ", c, " has too many units");
   PINNACE_TRY(check_matrix(node, kW, U, times, I));
   PINNACE_TRY(check_matrix(node, kR, U, times, O));
   PINNACE_TRY(check_matrix(node, kH, B, 1, O));
@@ -90,7 +90,7 @@ Status quantized_lstm_types(const NodeView& node, std::span<TensorType> out) {
   if (node.has_input(kNorm) != node.has_input(kB)) return node.error("norm and b must be there both or not at all");
   if (!node.has_input(kProjection)) {
     if (node.has_input(kProjectionBias)) return node.error("projection_bias without a projection");
-    if (differ(U, O)) return node.error("r ", to_string(r), " and c ", to_string(c), " without a projection");
+    if (differ(U, O)) return node.error("r ", r, " and c ", c, " without a projection");
   }
   PINNACE_TRY(check_factors(node, "x_factors", gates));
   PINNACE_TRY(check_factors(node, "h_factors", gates));

@@ -30,14 +30,14 @@ Status quantized_lstm_u8_types(const NodeView& node, std::span<TensorType> out) 
     const bool good = std::equal(shape.begin(), shape.end(), dims.begin(), dims.end(),
                                  [](const Dim& is, const Dim& wanted) { return !differ(is, wanted); });
     if (good) return {};
-    return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must be ",
-                      to_string({node.input(input).dtype, dims, nullptr}));
+    return node.error(node.input_name(input), " is ", node.input(input), ", must be ",
+                      TensorType{node.input(input).dtype, dims, nullptr});
   };
   PINNACE_TRY(fits(kX, {{}, {}}));
   PINNACE_TRY(fits(kC, {{}, {}}));
   const Dim B = node.input(kX).shape[0], I = node.input(kX).shape[1], U = node.input(kC).shape[1];
   if ((U.known() && U.size > kMostUnits) || (I.known() && I.size > kMostUnits)) {
-    return node.error("x ", to_string(node.input(kX)), " and c ", to_string(node.input(kC)), " are too wide");
+    return node.error("x ", node.input(kX), " and c ", node.input(kC), " are too wide");
   }
   const Dim rows = U.known() ? Dim(4 * U.size) : Dim();
   const Dim columns = U.known() && I.known() ? Dim(I.size + U.size) : Dim();

@@ -18,9 +18,8 @@ Result<TensorType> random_multinomial_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   const TensorType &logits = node.input(0), &seeds = node.input(1);
   const int64_t samples = node.attr_int("samples");
-  if (logits.rank() != 2) return node.error("logits must be [B,C], are ", to_string(logits));
-  if (seeds.rank() != 1 || !dim_merge(seeds.shape[0], 2))
-    return node.error("seeds must be [2], are ", to_string(seeds));
+  if (logits.rank() != 2) return node.error("logits must be [B,C], are ", logits);
+  if (seeds.rank() != 1 || !dim_merge(seeds.shape[0], 2)) return node.error("seeds must be [2], are ", seeds);
   if (samples < 0) return node.error("samples ", samples, " is negative");
   return TensorType{DType::kI32, {logits.shape[0], samples}, nullptr};
 }

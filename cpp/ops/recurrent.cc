@@ -25,8 +25,8 @@ Status check_shape(const NodeView& node, int input, std::initializer_list<Dim> w
   bool fits = shape.size() == wanted.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = !differ(shape[i], wanted.begin()[i]);
   if (fits) return {};
-  return node.error(node.input_name(input), " is ", to_string(node.input(input)), ", must be ",
-                    to_string({node.input(input).dtype, wanted, nullptr}));
+  return node.error(node.input_name(input), " is ", node.input(input), ", must be ",
+                    TensorType{node.input(input).dtype, wanted, nullptr});
 }
 }  // namespace
 
@@ -100,15 +100,15 @@ Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<Ten
   const int64_t layout = node.attr_int("layout"), hidden = node.attr_int("hidden_size");
   if (layout != 0 && layout != 1) return node.error("layout is ", layout, ", must be 0 or 1");
   n.batch_first = layout == 1;
-  if (x.rank() != 3) return node.error("x is ", to_string(x), ", must have rank 3");
-  if (r.rank() != 3) return node.error("r is ", to_string(r), ", must have rank 3");
+  if (x.rank() != 3) return node.error("x is ", x, ", must have rank 3");
+  if (r.rank() != 3) return node.error("r is ", r, ", must have rank 3");
   n.T = x.shape[n.batch_first ? 1 : 0];
   n.B = x.shape[n.batch_first ? 0 : 1];
   n.I = x.shape[2];
   n.H = r.shape[2].known() ? r.shape[2] : hidden > 0 ? Dim(hidden) : r.shape[2];
   if (hidden < 0 || (hidden > 0 && differ(n.H, Dim(hidden))))
-    return node.error("hidden_size is ", hidden, ", r is ", to_string(r));
-  if (n.H.known() && n.H.size > (int64_t{1} << 40)) return node.error("r ", to_string(r), " has too many hidden units");
+    return node.error("hidden_size is ", hidden, ", r is ", r);
+  if (n.H.known() && n.H.size > (int64_t{1} << 40)) return node.error("r ", r, " has too many hidden units");
   const auto times_h = [&](int64_t factor) { return n.H.known() ? Dim(factor * n.H.size) : Dim(); };
   const Dim D = n.directions;
   PINNACE_TRY(check_shape(node, 1, {D, times_h(gates), n.I}));

@@ -23,7 +23,7 @@ Result<TensorType> reduce_type(const NodeView& node) {
     named = known_ints(node, 1);
     if (length.known() && length.size == 0) named = std::vector<int64_t>{};
     if (!named && !keep) {
-      if (length.size > x.rank()) return node.error("axes names ", length.size, " axes of ", to_string(x));
+      if (length.size > x.rank()) return node.error("axes names ", length.size, " axes of ", x);
       y.shape.resize(x.shape.size() - static_cast<size_t>(length.size));
       return y;
     }
@@ -90,8 +90,8 @@ void RowReader::read(int64_t row, A* values) const {
     return;
   }
   visit(x_.dtype(), [&](auto zero) {
-    const auto* x = x_.data<decltype(zero)>() + base;
-    for (int64_t i = 0; i < row_size_; ++i) values[i] = static_cast<A>(widen(x[offsets[i]]));
+    const auto* x = x_.data<decltype(zero)>();  // null where rows are empty
+    for (int64_t i = 0; i < row_size_; ++i) values[i] = static_cast<A>(widen(x[base + offsets[i]]));
     return 0;
   });
 }

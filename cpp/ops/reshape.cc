@@ -14,7 +14,7 @@ Result<TensorType> reshape_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   const TensorType& shape = node.input(1);
   if (shape.rank() != 1 || !shape.shape[0].known()) {
-    return node.error("shape must be a vector of known length, is ", to_string(shape));
+    return node.error("shape must be a vector of known length, is ", shape);
   }
   const auto wanted = node.input_known(1);
   TensorType y{x.dtype, Shape(static_cast<size_t>(shape.shape[0].size)), x.quantization};
@@ -27,8 +27,7 @@ Result<TensorType> reshape_type(const NodeView& node) {
   for (size_t i = 0; i < y.shape.size(); ++i) {
     const KnownInt k = (*wanted)[i];
     if (k.known && k.value == 0 && !node.attr_int("allowzero")) {
-      if (i >= x.shape.size())
-        return node.error("size 0 at place ", i, " copies a dimension that ", to_string(x), " lacks");
+      if (i >= x.shape.size()) return node.error("size 0 at place ", i, " copies a dimension that ", x, " lacks");
       y.shape[i] = x.shape[i];
     } else if (k.known && k.value == -1) {
       if (inferred >= 0) return node.error("shape has more than one -1, at ", inferred, " and ", i);
@@ -68,13 +67,13 @@ Result<TensorType> reshape_type(const NodeView& node) {
     if (lefts == 0) {
       if (known_out == 0) return node.error("-1 cannot be found beside a size of 0");
       if (known_in % known_out)
-        return node.error(to_string(x), " does not divide into a shape with ", known_out, " elements before -1");
+        return node.error(x, " does not divide into a shape with ", known_out, " elements before -1");
       y.shape[inferred] = known_in / known_out;
     } else if (lefts == 1 && known_in == known_out) {
       y.shape[inferred] = left;
     }
   } else if (lefts == 0 && known_in != known_out) {
-    return node.error(to_string(x), " does not have the elements of ", to_string(y));
+    return node.error(x, " does not have the elements of ", y);
   }
   return y;
 }

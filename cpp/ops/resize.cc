@@ -133,7 +133,7 @@ Result<std::vector<ResizeAxis>> plan(const NodeView& node, const TensorType& x, 
   if (!stretch && scales.empty() && !plan.empty()) {
     float scale = plan[0].scale;
     for (const ResizeAxis& a : plan) {
-      if (a.in == 0) return node.error("the aspect ratio of ", to_string(x), " cannot be kept");
+      if (a.in == 0) return node.error("the aspect ratio of ", x, " cannot be kept");
       scale = node.attr_string("keep_aspect_ratio_policy") == "not_larger" ? std::min(scale, a.scale)
                                                                            : std::max(scale, a.scale);
     }

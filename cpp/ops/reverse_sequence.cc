@@ -17,8 +17,7 @@ Result<TensorType> reverse_sequence_type(const NodeView& node) {
   PINNACE_ASSIGN(const Dim length, vector_length(node, 1, false));
   TensorType y{x.dtype, x.shape, nullptr};
   const auto merged = dim_merge(y.shape[static_cast<size_t>(batch)], length);
-  if (!merged)
-    return node.error("lengths ", to_string(node.input(1)), " do not fit axis ", batch, " of ", to_string(x));
+  if (!merged) return node.error("lengths ", node.input(1), " do not fit axis ", batch, " of ", x);
   y.shape[static_cast<size_t>(batch)] = *merged;
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   return y;

@@ -14,8 +14,7 @@ namespace {
 Result<TensorType> rms_normalization_type(const NodeView& node) {
   const TensorType &x = node.input(0), &scale = node.input(1);
   PINNACE_TRY(node.axis(node.attr_int("axis"), x.rank()).status());
-  if (!broadcasts_to(scale.shape, x.shape))
-    return node.error("scale ", to_string(scale), " does not broadcast to x ", to_string(x));
+  if (!broadcasts_to(scale.shape, x.shape)) return node.error("scale ", scale, " does not broadcast to x ", x);
   return TensorType{scale.dtype, x.shape, nullptr};
 }
 

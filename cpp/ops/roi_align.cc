@@ -41,13 +41,13 @@ Result<TensorType> roi_align_type(const NodeView& node) {
                       "', must be half_pixel or output_half_pixel");
   }
   if (mode != "avg" && mode != "max") return node.error("mode is '", mode, "', must be avg or max");
-  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", to_string(x));
+  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", x);
   if (rois.rank() != 2 || (rois.shape[1].known() && rois.shape[1].size != 4)) {
-    return node.error("rois must be [R,4], are ", to_string(rois));
+    return node.error("rois must be [R,4], are ", rois);
   }
   PINNACE_ASSIGN(const Dim length, vector_length(node, 2, false));
   const auto count = dim_merge(rois.shape[0], length);
-  if (!count) return node.error("rois ", to_string(rois), " and batch_indices ", to_string(batch), " differ in length");
+  if (!count) return node.error("rois ", rois, " and batch_indices ", batch, " differ in length");
   for (const char* name : {"output_height", "output_width"}) {
     if (node.attr_int(name) < 1) return node.error(name, " ", node.attr_int(name), " is not positive");
   }

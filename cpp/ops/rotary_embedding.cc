@@ -24,14 +24,14 @@ Heads heads_of(const NodeView& node) {
 Result<TensorType> rotary_embedding_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   const int64_t heads = node.attr_int("num_heads"), wanted = node.attr_int("rotary_embedding_dim");
-  if (x.rank() != 3 && x.rank() != 4) return node.error("x is ", to_string(x), ", must have rank 3 or 4");
+  if (x.rank() != 3 && x.rank() != 4) return node.error("x is ", x, ", must have rank 3 or 4");
   if (x.rank() == 3 && (heads < 1 || (x.shape[2].known() && x.shape[2].size % heads))) {
-    return node.error("num_heads ", heads, " does not divide x ", to_string(x));
+    return node.error("num_heads ", heads, " does not divide x ", x);
   }
   const Heads h = heads_of(node);
   const Dim R = wanted ? Dim(wanted) : h.E;
   if (wanted < 0 || (R.known() && (R.size % 2 || (h.E.known() && R.size > h.E.size)))) {
-    return node.error("rotary_embedding_dim ", wanted, " must be even and at most a head's size, x is ", to_string(x));
+    return node.error("rotary_embedding_dim ", wanted, " must be even and at most a head's size, x is ", x);
   }
   const bool by_position = node.has_input(3);
   const Dim half = R.known() ? Dim(R.size / 2) : Dim();
@@ -40,15 +40,12 @@ Result<TensorType> rotary_embedding_type(const NodeView& node) {
     bool fits = cache.size() == (by_position ? 2u : 3u) && !differ(cache.back(), half);
     if (fits && !by_position) fits = !differ(cache[0], h.B) && !differ(cache[1], h.S);
     if (fits && by_position) fits = !differ(cache[0], node.input(1).shape[0]);
-    if (!fits)
-      return node.error(i == 1 ? "cos_cache " : "sin_cache ", to_string(node.input(i)), " does not fit x ",
-                        to_string(x));
+    if (!fits) return node.error(i == 1 ? "cos_cache " : "sin_cache ", node.input(i), " does not fit x ", x);
   }
   if (by_position) {
     const Shape& ids = node.input(3).shape;
     if (ids.size() != 2 || differ(ids[0], h.B) || differ(ids[1], h.S)) {
-      return node.error("position_ids ", to_string(node.input(3)), " must have one element per position of x ",
-                        to_string(x));
+      return node.error("position_ids ", node.input(3), " must have one element per position of x ", x);
     }
   }
   return same_type(node);

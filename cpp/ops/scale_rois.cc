@@ -33,7 +33,7 @@ Result<FeatureMap> feature_map(const NodeView& node) {
 Result<TensorType> scale_rois_type(const NodeView& node) {
   const TensorType& rois = node.input(0);
   PINNACE_TRY(feature_map(node).status());
-  if (rois.rank() != 2 || !dim_merge(rois.shape[1], 4)) return node.error("rois must be [R,4], are ", to_string(rois));
+  if (rois.rank() != 2 || !dim_merge(rois.shape[1], 4)) return node.error("rois must be [R,4], are ", rois);
   return TensorType{DType::kF32, {rois.shape[0], 4}, nullptr};
 }
 

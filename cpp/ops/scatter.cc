@@ -19,12 +19,12 @@ Result<TensorType> scatter_type(const NodeView& node) {
   TensorType y{x.dtype, x.shape, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   if (!same_quantization(x, updates)) {
-    return node.error("data ", to_string(x), " and updates ", to_string(updates), " are quantised differently");
+    return node.error("data ", x, " and updates ", updates, " are quantised differently");
   }
   if (join == Join::kNone) return y;
   if (x.dtype == DType::kBool) return node.error("reduction ", node.attr_string("reduction"), " takes no bool");
   if (x.quantized() && (join == Join::kAdd || join == Join::kMul)) {
-    return node.error("reduction ", node.attr_string("reduction"), " takes no quantised data: ", to_string(x));
+    return node.error("reduction ", node.attr_string("reduction"), " takes no quantised data: ", x);
   }
   return y;
 }

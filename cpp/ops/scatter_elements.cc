@@ -12,15 +12,13 @@ Result<TensorType> scatter_elements_type(const NodeView& node) {
   const TensorType &x = node.input(0), &indices = node.input(1), &updates = node.input(2);
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   if (indices.rank() != x.rank() || updates.rank() != x.rank()) {
-    return node.error("indices ", to_string(indices), " and updates ", to_string(updates), " must have the rank of ",
-                      to_string(x));
+    return node.error("indices ", indices, " and updates ", updates, " must have the rank of ", x);
   }
   for (size_t d = 0; d < x.shape.size(); ++d) {
     const auto same = dim_merge(indices.shape[d], updates.shape[d]);
-    if (!same)
-      return node.error("updates ", to_string(updates), " must have the shape of indices ", to_string(indices));
+    if (!same) return node.error("updates ", updates, " must have the shape of indices ", indices);
     if (static_cast<int>(d) != axis && x.shape[d].known() && same->known() && same->size > x.shape[d].size) {
-      return node.error("indices ", to_string(indices), " are larger than ", to_string(x), " beside axis ", axis);
+      return node.error("indices ", indices, " are larger than ", x, " beside axis ", axis);
     }
   }
   return scatter_type(node);

@@ -11,18 +11,16 @@ namespace pinnace {
 namespace {
 Result<TensorType> scatter_nd_type(const NodeView& node) {
   const TensorType &x = node.input(0), &indices = node.input(1), &updates = node.input(2);
-  if (indices.rank() < 1) return node.error("indices must have a dimension, are ", to_string(indices));
+  if (indices.rank() < 1) return node.error("indices must have a dimension, are ", indices);
   const Dim k = indices.shape.back();
   if (k.known()) {
-    if (k.size > x.rank())
-      return node.error("indices ", to_string(indices), " name ", k.size, " dimensions of ", to_string(x));
+    if (k.size > x.rank()) return node.error("indices ", indices, " name ", k.size, " dimensions of ", x);
     Shape wanted(indices.shape.begin(), indices.shape.end() - 1);
     wanted.insert(wanted.end(), x.shape.begin() + k.size, x.shape.end());
     bool fits = wanted.size() == updates.shape.size();
     for (size_t i = 0; fits && i < wanted.size(); ++i) fits = dim_merge(wanted[i], updates.shape[i]).has_value();
     if (!fits) {
-      return node.error("updates are ", to_string(updates), ", must be ",
-                        to_string(TensorType{x.dtype, wanted, nullptr}));
+      return node.error("updates are ", updates, ", must be ", TensorType{x.dtype, wanted, nullptr});
     }
   }
   return scatter_type(node);

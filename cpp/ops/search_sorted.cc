@@ -15,7 +15,7 @@ Result<TensorType> search_sorted_type(const NodeView& node) {
   if (sorted.rank() < 1) return node.error("sorted has no dimensions");
   bool fits = sorted.rank() == 1 || sorted.rank() == values.rank();
   for (size_t d = 0; fits && d + 1 < sorted.shape.size(); ++d) fits = !differ(sorted.shape[d], values.shape[d]);
-  if (!fits) return node.error("values ", to_string(values), " do not have the rows of sorted ", to_string(sorted));
+  if (!fits) return node.error("values ", values, " do not have the rows of sorted ", sorted);
   return TensorType{DType::kI64, values.shape, nullptr};
 }
 

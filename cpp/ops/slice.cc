@@ -94,8 +94,7 @@ Result<TensorType> slice_type(const NodeView& node) {
     if (!node.has_input(i)) continue;
     PINNACE_ASSIGN(const Dim length, vector_length(node, i, false));
     const auto merged = dim_merge(count, length);
-    if (!merged)
-      return node.error("input ", i, " is ", to_string(node.input(i)), ", must have ", count.size, " elements");
+    if (!merged) return node.error("input ", i, " is ", node.input(i), ", must have ", count.size, " elements");
     count = *merged;
   }
   if (!count.known()) return y;

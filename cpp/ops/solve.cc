@@ -13,11 +13,10 @@ namespace pinnace {
 namespace {
 Result<TensorType> solve_type(const NodeView& node) {
   const TensorType &a = node.input(0), &b = node.input(1);
-  if (a.rank() < 2 || b.rank() < 2)
-    return node.error("a and b must be matrices, are ", to_string(a), " and ", to_string(b));
+  if (a.rank() < 2 || b.rank() < 2) return node.error("a and b must be matrices, are ", a, " and ", b);
   const Dim rows = a.shape[a.shape.size() - 2], columns = a.shape.back(), given = b.shape[b.shape.size() - 2];
-  if (differ(rows, columns)) return node.error("the matrices of a ", to_string(a), " are not square");
-  if (differ(rows, given)) return node.error("a ", to_string(a), " and b ", to_string(b), " have other rows");
+  if (differ(rows, columns)) return node.error("the matrices of a ", a, " are not square");
+  if (differ(rows, given)) return node.error("a ", a, " and b ", b, " have other rows");
   PINNACE_ASSIGN(Shape shape, broadcast_shapes(node, Shape(a.shape.begin(), a.shape.end() - 2),
                                                Shape(b.shape.begin(), b.shape.end() - 2)));
   shape.push_back(rows.known() ? rows : given);

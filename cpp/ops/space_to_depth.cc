@@ -14,14 +14,13 @@ Result<TensorType> space_to_depth_type(const NodeView& node) {
   const int64_t b = node.attr_int("blocksize");
   const std::string_view mode = node.attr_string("mode");
   if (mode != "DCR" && mode != "CRD") return node.error("mode is '", mode, "', must be DCR or CRD");
-  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", to_string(x));
+  if (x.rank() != 4) return node.error("x must be [N,C,H,W], is ", x);
   if (b < 1 || b > INT32_MAX) return node.error("blocksize ", b, " is not a positive 32-bit number");
   TensorType y{x.dtype, {x.shape[0], dim_mul(x.shape[1], b * b), x.shape[2], x.shape[3]}, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   for (size_t i = 2; i < 4 && b > 1; ++i) {
     const Dim d = x.shape[i];
-    if (d.known() && d.size % b)
-      return node.error("height and width of ", to_string(x), " do not divide by blocksize ", b);
+    if (d.known() && d.size % b) return node.error("height and width of ", x, " do not divide by blocksize ", b);
     y.shape[i] = d.known() ? Dim(d.size / b) : d.max >= 0 ? Dim::unknown(d.max / b) : Dim();
   }
   return y;

@@ -49,7 +49,7 @@ Status split_types(const NodeView& node, std::span<TensorType> outputs) {
     sum = dim_add(sum, k.dim());
   }
   if (sum.known() && d.known() && sum.size != d.size) {
-    return node.error("sizes sum to ", sum.size, ", axis ", axis, " of ", to_string(x), " has ", d.size);
+    return node.error("sizes sum to ", sum.size, ", axis ", axis, " of ", x, " has ", d.size);
   }
   return {};
 }

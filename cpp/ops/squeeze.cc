@@ -13,20 +13,20 @@ Result<TensorType> squeeze_type(const NodeView& node) {
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   std::vector<bool> drop(x.shape.size(), false);
   if (!node.has_input(1)) {
-    if (!x.concrete()) return node.error("without axes its rank depends on sizes that are not known: ", to_string(x));
+    if (!x.concrete()) return node.error("without axes its rank depends on sizes that are not known: ", x);
     for (size_t d = 0; d < drop.size(); ++d) drop[d] = x.shape[d].size == 1;
   } else {
     PINNACE_ASSIGN(const Dim length, vector_length(node, 1, true));
     const auto named = known_ints(node, 1);
     if (!named) {
-      if (length.size > x.rank()) return node.error("axes names ", length.size, " axes of ", to_string(x));
+      if (length.size > x.rank()) return node.error("axes names ", length.size, " axes of ", x);
       y.shape.resize(x.shape.size() - static_cast<size_t>(length.size));
       return y;
     }
     PINNACE_ASSIGN(const std::vector<int> axes, node.axes(*named, x.rank()));
     for (int axis : axes) {
       const Dim& d = x.shape[static_cast<size_t>(axis)];
-      if (d.known() && d.size != 1) return node.error("axis ", axis, " of ", to_string(x), " does not have size 1");
+      if (d.known() && d.size != 1) return node.error("axis ", axis, " of ", x, " does not have size 1");
       drop[static_cast<size_t>(axis)] = true;
     }
   }

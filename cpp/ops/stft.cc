@@ -20,10 +20,10 @@ Result<TensorType> stft_type(const NodeView& node) {
   const bool onesided = node.attr_int("onesided") != 0;
   const Dim parts = signal.rank() == 3 ? signal.shape[2] : Dim(1);
   if (signal.rank() < 2 || signal.rank() > 3 || (parts.known() && parts.size != 1 && parts.size != 2)) {
-    return node.error("signal must be [B,L], [B,L,1] or [B,L,2], is ", to_string(signal));
+    return node.error("signal must be [B,L], [B,L,1] or [B,L,2], is ", signal);
   }
   if (onesided && parts == Dim(2)) {
-    return node.error("onesided is for real signals, must be 0 for ", to_string(signal));
+    return node.error("onesided is for real signals, must be 0 for ", signal);
   }
   PINNACE_ASSIGN(const KnownInt step, known_scalar(node, 1));
   if (step.known && step.value < 1) return node.error("frame_step ", step.value, " is not positive");

@@ -17,34 +17,34 @@ Result<TensorType> tensor_scatter_type(const NodeView& node) {
   const std::string_view mode = node.attr_string("mode");
   if (mode != "linear" && mode != "circular") return node.error("mode is '", mode, "', must be linear or circular");
   if (past.rank() < 2 || update.rank() != past.rank()) {
-    return node.error("past ", to_string(past), " and update ", to_string(update), " must have one rank of 2 or more");
+    return node.error("past ", past, " and update ", update, " must have one rank of 2 or more");
   }
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), past.rank()));
   if (axis == 0) return node.error("axis 0 is the batch");
   TensorType y{past.dtype, past.shape, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   if (!same_quantization(past, update)) {
-    return node.error("past ", to_string(past), " and update ", to_string(update), " are quantised differently");
+    return node.error("past ", past, " and update ", update, " are quantised differently");
   }
   for (int d = 0; d < past.rank(); ++d) {
     Dim& into = y.shape[static_cast<size_t>(d)];
     const Dim from = update.shape[static_cast<size_t>(d)];
     if (d == axis) {
       if (into.known() && from.known() && from.size > into.size) {
-        return node.error("update ", to_string(update), " is longer than past ", to_string(past), " in axis ", axis);
+        return node.error("update ", update, " is longer than past ", past, " in axis ", axis);
       }
       continue;
     }
     const auto merged = dim_merge(into, from);
     if (!merged) {
-      return node.error("past ", to_string(past), " and update ", to_string(update), " differ in dimension ", d);
+      return node.error("past ", past, " and update ", update, " differ in dimension ", d);
     }
     into = *merged;
   }
   if (node.has_input(2)) {
     PINNACE_ASSIGN(const Dim length, vector_length(node, 2, false));
     if (!dim_merge(y.shape[0], length)) {
-      return node.error("write_indices ", to_string(node.input(2)), " do not fit the batch of past ", to_string(past));
+      return node.error("write_indices ", node.input(2), " do not fit the batch of past ", past);
     }
   }
   return y;

@@ -67,7 +67,7 @@ Result<TensorType> tf_idf_vectorizer_type(const NodeView& node) {
   const std::string_view mode = node.attr_string("mode");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
     return node.error("mode is '", mode, "', must be TF, IDF or TFIDF");
-  if (x.rank() > 2) return node.error("x must be [C] or [N,C], is ", to_string(x));
+  if (x.rank() > 2) return node.error("x must be [C] or [N,C], is ", x);
   PINNACE_TRY(read_pool(node).status());
   const Ints columns = node.attr_ints("ngram_indexes");
   int64_t last = -1;

@@ -11,7 +11,7 @@ Result<TensorType> tile_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   PINNACE_ASSIGN(const Dim length, vector_length(node, 1, false));
   if (length.known() && length.size != x.rank()) {
-    return node.error("repeats has ", length.size, " elements for ", to_string(x));
+    return node.error("repeats has ", length.size, " elements for ", x);
   }
   TensorType y{x.dtype, Shape(x.shape.size()), nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));

@@ -20,7 +20,7 @@ Status top_k_types(const NodeView& node, std::span<TensorType> outputs) {
   PINNACE_ASSIGN(const auto quantization, moved_quantization(node, 0));
   const Dim d = x.shape[static_cast<size_t>(axis)];
   if (k.known && (k.value < 0 || (d.known() && k.value > d.size))) {
-    return node.error("k is ", k.value, ", outside axis ", axis, " of ", to_string(x));
+    return node.error("k is ", k.value, ", outside axis ", axis, " of ", x);
   }
   outputs[0] = {x.dtype, x.shape, quantization};
   outputs[0].shape[static_cast<size_t>(axis)] = k.known || k.symbol >= 0 ? k.dim() : dim_at_most(d);

@@ -30,7 +30,7 @@ Result<TensorType> transpose_type(const NodeView& node) {
   TensorType y{x.dtype, {}, x.quantization};
   for (int axis : perm) y.shape.push_back(x.shape[static_cast<size_t>(axis)]);
   if (x.quantized() && x.quantization->axis >= 0) {
-    if (x.quantization->block > 0) return node.error("takes no input quantised per block: ", to_string(x));
+    if (x.quantization->block > 0) return node.error("takes no input quantised per block: ", x);
     Quantization moved = *x.quantization;
     moved.axis = static_cast<int32_t>(std::find(perm.begin(), perm.end(), moved.axis) - perm.begin());
     y.quantization = std::make_shared<const Quantization>(std::move(moved));

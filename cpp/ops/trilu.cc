@@ -10,7 +10,7 @@ namespace pinnace {
 namespace {
 Result<TensorType> trilu_type(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (x.rank() < 2) return node.error("x must have two dimensions or more, is ", to_string(x));
+  if (x.rank() < 2) return node.error("x must have two dimensions or more, is ", x);
   if (node.has_input(1)) PINNACE_TRY(known_scalar(node, 1).status());
   PINNACE_TRY(moved_quantization(node, 0).status());
   return x;

@@ -96,9 +96,9 @@ Result<Window> window_of(const NodeView& node, const Shape& x, std::span<const D
 
 Result<Shape> kernel_shape_of(const NodeView& node, const TensorType& x) {
   const auto list = node.attr_ints("kernel_shape");
-  if (x.rank() < 3 || x.rank() > 5) return node.error("x is ", to_string(x), ", must have rank 3 to 5");
+  if (x.rank() < 3 || x.rank() > 5) return node.error("x is ", x, ", must have rank 3 to 5");
   if (list.size() + 2 != x.shape.size()) {
-    return node.error("kernel_shape ", list_text(list), " must have ", x.rank() - 2, " entries for x ", to_string(x));
+    return node.error("kernel_shape ", list_text(list), " must have ", x.rank() - 2, " entries for x ", x);
   }
   for (int64_t k : list) {
     if (k < 1) return node.error("kernel_shape ", list_text(list), " has ", k, ", must be 1 or more");

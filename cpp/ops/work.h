@@ -18,9 +18,9 @@ double reference_work(const NodeView& node, std::span<const TensorType> outputs)
 /// non_max_suppression): what it takes when the contents of the inputs are known.
 double rule_work(const NodeView& node);
 
-/// What may be computed ahead during one load, one preparation of a session or one plan. The outermost that a thread
-/// has made and that still lives counts; those made inside it join it. Importers, passes, build and plan each make one,
-/// so that a call of any depth, with any number of nested graphs, is bounded once.
+/// What may be computed ahead during one load, one preparation of a session or for one target of a build, or one plan.
+/// The outermost that a thread has made and that still lives counts; those made inside it join it. Importers, passes,
+/// build and plan each make one, so that a call of any depth, with any number of nested graphs, is bounded once.
 ///
 /// spend() is the one place where work ahead of a run is counted.
 class AheadBudget {

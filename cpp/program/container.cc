@@ -107,8 +107,9 @@ const char* section_name(SectionKind kind) {
   return "unknown";
 }
 
-Status FileView::corrupt_text(uint64_t offset, std::string_view rule, const std::string& text) const {
-  Status status(Code::kCorruptFile, str_cat(name, " at ", hex(offset), ": ", text, " (rule ", rule, ")"));
+Status FileView::corrupt_of(uint64_t offset, std::string_view rule, const PartKind* kinds, const Part* parts) const {
+  Status status =
+      fail_with(Code::kCorruptFile, name, " at ", hex(offset), ": ", join_parts(kinds, parts), " (rule ", rule, ")");
   status.with_offset(static_cast<int64_t>(offset)).with_rule(std::string(rule));
   return status;
 }

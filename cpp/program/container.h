@@ -68,14 +68,16 @@ struct FileView {
 
   /// kCorruptFile "net.pnc at 0x1f40: <parts> (rule F-12)".
   template <class... Parts>
-  Status corrupt(uint64_t offset, std::string_view rule, const Parts&... parts) const {
-    return corrupt_text(offset, rule, str_cat(parts...));
+  [[gnu::always_inline]] Status corrupt(uint64_t offset, std::string_view rule, const Parts&... parts) const {
+    return with_parts([&](const PartKind* kinds, const Part* list) { return corrupt_of(offset, rule, kinds, list); },
+                      parts...);
   }
   /// The offset in the file of something that lies in its bytes or in a copy of them.
   uint64_t offset_of(const void* place) const;
 
  private:
-  Status corrupt_text(uint64_t offset, std::string_view rule, const std::string& text) const;
+  [[gnu::cold]] Status corrupt_of(uint64_t offset, std::string_view rule, const PartKind* kinds,
+                                  const Part* parts) const;
 };
 
 /// The sections of a file that keeps rules F-1 to F-14. Spans point into the file, or into the copies of its FileView.

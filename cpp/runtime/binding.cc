@@ -18,8 +18,7 @@ Status check_memory(std::string_view what, const std::string& name, const Tensor
   }
   if (!t.memory.host && bytes > 0) return invalid(what, " '", name, "' has no memory");
   if (static_cast<int64_t>(std::min<size_t>(t.memory.bytes, INT64_MAX)) < bytes) {
-    return invalid(what, " '", name, "' has ", t.memory.bytes, " bytes of memory, its type ", to_string(t.type),
-                   " needs ", bytes);
+    return invalid(what, " '", name, "' has ", t.memory.bytes, " bytes of memory, its type ", t.type, " needs ", bytes);
   }
   return {};
 }
@@ -29,7 +28,7 @@ Status checked_bytes(std::string_view what, const std::string& name, const Tenso
   int64_t total = dtype_bits(type.dtype);
   for (const Dim& d : type.shape) {
     if (d.size > 0 && total > INT64_MAX / 16 / d.size) {
-      return invalid(what, " '", name, "': ", to_string(type), " is larger than memory can be");
+      return invalid(what, " '", name, "': ", type, " is larger than memory can be");
     }
     total *= d.size;
   }
@@ -59,7 +58,7 @@ Status bind_inputs(std::span<const TensorSpec> specs, std::span<const Symbol> sy
       return fail("is ", dtype_name(t.type.dtype), ", must be ", dtype_name(spec.type.dtype));
     }
     if (t.type.rank() != spec.type.rank()) {
-      return fail("has rank ", t.type.rank(), " (", to_string(t.type), "), must be ", to_string(spec.type, symbols));
+      return fail("has rank ", t.type.rank(), " (", t.type, "), must be ", to_string(spec.type, symbols));
     }
     for (int d = 0; d < spec.type.rank(); ++d) {
       const Dim& want = spec.type.shape[d];
@@ -107,7 +106,7 @@ Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> i
     const Tensor& t = outputs[i];
     if (!t.memory.host && t.memory.kind == Memory::Kind::kHost) continue;
     if (t.type.dtype != spec.type.dtype || t.type.rank() != spec.type.rank()) {
-      return invalid("output '", spec.name, "': is ", to_string(t.type), ", must be ", to_string(spec.type));
+      return invalid("output '", spec.name, "': is ", t.type, ", must be ", spec.type);
     }
     for (int d = 0; d < spec.type.rank(); ++d) {
       const Dim& want = spec.type.shape[d];

@@ -75,7 +75,7 @@ namespace {
 /// Sizes that depend on data are checked when they are there.
 Status check_one(const NodeView& node, std::string_view name, const TensorView& value) {
   if (value.elements() == 1) return {};
-  return node.error(name, " is ", to_string(*value.type), ", must have one element");
+  return node.error(name, " is ", *value.type, ", must have one element");
 }
 
 Status run_if(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,
@@ -96,7 +96,7 @@ Status append(const NodeView& node, ControlState::Scan& scan, const TensorView& 
     scan.used = 0;
   } else if (!std::equal(item.type->shape.begin(), item.type->shape.end(), scan.type.shape.begin() + 1,
                          scan.type.shape.end())) {
-    return node.error("scan output of iteration ", trip, " is ", to_string(*item.type), ", differs from those before");
+    return node.error("scan output of iteration ", trip, " is ", *item.type, ", differs from those before");
   }
   const auto bytes = static_cast<size_t>(item.type->bytes());
   if (!scan.bytes || scan.used + bytes > scan.capacity) {
@@ -140,8 +140,8 @@ Status run_loop(ControlState& state, const NodeView& node, std::span<const Tenso
   const std::chrono::nanoseconds limit = inputs[0].present() ? std::chrono::nanoseconds(0) : context.loop_limit;
   for (; trip < trips && condition; ++trip) {
     if (limit.count() > 0 && std::chrono::steady_clock::now() - began > limit) {
-      return Status(Code::kCancelled, str_cat(node.label(), ": the loop had not ended after ", trip, " iterations in ",
-                                              limit.count(), " ns"));
+      return fail_with(Code::kCancelled, node.label(), ": the loop had not ended after ", trip, " iterations in ",
+                       limit.count(), " ns");
     }
     if (context.cancelled()) return stop_status(str_cat("iteration ", trip, " of ", node.label()));
     PINNACE_ASSIGN(Instance * instance, body.prepare(state.inputs));

@@ -10,12 +10,8 @@ namespace pinnace {
 
 Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
   // Also while planning: two sessions would otherwise do the same work twice.
-  const ProcessLock lock(mutex_);
-  if (!lock.held()) {
-    return invalid(
-        "this process was forked while another thread made the program ready, which is half done here: make a new "
-        "session");
-  }
+  const WorkLock lock(mutex_, "the planning of a run");
+  PINNACE_TRY(lock.status());
   std::list<Entry>& of_graph = entries_[request.key_prefix];
   for (auto it = of_graph.begin(); it != of_graph.end(); ++it) {
     if (std::equal(it->types.begin(), it->types.end(), request.input_types.begin(), request.input_types.end())) {
@@ -262,7 +258,7 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
   state.outputs.clear();
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId id = node.outputs[i];
-    if (!made[i].concrete()) return view.error("its size ", to_string(made[i]), " is still open with all inputs there");
+    if (!made[i].concrete()) return view.error("its size ", made[i], " is still open with all inputs there");
     PINNACE_ASSIGN(std::byte * to, place(instance, id, made[i].bytes(), set));
     key.push_back(made[i]);
     instance.actual[id] = std::move(made[i]);

@@ -7,13 +7,14 @@
 #include <map>
 #include <memory>
 
-#include "base/process.h"
+#include "base/work_mutex.h"
 #include "compile/plan.h"
 
 namespace pinnace {
 
 /// Plans of one Prepared, shared by its sessions: by graph and input types, the least recently used goes first.
-/// Thread-safe. kInvalidArgument in a forked child whose parent was making a plan at the fork.
+/// Thread-safe. Fails also as WorkMutex::lock() does: in a forked child whose parent was making a plan at the fork,
+/// too.
 class PlanCache {
  public:
   explicit PlanCache(size_t capacity_per_graph) : capacity_(capacity_per_graph) {}
@@ -26,7 +27,7 @@ class PlanCache {
     std::vector<TensorType> types;
     std::shared_ptr<const Plan> plan;
   };
-  ProcessMutex mutex_;
+  WorkMutex mutex_;
   size_t capacity_;
   std::map<std::string, std::list<Entry>> entries_;  // by PlanRequest::key_prefix
 };

@@ -118,7 +118,7 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   std::vector<TensorView> inputs, states;
   const auto room = [&](const TensorType& type, std::vector<TensorView>& views) -> Status {
     if (count(type) * dtype_bits(type.dtype) / 8 > kMostBytes) {
-      return unsupported("a tensor of ", to_string(type), " is too large to be made up");
+      return unsupported("a tensor of ", type, " is too large to be made up");
     }
     const auto bytes = static_cast<size_t>(std::max<int64_t>(1, type.bytes()));
     PINNACE_ASSIGN(Buffer made, Buffer::allocate(bytes, "a measurement's tensor"));
@@ -261,7 +261,7 @@ class Memory {
 
 constinit PerProcess<Memory> memory;
 /// Held while models are timed, which would otherwise slow each other down.
-constinit ProcessMutex measuring;
+constinit WorkMutex measuring;
 
 /// All that times depend on, but for the device.
 std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
@@ -341,7 +341,8 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
     std::string not_kept;
     std::shared_ptr<const Prepared> with;
     if (!memory.lock()->find(key, &times)) {
-      const ProcessLockAnew lock(measuring);
+      const WorkLockAnew lock(measuring, "the timing of a model");
+      PINNACE_TRY(lock.status());
       struct Mark {
         Mark() { measuring_here = true; }
         ~Mark() { measuring_here = false; }

@@ -5,6 +5,7 @@
 #include "base/border.h"
 #include "base/process.h"
 #include "base/thread.h"
+#include "base/work_mutex.h"
 #include "ops/work.h"
 #include "runtime/measured_choice.h"
 
@@ -15,7 +16,7 @@ namespace {
 /// the first one packs wait for it. A forked child shares what was finished in its parent, and makes the rest anew.
 struct Registry {
   struct Slot {
-    ProcessMutex making;  // held while it is made; guards `prepared`
+    WorkMutex making;  // held while it is made; guards `prepared`
     std::weak_ptr<const Prepared> prepared;
   };
   struct Entry {
@@ -77,11 +78,11 @@ bool note_loss(std::vector<TargetChoice>& targets, const Status& status, bool fa
   return again;
 }
 
-/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, several are tried before an error
-/// stands.
+/// A plan for the declared shapes, to learn what can run. Where sizes are symbols, several are tried, all inputs alike.
+/// If none of them passes the shape rules, which sizes go together is not known here (one may be the sum of two
+/// others): the first run makes the first plan.
 Status plan_declared(Prepared::Data& data) {
   const Graph& graph = data.graph();
-  Status first;
   const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
                                 [&](ValueId id) { return !graph.value(id).type.concrete(); });
   for (int64_t wanted : kTriedSizes) {
@@ -95,10 +96,9 @@ Status plan_declared(Prepared::Data& data) {
       data.placement = (*plan)->placement;
       return {};
     }
-    if (first.ok() || plan.status().code() == Code::kCancelled) first = plan.status();
-    if (!open || plan.status().code() != Code::kInvalidArgument) break;
+    if (!open || plan.status().code() != Code::kInvalidArgument) return plan.status();
   }
-  return first;
+  return {};
 }
 
 Status keep_values(Prepared::Data& data) {
@@ -174,7 +174,9 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   const DefaultFloats floats;  // what is computed ahead, packed and tried on devices
   const AheadBudget budget;
   const std::shared_ptr<Registry::Slot> slot = registry.lock()->slot(&program.data(), key_of(options, targets));
-  const ProcessLockAnew making(slot->making);  // slots that were left behind are in the registry no longer
+  // Slots that were left behind are in the registry no longer.
+  const WorkLockAnew making(slot->making, "the preparation of the same program");
+  PINNACE_TRY(making.status());
   if (auto alive = slot->prepared.lock(); alive && !alive->data().left_behind()) return alive;
   std::shared_ptr<Prepared> prepared(new Prepared);
   prepared->data_ = std::make_unique<Data>(program, options);

@@ -43,7 +43,7 @@ struct Prepared::Data {
   const Graph& graph() const { return program.data().graph; }
 
   /// Whether a forked child cannot go on with this: another thread of its parent was at work on it.
-  bool left_behind() const { return plans.left_behind(); }
+  bool left_behind() const { return plans.left_behind() || packed.left_behind(); }
 
   /// Set once a Prepared is in hand that others may share already.
   void set_choice(AutoChoice choice) const;

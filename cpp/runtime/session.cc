@@ -293,7 +293,7 @@ Result<Tensor> state_memory(const SessionStates& states, int i) {
 /// Whether `other` is memory that a state can be copied from or to.
 Status check_copy(const std::string& name, const Tensor& state, const Tensor& other) {
   if (other.type.dtype != state.type.dtype || other.type.shape != state.type.shape) {
-    return invalid("state '", name, "' is ", to_string(state.type), ", was given ", to_string(other.type));
+    return invalid("state '", name, "' is ", state.type, ", was given ", other.type);
   }
   if (other.memory.kind != Memory::Kind::kHost || (!other.memory.host && state.memory.bytes)) {
     return invalid("state '", name, "' is copied from and to host memory alone");

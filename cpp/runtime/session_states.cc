@@ -74,8 +74,8 @@ Status SessionStates::commit(const Instance& instance) {
   for (size_t i = 0; i < size(); ++i) {
     const TensorView& next = instance.views[graph_->states[i].output];
     if (next.type->shape != views_[i].type->shape) {
-      return invalid("state '", graph_->states[i].name, "' would change its type from ", to_string(*views_[i].type),
-                     " to ", to_string(*next.type));
+      return invalid("state '", graph_->states[i].name, "' would change its type from ", *views_[i].type, " to ",
+                     *next.type);
     }
   }
   for (const Instance::StepState& step : instance.steps) {

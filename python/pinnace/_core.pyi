@@ -152,6 +152,15 @@ class Program:
         """
         The graph's text form.
         """
+    def try_shapes(
+        self,
+        shapes: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]],
+        details: bool = False,
+        ops: collections.abc.Sequence[CustomOp] = [],
+    ) -> dict[str, typing.Any]:
+        """
+        As Model.try_shapes.
+        """
     def with_metadata(self, key: str, value: str) -> Program:
         """
         A program with one metadata entry more, or changed.
@@ -266,9 +275,10 @@ class Model:
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, str]
         ] = [],
         examples: collections.abc.Sequence[tuple[str, typing.Any]] = [],
+        separate_dims: collections.abc.Sequence[str] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array).
+        Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array). separate_dims: names of dimensions of an ONNX file that are not one and the same.
         """
     @staticmethod
     def load_torch_nnapi(
@@ -302,6 +312,28 @@ class Model:
         One dict per node and target.
         """
     def text(self, max_constant_bytes: typing.SupportsInt | typing.SupportsIndex = 64) -> str: ...
+    def try_shapes(
+        self,
+        shapes: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]],
+        details: bool = False,
+    ) -> dict[str, typing.Any]:
+        """
+        What the shape rules say at these shapes of the inputs, in order: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None).
+        """
+    def with_ranges(
+        self,
+        ranges: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex | None,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ],
+    ) -> Model:
+        """
+        The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).
+        """
     @property
     def format(self) -> str: ...
     @property

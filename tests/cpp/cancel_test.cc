@@ -209,6 +209,105 @@ INSTANTIATE_TEST_SUITE_P(All, CancelInside,
                                            Long{"Convolutions2", "conv '", kConvolutions, 2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// Kernels whose work is one task of a single thread.
+struct OneTask {
+  const char *name, *graph;
+  const char* kernel;  ///< how its name begins
+};
+class LooksInside : public ::testing::TestWithParam<OneTask> {};
+
+TEST_P(LooksInside, OneTask) {
+  Session session = session_of(GetParam().graph, 1);
+  Inputs inputs(session);
+  const auto events = session.profile(inputs.tensors);
+  ASSERT_TRUE(events.ok()) << events.status().message();
+  std::string ran;
+  for (const ProfileEvent& e : *events) ran += e.kernel + " ";
+  EXPECT_NE((" " + ran).find(str_cat(" ", GetParam().kernel)), std::string::npos) << ran;
+  const auto looks = [&](int64_t stop_at) {
+    struct Count {
+      int64_t looks = 0, stop_at;
+    } count{.stop_at = stop_at};
+    CancelScope scope(
+        [](void* context) {
+          auto* c = static_cast<Count*>(context);
+          return ++c->looks == c->stop_at;
+        },
+        &count);
+    CancelView::poll_at_every_look(scope);
+    EXPECT_EQ(session.run(inputs.tensors).code(), stop_at ? Code::kCancelled : Code::kOk);
+    return count.looks;
+  };
+  const int64_t all = looks(0);
+  EXPECT_GT(all, 40) << "a step of more than some ten microseconds between two looks";
+  EXPECT_LT(all, 4000) << "a look for every few elements";
+  EXPECT_EQ(looks(all / 2), all / 2) << "nothing looks again once a look has ended the run";
+  EXPECT_EQ(looks(0), all);
+}
+INSTANTIATE_TEST_SUITE_P(All, LooksInside,
+                         ::testing::Values(OneTask{"Depthwise",
+                                                   R"(graph "g" {
+  input %x : f32[1,64,128,128]
+  input %w : f32[64,1,3,3]
+  %y = conv(%x, %w) {pads=[1,1,1,1], group=64}
+  output "y" %y
+})",
+                                                   "conv_depthwise_f32_"},
+                                           OneTask{"MaxPool",
+                                                   R"(graph "g" {
+  input %x : u8[1,64,128,128]
+  %y = max_pool(%x) {kernel_shape=[3,3], pads=[1,1,1,1]}
+  output "y" %y
+})",
+                                                   "max_pool_i8_"},
+                                           OneTask{"AveragePool",
+                                                   R"(graph "g" {
+  input %x : u8[1,64,128,128]{scale 0.1, zero 3}
+  %y : u8[1,64,128,128]{scale 0.1, zero 3} = average_pool(%x) {kernel_shape=[3,3], pads=[1,1,1,1]}
+  output "y" %y
+})",
+                                                   "average_pool_i8_"},
+                                           OneTask{"Resize",
+                                                   R"(graph "g" {
+  input %x : f32[1,64,64,64]
+  const %sizes : i64[4] = {1,64,128,128}
+  %y = resize(%x, none, none, %sizes) {mode="linear"}
+  output "y" %y
+})",
+                                                   "resize_f32_"},
+                                           OneTask{"ResizeOfOnePlane",
+                                                   R"(graph "g" {
+  input %x : f32[1,1,512,512]
+  const %sizes : i64[4] = {1,1,1024,1024}
+  %y = resize(%x, none, none, %sizes) {mode="linear"}
+  output "y" %y
+})",
+                                                   "resize_f32_"},
+                                           OneTask{"ResizeOfBytes",
+                                                   R"(graph "g" {
+  input %x : u8[1,64,64,64]{scale 0.1, zero 3}
+  const %sizes : i64[4] = {1,64,128,128}
+  %y : u8[1,64,128,128]{scale 0.1, zero 3} = resize(%x, none, none, %sizes) {mode="linear"}
+  output "y" %y
+})",
+                                                   "resize_i8_"},
+                                           OneTask{"NearestOfBytes",
+                                                   R"(graph "g" {
+  input %x : u8[1,64,64,64]
+  const %sizes : i64[4] = {1,64,128,128}
+  %y = resize(%x, none, none, %sizes) {mode="nearest"}
+  output "y" %y
+})",
+                                                   "resize_i8_"},
+                                           OneTask{"Softmax",
+                                                   R"(graph "g" {
+  input %x : i8[8192,128]{scale 0.1, zero 0}
+  %y : i8[8192,128]{scale 0.00390625, zero -128} = softmax(%x)
+  output "y" %y
+})",
+                                                   "softmax_i8_"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 TEST(Cancel, ScopesEndOtherCalls) {
   const Model model = model_of(kEndless);
   const Program program = program_of(kEndless);

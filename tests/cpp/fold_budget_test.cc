@@ -12,6 +12,7 @@
 #include "cpp/guarded.h"
 #include "cpp/onnx_fixture.h"
 #include "ops/work.h"
+#include "program/program_data.h"
 
 namespace pinnace::testing {
 namespace {
@@ -140,6 +141,37 @@ TEST(AheadBudget, IsSharedByAllThatIsMadeInsideIt) {
   EXPECT_FALSE(AheadBudget::spend(NAN));
   AheadBudget::allow_constants(1 << 30);
   EXPECT_TRUE(AheadBudget::spend(piece));
+}
+
+/// A model whose weights are the result of a product that takes more than half of the largest share of a budget.
+Model with_long_weights() {
+  auto model = Model::parse(R"(graph "g" {
+    const %small : f32[] = {0.01}
+    const %sizes : i64[2] = {300,300}
+    input %x : f32[1,300]
+    %a : f32[300,300] = expand(%small, %sizes)
+    %w : f32[300,300] = mat_mul "weights" (%a, %a)
+    %y : f32[1,300] = mat_mul "product" (%x, %w)
+    output "y" %y
+  })",
+                            {.disabled_passes = {"all"}});
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return std::move(*model);
+}
+
+TEST(AheadBudget, EachTargetOfACheckHasTheSameVerdicts) {
+  const Model model = with_long_weights();
+  const std::vector<std::string> targets(12, "nnapi");
+  const auto rows = model.check(targets);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  const size_t nodes = model.nodes().size();
+  ASSERT_EQ(rows->size(), nodes * targets.size());
+  for (size_t i = 0; i < rows->size(); ++i) {
+    const CheckRow &row = (*rows)[i], &first = (*rows)[i % nodes];
+    EXPECT_EQ(row.node, first.node);
+    EXPECT_EQ(row.supported, first.supported) << row.node << " of target " << i / nodes;
+    EXPECT_EQ(row.rule, first.rule) << row.node << " of target " << i / nodes;
+  }
 }
 
 // -------------------------------------------------------------------------------------------------- hostile files

@@ -86,7 +86,9 @@ Program stored_for(const Program& program, const std::vector<std::string>& targe
     auto prepared = Prepared::to_store(program, {.fallback = false}, *find_target(name));
     EXPECT_TRUE(prepared.ok()) << prepared.status().message();
     if (!prepared.ok()) continue;
-    for (const auto& e : (*prepared)->data().packed.storable()) payloads.push_back({e.target, e.key, e.bytes});
+    const auto storable = (*prepared)->data().packed.storable();
+    EXPECT_TRUE(storable.ok());
+    for (const auto& e : *storable) payloads.push_back({e.target, e.key, e.bytes});
     all.push_back(*prepared);
   }
   return with(program, payloads);

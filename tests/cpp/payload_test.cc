@@ -82,7 +82,9 @@ Program packed_for(const Program& program, const std::vector<std::string>& targe
   for (const std::string& name : targets) {
     auto prepared = Prepared::to_store(program, {}, *find_target(name));
     EXPECT_TRUE(prepared.ok()) << prepared.status().message();
-    for (const auto& e : (*prepared)->data().packed.storable()) payloads.push_back({e.target, e.key, e.bytes});
+    const auto storable = (*prepared)->data().packed.storable();
+    EXPECT_TRUE(storable.ok());
+    for (const auto& e : *storable) payloads.push_back({e.target, e.key, e.bytes});
     all.push_back(*prepared);
   }
   auto bytes = write_program(program.data().graph, {}, payloads);
@@ -198,7 +200,9 @@ TEST(CpuPayload, ServesOtherLevelsThatRunTheSameKernels) {
   const auto prepared = Prepared::to_store(program, {}, *find_target("cpu:avx512_bf16"));
   ASSERT_TRUE(prepared.ok()) << prepared.status().message();
   EXPECT_EQ((*prepared)->data().packed.made_bytes(), 0u);
-  EXPECT_EQ((*prepared)->data().packed.storable().size(), 6u);
+  const auto storable = (*prepared)->data().packed.storable();
+  ASSERT_TRUE(storable.ok());
+  EXPECT_EQ(storable->size(), 6u);
 }
 #endif
 
@@ -209,8 +213,9 @@ TEST(CpuPayload, OfTheBaselineIsNotTakenForAnotherArchitectures) {
   const auto prepared = Prepared::to_store(program, {}, *find_target(str_cat("cpu:", isa)));
   ASSERT_TRUE(prepared.ok()) << prepared.status().message();
   const auto stored = (*prepared)->data().packed.storable();
-  ASSERT_FALSE(stored.empty());
-  for (const auto& entry : stored) {
+  ASSERT_TRUE(stored.ok());
+  ASSERT_FALSE(stored->empty());
+  for (const auto& entry : *stored) {
     EXPECT_NE(entry.key.find(str_cat("_", isa, "/")), std::string::npos) << entry.key;
     EXPECT_EQ(entry.key.find("generic"), std::string::npos) << entry.key;
   }

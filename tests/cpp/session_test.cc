@@ -12,6 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "cases/run_case.h"
+#include "compile/plan.h"
 #include "cpp/text_program.h"
 #include "program/writer.h"
 
@@ -204,6 +205,31 @@ TEST(Session, SizesThatDependOnData) {
   x = {0, 0, 0, 0};
   ASSERT_TRUE(session->run(std::vector{tensor(DType::kF32, {4}, x)}).ok());
   EXPECT_EQ(session->output_type(0).shape, (Shape{0}));
+}
+
+TEST(Session, BoundsWhoseProductIsBeyondAnyMemoryAreNone) {
+  // 2^16 non-zero elements at most in each of four dimensions: 2^67 bytes, which are 0 in 64 bits.
+  auto session = Session::create(program_of(R"(graph "g" {
+    const %sizes : i64[1] = {-1}
+    input %x : f32[65536]
+    %at : i64[1,?<=65536] = non_zero(%x)
+    %a : i64[?<=65536] = reshape(%at, %sizes)
+    %abcd : i64[?<=65536,?<=65536,?<=65536,?<=65536] = einsum(%a, %a, %a, %a) {equation="a,b,c,d->abcd"}
+    %y : i64[?<=65536,?<=65536,?<=65536,?<=65536] = neg(%abcd)
+    output "y" %y
+  })"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_LT(session->plan().peak_bytes, int64_t{1} << 40);
+  const TensorType planned{DType::kI64, Shape(4, Dim::unknown(65536)), {}};
+  EXPECT_EQ(bound_bytes(planned), Dim::kUnknown);
+  std::vector<float> x(65536);
+  x[2] = x[3] = x[5] = 1;
+  const Status status = session->run(std::vector{tensor(DType::kF32, {65536}, x)});
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(session->output_type(0).shape, (Shape{3, 3, 3, 3}));
+  const auto* y = static_cast<const int64_t*>(session->output(0).memory.host);
+  EXPECT_EQ(y[0], -16);
+  EXPECT_EQ(y[80], -625);
 }
 
 TEST(Session, LimitsTheTimeOfALoop) {

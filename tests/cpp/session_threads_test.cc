@@ -1,27 +1,28 @@
 // Sessions and runs that several threads use at once, and what a forked child finds of them.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include <pinnace/cancel.h>
 #include <pinnace/custom_op.h>
 #include <pinnace/model.h>
 
 #include "base/process.h"
 #include "base/thread.h"
+#include "cpp/forks.h"
 #include "cpp/text_program.h"
 
 namespace pinnace {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::Holder;
+using testing::in_child;
 using testing::program_of;
 
 /// An operator that waits until it is let go.
@@ -224,43 +225,6 @@ TEST(SessionThreads, AStateIsCopiedWhole) {
   EXPECT_EQ(session->copy_state(1, floats_of(copy, {2})).code(), Code::kInvalidArgument);
 }
 
-/// The status that a forked child ends with, or 100 if it takes longer than 10 s; `body` gives it.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);
-    ::_exit(body());
-  }
-  for (int i = 0; i < 10000; ++i) {
-    int status = 0;
-    if (::waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 101;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  return 100;
-}
-
-/// Another thread that holds what it was given until it is told to let go.
-class Holder {
- public:
-  explicit Holder(std::function<void(Holder&)> body) : thread_([this, body = std::move(body)] { body(*this); }) {
-    while (!holds_.load()) std::this_thread::sleep_for(milliseconds(1));
-  }
-  ~Holder() {
-    release_ = true;
-    thread_.join();
-  }
-  void hold() {
-    holds_ = true;
-    while (!release_.load()) std::this_thread::sleep_for(milliseconds(1));
-  }
-
- private:
-  std::atomic<bool> holds_{false}, release_{false};
-  std::thread thread_;
-};
-
 TEST(ProcessMutex, IsKnownToBeLeftBehindAfterAFork) {
   ProcessMutex held, free;
   const Holder holder([&](Holder& h) {
@@ -317,69 +281,109 @@ TEST(SessionThreads, AForkedChildGoesOnAndWaitsForNoRunOfItsParent) {
   EXPECT_TRUE(run->wait().ok());
 }
 
-TEST(SessionThreads, AForkInTheMiddleOfAnotherThreadsPlanningHangsNobody) {
-  // The operator's shape function waits inside Session::create, which holds what sessions of one program share.
+/// A program with an operator whose shape function, which planning calls with locks held, waits while it is told to.
+struct SlowShapes {
   std::atomic<bool> wait{false}, inside{false}, open{false};
   CustomOp op;
-  op.name = "slow";
-  op.outputs = 1;
-  op.shape = [&](std::span<const TensorType> in, const CustomAttributes&, std::span<TensorType> out) {
-    out[0] = in[0];
-    inside = true;
-    while (wait.load() && !open.load()) std::this_thread::sleep_for(milliseconds(1));
-    return Status();
-  };
-  op.reference = [](std::span<const Tensor> in, const CustomAttributes&, std::span<const Tensor> out) {
-    std::memcpy(out[0].memory.host, in[0].memory.host, out[0].memory.bytes);
-    return Status();
-  };
   Options options;
-  options.target = "cpu";
-  options.ops = {&op};
-  LoadOptions load;
-  load.ops = {&op};
-  auto model = Model::parse(R"(graph "g" {
-    symbol n 1..8
-    input %x : f32[n]
-    %y : f32[n] = slow(%x)
-    output "y" %y
-  })",
-                            load);
-  ASSERT_TRUE(model.ok()) << model.status().message();
-  const Program program = *model->build();
-  auto session = Session::create(program, options);
+  std::optional<Program> program;
+
+  SlowShapes() {
+    op.name = "slow";
+    op.outputs = 1;
+    op.shape = [this](std::span<const TensorType> in, const CustomAttributes&, std::span<TensorType> out) {
+      out[0] = in[0];
+      inside = true;
+      while (wait.load() && !open.load()) std::this_thread::sleep_for(milliseconds(1));
+      return Status();
+    };
+    op.reference = [](std::span<const Tensor> in, const CustomAttributes&, std::span<const Tensor> out) {
+      std::memcpy(out[0].memory.host, in[0].memory.host, out[0].memory.bytes);
+      return Status();
+    };
+    options.target = "cpu";
+    options.ops = {&op};
+    LoadOptions load;
+    load.ops = {&op};
+    auto model = Model::parse(R"(graph "g" {
+      symbol n 1..8
+      input %x : f32[n]
+      %y : f32[n] = slow(%x)
+      output "y" %y
+    })",
+                              load);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    program.emplace(*model->build());
+  }
+};
+
+TEST(SessionThreads, AForkInTheMiddleOfAnotherThreadsPlanningHangsNobody) {
+  SlowShapes slow;
+  auto session = Session::create(*slow.program, slow.options);
   ASSERT_TRUE(session.ok()) << session.status().message();
   std::vector<float> x(8, 1.0f);
   ASSERT_TRUE(session->run(std::vector{floats_of(x, {3})}).ok());
-  wait = true;
-  inside = false;
+  slow.wait = true;
+  slow.inside = false;
   // One thread plans other sizes of the same program, one makes a session with other options.
   std::thread planning([&] {
-    auto other = Session::create(program, options);
+    auto other = Session::create(*slow.program, slow.options);
     EXPECT_TRUE(other.ok() && other->run(std::vector{floats_of(x, {5})}).ok());
   });
-  while (!inside.load()) std::this_thread::sleep_for(milliseconds(1));
+  while (!slow.inside.load()) std::this_thread::sleep_for(milliseconds(1));
   std::thread making([&] {
-    Options more = options;
+    Options more = slow.options;
     more.plan_cache = 3;
-    EXPECT_TRUE(Session::create(program, more).ok());
+    EXPECT_TRUE(Session::create(*slow.program, more).ok());
   });
   std::this_thread::sleep_for(milliseconds(50));
   const auto child = [&] {
-    wait = false;
+    slow.wait = false;
     if (!session->run(std::vector{floats_of(x, {3})}).ok()) return 1;  // its plan is there
     const Status unplanned = session->run(std::vector{floats_of(x, {4})});
     if (!unplanned.ok() && unplanned.code() != Code::kInvalidArgument) return 2;
-    auto fresh = Session::create(program, options);
+    auto fresh = Session::create(*slow.program, slow.options);
     if (!fresh.ok() || !fresh->run(std::vector{floats_of(x, {4})}).ok()) return 3;
-    Options more = options;
+    Options more = slow.options;
     more.plan_cache = 3;
-    return Session::create(program, more).ok() ? 0 : 4;
+    return Session::create(*slow.program, more).ok() ? 0 : 4;
   };
   EXPECT_EQ(in_child(child), 0);
-  open = true;
+  slow.open = true;
   planning.join();
   making.join();
+}
+
+TEST(SessionThreads, WaitingForAnotherThreadsWorkEndsWithTheCall) {
+  SlowShapes slow;
+  auto session = Session::create(*slow.program, slow.options), other = Session::create(*slow.program, slow.options);
+  ASSERT_TRUE(session.ok() && other.ok());
+  std::vector<float> x(8, 1.0f);
+  slow.wait = true;
+  slow.inside = false;
+  std::thread planning([&] { EXPECT_TRUE(other->run(std::vector{floats_of(x, {5})}).ok()); });
+  while (!slow.inside.load()) std::this_thread::sleep_for(milliseconds(1));
+  const Status run = session->run(std::vector{floats_of(x, {4})}, {}, {}, {.timeout = milliseconds(30)});
+  EXPECT_EQ(run.code(), Code::kCancelled);
+  EXPECT_NE(run.message().find("the wait for the planning of a run"), std::string::npos) << run.message();
+
+  Options more = slow.options;
+  more.plan_cache = 3;
+  slow.inside = false;
+  std::thread making([&] { EXPECT_TRUE(Session::create(*slow.program, more).ok()); });
+  while (!slow.inside.load()) std::this_thread::sleep_for(milliseconds(1));
+  {
+    const CancelScope scope({.timeout = milliseconds(30)});
+    const Status created = Session::create(*slow.program, more).status();
+    EXPECT_EQ(created.code(), Code::kCancelled);
+    EXPECT_NE(created.message().find("the wait for the preparation of the same program"), std::string::npos)
+        << created.message();
+  }
+  slow.open = true;
+  planning.join();
+  making.join();
+  EXPECT_TRUE(session->run(std::vector{floats_of(x, {4})}).ok());
+  EXPECT_TRUE(Session::create(*slow.program, more).ok());
 }
 
 TEST(Thread, JoiningInAForkedChildDoesNotWait) {

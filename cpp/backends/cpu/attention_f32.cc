@@ -108,7 +108,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
     float* mask_row = sums + (rows + 15) / 16 * 16;
     int64_t packed = -1;
     bool finite = true;
-    for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks; ++u) {
+    for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks && !loop_stops(); ++u) {
       const int64_t pair = u / parts, part = u % parts, b = pair / s.Hq, h = pair % s.Hq, hk = h / (s.Hq / s.Hk);
       const float* v = in[2].data<float>() + b * s.Hk * s.Sk * s.F + hk * s.v_head;
       if (packed != b * s.Hk + hk) {

@@ -271,7 +271,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
   };
   context.parallel(tasks, [&](int64_t t) {
     float* small = reinterpret_cast<float*>(context.scratch) + static_cast<size_t>(t) * floats;
-    for (int64_t job = jobs * t / tasks; job < jobs * (t + 1) / tasks; ++job) {
+    for (int64_t job = jobs * t / tasks; job < jobs * (t + 1) / tasks && !loop_stops(); ++job) {
       const int64_t n = job / groups, c = job % groups * lanes;
       DepthwiseRowsF32 rows = d;
       rows.channels = std::min(lanes, channels - c);

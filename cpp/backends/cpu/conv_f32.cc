@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/f32_levels.h"
+#include "backends/cpu/pace.h"
 #include "ops/convolution.h"
 
 namespace pinnace {
@@ -255,7 +256,8 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const int64_t tasks = std::min<int64_t>(context.threads, planes);
   context.parallel(tasks, [&](int64_t t) {
     float* own = reinterpret_cast<float*>(context.scratch) + t * plane.floats;
-    for (int64_t i = planes * t / tasks; i < planes * (t + 1) / tasks; ++i) {
+    Pace pace(w.out_size() * w.taps());
+    for (int64_t i = planes * t / tasks; i < planes * (t + 1) / tasks && !pace.stops(); ++i) {
       const int64_t c = i % s.groups;
       pad_plane(w, plane, in[0].data<float>() + i * w.in_size(), own);
       kernels.depthwise({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),

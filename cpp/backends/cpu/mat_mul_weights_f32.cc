@@ -126,7 +126,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   context.parallel(tasks, [&](int64_t t) {
     const GemmTilesF32& tiles = *level.gemm;
     float* const chunk = reinterpret_cast<float*>(context.scratch) + t * kChunkRows * tiles.nr;
-    for (int64_t p = panels * t / tasks; p < panels * (t + 1) / tasks; ++p) {
+    for (int64_t p = panels * t / tasks; p < panels * (t + 1) / tasks && !loop_stops(); ++p) {
       const int64_t n = p * tiles.nr, width = panel_width(tiles, n, s.N);
       const auto* bias = reinterpret_cast<const float*>(context.packed + s.bytes(n));
       const float* scales = bias + width;

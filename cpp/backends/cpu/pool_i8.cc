@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/i8_levels.h"
+#include "backends/cpu/pace.h"
 #include "ops/pool.h"
 
 namespace pinnace {
@@ -38,7 +39,9 @@ void for_rows(const KernelContext& context, const Window& w, int64_t planes, F f
   const int64_t rows = planes * w.out[0] * w.out[1], tasks = std::min<int64_t>(context.threads, rows);
   context.parallel(tasks, [&](int64_t t) {
     const Rows<T> own(context, t, w);
-    for (int64_t u = rows * t / tasks; u < rows * (t + 1) / tasks; ++u) {
+    Pace pace(w.in[2] * std::min(w.kernel[0], w.in[0]) * std::min(w.kernel[1], w.in[1]) +
+              w.out[2] * std::min(w.kernel[2], w.in[2]));
+    for (int64_t u = rows * t / tasks; u < rows * (t + 1) / tasks && !pace.stops(); ++u) {
       const int64_t plane = u / (w.out[0] * w.out[1]);
       f(own, plane, u, taps_at(w, 0, u / w.out[1] % w.out[0]), taps_at(w, 1, u % w.out[1]));
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/pace.h"
 #include "backends/cpu/resize_f32.h"
 #include "backends/cpu/resize_sizes.h"
 #include "backends/cpu/strided_copy.h"
@@ -126,7 +127,8 @@ Status image_run(const NodeView&, const KernelContext& context, std::span<const 
     const bool whole = horizontal && vertical;
     const int64_t first = whole ? rows * t / tasks : t * each;
     const int64_t last = whole ? rows * (t + 1) / tasks : std::min(rows, (t + 1) * each);
-    for (int64_t u = first; u < last; ++u) {
+    Pace pace(x.size.w * x.pitch + packed.taps[0] / y.size.h * x.size.w * x.pitch + packed.taps[1] * y.pitch);
+    for (int64_t u = first; u < last && !pace.stops(); ++u) {
       const int64_t n = u / y.size.h, oy = u % y.size.h;
       const float* from = x.at + n * x.step;
       float* to = y.at + n * y.step + oy * y.row;
@@ -203,7 +205,8 @@ int64_t dense_scratch(const NodeView& node, int threads) {
 template <const ResizeF32Kernels& loops>
 void resize_columns(const ResizeTapsF32& taps, const ResizeSizes& s, int64_t rows, const float* x, float* before,
                     float* after, float* y) {
-  for (int64_t row = 0; row < rows; row += kColumnRows) {
+  Pace pace(kColumnRows * (s.in[1] + s.out[1]));
+  for (int64_t row = 0; row < rows && !pace.stops(); row += kColumnRows) {
     const int64_t count = std::min(kColumnRows, rows - row);
     const float* from = x + row * s.in[1];
     float* to = y + row * s.out[1];
@@ -230,7 +233,9 @@ Status dense_run(const NodeView&, const KernelContext& context, std::span<const 
   }
   const DenseScratch scratch(s);
   const auto across = [&](const float* x, float* y, int64_t width) {
-    for (int64_t row = 0; row < s.out[0]; ++row) loops.across(packed.of(0), row, x, width, y + row * width, width);
+    Pace pace(packed.taps[0] / s.out[0] * width);
+    for (int64_t row = 0; row < s.out[0] && !pace.stops(); ++row)
+      loops.across(packed.of(0), row, x, width, y + row * width, width);
   };
   const int64_t each = together(out_size);
   const int64_t tasks = horizontal ? std::min<int64_t>(context.threads, planes) : (planes + each - 1) / each;
@@ -239,7 +244,8 @@ Status dense_run(const NodeView&, const KernelContext& context, std::span<const 
     float *before = between + scratch.between, *after = before + scratch.before;
     const int64_t first = horizontal ? planes * t / tasks : t * each;
     const int64_t last = horizontal ? planes * (t + 1) / tasks : std::min(planes, (t + 1) * each);
-    for (int64_t p = first; p < last; ++p) {
+    Pace pace(in_size + out_size);
+    for (int64_t p = first; p < last && !pace.stops(); ++p) {
       const float* x = in[0].data<float>() + p * in_size;
       float* y = out[0].data<float>() + p * out_size;
       if (!horizontal) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/i8_levels.h"
+#include "backends/cpu/pace.h"
 #include "backends/cpu/resize_sizes.h"
 #include "backends/cpu/strided_copy.h"
 
@@ -161,6 +162,12 @@ void summed_row(const ResizeLoopsI8& loops, const Packed& packed, const Rows& r,
   loops.along(kItself, 1, line, read, result);
 }
 
+/// About what a row of y of `unit` bytes each costs.
+int64_t row_elements(const Packed& packed, int64_t unit) {
+  const ResizeSizes& s = packed.sizes;
+  return unit * (s.in[1] * std::max<int64_t>(1, packed.count[0]) + s.out[1] * std::max<int64_t>(1, packed.count[1]));
+}
+
 /// f(t, first, last) for parts of `rows` rows of so many bytes.
 template <class F>
 void in_tasks(const KernelContext& context, int64_t rows, int64_t bytes, F f) {
@@ -179,7 +186,8 @@ Status image_run(const ResizeLevelI8& level, const KernelContext& context, std::
   in_tasks(context, y.size.n * y.size.h, width, [&](int64_t t, int64_t first, int64_t last) {
     auto* line = reinterpret_cast<double*>(context.scratch + t * thread_bytes(packed.sizes, y.pitch));
     auto* result = reinterpret_cast<float*>(line + packed.sizes.in[1] * y.pitch);
-    for (int64_t u = first; u < last; ++u) {
+    Pace pace(row_elements(packed, y.pitch));
+    for (int64_t u = first; u < last && !pace.stops(); ++u) {
       const int64_t n = u / y.size.h, row = u % y.size.h;
       const Rows r{x.at + n * x.step, y.at + n * y.step, x.row, y.row, y.pitch};
       if (packed.nearest) {
@@ -238,7 +246,8 @@ Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::
   auto* y = out[0].data<uint8_t>();
   if (packed.nearest) {
     in_tasks(context, planes * s.out[0], s.out[1], [&](int64_t, int64_t first, int64_t last) {
-      for (int64_t u = first; u < last; ++u) {
+      Pace pace(row_elements(packed, 1));
+      for (int64_t u = first; u < last && !pace.stops(); ++u) {
         const int64_t plane = u / s.out[0];
         nearest_row(packed, {x + plane * in_size, y + plane * out_size, s.in[1], s.out[1], 1}, u % s.out[0], u > first);
       }
@@ -254,7 +263,8 @@ Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::
     auto* result = reinterpret_cast<float*>(line + s.in[1] * unit);
     auto* joined = reinterpret_cast<uint8_t*>(own + thread_bytes(s, unit));
     uint8_t* const row_of_all = joined + in_size * unit;
-    for (int64_t u = first; u < last; ++u) {
+    Pace pace(row_elements(packed, unit));
+    for (int64_t u = first; u < last && !pace.stops(); ++u) {
       const int64_t plane = u / s.out[0] * unit, row = u % s.out[0], count = std::min(unit, planes - plane);
       const uint8_t* own_x = x + plane * in_size;
       uint8_t* own_y = y + plane * out_size + row * s.out[1];

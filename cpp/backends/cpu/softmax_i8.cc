@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/pace.h"
 #include "backends/cpu/strided_copy.h"
 #include "ops/lines.h"
 
@@ -99,7 +100,8 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
     const auto row = [&](const uint8_t* x, uint8_t* y) {
       if (!kernel(s, x, y, n, line)) exact_row(x_type, y_type, x, y, n, lane);
     };
-    for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks; ++u) {
+    Pace pace(n * std::min(kTogether, lanes.inner));
+    for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks && !pace.stops(); ++u) {
       const int64_t first = u % blocks * kTogether, at = u / blocks * n * lanes.inner + first;
       const uint8_t* x = in[0].data<uint8_t>() + at;
       uint8_t* y = out[0].data<uint8_t>() + at;

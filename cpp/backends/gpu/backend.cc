@@ -94,7 +94,11 @@ class GpuBackend final : public Backend {
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
     uint32_t index;
     if (!device_index(target.variant, &index)) return invalid(unknown_variant(target));
-    if (WeightStore::of(segment.packed, driver_.name)->lost()) return device_lost(driver_.name);
+    // In a forked child, whose devices are all lost: the runtime makes another store then.
+    if (segment.packed.left_behind()) return device_lost(driver_.name);
+    PINNACE_ASSIGN(const auto store, WeightStore::of(segment.packed, driver_.name));
+    PINNACE_ASSIGN(const bool gone, store->lost());
+    if (gone) return device_lost(driver_.name);
     auto context = Context::open(driver_, index);
     if (!context) return lost(context.status());
     auto fitted = fit_segment(segment, *context, target.precision == "fp16");
@@ -111,10 +115,12 @@ class GpuBackend final : public Backend {
     uint32_t index;
     if (!device_index(target.variant, &index)) return {};
     const auto store = WeightStore::of(segment.packed, driver_.name);
-    if (store->lost()) return {};  // compile() says so, and why there is no device
+    if (!store) return {};  // compile() says why, as for a lost device and for none
+    const auto gone = (*store)->lost();
+    if (!gone || *gone) return {};
     const auto context = Context::open(driver_, index);
     if (!context) return {};
-    store->hold(*context);  // compile() is to find it open
+    if (!(*store)->hold(*context).ok()) return {};  // compile() is to find it open
     auto fitted = fit_segment(segment, *context, target.precision == "fp16");
     if (!fitted) return {};
     if (!fitted->complete) return std::move(fitted->verdicts);

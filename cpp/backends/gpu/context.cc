@@ -27,6 +27,8 @@ constexpr const char* kNames[] = {
 constexpr char kMagic[8] = {'p', 'n', 'g', 'p', 'u', '0', '0', '2'};
 constexpr size_t kHeader = sizeof kMagic + 8;
 
+constexpr std::string_view kWork = "the making of kernels";  // under Context::mutex_
+
 std::string identity_of(const Device& device) {
   return str_cat(device.caps().identity, "/", kernels_hash());
 }
@@ -300,12 +302,13 @@ void Context::store_cache() {
 }
 
 size_t Context::kernel_count() {
-  std::lock_guard lock(mutex_);
-  return kernels_.size();
+  const WorkLock lock(mutex_, kWork);
+  return lock.status().ok() ? kernels_.size() : 0;
 }
 
 Result<std::vector<const Kernel*>> Context::kernels(std::span<const KernelKey> keys) {
-  std::lock_guard lock(mutex_);
+  const WorkLock lock(mutex_, kWork);
+  PINNACE_TRY(lock.status());
   // Whatever fails leaves no place without its kernel.
   struct Cleared {
     decltype(kernels_)& all;

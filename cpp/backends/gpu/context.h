@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 #include <tuple>
 
 #include "backends/gpu/device.h"
 #include "base/thread_pool.h"
+#include "base/work_mutex.h"
 
 namespace pinnace::gpu {
 
@@ -37,7 +37,7 @@ Result<DeviceOptions> options_from_environment();
 
 /// What calls give on a device that another one lost.
 inline Status device_lost(std::string_view backend) {
-  return Status(Code::kDeviceLost, str_cat("the device of ", backend, " was lost"));
+  return fail_with(Code::kDeviceLost, "the device of ", backend, " was lost");
 }
 
 /// Thread-safe.
@@ -49,7 +49,7 @@ class Context {
 
   Device& device() { return *device_; }
   const DeviceCaps& caps() const { return device_->caps(); }
-  /// All of `keys`, those that are missing made by several threads.
+  /// All of `keys`, those that are missing made by several threads. Fails also as WorkMutex::lock() does.
   Result<std::vector<const Kernel*>> kernels(std::span<const KernelKey> keys);
   /// The device fails every call from now on, whatever it says; the next open() makes a new one.
   void lose() { lost_.store(true); }
@@ -75,7 +75,7 @@ class Context {
   std::unique_ptr<Device> device_;
   DeviceOptions options_;
   SelfChecks* checks_ = nullptr;  // never destroyed
-  std::mutex mutex_;
+  WorkMutex mutex_;
   std::map<KernelKey, std::unique_ptr<Kernel>> kernels_;
   std::atomic<bool> lost_{false};
   const pid_t process_ = ::getpid();

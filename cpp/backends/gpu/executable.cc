@@ -48,7 +48,7 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   made->problem_labels_ = std::move(lowered.problems);
   made->tensors_ = std::move(lowered.tensors);
   made->steps_ = std::move(lowered.steps);
-  const auto store = WeightStore::of(packed, backend);
+  PINNACE_ASSIGN(const auto store, WeightStore::of(packed, backend));
   PINNACE_ASSIGN(WeightStore::Placed placed, store->place(made->context_, lowered.weights));
   made->weights_ = std::move(placed.bindings);
   made->held_ = std::move(placed.owner);
@@ -194,8 +194,8 @@ Result<GpuExecutable::Memory> GpuExecutable::memory(size_t bytes, BufferUse use)
 
 Result<std::unique_ptr<GpuExecutable::Instance>> GpuExecutable::instance() const {
   {
-    std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
+    const ProcessLock lock(mutex_);
+    if (lock.held() && !free_.empty()) {
       auto taken = std::move(free_.back());
       free_.pop_back();
       return taken;
@@ -238,8 +238,7 @@ Status GpuExecutable::run(const RunContext& context, std::span<const TensorView>
     context_->lose();
     return status;
   }
-  std::lock_guard lock(mutex_);
-  free_.push_back(std::move(*own));
+  if (const ProcessLock lock(mutex_); lock.held()) free_.push_back(std::move(*own));
   return status;
 }
 

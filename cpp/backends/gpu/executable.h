@@ -63,7 +63,7 @@ class GpuExecutable final : public Executable {
   std::vector<size_t> upload_offsets_, download_offsets_;  ///< per input, output
   std::vector<std::string> problem_labels_;                ///< per problem
   std::vector<size_t> problem_offsets_;                    ///< per problem, in the downloaded memory, kStep bytes each
-  mutable std::mutex mutex_;
+  mutable ProcessMutex mutex_;
   mutable std::vector<std::unique_ptr<Instance>> free_;
 };
 

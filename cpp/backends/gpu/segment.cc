@@ -24,7 +24,7 @@ std::vector<LoweredValue> values_of(const Segment& segment) {
     v.constant = true;
     v.data = data->data();
     if (!segment.graph.value(id).constant) {
-      v.contents = str_cat(" ", to_string(*v.type), " ", hash64({data->data(), data->bytes()}));
+      v.contents = str_cat(" ", *v.type, " ", hash64({data->data(), data->bytes()}));
     }
   }
   return all;

@@ -186,7 +186,8 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
   std::map<KernelId, std::string> failed;
   if (!context->checks_itself()) return failed;
   SelfChecks& known = context->self_checks();
-  std::lock_guard running(known.running);
+  const WorkLock running(known.running, "the self-check of kernels");
+  PINNACE_TRY(running.status());
   SelfChecks::Results results;
   {
     std::lock_guard lock(known.mutex);

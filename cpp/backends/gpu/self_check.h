@@ -13,9 +13,9 @@ namespace pinnace::gpu {
 /// Results for one device, driver and set of kernels.
 struct SelfChecks {
   using Results = std::map<std::string, std::string, std::less<>>;
-  std::mutex running;  ///< held while canaries run: whoever needs their results waits
-  std::mutex mutex;    ///< of what follows
-  Results results;     ///< by kernel, "conv_image_f16": empty, or what was wrong
+  WorkMutex running;  ///< held while canaries run: whoever needs their results waits
+  std::mutex mutex;   ///< of what follows
+  Results results;    ///< by kernel, "conv_image_f16": empty, or what was wrong
   /// Those of `results` that a compiler refused: not stored, for a compiler that was interrupted may take them next
   /// time.
   std::set<std::string, std::less<>> refused;
@@ -30,7 +30,8 @@ std::span<const Canary> all_canaries();
 
 /// Those of `kernels` that do not give the right answers on this device, each with what was wrong: "element 3 is 1.5,
 /// must be 1.25 within 2e-05", or why the device's compiler refuses one. Runs the canaries whose results are not known
-/// yet, all kernels in the storage type that their key states. kOutOfMemory, kDeviceLost: nothing was found out.
+/// yet, all kernels in the storage type that their key states. kOutOfMemory, kDeviceLost, and as WorkMutex::lock():
+/// nothing was found out.
 Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr<Context>& context,
                                                            const std::set<std::pair<KernelId, bool>>& kernels);
 

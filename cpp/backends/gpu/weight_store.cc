@@ -31,7 +31,8 @@ WeightStore::OnDevice& WeightStore::on(const std::shared_ptr<Context>& context) 
 
 Result<WeightStore::Placed> WeightStore::place(const std::shared_ptr<Context>& context,
                                                std::span<const WeightRequest> requests) {
-  std::lock_guard lock(mutex_);
+  const WorkLock lock(mutex_, kWork);
+  PINNACE_TRY(lock.status());
   auto& [held, buffers, places] = on(context);
   Device& device = context->device();
   const size_t most = std::min<uint64_t>(context->caps().max_buffer_bytes, uint64_t{256} << 20);

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "backends/gpu/lowering.h"
+#include "base/work_mutex.h"
 
 namespace pinnace::gpu {
 
-/// Thread-safe; kept by PackedConstants.
+/// Thread-safe; kept by PackedConstants. What gives a Status fails as WorkMutex::lock() does.
 class WeightStore {
  public:
   /// What lies on one device.
@@ -19,18 +20,23 @@ class WeightStore {
     std::shared_ptr<const OnDevice> owner;  ///< the bindings are good as long as it is held
   };
   /// The one that executables of a program share.
-  static std::shared_ptr<WeightStore> of(PackedConstants& packed, std::string_view backend) {
+  static Result<std::shared_ptr<WeightStore>> of(PackedConstants& packed, std::string_view backend) {
     return packed.shared<WeightStore>(str_cat("gpu weights ", backend));
   }
-  /// Whether the device that was held last is lost: what stands above is to begin anew.
-  bool lost() {
-    std::lock_guard lock(mutex_);
+  /// Whether the device that was held last is lost: what stands above is to begin anew. So it is in a forked child that
+  /// finds the store half changed.
+  Result<bool> lost() {
+    if (mutex_.left_behind()) return true;
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     return current_ && current_->context->lost();
   }
   /// Keeps the device open until another one is named here or by place().
-  void hold(const std::shared_ptr<Context>& context) {
-    std::lock_guard lock(mutex_);
+  Status hold(const std::shared_ptr<Context>& context) {
+    const WorkLock lock(mutex_, kWork);
+    PINNACE_TRY(lock.status());
     on(context);
+    return {};
   }
   /// Where each request's bytes are; those that are missing are made and uploaded, together. For another context than
   /// the last one (its device was lost and opened anew) all are; executables of the last one keep what they have.
@@ -38,7 +44,8 @@ class WeightStore {
 
  private:
   OnDevice& on(const std::shared_ptr<Context>& context);  // under mutex_
-  std::mutex mutex_;
+  static constexpr std::string_view kWork = "the upload of weights";
+  WorkMutex mutex_;
   std::shared_ptr<OnDevice> current_;
 };
 

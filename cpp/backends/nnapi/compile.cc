@@ -175,7 +175,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
     for (int i = 0; i < view.input_count(); ++i) {
       if (!view.has_input(i) || view.input(i).quantized()) continue;
       if (view.input(i).dtype != DType::kU8 && view.input(i).dtype != DType::kI8) continue;
-      verdict = refusal(Rule::kType, str_cat("arithmetic on ", to_string(view.input(i))));
+      verdict = refusal(Rule::kType, str_cat("arithmetic on ", view.input(i)));
       return Status(Code::kUnsupported, verdict.text);
     }
   }
@@ -374,7 +374,7 @@ class SegmentCompiler {
                      const DriverOptions& options) {
     cut();
     place_borders();
-    const auto store = segment_.packed.shared<WeightStore>("nnapi weights");
+    PINNACE_ASSIGN(const auto store, segment_.packed.shared<WeightStore>("nnapi weights"));
     const auto check = [&](size_t w) { return check_constants_of(node_of(w)); };
     PINNACE_ASSIGN(placed_,
                    store->place(library, target_name(options.level), segment_.packed, lowering_.weights(), check));

@@ -36,7 +36,7 @@ class Freed {
 }  // namespace
 
 Status DriverModel::failure(const char* call, int code) const {
-  return Status(Code::kDeviceLost, str_cat("NNAPI device ", device_.name, ": ", call, " gives ", result_name(code)));
+  return fail_with(Code::kDeviceLost, "NNAPI device ", device_.name, ": ", call, " gives ", result_name(code));
 }
 
 #define CALL(function, ...)                                                                            \
@@ -204,8 +204,8 @@ DriverModel::Slot::~Slot() {
 }
 
 void DriverModel::give_back(std::unique_ptr<Slot> slot) const {
-  std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(slot));
+  const ProcessLock lock(mutex_);
+  if (lock.held() && idle_.size() < kMostIdle) idle_.push_back(std::move(slot));
 }
 
 Result<std::unique_ptr<DriverModel::Slot>> DriverModel::take_slot(std::span<const Bytes> inputs,
@@ -214,8 +214,8 @@ Result<std::unique_ptr<DriverModel::Slot>> DriverModel::take_slot(std::span<cons
   if (own) {
     if (*own) return std::move(*own);
   } else {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
+    const ProcessLock lock(mutex_);
+    if (lock.held() && !idle_.empty()) {
       std::unique_ptr<Slot> slot = std::move(idle_.back());
       idle_.pop_back();
       return slot;
@@ -360,8 +360,8 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
     code = compute(execution, slot, call);
     const bool late = code == kMissedDeadlineTransient || code == kMissedDeadlinePersistent;
     if (late && loop_limit.count() > 0) {
-      status = Status(Code::kCancelled, str_cat("NNAPI device ", device_.name, ": a loop had not ended after ",
-                                                loop_limit.count(), " ns"));
+      status = fail_with(Code::kCancelled, "NNAPI device ", device_.name, ": a loop had not ended after ",
+                         loop_limit.count(), " ns");
     } else if (code) {
       status = failure(call, code);
     }

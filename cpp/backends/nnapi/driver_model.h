@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "backends/nnapi/library.h"
 #include "backends/nnapi/weight_store.h"
 #include "base/hash.h"
+#include "base/process.h"
 
 namespace pinnace::nnapi_client {
 
@@ -126,7 +126,7 @@ class DriverModel {
   Model* model_ = nullptr;
   std::vector<Model*> bodies_;  // that model_ refers to, directly or not
   Compilation* compilation_ = nullptr;
-  mutable std::mutex mutex_;
+  mutable ProcessMutex mutex_;
   mutable std::vector<std::unique_ptr<Slot>> idle_;
 };
 

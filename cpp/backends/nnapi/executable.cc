@@ -23,7 +23,7 @@ Status enter(const Exchange& e, const std::byte* from, std::byte* to) {
     for (size_t i = 0; i < e.count; ++i) {
       narrow[i] = static_cast<int32_t>(wide[i] < INT32_MIN ? INT32_MIN : wide[i] > INT32_MAX ? INT32_MAX : wide[i]);
       if (e.exact && narrow[i] != wide[i]) {
-        return Status(Code::kDeviceLost, str_cat("NNAPI has 32-bit integers, and an input is ", wide[i]));
+        return fail_with(Code::kDeviceLost, "NNAPI has 32-bit integers, and an input is ", wide[i]);
       }
     }
     return {};

@@ -35,7 +35,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::create(std::shared_ptr<const
   }
   close(fd);  // the library has its own
   if (mapped == MAP_FAILED) return out_of_memory(what, " needs ", bytes, " bytes");
-  if (code) return Status(Code::kDeviceLost, str_cat("Memory_createFromFd gives ", result_name(code)));
+  if (code) return fail_with(Code::kDeviceLost, "Memory_createFromFd gives ", result_name(code));
   return made;
 }
 
@@ -44,7 +44,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::of_file(std::shared_ptr<cons
   std::unique_ptr<SharedMemory> made(new SharedMemory);
   made->bytes_ = bytes;
   if (const int code = library->functions.Memory_createFromFd(bytes, PROT_READ, descriptor, offset, &made->memory_)) {
-    return Status(Code::kDeviceLost, str_cat("Memory_createFromFd gives ", result_name(code)));
+    return fail_with(Code::kDeviceLost, "Memory_createFromFd gives ", result_name(code));
   }
   made->library_ = std::move(library);
   return made;
@@ -93,13 +93,14 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
                                                      const std::string& target, PackedConstants& packed,
                                                      std::span<const Weight> weights,
                                                      const std::function<Status(size_t)>& check) {
-  std::lock_guard lock(mutex_);
+  const WorkLock lock(mutex_, "the placing of weights for NNAPI");
+  PINNACE_TRY(lock.status());
   std::vector<InFile> files;
   std::map<Name, std::shared_ptr<const StoredBytes>> stored;
   for (const Weight& w : weights) {
     const Name name(w.key, w.bytes);
     if (!w.stores || placed_.contains(name) || stored.contains(name)) continue;
-    auto bytes = packed.stored(target, w.key, w.bytes);
+    PINNACE_ASSIGN(auto bytes, packed.stored(target, w.key, w.bytes));
     if (!bytes && packed.stored_required()) {
       return unsupported("a payload is required, and the file has nothing for ", target, " under '", w.key, "'");
     }

@@ -5,12 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "backends/nnapi/library.h"
 #include "backends/nnapi/lowering.h"
+#include "base/work_mutex.h"
 
 namespace pinnace::nnapi_client {
 
@@ -61,7 +61,8 @@ class WeightStore {
   /// where the file is, else copied; what it does not have is written into one new memory after check(i), which looks
   /// at the constants that weight i is made of.
   ///
-  /// kCorruptFile: what the file has is damaged. kUnsupported: it must have all that it can, and does not.
+  /// kCorruptFile: what the file has is damaged. kUnsupported: it must have all that it can, and does not. Others as
+  /// WorkMutex::lock().
   Result<std::vector<PlacedWeight>> place(const std::shared_ptr<const Library>& library, const std::string& target,
                                           PackedConstants& packed, std::span<const Weight> weights,
                                           const std::function<Status(size_t)>& check);
@@ -75,7 +76,7 @@ class WeightStore {
   /// Places what lies in one mapped file; what the library does not map is left in `files`.
   void map(const std::shared_ptr<const Library>& library, std::vector<InFile>& files);
 
-  std::mutex mutex_;
+  WorkMutex mutex_;
   std::map<Name, PlacedWeight> placed_;
 };
 

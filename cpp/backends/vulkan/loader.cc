@@ -61,9 +61,9 @@ Status failure(VkResult result, const char* call) {
     case VK_ERROR_TOO_MANY_OBJECTS:
       return out_of_memory(call, ": no memory (VkResult ", static_cast<int>(result), ")");
     case VK_ERROR_DEVICE_LOST:
-      return Status(Code::kDeviceLost, str_cat(call, ": the device is lost"));
+      return fail_with(Code::kDeviceLost, call, ": the device is lost");
     default:
-      return Status(Code::kDeviceLost, str_cat(call, ": VkResult ", static_cast<int>(result)));
+      return fail_with(Code::kDeviceLost, call, ": VkResult ", static_cast<int>(result));
   }
 }
 

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <set>
 #include <unordered_set>
 
 #include "base/mapped_file.h"
 #include "base/open_file.h"
 #include "base/utf8.h"
 #include "import/onnx/mapping.h"
+#include "import/onnx/separate_dims.h"
 #include "import/onnx/wire_cost.h"
 #include "ops/work.h"
 
@@ -87,23 +90,47 @@ Result<Opsets> versions_of(const proto::ModelProto& model) {
   return opsets;
 }
 
-/// The graph's open dimensions, by the source's names.
+/// Names that writers put where they know nothing of a dimension.
+bool says_nothing(std::string_view name) {
+  for (std::string_view empty : {"", "?", "*", "-1", "None", "none", "unk", "unknown"}) {
+    if (name == empty) return true;
+  }
+  return name.starts_with("unk__");
+}
+
+/// The graph's open dimensions, by the source's names. A name that says nothing, or that the caller wants separate, is
+/// no name: each of its occurrences is a dimension of its own, called after its input and place.
 class Symbols {
  public:
-  Symbols(Graph& graph, std::span<const Symbol> overrides) : graph_(graph), overrides_(overrides) {}
+  Symbols(const proto::GraphProto& source, Graph& graph, std::span<const Symbol> overrides,
+          std::span<const std::string> separate)
+      : graph_(graph), overrides_(overrides), separate_(separate) {
+    for (const auto& input : source.input()) {
+      for (const auto& d : input.type().tensor_type().shape().dim()) {
+        if (d.has_dim_param()) taken_.insert(d.dim_param());
+      }
+    }
+  }
 
-  Dim dim(const std::string& name) {
-    for (const Symbol& o : overrides_) {
-      if (o.name == name && o.min == o.max) return used(o), Dim(o.min);
+  /// Dimension `place` of an input, which has `name` there.
+  Dim dim(const std::string& name, const std::string& input, int place) {
+    const bool wanted =
+        std::any_of(separate_.begin(), separate_.end(), [&](const std::string& s) { return s.empty() || s == name; });
+    const bool overridden =
+        std::any_of(overrides_.begin(), overrides_.end(), [&](const Symbol& o) { return o.name == name; });
+    if (!wanted && (overridden || !says_nothing(name))) return shared(name);
+    std::string own = str_cat(input, "_dim", place);
+    while (taken_.contains(own)) own += '_';
+    taken_.insert(own);
+    if (!name.empty()) apart_[name] += str_cat(apart_[name].empty() ? "" : ", ", own);
+    return shared(own);
+  }
+
+  /// One sentence for each name that was not taken for one.
+  void note(std::vector<std::string>& notes) const {
+    for (const auto& [name, own] : apart_) {
+      notes.push_back(str_cat("Dimensions named '", name, "' are taken for ones that may differ: ", own, "."));
     }
-    const auto [at, fresh] = indices_.emplace(name, static_cast<int32_t>(graph_.symbols.size()));
-    if (!fresh) return Dim::of_symbol(at->second);
-    Symbol symbol{name};
-    for (const Symbol& o : overrides_) {
-      if (o.name == name) symbol = o, used(o);
-    }
-    graph_.symbols.push_back(symbol);
-    return Dim::of_symbol(static_cast<int32_t>(graph_.symbols.size() - 1));
   }
 
   Status check_overrides() const {
@@ -120,9 +147,26 @@ class Symbols {
   }
 
  private:
+  Dim shared(const std::string& name) {
+    for (const Symbol& o : overrides_) {
+      if (o.name == name && o.min == o.max) return used(o), Dim(o.min);
+    }
+    const auto [at, fresh] = indices_.emplace(name, static_cast<int32_t>(graph_.symbols.size()));
+    if (!fresh) return Dim::of_symbol(at->second);
+    Symbol symbol{name};
+    for (const Symbol& o : overrides_) {
+      if (o.name == name) symbol = o, used(o);
+    }
+    graph_.symbols.push_back(symbol);
+    return Dim::of_symbol(static_cast<int32_t>(graph_.symbols.size() - 1));
+  }
+
   void used(const Symbol& o) { used_.push_back(o.name); }
   Graph& graph_;
   std::span<const Symbol> overrides_;
+  std::span<const std::string> separate_;
+  std::set<std::string> taken_;               ///< names of the source, and those given here
+  std::map<std::string, std::string> apart_;  ///< by a name that is none: the dimensions that have it
   std::vector<std::string> used_;
   std::unordered_map<std::string, int32_t> indices_;
 };
@@ -151,7 +195,7 @@ Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbo
     } else if (d.has_dim_value() && d.dim_value() < -1) {
       return refuse("dimensions must not be negative", str_cat(d.dim_value()));
     } else {  // -1 is how some writers spell a dimension that is left open
-      result.shape.push_back(symbols.dim(d.dim_param().empty() ? str_cat(input.name(), "_dim", i) : d.dim_param()));
+      result.shape.push_back(symbols.dim(d.dim_param(), input.name(), i));
     }
   }
   int64_t bits = dtype_bits(*dtype);
@@ -224,7 +268,8 @@ Status summary(const Import& import) {
   return Status(Code::kConversion, std::move(text)).with_nodes(import.problems);
 }
 
-Result<Imported> import_model(proto::ModelProto& model, Folder folder, const ImportOptions& options) {
+Result<Imported> import_model(proto::ModelProto& model, Folder folder, const ImportOptions& options,
+                              std::span<const std::string> separate_dims) {
   Import import{options, ExternalData(std::move(folder)), {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
@@ -239,7 +284,7 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   GraphBuilder builder(import);
   builder.graph.name = model.graph().name();
   Scope scope{builder, frame, nullptr, {}};
-  Symbols symbols(builder.graph, options.symbols);
+  Symbols symbols(model.graph(), builder.graph, options.symbols, separate_dims);
   PINNACE_TRY(import_initializers(scope, model.graph()));
   // The bytes are in constants now; clear() would keep the string's memory.
   for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
@@ -251,6 +296,7 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   }
   PINNACE_TRY(import_inputs(scope, model.graph(), symbols));
   PINNACE_TRY(symbols.check_overrides());
+  symbols.note(import.notes);
   PINNACE_TRY(import_nodes(scope, model.graph().node()));
   PINNACE_TRY(import_outputs(scope, model.graph()));
   if (!import.problems.empty()) return summary(import);
@@ -263,12 +309,17 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
 }  // namespace onnx
 
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
+  return import_onnx_separated(path, options, {});
+}
+
+Result<Imported> import_onnx_separated(const std::string& path, const ImportOptions& options,
+                                       std::span<const std::string> separate_dims) {
   const AheadBudget budget;
   auto model = onnx::parse_model(path);
   if (!model.ok())
     return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
   PINNACE_ASSIGN(Folder folder, Folder::of_file(path));
-  auto imported = onnx::import_model(**model, std::move(folder), options);
+  auto imported = onnx::import_model(**model, std::move(folder), options, separate_dims);
   if (!imported.ok()) return imported.status().with_prefix(path + ": ");
   return imported;
 }

@@ -36,6 +36,9 @@ struct LoadOptions {
   /// "batch"); they stand in types and messages from then on. A dimension of fixed size needs none and is passed over;
   /// one that is not there, or a name of another dimension, is kInvalidArgument.
   std::vector<DimName> dim_names = {};
+  /// Names of open dimensions in an ONNX file whose every occurrence is a dimension of its own, for files that give
+  /// one name to what has different sizes; an empty one means all names. A name that no dimension has is passed over.
+  std::vector<std::string> separate_dims = {};
   /// Name of the model inside an archive that holds several; empty: the only one.
   std::string model_name = {};
   /// An application's operators, by the source's names for them; kept alive by the caller as long as the model.
@@ -78,6 +81,41 @@ struct PassReport {
   double largest_error = 0;  ///< with check_passes: largest relative difference it caused
 };
 
+/// A node as its shape rule sees it at given shapes of the inputs.
+struct NodeAt {
+  std::string name;
+  std::string op;
+  std::vector<std::string> inputs;                     ///< names of values, empty for a left-out input
+  std::vector<std::string> outputs;                    ///< names of values
+  std::vector<std::pair<std::string, int64_t>> attrs;  ///< those that are whole numbers, defaults included
+};
+
+/// A value at given shapes of the inputs.
+struct ValueAt {
+  std::string name;
+  TensorType type;
+  bool known = false;             ///< whether `contents` are known: a small constant, or computed from shapes
+  std::vector<int64_t> contents;  ///< of integers and bools
+};
+
+/// What the shape rules say of a graph at given shapes of its inputs.
+struct ShapeTrial {
+  bool fits = false;
+  size_t inferred = 0;  ///< nodes whose rules hold, from the first on
+  std::string failure;  ///< the message of the rule that does not; empty where all hold
+  /// With details, where all hold: every node in order and every value. Those of nested graphs follow the node that
+  /// holds them, under their declared types; what enters a nested graph has there the name that it has outside, other
+  /// names get the node's before them.
+  std::vector<NodeAt> nodes;
+  std::vector<ValueAt> values;
+};
+
+/// Tries shapes on a program, one list of sizes for each input in order; nothing is computed but small values that
+/// depend on shapes alone. `ops`: the application's operators. kInvalidArgument: another number of inputs, another
+/// rank, a negative size, or one that differs from a fixed one; kCancelled. Ranges of dimensions are not looked at.
+Result<ShapeTrial> try_shapes(const Program& program, std::span<const std::vector<int64_t>> shapes,
+                              bool details = false, std::span<const CustomOp* const> ops = {});
+
 /// Every pass of this build in the order in which it runs: name and one line of what it does.
 std::vector<std::pair<std::string, std::string>> passes();
 
@@ -103,6 +141,12 @@ class Model {
   std::span<const PassReport> pass_reports() const;
   /// "onnx", "pt2", "nnapi", "pnc" or "text".
   const std::string& format() const;
+
+  /// Tries shapes of the inputs, as the function of the same name does on a program.
+  Result<ShapeTrial> try_shapes(std::span<const std::vector<int64_t>> shapes, bool details = false) const;
+  /// The same model with narrower ranges of open dimensions, by name. kInvalidArgument: there is no such dimension, or
+  /// its range would be empty, or admit a size that it did not admit before.
+  Result<Model> with_ranges(std::span<const Symbol> ranges) const;
 
   /// For every node and target whether it can run there. Needs no device.
   Result<std::vector<CheckRow>> check(std::span<const std::string> targets) const;

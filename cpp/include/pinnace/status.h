@@ -5,8 +5,10 @@
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,75 +44,116 @@ struct NodeProblem {
 /// Success, or a code and a sentence. Copying shares the text; a success holds no memory.
 class [[nodiscard]] Status {
  public:
-  Status() = default;
-  Status(Code code, std::string message)
-      : failure_(std::make_shared<Failure>(Failure{code, std::move(message), -1, {}, {}})) {}
+  Status() noexcept = default;
+  Status(Code code, std::string message);
+  Status(const Status& other) noexcept;
+  Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, nullptr)) {}
+  Status& operator=(const Status& other) noexcept;
+  Status& operator=(Status&& other) noexcept;
+  ~Status() {
+    if (failure_) release(failure_);
+  }
 
   /// kOutOfMemory without taking memory: what every public call answers where the standard library ran out of it.
   static Status no_memory() noexcept;
 
-  bool ok() const { return failure_ == nullptr; }
-  Code code() const { return failure_ ? failure_->code : Code::kOk; }
+  bool ok() const noexcept { return failure_ == nullptr; }
+  Code code() const noexcept;
   /// The sentence; empty for success.
   const std::string& message() const;
   /// Byte offset of the damage (kCorruptFile), else -1.
-  int64_t offset() const { return failure_ ? failure_->offset : -1; }
+  int64_t offset() const noexcept;
   /// Identifier of the broken rule ("F-12"), may be empty.
   const std::string& rule() const;
   /// Every node concerned (kConversion, kUnsupported), may be empty.
   const std::vector<NodeProblem>& nodes() const;
 
-  Status& with_offset(int64_t offset);
-  Status& with_rule(std::string rule);
-  Status& with_nodes(std::vector<NodeProblem> nodes);
+  Status& with_offset(int64_t offset) noexcept;
+  Status& with_rule(std::string rule) noexcept;
+  Status& with_nodes(std::vector<NodeProblem> nodes) noexcept;
   /// The same failure with `prefix` put before its sentence; success stays success.
   Status with_prefix(const std::string& prefix) const;
 
  private:
-  struct Failure {
-    Code code;
-    std::string message;
-    int64_t offset = -1;
-    std::string rule;
-    std::vector<NodeProblem> nodes;
-  };
-  std::shared_ptr<Failure> failure_;  ///< owns nothing for no_memory(), whose text is one for all
+  template <class T>
+  friend class Result;
+  struct Failure;
+  explicit Status(Failure* failure) noexcept : failure_(failure) {}
+  static void release(Failure* failure) noexcept;
+  Failure* failure_ = nullptr;  ///< counts the Status that share it
 };
 
 /// A value, or the Status that says why there is none. Dereference only after testing.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose, so that `return value;` works
-  Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }  // NOLINT: as above
+  Result(const T& value) : value_(value) {}                                   // NOLINT: implicit on purpose, so that
+  Result(T&& value) noexcept(kMoves) : value_(std::move(value)) {}            // NOLINT: `return value;` works
+  Result(const Status& status) noexcept : status_(status) { assert(!ok()); }  // NOLINT: as above
+  Result(Status&& status) noexcept : status_(std::move(status)) { assert(!ok()); }  // NOLINT: as above
+  Result(const Result& other) : status_(other.status_) {
+    if (ok()) new (&value_) T(other.value_);
+  }
+  Result(Result&& other) noexcept(kMoves) : status_(std::move(other).status()) {
+    if (ok()) new (&value_) T(std::move(other.value_));
+  }
+  Result& operator=(Result other) noexcept {
+    static_assert(kMoves, "there would be neither the old value nor the new one");
+    std::destroy_at(this);
+    return *new (this) Result(std::move(other));
+  }
+  ~Result() {
+    if (ok()) {
+      value_.~T();
+    } else if (status_.failure_ != taken()) {
+      status_.~Status();
+    }
+  }
 
-  bool ok() const { return value_.has_value(); }
-  explicit operator bool() const { return ok(); }
-  const Status& status() const { return status_; }
-  T& operator*() & {
-    assert(ok());
-    return *value_;
+  bool ok() const noexcept { return status_.ok(); }
+  explicit operator bool() const noexcept { return ok(); }
+  const Status& status() const& noexcept {
+    assert(status_.failure_ != taken());
+    return status_;
   }
-  const T& operator*() const& {
-    assert(ok());
-    return *value_;
+  /// Takes the failure out: of a Result that has none, success. What a failure was taken from can only be assigned to
+  /// and destroyed.
+  Status status() && noexcept {
+    if (ok()) return {};
+    return Status(std::exchange(status_.failure_, taken()));
   }
-  T&& operator*() && {
+  T& operator*() & noexcept {
     assert(ok());
-    return std::move(*value_);
+    return value_;
   }
-  T* operator->() {
+  const T& operator*() const& noexcept {
     assert(ok());
-    return &*value_;
+    return value_;
   }
-  const T* operator->() const {
+  T&& operator*() && noexcept {
     assert(ok());
-    return &*value_;
+    return std::move(value_);
+  }
+  T* operator->() noexcept {
+    assert(ok());
+    return &value_;
+  }
+  const T* operator->() const noexcept {
+    assert(ok());
+    return &value_;
   }
 
  private:
-  Status status_;
-  std::optional<T> value_;
+  static constexpr bool kMoves = std::is_nothrow_move_constructible_v<T>;
+  /// Stands where a failure was taken out: there is no value either.
+  static Status::Failure* taken() noexcept { return reinterpret_cast<Status::Failure*>(uintptr_t{1}); }
+
+  union {
+    Status status_{};  ///< success where there is a value
+  };
+  union {
+    T value_;
+  };
 };
 
 }  // namespace pinnace

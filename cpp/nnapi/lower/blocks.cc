@@ -15,7 +15,7 @@ Result<Image> read_image(Call& call, size_t layout) {
   Image i{};
   PINNACE_ASSIGN(i.x, call.in(0));
   PINNACE_ASSIGN(i.nchw, call.flag(layout));
-  if (call.rank(i.x) != 4) return call.error("takes an image, was given ", to_string(call.type(i.x)));
+  if (call.rank(i.x) != 4) return call.error("takes an image, was given ", call.type(i.x));
   PINNACE_ASSIGN(i.batch, call.size(i.x, 0));
   PINNACE_ASSIGN(i.channels, call.size(i.x, i.nchw ? 1 : 3));
   PINNACE_ASSIGN(i.height, call.size(i.x, i.nchw ? 2 : 1));

@@ -34,7 +34,7 @@ Status expect_dims(const Call& call, size_t i, ValueId id, std::initializer_list
   if (fits) return {};
   TensorType wanted{call.type(id).dtype, {}, nullptr};
   for (int64_t d : dims) wanted.shape.push_back(d < 0 ? Dim() : Dim(d));
-  return call.error("input ", i, " is ", to_string(call.type(id)), ", must be ", to_string(wanted));
+  return call.error("input ", i, " is ", call.type(id), ", must be ", wanted);
 }
 
 Result<ValueId> float_input(Call& call, size_t i) {
@@ -112,7 +112,7 @@ Result<ValueId> reversed(Call& call, ValueId id) {
 }
 
 Result<ValueId> swap_time(Call& call, ValueId id, bool nothing) {
-  if (call.rank(id) != 3) return call.error("a sequence is ", to_string(call.type(id)), ", must have rank 3");
+  if (call.rank(id) != 3) return call.error("a sequence is ", call.type(id), ", must have rank 3");
   return nothing ? Result<ValueId>(id) : call.transpose(id, {1, 0, 2});
 }
 

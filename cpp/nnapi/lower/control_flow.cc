@@ -132,8 +132,7 @@ Result<bool> widen(const Call& call, std::vector<TensorType>& types, const Lower
   for (size_t i = 0; i < made.size(); ++i) {
     const TensorType& now = body.type(made[i]);
     if (now.rank() != types[i].rank()) {
-      return call.error("value ", i, " is ", to_string(types[i]), " before an iteration and ", to_string(now),
-                        " after it: its rank changes");
+      return call.error("value ", i, " is ", types[i], " before an iteration and ", now, " after it: its rank changes");
     }
     for (size_t d = 0; d < now.shape.size(); ++d) {
       Dim& dim = types[i].shape[d];

@@ -37,8 +37,7 @@ Status finish_convolution(Call& call, const Convolution& c, ValueId filter, int6
   PINNACE_ASSIGN(int64_t outputs, call.size(filter, 0));
   PINNACE_ASSIGN(int64_t depth, call.size(filter, 1));
   if (groups < 1 || outputs % groups != 0 || depth * groups != c.channels) {
-    return call.error("filter ", to_string(call.type(c.filter)), " and ", groups, " groups do not fit ", c.channels,
-                      " channels");
+    return call.error("filter ", call.type(c.filter), " and ", groups, " groups do not fit ", c.channels, " channels");
   }
   PINNACE_TRY(check_bias_shape(call, c.bias, outputs));
   PINNACE_ASSIGN(Attrs attrs, call.activation(code));

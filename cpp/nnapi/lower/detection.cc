@@ -53,7 +53,7 @@ Status lower_generate_proposals(Call& call) {
   for (size_t i = 0; i < 4; ++i) {
     PINNACE_ASSIGN(inputs[i], real_input(call, i));
     if (i < 2 && call.rank(inputs[i]) != 4)
-      return call.error("input ", i, " is ", to_string(call.type(inputs[i])), ", not an image");
+      return call.error("input ", i, " is ", call.type(inputs[i]), ", not an image");
     if (i < 2 && nchw) {
       PINNACE_ASSIGN(inputs[i], call.from_nchw(inputs[i]));
     }
@@ -109,7 +109,7 @@ Status lower_heatmap_max_keypoint(Call& call) {
   PINNACE_ASSIGN(const bool nchw, call.flag(2));
   PINNACE_ASSIGN(ValueId maps, real_input(call, 0));
   PINNACE_ASSIGN(const ValueId boxes, real_input(call, 1));
-  if (call.rank(maps) != 4) return call.error("takes an image, was given ", to_string(call.type(maps)));
+  if (call.rank(maps) != 4) return call.error("takes an image, was given ", call.type(maps));
   PINNACE_ASSIGN(maps, call.to_nchw(maps, nchw));
   const double tolerance = call.operand(0).type == OperandCode::kTensorFloat16 ? 1e-3 : 1e-5;
   PINNACE_ASSIGN(const auto y, call.emit_many("heatmap_max_keypoint", {maps, boxes}, {{"tolerance", tolerance}}, 2));

@@ -137,8 +137,7 @@ Status lower_select(Call& call) {
   PINNACE_ASSIGN(ValueId a, call.in(1));
   PINNACE_ASSIGN(ValueId b, call.in(2));
   if (call.type(mask).shape != call.type(a).shape || call.type(a).shape != call.type(b).shape) {
-    return call.error("the shapes of ", to_string(call.type(mask)), ", ", to_string(call.type(a)), " and ",
-                      to_string(call.type(b)), " must be equal");
+    return call.error("the shapes of ", call.type(mask), ", ", call.type(a), " and ", call.type(b), " must be equal");
   }
   PINNACE_ASSIGN(ValueId y, call.emit("where", {mask, a, b}, {}, call.declared()));
   return call.finish(0, y);

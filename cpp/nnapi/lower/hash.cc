@@ -43,9 +43,8 @@ Status lower_hashtable_lookup(Call& call) {
   PINNACE_ASSIGN(const ValueId keys, call.in(1));
   PINNACE_ASSIGN(const ValueId values, plain_input(call, 2));
   if (call.rank(lookups) != 1 || call.rank(keys) != 1 || call.rank(values) < 1) {
-    return call.error("lookups and keys must be vectors, and values have rows, but they are ",
-                      to_string(call.type(lookups)), ", ", to_string(call.type(keys)), " and ",
-                      to_string(call.type(values)));
+    return call.error("lookups and keys must be vectors, and values have rows, but they are ", call.type(lookups), ", ",
+                      call.type(keys), " and ", call.type(values));
   }
   PINNACE_ASSIGN(const int64_t count, call.size(keys, 0));
   PINNACE_ASSIGN(const int64_t rows, call.size(values, 0));

@@ -29,7 +29,7 @@ Result<ValueId> backwards(Call& call, ValueId x) {
 Status lower_embedding_lookup(Call& call) {
   PINNACE_ASSIGN(ValueId indices, call.in(0));
   PINNACE_ASSIGN(ValueId values, call.in(1));
-  if (call.rank(values) < 2) return call.error("values must have rank 2 or more, are ", to_string(call.type(values)));
+  if (call.rank(values) < 2) return call.error("values must have rank 2 or more, are ", call.type(values));
   PINNACE_ASSIGN(ValueId y, gather(call, values, indices, 0));
   return call.finish(0, y);
 }

@@ -40,7 +40,7 @@ Result<std::vector<int64_t>> per_dimension(Call& call, size_t input, ValueId x) 
   PINNACE_ASSIGN(std::vector<int64_t> values, call.ints(input));
   if (values.size() != static_cast<size_t>(call.rank(x))) {
     return call.error("input ", input, " has ", values.size(), " elements, must have one per dimension of ",
-                      to_string(call.type(x)));
+                      call.type(x));
   }
   return values;
 }
@@ -49,7 +49,7 @@ Result<std::vector<int64_t>> per_dimension(Call& call, size_t input, ValueId x) 
 Result<std::vector<int64_t>> read_pads(Call& call, ValueId x) {
   PINNACE_ASSIGN(std::vector<int64_t> pairs, call.ints(1));
   if (pairs.size() != 2 * static_cast<size_t>(call.rank(x))) {
-    return call.error(pairs.size(), " pads for ", to_string(call.type(x)));
+    return call.error(pairs.size(), " pads for ", call.type(x));
   }
   std::vector<int64_t> pads(pairs.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -99,8 +99,7 @@ Status lower_pack(Call& call) {
   std::vector<ValueId> parts;
   for (size_t i = 1; i < call.inputs(); ++i) {
     PINNACE_ASSIGN(ValueId part, call.in(i));
-    if (axis < 0 || axis > call.rank(part))
-      return call.error("axis ", axis, " is outside ", to_string(call.type(part)));
+    if (axis < 0 || axis > call.rank(part)) return call.error("axis ", axis, " is outside ", call.type(part));
     PINNACE_ASSIGN(ValueId axes, call.constant_ints({axis}));
     PINNACE_ASSIGN(part, call.emit("unsqueeze", {part, axes}));
     parts.push_back(part);
@@ -120,8 +119,7 @@ Status lower_slice(Call& call) {
     if (dim.known() && sizes[i] == -1) sizes[i] = dim.size - begins[i];
     const bool rest = sizes[i] == -1;
     if (begins[i] < 0 || (sizes[i] < 0 && !rest) || (dim.known() && begins[i] + sizes[i] > dim.size)) {
-      return call.error("dimension ", i, " of ", to_string(call.type(x)), " has nothing from ", begins[i], " on for ",
-                        sizes[i]);
+      return call.error("dimension ", i, " of ", call.type(x), " has nothing from ", begins[i], " on for ", sizes[i]);
     }
     ends.push_back(rest ? INT64_MAX : begins[i] + sizes[i]);
     axes.push_back(static_cast<int64_t>(i));
@@ -182,11 +180,11 @@ Status lower_reverse(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(ValueId axis_list, call.in(1));
   if (call.rank(axis_list) != 1 || call.rank(x) > 8) {
-    return call.error("takes rank 8 or less and a list of one axis, was given ", to_string(call.type(x)), " and ",
-                      to_string(call.type(axis_list)));
+    return call.error("takes rank 8 or less and a list of one axis, was given ", call.type(x), " and ",
+                      call.type(axis_list));
   }
   PINNACE_ASSIGN(int64_t axis, call.integer(1));
-  if (axis < 0 || axis >= call.rank(x)) return call.error("axis ", axis, " is outside ", to_string(call.type(x)));
+  if (axis < 0 || axis >= call.rank(x)) return call.error("axis ", axis, " is outside ", call.type(x));
   PINNACE_ASSIGN(ValueId start, call.constant_ints({-1}));
   PINNACE_ASSIGN(ValueId end, call.constant_ints({INT64_MIN}));
   PINNACE_ASSIGN(ValueId axes, call.constant_ints({axis}));

@@ -23,7 +23,7 @@ Status lower_pool(Call& call) {
   const size_t filter_at = where.strides() + 2, code_at = filter_at + 2;
   PINNACE_ASSIGN(bool nchw, call.flag(code_at + 1));
   PINNACE_ASSIGN(int64_t code, call.integer(code_at));
-  if (call.rank(x) != 4) return call.error("takes an image, was given ", to_string(call.type(x)));
+  if (call.rank(x) != 4) return call.error("takes an image, was given ", call.type(x));
   WindowAxis axes[2];
   for (int a : {0, 1}) {
     PINNACE_ASSIGN(axes[a].in, call.size(x, (nchw ? 2 : 1) + a));

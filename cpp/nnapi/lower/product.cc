@@ -21,7 +21,7 @@ Status check_bias_scale(const Call& call) {
 
 Status check_bias_shape(const Call& call, ValueId bias, int64_t channels) {
   if (call.type(bias).rank() != 1 || call.type(bias).shape[0].size != channels) {
-    return call.error("the bias is ", to_string(call.type(bias)), ", must have ", channels, " elements");
+    return call.error("the bias is ", call.type(bias), ", must have ", channels, " elements");
   }
   return {};
 }
@@ -32,8 +32,8 @@ Status lower_fully_connected(Call& call) {
   PINNACE_ASSIGN(ValueId bias, call.in(2));
   PINNACE_ASSIGN(int64_t code, call.integer(3));
   PINNACE_TRY(check_bias_scale(call));
-  if (call.rank(x) < 2 || call.rank(x) > 4) return call.error("takes rank 2 to 4, was given ", to_string(call.type(x)));
-  if (call.rank(weights) != 2) return call.error("weights must be a matrix, are ", to_string(call.type(weights)));
+  if (call.rank(x) < 2 || call.rank(x) > 4) return call.error("takes rank 2 to 4, was given ", call.type(x));
+  if (call.rank(weights) != 2) return call.error("weights must be a matrix, are ", call.type(weights));
   PINNACE_ASSIGN(int64_t units, call.size(weights, 0));
   PINNACE_ASSIGN(int64_t row, call.size(weights, 1));
   PINNACE_TRY(check_bias_shape(call, bias, units));
@@ -42,7 +42,7 @@ Status lower_fully_connected(Call& call) {
     int64_t batch = -1;
     if (call.type(x).concrete()) {
       const int64_t elements = call.type(x).elements();
-      if (elements % row != 0) return call.error(to_string(call.type(x)), " does not divide into rows of ", row);
+      if (elements % row != 0) return call.error(call.type(x), " does not divide into rows of ", row);
       batch = elements / row;
     }
     PINNACE_ASSIGN(x, call.reshape(x, {batch, row}));
@@ -58,11 +58,10 @@ Status lower_batch_matmul(Call& call) {
   PINNACE_ASSIGN(ValueId b, call.in(1));
   const int rank = call.rank(a);
   if (rank < 2 || rank != call.rank(b))
-    return call.error("ranks of ", to_string(call.type(a)), " and ", to_string(call.type(b)),
-                      " must be equal, 2 or more");
+    return call.error("ranks of ", call.type(a), " and ", call.type(b), " must be equal, 2 or more");
   for (int d = 0; d + 2 < rank; ++d) {
     if (call.type(a).shape[static_cast<size_t>(d)] != call.type(b).shape[static_cast<size_t>(d)]) {
-      return call.error("batches of ", to_string(call.type(a)), " and ", to_string(call.type(b)), " differ");
+      return call.error("batches of ", call.type(a), " and ", call.type(b), " differ");
     }
   }
   std::vector<int64_t> perm;

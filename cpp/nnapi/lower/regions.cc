@@ -15,7 +15,7 @@ Result<Regions> read_regions(Call& call, size_t layout) {
   Regions r{};
   PINNACE_ASSIGN(r.nchw, call.flag(layout));
   PINNACE_ASSIGN(r.x, real_input(call, 0));
-  if (call.rank(r.x) != 4) return call.error("takes an image, was given ", to_string(call.type(r.x)));
+  if (call.rank(r.x) != 4) return call.error("takes an image, was given ", call.type(r.x));
   PINNACE_ASSIGN(r.x, call.to_nchw(r.x, r.nchw));
   PINNACE_ASSIGN(r.batch, call.in(2));
   PINNACE_ASSIGN(r.height, call.integer(3));

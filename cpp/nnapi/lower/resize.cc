@@ -33,7 +33,7 @@ Result<Resized> read_resize(Call& call) {
   PINNACE_ASSIGN(r.align, call.flag(4));
   PINNACE_ASSIGN(r.half, call.flag(5));
   if (r.align && r.half) return call.error("align_corners and half_pixel_centers exclude each other");
-  if (call.rank(r.x) != 4) return call.error("takes an image, was given ", to_string(call.type(r.x)));
+  if (call.rank(r.x) != 4) return call.error("takes an image, was given ", call.type(r.x));
   for (int a : {0, 1}) {
     PINNACE_ASSIGN(r.in[a], call.size(r.x, (r.nchw ? 2 : 1) + a));
     PINNACE_ASSIGN(r.out[a], wanted_size(call, a == 1 ? 1 : 2, r.in[a]));

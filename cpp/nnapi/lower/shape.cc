@@ -20,9 +20,9 @@ Status lower_squeeze(Call& call) {
   if (call.has(1)) {
     PINNACE_ASSIGN(std::vector<int64_t> axes, call.ints(1));
     for (int64_t axis : axes) {
-      if (axis < -type.rank() || axis >= type.rank()) return call.error("axis ", axis, " is outside ", to_string(type));
+      if (axis < -type.rank() || axis >= type.rank()) return call.error("axis ", axis, " is outside ", type);
       const auto at = static_cast<size_t>(axis < 0 ? axis + type.rank() : axis);
-      if (type.shape[at].size != 1) return call.error("dimension ", axis, " of ", to_string(type), " is not 1");
+      if (type.shape[at].size != 1) return call.error("dimension ", axis, " of ", type, " is not 1");
       gone[at] = true;
     }
   } else {
@@ -57,8 +57,7 @@ Status lower_transpose(Call& call) {
     return call.error("permutation ", list_text(std::span<const int64_t>(perm)), " has a negative dimension");
   }
   if (perm.size() != static_cast<size_t>(call.rank(x))) {
-    return call.error("permutation ", list_text(std::span<const int64_t>(perm)), " does not fit ",
-                      to_string(call.type(x)));
+    return call.error("permutation ", list_text(std::span<const int64_t>(perm)), " does not fit ", call.type(x));
   }
   PINNACE_ASSIGN(ValueId y, call.transpose(x, std::move(perm)));
   return call.finish(0, y);

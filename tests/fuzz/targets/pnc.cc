@@ -124,7 +124,8 @@ void refresh_constants(FileParts& parts) {
 
 /// True if the file can be taken apart: the container holds, and both tables are FlatBuffers.
 bool can_be_parted(std::span<const std::byte> bytes) {
-  const auto container = read_container({"seed", bytes}, Verify::kStructure);
+  FileView file{"seed", bytes};
+  const auto container = read_container(file, Verify::kStructure);
   if (!container.ok()) return false;
   const auto verified = [&]<class T>(SectionKind kind, const T*) {
     const auto section = container->bytes(container->only(kind));
