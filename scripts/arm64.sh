@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds for ARM64 with Debian's cross-compiler and checks the result in qemu's user mode: the C++ tests as several
 # processors, instruction counts of the kernels, size and needs of the runtime library. JOBS=2 is the number of
-# compilers; arguments go to tests/arm64/check_arm64.py (--slice, --only library|counts|tests, --write, --model FILE).
+# compilers; arguments go to tests/arm64/check_arm64.py (--slice, --only library|one-model|counts|tests, --write, --model FILE).
 # Where the tools cannot be installed it says so and counts as skipped: exit status 77.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -26,11 +26,12 @@ from pinnace import __version__, _core
 from pinnace.array_file import read_array
 from pinnace.comparison import compare
 from pinnace.files import member_names, printable, reason, replaced
+from pinnace.made_inputs import seeded_inputs
 from pinnace.model import load
 from pinnace.program import Program, diff
 from pinnace.session import Session, devices
 from pinnace.types import Array, Dim, TensorSpec, json_text
-from pinnace.verify import seeded_inputs
+from pinnace.verify import is_inconclusive
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,6 +100,13 @@ def _parser() -> argparse.ArgumentParser:
         else:
             sub.add_argument("--precision", default="fp32", help=text)
 
+    def inconclusive(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--allow-inconclusive",
+            action="store_true",
+            help="status 0 although equal outputs prove nothing: they do not move with the input, for instance",
+        )
+
     def inputs(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(
             "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded"
@@ -115,6 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     convert.add_argument("--disable-pass", action="append", default=[], metavar="PASS")
     convert.add_argument("--json", action="store_true")
+    convert.add_argument("--reference", metavar="FILE", help="hold it against this .pt2, .onnx or .pnc, not its source")
+    inconclusive(convert)
     target(convert)
     inputs(convert)
 
@@ -150,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     comp.add_argument("--reference", required=True, help=".pt2, .onnx or .pnc")
     comp.add_argument("--html", metavar="FILE")
     comp.add_argument("--json", action="store_true")
+    inconclusive(comp)
     target(comp)
     precision(comp, several=True)
     inputs(comp)
@@ -213,7 +224,7 @@ def _check_writable(path: str) -> None:
 
 
 def _feed(program: Program, pairs: Sequence[str]) -> dict[str, Array]:
-    return seeded_inputs(program.inputs, _load_inputs(pairs))
+    return seeded_inputs(program.inputs, _load_inputs(pairs), program=program)
 
 
 def _dims(texts: Sequence[str]) -> list[Dim]:
@@ -235,7 +246,11 @@ def _convert(options: argparse.Namespace) -> int:
     )
     for note in model.notes:
         _print(f"note: {printable(note)}", file=sys.stderr)
-    program = model.build(options.target or ["cpu"], verify=not options.no_verify)
+    program = model.build(options.target or ["cpu"], verify=not options.no_verify, reference=options.reference)
+    for key, value in program.metadata.items():
+        if key == "made_up" or key.startswith(("made_up.", "range.")):
+            kind, _, name = key.partition(".")
+            _print(f"{kind.replace('_', ' ')} {printable(name)}".rstrip() + f": {printable(value)}", file=sys.stderr)
     program.save(options.output)
     facts = {
         "output": options.output,
@@ -251,6 +266,8 @@ def _convert(options: argparse.Namespace) -> int:
         for key, value in program.metadata.items():
             if key.startswith("verified"):
                 _print(f"  {printable(key)}: {printable(value)}")
+    if is_inconclusive(program) and not options.allow_inconclusive:
+        return _failed("verification is inconclusive; --allow-inconclusive takes that for an answer", 1)
     return 0
 
 
@@ -339,7 +356,8 @@ def _compare(options: argparse.Namespace) -> int:
     if options.html:
         result.to_html(options.html)
     _print(result.to_json() if options.json else result)
-    return 0 if result.ok and not result.unavailable else 1
+    proven = not result.inconclusive or options.allow_inconclusive
+    return 0 if result.ok and not result.unavailable and proven else 1
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -12,17 +12,18 @@ import numpy as np
 from pinnace import _core
 from pinnace.files import printable, write_text
 from pinnace.program import Program
+from pinnace.quantized_allowance import QuantizedAllowance
 from pinnace.session import Session, nodes_on
 from pinnace.source import source_of
 from pinnace.types import json_text
-from pinnace.verify import Difference, bounds_of, difference, layer_differences
+from pinnace.verify import Agreement, Verification, bounds_of, layer_differences
 
 
 @dataclass
 class Row:
-    """One value: an inner one of the program that the source has too, or an output.
+    """One value: an inner one of the program that the source has too, an output, or a state after the last run.
 
-    One Difference per target, the worst input.
+    One Agreement per target, the worst input's.
     """
 
     value: str
@@ -30,7 +31,7 @@ class Row:
     op: str
     source: str
     output: bool
-    targets: dict[str, Difference] = field(default_factory=dict)
+    targets: dict[str, Agreement] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -45,6 +46,8 @@ class Comparison:
     targets      "cpu" for float32, "cpu bf16" for another precision.
     unavailable  those asked for that cannot run here, with the reason.
     nodes        per target: how many nodes ran on a back end that it names, and how many there are.
+    inconclusive why equal values prove nothing, one sentence each: an output that does not move with the input, is
+                 empty, or has no finite value.
     """
 
     rows: list[Row]
@@ -52,10 +55,11 @@ class Comparison:
     unavailable: dict[str, str]
     reference: str
     nodes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    inconclusive: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """False if any value of any row is outside its bound. Says nothing of `unavailable` targets."""
+        """False if any value of any row is not equal. Says nothing of `unavailable` targets and `inconclusive`."""
         return all(row.ok for row in self.rows)
 
     def worst(self, target: str) -> float:
@@ -63,7 +67,10 @@ class Comparison:
         return max((r.targets[target].relative for r in self.rows if r.output and target in r.targets), default=0.0)
 
     def table(self, limit: int | None = None) -> str:
-        """Plain text: one line per row, one column per target; `limit` keeps the largest ones and the outputs."""
+        """Plain text: one line per row, one column per target; `limit` keeps the largest ones and the outputs.
+
+        Where float64 had to tell, a cell has three numbers: ours from the source, ours and the source from float64.
+        """
         rows = self.rows
         if limit is not None and len(rows) > limit:
             inner = sorted((r for r in rows if not r.output), key=_size, reverse=True)[: max(0, limit)]
@@ -87,6 +94,7 @@ class Comparison:
         text = json_text(
             {
                 "ok": self.ok,
+                "inconclusive": self.inconclusive,
                 "reference": self.reference,
                 "targets": self.targets,
                 "unavailable": self.unavailable,
@@ -115,7 +123,9 @@ class Comparison:
         lines = [self.table()]
         lines += [f"{t}: {ran} of {every} nodes ran there" for t, (ran, every) in self.nodes.items() if ran < every]
         lines += [f"{target}: cannot run here: {printable(reason)}" for target, reason in self.unavailable.items()]
-        lines.append("equal within bounds" if self.ok else f"{bad} of {len(self.rows)} values differ")
+        lines += [f"inconclusive: {doubt}" for doubt in map(printable, self.inconclusive)]
+        equal = "equal within bounds" + (", which proves nothing of these outputs" if self.inconclusive else "")
+        lines.append(equal if self.ok else f"{bad} of {len(self.rows)} values differ")
         return "\n".join(lines)
 
 
@@ -127,7 +137,8 @@ def _cell(row: Row, target: str) -> str:
     if target not in row.targets:
         return "-"
     d = row.targets[target]
-    return f"{d.relative:.2e}" + ("" if d.ok else " !")
+    exact = f" ({d.exact[0]:.1e}, {d.exact[1]:.1e})" if d.exact else ""
+    return f"{d.relative:.2e}{exact}" + ("" if d.ok else " !")
 
 
 def _write(path: str | PathLike[str] | None, text: str) -> None:
@@ -146,6 +157,8 @@ def compare(
     cancel: _core.CancelToken | None = None,
 ) -> Comparison:
     """Runs `program` on every target, in every precision, and `reference` once per input, and compares layer by layer.
+
+    Outputs also on a second input beside the first one. When values count as equal: docs/verification.md.
 
     reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program.
     inputs     list of dicts name -> array.
@@ -177,6 +190,7 @@ def _compare(
     precisions = [precision] if isinstance(precision, str) else list(precision)
     columns = {t if p == "fp32" else f"{t} {p}": (t, p) for t in targets for p in precisions}
     source = source_of(reference, inputs[0])
+    work: Verification | None = None
     rows: dict[tuple[str, bool], Row] = {}
     unavailable: dict[str, str] = {}
     nodes: dict[str, tuple[int, int]] = {}
@@ -187,27 +201,55 @@ def _compare(
         except _core.Unsupported as error:
             unavailable[column] = str(error)
             continue
-        for feed in inputs:
-            arrays = [np.asarray(array) for array in session._bind(feed)]  # which names what is missing or unknown
-            session.reset_state()
-            outputs, wanted = session.run(feed), source.run(arrays)
+        if work is None:
+            # _bind names what is missing or unknown.
+            work = Verification(program, source, [[np.asarray(a) for a in session._bind(feed)] for feed in inputs])
+        _outputs(work, session, target, column, tolerance, rows)
+        for arrays in work.examples:
+            for node, name, d in layer_differences(program, source, arrays, target, bounds, mode):
+                row = rows.setdefault((name, False), Row(name, node.name, node.op, node.source, False))
+                _keep_worst(row, column, d)
+        nodes[column] = nodes_on(session, target)
+    if work is None:
+        raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
+    ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
+    there = [c for c in columns if c not in unavailable]
+    return Comparison(ordered, there, unavailable, source.description, nodes, work.doubts())
+
+
+def _outputs(
+    work: Verification,
+    session: Session,
+    target: str,
+    column: str,
+    tolerance: Mapping[str, float],
+    rows: dict[tuple[str, bool], Row],
+) -> None:
+    """The rows of outputs and states: on the inputs, and on a second input beside the first of them."""
+    for arrays in work.examples:
+        session.reset_state()
+        session.run(dict(zip(session.inputs, arrays, strict=True)))  # what does not fit is refused here
+    for reference in work.referred():
+        session.reset_state()
+        for call, arrays in enumerate(reference.steps):
+            outputs, wanted = work.unseen.run(session, arrays), reference.ran.outputs[call]
             if len(outputs) != len(wanted):
                 raise _core.InvalidArgument(
                     f"the program has {len(outputs)} outputs, the reference gave {len(wanted)}: not the same model"
                 )
-            for node, name, d in layer_differences(program, source, arrays, target, bounds, mode):
-                row = rows.setdefault((name, False), Row(name, node.name, node.op, node.source, False))
-                _keep_worst(row, column, d)
-            for (name, got), want in zip(outputs.items(), wanted, strict=True):
+            allowance = QuantizedAllowance(work.program, work.flow, work.source, arrays, target, session.precision)
+            for place, (name, got) in enumerate(outputs.items()):
                 row = rows.setdefault((name, True), Row(name, "", "output", "", True))
-                _keep_worst(row, column, difference(got, want, bounds))
-        nodes[column] = nodes_on(session, target)
-    if len(unavailable) == len(columns):
-        raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
-    ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
-    return Comparison(ordered, [c for c in columns if c not in unavailable], unavailable, source.description, nodes)
+                _keep_worst(
+                    row, column, work.verdict(reference, call, place, got, allowance, session.precision, tolerance)
+                )
+        for name in session.state:
+            if name in reference.ran.states:
+                row = rows.setdefault((f"state {name}", True), Row(name, "", "state", "", True))
+                _keep_worst(row, column, reference.judge_state(name, session.state[name]))
 
 
-def _keep_worst(row: Row, target: str, d: Difference) -> None:
-    if target not in row.targets or d.relative > row.targets[target].relative:
+def _keep_worst(row: Row, target: str, d: Agreement) -> None:
+    known = row.targets.get(target)
+    if known is None or (known.ok, -known.relative) > (d.ok, -d.relative):
         row.targets[target] = d

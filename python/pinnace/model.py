@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
 from pathlib import Path
@@ -12,15 +12,20 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.files import printable, temporary_folder
+from pinnace.made_inputs import InputMaker, attempts, facts_of, first_that_runs, ranges_of
+from pinnace.onnx_source import OnnxSource
 from pinnace.program import NodeInfo, Program
+from pinnace.separate_dims import load_separated
 from pinnace.session import as_tensor, input_array
-from pinnace.source import OnnxSource, ProgramSource, Source, TorchSource, open_torch_archive
+from pinnace.source import ProgramSource, Source, TorchSource, open_torch_archive, source_of
 from pinnace.torch_archive import archive_kind
+from pinnace.torch_example_sizes import example_sizes
 from pinnace.torch_export import decompose, dim_names, export_module, is_exported, is_module, save_exported
+from pinnace.torch_live import LiveSource, module_twin
 from pinnace.torch_nnapi import NnapiSource, load_nnapi, nnapi_part
 from pinnace.torchscript import ScriptSource, export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, signature, specs_from
-from pinnace.verify import seeded_inputs, verify_program
+from pinnace.verify import verify_program
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class Model:
         self._examples = examples
         self._name = name
         self._notes: list[str] = []
+        self._known_sizes: Callable[[], dict[str, int]] = dict
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""
@@ -133,15 +139,22 @@ class Model:
         verify: bool = True,
         *,
         examples: Sequence[Mapping[str, Any]] = (),
+        reference: Any = None,
         metadata: Mapping[str, str] | None = None,
         cancel: _core.CancelToken | None = None,
     ) -> Program:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
-        here, on the examples; on the first of them once more at other sizes, where sizes are open.
+        here, on the examples and a second input beside the first; on the first once more at other sizes, where sizes
+        are open. docs/verification.md says when values count as equal. Where equal ones prove nothing, metadata
+        "verified" begins with "inconclusive".
 
         targets   those that name a level get their weights laid out in the file: cpu:avx2, nnapi:29.
-        examples  inputs to verify on; else those of load(). What they leave out is seeded; integer inputs need an
-                  example.
+        examples  inputs to verify on; else those of load(). What they leave out is made up: sizes that pass every shape
+                  rule, the smallest and usual ones, and seeded contents, integers by what reads them. The metadata say
+                  what was made up, under `made_up.`, and which sizes the graph was found to take, under `range.`; the
+                  program's dimensions have these ranges.
+        reference what to hold the program against instead of its source: the module that an ONNX file was exported
+                  from, for instance; anything that compare() takes.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
         cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
 
@@ -155,11 +168,16 @@ class Model:
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
         with _core.CancelScope(cancel):
-            program = Program(self._core.build(targets, facts))
             if not verify:
+                program = Program(self._core.build(targets, facts))
                 return Program(program._core.with_metadata("verified", "no: verify=False"))
-            inputs = [seeded_inputs(program.inputs, e) for e in examples or self._examples or [{}]]
-            return verify_program(program, self._source, inputs, targets)
+            maker = InputMaker(self.inputs, self._core, self._known_sizes)
+            makings = [maker.make(example) for example in examples or self._examples or [{}]]
+            core = self._core.with_ranges(ranges) if (ranges := ranges_of(makings)) else self._core
+            first = next(attempts(makings))
+            program = Program(core.build(targets, {**facts, **facts_of(makings, first)}))
+            source = self._source if reference is None else source_of(reference, first[0].arrays)
+            return first_that_runs(program, makings, lambda p, inputs: verify_program(p, source, inputs, targets))
 
 
 def load(
@@ -224,23 +242,28 @@ def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[st
             kwargs.update(example_inputs if isinstance(example_inputs, Mapping) else {})
             if not args and not kwargs:
                 raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
+            twin = module_twin(source)  # before torch.export runs it, which may change what it counts
             program = export_module(source, args, kwargs, dynamic_shapes)
             options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
         else:
-            program = source
+            program, twin = source, None
         if check_passes:
             options["examples"] = _example_list(example_inputs)
         core, notes = _import_exported(program, name, options)
         runner = TorchSource(program)
+        if twin is not None:
+            runner = LiveSource(twin, runner)
     else:
         path = fspath(source)
         name = Path(path).name
         if check_passes:
             options["examples"] = _example_list(example_inputs)
-        core, notes, runner = _import_path(path, options)
+        core, notes, runner = _import_path(path, options, example_inputs)
     model = Model(core, runner, [], name)
     model._notes = notes
+    if core.format == "pt2" and isinstance(runner, _LazySource):
+        model._known_sizes = lambda: example_sizes(fspath(source), options["model_name"], model.inputs)
     model._examples = _named_examples(model, example_inputs)
     return model
 
@@ -299,9 +322,16 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
     raise _core.ConversionError("torch's decompositions do not end")
 
 
-def _import_path(path: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str], Source | None]:
+def _import_path(
+    path: str, options: Mapping[str, Any], example_inputs: Any = ()
+) -> tuple[_core.Model, list[str], Source | None]:
     try:
-        core = _core.Model.load(path, **options)
+        core = load_separated(
+            lambda names: _core.Model.load(path, **options, separate_dims=names),
+            _example_list(example_inputs),
+            [name for name, *_ in options["symbols"]],
+            onnx=not archive_kind(path),
+        )
     except _core.ConversionError as refusal:
         if archive_kind(path) != "export":
             raise
@@ -346,6 +376,12 @@ class _LazySource:
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         return self._open().layers(inputs, names)
+
+    def __getattr__(self, name: str) -> Any:
+        """What some kinds of source have beyond these."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._open(), name)
 
 
 def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

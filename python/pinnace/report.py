@@ -22,6 +22,7 @@ tr.output { font-weight: 600; }
 magnitude: nothing at 1e-9, full at 1.</p>
 {% for target, (ran, every) in c.nodes.items() if ran < every %}
 <p>{{ target }}: {{ ran }} of {{ every }} nodes ran there</p>{% endfor %}
+{% for doubt in c.inconclusive %}<p class="bad">inconclusive: {{ doubt }}</p>{% endfor %}
 {% for target, why in c.unavailable.items() %}<p class="bad">{{ target }} was not run: {{ why }}</p>{% endfor %}
 <table><thead><tr><th>value</th><th>op</th><th>source</th>
 {% for t in c.targets %}<th>{{ t }}</th>{% endfor %}</tr></thead><tbody>
@@ -29,7 +30,8 @@ magnitude: nothing at 1e-9, full at 1.</p>
 <td>{{ row.source }}</td>{% for t in c.targets %}{% set d = row.targets.get(t) %}
 <td{% if d and not d.ok %} class="bad" title="{{ d.why }}"{% endif %}>{% if d %}
 <span class="bar" style="width: {{ width(d) }}px"></span>
-{{ "%.2e"|format(d.relative) }}{% endif %}</td>{% endfor %}</tr>
+{{ "%.2e"|format(d.relative) }}{% if d.exact %} (from float64: ours {{ "%.1e"|format(d.exact[0]) }}, the source
+{{ "%.1e"|format(d.exact[1]) }}){% endif %}{% endif %}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></body></html>
 """
 

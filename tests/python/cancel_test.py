@@ -300,6 +300,69 @@ def folder(tmp_path_factory: pytest.TempPathFactory, endless: pn.Program) -> Pat
     return path
 
 
+# The operator's shape function, which planning calls, raises the signal, so that its handler runs in the middle.
+INTERRUPTED = """
+import signal
+import numpy as np
+import pinnace as pn
+
+armed, said = [], []
+
+def shape(inputs, _):
+    if armed:
+        signal.raise_signal(armed.pop())
+    return [inputs[0]]
+
+def handler(*_):
+    try:
+        call()
+        said.append("done")
+    except pn.InvalidArgument as error:
+        said.append(str(error))
+
+def feed(n):
+    return {"x": np.arange(n, dtype=np.float32)}
+
+def interrupted(outer, inner):
+    global call
+    call = inner
+    armed.append(signal.SIGUSR1)
+    made = outer()
+    assert not armed
+    return made
+
+pn.custom_op("cancel.same", shape, lambda arrays, _: [arrays[0]])
+signal.signal(signal.SIGUSR1, handler)
+text = '''graph "g" {
+  symbol n 1..64
+  input %x : f32[n]
+  %y : f32[n] = cancel.same(%x)
+  output "y" %y
+}'''
+program = pn.Program(pn._core.Model.parse(text, [], False, pn.types.custom_ops()).build(["cpu"]))
+first = interrupted(lambda: pn.Session(program, "cpu"), lambda: pn.Session(program, "cpu"))
+second = pn.Session(program, "cpu")
+interrupted(lambda: first.run(feed(5)), lambda: second.run(feed(6)))
+interrupted(lambda: first.run(feed(7)), lambda: first.run(feed(5)))
+interrupted(lambda: first.run(feed(8)), lambda: pn.Session(program, "cpu", plan_cache=3).run(feed(6)))
+for n in (5, 6, 7, 8):
+    for session in (first, second, pn.Session(program, "cpu")):
+        assert session.run(feed(n))["y"].tolist() == list(range(n))
+print("\\n".join(said))
+"""
+
+
+def test_a_signal_handler_does_not_wait_for_the_call_that_it_interrupts(tmp_path: Path) -> None:
+    with child_of(INTERRUPTED, tmp_path) as child:
+        out, err = child.communicate()
+    assert child.returncode == 0, err
+    making, planning, running, other = out.splitlines()
+    assert making.startswith("this thread is at the preparation of the same program already")
+    assert planning.startswith("this thread is at the planning of a run already")
+    assert running.startswith("the session is running")
+    assert other == "done"
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_ctrl_c_ends_a_call(name: str, folder: Path) -> None:
     """KeyboardInterrupt within half a second; what was used can be used again; no file that was begun stays."""

@@ -41,7 +41,7 @@ def run_at_level(program: Path, inputs: Mapping[str, Any], level: int, folder: P
 
 def main(program: str, inputs_file: str, level: str) -> None:
     import pinnace as pn
-    from pinnace.verify import difference
+    from pinnace.agreement import agreement
 
     target = f"nnapi:fl{level}"
     inputs = dict(np.load(inputs_file))
@@ -52,7 +52,7 @@ def main(program: str, inputs_file: str, level: str) -> None:
     want = pn.Session(program, target="cpu").run(inputs)
     differences = {}
     for name, value in got.items():
-        d = difference(value, want[name])
+        d = agreement(value, want[name])
         differences[name] = {"largest": d.largest, "relative": d.relative, "why": d.why}
     on_cpu = [row for row in session.placement if row.backend != "nnapi"]
     answer = {

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pinnace as pn
 import pytest
 import torch
+from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from pinnace.dataflow import Dataflow
+from pinnace.onnx_source import OnnxSource
 from pinnace.program import Program
-from pinnace.source import OnnxSource
-from pinnace.verify import quantizes, verify_program
+from pinnace.verify import verify_program
 from torch import nn
 
 Array = np.ndarray[Any, Any]
@@ -67,10 +70,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Array]:
     return folder / "model.onnx", batches[0]
 
 
+def rounds(program: Program) -> bool:
+    return any(Dataflow(program).origins(name).roundings for name in program.outputs)
+
+
 def test_a_quantised_network_is_verified(model: tuple[Path, Array]) -> None:
     path, x = model
     program = pn.load(path, {"x": x}).build()
-    assert quantizes(program)
+    assert rounds(program)
     assert program.metadata["verified.cpu"].startswith("yes")
 
 
@@ -78,16 +85,38 @@ def test_outputs_of_another_network_are_refused(model: tuple[Path, Array]) -> No
     path, x = model
     program: Program = pn.load(path, {"x": x}).build(verify=False)
 
-    class Another(OnnxSource):
+    class Another:
+        description = "another network"
+
+        def __init__(self) -> None:
+            self.source = OnnxSource(str(path))
+
         def run(self, inputs: Sequence[Array]) -> list[Array]:
-            return [y[:, ::-1].copy() for y in super().run(inputs)]
+            return [y[:, ::-1].copy() for y in self.source.run(inputs)]
+
+        def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+            return {}
 
     with pytest.raises(pn.VerificationError, match="differs by"):
-        verify_program(program, Another(str(path)), [{"x": x}], ["cpu"])
+        verify_program(program, Another(), [{"x": x}], ["cpu"])
+
+
+def test_a_wrong_layer_is_refused_at_its_own_integers(model: tuple[Path, Array], tmp_path: Path) -> None:
+    """A weight's scale of 1.03 moves few integers by more than a step, and is hidden by no tie before it."""
+    path, x = model
+    wrong = onnx.load(path)
+    scales = [i for i in wrong.graph.initializer if i.name.endswith("weight_scale")]
+    for scale in scales[3:4]:
+        scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(1.03), scale.name))
+    assert scales[3:4]
+    onnx.save(wrong, tmp_path / "wrong.onnx")
+    program = pn.load(tmp_path / "wrong.onnx", {"x": x}).build(verify=False)
+    with pytest.raises(pn.VerificationError, match="differs by"):
+        verify_program(program, OnnxSource(str(path)), [{"x": x}], ["cpu"])
 
 
 def test_a_float_network_keeps_its_bound(tmp_path: Path) -> None:
     """The wider bound is for what rounds inside only."""
     x = torch.randn(2, 8)
     program = pn.load(nn.Linear(8, 4).eval(), {"input": x}).build(verify=False)
-    assert not quantizes(program)
+    assert not rounds(program)

@@ -16,7 +16,7 @@ import onnx
 import pinnace as pn
 import pytest
 import random_models
-from pinnace.verify import BOUNDS, difference
+from pinnace.agreement import BOUNDS, agreement
 from random_graph import Graph
 from random_models import CONTROL, RandomModel
 from random_nodes import MAKERS
@@ -45,7 +45,7 @@ def check(got: dict[str, np.ndarray], random: RandomModel, when: str) -> None:
     rounding = dict.fromkeys(WITHIN, HALVES) if has_halves(random.model.graph) else WITHIN
     for name, want in random.expected.items():
         bounds = dict.fromkeys(WITHIN, 0.0) if name in random.exact else rounding
-        found = difference(got[name], want, bounds)
+        found = agreement(got[name], want, bounds)
         # What cancels out is as far off as the values it came from.
         close = name not in random.exact and found.largest <= bounds.get(str(want.dtype), 0) * random.scale / 16
         assert found.ok or close, f"{name} {when}: {found.why}\n{got[name]!r}\nwanted\n{want!r}"

@@ -16,7 +16,7 @@ import pinnace as pn
 import pytest
 import torch
 from onnx import TensorProto, helper
-from pinnace.source import OnnxSource
+from pinnace.onnx_source import OnnxSource
 from pinnace.torch_archive import load_archive
 from torch import nn
 from torch_modules import Of

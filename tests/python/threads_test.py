@@ -232,6 +232,27 @@ def test_an_operator_may_drop_the_future_that_it_runs_for() -> None:
         assert not held
 
 
+def test_a_result_that_could_not_be_made_is_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """graph "g" {
+      symbol n 1..8
+      input %x : f32[n]
+      %y : f32[n] = relu(%x)
+      %z : bf16[n] = cast(%x) {to="bf16"}
+      output "y" %y
+      output "z" %z
+    }"""
+    future = pn.Session(build(text), target="cpu").run_async({"x": np.array([1, -2], np.float32)})
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "ml_dtypes", None)
+        for _ in range(2):
+            with pytest.raises(pn.Unsupported, match="ml_dtypes"):
+                future.result()
+    for _ in range(2):
+        result = future.result()
+        assert result["y"].tolist() == [1, 0]
+        assert result["z"].astype(np.float32).tolist() == [1, -2]
+
+
 def test_what_describes_a_session_is_read_during_runs(program: pn.Program) -> None:
     session = pn.Session(program, target="cpu", plan_cache=1)
     session.run(feed(1))

@@ -16,9 +16,11 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import cli
+from pinnace.agreement import agreement
+from pinnace.reference_runs import ReferenceRun
 from pinnace.source import TorchSource
 from pinnace.types import TensorSpec
-from pinnace.verify import difference, other_sizes, resized, source_movement, verify_program
+from pinnace.verify import other_sizes, resized, verify_program
 from torch import nn
 
 Array = np.ndarray[Any, Any]
@@ -71,20 +73,20 @@ def built(function: Callable[[torch.Tensor], Any], x: torch.Tensor, shapes: Any 
 )
 def test_integers_are_compared_as_integers(dtype: Any, a: int, b: int, distance: int) -> None:
     for one, other in ((a, b), (b, a)):
-        d = difference(np.array([7, one], dtype), np.array([7, other], dtype))
+        d = agreement(np.array([7, one], dtype), np.array([7, other], dtype))
         assert not d.ok
         assert d.largest == float(distance)
         assert d.relative > 0
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert difference(np.array(one, dtype), np.array(other, dtype)).largest == float(distance)
-    assert difference(np.array([a, b], dtype), np.array([a, b], dtype)).ok
+            assert agreement(np.array(one, dtype), np.array(other, dtype)).largest == float(distance)
+    assert agreement(np.array([a, b], dtype), np.array([a, b], dtype)).ok
 
 
 def test_integers_within_a_bound_that_is_asked_for() -> None:
-    assert difference(np.array([100, 3]), np.array([99, 3]), {"int64": 0.02}).ok
-    assert not difference(np.array([100, 3]), np.array([96, 3]), {"int64": 0.02}).ok
-    assert not difference(np.array([True]), np.array([False])).ok
+    assert agreement(np.array([100, 3]), np.array([99, 3]), {"int64": 0.02}).ok
+    assert not agreement(np.array([100, 3]), np.array([96, 3]), {"int64": 0.02}).ok
+    assert not agreement(np.array([True]), np.array([False])).ok
 
 
 # -------------------------------------------------------------------------------------------------- outputs that cancel
@@ -145,7 +147,8 @@ def test_no_movement_excuses_a_percent() -> None:
     """A source with a step where the example stands moves by its height; what is held to it may not."""
     x = torch.arange(8.0)
     source = Source(np.floor)
-    assert max(source_movement(source, [x.numpy()], source.run([x.numpy()]), 0.0)) > 0.1
+    reference = ReferenceRun(source, [[x.numpy()]])
+    assert max(np.abs(m.outputs[0][0] - reference.ran.outputs[0][0]).max() for m in reference.moved_by_itself) > 0.1
     with pytest.raises(pn.VerificationError):
         verify_program(built(lambda x: torch.floor(x) * 1.02, x), source, [{"x": x}], ["cpu"])
 
@@ -220,10 +223,10 @@ def test_what_differs_at_other_sizes_only_is_found() -> None:
     source = Source(lambda x: x * 2 if len(x) == 4 else x * 3)
     with pytest.raises(pn.VerificationError, match="at rows = 3: output"):
         verify_program(program, source, [{"x": x}], ["cpu"])
-    assert source.runs == [(4, 6), (3, 6), (3, 6), (3, 6), (3, 6)]  # the last three to see how far it moves
+    assert source.runs == [(4, 6), (4, 6), (3, 6), (3, 6), (3, 6), (3, 6)]  # the last three to see how far it moves
     right = Source(lambda x: x * 2)
     verify_program(program, right, [{"x": x}], ["cpu", "cpu"])
-    assert right.runs == [(4, 6), (3, 6)]  # one more, however many targets
+    assert right.runs == [(4, 6), (4, 6), (3, 6)]  # a second input, other sizes: once, however many targets
 
 
 def test_a_source_that_cannot_run_at_other_sizes_is_recorded() -> None:
@@ -239,7 +242,7 @@ def test_a_source_that_cannot_run_at_other_sizes_is_recorded() -> None:
     facts = verify_program(program, source, [{"x": x}], ["cpu"]).metadata
     assert facts["verified.sizes"] == "no: the source cannot run at rows = 3, columns = 4: four rows, no others"
     assert facts["verified.cpu"].startswith("yes")
-    assert source.runs == [(4, 6), (3, 4), (3, 6)]  # together, then the first alone
+    assert source.runs == [(4, 6), (4, 6), (3, 4), (3, 6)]  # sizes together, then the first alone
 
 
 def test_sizes_that_cannot_change_together_change_alone() -> None:
@@ -267,7 +270,7 @@ def test_a_program_that_does_not_run_where_its_source_does_is_refused(monkeypatc
         return run(session, inputs)
 
     monkeypatch.setattr(pn.Session, "run", refuse)
-    with pytest.raises(pn.VerificationError, match="rows = 3 the source runs and the program does not: only four"):
+    with pytest.raises(pn.VerificationError, match="rows = 3: the source runs and the program does not: only four"):
         verify_program(program, Source(lambda x: x * 2), [{"x": x}], ["cpu"])
 
 

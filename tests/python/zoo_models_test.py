@@ -17,7 +17,7 @@ import pinnace as pn
 import pytest
 import torch
 import zoo
-from pinnace.verify import difference
+from pinnace.agreement import agreement
 from slices import all_mode, rotating_slice
 from torch import nn
 from torch.utils import _pytree
@@ -100,7 +100,7 @@ def check_outputs(name: str, session: pn.Session, module: nn.Module, inputs: zoo
     got = session.run(fresh)
     assert len(got) == len(wanted)
     for (output, value), want in zip(got.items(), wanted, strict=True):
-        found = difference(value, want)  # 1e-4 of the largest magnitude
+        found = agreement(value, want)
         assert found.ok, f"{output}: {found.why}"
 
 

@@ -1,0 +1,343 @@
+"""When two arrays count as equal: the one definition, on arrays alone. docs/verification.md has it with its reasons.
+
+Values are judged over the whole array and in slices, each by its own magnitude. What is outside of a bound counts as
+equal only if it is as near to the exact values as the source is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pinnace.types import Array
+
+# Largest difference allowed, relative to the largest magnitude of the whole. Integers and bools must be equal.
+BOUNDS = {"float32": 1e-4, "float64": 1e-4, "float16": 5e-3, "bfloat16": 4e-2}
+# The same for float32 values of a session of that precision, or that were computed from values of that type.
+PRECISION_BOUNDS = {"fp32": BOUNDS["float32"], "fp16": BOUNDS["float16"], "bf16": BOUNDS["bfloat16"]}
+# Of a slice's own magnitude ten times as much, but below a tenth: 1e-3 for float32.
+SLICE_FACTOR, SLICE_MOST = 10.0, 0.1
+# How much further than the source from the exact values a slice may be: two right sums of the same numbers in different
+# orders have errors of one distribution, not of one size.
+ARBITER_FACTOR = 4.0
+# Without exact values: that many times what the source's own values move by, and at most such a part of a slice.
+MOVEMENT_FACTOR, MOVEMENT_MOST = 4.0, 0.5
+QUANTIZED_MOST = 0.1  # of an output's largest magnitude
+# A slice has at least so many elements, unless the array as a whole has no more than the second number.
+SLICE_ELEMENTS, FEW_ELEMENTS = 8, 64
+# Finite marks, such as those of masks: beyond a quarter of the type's largest value, or nearly equal to each other and
+# that many decades above everything else.
+MARK_DECADES, MARK_SPREAD, MARK_BOUND = 4, 1e-3, 1e-6
+
+
+def bounds_of(precision: str) -> dict[str, float]:
+    """Bounds by dtype for values of a session of that precision."""
+    least = PRECISION_BOUNDS.get(precision, 0.0)
+    return {dtype: max(bound, least) for dtype, bound in BOUNDS.items()}
+
+
+def slice_bound(bound: float) -> float:
+    """The bound on a slice's difference relative to the slice's own magnitude, for a bound on the whole."""
+    return max(bound, min(SLICE_FACTOR * bound, SLICE_MOST))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a value is from the wanted one, and whether that counts as equal.
+
+    largest   the largest absolute difference.
+    relative  that relative to the largest magnitude of the whole, marks and non-finite values apart.
+    ok, why   the verdict; what is wrong where it is no.
+    exact     (ours, source): largest distances from the exact values, relative to the same magnitude; None where the
+              bounds sufficed or nothing can compute exact values.
+    note      what an equal verdict rests on beside the bounds; empty where on nothing.
+    """
+
+    largest: float
+    relative: float
+    ok: bool
+    why: str
+    exact: tuple[float, float] | None = None
+    note: str = ""
+
+
+def agreement(
+    got: Array,
+    want: Array,
+    bounds: Mapping[str, float] = BOUNDS,
+    exact: Array | None = None,
+    spread: Sequence[Array] = (),
+    quantized: bool = False,
+) -> Agreement:
+    """Judges `got` against `want`, the source's value.
+
+    bounds  by dtype name, relative to the largest magnitude of the whole; for slices see slice_bound().
+    exact   the value in float64: a slice outside of its bound then passes if it is as near to this as `want` is.
+    spread  with `exact`: exact values of inputs that differ by a rounding error, whose distance from `exact` no float
+            implementation can be asked to stay below. Without: `want` on such inputs, from which follows what the
+            source's own values move by: at most a percent of a slice is excused by that, 16 bits more.
+    quantized  without `exact`: what moves is excused up to QUANTIZED_MOST of the whole instead.
+
+    Arrays of other shape or dtype differ. Integers are compared as integers. Non-finite values must stand in the same
+    places, marks must be equal to 1e-6.
+    """
+    if got.shape != want.shape or got.dtype != want.dtype:
+        said = f"is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}"
+        return Agreement(np.inf, np.inf, False, said)
+    if got.size == 0:
+        return Agreement(0.0, 0.0, True, "")
+    bound = bounds.get(str(want.dtype), 0.0)
+    if got.dtype.kind in "iub":
+        return _integers(got, want, bound)
+    return _Floats(got, want, bound, exact, spread, quantized).judged()
+
+
+def _integers(got: Array, want: Array, bound: float) -> Agreement:
+    """float64 has no room for 64 bits: distances are taken modulo 2^64, where none overflows."""
+    wide = np.int64 if want.dtype.kind == "i" else np.uint64
+    a, b = got.astype(wide), want.astype(wide)
+    with np.errstate(over="ignore"):  # of the two, the one that is not taken
+        distance = np.where(a > b, a.view(np.uint64) - b.view(np.uint64), b.view(np.uint64) - a.view(np.uint64))
+    largest = float(distance.max())
+    relative = _ratio(largest, float(np.abs(want.astype(np.float64)).max()))
+    ok = relative <= bound
+    places = int(np.count_nonzero(distance))
+    why = "" if ok else f"differs by {largest:g} at most, in {places} of {distance.size} integers"
+    return Agreement(largest, relative, ok, why)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return 0.0 if part == 0 else part / whole if whole else np.inf
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """One way to cut an array: the largest value of an array per slice, and what the slices are called.
+
+    blocks: slices that are `width` neighbours on an axis, since single ones have too few elements.
+    """
+
+    name: str
+    over: tuple[int, ...]
+    width: int = 1
+
+    def largest(self, values: Array) -> Array:
+        reduced = np.asarray(values.max(axis=self.over) if self.over else values).ravel()
+        if self.width == 1:
+            return reduced
+        starts = np.arange(0, reduced.size, self.width)
+        return np.asarray(np.maximum.reduceat(reduced, starts))
+
+    def place(self, index: int, shape: Sequence[int]) -> str:
+        kept = [size for axis, size in enumerate(shape) if axis not in self.over]
+        if self.width > 1:
+            first = index * self.width
+            return f"{self.name} {first} to {min(first + self.width, int(np.prod(kept))) - 1}"
+        where = [int(i) for i in np.unravel_index(index, kept)]
+        return f"{self.name} {where[0] if len(where) == 1 else where}"
+
+
+def slices_of(shape: Sequence[int]) -> Iterator[_Slices]:
+    """The ways to cut an array of that shape: every index of every axis, rows, [n, c] maps; single elements of few."""
+    size, rank = int(np.prod(shape)), len(shape)
+    axes = [axis for axis in range(rank) if shape[axis] > 1]
+    if size <= FEW_ELEMENTS:
+        if size > 1:
+            yield _Slices("element", ())
+        return
+    for axis in axes:
+        others = tuple(a for a in range(rank) if a != axis)
+        each = size // shape[axis]
+        width = 1 if each >= SLICE_ELEMENTS else -(-SLICE_ELEMENTS // each)
+        if width < shape[axis]:
+            yield _Slices(f"axis {axis} index", others, width)
+    if len(axes) > 1 and shape[-1] >= SLICE_ELEMENTS:
+        yield _Slices("row", (rank - 1,))
+    if rank > 3 and len(axes) > 2 and size // (shape[0] * shape[1]) >= SLICE_ELEMENTS and shape[0] > 1:
+        yield _Slices("channel", tuple(range(2, rank)))
+
+
+class _Floats:
+    """One judgement of floating-point arrays."""
+
+    def __init__(
+        self, got: Array, want: Array, bound: float, exact: Array | None, spread: Sequence[Array], quantized: bool
+    ) -> None:
+        self.shape, self.bound, self.dtype, self.quantized = got.shape, bound, got.dtype, quantized
+        self.got, self.want = got.astype(np.float64), want.astype(np.float64)
+        self.finite = np.isfinite(self.want)
+        self.exact = None if exact is None or exact.shape != want.shape else exact.astype(np.float64)
+        self.spread = [s.astype(np.float64) for s in spread if s.shape == want.shape]
+
+    def judged(self) -> Agreement:
+        got, want, finite = self.got, self.want, self.finite
+        if not np.array_equal(np.isfinite(got), finite) or not np.array_equal(
+            got[~finite], want[~finite], equal_nan=True
+        ):
+            return Agreement(np.inf, np.inf, False, "non-finite values stand in other places")
+        size = np.abs(np.where(finite, want, 0.0))
+        with np.errstate(over="ignore"):
+            distance = np.abs(np.where(finite, got - np.where(finite, want, 0.0), 0.0))
+        decades = _decades(size)
+        marks, bounds = self._marks(size, decades)
+        wrong = marks & (distance > bounds * size)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            a, b = float(got.flat[k]), float(want.flat[k])
+            return Agreement(
+                float(distance.max()), np.inf, False, f"a mark of the mask is {a:g}, must be {b:g} (element {k})"
+            )
+        ordinary = finite & ~marks
+        size, distance = np.where(ordinary, size, 0.0), np.where(ordinary, distance, 0.0)
+        largest, magnitude = float(distance.max()), float(size.max())
+        found = Agreement(largest, _ratio(largest, magnitude), True, "")
+        outside = list(self._outside(size, distance, decades, ordinary))
+        if not outside:
+            return found
+        return self._arbitrated(found, outside, ordinary, magnitude)
+
+    def _marks(self, size: Array, decades: Array) -> tuple[Array, Array | float]:
+        """Finite values that stand for something, and how equal each must be."""
+        info = _finfo(self.dtype)
+        huge = size > info.max / 4 if info is not None else np.zeros(self.shape, bool)
+        present = np.unique(decades[(size > 0) & ~huge])
+        gaps = np.flatnonzero(np.diff(present) > MARK_DECADES)
+        if not gaps.size:
+            return huge, MARK_BOUND
+        above = (decades > present[gaps[-1]]) & ~huge & (size > 0)
+        values = size[above]
+        if values.max() - values.min() > MARK_SPREAD * values.max() or values.size == size.size:
+            return huge, MARK_BOUND
+        # Large values that are computed, too, lie there: they keep the bound of the whole, each for itself.
+        return huge | above, np.where(huge, MARK_BOUND, self.bound)
+
+    def _outside(self, size: Array, distance: Array, decades: Array, ordinary: Array) -> Iterator[_Outside]:
+        """Slices outside of their bounds, with what tells how far something else goes in them."""
+        least = _least(self.dtype)
+        whole, magnitude = float(distance.max()), float(size.max())
+        if whole > self.bound * magnitude + least:
+            yield _Outside("", lambda values: float(values.max()), _ratio(whole, magnitude), magnitude)
+        limit = slice_bound(self.bound)
+        for cut in slices_of(self.shape):
+            d, m = cut.largest(distance), cut.largest(size)
+            beyond = d > limit * m + least
+            if beyond.any():
+                yield from _of_cut(cut, np.flatnonzero(beyond), d, m, self.shape)
+        # Elements of one decade: rounding errors of small ones are no larger than those of the larger ones beside them.
+        beside = 0.0
+        for decade in sorted(np.unique(decades[ordinary]), reverse=True):
+            members = ordinary & (decades == decade)
+            d_most, m_most = float(distance[members].max()), float(size[members].max())
+            if d_most > limit * m_most + least and d_most > 2 * beside:
+                largest = functools.partial(_largest_among, members)
+                yield _Outside(f"elements below {m_most:.2g}", largest, _ratio(d_most, m_most), m_most)
+            beside = max(beside, d_most)
+
+    def _arbitrated(self, found: Agreement, outside: list[_Outside], ordinary: Array, magnitude: float) -> Agreement:
+        """The verdict where slices are outside of their bounds."""
+        ours = theirs = 0.0
+        if self.exact is not None:
+            with np.errstate(invalid="ignore", over="ignore"):
+                own = np.where(ordinary, np.nan_to_num(np.abs(self.got - self.exact), nan=np.inf), 0.0)
+                source = np.where(ordinary, np.nan_to_num(np.abs(self.want - self.exact), nan=np.inf), 0.0)
+            ours, theirs = float(own.max()), float(source.max())
+            found = replace(found, exact=(_ratio(ours, magnitude), _ratio(theirs, magnitude)))
+            allowed, base = ARBITER_FACTOR * source, self.exact
+        else:
+            source = np.zeros(0)
+            own, base = np.where(ordinary, np.abs(self.got - np.where(ordinary, self.want, 0.0)), 0.0), self.want
+            allowed = np.zeros(self.shape)
+        for moved in self.spread:
+            with np.errstate(invalid="ignore", over="ignore"):
+                step = np.where(ordinary, np.nan_to_num(np.abs(moved - base), nan=0.0, posinf=0.0), 0.0)
+            allowed = np.maximum(allowed, MOVEMENT_FACTOR * step)
+        least, worst = _least(self.dtype), None
+        percent, moved_most = min(100 * self.bound, MOVEMENT_MOST), float(allowed.max())
+        typical = ARBITER_FACTOR * float(np.sqrt(np.mean(np.square(source)))) if self.exact is not None else 0.0
+        for slice_ in outside:
+            if self.exact is not None:  # of few elements the source may have hit some exactly: half a percent then
+                most = max(slice_.largest(allowed), min(typical, percent / 2 * slice_.magnitude))
+            elif self.quantized:
+                most = min(moved_most, QUANTIZED_MOST * magnitude)
+            else:
+                most = min(moved_most, percent * slice_.magnitude)
+            if slice_.largest(own) > most + least and (worst is None or slice_.relative > worst.relative):
+                worst = slice_
+        if worst is None:
+            if self.exact is not None:
+                return replace(found, note="as near to float64 as the source")
+            by = _ratio(moved_most / MOVEMENT_FACTOR, magnitude)
+            return replace(
+                found, note=f"the source itself moves by {by:.3g} when its inputs change by a rounding error"
+            )
+        bound = slice_bound(self.bound) if worst.place else self.bound
+        at = f" at {worst.place}" if worst.place else ""
+        why = f"differs by {worst.relative:.3g} of its largest magnitude{at}, bound {bound:g}"
+        if found.exact is not None:
+            why += f"; from float64 ours by {found.exact[0]:.3g}, the source by {found.exact[1]:.3g}"
+        return replace(found, ok=False, why=why)
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """A slice outside of its bound: its name (empty: the whole), the largest of an array's values in it, its difference
+    relative to its magnitude."""
+
+    place: str
+    largest: Callable[[Array], float]
+    relative: float
+    magnitude: float
+
+
+def _of_cut(cut: _Slices, beyond: Array, distance: Array, size: Array, shape: Sequence[int]) -> Iterator[_Outside]:
+    """All of one way to cut. The values of an array per slice are computed once, however many slices there are."""
+    known: dict[int, Array] = {}
+
+    def largest(k: int, values: Array) -> float:
+        if id(values) not in known:
+            known[id(values)] = cut.largest(values)
+        return float(known[id(values)][k])
+
+    for k in beyond.tolist():
+        relative = _ratio(float(distance[k]), float(size[k]))
+        yield _Outside(cut.place(k, shape), functools.partial(largest, k), relative, float(size[k]))
+
+
+def _largest_among(members: Array, values: Array) -> float:
+    return float(values[members].max())
+
+
+def _decades(size: Array) -> Array:
+    """Powers of ten, rounded down; those of 0 are below all others."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.floor(np.log10(np.maximum(size, 1e-320)))).astype(np.int32)
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:
+    """Limits of a floating-point type, numpy's own or not; None for any other."""
+    try:
+        return np.finfo(dtype)
+    except (TypeError, ValueError):
+        pass
+    try:
+        import ml_dtypes
+
+        limits: Any = ml_dtypes.finfo
+        return limits(dtype)
+    except (ImportError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _least(dtype: np.dtype[Any]) -> float:
+    """The type's smallest normal number, float16's smallest step: processors may flush what is below to 0."""
+    info = _finfo(dtype)
+    if info is None:
+        return 0.0
+    return float(info.smallest_subnormal if str(dtype) == "float16" else info.smallest_normal)
+
+
+__all__ = ["BOUNDS", "PRECISION_BOUNDS", "Agreement", "agreement", "bounds_of", "slice_bound", "slices_of"]

@@ -1,0 +1,131 @@
+"""What flows into each output of a program: inputs, states, roundings to few bits, arithmetic of 16 bits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pinnace.program import NodeInfo, Program
+
+QUANTIZING = {"quantize_linear", "dynamic_quantize_linear"}
+# Arithmetic on integers that rounds inside: its inputs are rounded floats, too, in whichever form.
+ROUNDING = {*QUANTIZING, "mat_mul_integer", "conv_integer"}
+# Results that depend on sizes alone.
+_SIZES = {"shape", "size"}
+_HALF = {"f16": "float16", "bf16": "bfloat16"}
+# What only moves 16-bit values, or makes them of stored ones, rounds nothing.
+_STORAGE = {"cast", "cast_like", "identity", "dequantize_linear"}
+
+
+@dataclass(frozen=True)
+class Origins:
+    """What one output is made of.
+
+    values     whether contents of an input, or a state, flow into it, sizes of inputs apart.
+    halves     16-bit float types that arithmetic before it has.
+    roundings  most roundings to few bits on one way from the inputs to it.
+    nearest    values that are rounded to few bits, with nothing else so rounded between them and the output.
+    """
+
+    values: bool
+    halves: frozenset[str]
+    roundings: int
+    nearest: tuple[str, ...]
+
+
+class Dataflow:
+    """The top level of a program's graph, backwards from its outputs."""
+
+    def __init__(self, program: Program) -> None:
+        """Reads nodes and the text form, in which outputs and states have their values' names."""
+        self.nodes = [n for n in program.nodes if not n.path]
+        self._nested = [n for n in program.nodes if n.path]
+        self.made_by = {o: n for n in self.nodes for o in n.outputs if o}
+        text = program.text(0)
+        self._values = {_plain(name): _plain(value) for name, value in _OUTPUT.findall(text)}
+        self._sources = set(program.inputs) | {_plain(value) for _, value in _STATE.findall(text)}
+        self._known: dict[str, Origins] = {}
+
+    def value_of(self, output: str) -> str:
+        """The name of the value that an output gives."""
+        return self._values.get(output, output)
+
+    def origins(self, output: str) -> Origins:
+        """Of an output of the program, by its name."""
+        return self.origins_of(self.value_of(output))
+
+    def origins_of(self, value: str) -> Origins:
+        """Of any value of the top level. Nodes stand in order, so that one pass forward suffices."""
+        if not self._known:
+            for name in self._sources:
+                self._known[name] = Origins(True, frozenset(), 0, ())
+            for node in self.nodes:
+                origins = self._of_node(node)
+                for name, type_ in zip(node.outputs, node.output_types, strict=False):
+                    half = _HALF.get(type_.split("[")[0])
+                    if half and origins.values and node.op not in _STORAGE:
+                        self._known[name] = Origins(
+                            origins.values, origins.halves | {half}, origins.roundings, origins.nearest
+                        )
+                    else:
+                        self._known[name] = origins
+                    if node.op in QUANTIZING:
+                        self._known[name] = Origins(
+                            origins.values, self._known[name].halves, origins.roundings, (name,)
+                        )
+        return self._known.get(value, Origins(False, frozenset(), 0, ()))
+
+    def _of_node(self, node: NodeInfo) -> Origins:
+        before = [self._known.get(name, Origins(False, frozenset(), 0, ())) for name in node.inputs]
+        inner = [n for n in self._nested if n.path.startswith(f"{node.name}.")]
+        halves = frozenset[str]().union(*(o.halves for o in before))
+        halves |= {
+            half
+            for n in inner
+            if n.op not in _STORAGE
+            for t in n.output_types
+            for half in [_HALF.get(t.split("[")[0])]
+            if half
+        }
+        rounds = int(node.op in ROUNDING) + sum(n.op in ROUNDING for n in inner)
+        nearest = tuple(dict.fromkeys(name for o in before for name in o.nearest))
+        return Origins(
+            node.op not in _SIZES and (any(o.values for o in before) or node.op.startswith("random")),
+            halves,
+            max((o.roundings for o in before), default=0) + rounds,
+            nearest,
+        )
+
+    def ways_to(self, output: str) -> Iterator[NodeInfo]:
+        """The node that makes an output and those before it, as far as each only moves elements, nearest first."""
+        name = self.value_of(output)
+        while name in self.made_by:
+            node = self.made_by[name]
+            yield node
+            if node.op not in _MOVEMENT or not node.inputs:
+                return
+            name = node.inputs[0]
+
+
+_MOVEMENT = {"cast", "identity", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "slice", "concat"}
+
+_NAME = r'%("(?:\\.|[^"\\])*"|[A-Za-z_0-9][\w.]*)'
+_TEXT = r'("(?:\\.|[^"\\])*"|[A-Za-z_][\w.]*)'
+_OUTPUT = re.compile(rf"^  output {_TEXT} {_NAME}", re.MULTILINE)
+_STATE = re.compile(rf"^  state {_TEXT} {_NAME} :", re.MULTILINE)
+
+
+def _plain(text: str) -> str:
+    """A name without its quotes and escapes."""
+    if not text.startswith('"'):
+        return text
+    body = text[1:-1]
+    return re.sub(r"\\(x[0-9a-fA-F]{2}|.)", lambda m: _escaped(m[1]), body)
+
+
+def _escaped(text: str) -> str:
+    return chr(int(text[1:], 16)) if len(text) == 3 else {"n": "\n"}.get(text, text)
+
+
+__all__ = ["QUANTIZING", "Dataflow", "Origins"]

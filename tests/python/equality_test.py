@@ -1,0 +1,397 @@
+"""The definition of equal, on arrays and on whole models: wrong ones that a laxer one passes, right ones that a
+stricter one refuses. docs/verification.md states it.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pinnace as pn
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from pinnace import cli
+from pinnace.agreement import agreement, slice_bound
+from pinnace.second_input import second_inputs
+from pinnace.source import ProgramSource
+from pinnace.verify import is_inconclusive, verify_program
+from torch import nn
+from torch_modules import Of
+
+Array = np.ndarray[Any, Any]
+RANDOM = np.random.default_rng(11)
+
+
+def normal(*shape: int) -> Array:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+class Pair:
+    """A program of one function, held against another function."""
+
+    def __init__(self, ours: nn.Module, *inputs: torch.Tensor) -> None:
+        self.inputs = inputs
+        self.program = pn.load(ours, inputs).build(verify=False)
+
+    def against(self, theirs: nn.Module) -> pn.Program:
+        source = pn.load(theirs, self.inputs)._source
+        return verify_program(self.program, source, [dict(zip(self.program.inputs, self.inputs, strict=True))], ["cpu"])
+
+
+# --------------------------------------------------------------------------------------------------- arrays, by slices
+
+
+def test_no_slice_off_by_a_percent_is_equal() -> None:
+    """Each index of each axis, rows and blocks of vectors, at magnitudes of 1e-6 to 1 beside 1e3."""
+    for shape in ((2, 8, 5, 7), (3, 40, 24), (400, 6), (1, 1000), (4000,), (9,)):
+        for axis in range(len(shape)):
+            for magnitude in (1e-6, 1e-3, 1.0):
+                want = normal(*shape) * 1e3
+                at: list[Any] = [slice(None)] * len(shape)
+                first = RANDOM.integers(shape[axis]) // 16 * 16
+                at[axis] = slice(first, first + 16)
+                want[tuple(at)] = (RANDOM.uniform(0.5, 1, want[tuple(at)].shape) * magnitude).astype(np.float32)
+                got = want.copy()
+                assert agreement(got, want).ok
+                got[tuple(at)] *= np.float32(1.01)
+                assert not agreement(got, want).ok, (shape, axis, magnitude)
+    assert slice_bound(1e-4) < 1e-2
+
+
+def test_a_mask_beside_logits_is_no_magnitude() -> None:
+    want = normal(4, 100)
+    for mark in (np.finfo(np.float32).min, -1e9, -np.inf):
+        masked = want.copy()
+        masked[2, 7] = mark
+        off = masked.copy()
+        off[0] *= np.float32(1.02)
+        assert agreement(masked, masked.copy()).ok
+        assert not agreement(off, masked).ok
+        other = masked.copy()
+        other[2, 7] = mark / 2 if np.isfinite(mark) else 0
+        assert not agreement(other, masked).ok
+        elsewhere = want.copy()
+        elsewhere[2, 8] = mark
+        assert not agreement(elsewhere, masked).ok
+
+
+def test_large_values_that_are_computed_are_no_marks() -> None:
+    want = np.concatenate([normal(100) * 1e-3, np.full(3, 640, np.float32)])
+    assert agreement((want * np.float32(1 + 1e-5)).astype(np.float32), want).ok
+
+
+def test_small_probabilities_beside_boxes() -> None:
+    boxes, probabilities = normal(1, 4, 50) * 300 + 320, RANDOM.uniform(0, 1, (1, 3, 50)).astype(np.float32)
+    for axis, parts in ((1, (boxes, probabilities)), (0, (boxes.ravel(), probabilities.ravel()))):
+        want = np.concatenate(parts, axis)
+        assert agreement(want, want.copy()).ok
+        assert not agreement(np.concatenate([parts[0], parts[1] * np.float32(0.94)], axis), want).ok
+
+
+def test_rounding_of_a_sum_is_equal() -> None:
+    """Values that cross zero have errors of their neighbours' size, not of their own."""
+    exact = RANDOM.standard_normal((1, 21, 64, 64))
+    want = (exact + RANDOM.normal(0, 1e-6, exact.shape)).astype(np.float32)
+    got = (exact + RANDOM.normal(0, 1e-6, exact.shape)).astype(np.float32)
+    assert agreement(got, want).ok
+
+
+def test_a_slice_as_near_to_float64_as_the_source_is_equal() -> None:
+    exact = RANDOM.uniform(1e-9, 1e-7, (1, 1, 40, 40))
+    coarse = (np.round(exact / 2**-25) * 2**-25).astype(np.float32)
+    fine = exact.astype(np.float32)
+    assert not agreement(fine, coarse).ok
+    found = agreement(fine, coarse, exact=exact)
+    assert found.ok
+    assert found.exact is not None
+    assert found.exact[0] < 1e-6 < 1e-2 < found.exact[1]
+    assert not agreement(coarse, fine, exact=exact).ok  # the other way round nothing excuses it
+
+
+# ------------------------------------------------------------------------------------ wrong ones, which must be refused
+
+
+class Masked(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mask = torch.zeros_like(x)
+        mask[..., 0] = torch.finfo(torch.float32).min
+        return x * self.factor + mask
+
+
+class Boxes(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x * 320 + 320, torch.sigmoid(x) * self.factor], 1)
+
+
+class Stateful(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+        self.register_buffer("last", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 0.0 * self.last
+        self.last.copy_(x * self.factor)  # type: ignore[operator]
+        return y
+
+
+class Quantised(nn.Module):
+    """One quantisation of no account beside an output that it does not reach."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ops = torch.ops.quantized_decomposed
+        q = ops.quantize_per_tensor(x, 0.1, 0, -128, 127, torch.int8)
+        return x * self.factor, ops.dequantize_per_tensor(q, 0.1, 0, -128, 127, torch.int8)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "x", "says"),
+    [
+        (Masked(1.02), Masked(1.0), torch.randn(2, 40), "differs by 0.02"),
+        (Boxes(0.94), Boxes(1.0), torch.rand(2, 4, 30), "differs by 0.06"),
+        (Of(lambda x: x * 3), Of(lambda x: x * x), torch.zeros(2, 5), "in call 2, a second input"),
+        (Stateful(-99.0), Stateful(1.0), torch.randn(3), "state 'last' differs by"),
+        (Quantised(1.3), Quantised(1.0), torch.randn(2, 9), "differs by 0.3"),
+    ],
+    ids=["mask", "boxes", "zeros", "state", "unrelated quantisation"],
+)
+def test_wrong_ones_are_refused(ours: nn.Module, theirs: nn.Module, x: torch.Tensor, says: str) -> None:
+    Pair(ours, x).against(ours)
+    with pytest.raises(pn.VerificationError, match=says):
+        Pair(ours, x).against(theirs)
+
+
+def test_a_counter_that_the_exporter_freezes_is_refused() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return x * self.calls
+
+    with pytest.raises(pn.VerificationError, match=r"call 2.*torch.export changed the model"):
+        pn.load(Counting(), (torch.randn(3),)).build()
+
+
+def test_a_target_that_cannot_run_here_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = "cpu:avx2" if platform.machine() == "aarch64" else "cpu:neon"
+    program = pn.load(nn.ReLU(), (torch.randn(3),)).build([absent])
+    assert program.metadata["verified"].startswith("inconclusive: no target ran it here")
+    assert is_inconclusive(program)
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(3),)), tmp_path / "m.pt2")
+    command = ["convert", str(tmp_path / "m.pt2"), "-o", str(tmp_path / "m.pnc"), "--target", absent]
+    assert cli.main(command) == 1
+    assert "inconclusive" in capsys.readouterr().out
+    assert (tmp_path / "m.pnc").exists()
+    assert cli.main([*command, "--allow-inconclusive"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x: torch.relu(x.abs() * -1), "output 'relu' does not move with the input"),
+        (lambda x: torch.log(-x.abs() - 1), "has no finite value"),
+        (lambda x: x[:0], "is empty"),
+    ],
+)
+def test_what_proves_nothing_is_inconclusive(function: Callable[..., Any], says: str) -> None:
+    program = pn.load(Of(function), (torch.randn(2, 5),)).build()
+    assert program.metadata["verified"].startswith("inconclusive: ")
+    assert says in program.metadata["verified"]
+    assert program.metadata["verified.cpu"].startswith("yes")
+    x = dict.fromkeys(program.inputs, torch.randn(2, 5))
+    result = pn.compare(program, Of(function), [x])
+    assert result.ok
+    assert len(result.inconclusive) == 1
+    assert "inconclusive: " in str(result)
+    assert "inconclusive: " in result.to_html()
+
+
+def test_outputs_of_sizes_alone_may_stay_the_same() -> None:
+    program = pn.load(Of(lambda x: (x * 2, x.shape[0], torch.ones(3))), (torch.randn(2, 5),)).build()
+    assert not is_inconclusive(program)
+
+
+def test_branches_that_never_ran_are_named() -> None:
+    class Branching(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.abs().sum() > -1, torch.sin, lambda x: torch.cos(x) + 1, (x,))  # type: ignore[no-any-return]
+
+    program = pn.load(Branching(), (torch.randn(4),)).build()
+    assert program.metadata["verified.paths"] == "never ran: cond.else_branch"
+
+
+# --------------------------------------------------------------------------------------------- right ones, which pass
+
+
+def onnx_model(
+    path: Path, nodes: Sequence[Any], shape: Sequence[Any], weights: dict[str, Array], out: Any = None
+) -> Path:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)]
+    initial = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initial)
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), path)
+    return path
+
+
+def test_a_text_detector_whose_map_is_near_zero(tmp_path: Path) -> None:
+    """onnxruntime's sigmoid has steps of 2^-25, larger than what it gives here."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Sigmoid", ["c"], ["y"]),
+    ]
+    weights = {"w": normal(1, 3, 3, 3) * np.float32(0.3), "b": np.array([-15.5], np.float32)}
+    path = onnx_model(tmp_path / "detector.onnx", nodes, [1, 3, 24, 24], weights)
+    program = pn.load(path, {"x": normal(1, 3, 24, 24)}).build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+
+
+def test_a_mean_of_integers_that_falls_on_ties(tmp_path: Path) -> None:
+    """A mean of sixteen integers ends in .5 one time in sixteen: which way it rounds hangs on the last bit."""
+    scale, zero = np.float32(0.0371), np.uint8(128)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("GlobalAveragePool", ["d"], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["mq"]),
+        helper.make_node("DequantizeLinear", ["mq", "s", "z"], ["md"]),
+        helper.make_node("Flatten", ["md"], ["f"]),
+        helper.make_node("MatMul", ["f", "w"], ["y"]),
+    ]
+    weights = {"s": np.asarray(scale), "z": np.asarray(zero), "w": normal(64, 10)}
+    path = onnx_model(tmp_path / "mean.onnx", nodes, [4, 64, 4, 4], weights)
+    assert pn.load(path, {"x": normal(4, 64, 4, 4)}).build().metadata["verified.cpu"].startswith("yes")
+
+
+def test_four_bit_weights_that_onnxruntime_fuses_to_approximate_arithmetic(tmp_path: Path) -> None:
+    blocks = helper.make_node("DequantizeLinear", ["w", "s"], ["wd"], axis=0, block_size=32)
+    nodes = [blocks, helper.make_node("MatMul", ["x", "wd"], ["y"])]
+    scales = RANDOM.uniform(0.01, 0.1, (8, 48)).astype(np.float32)
+    path = onnx_model(tmp_path / "four.onnx", nodes, [5, 256], {"s": scales})
+    model = onnx.load(path)
+    values = RANDOM.integers(-8, 8, 256 * 48)
+    model.graph.initializer.append(helper.make_tensor("w", TensorProto.INT4, [256, 48], values.tolist()))
+    onnx.save(model, path)
+    program = pn.load(path, {"x": normal(5, 256)}).build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+    assert "optimisations off" in program.metadata["verified"]
+
+
+def test_a_half_precision_network_with_float_inputs_and_outputs() -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(3)
+            self.layers = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(12)]).half()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers(x.half()).float()  # type: ignore[no-any-return]
+
+    program = pn.load(Half(), (torch.randn(4, 64),)).build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+
+
+def test_ties_of_argmax_are_named() -> None:
+    x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
+    first, last = Of(lambda x: (x * 1).argmax(1)), Of(lambda x: 3 - (x * 1).flip(1).argmax(1))
+    program = pn.load(first, (x,)).build(verify=False)
+
+    class Last:
+        description = "the last of equal ones"
+
+        def run(self, inputs: Sequence[Array]) -> list[Array]:
+            return [last(torch.from_numpy(np.array(inputs[0]))).numpy()]
+
+        def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+            return {
+                name: np.array(inputs[0]) for name in names if name == "mul"
+            }  # folded: the input itself is searched
+
+    name = next(iter(program.inputs))
+    facts = verify_program(program, Last(), [{name: x.numpy()}], ["cpu"]).metadata
+    assert "ties of arg_max taken in another order" in facts["verified.cpu"]
+
+
+def test_pi_and_minus_pi_are_one_angle() -> None:
+    from pinnace.ties import sides_of_pi
+
+    want = np.array([np.pi, -np.pi, 1.0, -3.1], np.float32)
+    turned = sides_of_pi(np.array([-np.pi, -np.pi, 1.0, -3.1], np.float32), want, 1e-4)
+    assert turned is not None
+    assert agreement(turned, want).ok
+    assert sides_of_pi(np.array([np.pi, -np.pi, 1.0, 3.1], np.float32), want, 1e-4) is None
+
+
+# ----------------------------------------------------------------------------------------------------- what is the sour
+
+
+def test_the_live_module_is_the_source() -> None:
+    """With a padding mask, eager TransformerEncoder gives 0 in padded rows, its exported program does not."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    module = nn.TransformerEncoder(layer, 2).eval()
+    x = torch.randn(2, 5, 16)
+    mask = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    with torch.no_grad():
+        assert module(x, src_key_padding_mask=mask)[1, 3:].abs().max() == 0
+    model = pn.load(module, (x,), example_kwargs={"src_key_padding_mask": mask})
+    with pytest.raises(pn.VerificationError, match=r"torch\.export changed the model"):
+        model.build()
+
+
+def test_an_onnx_file_is_held_against_the_module_that_it_came_from(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    path = onnx_model(tmp_path / "twice.onnx", nodes, [2, 3], {"w": np.array(2, np.float32)})
+    model = pn.load(path, {"x": normal(2, 3)})
+    assert model.build(reference=Of(lambda x: x * 2)).metadata["verified"].startswith("1 input(s) against torch")
+    with pytest.raises(pn.VerificationError, match="differs by"):
+        model.build(reference=Of(lambda x: x * 2.02))
+    for factor, status in ((2, 0), (3, 1)):
+        torch.export.save(
+            torch.export.export(Of(lambda x, f=factor: x * f), (torch.randn(2, 3),)), tmp_path / f"{factor}.pt2"
+        )
+        command = ["convert", str(path), "-o", str(tmp_path / "m.pnc"), "--reference", str(tmp_path / f"{factor}.pt2")]
+        assert cli.main(command) == status
+
+
+def test_second_inputs_keep_the_kind_of_the_first() -> None:
+    ids, positions = np.array([[5, 2, 9, 2]]), np.arange(4)
+    image, mask = RANDOM.uniform(0, 1, (3, 4)).astype(np.float32), np.array([0, -np.inf, 0, 0], np.float32)
+    made = next(second_inputs([ids, positions, image, mask]))
+    assert sorted(made[0].ravel()) == [2, 2, 5, 9]
+    assert made[1].tolist() == [0, 1, 2, 3]
+    assert 0 <= made[2].min() <= made[2].max() <= 1
+    assert not np.array_equal(made[2], image)
+    assert np.isinf(made[3]).sum() == 1
+    assert next(second_inputs([np.zeros((3, 4), np.float32)]))[0].any()
+    assert list(second_inputs([np.arange(3)])) == []
+
+
+def test_states_of_a_program_are_compared_with_those_of_another(tmp_path: Path) -> None:
+    x = torch.randn(3)
+    programs = [pn.load(Stateful(f), (x,)).build() for f in (1.0, 2.0)]
+    result = pn.compare(programs[0], programs[1], [{"x": x}])
+    assert not result.ok
+    assert [row.value for row in result.rows if not row.ok and row.op == "state"] == ["last"]
+    assert verify_program(programs[0], ProgramSource(programs[0]), [{"x": x.numpy()}], ["cpu"])
