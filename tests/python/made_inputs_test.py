@@ -423,7 +423,10 @@ def test_sizes_of_an_exported_example(tmp_path: Path) -> None:
 
 
 def unfitting(folder: Path, inputs: int) -> str:
-    """Two open dimensions an input, all of which stand side by side: once as they are, once with one made longer."""
+    """Two open dimensions an input, all of which stand side by side: once as they are, once with one made longer.
+
+    The choices that a search has grow with the square of the inputs: with 200 they are over a million.
+    """
     names = [f"x{i}" for i in range(inputs)]
     nodes = [
         node("Concat", " ".join(names), "a", axis=1),
@@ -437,7 +440,7 @@ def unfitting(folder: Path, inputs: int) -> str:
 
 def test_a_search_without_end_ends(tmp_path: Path) -> None:
     """By the number of tries, by time, and with the rule that stood longest."""
-    model = pn.load(unfitting(tmp_path, 7))
+    model = pn.load(unfitting(tmp_path, 200))
     specs = list(model.inputs.values())
     found = search(specs, model._core.try_shapes, tries=300)
     assert found.smallest is None
@@ -453,7 +456,7 @@ def test_a_search_without_end_ends(tmp_path: Path) -> None:
 
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C ends the search with 130, and leaves no file."""
-    path, output = unfitting(tmp_path, 8), tmp_path / "m.pnc"
+    path, output = unfitting(tmp_path, 200), tmp_path / "m.pnc"
     code = (
         "import sys, pinnace.made_sizes as s; s.search.__kwdefaults__.update(tries=10**9, seconds=600.0);"
         "from pinnace.cli import main; print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
