@@ -111,19 +111,31 @@ def ci_lines(ci: dict[str, Any]) -> list[str]:
     ]
 
 
-def fuzz_lines(totals: dict[str, dict[str, Any]]) -> list[str]:
-    """What scripts/fuzz.py keeps for each target, over all runs of one program."""
+def fuzz_lines(totals: dict[str, dict[str, Any]], before: list[str]) -> list[str]:
+    """What scripts/fuzz.py keeps for each target and build of it, below what the page has of other builds."""
+    read = [cells for line in before if len(cells := _cells(line)) == 9 and not cells[2].strip(",0123456789")]
+    rows = {(cells[0], cells[1]): cells for cells in read}
+    for name, t in totals.items():
+        numbers = [t["executions"], t["seconds"] // 60, t["edges"], t["features"], t["corpus"]]
+        counts = [f"{round(n):,}" for n in [*numbers, t["quiet_seconds"] // 60, len(t["findings"])]]
+        rows[name, t["program"][:8]] = [name, t["program"][:8], *counts]
+    sums: dict[str, int] = {}
+    for (name, _), cells in rows.items():
+        sums[name] = sums.get(name, 0) + int(cells[2].replace(",", ""))
     return [
-        "Minutes without news: how long the target has run since it last reached an edge of the code that was new.",
+        "Build: the first digits of the SHA-1 of the program, which changes with its sources. Minutes without news:",
+        "how long a build has run since it last reached an edge of the code that was new.",
         "",
-        "| target | executions | minutes | edges | features | inputs kept | minutes without news | findings |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-        *(
-            f"| {name} | {t['executions']:,} | {t['seconds'] / 60:.0f} | {t['edges']:,} | {t['features']:,} "
-            f"| {t['corpus']:,} | {t['quiet_seconds'] / 60:.0f} | {len(t['findings'])} |"
-            for name, t in sorted(totals.items())
-        ),
+        "| target | build | executions | minutes | edges | features | inputs kept | minutes without news | findings |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        *(f"| {' | '.join(cells)} |" for _, cells in sorted(rows.items())),
+        "",
+        "Executions over all builds: " + ", ".join(f"{name} {count:,}" for name, count in sorted(sums.items())) + ".",
     ]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def main() -> int:
@@ -132,9 +144,12 @@ def main() -> int:
     parser.add_argument("--fuzz", type=Path, default=ROOT / "build/fuzz/results.json", help="the totals of fuzz.py")
     parser.add_argument("--ci", type=Path, default=ROOT / "build/results/ci.json", help="the times of .ci/run")
     args = parser.parse_args()
-    found = {CI: (args.ci, ci_lines), FUZZING: (args.fuzz, fuzz_lines)}
     sections = read_sections(args.page)
-    written = {title: lines(json.loads(path.read_text())) for title, (path, lines) in found.items() if path.exists()}
+    written = {}
+    if args.ci.exists():
+        written[CI] = ci_lines(json.loads(args.ci.read_text()))
+    if args.fuzz.exists():
+        written[FUZZING] = fuzz_lines(json.loads(args.fuzz.read_text()), sections.get(FUZZING, []))
     if not written:
         print(f"results: neither {args.ci} nor {args.fuzz} is there", file=sys.stderr)
         return 1

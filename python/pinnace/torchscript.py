@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
-from pinnace.files import open_regular
 from pinnace.session import as_tensor
 from pinnace.source import _named, _tensors, _to_numpy
 from pinnace.torch_archive import archive_kind
@@ -48,14 +47,13 @@ def open_script(path: str) -> torch.jit.ScriptModule:
     with ZipFile(path, inflated=True) as archive:
         archive.verify()  # torch crashes where what it reads of sources is damaged
         _check_code(archive)
-    try:
-        jit: Any = torch.jit  # untyped in torch's own stubs
-        open_regular(path).close()
-        return jit.load(path, map_location="cpu")
-    except _core.Error:
-        raise
-    except Exception as error:
-        raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
+        try:
+            jit: Any = torch.jit  # untyped in torch's own stubs
+            return jit.load(archive.same_file, map_location="cpu")
+        except _core.Error:
+            raise
+        except Exception as error:
+            raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
 
 
 # TorchScript is run, some of it while it is read. Of what it can call, these reach files.

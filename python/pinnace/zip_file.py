@@ -105,6 +105,18 @@ class ZipFile:
         self._file.close()
 
     @property
+    def same_file(self) -> str | IO[bytes]:
+        """For other readers, while this is open: the file that was checked, whatever has its name by now.
+
+        A path where the system has one for open files, else the file itself, of which readers make a copy in memory.
+        """
+        path = f"/proc/self/fd/{self._file.fileno()}"
+        if os.path.exists(path):
+            return path
+        self._file.seek(0)
+        return self._file
+
+    @property
     def names(self) -> list[str]:
         """Every entry, as the directory orders them."""
         return list(self._entries)

@@ -26,7 +26,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from pinnace import cli
+from pinnace import cli, torchscript
 from pinnace.source import open_torch_archive
 from slices import rotating_slice
 from torch import Tensor, nn
@@ -620,3 +620,28 @@ def test_torchscript_with_numbered_children_loads(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         jit.save(jit.trace(net, torch.from_numpy(X)), str(tmp_path / "net.pt"))
         assert pn.load(tmp_path / "net.pt", (X,)).build().metadata["verified"].startswith("1 input(s)")
+
+
+@pytest.mark.parametrize("by_path", [True, False], ids=["by number", "by its bytes"])
+def test_torch_reads_the_torchscript_that_was_checked(
+    by_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another file takes its name between the check and torch, also on systems without paths for open files."""
+    jit: Any = torch.jit
+    path, other = tmp_path / "net.pt", tmp_path / "other.pt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jit.save(jit.trace(nn.ReLU(), torch.ones(3)), str(path))
+        jit.save(jit.trace(nn.Sigmoid(), torch.ones(3)), str(other))
+    check = torchscript._check_code
+
+    def check_and_replace(archive: Any) -> None:
+        check(archive)
+        other.replace(path)
+
+    monkeypatch.setattr(torchscript, "_check_code", check_and_replace)
+    if not by_path:
+        exists = os.path.exists
+        monkeypatch.setattr(os.path, "exists", lambda p: exists(p) and not str(p).startswith("/proc/"))
+    x = torch.tensor([-1.0, 0.0, 2.0])
+    assert torch.equal(torchscript.open_script(str(path))(x), x.relu())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import required_tests
+import results_page
 import run_tests
 from outcomes import Outcome
 
@@ -366,3 +367,19 @@ def test_every_test_that_ci_requires_is_in_the_tree() -> None:
                 assert (root / folder / f"{name.split('::')[0]}.py").is_file(), pattern
     for entry in table["permitted_skip"]:
         assert entry["why"], entry
+
+
+def test_fuzzing_is_summed_over_builds(tmp_path: Path) -> None:
+    """The same totals written twice count once; another build adds a row."""
+    total = {"executions": 1500, "seconds": 600, "edges": 9, "features": 12, "corpus": 3, "quiet_seconds": 61}
+
+    def page(program: str, executions: int, before: list[str]) -> list[str]:
+        found = {"onnx": total | {"program": program, "executions": executions, "findings": []}}
+        return results_page.fuzz_lines(found, before)
+
+    first = page("a" * 40, 1500, [])
+    assert "| onnx | aaaaaaaa | 1,500 | 10 | 9 | 12 | 3 | 1 | 0 |" in first
+    assert page("a" * 40, 1500, first) == first
+    second = page("b" * 40, 2_000_000, page("a" * 40, 2500, first))
+    assert second[-1] == "Executions over all builds: onnx 2,002,500."
+    assert sum(line.startswith("| onnx |") for line in second) == 2
