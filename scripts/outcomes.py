@@ -27,6 +27,7 @@ class Outcome:
     skipped: int = 0
     built_from: str = ""  # the commit that the tested binary names; empty: the suite has no binary, or it did not say
     failures: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)  # of failures, where the suite's report has one
     passes: list[str] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)  # test -> reason
     skip_reasons: dict[str, int] = field(default_factory=dict)
@@ -42,9 +43,11 @@ class Outcome:
         self.passed += 1
         self.passes.append(name)
 
-    def fail(self, name: str) -> None:
+    def fail(self, name: str, reason: str = "") -> None:
         self.failed += 1
         self.failures.append(name)
+        if reason:
+            self.reasons[name] = " ".join(reason.split())[:300]
 
     def skip(self, name: str, reason: str) -> None:
         self.skipped += 1
@@ -77,7 +80,8 @@ def read_gtest(report: Path, log: str, outcome: Outcome) -> None:
         for test in group["testsuite"]:
             name = f"{group['name']}.{test['name']}"
             if test.get("failures"):
-                outcome.fail(name + (f" ({test['value_param'][:80]})" if "value_param" in test else ""))
+                of = f" ({test['value_param'][:80]})" if "value_param" in test else ""
+                outcome.fail(name + of, test["failures"][0].get("failure", ""))
             elif test["status"] == "NOTRUN":
                 outcome.skip(name, "disabled")
             elif test["result"] == "SKIPPED":
@@ -101,6 +105,7 @@ def read_gtest_log(log: str, outcome: Outcome) -> None:
 def read_pytest(report: Path, outcome: Outcome) -> None:
     # The files of one test: a failure in its tear-down comes as a second entry of the same name.
     seen: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     root = ET.parse(report).getroot()
     for entry in root.iterfind("testsuite/properties/property"):
         if entry.get("name") == "built_from":
@@ -108,8 +113,10 @@ def read_pytest(report: Path, outcome: Outcome) -> None:
     for case in root.iter("testcase"):
         name = "::".join(part for part in (case.get("classname"), case.get("name")) if part)
         skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
+        failures = [found for kind in ("failure", "error") if (found := case.find(kind)) is not None]
+        if failures:
             seen[name] = "failed"
+            reasons.setdefault(name, failures[0].get("message", ""))
         elif skipped is not None:
             seen.setdefault(name, f"skipped:{skipped.get('message', '')}")
         else:
@@ -119,7 +126,7 @@ def read_pytest(report: Path, outcome: Outcome) -> None:
             outcome.records[name] = recorded
     for name, state in seen.items():
         if state == "failed":
-            outcome.fail(name)
+            outcome.fail(name, reasons[name])
         elif state == "passed":
             outcome.succeed(name)
         else:

@@ -370,6 +370,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     for outcome in outcomes:
         for name in outcome.failures:
             print(f"FAILED {outcome.suite}: {name}")
+            if name in outcome.reasons:
+                print(f"    {outcome.reasons[name]}")
     if not options.require:
         for sentence in found:
             print(f"not as in continuous integration: {sentence}")

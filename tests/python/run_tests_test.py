@@ -121,6 +121,7 @@ def test_failures_count(tree: Path, capsys: pytest.CaptureFixture[str], how: str
     output = capsys.readouterr().out
     assert output.splitlines()[-1] == totals
     assert failure in output
+    assert how != "fail" or "\n    a.cc:9\n" in output  # why
 
 
 def test_hung_suite_is_ended(tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +156,7 @@ def test_python_failures_and_broken_files_count(tree: Path, capsys: pytest.Captu
     output = capsys.readouterr().out
     assert output.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"
     assert "skipped 1: not here" in output
+    assert re.search(r"^FAILED rules: \S*test_bad\n    assert 0$", output, re.MULTILINE)
     (tree / "tests/rules_test.py").write_text("import nothing_of_this_name\n")
     assert run_tests.main(["--only", "rules"], tree) == 1
     assert ", 0 failed" not in last_line(capsys)
