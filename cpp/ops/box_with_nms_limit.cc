@@ -19,6 +19,7 @@
 // Kept boxes are in order of images (as they come), classes and falling score; of equal scores the first row comes
 // first. Overlap v is intersection over union. NaN scores are left out; corners in the wrong order or NaN are errors.
 // The count depends on data; bound: R * min(classes - 1, max_detections). Source: NNAPI BOX_WITH_NMS_LIMIT.
+#include "base/sort.h"
 #include "ops/box.h"
 
 namespace pinnace {
@@ -108,10 +109,10 @@ void suppress_class(const Detections& d, const Limits& l, int64_t first, int64_t
 /// The best `most` of kept[0, count), in the order in which they stood.
 void keep_best(Kept* kept, int64_t count, int64_t most, int64_t* places) {
   for (int64_t i = 0; i < count; ++i) places[i] = i;
-  std::nth_element(places, places + most, places + count, [kept](int64_t a, int64_t b) {
+  select_nth(places, places + most, places + count, [kept](int64_t a, int64_t b) {
     return kept[a].score != kept[b].score ? kept[a].score > kept[b].score : a < b;
   });
-  std::sort(places, places + most);
+  sort_all(places, places + most, std::less{});
   for (int64_t i = 0; i < most; ++i) kept[i] = kept[places[i]];
 }
 
@@ -137,6 +138,7 @@ Result<Found> find(const NodeView& node, const Detections& d, const TensorView& 
     }
     if (count - before > limits.most) {
       keep_best(kept.data() + before, count - before, limits.most, places.data());
+      if (stopped()) return stop_status(node.label());
       count = before + limits.most;
     }
   }

@@ -20,6 +20,7 @@
 // The centre of a box is moved by dy heights and dx widths of its anchor, its sizes are e^dh and e^dw times the
 // anchor's. Of equal scores the first anchor comes first, then the first class. NaN scores are left out. Source: NNAPI
 // DETECTION_POSTPROCESSING.
+#include "base/sort.h"
 #include "ops/box.h"
 
 namespace pinnace {
@@ -120,8 +121,8 @@ class Detector {
     for (int64_t a = 0; a < anchors_; ++a) {
       if (best_[a] > s_.score) order_[count++] = a;
     }
-    std::sort(order_.data(), order_.data() + count,
-              [this](int64_t a, int64_t b) { return best_[a] != best_[b] ? best_[a] > best_[b] : a < b; });
+    sort_all(order_.data(), order_.data() + count,
+             [this](int64_t a, int64_t b) { return best_[a] != best_[b] ? best_[a] > best_[b] : a < b; });
     return order_.span().first(static_cast<size_t>(count));
   }
 
@@ -134,7 +135,7 @@ class Detector {
                [&](int64_t a) { found_[count++] = {a, c, best_[a]}; });
     }
     const int64_t rows = std::min(count, s_.most);
-    std::partial_sort(found_.data(), found_.data() + rows, found_.data() + count, before);
+    sort_first(found_.data(), found_.data() + rows, found_.data() + count, before);
     for (int64_t i = 0; i < rows; ++i) put(i, found_[i]);
     return rows;
   }
@@ -155,7 +156,7 @@ class Detector {
         if (score == score) found_[count++] = {a, c, score};
       }
       const int64_t each = std::min(count, s_.classes_per_anchor);
-      std::partial_sort(found_.data(), found_.data() + each, found_.data() + count, before);
+      sort_first(found_.data(), found_.data() + each, found_.data() + count, before);
       for (int64_t i = 0; i < each; ++i) put(row++, found_[i]);
     });
     return row;

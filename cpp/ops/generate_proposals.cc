@@ -16,6 +16,7 @@
 // whose centre is not inside the image (right and bottom edges are outside) are left out, as are those with NaN corners
 // or scores; anchors with corners in the wrong order or NaN are errors. The count depends on data; bound:
 // N * min(H * W * A, pre_nms_count, post_nms_count). Source: NNAPI GENERATE_PROPOSALS.
+#include "base/sort.h"
 #include "ops/box.h"
 
 namespace pinnace {
@@ -79,8 +80,9 @@ Status propose(const NodeView& node, const Maps& m, F f) {
       if (all[i] == all[i]) order[numbers++] = i;
     }
     const int64_t best = std::min(numbers, looked_at);
-    std::partial_sort(order.data(), order.data() + best, order.data() + numbers,
-                      [all](int64_t a, int64_t b) { return all[a] != all[b] ? all[a] > all[b] : a < b; });
+    sort_first(order.data(), order.data() + best, order.data() + numbers,
+               [all](int64_t a, int64_t b) { return all[a] != all[b] ? all[a] > all[b] : a < b; });
+    if (stopped()) return stop_status(node.label());
     for (int64_t i = 0; i < best; ++i) {
       const Box box = proposal(m, l, image, order[i]);
       if (!large_and_inside(box, l, m.sizes + 2 * image)) continue;

@@ -11,6 +11,7 @@
 // Source: ONNX NonMaxSuppression, opset 11.
 #include <algorithm>
 
+#include "base/sort.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -65,8 +66,9 @@ Status select(const NodeView& node, const Shape& scores_shape, const float* boxe
       for (int64_t i = 0; i < count; ++i) {
         if (limits.score ? score[i] > *limits.score : score[i] == score[i]) order[candidates++] = i;
       }
-      std::sort(order.data(), order.data() + candidates,
-                [score](int64_t a, int64_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; });
+      sort_all(order.data(), order.data() + candidates,
+               [score](int64_t a, int64_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; });
+      if (stopped()) return stop_status(node.label());
       int64_t taken = 0;
       for (int64_t i = 0; i < candidates && taken < limits.most; ++i) {
         if (i % 32 == 31 && stopped()) return stop_status(node.label());

@@ -7,8 +7,8 @@
 //   values   as x, the axis with size k
 //   indices  i64, likewise
 // Of equal elements the one with the lower index comes first; NaN counts as largest. Source: ONNX TopK, opset 24.
-#include <algorithm>
 
+#include "base/sort.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -52,7 +52,8 @@ Status top_k_reference(const NodeView& node, std::span<const TensorView> in, std
           if (a_nan || a == b) return p < q;
           return largest ? a > b : a < b;
         };
-        std::partial_sort(order.data(), order.data() + k, order.data() + v.size, before);
+        sort_first(order.data(), order.data() + k, order.data() + v.size, before);
+        if (stopped()) return stop_status(node.label());
         for (int64_t n = 0; n < k; ++n) {
           values.data<T>()[(o * k + n) * v.inner + i] = row[order[n] * v.inner];
           indices.data<int64_t>()[(o * k + n) * v.inner + i] = order[n];

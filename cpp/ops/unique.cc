@@ -8,8 +8,8 @@
 //   counts   [n]  i64: how often each occurs
 // Slices are ordered element by element. NaN equals NaN and comes last; -0 equals 0. n depends on data; bound: the size
 // of the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
-#include <algorithm>
 
+#include "base/sort.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -54,10 +54,11 @@ Result<Found> find_unique(const NodeView& node, const TensorView& x) {
   visit(x.dtype(), [&](auto zero) {
     const auto* data = x.data<decltype(zero)>();
     for (int64_t i = 0; i < v.size; ++i) order[i] = i;
-    std::sort(order.data(), order.data() + v.size, [&](int64_t p, int64_t q) {
+    sort_all(order.data(), order.data() + v.size, [&](int64_t p, int64_t q) {
       const int c = compare_slices(data, v, p, q);
       return c ? c < 0 : p < q;
     });
+    if (stopped()) return 0;
     for (int64_t i = 0; i < v.size; ++i) {
       const bool fresh = i == 0 || compare_slices(data, v, order[i - 1], order[i]) != 0;
       if (fresh) {
@@ -69,6 +70,7 @@ Result<Found> find_unique(const NodeView& node, const TensorView& x) {
     }
     return 0;
   });
+  PINNACE_TRY(check_stopped(node.label()));
   if (node.attr_int("sorted")) {
     for (int64_t i = 0; i < v.size; ++i) inverse[i] = group_of[i];
     return Found{std::move(first), std::move(inverse), std::move(count), groups};

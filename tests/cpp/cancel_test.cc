@@ -305,7 +305,23 @@ INSTANTIATE_TEST_SUITE_P(All, LooksInside,
   %y : i8[8192,128]{scale 0.00390625, zero -128} = softmax(%x)
   output "y" %y
 })",
-                                                   "softmax_i8_"}),
+                                                   "softmax_i8_"},
+                                           OneTask{"Largest",
+                                                   R"(graph "g" {
+  input %x : f32[1000000]
+  const %k : i64[1] = {500000}
+  %y, %i = top_k(%x, %k)
+  output "y" %y
+  output "i" %i
+})",
+                                                   "top_k_f32_"},
+                                           OneTask{"Unique",
+                                                   R"(graph "g" {
+  input %x : i64[1000000]
+  %y = unique(%x)
+  output "y" %y
+})",
+                                                   "reference"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Cancel, ScopesEndOtherCalls) {

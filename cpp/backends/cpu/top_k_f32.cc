@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/pace.h"
+#include "base/sort.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -34,10 +36,13 @@ struct LineScratch {
 };
 
 /// Entries in ascending order of their upper halves, equal ones as they were; gives back which memory they are in.
+/// Null: the run is to end.
 uint64_t* sort_by_digits(uint64_t* entries, uint64_t* other, int64_t count) {
   constexpr int kDigits = 4;
   uint32_t counts[kDigits][256] = {};
+  Pace pace(1);
   for (int64_t i = 0; i < count; ++i) {
+    if (pace.stops()) return nullptr;
     for (int d = 0; d < kDigits; ++d) ++counts[d][entries[i] >> (32 + 8 * d) & 255];
   }
   for (int d = 0; d < kDigits; ++d) {
@@ -45,7 +50,10 @@ uint64_t* sort_by_digits(uint64_t* entries, uint64_t* other, int64_t count) {
     if (places[entries[0] >> (32 + 8 * d) & 255] == count) continue;  // the same digit everywhere
     uint32_t place = 0;
     for (int v = 0; v < 256; ++v) place += std::exchange(places[v], place);
-    for (int64_t i = 0; i < count; ++i) other[places[entries[i] >> (32 + 8 * d) & 255]++] = entries[i];
+    for (int64_t i = 0; i < count; ++i) {
+      if (pace.stops()) return nullptr;
+      other[places[entries[i] >> (32 + 8 * d) & 255]++] = entries[i];
+    }
     std::swap(entries, other);
   }
   return entries;
@@ -91,7 +99,7 @@ void few_entries(const float* x, int64_t n, int64_t k, bool largest, uint64_t* k
   for_candidates(x, k, n, largest, [&] { return x[kept[k - 1] & UINT32_MAX]; }, insert);
 }
 
-/// The same for any k: n > 0, k > 0.
+/// The same for any k: n > 0, k > 0. Null: the run is to end.
 const uint64_t* first_entries(const float* x, int64_t n, int64_t k, bool largest, const LineScratch& scratch) {
   uint64_t* kept = scratch.entries;
   if (k <= kFew) {
@@ -105,7 +113,7 @@ const uint64_t* first_entries(const float* x, int64_t n, int64_t k, bool largest
   uint64_t last = UINT64_MAX;
   for (int64_t i = 0; i < room; ++i) kept[count++] = entry_of(x[i], i, largest);
   const auto cut = [&] {
-    std::nth_element(kept, kept + (k - 1), kept + count);
+    select_nth(kept, kept + (k - 1), kept + count, std::less{});
     count = k;
     last = kept[k - 1];
   };
@@ -168,6 +176,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         x = scratch.line;
       }
       const uint64_t* first = first_entries(x, v.size, k, largest, scratch);
+      if (!first) return;
       float* values = out[0].data<float>() + o * k * v.inner + i;
       int64_t* indices = out[1].data<int64_t>() + o * k * v.inner + i;
       for (int64_t n = 0; n < k; ++n) {
