@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_modules import Of
 
 
@@ -134,3 +136,94 @@ def test_overlapping_views_themselves_are_refused(form: Callable[[Tensor], Tenso
     """What torch computes here depends on the order in which it takes the elements."""
     with pytest.raises(pn.ConversionError, match=r"elements of the view lie on one another: aten.(unfold|as_strided)"):
         pn.load(Of(form), (torch.randn(4),)).build()
+
+
+# ---- which of a module's tensors are written to
+
+SHARING = Path(__file__).resolve().parents[2] / "cpp/import/torch/sharing.cc"
+
+
+class Embedded(nn.Module):
+    """Writes into what an embedding gives, which is a copy; the head has the embedding's weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(50, 8)
+        self.head = nn.Linear(8, 50, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, i: Tensor) -> Tensor:
+        return self.head(self.tokens(i).relu_().mul_(2))
+
+
+def test_what_an_operator_computes_is_no_view_of_its_weights() -> None:
+    program = pn.load(Embedded().eval(), (torch.tensor([3, 1, 4, 1]),)).build()
+    assert not program.states
+
+
+def two_empty_tensors(x: Tensor) -> Any:
+    a, b = torch.empty(4), torch.empty(4)
+    a.copy_(x)
+    b.fill_(2.0).add_(x)
+    return a * b
+
+
+def computed_weights(x: Tensor) -> Any:
+    return torch.ones(4).mul(3).add_(x).clamp_(min=0.5)
+
+
+@pytest.mark.parametrize("form", [two_empty_tensors, computed_weights], ids=lambda f: f.__name__)
+def test_new_tensors_are_no_state(form: Callable[[Tensor], Any]) -> None:
+    assert not pn.load(Of(form).eval(), (torch.tensor([1.0, -2.0, 3.0, 0.5]),)).build().states
+
+
+class Kept(nn.Module):
+    """A buffer that is written to through what `view` makes of it."""
+
+    def __init__(self, view: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(2, 4))
+        self.view = view
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.view(self.kept).add_(x)  # type: ignore[arg-type]
+        return self.kept * 2  # type: ignore[operator]
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "itself": lambda t: t,
+    "view": lambda t: t.view(2, 2, 2).reshape(2, 4),
+    "part of a split": lambda t: t.split(1)[1],
+    "last of unbind": lambda t: t.unbind(0)[-1],
+    "dropout of a model that is not trained": lambda t: nn.functional.dropout(t, 0.5, False),
+    "at least two axes": lambda t: torch.atleast_2d(t),
+    "of a list": lambda t: torch.broadcast_tensors(t, torch.ones(4))[0],
+    "the same type": lambda t: t.to(torch.float32).type_as(t).contiguous(),
+    "einsum of one": lambda t: torch.einsum("ij->ji", t).t(),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_written_to_through_views_is_state(view: str) -> None:
+    program = pn.load(Kept(VIEWS[view]).eval(), (torch.tensor([1.0, 2.0, 3.0, 4.0]),)).build()
+    assert list(program.states) == ["kept"]
+    session = pn.Session(program)
+    live = Kept(VIEWS[view]).eval()
+    for value in (1.0, 3.0):
+        x = torch.full((4,), value)
+        np.testing.assert_array_equal(next(iter(session.run({"x": x}).values())), live(x).numpy())
+
+
+def test_views_are_those_of_the_schemas() -> None:
+    """Every operator that PyTorch marks as giving a view, if it has a mapping here, is on the list."""
+    listed = set(re.findall(r'"(aten\.\w+)"', SHARING.read_text()))
+    mapped = set(re.findall(r'\{"(aten\.\w+)", map_', "".join(p.read_text() for p in SHARING.parent.glob("*.cc"))))
+    assert len(mapped) > 400
+    marked = set()
+    for schema in torch._C._jit_get_all_schemas():  # type: ignore[attr-defined]
+        writes = any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+        shares = any(r.alias_info is not None for r in schema.returns)
+        if shares and not writes and schema.name.startswith("aten::"):
+            marked.add("aten." + schema.name.removeprefix("aten::"))
+    assert {"aten.view", "aten.split", "aten.to"} <= marked
+    assert marked & mapped <= listed

@@ -48,7 +48,21 @@ const Argument* first_tensor(const NodeDef& node) {
   return nullptr;
 }
 
-/// Which of the graph's inputs nodes write into, followed through views (and whatever may be one).
+/// Arguments and the items of lists among them.
+std::vector<const Argument*> flat(const std::vector<Argument>& arguments) {
+  std::vector<const Argument*> list;
+  for (const Argument& a : arguments) {
+    if (a.kind == ArgumentKind::kTensors) {
+      for (const Argument& item : a.items) list.push_back(&item);
+    } else {
+      list.push_back(&a);
+    }
+  }
+  return list;
+}
+
+/// Which of the graph's inputs nodes write into, followed through operators that may give views, and through nested
+/// graphs.
 void find_written(const GraphDef& def, std::map<std::string, std::string> roots, std::set<std::string>& written) {
   for (const NodeDef& node : def.nodes) {
     const Argument* self = first_tensor(node);
@@ -58,10 +72,11 @@ void find_written(const GraphDef& def, std::map<std::string, std::string> roots,
       return at == roots.end() ? std::string() : at->second;
     };
     if (self && target.in_place) written.insert(root_of(self->text));
-    if (self && !root_of(self->text).empty()) {
-      for (const Argument& out : node.outputs) {
-        if (out.kind == ArgumentKind::kTensor) roots.emplace(out.text, root_of(self->text));
-        for (const Argument& item : out.items) roots.emplace(item.text, root_of(self->text));
+    if (target.in_place || may_share(target.op) || !target.op.starts_with("aten.")) {
+      const std::vector<const Argument*> outs = flat(node.outputs);
+      for (size_t i = 0; i < outs.size(); ++i) {
+        const Argument* of = shared_tensor(node, i);
+        if (of && !root_of(of->text).empty()) roots.emplace(outs[i]->text, root_of(of->text));
       }
     }
     if (!target.op.starts_with("higher_order.wrap")) continue;
@@ -75,18 +90,6 @@ void find_written(const GraphDef& def, std::map<std::string, std::string> roots,
       find_written(body, std::move(inner), written);
     }
   }
-}
-
-std::vector<const Argument*> flat(const std::vector<Argument>& arguments) {
-  std::vector<const Argument*> list;
-  for (const Argument& a : arguments) {
-    if (a.kind == ArgumentKind::kTensors) {
-      for (const Argument& item : a.items) list.push_back(&item);
-    } else {
-      list.push_back(&a);
-    }
-  }
-  return list;
 }
 
 /// Operators of ATen that draw random numbers, without the underscore of those that do in place; sorted.
@@ -168,6 +171,7 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     return;
   }
   const Argument* self = call.sharing() != Sharing::kNone ? shared_tensor(node, 0) : nullptr;
+  if (self && !may_share(split_target(node.target).op)) return call.fail("a view that is not known as one");
   size_t scalars = 0;
   for (size_t i = 0; i < outs.size() && call.ok(); ++i) {
     if (is_scalar(outs[i]->kind)) {

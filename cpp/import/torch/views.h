@@ -24,6 +24,9 @@ SliceOf slice_of(Call& c, int rank);
 /// Sizes of the parts along an axis: from a size, a number of chunks, or a list.
 std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis);
 
+/// Whether results of an operator, named without overload as in Target::op, may lie in the memory of an argument. Every
+/// mapping that calls Call::shares() is of one of these.
+bool may_share(std::string_view op);
 /// What an output of a view shares memory with: the node's first tensor argument, or, where the tensors come as a list,
 /// the output's own item of it or the list's only one. Null if there is none.
 const Argument* shared_tensor(const NodeDef& node, size_t output);
