@@ -4,6 +4,7 @@
 #include <pinnace/model.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -143,6 +144,36 @@ TEST_F(NnapiJson, EachRuleIsBrokenAlone) {
     EXPECT_NE(model.status().message().find(row.says), std::string::npos) << model.status().message();
     EXPECT_NE(model.status().message().find(path_.string()), std::string::npos) << model.status().message();
   }
+}
+
+// A hundred of them had 128 MB of places each.
+TEST_F(NnapiJson, WhatResizingTakesIsWorkedOutWithinTheBudget) {
+  const auto text = [](int64_t width) {
+    std::string operands, operations, outputs;
+    for (int i = 0; i < 100; ++i) {
+      operands += str_cat(R"(,{"code": 3, "dims": [1, 1, )", width, R"(, 1], "life": "output", "buf": 0})");
+      operations += str_cat(
+          i ? "," : "", R"({"op": "RESIZE_NEAREST_NEIGHBOR", "code": 94, "in": [0, 1, 2, 3], "out": [)", 4 + i, "]}");
+      outputs += str_cat(i ? "," : "", 4 + i);
+    }
+    return str_cat(
+        R"({"format": "nnapi-vectors-1", "spec": "s", "folder": "f", "buffers": [[1, 2, 3], [)", width,
+        R"(], [1], [0]], "cases": [{"name": "first", "relaxed": false, "min_level": 30, "main": {"operands": [
+{"code": 3, "dims": [1, 1, 3, 1], "life": "input", "buf": 0},
+{"code": 1, "dims": [], "life": "const", "buf": 1},
+{"code": 1, "dims": [], "life": "const", "buf": 2},
+{"code": 6, "dims": [], "life": "const", "buf": 3})",
+        operands, R"(], "operations": [)", operations, R"(], "inputs": [0], "outputs": [)", outputs,
+        R"(]}, "refs": []}]})");
+  };
+  const auto usual = load(text(1000), "first");
+  EXPECT_TRUE(usual.ok()) << usual.status().message();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto huge = load(text(16'000'000), "first");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  ASSERT_FALSE(huge.ok());
+  EXPECT_NE(huge.status().message().find("16000000 elements is more than is computed ahead"), std::string::npos)
+      << huge.status().message();
 }
 
 TEST_F(NnapiJson, DamagedTextIsAnErrorOrAnotherModel) {

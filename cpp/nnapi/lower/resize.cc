@@ -4,12 +4,15 @@
 
 #include "nnapi/lowering.h"
 #include "ops/resize_map.h"
+#include "ops/work.h"
 
 namespace pinnace::nnapi {
 namespace {
 
-/// Places are worked out in float32, which counts no further; and one by one.
+/// Places are worked out in float32, which counts no further.
 constexpr int64_t kLongestAxis = int64_t{1} << 24;
+/// Nanoseconds for the place of one row or column: by two formulas, and stored.
+constexpr double kPlaceWork = 20;
 
 struct Resized {
   ValueId x;
@@ -90,6 +93,10 @@ Status lower_resize_nearest_neighbor(Call& call) {
                      : r.half ? ResizeCoordinates::kHalfPixel
                               : ResizeCoordinates::kAsymmetric;
   spec.rounding = r.align || r.half ? ResizeRounding::kRoundPreferCeil : ResizeRounding::kFloor;
+  if (!AheadBudget::spend(kPlaceWork * static_cast<double>(r.out[0] + r.out[1]))) {
+    return call.error("working out the places of ", r.out[0], " x ", r.out[1],
+                      " elements is more than is computed ahead of a run");
+  }
   ValueId y = r.x;
   if (agrees(r, 0, spec) && agrees(r, 1, spec)) {
     const bool floor = spec.rounding == ResizeRounding::kFloor;
