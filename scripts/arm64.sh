@@ -11,7 +11,12 @@ packages=(
 )
 
 have_tools() {
-  command -v qemu-aarch64 aarch64-linux-gnu-g++ flatc ld.lld-19 >/dev/null && [[ -d /usr/src/googletest && -d /usr/include/flatbuffers && -d /usr/include/CLI ]]
+  local tool
+  # One at a time: `command -v` of several is content with one of them.
+  for tool in qemu-aarch64 aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ flatc ld.lld-19; do
+    command -v $tool >/dev/null || return 1
+  done
+  [[ -d /usr/src/googletest && -d /usr/include/flatbuffers && -d /usr/include/CLI ]]
 }
 
 if ! have_tools; then

@@ -9,10 +9,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 host=$PWD/.venv/bin/python
 root=$PWD/build/arm64-root
 out=$PWD/build/arm64-wheel
-if ! command -v qemu-aarch64 aarch64-linux-gnu-g++ flatc protoc >/dev/null; then
-  echo "arm64 wheel: skipped 1: qemu-user, crossbuild-essential-arm64 or protobuf's compiler is not installed"
-  exit 77
-fi
+for tool in qemu-aarch64 aarch64-linux-gnu-g++ flatc protoc; do
+  command -v $tool >/dev/null || {
+    echo "arm64 wheel: skipped 1: $tool is not installed (qemu-user, crossbuild-essential-arm64, protobuf-compiler)"
+    exit 77
+  }
+done
 tests/arm64/make_root.sh "$root" || {
   echo "arm64 wheel: skipped 1: no archive of ARM64 packages can be reached"
   exit 77
