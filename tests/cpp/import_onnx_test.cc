@@ -73,6 +73,23 @@ TEST_F(OnnxTest, SourceAndModuleComeFromTorchsExporter) {
   EXPECT_EQ(imported->graph.nodes[1]->source, (SourceLocation{"old.py", 7, ""}));
 }
 
+TEST_F(OnnxTest, ValuesKeepTheSourcesNamesBesideThoseMadeUp) {
+  // A node "a" that becomes several calls its inner values "a/<op>"; the source may call others so.
+  add_input("x", {1, 2, 3, 4});
+  add_node(graph(), "GlobalLpPool", {"x"}, {"a/abs_1"}).set_name("a");
+  add_node(graph(), "Neg", {"a/abs_1"}, {"a/abs"}).set_name("b");
+  add_node(graph(), "Exp", {"a/abs"}, {"a/reduce_sum_3"}).set_name("a/abs");
+  add_output("a/reduce_sum_3");
+  const auto imported = import_model();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  std::map<std::string, std::string> made_by;
+  for (const auto& node : imported->graph.nodes) made_by[imported->graph.value(node->outputs[0]).name] = node->op;
+  EXPECT_EQ(made_by["a/abs_1"], imported->graph.nodes[imported->graph.nodes.size() - 3]->op);
+  EXPECT_EQ(made_by["a/abs"], "neg");
+  EXPECT_EQ(made_by["a/reduce_sum_3"], "exp");
+  EXPECT_TRUE(std::ranges::count(ops_of(imported->graph), "abs"));
+}
+
 TEST_F(OnnxTest, VersionsAreChecked) {
   make_small_model();
   model_.mutable_opset_import(0)->set_version(999);
