@@ -195,12 +195,13 @@ class Verification:
         output, want = self.outputs[place], reference.ran.outputs[call][place]
         halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
         bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | dict(tolerance or {})
-        verdict = reference.judge(call, place, got, bounds)
+        floats = self.flow.has_float_input(output)
+        verdict = reference.judge(call, place, got, bounds, floats)
         if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
             return verdict
         turned = sides_of_pi(got, want, bounds.get(str(want.dtype), 0.0))
         if turned is not None:
-            other = reference.judge(call, place, turned, bounds)
+            other = reference.judge(call, place, turned, bounds, floats)
             if other.ok:
                 return Agreement(other.largest, other.relative, True, "", other.exact, "pi for -pi")
         tied = tied_value(self.flow, output)
