@@ -15,9 +15,9 @@ struct SourceNames {
   std::unordered_map<const Node*, std::string> nodes;
 };
 
-/// Renames values and nodes: inputs of the graph keep their names, then each value and node gets its source's, the first
-/// one where several have the same. All others keep their own, with a number appended where that is taken. Names are
-/// unique afterwards. Call Graph::compact() before anything is added: it drops the index of names.
+/// Renames values and nodes: inputs of the graph keep their names, then each value and node gets its source's, the
+/// first one where several have the same. All others keep their own, with a number appended where that is taken. Names
+/// are unique afterwards. Call Graph::compact() before anything is added: it drops the index of names.
 void settle_names(Graph& graph, const SourceNames& names);
 
 }  // namespace pinnace

@@ -161,7 +161,7 @@ class Program:
         """
         As Model.try_shapes.
         """
-    def with_metadata(self, key: str, value: str) -> Program:
+    def with_metadata(self, entries: collections.abc.Mapping[str, str]) -> Program:
         """
         A program with one metadata entry more, or changed.
         """

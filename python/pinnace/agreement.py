@@ -215,7 +215,7 @@ class _Floats:
         """Finite values that stand for something, and how equal each must be."""
         info = _finfo(self.dtype)
         huge = size > info.max / 4 if info is not None else np.zeros(self.shape, bool)
-        present = np.unique(decades[(size > 0) & ~huge])
+        present = _different(decades[(size > 0) & ~huge])
         gaps = np.flatnonzero(np.diff(present) > MARK_DECADES)
         if not gaps.size:
             return huge, MARK_BOUND
@@ -240,7 +240,7 @@ class _Floats:
                 yield from _of_cut(cut, np.flatnonzero(beyond), d, m, self.shape)
         # Elements of one decade: rounding errors of small ones are no larger than those of the larger ones beside them.
         beside = 0.0
-        for decade in sorted(np.unique(decades[ordinary]), reverse=True):
+        for decade in _different(decades[ordinary])[::-1]:
             members = ordinary & (decades == decade)
             d_most, m_most = float(distance[members].max()), float(size[members].max())
             if d_most > limit * m_most + least and d_most > 2 * beside:
@@ -329,6 +329,12 @@ def _decades(size: Array) -> Array:
     """Powers of ten, rounded down; those of 0 are below all others."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.floor(np.log10(np.maximum(size, 1e-320)))).astype(np.int32)
+
+
+def _different(values: Array) -> Array:
+    """Those that there are, ascending. np.unique() imports numpy.ma, which takes longer than a small model runs."""
+    ordered = np.sort(values, axis=None)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))] if ordered.size else ordered
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "import/import.h"
-#include "import/source_names.h"
 #include "import/onnx/tensor.h"
+#include "import/source_names.h"
 
 namespace pinnace::onnx {
 
@@ -84,7 +84,7 @@ struct GraphBuilder {
   Import& import;
   Graph graph;
   Inference state;
-  SourceNames names;  ///< of values that the source's own nodes make
+  SourceNames names;                                  ///< of values that the source's own nodes make
   std::vector<std::pair<ValueId, ValueId>> captures;  ///< value of the enclosing graph, input of this one
 
   ValueId add_input(std::string name, TensorType type);
