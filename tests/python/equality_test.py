@@ -21,7 +21,7 @@ from pinnace.dataflow import Dataflow
 from pinnace.reference_runs import ReferenceRun, Rounding
 from pinnace.second_input import second_inputs
 from pinnace.source import ProgramSource
-from pinnace.verify import is_inconclusive, verify_program
+from pinnace.verify import MORE_SEEDS, is_inconclusive, verify_program
 from torch import nn
 from torch_modules import Of
 
@@ -178,6 +178,25 @@ def test_wrong_ones_are_refused(ours: nn.Module, theirs: nn.Module, x: torch.Ten
     Pair(ours, x).against(ours)
     with pytest.raises(pn.VerificationError, match=says):
         Pair(ours, x).against(theirs)
+
+
+def test_what_a_relu_hides_on_two_inputs_shows_on_a_third() -> None:
+    """A channel that is 0 on the example and on the second input. Larger models, and sources without exact values, are
+    not run on more."""
+    x = torch.from_numpy(normal(400))
+    tried = [x.numpy(), *(next(second_inputs([x.numpy()], seed))[0] for seed in (2, *MORE_SEEDS))]
+    hidden = np.maximum(tried[0], tried[1])
+    place = int(np.argmax(np.max(tried[2:], 0) - hidden))
+    threshold = float(hidden[place]) + 0.1
+    assert max(t[place] for t in tried[2:]) > threshold + 0.1
+
+    def channel(factor: float) -> nn.Module:
+        return Of(lambda x: (x * 2, torch.relu(x[place] - threshold) * factor + x[0]))
+
+    pair = Pair(channel(1.5), x)
+    pair.against(channel(1.5))
+    with pytest.raises(pn.VerificationError, match="on a further input"):
+        pair.against(channel(1.0))
 
 
 def test_a_counter_that_the_exporter_freezes_is_refused() -> None:
