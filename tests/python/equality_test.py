@@ -145,7 +145,7 @@ class Stateful(nn.Module):
         self.register_buffer("last", torch.zeros(3))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = x + 0.0 * self.last
+        y: torch.Tensor = x + 0.0 * self.last  # type: ignore[operator]
         self.last.copy_(x * self.factor)  # type: ignore[operator]
         return y
 
@@ -300,7 +300,7 @@ def test_a_mean_of_integers_that_falls_on_ties(tmp_path: Path) -> None:
         helper.make_node("Flatten", ["md"], ["f"]),
         helper.make_node("MatMul", ["f", "w"], ["y"]),
     ]
-    weights = {"s": np.asarray(scale), "z": np.asarray(zero), "w": normal(64, 10)}
+    weights: dict[str, Array] = {"s": np.asarray(scale), "z": np.asarray(zero), "w": normal(64, 10)}
     path = onnx_model(tmp_path / "mean.onnx", nodes, [4, 64, 4, 4], weights)
     assert pn.load(path, {"x": normal(4, 64, 4, 4)}).build().metadata["verified.cpu"].startswith("yes")
 
@@ -490,7 +490,8 @@ def test_rounding_errors_change_no_meaning() -> None:
             self.total.add_(y.mean((0, 1)))  # type: ignore[operator]
             same = torch.where(x == x.reshape(-1).reshape(x.shape), 1.0, 0.0)
             parts = torch.cat(torch.split(y, [5, 11], -1), -1) == y
-            return y.sort(-1).values, same, parts, x.argmax(-1), (y > 0).sum(), self.total * 1.5  # type: ignore[operator]
+            total: torch.Tensor = self.total * 1.5  # type: ignore[operator, assignment]
+            return y.sort(-1).values, same, parts, x.argmax(-1), (y > 0).sum(), total
 
     torch.manual_seed(5)
     ids = torch.randint(0, 30, (4, 6))

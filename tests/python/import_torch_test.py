@@ -212,7 +212,7 @@ class Weighed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.softmax(x * self.mul, -1) + self.softmax
-        return torch.softmax(y * self.softmax_1, -1) * self.add + y  # type: ignore[operator]
+        return torch.softmax(y * self.get_buffer("softmax_1"), -1) * self.get_buffer("add") + y
 
 
 class Branches(nn.Module):
@@ -225,12 +225,13 @@ class Branches(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         def yes(x: Tensor) -> Tensor:
-            return torch.sin(x) + self.sin
+            return torch.sin(x) + self.get_buffer("sin")
 
         def no(x: Tensor) -> Tensor:
-            return torch.cos(x) * self.cond  # type: ignore[operator]
+            return torch.cos(x) * self.get_buffer("cond")
 
-        return torch.cond(x.sum() > 0, yes, no, (x,)).sin() + self.sin  # type: ignore[no-any-return]
+        made: Tensor = torch.cond(x.sum() > 0, yes, no, (x,))
+        return made.sin() + self.get_buffer("sin")
 
 
 class Looped(nn.Module):
@@ -247,9 +248,11 @@ class Looped(nn.Module):
             return (i.reshape(1) < 3).reshape(())
 
         def body(i: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            return i + 1, x * 2 + self.lt
+            return i + 1, x * 2 + self.get_buffer("lt")
 
-        return while_loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))[1]  # type: ignore[no-any-return]
+        loop: Any = while_loop  # untyped in torch
+        made: Tensor = loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))[1]
+        return made
 
 
 @pytest.mark.parametrize("dialect", ["whole", "decomposed"])

@@ -119,7 +119,8 @@ def statistics(channels: int) -> dict[str, Array]:
 @pytest.mark.parametrize("opset", [7, 9, 12, 13, 14, 15])
 def test_momentum_means_nothing_to_a_network_that_is_not_training(opset: int, shape: tuple[int, ...]) -> None:
     x = normal(*shape)
-    for attributes in ({"momentum": 0.9}, {"momentum": 0.1, "epsilon": 1e-2}, {}):
+    forms: list[dict[str, Any]] = [{"momentum": 0.9}, {"momentum": 0.1, "epsilon": 1e-2}, {}]
+    for attributes in forms:
         agree(one_node("BatchNormalization", x, statistics(4), opset, **attributes), x)
 
 
@@ -156,7 +157,7 @@ def test_is_test_of_operator_set_6_is_no_training() -> None:
 def test_statistics_of_each_place_are_refused() -> None:
     """spatial = 0 has one mean per element of a sample, which nothing here has code for."""
     x = normal(2, 4, 5)
-    weights = {name: np.repeat(value[:, None], 5, 1) for name, value in statistics(4).items()}
+    weights = {name: np.repeat(value.reshape(-1, 1), 5, 1) for name, value in statistics(4).items()}
     with pytest.raises(NotImplementedError, match="spatial"):
         evaluator(one_node("BatchNormalization", x, weights, 7, spatial=0)).run(None, {"x": x})
 
