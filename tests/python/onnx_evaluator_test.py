@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from pinnace.float64_onnx import DoubleModel
 from pinnace.onnx_evaluator import evaluator
 
@@ -130,7 +131,8 @@ def test_statistics_of_the_batch_are_no_part_of_it() -> None:
     model = one_node("BatchNormalization", x, statistics(4), 9, momentum=0.9)
     want = agree(model, x)
     model = one_node("BatchNormalization", x, statistics(4), 9, momentum=0.9)
-    plain = np.asarray(onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})[0])
+    packaged: Any = ReferenceEvaluator(model)
+    plain = np.asarray(packaged.run(None, {"x": x})[0])
     assert not np.allclose(plain, want, rtol=0, atol=1e-3)
 
 
