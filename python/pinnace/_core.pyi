@@ -163,7 +163,7 @@ class Program:
         """
     def with_metadata(self, entries: collections.abc.Mapping[str, str]) -> Program:
         """
-        A program with one metadata entry more, or changed.
+        A program with these metadata entries more, or changed.
         """
     def without_payloads(self) -> Program:
         """
