@@ -272,8 +272,11 @@ class _Floats:
         far = ARBITER_FACTOR * source
         excused = percent if self.rounded else np.inf
         for slice_ in outside:
-            if self.exact is not None:  # of few elements the source may have hit some exactly: half a percent then
-                most = max(slice_.largest(far), min(typical, percent / 2 * slice_.magnitude))
+            if self.exact is not None:
+                # Of few elements the source may have hit some exactly: half a percent then. Where it gives 0 itself,
+                # there is nothing to be relative to but its errors beside that.
+                hit = percent / 2 * slice_.magnitude if slice_.magnitude else np.inf
+                most = max(slice_.largest(far), min(typical, hit))
                 most = max(most, min(slice_.largest(movement), excused * slice_.magnitude))
             elif self.quantized:
                 most = min(moved_most, QUANTIZED_MOST * magnitude)
