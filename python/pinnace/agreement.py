@@ -215,16 +215,18 @@ class _Floats:
         """Finite values that stand for something, and how equal each must be."""
         info = _finfo(self.dtype)
         huge = size > info.max / 4 if info is not None else np.zeros(self.shape, bool)
+        # Values of 16 bits that are computed get as far: two units in the last place.
+        least = max(MARK_BOUND, 2 * float(info.eps)) if info is not None else MARK_BOUND
         present = _different(decades[(size > 0) & ~huge])
         gaps = np.flatnonzero(np.diff(present) > MARK_DECADES)
         if not gaps.size:
-            return huge, MARK_BOUND
+            return huge, least
         above = (decades > present[gaps[-1]]) & ~huge & (size > 0)
         values = size[above]
         if values.max() - values.min() > MARK_SPREAD * values.max() or values.size == size.size:
-            return huge, MARK_BOUND
+            return huge, least
         # Large values that are computed, too, lie there: they keep the bound of the whole, each for itself.
-        return huge | above, np.where(huge, MARK_BOUND, self.bound)
+        return huge | above, np.where(huge, least, self.bound)
 
     def _outside(self, size: Array, distance: Array, decades: Array, ordinary: Array) -> Iterator[_Outside]:
         """Slices outside of their bounds, with what tells how far something else goes in them."""

@@ -82,6 +82,14 @@ def test_a_mask_beside_logits_is_no_magnitude() -> None:
         assert not agreement(elsewhere, masked).ok
 
 
+def test_large_values_of_16_bits_may_be_computed() -> None:
+    want = np.array([1.0, 31744, -65504, 20000], np.float16)
+    for got, ok in (([1.0, 31728, -65504, 20016], True), ([1.0, 31744, -64000, 20000], False)):
+        assert agreement(np.array(got, np.float16), want).ok == ok
+    want = np.array([1.0, np.finfo(np.float32).min], np.float32)
+    assert not agreement((want * np.float32(1 - 4e-6)).astype(np.float32), want).ok
+
+
 def test_large_values_that_are_computed_are_no_marks() -> None:
     want = np.concatenate([normal(100) * 1e-3, np.full(3, 640, np.float32)])
     assert agreement((want * np.float32(1 + 1e-5)).astype(np.float32), want).ok
