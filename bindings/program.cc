@@ -85,10 +85,11 @@ void add_program(py::module_& module) {
       .def("bytes", bytes_of, "The file's bytes.")
       .def(
           "with_metadata",
-          [](const Program& p, const std::string& key, const std::string& value) {
-            return interruptible([&] { return p.with_metadata(key, value); });
+          [](const Program& p, const std::map<std::string, std::string>& entries) {
+            const std::vector<std::pair<std::string, std::string>> list(entries.begin(), entries.end());
+            return interruptible([&] { return p.with_metadata(list); });
           },
-          py::arg("key"), py::arg("value"), "A program with one metadata entry more, or changed.")
+          py::arg("entries"), "A program with these metadata entries more, or changed.")
       .def("save", save, py::arg("path"), "Writes the file atomically. FileError.");
   module.def("diff", &diff, py::arg("a"), py::arg("b"), py::arg("include_metadata") = true,
              "Differences between two programs, one line each.");

@@ -168,7 +168,7 @@ def held(path: str, converted: str) -> str:
     import pinnace as pn
     from pinnace import _core
     from pinnace.made_inputs import InputMaker
-    from pinnace.source import OnnxSource
+    from pinnace.onnx_source import OnnxSource
     from pinnace.verify import verify_program
 
     program, source = pn.Program.open(converted), OnnxSource(path)

@@ -9,6 +9,7 @@ fuzz.py (build/fuzz/results.json). Any other section stays as it is.
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import json
 import sys
@@ -19,7 +20,7 @@ from outcomes import Outcome, skip_reasons, totals_line
 
 ROOT = Path(__file__).resolve().parent.parent
 FAILED, SKIPPED, RECORDED, CI = "Failed", "Skipped, by reason", "Counts that tests recorded", "Times of `.ci/run`"
-FAULTS, FUZZING = "Injected faults", "Fuzzing"
+FAULTS, FUZZING, PLANTED = "Injected faults", "Fuzzing", "Planted faults"
 
 
 def read_sections(page: Path) -> dict[str, list[str]]:
@@ -45,6 +46,10 @@ def write_sections(page: Path, sections: dict[str, list[str]]) -> None:
     page.write_text("\n\n".join(blocks) + "\n")
 
 
+# What a test of planted faults records of its model.
+PLANTED_KEYS = {"faults of", "planted", "found", "equivalent"}
+
+
 def recorded_lines(outcomes: list[Outcome]) -> list[str]:
     """A row for each test that recorded something, such as the sites and faults of a harness."""
     rows = [
@@ -54,6 +59,7 @@ def recorded_lines(outcomes: list[Outcome]) -> list[str]:
         )
         for outcome in outcomes
         for test, kept in outcome.records.items()
+        if not kept.keys() >= PLANTED_KEYS
     ]
     return (
         ["| test | counts |", "|---|---|", *(f"| {test} | {counts} |" for test, counts in sorted(rows))] if rows else []
@@ -72,6 +78,28 @@ def fault_lines(outcomes: list[Outcome]) -> list[str]:
         "| call | kind of fault | places | failures | told | survived | seconds |",
         "|---|---|---:|---:|---:|---:|---:|",
         *rows,
+    ]
+
+
+def planted_lines(outcomes: list[Outcome]) -> list[str]:
+    """A row for each model into which faults were planted, and their sum."""
+    kept = [k for outcome in outcomes for k in outcome.records.values() if k.keys() >= PLANTED_KEYS]
+    if not kept:
+        return []
+    rows = []
+    for row in sorted(kept, key=lambda k: k["faults of"]):
+        equal = ast.literal_eval(row["equivalent"])
+        said = "; ".join(equal).replace("|", "\\|")
+        rows.append((row["faults of"], int(row["planted"]), int(row["found"]), len(equal), said))
+    sums = [sum(row[column] for row in rows) for column in (1, 2, 3)]  # type: ignore[misc]
+    return [
+        "Faults planted into converted models, one at a time, that verification against the source found; the others",
+        "compute the same as the model on further inputs. `docs/verification.md` says how.",
+        "",
+        "| model | planted | found | equivalent | which |",
+        "|---|---:|---:|---:|---|",
+        *(f"| {name} | {planted} | {found} | {equal} | {said} |" for name, planted, found, equal, said in rows),
+        f"| **all** | {sums[0]} | {sums[1]} | {sums[2]} | |",
     ]
 
 
@@ -94,6 +122,7 @@ def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: 
         FAILED: [f"- {name}" for o in outcomes for name in o.failures],
         SKIPPED: [f"- {count} × {reason}" for count, reason in skip_reasons(outcomes)],
         FAULTS: fault_lines(outcomes),
+        PLANTED: planted_lines(outcomes),
         RECORDED: recorded_lines(outcomes),
     }
     others = {heading: lines for heading, lines in sections.items() if heading and heading not in ours}

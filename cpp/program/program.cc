@@ -74,8 +74,15 @@ std::span<const std::byte> Program::bytes() const {
 
 Result<Program> Program::with_metadata(const std::string& key, const std::string& value) const {
   return at_border([&]() -> Result<Program> {
+    const std::pair<std::string, std::string> entry(key, value);
+    return with_metadata(std::span(&entry, 1));
+  });
+}
+
+Result<Program> Program::with_metadata(std::span<const std::pair<std::string, std::string>> entries) const {
+  return at_border([&]() -> Result<Program> {
     Metadata metadata = data_->metadata;
-    metadata.emplace_back(key, value);
+    metadata.insert(metadata.end(), entries.begin(), entries.end());
     PINNACE_ASSIGN(Buffer bytes, write_with_metadata(*data_, std::move(metadata)));
     return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
   });

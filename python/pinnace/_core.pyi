@@ -161,9 +161,9 @@ class Program:
         """
         As Model.try_shapes.
         """
-    def with_metadata(self, key: str, value: str) -> Program:
+    def with_metadata(self, entries: collections.abc.Mapping[str, str]) -> Program:
         """
-        A program with one metadata entry more, or changed.
+        A program with these metadata entries more, or changed.
         """
     def without_payloads(self) -> Program:
         """

@@ -72,6 +72,7 @@ def agreement(
     exact: Array | None = None,
     spread: Sequence[Array] = (),
     quantized: bool = False,
+    rounded: bool = False,
 ) -> Agreement:
     """Judges `got` against `want`, the source's value.
 
@@ -81,6 +82,8 @@ def agreement(
             implementation can be asked to stay below. Without: `want` on such inputs, from which follows what the
             source's own values move by: at most a percent of a slice is excused by that, 16 bits more.
     quantized  without `exact`: what moves is excused up to QUANTIZED_MOST of the whole instead.
+    rounded  with `exact`: `spread` comes from rounding errors at every operator instead, and excuses no more of a slice
+            than without `exact`.
 
     Arrays of other shape or dtype differ. Integers are compared as integers. Non-finite values must stand in the same
     places, marks must be equal to 1e-6.
@@ -93,7 +96,7 @@ def agreement(
     bound = bounds.get(str(want.dtype), 0.0)
     if got.dtype.kind in "iub":
         return _integers(got, want, bound)
-    return _Floats(got, want, bound, exact, spread, quantized).judged()
+    return _Floats(got, want, bound, exact, spread, quantized, rounded).judged()
 
 
 def _integers(got: Array, want: Array, bound: float) -> Agreement:
@@ -165,9 +168,17 @@ class _Floats:
     """One judgement of floating-point arrays."""
 
     def __init__(
-        self, got: Array, want: Array, bound: float, exact: Array | None, spread: Sequence[Array], quantized: bool
+        self,
+        got: Array,
+        want: Array,
+        bound: float,
+        exact: Array | None,
+        spread: Sequence[Array],
+        quantized: bool,
+        rounded: bool,
     ) -> None:
-        self.shape, self.bound, self.dtype, self.quantized = got.shape, bound, got.dtype, quantized
+        self.shape, self.bound, self.dtype = got.shape, bound, got.dtype
+        self.quantized, self.rounded = quantized, rounded
         self.got, self.want = got.astype(np.float64), want.astype(np.float64)
         self.finite = np.isfinite(self.want)
         self.exact = None if exact is None or exact.shape != want.shape else exact.astype(np.float64)
@@ -204,16 +215,18 @@ class _Floats:
         """Finite values that stand for something, and how equal each must be."""
         info = _finfo(self.dtype)
         huge = size > info.max / 4 if info is not None else np.zeros(self.shape, bool)
-        present = np.unique(decades[(size > 0) & ~huge])
+        # Values of 16 bits that are computed get as far: two units in the last place.
+        least = max(MARK_BOUND, 2 * float(info.eps)) if info is not None else MARK_BOUND
+        present = _different(decades[(size > 0) & ~huge])
         gaps = np.flatnonzero(np.diff(present) > MARK_DECADES)
         if not gaps.size:
-            return huge, MARK_BOUND
+            return huge, least
         above = (decades > present[gaps[-1]]) & ~huge & (size > 0)
         values = size[above]
         if values.max() - values.min() > MARK_SPREAD * values.max() or values.size == size.size:
-            return huge, MARK_BOUND
+            return huge, least
         # Large values that are computed, too, lie there: they keep the bound of the whole, each for itself.
-        return huge | above, np.where(huge, MARK_BOUND, self.bound)
+        return huge | above, np.where(huge, least, self.bound)
 
     def _outside(self, size: Array, distance: Array, decades: Array, ordinary: Array) -> Iterator[_Outside]:
         """Slices outside of their bounds, with what tells how far something else goes in them."""
@@ -229,7 +242,7 @@ class _Floats:
                 yield from _of_cut(cut, np.flatnonzero(beyond), d, m, self.shape)
         # Elements of one decade: rounding errors of small ones are no larger than those of the larger ones beside them.
         beside = 0.0
-        for decade in sorted(np.unique(decades[ordinary]), reverse=True):
+        for decade in _different(decades[ordinary])[::-1]:
             members = ordinary & (decades == decade)
             d_most, m_most = float(distance[members].max()), float(size[members].max())
             if d_most > limit * m_most + least and d_most > 2 * beside:
@@ -246,21 +259,27 @@ class _Floats:
                 source = np.where(ordinary, np.nan_to_num(np.abs(self.want - self.exact), nan=np.inf), 0.0)
             ours, theirs = float(own.max()), float(source.max())
             found = replace(found, exact=(_ratio(ours, magnitude), _ratio(theirs, magnitude)))
-            allowed, base = ARBITER_FACTOR * source, self.exact
+            base = self.exact
         else:
-            source = np.zeros(0)
+            source = np.zeros(self.shape)
             own, base = np.where(ordinary, np.abs(self.got - np.where(ordinary, self.want, 0.0)), 0.0), self.want
-            allowed = np.zeros(self.shape)
+        movement = np.zeros(self.shape)
         for moved in self.spread:
             with np.errstate(invalid="ignore", over="ignore"):
                 step = np.where(ordinary, np.nan_to_num(np.abs(moved - base), nan=0.0, posinf=0.0), 0.0)
-            allowed = np.maximum(allowed, MOVEMENT_FACTOR * step)
+            movement = np.maximum(movement, MOVEMENT_FACTOR * step)
         least, worst = _least(self.dtype), None
-        percent, moved_most = min(100 * self.bound, MOVEMENT_MOST), float(allowed.max())
-        typical = ARBITER_FACTOR * float(np.sqrt(np.mean(np.square(source)))) if self.exact is not None else 0.0
+        percent, moved_most = min(100 * self.bound, MOVEMENT_MOST), float(movement.max())
+        typical = ARBITER_FACTOR * float(np.sqrt(np.mean(np.square(source))))
+        far = ARBITER_FACTOR * source
+        excused = percent if self.rounded else np.inf
         for slice_ in outside:
-            if self.exact is not None:  # of few elements the source may have hit some exactly: half a percent then
-                most = max(slice_.largest(allowed), min(typical, percent / 2 * slice_.magnitude))
+            if self.exact is not None:
+                # Of few elements the source may have hit some exactly: half a percent then. Where it gives 0 itself,
+                # there is nothing to be relative to but its errors beside that.
+                hit = percent / 2 * slice_.magnitude if slice_.magnitude else np.inf
+                most = max(slice_.largest(far), min(typical, hit))
+                most = max(most, min(slice_.largest(movement), excused * slice_.magnitude))
             elif self.quantized:
                 most = min(moved_most, QUANTIZED_MOST * magnitude)
             else:
@@ -315,6 +334,12 @@ def _decades(size: Array) -> Array:
     """Powers of ten, rounded down; those of 0 are below all others."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.floor(np.log10(np.maximum(size, 1e-320)))).astype(np.int32)
+
+
+def _different(values: Array) -> Array:
+    """Those that there are, ascending. np.unique() imports numpy.ma, which takes longer than a small model runs."""
+    ordered = np.sort(values, axis=None)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))] if ordered.size else ordered
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinnace.program import NodeInfo, Program
 
@@ -23,6 +23,7 @@ class Origins:
     """What one output is made of.
 
     values     whether contents of an input, or a state, flow into it, sizes of inputs apart.
+    inputs     inputs and states, by their values' names, whose contents do.
     halves     16-bit float types that arithmetic before it has.
     roundings  most roundings to few bits on one way from the inputs to it.
     nearest    values that are rounded to few bits, with nothing else so rounded between them and the output.
@@ -32,6 +33,7 @@ class Origins:
     halves: frozenset[str]
     roundings: int
     nearest: tuple[str, ...]
+    inputs: frozenset[str] = frozenset()
 
 
 class Dataflow:
@@ -45,6 +47,7 @@ class Dataflow:
         text = program.text(0)
         self._values = {_plain(name): _plain(value) for name, value in _OUTPUT.findall(text)}
         self._sources = set(program.inputs) | {_plain(value) for _, value in _STATE.findall(text)}
+        self._floats = {name for name, spec in program.inputs.items() if spec.dtype.kind in "fV"}
         self._known: dict[str, Origins] = {}
 
     def value_of(self, output: str) -> str:
@@ -59,22 +62,20 @@ class Dataflow:
         """Of any value of the top level. Nodes stand in order, so that one pass forward suffices."""
         if not self._known:
             for name in self._sources:
-                self._known[name] = Origins(True, frozenset(), 0, ())
+                self._known[name] = Origins(True, frozenset(), 0, (), frozenset([name]))
             for node in self.nodes:
                 origins = self._of_node(node)
                 for name, type_ in zip(node.outputs, node.output_types, strict=False):
                     half = _HALF.get(type_.split("[")[0])
+                    made = origins
                     if half and origins.values and node.op not in _STORAGE:
-                        self._known[name] = Origins(
-                            origins.values, origins.halves | {half}, origins.roundings, origins.nearest
-                        )
-                    else:
-                        self._known[name] = origins
-                    if node.op in QUANTIZING:
-                        self._known[name] = Origins(
-                            origins.values, self._known[name].halves, origins.roundings, (name,)
-                        )
+                        made = replace(made, halves=origins.halves | {half})
+                    self._known[name] = replace(made, nearest=(name,)) if node.op in QUANTIZING else made
         return self._known.get(value, Origins(False, frozenset(), 0, ()))
+
+    def has_float_input(self, output: str) -> bool:
+        """Whether contents of a float among the program's inputs flow into an output."""
+        return any(name in self._floats for name in self.origins(output).inputs)
 
     def _of_node(self, node: NodeInfo) -> Origins:
         before = [self._known.get(name, Origins(False, frozenset(), 0, ())) for name in node.inputs]
@@ -90,11 +91,13 @@ class Dataflow:
         }
         rounds = int(node.op in ROUNDING) + sum(n.op in ROUNDING for n in inner)
         nearest = tuple(dict.fromkeys(name for o in before for name in o.nearest))
+        contents = node.op not in _SIZES
         return Origins(
-            node.op not in _SIZES and (any(o.values for o in before) or node.op.startswith("random")),
+            contents and (any(o.values for o in before) or node.op.startswith("random")),
             halves,
             max((o.roundings for o in before), default=0) + rounds,
             nearest,
+            frozenset[str]().union(*(o.inputs for o in before)) if contents else frozenset(),
         )
 
     def ways_to(self, output: str) -> Iterator[NodeInfo]:

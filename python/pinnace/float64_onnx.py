@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pinnace import _core
 from pinnace.onnx_evaluator import evaluator
+from pinnace.reference_runs import Rounding
 from pinnace.source import _named
 from pinnace.types import Array
 
 # Where an operator's result is a float of a type that the model does not otherwise name, by the attribute that says so.
 _TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
 _NARROW = {"float32", "float16", "bfloat16"}
+# Operators that give elements of what they read, compare them or take them to integers: floats are exact there.
+EXACT = {
+    "Abs", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat", "DepthToSpace",
+    "DequantizeLinear", "Equal", "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND",
+    "GlobalMaxPool", "Greater", "GreaterOrEqual", "Identity", "If", "IsInf", "IsNaN", "Less", "LessOrEqual", "Loop",
+    "Max", "MaxPool", "Min", "Neg", "NonZero", "OneHot", "Pad", "QuantizeLinear", "Range", "ReduceMax", "ReduceMin",
+    "Relu", "Reshape", "Resize", "ReverseSequence", "Round", "Scan", "ScatterElements", "ScatterND", "Shape",
+    "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unique",
+    "Unsqueeze", "Upsample", "Where",
+}  # fmt: skip
 
 
 class DoubleModel:
@@ -38,6 +50,15 @@ class DoubleModel:
                 self._evaluator = evaluator(self._model)
             return [np.asarray(o) for o in self._evaluator.run(None, self._feed(inputs))]
 
+    def rounded(self, rounding: Rounding) -> DoubleModel:
+        """The model with rounding errors at every operator that rounds."""
+        made = copy.copy(self)
+        made._evaluator = evaluator(self._model)
+        for node in made._evaluator.rt_nodes_:
+            if node.onnx_node.op_type not in EXACT:
+                node.run = _rounded(node.run, rounding)
+        return made
+
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values by ONNX's names."""
         with _named(self.description):
@@ -49,6 +70,16 @@ class DoubleModel:
         initial = {i.name for i in self._model.graph.initializer}
         names = [i.name for i in self._model.graph.input if i.name not in initial]
         return {n: x.astype(np.float64) if str(x.dtype) in _NARROW else x for n, x in zip(names, inputs, strict=True)}
+
+
+def _rounded(run: Callable[..., Any], rounding: Rounding) -> Callable[..., Any]:
+    def rounded(*operands: Any, **options: Any) -> Any:
+        changed = [rounding.operand(x) if isinstance(x, np.ndarray) else x for x in operands]
+        arrays = [x for x in changed if isinstance(x, np.ndarray)]
+        results = run(*changed, **options)
+        return tuple(rounding.result(np.asarray(r), arrays) if hasattr(r, "dtype") else r for r in results)
+
+    return rounded
 
 
 def _graphs(graph: Any) -> Iterator[Any]:

@@ -264,8 +264,7 @@ def first_that_runs(
     for used in attempts(makings):
         core = program._core
         if refused is not None:
-            for key, value in facts_of(makings, used).items():
-                core = core.with_metadata(key, value)
+            core = core.with_metadata(facts_of(makings, used))
         try:
             return verify(Program(core), [made.arrays for made in used])
         except (_core.InvalidArgument, _core.Unsupported) as error:

@@ -170,7 +170,7 @@ class Model:
         with _core.CancelScope(cancel):
             if not verify:
                 program = Program(self._core.build(targets, facts))
-                return Program(program._core.with_metadata("verified", "no: verify=False"))
+                return Program(program._core.with_metadata({"verified": "no: verify=False"}))
             maker = InputMaker(self.inputs, self._core, self._known_sizes)
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
             core = self._core.with_ranges(ranges) if (ranges := ranges_of(makings)) else self._core

@@ -21,22 +21,20 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
     import onnx
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
-    from onnx.reference.ops import op_conv
-
-    plain: Any = op_conv.Conv
 
     class Conv(OpRun):
         def _run(self, X: Array, W: Array, B: Array | None = None, **options: Any) -> tuple[Array, ...]:
             made = _convolution(X, W, options)
-            if made is None:
-                slow: tuple[Array, ...] = plain._run(self, X, W, B, **options)
-                return slow
             return (made if B is None else made + B.reshape(1, -1, *[1] * (X.ndim - 2)),)
 
     class BatchNormalization(OpRun):
         def _run(self, X: Array, scale: Array, B: Array, mean: Array, var: Array, **options: Any) -> tuple[Array, ...]:
-            if options.get("training_mode") or sum(bool(name) for name in self.onnx_node.output) > 1:
+            oldest = self.run_params["opsets"][""] < 7  # there is_test tells, and is 0 where it is left out
+            trains = not options.get("is_test") if oldest else options.get("training_mode")
+            if trains or sum(bool(name) for name in self.onnx_node.output) > 1:
                 raise NotImplementedError("batch normalisation that is training")
+            if mean.ndim != 1:
+                raise NotImplementedError("batch normalisation of each element of a sample (spatial = 0)")
             over = (-1, *[1] * (X.ndim - 2))
             factor = scale / np.sqrt(var + options.get("epsilon", 1e-5))
             return (((X - mean.reshape(over)) * factor.reshape(over) + B.reshape(over)).astype(X.dtype),)
@@ -54,17 +52,15 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
     return ReferenceEvaluator(model, new_ops=[Conv, BatchNormalization, GlobalMaxPool])
 
 
-def _convolution(x: Array, w: Array, options: dict[str, Any]) -> Array | None:
-    """[n, c, ...] with [m, c / group, ...] without bias; None where the padding is not given in numbers."""
+def _convolution(x: Array, w: Array, options: dict[str, Any]) -> Array:
+    """[n, c, ...] with [m, c / group, ...], without bias."""
     rank = x.ndim - 2
-    if (options.get("auto_pad") or "NOTSET") not in ("NOTSET", "VALID"):
-        return None
     group = int(options.get("group") or 1)
     strides = list(options.get("strides") or [1] * rank)
     dilations = list(options.get("dilations") or [1] * rank)
-    pads = list(options.get("pads") or [0] * (2 * rank))
-    x = np.pad(x, [(0, 0), (0, 0), *((pads[i], pads[i + rank]) for i in range(rank))])
     kernel = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    pads = _padding(x.shape[2:], kernel, strides, options)
+    x = np.pad(x, [(0, 0), (0, 0), *((pads[i], pads[i + rank]) for i in range(rank))])
     windows = np.lib.stride_tricks.sliding_window_view(x, kernel, axis=tuple(range(2, 2 + rank)))
     places = tuple(slice(None, None, s) for s in strides)
     taps = tuple(slice(None, None, d) for d in dilations)
@@ -83,6 +79,18 @@ def _convolution(x: Array, w: Array, options: dict[str, Any]) -> Array | None:
         product = np.tensordot(part, weights, (axes, [1, *range(2, 2 + rank)]))
         made[:, g * each_out : (g + 1) * each_out] = np.moveaxis(product, -1, 1)
     return made
+
+
+def _padding(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], options: dict[str, Any]) -> list[int]:
+    """Before each axis, then behind each. SAME: so many that ceil(size / stride) results come out."""
+    automatic = options.get("auto_pad") or "NOTSET"
+    if automatic == "NOTSET":
+        return list(options.get("pads") or [0] * (2 * len(sizes)))
+    if automatic == "VALID":
+        return [0] * (2 * len(sizes))
+    needed = [max(0, (-(-n // s) - 1) * s + k - n) for n, k, s in zip(sizes, kernel, strides, strict=True)]
+    smaller, larger = [n // 2 for n in needed], [n - n // 2 for n in needed]
+    return smaller + larger if automatic == "SAME_UPPER" else larger + smaller
 
 
 __all__ = ["evaluator"]

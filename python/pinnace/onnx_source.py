@@ -197,6 +197,7 @@ class OnnxSource:
         if not optimise:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4  # what it refuses is in the exception
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # calls are few
         for name, value in entries.items():
             options.add_session_config_entry(name, value)
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

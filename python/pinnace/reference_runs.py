@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from pinnace import _core
-from pinnace.agreement import BOUNDS, MOVEMENT_MOST, Agreement, agreement
+from pinnace.agreement import BOUNDS, MOVEMENT_MOST, SLICE_ELEMENTS, Agreement, agreement
 from pinnace.source import Source, Steps, arbiter_of, steps_of
 from pinnace.types import Array
 
 # How much inputs are changed to see what a rounding error in them does: 8 units in the last place of float32's largest
 # value, one of the 16-bit types'.
 ROUNDING = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
+# What operands are changed by where no input is a float: two units in the last place of float32, since the errors of a
+# network's operators add up; and half a unit, which one rounding makes.
+OPERAND_ROUNDING, UNIT_ROUNDING = 2.0**-22, 2.0**-24
 # A quantised network without inner values to look at rounds such a change to another integer now and then.
 NUDGE = 1e-5
 # Where all that is left are rounding errors, there is nothing to be relative to. They are then as large as those of
@@ -32,6 +36,7 @@ class ReferenceRun:
         self._exact: Steps | None = None
         self._moved: list[Steps] | None = None
         self._own: list[Steps] | None = None
+        self._rounded: list[Steps] | None = None
         self._asked = False
 
     @property
@@ -53,15 +58,20 @@ class ReferenceRun:
                 self._exact = None
         return self._exact
 
-    def judge(self, call: int, place: int, got: Array, bounds: Mapping[str, float] = BOUNDS) -> Agreement:
-        """The verdict on an output of a call."""
-        return self._judged(got, bounds, lambda steps: steps.outputs[call][place])
+    def judge(
+        self, call: int, place: int, got: Array, bounds: Mapping[str, float] = BOUNDS, floats: bool | None = None
+    ) -> Agreement:
+        """The verdict on an output of a call. floats: whether a float among the inputs flows into it; None: if the
+        inputs have one at all."""
+        return self._judged(got, bounds, lambda steps: steps.outputs[call][place], floats)
 
     def judge_state(self, name: str, got: Array, bounds: Mapping[str, float] = BOUNDS) -> Agreement:
         """The verdict on a state after the last call."""
-        return self._judged(got, bounds, lambda steps: steps.states[name])
+        return self._judged(got, bounds, lambda steps: steps.states[name], None)
 
-    def _judged(self, got: Array, bounds: Mapping[str, float], of: Callable[[Steps], Array]) -> Agreement:
+    def _judged(
+        self, got: Array, bounds: Mapping[str, float], of: Callable[[Steps], Array], floats: bool | None
+    ) -> Agreement:
         want = of(self.ran)
         verdict = agreement(got, want, bounds)
         if verdict.ok or str(want.dtype) not in BOUNDS or not np.isfinite(verdict.largest):
@@ -70,7 +80,9 @@ class ReferenceRun:
             exact = of(self.exact)
             verdict = agreement(got, want, bounds, exact)
             if not verdict.ok:
-                verdict = agreement(got, want, bounds, exact, [of(s) for s in self.moved])
+                rounded = floats is False or not self._has_floats()
+                runs = self.rounded if rounded else self.moved
+                verdict = agreement(got, want, bounds, exact, [of(s) for s in runs], rounded=rounded)
         else:
             moved = [of(s) for s in self.moved_by_itself]
             verdict = agreement(got, want, bounds, None, moved, self.nudge > 0)
@@ -81,12 +93,29 @@ class ReferenceRun:
             return replace(verdict, ok=True, why="", note="nothing but rounding errors, in both")
         return verdict
 
+    def _has_floats(self) -> bool:
+        return any(str(x.dtype) in ROUNDING for step in self.steps for x in step)
+
     @property
     def moved(self) -> list[Steps]:
         """The calls in float64 with inputs that differ by a rounding error, three times."""
         if self._moved is None:
             self._moved = self._nudged_runs(arbiter_of(self.source) or self.source)
         return self._moved
+
+    @property
+    def rounded(self) -> list[Steps]:
+        """The calls in float64 with rounding errors at every operator, three times: where no input is a float, so that
+        none can carry one. Runs that fail are left out."""
+        if self._rounded is None:
+            self._rounded = []
+            arbiter = arbiter_of(self.source)
+            make: Callable[[Rounding], Source] | None = getattr(arbiter, "rounded", None)
+            rounding = Rounding(np.random.default_rng(7))
+            for _ in range(3 if make else 0):
+                with contextlib.suppress(_core.Error):  # an index that was computed in floats may be another one
+                    self._rounded.append(steps_of(make(rounding), self.steps))  # type: ignore[misc]
+        return self._rounded
 
     @property
     def moved_by_itself(self) -> list[Steps]:
@@ -126,6 +155,34 @@ def _nudged(x: Array, step: float, nudge: float, random: np.random.Generator) ->
     return np.asarray(np.clip(moved, limits.min, limits.max).astype(x.dtype))
 
 
+class Rounding:
+    """Errors of float32, put into a run in float64: what any program of the model makes at every operator."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        """random: where they are drawn from."""
+        self._random = random
+
+    def operand(self, x: Array) -> Array:
+        """Each element changed by up to OPERAND_ROUNDING of itself: a right operator's result is exact for such ones.
+
+        Whole numbers stay, which float32 holds as they are; so do up to eight elements: they may be a setting of the
+        operator, such as an exponent or factors of sizes.
+        """
+        if x.dtype != np.float64 or x.size <= SLICE_ELEMENTS:
+            return x
+        with np.errstate(invalid="ignore"):
+            return self._changed(x, OPERAND_ROUNDING) if np.any(x % 1) else x
+
+    def result(self, x: Array, operands: Sequence[Array]) -> Array:
+        """A sum of n terms, also as a mean, is off by the root of n roundings, however well its terms are known. n is
+        how many times more elements an operand has."""
+        terms = max((o.size for o in operands if o.dtype == np.float64), default=0) / max(x.size, 1)
+        return self._changed(x, UNIT_ROUNDING * float(np.sqrt(terms))) if x.dtype == np.float64 and terms > 1 else x
+
+    def _changed(self, x: Array, size: float) -> Array:
+        return np.asarray(x * self._random.uniform(1 - size, 1 + size, x.shape))
+
+
 def _largest(x: Array) -> float:
     """The largest finite magnitude: masks hold infinities."""
     return float(np.abs(x, where=np.isfinite(x), out=np.zeros(x.shape)).max(initial=0.0))
@@ -141,4 +198,4 @@ def is_noise(got: Array, want: Array, inputs: Sequence[Array], moved: Sequence[A
     return max(changes, default=0.0) >= MOVEMENT_MOST and largest <= NOISE * units
 
 
-__all__ = ["NUDGE", "ROUNDING", "ReferenceRun", "is_noise", "nudged"]
+__all__ = ["NUDGE", "ROUNDING", "ReferenceRun", "Rounding", "is_noise", "nudged"]

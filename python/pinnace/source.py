@@ -28,6 +28,7 @@ class Source(Protocol):
               its own. Results may differ by what such a step does to them.
     run_steps several calls in a row, with what they leave behind: see steps_of().
     float64   the same model in double precision: see arbiter_of().
+    rounded   of such a one: the model with the errors of a reference_runs.Rounding at every operator that rounds.
     with_values  with inner values given by name in place of its own: outputs, and per name what it would have computed.
     """
 

@@ -1,4 +1,7 @@
 // What an imported ONNX model means: names, symbols, functions, nested graphs, older opsets, and the list of refusals.
+#include <algorithm>
+#include <map>
+
 #include "cpp/onnx_fixture.h"
 
 namespace pinnace::testing {
@@ -71,6 +74,25 @@ TEST_F(OnnxTest, SourceAndModuleComeFromTorchsExporter) {
   ASSERT_TRUE(imported.ok()) << imported.status().message();
   EXPECT_EQ(imported->graph.nodes[0]->source, (SourceLocation{"net.py", 12, "layers.3.fc"}));
   EXPECT_EQ(imported->graph.nodes[1]->source, (SourceLocation{"old.py", 7, ""}));
+}
+
+TEST_F(OnnxTest, ValuesKeepTheSourcesNamesBesideThoseMadeUp) {
+  // A node "a" that becomes several calls its inner values "a/<op>"; the source may call others so.
+  add_input("x", {1, 2, 3, 4});
+  auto& pool = add_node(graph(), "GlobalLpPool", {"x"}, {"a/abs_1"});
+  pool.set_name("a");
+  add_int(pool, "p", 3);
+  add_node(graph(), "Neg", {"a/abs_1"}, {"a/abs"}).set_name("b");
+  add_node(graph(), "Exp", {"a/abs"}, {"a/reduce_sum_3"}).set_name("a/abs");
+  add_output("a/reduce_sum_3");
+  const auto imported = import_model();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  std::map<std::string, std::string> made_by;
+  for (const auto& node : imported->graph.nodes) made_by[imported->graph.value(node->outputs[0]).name] = node->op;
+  EXPECT_EQ(made_by["a/abs_1"], "pow");
+  EXPECT_EQ(made_by["a/abs"], "neg");
+  EXPECT_EQ(made_by["a/reduce_sum_3"], "exp");
+  EXPECT_EQ(std::ranges::count(ops_of(imported->graph), "abs"), 1);
 }
 
 TEST_F(OnnxTest, VersionsAreChecked) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -226,6 +227,12 @@ TEST(Program, WithMetadataChangesNothingElse) {
   auto replaced = changed->with_metadata("source", "other.onnx");
   ASSERT_TRUE(replaced.ok());
   EXPECT_EQ(replaced->metadata()[1].second, "other.onnx");
+  const std::pair<std::string, std::string> entries[] = {{"source", "third.onnx"}, {"verified.cpu", "yes"}, {"a", "b"}};
+  auto several = changed->with_metadata(entries);
+  ASSERT_TRUE(several.ok()) << several.status().message();
+  auto one_by_one = *changed;
+  for (const auto& [key, value] : entries) one_by_one = *one_by_one.with_metadata(key, value);
+  EXPECT_TRUE(std::ranges::equal(several->bytes(), one_by_one.bytes()));
   EXPECT_EQ(program.with_metadata("", "x").status().code(), Code::kInvalidArgument);
   EXPECT_EQ(program.with_metadata("key", "two\nlines").status().code(), Code::kInvalidArgument);
   EXPECT_EQ(program.with_metadata("key", "\xff").status().code(), Code::kInvalidArgument);

@@ -17,9 +17,11 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from pinnace import cli
 from pinnace.agreement import agreement, slice_bound
+from pinnace.dataflow import Dataflow
+from pinnace.reference_runs import ReferenceRun, Rounding
 from pinnace.second_input import second_inputs
 from pinnace.source import ProgramSource
-from pinnace.verify import is_inconclusive, verify_program
+from pinnace.verify import MORE_SEEDS, is_inconclusive, verify_program
 from torch import nn
 from torch_modules import Of
 
@@ -78,6 +80,14 @@ def test_a_mask_beside_logits_is_no_magnitude() -> None:
         elsewhere = want.copy()
         elsewhere[2, 8] = mark
         assert not agreement(elsewhere, masked).ok
+
+
+def test_large_values_of_16_bits_may_be_computed() -> None:
+    want = np.array([1.0, 31744, -65504, 20000], np.float16)
+    for got, ok in (([1.0, 31728, -65504, 20016], True), ([1.0, 31744, -64000, 20000], False)):
+        assert agreement(np.array(got, np.float16), want).ok == ok
+    want = np.array([1.0, np.finfo(np.float32).min], np.float32)
+    assert not agreement((want * np.float32(1 - 4e-6)).astype(np.float32), want).ok
 
 
 def test_large_values_that_are_computed_are_no_marks() -> None:
@@ -143,7 +153,7 @@ class Stateful(nn.Module):
         self.register_buffer("last", torch.zeros(3))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = x + 0.0 * self.last
+        y: torch.Tensor = x + 0.0 * self.last  # type: ignore[operator]
         self.last.copy_(x * self.factor)  # type: ignore[operator]
         return y
 
@@ -176,6 +186,25 @@ def test_wrong_ones_are_refused(ours: nn.Module, theirs: nn.Module, x: torch.Ten
     Pair(ours, x).against(ours)
     with pytest.raises(pn.VerificationError, match=says):
         Pair(ours, x).against(theirs)
+
+
+def test_what_a_relu_hides_on_two_inputs_shows_on_a_third() -> None:
+    """A channel that is 0 on the example and on the second input. Larger models, and sources without exact values, are
+    not run on more."""
+    x = torch.from_numpy(normal(400))
+    tried = [x.numpy(), *(next(second_inputs([x.numpy()], seed))[0] for seed in (2, *MORE_SEEDS))]
+    hidden = np.maximum(tried[0], tried[1])
+    place = int(np.argmax(np.max(tried[2:], 0) - hidden))
+    threshold = float(hidden[place]) + 0.1
+    assert max(t[place] for t in tried[2:]) > threshold + 0.1
+
+    def channel(factor: float) -> nn.Module:
+        return Of(lambda x: (x * 2, torch.relu(x[place] - threshold) * factor + x[0]))
+
+    pair = Pair(channel(1.5), x)
+    pair.against(channel(1.5))
+    with pytest.raises(pn.VerificationError, match="on a further input"):
+        pair.against(channel(1.0))
 
 
 def test_a_counter_that_the_exporter_freezes_is_refused() -> None:
@@ -279,7 +308,7 @@ def test_a_mean_of_integers_that_falls_on_ties(tmp_path: Path) -> None:
         helper.make_node("Flatten", ["md"], ["f"]),
         helper.make_node("MatMul", ["f", "w"], ["y"]),
     ]
-    weights = {"s": np.asarray(scale), "z": np.asarray(zero), "w": normal(64, 10)}
+    weights: dict[str, Array] = {"s": np.asarray(scale), "z": np.asarray(zero), "w": normal(64, 10)}
     path = onnx_model(tmp_path / "mean.onnx", nodes, [4, 64, 4, 4], weights)
     assert pn.load(path, {"x": normal(4, 64, 4, 4)}).build().metadata["verified.cpu"].startswith("yes")
 
@@ -298,6 +327,50 @@ def test_four_bit_weights_that_onnxruntime_fuses_to_approximate_arithmetic(tmp_p
     assert "optimisations off" in program.metadata["verified"]
 
 
+@pytest.mark.parametrize("x", [torch.linspace(-2, 3, 31), torch.arange(31) % 7 - 3], ids=["floats", "integers"])
+def test_zeros_of_the_source_leave_room_for_its_own_rounding(x: torch.Tensor) -> None:
+    """The imaginary part of a sum of real numbers is 0; added up in another order it is a rounding error."""
+    program = pn.load(Of(lambda x: torch.view_as_real(torch.fft.ifftn(x))), (x,)).build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+    want = np.zeros((31, 2), np.float32)
+    want[:, 0] = np.linspace(0.1, 1, 31)
+    exact = want.astype(np.float64) + 3e-8 * np.cos(np.arange(62)).reshape(31, 2) * (want != 0)
+    for error, ok in ((3e-8, True), (1e-6, False)):
+        got = want.copy()
+        got[4, 1] = error
+        assert not agreement(got, want).ok
+        assert agreement(got, want, exact=exact).ok == ok
+
+
+def test_a_live_module_with_buffers_has_exact_values() -> None:
+    """Statistics of batches, tensors that are no buffers, and constants are doubles too."""
+
+    class Normal(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3))
+            self.register_buffer("scale", torch.tensor([0.1, 0.3, 0.7]))
+            self.shift = torch.tensor(0.3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = self.part(x).mean((2, 3)) * self.scale + self.shift
+            return y + torch.full((3,), 0.1)
+
+    module, x = Normal().eval(), torch.randn(1, 2, 5, 5)
+    source = pn.load(module, (x,))._source
+    assert source is not None
+    reference = ReferenceRun(source, [[x.numpy()]])
+    assert reference.exact is not None
+    exact = reference.exact.outputs[0][0]
+    assert exact.dtype == np.float64
+    with torch.no_grad():
+        batch: Any = module.double().part[1]
+        y = torch.nn.functional.conv2d(x.double(), module.part[0].weight, module.part[0].bias)  # type: ignore[arg-type]
+        y = (y - 0) / torch.sqrt(torch.tensor(1, dtype=torch.float64) + batch.eps)
+        want = y.mean((2, 3)) * module.scale + module.shift.double() + 0.1  # type: ignore[operator]
+    np.testing.assert_allclose(exact, want.numpy(), rtol=1e-12, atol=1e-13)
+
+
 def test_a_half_precision_network_with_float_inputs_and_outputs() -> None:
     class Half(nn.Module):
         def __init__(self) -> None:
@@ -310,6 +383,159 @@ def test_a_half_precision_network_with_float_inputs_and_outputs() -> None:
 
     program = pn.load(Half(), (torch.randn(4, 64),)).build()
     assert program.metadata["verified.cpu"].startswith("yes")
+
+
+class Words(nn.Module):
+    """Word vectors of which little is left when their mean is taken off, as in a classifier of bytes; ids go in.
+
+    The variance is a difference of two numbers near 1, so that float32 leaves a few digits of it.
+    """
+
+    def __init__(self, seed: int, width: int, amplitude: float, factor: float = 1.0) -> None:
+        super().__init__()
+        random = np.random.default_rng(seed)
+        table = (1 + amplitude * random.standard_normal((40, width))).astype(np.float32)
+        weight = random.standard_normal((width, 8)).astype(np.float32) * np.float32(factor)
+        self.table, self.weight = (nn.Parameter(torch.from_numpy(array)) for array in (table, weight))
+        self.ids = torch.from_numpy(random.integers(0, 40, (1, 64)))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table[ids]
+        mean = x.mean(-1, keepdim=True)
+        variance = torch.clamp((x * x).mean(-1, keepdim=True) - mean * mean, min=0)
+        return ((x - mean) / torch.sqrt(variance + 1e-9)) @ self.weight
+
+    def as_onnx(self, path: Path) -> Path:
+        """The same graph as a file."""
+        node = helper.make_node
+        nodes = [
+            node("Gather", ["table", "ids"], ["x"]),
+            node("ReduceMean", ["x"], ["mean"], axes=[-1]),
+            node("Mul", ["x", "x"], ["squares"]),
+            node("ReduceMean", ["squares"], ["second"], axes=[-1]),
+            node("Mul", ["mean", "mean"], ["first"]),
+            node("Sub", ["second", "first"], ["difference"]),
+            node("Max", ["difference", "zero"], ["variance"]),
+            node("Add", ["variance", "epsilon"], ["more"]),
+            node("Sqrt", ["more"], ["deviation"]),
+            node("Sub", ["x", "mean"], ["centred"]),
+            node("Div", ["centred", "deviation"], ["normal"]),
+            node("MatMul", ["normal", "weight"], ["y"]),
+        ]
+        weights = {name: value.detach().numpy() for name, value in self.named_parameters()}
+        weights |= {"zero": np.asarray(0, np.float32), "epsilon": np.asarray(1e-9, np.float32)}
+        initial = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+        given = [helper.make_tensor_value_info("ids", TensorProto.INT64, [1, 64])]
+        made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+        graph = helper.make_graph(nodes, "words", given, made, initial)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        return path
+
+
+# Seed, width, amplitude: networks that are refused where nothing but inputs can carry a rounding error.
+WORDS = {"torch": [(3, 96, 0.003), (2, 300, 0.003), (4, 300, 0.003)], "onnx": [(6, 96, 0.004), (7, 96, 0.006)]}
+
+
+@pytest.mark.parametrize(("kind", "form"), [(kind, form) for kind, forms in WORDS.items() for form in forms])
+def test_integers_alone_leave_room_for_the_rounding_of_operators(
+    kind: str, form: tuple[int, int, float], tmp_path: Path
+) -> None:
+    """No input is a float that could carry a rounding error; a weight that is wrong by a percent still shows."""
+    right, wrong = Words(*form), Words(*form, 1.01)
+    models: list[pn.Model] = []
+    for name, module in (("right", right), ("wrong", wrong)):
+        if kind == "onnx":
+            models.append(pn.load(module.as_onnx(tmp_path / f"{name}.onnx"), {"ids": right.ids.numpy()}))
+        else:
+            models.append(pn.load(module, (right.ids,)))
+    program = models[0].build()
+    assert program.metadata["verified"].startswith("1 input")
+    with pytest.raises(pn.VerificationError, match=r"output .* differs by 0\.0.*from float64 ours by"):
+        verify_program(program, models[1]._source, [{"ids": right.ids.numpy()}], ["cpu"])
+
+
+def test_the_rounding_of_operators_is_looked_at_only_without_floats() -> None:
+    """Beside a float that flows into an output its change tells; one that flows elsewhere says nothing."""
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = Words(2, 300, 0.003)
+
+        def forward(self, ids: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            y = self.words(ids)
+            return y, x * 2, y + x.mean(), y + x.shape[0]
+
+    module = Both()
+    program = pn.load(module, (module.words.ids, torch.randn(5))).build(verify=False)
+    flow = Dataflow(program)
+    assert [flow.has_float_input(name) for name in program.outputs] == [False, True, True, False]
+    source = pn.load(module, (module.words.ids, torch.randn(5)))._source
+    assert source is not None
+    reference = ReferenceRun(source, [[module.words.ids.numpy(), normal(5)]])
+    want = reference.ran.outputs[0][0]
+    off = (want.astype(np.float64) + 6e-3 * np.abs(want)).astype(np.float32)
+    off[0, 0] = want[0, 0]
+    assert reference.judge(0, 0, off, floats=False).ok
+    assert not reference.judge(0, 0, off, floats=True).ok
+    assert not reference.judge(0, 0, off).ok  # there is a float among the inputs
+    assert not reference.judge(0, 0, (want * np.float32(1.03)).astype(np.float32), floats=False).ok
+
+
+def test_rounding_errors_are_of_their_size_and_leave_settings_alone() -> None:
+    rounding = Rounding(np.random.default_rng(3))
+    x = np.random.default_rng(4).standard_normal((40, 50))
+    far = np.abs(rounding.operand(x) / x - 1)
+    assert 2.0**-23 < far.max() <= 1.01 * 2.0**-22
+    for same in (np.full((3, 4), 2.0), np.array([1.0, 1.0, 1.5, 1.5]), x.astype(np.float32), np.arange(20)):
+        assert rounding.operand(same) is same
+    total = x.sum(1)
+    far = np.abs(rounding.result(total, [x]) / total - 1)
+    assert 0 < far.max() <= 1.01 * np.sqrt(50) * 2.0**-24
+    assert rounding.result(x, [x, total]) is x
+    assert np.isposinf(rounding.operand(np.array([np.inf] * 9 + [0.5]))[:9]).all()
+
+
+def test_rounding_errors_change_no_meaning() -> None:
+    """Views, what is written in place, states, lists of tensors, sorting and comparison."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Embedding(30, 16), nn.Linear(16, 16), nn.LayerNorm(16))
+            self.register_buffer("total", torch.zeros(16))
+
+        def forward(self, ids: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            x = self.inner(ids)
+            y = x.clone()
+            y[0].mul_(2)
+            y.transpose(0, 1)[1].add_(1)
+            self.total.add_(y.mean((0, 1)))  # type: ignore[operator]
+            same = torch.where(x == x.reshape(-1).reshape(x.shape), 1.0, 0.0)
+            parts = torch.cat(torch.split(y, [5, 11], -1), -1) == y
+            total: torch.Tensor = self.total * 1.5  # type: ignore[operator, assignment]
+            return y.sort(-1).values, same, parts, x.argmax(-1), (y > 0).sum(), total
+
+    torch.manual_seed(5)
+    ids = torch.randint(0, 30, (4, 6))
+    source = pn.load(Mixed().eval(), (ids,))._source
+    assert source is not None
+    reference = ReferenceRun(source, [[ids.numpy()], [ids.numpy()]])
+    assert reference.exact is not None
+    assert len(reference.rounded) == 3
+    for run in reference.rounded:
+        for call in (0, 1):
+            ordered, same, parts, most, count, total = run.outputs[call]
+            exact = reference.exact.outputs[call]
+            assert 0 < np.abs(ordered - exact[0]).max() < 1e-5
+            assert same.all()
+            assert parts.all()
+            assert np.array_equal(most, exact[3])
+            assert count == exact[4]
+            assert 0 < np.abs(total - exact[5]).max() < 1e-5
+        assert 0 < np.abs(run.states["total"] - reference.exact.states["total"]).max() < 1e-5
+    first, second = (run.outputs[0][0] for run in reference.rounded[:2])
+    assert not np.array_equal(first, second)
 
 
 def test_ties_of_argmax_are_named() -> None:

@@ -186,6 +186,109 @@ def test_names_come_from_the_source(tmp_path: Path) -> None:
     assert "%relu" in text
 
 
+class Centred(nn.Module):
+    """A running mean, in a buffer of the name that torch.export gives the value of x.mean(0)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.register_buffer(name, torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = self.get_buffer(self.name)
+        state.mul_(0.5).add_(x.mean(0), alpha=0.5)
+        return x - state
+
+
+class Weighed(nn.Module):
+    """Parameters and buffers of the names of values, read before and after those are made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mul = nn.Parameter(torch.randn(3))
+        self.softmax = nn.Parameter(torch.randn(3))
+        self.register_buffer("softmax_1", torch.randn(3))
+        self.register_buffer("add", torch.randn(3), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.softmax(x * self.mul, -1) + self.softmax
+        return torch.softmax(y * self.get_buffer("softmax_1"), -1) * self.get_buffer("add") + y
+
+
+class Branches(nn.Module):
+    """Bodies of control flow, with buffers and values of each other's names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cond", torch.randn(3))
+        self.register_buffer("sin", torch.randn(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        def yes(x: Tensor) -> Tensor:
+            return torch.sin(x) + self.get_buffer("sin")
+
+        def no(x: Tensor) -> Tensor:
+            return torch.cos(x) * self.get_buffer("cond")
+
+        made: Tensor = torch.cond(x.sum() > 0, yes, no, (x,))
+        return made.sin() + self.get_buffer("sin")
+
+
+class Looped(nn.Module):
+    """A loop, whose condition is computed in the graph around it once: its values are called by the loop's name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("lt", torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        from torch._higher_order_ops import while_loop
+
+        def goes_on(i: Tensor, x: Tensor) -> Tensor:
+            return (i.reshape(1) < 3).reshape(())
+
+        def body(i: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            return i + 1, x * 2 + self.get_buffer("lt")
+
+        loop: Any = while_loop  # untyped in torch
+        made: Tensor = loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))[1]
+        return made
+
+
+@pytest.mark.parametrize("dialect", ["whole", "decomposed"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Centred("mean"), lambda: Centred("sub"), lambda: Centred("add_"), Weighed, Branches, Looped],
+    ids=["mean", "sub", "add_", "weights", "branches", "loop"],
+)
+def test_buffers_may_be_called_as_values_are(make: Any, dialect: str, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    module, x = make().eval(), torch.randn(4, 3)
+    path = tmp_path / "m.pt2"
+    program = torch.export.export(module, (x,))
+    torch.export.save(program.run_decompositions() if dialect == "decomposed" else program, path)
+    with torch.no_grad():
+        wanted = [arrays(module(x)), arrays(module(-x))]
+    got = _core.run_model_reference(str(path), [[x.numpy()], [-x.numpy()]])
+    for run in (0, 1):
+        assert_close(got[run], wanted[run], 1e-6, f"run {run}")
+
+
+def test_a_value_keeps_its_name_beside_a_buffer_of_that_name() -> None:
+    """Values are compared by name, layer by layer: the buffer is the one that is called otherwise."""
+    torch.manual_seed(3)
+    module, x = Centred("mean").eval(), torch.randn(4, 3)
+    program = pn.load(module, (x,), disabled_passes=["all"]).build()
+    assert program.metadata["verified"].startswith("1 input")
+    assert list(program.states) == ["mean"]
+    rows = pn.compare(program, module, [{"x": x}]).rows
+    assert {"mean", "sub"} <= {row.value for row in rows}
+    assert all(row.ok for row in rows)
+    session = pn.Session(program, "cpu")
+    session.run({"x": x})
+    np.testing.assert_allclose(session.state["mean"], x.mean(0).numpy() / 2, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["missing", "text", "empty", "torchscript"])
 def test_other_files_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "m.pt2"

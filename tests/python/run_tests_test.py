@@ -11,7 +11,8 @@ import pytest
 import required_tests
 import results_page
 import run_tests
-from outcomes import Outcome
+from outcomes import Outcome, read_pytest
+from results_page import write_results_page
 
 # A stand-in for the C++ test program: it obeys the two options that the runner uses, and misbehaves on demand.
 PROGRAM = """#!/usr/bin/env python3
@@ -326,6 +327,32 @@ def test_what_tests_record_and_what_others_wrote_stand_on_the_page(tree: Path) -
     assert text.endswith("## Fuzzing\n\nFive million.\n")
     assert "long ago" not in text
     assert "Old" not in text
+
+
+def test_planted_faults_have_a_table_of_their_own(tmp_path: Path) -> None:
+    """As pytest reports them: one entry for each model, with properties that are text."""
+    report = tmp_path / "planted.xml"
+    entries = [("gru", 24, 24, []), ("bert", 52, 50, ["a vector x 1.01: key.bias", "a|b: c"])]
+    cases = "".join(
+        f'<testcase classname="planted" name="test[{name}]"><properties><property name="faults of" value="{name}"/>'
+        f'<property name="planted" value="{planted}"/><property name="found" value="{found}"/>'
+        f'<property name="equivalent" value="{equal}"/></properties></testcase>'
+        for name, planted, found, equal in entries
+    )
+    report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    outcome = Outcome("python:planted_faults_test", "c", True, True, 1)
+    read_pytest(report, outcome)
+    page = tmp_path / "results.md"
+    write_results_page(page, [outcome], "c", True, 1)
+    text = page.read_text()
+    assert "## Planted faults" in text
+    rows = [line for line in text.splitlines() if line.startswith(("| bert", "| gru", "| **all**"))]
+    assert rows == [
+        "| bert | 52 | 50 | 2 | a vector x 1.01: key.bias; a\\|b: c |",
+        "| gru | 24 | 24 | 0 |  |",
+        "| **all** | 76 | 74 | 2 | |",
+    ]
+    assert "test[bert]" not in text  # not among the counts that other tests recorded
 
 
 @pytest.mark.parametrize(

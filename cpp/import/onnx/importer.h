@@ -12,6 +12,7 @@
 
 #include "import/import.h"
 #include "import/onnx/tensor.h"
+#include "import/source_names.h"
 
 namespace pinnace::onnx {
 
@@ -83,6 +84,7 @@ struct GraphBuilder {
   Import& import;
   Graph graph;
   Inference state;
+  SourceNames names;                                  ///< of values that the source's own nodes make
   std::vector<std::pair<ValueId, ValueId>> captures;  ///< value of the enclosing graph, input of this one
 
   ValueId add_input(std::string name, TensorType type);

@@ -300,6 +300,7 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   PINNACE_TRY(import_nodes(scope, model.graph().node()));
   PINNACE_TRY(import_outputs(scope, model.graph()));
   if (!import.problems.empty()) return summary(import);
+  settle_names(builder.graph, builder.names);
   builder.graph.compact();
   const Status verified = verify(builder.graph);
   if (!verified.ok()) return Status(Code::kCorruptFile, verified.message()).with_rule(verified.rule());

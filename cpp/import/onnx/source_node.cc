@@ -320,8 +320,9 @@ Status SourceNode::finish(std::string_view op, std::vector<ValueId> inputs, Attr
   }
   std::vector<ValueId> outputs;
   for (int i = 0; i < std::max({output_count(), def->min_outputs, least}); ++i) {
-    outputs.push_back(scope_.builder.graph.add_value(
-        wants(i) ? scope_.frame.prefix + proto_.output(i) : str_cat(name_, "/unused"), {}));
+    const std::string name = wants(i) ? scope_.frame.prefix + proto_.output(i) : str_cat(name_, "/unused");
+    outputs.push_back(scope_.builder.graph.add_value(name, {}));
+    if (wants(i)) scope_.builder.names.values.emplace(outputs.back(), name);
   }
   PINNACE_TRY(add(*def, name_, std::move(inputs), std::move(attrs), outputs).status());
   for (size_t i = 0; i < outputs.size(); ++i) PINNACE_TRY(set_output(static_cast<int>(i), outputs[i]));

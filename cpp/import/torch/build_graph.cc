@@ -165,7 +165,7 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     if (!call.ok()) return;
     if (value != *before) {
       call.fail(write(index, value, node));
-      for (const Argument* out : outs) rename(value, call.first_value(), scope, out->text, node.name);
+      for (const Argument* out : outs) note_name(value, call.first_value(), scope, out->text, node.name);
     }
     for (const Argument* out : outs) scope.tensors.insert_or_assign(out->text, index);
     return;
@@ -218,7 +218,7 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
                          str_cat(to_string(found, session.symbols), ", stated ", text, "]"));
       }
     }
-    rename(h.value, call.first_value(), scope, outs[i]->text, node.name);
+    note_name(h.value, call.first_value(), scope, outs[i]->text, node.name);
     if (!scope.tensors.emplace(outs[i]->text, add_handle(std::move(h))).second)
       return call.fail("two outputs have the same name", outs[i]->text);
   }
@@ -325,7 +325,6 @@ Status Builder::bind_inputs(Scope& scope) {
     }
     if (spec.kind == InputSpec::Kind::kUser && spec.fixed.kind == ArgumentKind::kSymInt) {
       const ValueId id = graph.add_input(spec.argument, {DType::kI64, {}, nullptr});
-      used_names_.insert(spec.argument);
       inference = begin_inference(graph);
       PINNACE_ASSIGN(const ValueId shape,
                      constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, spec.argument + ".shape"));
@@ -360,7 +359,6 @@ Status Builder::bind_inputs(Scope& scope) {
       }
       h.origin = Handle::Origin::kUserInput;
       h.value = graph.add_input(spec.argument, type);
-      used_names_.insert(spec.argument);
     } else {
       h.origin = written.contains(spec.argument) ? Handle::Origin::kState : Handle::Origin::kConstant;
       h.input = static_cast<int>(i);
@@ -497,6 +495,7 @@ Status Builder::bind_outputs(Scope& scope) {
 }
 
 Status Builder::finish() {
+  settle_names(graph, source_names_);
   std::vector<bool> needed(graph.values.size(), false), dead(graph.nodes.size(), true);
   for (ValueId id : graph.outputs) needed[static_cast<size_t>(id)] = true;
   for (const State& state : graph.states) needed[static_cast<size_t>(state.output)] = true;
@@ -539,7 +538,6 @@ Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std:
   inference = begin_inference(graph);
   for (size_t i = 0; i < types.size(); ++i) {
     const Argument& input = def.inputs[i];
-    used_names_.insert(input.text);
     if (input.kind == ArgumentKind::kTensor) {
       Handle h;
       h.value = ids[i];

@@ -143,15 +143,14 @@ Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* d
   return id;
 }
 
-void Builder::rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
-                     const std::string& node_name) {
+void Builder::note_name(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
+                        const std::string& node_name) {
   if (id == kNoValue || static_cast<size_t>(id) < first_value || graph.value(id).constant) return;
-  if (used_names_.insert(scope.prefix + name).second) graph.value(id).name = scope.prefix + name;
+  source_names_.values.insert_or_assign(id, scope.prefix + name);
   if (graph.nodes.empty()) return;
-  Node& last = *graph.nodes.back();
+  const Node& last = *graph.nodes.back();
   const bool makes = std::find(last.outputs.begin(), last.outputs.end(), id) != last.outputs.end();
-  if (makes && used_names_.insert(str_cat("node ", scope.prefix, node_name)).second)
-    last.name = scope.prefix + node_name;
+  if (makes) source_names_.nodes.try_emplace(&last, scope.prefix + node_name);
 }
 
 // ------------------------------------------------------------------------------------------------- shared memory

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "import/import.h"
+#include "import/source_names.h"
 #include "import/torch/archive.h"
 #include "import/torch/program.h"
 
@@ -113,7 +114,7 @@ class Builder {
   /// nodes. Gives the values of its outputs, which the caller makes outputs of the graph.
   Result<std::vector<ValueId>> build_body(const GraphDef& def, const std::vector<TensorType>& leading,
                                           const std::vector<TensorType>& types);
-  /// Types of values as inferred; nodes that nothing needs are dropped.
+  /// Types of values as inferred, names as in the source; nodes that nothing needs are dropped.
   Status finish();
   /// Runs the nodes of `def` in this graph, its inputs bound by name; its outputs are then in the scope.
   Result<Scope*> inline_graph(const GraphDef& def, std::map<std::string, int, std::less<>> tensors,
@@ -134,9 +135,10 @@ class Builder {
                                     const SourceLocation& source);
   /// A constant that may be shared: equal contents give the same value.
   Result<ValueId> constant(DType dtype, const Shape& shape, const void* data, size_t bytes, const std::string& name);
-  /// Gives `id`, made since value `first`, the source's name.
-  void rename(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
-              const std::string& node_name);
+  /// Notes what the source calls `id`, if it was made since value `first_value`, and the node that made it: finish()
+  /// gives these names, when it is known which others there are.
+  void note_name(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
+                 const std::string& node_name);
 
  private:
   friend class Call;
@@ -154,7 +156,7 @@ class Builder {
   std::deque<Handle> handles_;
   std::deque<Scope> scopes_;
   std::map<std::string, ValueId> constants_;
-  std::set<std::string> used_names_;
+  SourceNames source_names_;
   std::vector<std::pair<int, std::string>> states_;  ///< handle and name of each state
   int depth_ = 0;
 };

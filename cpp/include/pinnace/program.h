@@ -77,6 +77,8 @@ class Program {
   std::span<const std::byte> bytes() const;
   /// A program with one more, or a changed, metadata entry.
   Result<Program> with_metadata(const std::string& key, const std::string& value) const;
+  /// The same with several, for which the file is written once.
+  Result<Program> with_metadata(std::span<const std::pair<std::string, std::string>> entries) const;
 
   /// The same program without what back ends stored in it: smaller, slower to prepare, the same results.
   Result<Program> without_payloads() const;
