@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ _LENGTH = re.compile(r"(^|_)(lens?|lengths?)$|(^|[a-z])(Len|Length)s?$|length", 
 _FACTOR = re.compile(r"scale|ratio|factor", re.IGNORECASE)
 OTHERS = 6  # further sizes that a build may turn to
 FACTS = 64  # inputs of which a program records what was made up
+MOST_ELEMENTS = 1 << 28  # of all inputs at sizes that a file says its example had
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,11 @@ class InputMaker:
         return found
 
     def _fits(self, sizes: Mapping[str, int]) -> bool:
-        """Whether these are sizes of all dimensions and pass."""
-        if any(name not in sizes for name in dims_of(self.specs.values())):
+        """Whether these are sizes of all dimensions, make arrays that one can hold, and pass."""
+        if any(sizes.get(name, 0) < 1 for name in dims_of(self.specs.values())):
             return False
-        return bool(self._try([shape_at(spec, sizes) for spec in self.specs.values()])["fits"])
+        shapes = [shape_at(spec, sizes) for spec in self.specs.values()]
+        return sum(map(math.prod, shapes)) <= MOST_ELEMENTS and bool(self._try(shapes)["fits"])
 
     def _indexing(self, shapes: Sequence[Sequence[int]]) -> set[str]:
         """Inputs whose elements are read as indices."""
