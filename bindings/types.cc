@@ -83,6 +83,12 @@ py::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> 
   return all;
 }
 
+std::vector<InputContents> input_contents(const Contents& contents) {
+  std::vector<InputContents> all;
+  for (const auto& [input, values] : contents) all.push_back({input, values});
+  return all;
+}
+
 py::dict trial_dict(const ShapeTrial& trial) {
   py::dict d;
   d["fits"] = trial.fits;

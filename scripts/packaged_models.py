@@ -140,6 +140,22 @@ def one_line(text: str, most: int = 400) -> str:
     return re.sub(r"\s+", " ", text).strip()[:most]
 
 
+def refusal(errors: str) -> str:
+    """What the command line says of an error, without the notes before it."""
+    return errors[errors.index("pinnace: ") + len("pinnace: ") :] if "pinnace: " in errors else errors
+
+
+def found(output: str, errors: str) -> str:
+    """What a converted file says of inputs and sizes, and the notes about its dimensions."""
+    import pinnace as pn
+
+    facts = pn.Program.open(output).metadata
+    made = [f"{k.removeprefix('made_up.')}: {v}" for k, v in facts.items() if k.startswith("made_up.")]
+    ranges = [f"range of {k.removeprefix('range.')}: {v}" for k, v in facts.items() if k.startswith("range.")]
+    notes = [line.split(":")[1].strip() for line in errors.splitlines() if line.startswith("note: Dimension ")]
+    return "; ".join(made + ranges + notes)
+
+
 def row(package: str, path: Path, root: Path) -> Row:
     """Converts one file and holds it against onnxruntime."""
     name = str(path.relative_to(root))
@@ -152,14 +168,12 @@ def row(package: str, path: Path, root: Path) -> Row:
             print(errors, file=sys.stderr)
             own = sorted(foreign(path))
             kind = "com.microsoft" if any(o.startswith("com.microsoft") for o in own) else "no"
-            return Row(package, name, kind, "", "", one_line(errors))
-        made = "; ".join(
-            line.removeprefix("made up ") for line in errors.splitlines() if line.startswith(("made up ", "range "))
-        )
+            return Row(package, name, kind, "", "", one_line(refusal(errors).replace(f"{path}: ", "")))
+        made = found(output, errors)
         status, said, errors = ran(__file__, "--held", str(path), output)
         print(said or errors, file=sys.stderr)
         if status:
-            return Row(package, name, "yes", "no", "", one_line(errors))
+            return Row(package, name, "yes", "no", "", one_line(f"{errors.strip().splitlines()[-1]} ({made})"))
         return Row(package, name, "yes", "yes", said.strip(), one_line(made))
 
 
@@ -168,7 +182,7 @@ def held(path: str, converted: str) -> str:
     import pinnace as pn
     from pinnace import _core
     from pinnace.made_inputs import InputMaker
-    from pinnace.source import OnnxSource
+    from pinnace.onnx_source import OnnxSource
     from pinnace.verify import verify_program
 
     program, source = pn.Program.open(converted), OnnxSource(path)
@@ -176,7 +190,7 @@ def held(path: str, converted: str) -> str:
     inputs, sizes = [], set()
     for seed in range(2, 12):
         makings = maker.make(seed=seed)
-        choices = [*makings.made, *makings.others()]
+        choices = [*makings.made, *makings.branches, *makings.others()]
         made = choices[(seed - 2) % len(choices)].arrays
         try:  # sizes that no shape rule refuses, and the source does
             source.run([made[name] for name in program.inputs])
