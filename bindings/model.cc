@@ -147,7 +147,8 @@ void add_model(py::module_& module) {
           },
           py::arg("shapes"), py::arg("details") = false, py::arg("contents") = Contents{},
           "What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these "
-          "integers: {\"fits\", \"inferred\": nodes whose rules hold, \"failure\"}; with details also \"nodes\": (name, op, inputs, outputs, whole-number attributes), and "
+          "integers: {\"fits\", \"inferred\": nodes whose rules hold, \"failure\"}; with details also \"nodes\": "
+          "(name, op, inputs, outputs, whole-number attributes), and "
           "\"values\": name -> (dtype, sizes or None, contents or None).")
       .def(
           "with_ranges",

@@ -81,8 +81,7 @@ void add_program(py::module_& module) {
                 interruptible([&] { return try_shapes(p, shapes, details, ops, input_contents(contents)); }));
           },
           py::arg("shapes"), py::arg("details") = false, py::arg("ops") = std::vector<const CustomOp*>{},
-          py::arg("contents") = Contents{},
-          "As Model.try_shapes.")
+          py::arg("contents") = Contents{}, "As Model.try_shapes.")
       .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
       .def("bytes", bytes_of, "The file's bytes.")
       .def(

@@ -97,8 +97,8 @@ Result<ConstantPtr> written_as(std::span<const int64_t> values, const std::strin
 
 Result<ConstantPtr> constant_of(const TensorType& type, std::span<const int64_t> values, const std::string& input) {
   if (type.elements() != static_cast<int64_t>(values.size()) || type.elements() > kShownElements) {
-    return invalid("input '", input, "' is ", to_string(type), ", the contents given are ", values.size(), " of at most ",
-                   kShownElements);
+    return invalid("input '", input, "' is ", to_string(type), ", the contents given are ", values.size(),
+                   " of at most ", kShownElements);
   }
   switch (type.dtype) {
     case DType::kI8:

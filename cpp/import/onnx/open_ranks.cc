@@ -1,3 +1,4 @@
+// Squeeze without axes of open sizes: one rank for its result, and the notes that say by which reading.
 #include "import/onnx/open_ranks.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Dimensions whose size decides the rank of a value: a Squeeze without axes leaves out those of size 1, and one that the
-// file leaves open may be 1 or not. A value has one rank with us, so that one of the two is taken for the whole model.
+// Dimensions whose size decides the rank of a value: a Squeeze without axes leaves out those of size 1, and one that
+// the file leaves open may be 1 or not. A value has one rank with us, so that one of the two is taken for the whole
+// model.
 #pragma once
 
 #include <span>
