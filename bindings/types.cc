@@ -106,7 +106,8 @@ py::dict trial_dict(const ShapeTrial& trial) {
     for (const Dim& dim : value.type.shape) sizes.append(dim.known() ? py::object(py::int_(dim.size)) : py::none());
     py::object contents = py::none();
     if (value.known) contents = py::cast(value.contents);
-    values[py::str(value.name)] = py::make_tuple(std::string(dtype_name(value.type.dtype)), sizes, contents);
+    const py::object range = value.range ? py::cast(*value.range) : py::none();
+    values[py::str(value.name)] = py::make_tuple(std::string(dtype_name(value.type.dtype)), sizes, contents, range);
   }
   d["nodes"] = nodes;
   d["values"] = values;

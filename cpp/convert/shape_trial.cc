@@ -1,6 +1,7 @@
 // try_shapes: what the shape rules say of a graph at given shapes of its inputs. Whoever has to make up inputs searches
 // sizes with it, and reads from the details what each input is used for.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -51,6 +52,27 @@ void read_as(const std::byte* from, std::vector<int64_t>& to) {
     std::memcpy(&element, from + i * sizeof(T), sizeof(T));
     to[i] = static_cast<int64_t>(element);
   }
+}
+
+/// Of floats more elements are looked at: all that is kept of them is their range.
+constexpr int64_t kRangedElements = 4096;
+
+template <class T>
+void read_range(const Constant& data, int64_t count, ValueAt& to) {
+  for (int64_t i = 0; i < count; ++i) {
+    T element;
+    std::memcpy(&element, data.data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+    if (!std::isfinite(element)) continue;
+    const double value = element;
+    if (!to.range) to.range = {value, value};
+    to.range = {std::min(to.range->first, value), std::max(to.range->second, value)};
+  }
+}
+
+void read_range(const TensorType& type, const ConstantPtr& data, ValueAt& to) {
+  if (!data || !type.concrete() || type.elements() > kRangedElements || !data->check().ok()) return;
+  if (type.dtype == DType::kF32) read_range<float>(*data, type.elements(), to);
+  if (type.dtype == DType::kF64) read_range<double>(*data, type.elements(), to);
 }
 
 /// The contents of a small value of whole numbers.
@@ -156,6 +178,7 @@ class Details {
       if (inside.contains(id)) continue;
       ValueAt value{name(id), found.types[i], false, {}};
       read_contents(found.types[i], found.data[i], value);
+      read_range(found.types[i], found.data[i], value);
       trial_.values.push_back(std::move(value));
     }
     for (const auto& node : graph.nodes) {

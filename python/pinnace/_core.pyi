@@ -330,7 +330,7 @@ class Model:
         ] = [],
     ) -> dict[str, typing.Any]:
         """
-        What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these integers: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None).
+        What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these integers: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None, range of floats or None).
         """
     def with_ranges(
         self,

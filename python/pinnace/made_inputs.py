@@ -22,7 +22,7 @@ _MASK = re.compile(r"mask", re.IGNORECASE)
 _PLACES = re.compile(r"pos(ition)?s?(_?ids?)?$|position", re.IGNORECASE)
 _LENGTH = re.compile(r"(^|_)(lens?|lengths?)$|(^|[a-z])(Len|Length)s?$|length", re.IGNORECASE)
 _FACTOR = re.compile(r"scale|ratio|factor", re.IGNORECASE)
-OTHERS = 6  # further sizes that a build may turn to
+OTHERS = 7  # further sizes that a build may turn to
 FACTS = 64  # inputs of which a program records what was made up
 NORMAL = "normal values"
 # What normal values are multiplied by, one after the other, where outputs do not move with them: a sigmoid that is 1
@@ -279,6 +279,9 @@ def fill(
         return random.integers(0, 2, shape).astype(bool), "True and False"
     if kind in "iu":
         return _integers(spec, shapes, uses, random, seed)
+    if len(uses.least) + len(uses.greatest) == 1 and np.prod(shape) == 1:  # a bound of what is selected: all of it is
+        value = uses.least[0][0] if uses.least else uses.greatest[0][1]
+        return np.full(shape, value, spec.dtype), f"{value:g}, the {'least' if uses.least else 'greatest'} it bounds"
     if uses.sizes or (_FACTOR.search(spec.name) and np.prod(shape) <= 16):
         return np.ones(shape, spec.dtype), "ones: a factor or a size"
     return random.standard_normal(shape).astype(spec.dtype), NORMAL

@@ -426,7 +426,11 @@ class _Search:
                 usual = one
         if usual != at:
             self.found.usual = self.named(usual)
-        for sizes in [usual, *([legal(d, size) for d in self.open] for size in (1, 32, 64, 128, 320, 512, 640))]:
+        few = list(usual)  # three pictures, three texts
+        for k, first in enumerate(self.leading):
+            few = self.moved(few, [k, *bound[k]], legal(self.open[k], 3)) if first else few
+        alike = ([legal(d, size) for d in self.open] for size in (1, 32, 64, 128, 320, 512, 640))
+        for sizes in [usual, few, *alike]:
             for changed in (sizes, [1 if first else s for s, first in zip(sizes, self.leading, strict=True)]):
                 if self.fits(changed) and self.named(changed) not in [self.found.smallest, *self.found.others]:
                     self.found.others.append(self.named(changed))

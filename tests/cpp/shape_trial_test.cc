@@ -15,7 +15,7 @@ constexpr const char* kText = R"(graph "g" {
   symbol h 0..inf
   input %x : f32[n,4]
   input %i : i64[h]
-  const %t : f32[5,4] = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+  const %t : f32[5,4] = {0,2,-1,nan,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
   %g : f32[h,4] = gather "picked" (%t, %i) {axis=0}
   %y : f32[n,8] = concat "joined" (%x, %g) {axis=1}
   output "y" %y
@@ -54,6 +54,7 @@ TEST(ShapeTrial, DetailsHaveTypesContentsAndAttributes) {
     const Shape wanted = value.name == "y" ? Shape{3, 8} : value.type.shape;
     EXPECT_EQ(value.type.shape, wanted);
     EXPECT_FALSE(value.known) << value.name;  // floats, and an input
+    EXPECT_EQ(value.range, value.name == "t" ? std::optional(std::pair(-1.0, 2.0)) : std::nullopt) << value.name;
   }
 }
 

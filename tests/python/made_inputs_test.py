@@ -422,6 +422,30 @@ def test_contents_of_a_trial(tmp_path: Path) -> None:
             core.try_shapes(shapes, contents=[bad])
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_bounds_of_what_is_selected(tmp_path: Path, turned: bool) -> None:
+    """Of places with a frequency each, those from `low` to `high` count: normal values as bounds would leave none."""
+    compare = [node("GreaterOrEqual", "hertz low", "a"), node("LessOrEqual", "hertz high", "b")]
+    if turned:
+        compare = [node("LessOrEqual", "low hertz", "a"), node("GreaterOrEqual", "high hertz", "b")]
+    nodes = [*compare, node("And", "a b", "c"), node("Where", "c x nothing", "d"), node("ReduceMax", "d", "y")]
+    inputs: Inputs = {"x": (F, ["n", 3]), "low": (F, []), "high": (F, [1])}
+    constants = {"hertz": np.array([50, 100, 2000], np.float32), "nothing": np.float32(-np.inf)}
+    facts = pn.load(save(tmp_path, nodes, inputs, {"y": F}, constants)).build().metadata
+    assert facts["made_up.low"] == "float32[], 50, the least it bounds"
+    assert facts["made_up.high"] == "float32[1], 2000, the greatest it bounds"
+    assert not facts["verified"].startswith("inconclusive")
+
+
+def test_a_threshold_is_no_bound_of_several(tmp_path: Path) -> None:
+    """One constant says nothing of what is sensible; nor does a comparison with what is computed."""
+    nodes = [node("Greater", "x t", "a"), node("Cast", "a", "b", to=F), node("Less", "t half", "c")]
+    nodes += [node("Cast", "c", "d", to=F), node("Add", "b d", "y")]
+    inputs: Inputs = {"x": (F, [3]), "t": (F, [])}
+    model = pn.load(save(tmp_path, nodes, inputs, {"y": F}, {"half": np.float32(0.5)}))
+    assert InputMaker(model.inputs, model).make().made[0].how["t"] == "float32[], normal values"
+
+
 @pytest.mark.parametrize(("bias", "scale"), [(60.0, None), (0.0, "0.01")])
 def test_outputs_that_normal_values_saturate(tmp_path: Path, bias: float, scale: str | None) -> None:
     """A sigmoid that is 1 for every normal value proves nothing; where smaller ones move it, they are tried as well."""

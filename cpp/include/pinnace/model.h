@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -96,6 +97,8 @@ struct ValueAt {
   TensorType type;
   bool known = false;             ///< whether `contents` are known: a small constant, or computed from shapes
   std::vector<int64_t> contents;  ///< of integers and bools
+  /// The least and the greatest finite element of known float32 and float64 contents; nothing where there is none.
+  std::optional<std::pair<double, double>> range = {};
 };
 
 /// Contents that a trial takes an input to have: an integer or bool for each of its elements, at most 64. Where a graph
