@@ -13,7 +13,9 @@ from pinnace.source import _named
 from pinnace.types import Array
 
 # Where an operator's result is a float of a type that the model does not otherwise name, by the attribute that says so.
-_TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
+_TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype", "output_datatype"}
+# Operators that give float32 where that attribute is left out.
+_FLOAT_BY_DEFAULT = {"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"}
 _NARROW = {"float32", "float16", "bfloat16"}
 
 
@@ -61,7 +63,7 @@ def _graphs(graph: Any) -> Iterator[Any]:
 
 
 def _widened(model: Any) -> Any:
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
     narrow = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 
@@ -87,6 +89,10 @@ def _widened(model: Any) -> Any:
                     widen_tensor(attribute.t)
                 elif attribute.name in _TYPE_ATTRIBUTES and attribute.i in narrow:
                     attribute.i = TensorProto.DOUBLE
+            if node.op_type == "ConstantOfShape" and not node.attribute:  # zeros of float32
+                node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(np.zeros(1))))
+            if node.op_type in _FLOAT_BY_DEFAULT and all(a.name != "output_datatype" for a in node.attribute):
+                node.attribute.append(helper.make_attribute("output_datatype", int(TensorProto.DOUBLE)))
             plain = [
                 a for a in node.attribute if node.op_type == "Constant" and a.name in ("value_float", "value_floats")
             ]
