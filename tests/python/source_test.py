@@ -185,7 +185,7 @@ def test_onnx_that_neither_runs_is_unsupported_with_both_reasons(
 ) -> None:
     path = even_lrn(tmp_path)
 
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
         raise NotImplementedError("not by me either")
 
     monkeypatch.setattr("onnx.reference.ReferenceEvaluator", refuse)
