@@ -142,14 +142,14 @@ void add_model(py::module_& module) {
       .def("check", check_rows, py::arg("targets"), "One dict per node and target.")
       .def(
           "try_shapes",
-          [](const Model& m, const Shapes& shapes, bool details) {
-            return trial_dict(interruptible([&] { return m.try_shapes(shapes, details); }));
+          [](const Model& m, const Shapes& shapes, bool details, const Contents& contents) {
+            return trial_dict(interruptible([&] { return m.try_shapes(shapes, details, input_contents(contents)); }));
           },
-          py::arg("shapes"), py::arg("details") = false,
-          "What the shape rules say at these shapes of the inputs, in order: {\"fits\", \"inferred\": nodes whose "
-          "rules "
-          "hold, \"failure\"}; with details also \"nodes\": (name, op, inputs, outputs, whole-number attributes), and "
-          "\"values\": name -> (dtype, sizes or None, contents or None).")
+          py::arg("shapes"), py::arg("details") = false, py::arg("contents") = Contents{},
+          "What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these "
+          "integers: {\"fits\", \"inferred\": nodes whose rules hold, \"failure\"}; with details also \"nodes\": "
+          "(name, op, inputs, outputs, whole-number attributes), and "
+          "\"values\": name -> (dtype, sizes or None, contents or None, range of floats or None).")
       .def(
           "with_ranges",
           [](const Model& m, const std::vector<SymbolTuple>& ranges) {

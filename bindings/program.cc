@@ -76,11 +76,12 @@ void add_program(py::module_& module) {
       .def(
           "try_shapes",
           [](const Program& p, const std::vector<std::vector<int64_t>>& shapes, bool details,
-             const std::vector<const CustomOp*>& ops) {
-            return trial_dict(interruptible([&] { return try_shapes(p, shapes, details, ops); }));
+             const std::vector<const CustomOp*>& ops, const Contents& contents) {
+            return trial_dict(
+                interruptible([&] { return try_shapes(p, shapes, details, ops, input_contents(contents)); }));
           },
           py::arg("shapes"), py::arg("details") = false, py::arg("ops") = std::vector<const CustomOp*>{},
-          "As Model.try_shapes.")
+          py::arg("contents") = Contents{}, "As Model.try_shapes.")
       .def("text", &Program::text, py::arg("max_constant_bytes") = 64, "The graph's text form.")
       .def("bytes", bytes_of, "The file's bytes.")
       .def(

@@ -83,6 +83,12 @@ py::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> 
   return all;
 }
 
+std::vector<InputContents> input_contents(const Contents& contents) {
+  std::vector<InputContents> all;
+  for (const auto& [input, values] : contents) all.push_back({input, values});
+  return all;
+}
+
 py::dict trial_dict(const ShapeTrial& trial) {
   py::dict d;
   d["fits"] = trial.fits;
@@ -100,7 +106,8 @@ py::dict trial_dict(const ShapeTrial& trial) {
     for (const Dim& dim : value.type.shape) sizes.append(dim.known() ? py::object(py::int_(dim.size)) : py::none());
     py::object contents = py::none();
     if (value.known) contents = py::cast(value.contents);
-    values[py::str(value.name)] = py::make_tuple(std::string(dtype_name(value.type.dtype)), sizes, contents);
+    const py::object range = value.range ? py::cast(*value.range) : py::none();
+    values[py::str(value.name)] = py::make_tuple(std::string(dtype_name(value.type.dtype)), sizes, contents, range);
   }
   d["nodes"] = nodes;
   d["values"] = values;

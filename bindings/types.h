@@ -18,6 +18,9 @@ pybind11::list symbol_dicts(std::span<const Symbol> symbols);
 pybind11::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols);
 /// {"fits", "inferred", "failure"}, and with details "nodes" and "values".
 pybind11::dict trial_dict(const ShapeTrial& trial);
+/// What a shape trial takes inputs to hold: place of the input, and its elements.
+using Contents = std::vector<std::pair<size_t, std::vector<int64_t>>>;
+std::vector<InputContents> input_contents(const Contents& contents);
 
 void add_program(pybind11::module_& module);
 void add_session(pybind11::module_& module);

@@ -19,8 +19,15 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pinnace.source import Source
 
 # Each with the version whose files the page speaks of. Text recognition, layout, document and face detection, audio,
 # wake words, speaker and word embeddings, classifiers of pictures, text, files and brain waves, watermarks.
@@ -52,6 +59,7 @@ PACKAGES = {
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "packaged_models.md"
 MOST_SECONDS = 900  # of one conversion, and of one comparison
+MOST_ELEMENTS = 1 << 22  # of one such input, where there are smaller ones: in float64 large ones take minutes
 FURTHER = 3  # inputs that a converted file is held against onnxruntime on
 HEAD = """# ONNX files of packages
 
@@ -140,6 +148,22 @@ def one_line(text: str, most: int = 400) -> str:
     return re.sub(r"\s+", " ", text).strip()[:most]
 
 
+def refusal(errors: str) -> str:
+    """What the command line says of an error, without the notes before it."""
+    return errors[errors.index("pinnace: ") + len("pinnace: ") :] if "pinnace: " in errors else errors
+
+
+def found(output: str, errors: str) -> str:
+    """What a converted file says of inputs and sizes, and the notes about its dimensions."""
+    import pinnace as pn
+
+    facts = pn.Program.open(output).metadata
+    made = [f"{k.removeprefix('made_up.')}: {v}" for k, v in facts.items() if k.startswith("made_up.")]
+    ranges = [f"range of {k.removeprefix('range.')}: {v}" for k, v in facts.items() if k.startswith("range.")]
+    notes = [line.split(":")[1].strip() for line in errors.splitlines() if line.startswith("note: Dimension ")]
+    return "; ".join(made + ranges + notes)
+
+
 def row(package: str, path: Path, root: Path) -> Row:
     """Converts one file and holds it against onnxruntime."""
     name = str(path.relative_to(root))
@@ -152,44 +176,61 @@ def row(package: str, path: Path, root: Path) -> Row:
             print(errors, file=sys.stderr)
             own = sorted(foreign(path))
             kind = "com.microsoft" if any(o.startswith("com.microsoft") for o in own) else "no"
-            return Row(package, name, kind, "", "", one_line(errors))
-        made = "; ".join(
-            line.removeprefix("made up ") for line in errors.splitlines() if line.startswith(("made up ", "range "))
-        )
+            return Row(package, name, kind, "", "", one_line(refusal(errors).replace(f"{path}: ", "")))
+        made = found(output, errors)
         status, said, errors = ran(__file__, "--held", str(path), output)
         print(said or errors, file=sys.stderr)
         if status:
-            return Row(package, name, "yes", "no", "", one_line(errors))
+            return Row(package, name, "yes", "no", "", one_line(f"{errors.strip().splitlines()[-1]} ({made})"))
         return Row(package, name, "yes", "yes", said.strip(), one_line(made))
 
 
 def held(path: str, converted: str) -> str:
     """Holds a converted file against its source on further inputs, and returns at how many sizes. VerificationError."""
     import pinnace as pn
-    from pinnace import _core
     from pinnace.made_inputs import InputMaker
     from pinnace.onnx_source import OnnxSource
     from pinnace.verify import verify_program
 
     program, source = pn.Program.open(converted), OnnxSource(path)
     maker = InputMaker(program.inputs, program)
-    inputs, sizes = [], set()
+    inputs: list[dict[str, np.ndarray[Any, Any]]] = []
+    spare = []
+    sizes: set[tuple[tuple[int, ...], ...]] = set()
     for seed in range(2, 12):
         makings = maker.make(seed=seed)
-        choices = [*makings.made, *makings.others()]
-        made = choices[(seed - 2) % len(choices)].arrays
-        try:  # sizes that no shape rule refuses, and the source does
-            source.run([made[name] for name in program.inputs])
-        except _core.Error:
-            continue
-        inputs.append(made)
-        sizes.add(tuple(made[name].shape for name in program.inputs))
+        made = [m.arrays for m in [*makings.made, *makings.branches, *makings.others()]]
+        made = [m for m in made if sum(x.size for x in m.values()) <= MOST_ELEMENTS] or made[:1]
+        fresh = [m for m in made if shapes_of(m) not in sizes]
+        spare += [m for m in made if shapes_of(m) in sizes][:1]
+        for arrays in fresh[seed % 2 :] + fresh[: seed % 2]:
+            sizes.add(shapes_of(arrays))  # of those too that the source refuses
+            if runs(source, arrays):
+                inputs.append(arrays)
+                break
         if len(inputs) == FURTHER:
             break
+    inputs += [arrays for arrays in spare if runs(source, arrays)][: FURTHER - len(inputs)]
     if len(inputs) < FURTHER:
         raise SystemExit(f"the source runs on {len(inputs)} of the inputs that were made up")
     verify_program(program, source, inputs, ["cpu"])
-    return str(len(sizes))
+    return str(len(set(map(shapes_of, inputs))))
+
+
+def shapes_of(arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[tuple[int, ...], ...]:
+    """Of all inputs, in order."""
+    return tuple(array.shape for array in arrays.values())
+
+
+def runs(source: Source, arrays: Mapping[str, np.ndarray[Any, Any]]) -> bool:
+    """Whether the source takes these; it may refuse sizes that pass every shape rule."""
+    from pinnace import _core
+
+    try:
+        source.run(list(arrays.values()))
+    except _core.Error:
+        return False
+    return True
 
 
 def written(rows: list[str]) -> str:

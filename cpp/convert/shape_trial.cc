@@ -1,7 +1,9 @@
 // try_shapes: what the shape rules say of a graph at given shapes of its inputs. Whoever has to make up inputs searches
 // sizes with it, and reads from the details what each input is used for.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "base/border.h"
@@ -52,6 +54,27 @@ void read_as(const std::byte* from, std::vector<int64_t>& to) {
   }
 }
 
+/// Of floats more elements are looked at: all that is kept of them is their range.
+constexpr int64_t kRangedElements = 4096;
+
+template <class T>
+void read_range(const Constant& data, int64_t count, ValueAt& to) {
+  for (int64_t i = 0; i < count; ++i) {
+    T element;
+    std::memcpy(&element, data.data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+    if (!std::isfinite(element)) continue;
+    const double value = element;
+    if (!to.range) to.range = {value, value};
+    to.range = {std::min(to.range->first, value), std::max(to.range->second, value)};
+  }
+}
+
+void read_range(const TensorType& type, const ConstantPtr& data, ValueAt& to) {
+  if (!data || !type.concrete() || type.elements() > kRangedElements || !data->check().ok()) return;
+  if (type.dtype == DType::kF32) read_range<float>(*data, type.elements(), to);
+  if (type.dtype == DType::kF64) read_range<double>(*data, type.elements(), to);
+}
+
 /// The contents of a small value of whole numbers.
 void read_contents(const TensorType& type, const ConstantPtr& data, ValueAt& to) {
   if (!data || !type.concrete() || type.elements() > kShownElements || !data->check().ok()) return;
@@ -80,6 +103,63 @@ void read_contents(const TensorType& type, const ConstantPtr& data, ValueAt& to)
   }
 }
 
+template <class T>
+Result<ConstantPtr> written_as(std::span<const int64_t> values, const std::string& input) {
+  std::vector<T> elements;
+  for (int64_t value : values) {
+    if constexpr (sizeof(T) < 8) {
+      if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max()) {
+        return invalid("input '", input, "' cannot hold ", value);
+      }
+    }
+    elements.push_back(static_cast<T>(value));
+  }
+  return Constant::copy_of(elements.data(), elements.size() * sizeof(T));
+}
+
+Result<ConstantPtr> constant_of(const TensorType& type, std::span<const int64_t> values, const std::string& input) {
+  if (type.elements() != static_cast<int64_t>(values.size()) || type.elements() > kShownElements) {
+    return invalid("input '", input, "' is ", to_string(type), ", the contents given are ", values.size(),
+                   " of at most ", kShownElements);
+  }
+  switch (type.dtype) {
+    case DType::kI8:
+      return written_as<int8_t>(values, input);
+    case DType::kBool:
+      for (int64_t value : values) {
+        if (value != 0 && value != 1) return invalid("input '", input, "' cannot hold ", value);
+      }
+      [[fallthrough]];
+    case DType::kU8:
+      return written_as<uint8_t>(values, input);
+    case DType::kI16:
+      return written_as<int16_t>(values, input);
+    case DType::kU16:
+      return written_as<uint16_t>(values, input);
+    case DType::kI32:
+      return written_as<int32_t>(values, input);
+    case DType::kU32:
+      return written_as<uint32_t>(values, input);
+    case DType::kI64:
+    case DType::kU64:
+      return written_as<int64_t>(values, input);
+    default:
+      return invalid("input '", input, "' is ", to_string(type), ", contents are given of integers and bools alone");
+  }
+}
+
+/// One entry for each input, null where nothing is known of its contents; empty where nothing is given.
+Result<std::vector<ConstantPtr>> known_contents(const Graph& graph, std::span<const TensorType> types,
+                                                std::span<const InputContents> contents) {
+  std::vector<ConstantPtr> data(contents.empty() ? 0 : types.size());
+  for (const InputContents& given : contents) {
+    if (given.input >= types.size()) return invalid("contents of input ", given.input, " of ", types.size());
+    const std::string& name = graph.value(graph.inputs[given.input]).name;
+    PINNACE_ASSIGN(data[given.input], constant_of(types[given.input], given.values, name));
+  }
+  return data;
+}
+
 /// Writes the nodes and values of a graph, and of those nested in it, under names that tell them apart.
 class Details {
  public:
@@ -98,6 +178,7 @@ class Details {
       if (inside.contains(id)) continue;
       ValueAt value{name(id), found.types[i], false, {}};
       read_contents(found.types[i], found.data[i], value);
+      read_range(found.types[i], found.data[i], value);
       trial_.values.push_back(std::move(value));
     }
     for (const auto& node : graph.nodes) {
@@ -142,10 +223,11 @@ class Details {
 };
 
 Result<ShapeTrial> try_graph(const Graph& graph, std::span<const std::vector<int64_t>> shapes, bool details,
-                             const OpTable& ops) {
+                             const OpTable& ops, std::span<const InputContents> contents) {
   PINNACE_ASSIGN(const std::vector<TensorType> types, sized(graph, shapes));
+  PINNACE_ASSIGN(const std::vector<ConstantPtr> data, known_contents(graph, types, contents));
   ShapeTrial trial;
-  const Result<Inference> found = infer_counted(graph, types, ops, trial.inferred);
+  const Result<Inference> found = infer_counted(graph, types, data, ops, trial.inferred);
   if (!found.ok()) {
     const Code code = found.status().code();
     if (code == Code::kCancelled || code == Code::kOutOfMemory) return found.status();
@@ -174,15 +256,16 @@ Result<Symbol> narrowed(const Symbol& symbol, const Symbol& range) {
 }  // namespace
 
 Result<ShapeTrial> try_shapes(const Program& program, std::span<const std::vector<int64_t>> shapes, bool details,
-                              std::span<const CustomOp* const> ops) {
+                              std::span<const CustomOp* const> ops, std::span<const InputContents> contents) {
   return at_border([&]() -> Result<ShapeTrial> {
     PINNACE_ASSIGN(const std::shared_ptr<const CustomOps> custom, CustomOps::create(ops));
-    return try_graph(program.data().graph, shapes, details, custom->table());
+    return try_graph(program.data().graph, shapes, details, custom->table(), contents);
   });
 }
 
-Result<ShapeTrial> Model::try_shapes(std::span<const std::vector<int64_t>> shapes, bool details) const {
-  return at_border([&] { return try_graph(data_->graph, shapes, details, data_->custom->table()); });
+Result<ShapeTrial> Model::try_shapes(std::span<const std::vector<int64_t>> shapes, bool details,
+                                     std::span<const InputContents> contents) const {
+  return at_border([&] { return try_graph(data_->graph, shapes, details, data_->custom->table(), contents); });
 }
 
 Result<Model> Model::with_ranges(std::span<const Symbol> ranges) const {

@@ -280,11 +280,11 @@ Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_ty
   return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo);
 }
 
-Result<Inference> infer_counted(const Graph& graph, std::span<const TensorType> input_types, const OpTable& ops,
-                                size_t& inferred) {
+Result<Inference> infer_counted(const Graph& graph, std::span<const TensorType> input_types,
+                                std::span<const ConstantPtr> input_data, const OpTable& ops, size_t& inferred) {
   const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
-  return infer_graph(graph, input_types, {}, ops, Contents::kMustDo, &inferred);
+  return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo, &inferred);
 }
 
 Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {

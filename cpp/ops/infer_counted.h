@@ -6,7 +6,7 @@
 namespace pinnace {
 
 /// infer(); `inferred` becomes the number of nodes before the first whose rule fails, of all nodes where none does.
-Result<Inference> infer_counted(const Graph& graph, std::span<const TensorType> input_types, const OpTable& ops,
-                                size_t& inferred);
+Result<Inference> infer_counted(const Graph& graph, std::span<const TensorType> input_types,
+                                std::span<const ConstantPtr> input_data, const OpTable& ops, size_t& inferred);
 
 }  // namespace pinnace

@@ -157,6 +157,12 @@ class Program:
         shapes: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]],
         details: bool = False,
         ops: collections.abc.Sequence[CustomOp] = [],
+        contents: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+            ]
+        ] = [],
     ) -> dict[str, typing.Any]:
         """
         As Model.try_shapes.
@@ -316,9 +322,15 @@ class Model:
         self,
         shapes: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]],
         details: bool = False,
+        contents: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+            ]
+        ] = [],
     ) -> dict[str, typing.Any]:
         """
-        What the shape rules say at these shapes of the inputs, in order: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None).
+        What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these integers: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None, range of floats or None).
         """
     def with_ranges(
         self,

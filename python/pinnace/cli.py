@@ -247,10 +247,7 @@ def _convert(options: argparse.Namespace) -> int:
     for note in model.notes:
         _print(f"note: {printable(note)}", file=sys.stderr)
     program = model.build(options.target or ["cpu"], verify=not options.no_verify, reference=options.reference)
-    for key, value in program.metadata.items():
-        if key == "made_up" or key.startswith(("made_up.", "range.")):
-            kind, _, name = key.partition(".")
-            _print(f"{kind.replace('_', ' ')} {printable(name)}".rstrip() + f": {printable(value)}", file=sys.stderr)
+    _print_found(program)
     program.save(options.output)
     facts = {
         "output": options.output,
@@ -267,8 +264,28 @@ def _convert(options: argparse.Namespace) -> int:
             if key.startswith("verified"):
                 _print(f"  {printable(key)}: {printable(value)}")
     if is_inconclusive(program) and not options.allow_inconclusive:
-        return _failed("verification is inconclusive; --allow-inconclusive takes that for an answer", 1)
+        return _failed(
+            f"{options.output} is written, but its verification proves nothing ({program.metadata['verified']}). Give "
+            "inputs of your own (--input NAME=FILE.npy), or take it as it is (--allow-inconclusive)",
+            1,
+        )
     return 0
+
+
+def _print_found(program: Program) -> None:
+    """What the build made up and found out, for whoever gave neither inputs nor sizes."""
+    titles = {
+        "made_up.": "made up, since it was not given (--input NAME=FILE.npy gives an input):",
+        "range.": "sizes that the model takes, by its shape rules (--dim NAME=MIN..MAX narrows them):",
+    }
+    for prefix, title in titles.items():
+        found = {key.removeprefix(prefix): v for key, v in program.metadata.items() if key.startswith(prefix)}
+        if found:
+            _print(title, file=sys.stderr)
+        for name, value in found.items():
+            _print(f"  {printable(name)}: {printable(value)}", file=sys.stderr)
+    if "made_up" in program.metadata:
+        _print(f"note: {printable(program.metadata['made_up'])}", file=sys.stderr)
 
 
 def _spec_facts(spec: TensorSpec) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from pinnace.source import _named
 from pinnace.types import Array
 
 # Where an operator's result is a float of a type that the model does not otherwise name, by the attribute that says so.
-_TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
+_TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype", "output_datatype"}
+# Operators that give float32 where that attribute is left out.
+_FLOAT_BY_DEFAULT = {"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"}
 _NARROW = {"float32", "float16", "bfloat16"}
 # Operators that give elements of what they read, compare them or take them to integers: floats are exact there.
 EXACT = {
@@ -45,7 +47,7 @@ class DoubleModel:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order."""
-        with _named(self.description):
+        with _named(self.description), np.errstate(all="ignore"):  # what overflows shows in the results
             if self._evaluator is None:
                 self._evaluator = evaluator(self._model)
             return [np.asarray(o) for o in self._evaluator.run(None, self._feed(inputs))]
@@ -61,7 +63,7 @@ class DoubleModel:
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values by ONNX's names."""
-        with _named(self.description):
+        with _named(self.description), np.errstate(all="ignore"):
             made = [o for node in self._model.graph.node for o in node.output if o in names]
             found = evaluator(self._model, made).run(None, self._feed(inputs))
             return {name: np.asarray(value) for name, value in zip(made, found, strict=True)}
@@ -92,7 +94,7 @@ def _graphs(graph: Any) -> Iterator[Any]:
 
 
 def _widened(model: Any) -> Any:
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
     narrow = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 
@@ -118,6 +120,10 @@ def _widened(model: Any) -> Any:
                     widen_tensor(attribute.t)
                 elif attribute.name in _TYPE_ATTRIBUTES and attribute.i in narrow:
                     attribute.i = TensorProto.DOUBLE
+            if node.op_type == "ConstantOfShape" and not node.attribute:  # zeros of float32
+                node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(np.zeros(1))))
+            if node.op_type in _FLOAT_BY_DEFAULT and all(a.name != "output_datatype" for a in node.attribute):
+                node.attribute.append(helper.make_attribute("output_datatype", int(TensorProto.DOUBLE)))
             plain = [
                 a for a in node.attribute if node.op_type == "Constant" and a.name in ("value_float", "value_floats")
             ]

@@ -56,12 +56,15 @@ class Uses:
     constants  what it is compared with, in the order of the graph.
     lengths    sizes of the axes along which it is a length, or a place that others are compared with.
     sizes      nodes that take it as a size, a count or a place.
+    least      ranges of constants that it is the lower bound of: "those from x on"; greatest: the upper bound of.
     """
 
     limits: list[tuple[int, int, int, str]] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    least: list[tuple[float, float]] = field(default_factory=list)
+    greatest: list[tuple[float, float]] = field(default_factory=list)
 
     def bounds(self) -> tuple[int, int, str] | None:
         """The least and greatest element that all limits admit, and the narrowest's reader; None without limits."""
@@ -159,6 +162,7 @@ class _Walk:
                 uses.lengths.append(shape[axis] or 1)
         elif op == "equal" or op in ORDERING:
             self.compared(uses, inputs[1 - place], op, scale, offset)
+            self.bounding(uses, inputs[1 - place], op, place)
         if place in SIZES.get(op, ()):
             uses.sizes.append(name)
 
@@ -175,6 +179,13 @@ class _Walk:
                 wanted = (constant - offset) * scale
                 near = (wanted,) if op == "equal" else (wanted, wanted + 1, wanted - 1)
                 uses.constants.extend(x for x in near if x >= 0 and x not in uses.constants)
+
+    def bounding(self, uses: Uses, other: str, op: str, place: int) -> None:
+        """What a float is compared with, where that are several constants, some of which it is to select."""
+        range_ = self.values[other][3] if other in self.values else None
+        if range_ is None or range_[0] == range_[1] or op == "equal":
+            return
+        (uses.least if op.startswith("less") == (place == 0) else uses.greatest).append(range_)
 
     def counts(self, value: str) -> bool:
         """Whether a value is 0, 1, 2, … made by the graph."""

@@ -116,6 +116,47 @@ def search(
     return run.found
 
 
+def near_sizes(
+    specs: Sequence[TensorSpec],
+    rules: Rules,
+    now: Mapping[str, int],
+    wanted: Mapping[str, int],
+    fixed: Mapping[str, int],
+    *,
+    tries: int = 300,
+    seconds: float = 3.0,
+) -> list[dict[str, int]]:
+    """Choices of sizes that pass every shape rule and are not those of now: what a climb from the wanted ones reaches;
+    each dimension alone at its wanted size, then each, and all of one size together, a little smaller or larger.
+
+    now, wanted  sizes of the dimensions that may change; fixed: of all others.
+    """
+    run = _Search(specs, rules, fixed, tries, seconds)
+    at, other = [now[dim.name] for dim in run.open], [wanted[dim.name] for dim in run.open]
+    found: list[list[int]] = []
+
+    def take(sizes: list[int] | None) -> None:
+        if sizes is not None and sizes != at and sizes not in found and run.fits(sizes):
+            found.append(sizes)
+
+    try:
+        for k, size in enumerate(other):
+            take(run.moved(at, [k], size))
+        take(run.climb(other))
+        for group in [[k] for k in range(len(at))] + [[k for k, s in enumerate(at) if s == t] for t in sorted(set(at))]:
+            dim, size = run.open[group[0]], at[group[0]]
+            steps = {dim.multiple_of, size // 2, size, 2 * size}
+            for near in sorted({size - step for step in steps} | {size + step for step in steps}):
+                take(run.moved(at, group, legal(dim, near)))
+    except _BudgetSpent:
+        pass
+    # What changes more dimensions proves more.
+    return [
+        run.named(sizes)
+        for sizes in sorted(found, key=lambda sizes: -sum(a != b for a, b in zip(sizes, at, strict=True)))
+    ]
+
+
 class _Search:
     """The state of one search. `open` are the dimensions it may change, `sizes` are given as tuples in their order."""
 
@@ -216,13 +257,15 @@ class _Search:
     def shrink(self) -> None:
         """found.smallest as small as it gets, one dimension or those of one size after the other."""
         at = self.at()
-        groups = [[k] for k in range(len(at))]
-        groups += [g for size in set(at) if len(g := [k for k, s in enumerate(at) if s == size]) > 1]
-        for group in [*groups, *groups]:
-            least = self.least(at, group)
-            if least < at[group[0]]:
-                at = self.moved(at, group, least)
-                self.found.smallest = self.named(at)
+        for _ in range(2):
+            # Dimensions of one size may have to keep it together: pairs of them, or all that still have it.
+            alike = [[k for k, s in enumerate(at) if s == size] for size in sorted(set(at))]
+            pairs = [list(p) for group in alike if len(group) > 2 for p in itertools.combinations(group, 2)]
+            for group in [*([k] for k in range(len(at))), *pairs, *(g for g in alike if len(g) > 1)]:
+                least = self.least(at, group)
+                if least < at[group[0]]:
+                    at = self.moved(at, group, least)
+                    self.found.smallest = self.named(at)
 
     def at(self) -> list[int]:
         assert self.found.smallest is not None
@@ -361,7 +404,10 @@ class _Search:
         usual = list(at)
         by_name = self.named(at)
         tokens = indexing([shape_at(spec, by_name) for spec in self.specs])
-        leading = {dim.name: first for dim, first in zip(self.open, self.leading, strict=True)}
+        bound = self.bound(at)
+        # What changes together with a number of pictures is one too.
+        of_leading = {j for k, first in enumerate(self.leading) if first for j in bound[k]}
+        leading = {dim.name: first or k in of_leading for k, (dim, first) in enumerate(self.numbered())}
         for names, choices in usual_sizes(self.specs, leading, tokens):
             wanted = [
                 [legal(ranges.get(name, self.dim(name)), s) for name, s in zip(names, c, strict=True)] for c in choices
@@ -371,19 +417,36 @@ class _Search:
                 changed = list(usual)
                 for k, dim in enumerate(self.open):
                     if dim.name in names:
-                        changed[k] = sizes[names.index(dim.name)]
+                        changed = self.moved(changed, [k, *bound[k]], sizes[names.index(dim.name)])
                 if self.fits(changed):
                     usual = changed
                     break
         for k, first in enumerate(self.leading):  # one picture, one text
-            if first and self.fits(self.moved(usual, [k], 1)):
-                usual[k] = 1
+            if first and self.fits(one := self.moved(usual, [k, *bound[k]], 1)):
+                usual = one
         if usual != at:
             self.found.usual = self.named(usual)
-        for sizes in [usual, *([legal(d, size) for d in self.open] for size in (1, 32, 64, 128, 320, 512, 640))]:
+        few = list(usual)  # three pictures, three texts
+        for k, first in enumerate(self.leading):
+            few = self.moved(few, [k, *bound[k]], legal(self.open[k], 3)) if first else few
+        alike = ([legal(d, size) for d in self.open] for size in (1, 32, 64, 128, 320, 512, 640))
+        for sizes in [usual, few, *alike]:
             for changed in (sizes, [1 if first else s for s, first in zip(sizes, self.leading, strict=True)]):
                 if self.fits(changed) and self.named(changed) not in [self.found.smallest, *self.found.others]:
                     self.found.others.append(self.named(changed))
+
+    def numbered(self) -> list[tuple[Dim, bool]]:
+        """Open dimensions with whether they lead."""
+        return list(zip(self.open, self.leading, strict=True))
+
+    def bound(self, at: Sequence[int]) -> list[list[int]]:
+        """For each dimension those that have its size and change together with it."""
+        places = {dim.name: k for k, dim in enumerate(self.open)}
+        groups = [[places[name] for name in names] for names in self.found.together]
+        return [
+            sorted({j for group in groups if k in group for j in group if j != k and at[j] == at[k]})
+            for k in range(len(at))
+        ]
 
     def dim(self, name: str) -> Dim:
         return next(dim for dim in self.open if dim.name == name)

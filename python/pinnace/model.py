@@ -326,8 +326,12 @@ def _import_path(
     path: str, options: Mapping[str, Any], example_inputs: Any = ()
 ) -> tuple[_core.Model, list[str], Source | None]:
     try:
-        core = load_separated(
-            lambda names: _core.Model.load(path, **options, separate_dims=names),
+        core, notes = load_separated(
+            lambda names, ones: _core.Model.load(
+                path,
+                **{**options, "symbols": [*options["symbols"], *((name, 1, 1, 1) for name in ones)]},
+                separate_dims=names,
+            ),
             _example_list(example_inputs),
             [name for name, *_ in options["symbols"]],
             onnx=not archive_kind(path),
@@ -349,7 +353,7 @@ def _import_path(
     if core.format == "pnc":
         return core, [], ProgramSource(path)
     if core.format == "onnx":
-        return core, [], _LazySource(lambda: OnnxSource(path))
+        return core, notes, _LazySource(lambda: OnnxSource(path))
     if core.format == "nnapi":
         return core, [], None
     return core, [], _LazySource(lambda: open_torch_archive(path, options["model_name"]))

@@ -1,9 +1,10 @@
-"""ONNX's reference evaluator, with three operators of our own.
+"""ONNX's reference evaluator, with five operators of our own.
 
 Its convolutions take minutes in deep networks: here they are products of matrices. Its batch normalisation of operator
 sets 9 to 13 mixes the statistics of the batch in wherever the file gives a momentum, which means something to training
 alone (https://onnx.ai/onnx/operators/onnx__BatchNormalization.html). Its global maximum takes two axes, wherever there
-are one or three.
+are one or three. Its loops join what each round gives along the first axis, where ONNX asks for a new one
+(https://onnx.ai/onnx/operators/onnx__Loop.html). Its GatherElements takes no indices that are smaller than the data.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
     import onnx
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
+    from onnx.reference.ops import op_loop
 
     class Conv(OpRun):
         def _run(self, X: Array, W: Array, B: Array | None = None, **options: Any) -> tuple[Array, ...]:
@@ -43,13 +45,45 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
         def _run(self, X: Array) -> tuple[Array, ...]:
             return (X.max(axis=tuple(range(2, X.ndim)), keepdims=True),)
 
+    class GatherElements(OpRun):
+        def _run(self, data: Array, indices: Array, axis: int | None = None) -> tuple[Array, ...]:
+            places: list[Array] = list(np.indices(indices.shape, sparse=True))
+            places[axis or 0] = indices
+            return (data[tuple(places)],)
+
+    rounds: Any = op_loop.Loop
+
+    class Loop(rounds):  # type: ignore[misc]
+        def _run(
+            self,
+            M: Array | None,
+            cond: Array | None,
+            *carried: Array,
+            context: dict[str, Array] | None = None,
+            body: Any = None,
+            **more: Any,
+        ) -> tuple[Array, ...]:
+            values, state = dict(context or {}), list(carried)
+            scanned: list[list[Array]] = [[] for _ in range(self.K)]
+            going, turn = cond is None or bool(cond), 0
+            while going and (M is None or turn < int(np.asarray(M).reshape(()))):
+                given = [np.array(turn, np.int64), np.array(going), *state]
+                values.update(zip(self.body.input_names, given, strict=True))
+                made = self._run_body(values, **more)
+                going, state, turn = bool(made[0]), list(made[1 : 1 + self.N]), turn + 1
+                for kept, value in zip(scanned, made[1 + self.N :], strict=True):
+                    kept.append(value)
+            if scanned and not turn:
+                raise NotImplementedError("a loop without a round, whose outputs have no shape")
+            return (*state, *(np.stack(kept) for kept in scanned))
+
     if outputs:
         changed = onnx.ModelProto()
         changed.CopyFrom(model)
         del changed.graph.output[:]
         changed.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
         model = changed
-    return ReferenceEvaluator(model, new_ops=[Conv, BatchNormalization, GlobalMaxPool])
+    return ReferenceEvaluator(model, new_ops=[Conv, BatchNormalization, GlobalMaxPool, GatherElements, Loop])
 
 
 def _convolution(x: Array, w: Array, options: dict[str, Any]) -> Array:

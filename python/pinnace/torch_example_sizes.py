@@ -10,7 +10,8 @@ from pinnace import _core
 from pinnace.types import Dim, TensorSpec
 from pinnace.zip_file import ZipFile
 
-MAX_JSON = 1 << 30  # as the importer has it
+# Less than the importer takes: as Python's objects JSON takes up to twenty times its bytes. Larger ones give no sizes.
+MAX_JSON = 1 << 27
 MAX_SIZE = 1 << 40  # of a hint that is taken for a size
 
 
@@ -63,4 +64,4 @@ def _hint(size: Any) -> int | None:
     if isinstance(size, dict) and isinstance(size.get("as_expr"), dict):
         size = size["as_expr"].get("hint")
     number = size.get("as_int") if isinstance(size, dict) else None
-    return number if isinstance(number, int) and 0 <= number <= MAX_SIZE else None
+    return number if type(number) is int and 0 <= number <= MAX_SIZE else None  # not a bool, which is an int too

@@ -5,7 +5,7 @@ When two values count as equal is stated in agreement.py; docs/verification.md h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from pinnace.agreement import BOUNDS, PRECISION_BOUNDS, Agreement, agreement, bo
 from pinnace.dataflow import Dataflow
 from pinnace.files import one_line
 from pinnace.layer_differences import first_difference, layer_differences
+from pinnace.made_sizes import near_sizes
 from pinnace.program import Program
 from pinnace.quantized_allowance import QuantizedAllowance
 from pinnace.reference_runs import NUDGE, ReferenceRun
@@ -23,9 +24,10 @@ from pinnace.second_input import second_inputs
 from pinnace.session import Session, input_array, nodes_on
 from pinnace.source import Source
 from pinnace.ties import is_tie, sides_of_pi, tied_value
-from pinnace.types import Array, Dim, TensorSpec
+from pinnace.types import Array, Dim, TensorSpec, custom_ops
 from pinnace.unseen_paths import UnseenPaths
 
+MOST_CHOICES = 4  # of other sizes, behind the first, where the source refuses them
 # Seeds of further inputs, beside the second.
 MORE_SEEDS = (3, 4, 5)
 # Weights and memory of a run: a model with no more is run on these as well, which costs a few milliseconds.
@@ -291,22 +293,42 @@ class Verification:
         What to record; None where there are no such sizes. VerificationError: outputs differ, or only the source runs.
         """
         specs = list(self.program.inputs.values())
-        sizes = other_sizes(specs, self.examples)
+        wanted = other_sizes(specs, self.examples)
         refused = ""
-        # Sizes that depend on each other in ways that no range says cannot change together: then the first alone.
-        for part in [sizes, dict(list(sizes.items())[:1])] if len(sizes) > 1 else [sizes] if sizes else []:
+        for part in self._size_choices(specs, wanted):
             at = ", ".join(f"{name} = {size}" for name, size in part.items())
             inputs = [resized(x, spec, part) for x, spec in zip(self.examples[0], specs, strict=True)]
             reference = ReferenceRun(self.source, [inputs], self._nudge())
             try:
                 reference.ran  # noqa: B018 (runs it)
             except _core.Error as error:
-                refused = refused or f"the source cannot run at {at}: {one_line(error)}"
+                refused = refused or f"the source cannot run at {at}: {one_line(error, 160)}"
                 continue
             findings = _Findings()
             self.hold(session, target, reference, findings, f"at {at}: ")
             return f"yes: also at {at}, {findings}" + (f"; {refused}" if refused else "")
         return f"no: {refused}" if refused else None
+
+    def _size_choices(self, specs: Sequence[TensorSpec], wanted: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """Sizes to try, each where the source refused those before: the wanted ones, whatever the program's rules say
+        of them, since the source alone decides what is right; then near ones that pass these rules."""
+        if not wanted:
+            return
+        yield dict(wanted)
+        known = {n: s for n, s in _sizes_of(specs, self.examples[0]).items() if n not in wanted}
+        now = {n: s for n, s in _sizes_of(specs, self.examples[0]).items() if n in wanted}
+
+        def rules(shapes: list[list[int]]) -> Mapping[str, Any]:
+            return self.program._core.try_shapes(shapes, False, custom_ops())
+
+        for sizes in near_sizes(specs, rules, now, wanted, known)[:MOST_CHOICES]:
+            yield {name: size for name, size in sizes.items() if size != now.get(name, size)}
+
+
+def _sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str, int]:
+    """The sizes that open dimensions have in one example."""
+    pairs = (p for spec, x in zip(specs, arrays, strict=True) for p in zip(spec.shape, x.shape, strict=True))
+    return {dim.name: size for dim, size in pairs if isinstance(dim, Dim)}
 
 
 def _identity(inputs: Sequence[Array]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ constexpr const char* kText = R"(graph "g" {
   symbol h 0..inf
   input %x : f32[n,4]
   input %i : i64[h]
-  const %t : f32[5,4] = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+  const %t : f32[5,4] = {0,2,-1,nan,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
   %g : f32[h,4] = gather "picked" (%t, %i) {axis=0}
   %y : f32[n,8] = concat "joined" (%x, %g) {axis=1}
   output "y" %y
@@ -54,6 +54,7 @@ TEST(ShapeTrial, DetailsHaveTypesContentsAndAttributes) {
     const Shape wanted = value.name == "y" ? Shape{3, 8} : value.type.shape;
     EXPECT_EQ(value.type.shape, wanted);
     EXPECT_FALSE(value.known) << value.name;  // floats, and an input
+    EXPECT_EQ(value.range, value.name == "t" ? std::optional(std::pair(-1.0, 2.0)) : std::nullopt) << value.name;
   }
 }
 
@@ -66,6 +67,51 @@ TEST(ShapeTrial, WrongShapesAreArguments) {
                                                           {{-1, 4}, {3}},
                                                           {{INT64_MAX / 2, 4}, {3}}}) {
     EXPECT_EQ(model.try_shapes(shapes).status().code(), Code::kInvalidArgument);
+  }
+}
+
+TEST(ShapeTrial, ContentsDecideTheBranch) {
+  const Model model = model_of(R"(graph "g" {
+  symbol t 0..inf
+  input %x : f32[t]
+  input %rate : i32[1]
+  const %high : i32[1] = {16000}
+  const %four : i64[1] = {4}
+  const %six : i64[1] = {6}
+  %c : bool[1] = equal "compared" (%rate, %high)
+  %y : f32[?] = if "chosen" (%c, %x, %four, %six) {else_branch=graph "else_branch" {
+    input %x : f32[t]
+    input %four : i64[1]
+    input %six : i64[1]
+    %z : f32[?] = expand "wide" (%x, %six)
+    output "z" %z
+  }, then_branch=graph "then_branch" {
+    input %x : f32[t]
+    input %four : i64[1]
+    input %six : i64[1]
+    %z : f32[?] = expand "wide" (%x, %four)
+    output "z" %z
+  }}
+  output "y" %y
+})");
+  const auto fits = [&](int64_t size, std::vector<InputContents> contents) {
+    const std::vector<std::vector<int64_t>> shapes = {{size}, {1}};
+    const auto trial = model.try_shapes(shapes, false, contents);
+    EXPECT_TRUE(trial.ok()) << trial.status().message();
+    return trial.ok() && trial->fits;
+  };
+  EXPECT_TRUE(fits(4, {}));
+  EXPECT_TRUE(fits(6, {}));
+  EXPECT_FALSE(fits(5, {}));
+  EXPECT_TRUE(fits(4, {{1, {16000}}}));
+  EXPECT_FALSE(fits(6, {{1, {16000}}}));
+  EXPECT_FALSE(fits(4, {{1, {8000}}}));
+  EXPECT_TRUE(fits(6, {{1, {8000}}}));
+  const std::vector<std::vector<int64_t>> shapes = {{4}, {1}};
+  for (const InputContents& bad : {InputContents{2, {1}}, InputContents{0, {1, 1, 1, 1}}, InputContents{1, {}},
+                                   InputContents{1, {1, 1}}, InputContents{1, {int64_t{1} << 40}}}) {
+    const auto trial = model.try_shapes(shapes, false, {&bad, 1});
+    EXPECT_EQ(trial.status().code(), Code::kInvalidArgument) << bad.input;
   }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from pinnace import _core, cli
 from pinnace.made_inputs import InputMaker, range_text, seeded_inputs
-from pinnace.made_sizes import TRIES, search
+from pinnace.made_sizes import TRIES, near_sizes, search
 
 Inputs = dict[str, tuple[int, Sequence[int | str | None]]]
 F, I64, BOOL, U8 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.UINT8
@@ -142,6 +143,54 @@ def test_a_range_that_depends_on_the_other_size_is_not_claimed(tmp_path: Path) -
     assert not [key for key in program.metadata if key.startswith("range.")]
     for shape in ((3, 2), (2, 3), (1, 6), (4, 9)):
         pn.Session(program, "cpu").run({"x": np.zeros(shape, np.float32)})
+
+
+def test_other_sizes_to_verify_at_pass_the_rules(tmp_path: Path) -> None:
+    """With an example of 8 and 32 rows neither 7 and 27 nor 7 alone is right; the rules say which pairs are."""
+    nodes = [node("Concat", "x x x x", "four", axis=0), node("Add", "four z", "y")]
+    path = save(tmp_path, nodes, {"x": (F, ["n", 3]), "z": (F, ["m", 3])}, {"y": F}, {})
+    random = np.random.default_rng(1)
+    example = {name: random.standard_normal((n, 3)).astype(np.float32) for name, n in (("x", 8), ("z", 32))}
+    said = pn.load(path, example).build().metadata["verified.sizes"]
+    found = re.match(r"yes: also at n = (\d+), m = (\d+), largest", said)
+    assert found, said
+    assert int(found[2]) in (1, 4 * int(found[1]))
+    assert "the source cannot run at n = 7, m = 27: " in said
+
+
+def test_near_sizes_are_bounded() -> None:
+    """By tries; and rules that nothing passes give nothing."""
+    dims = [pn.Dim(f"d{i}") for i in range(6)]
+    specs = [pn.TensorSpec("x", np.dtype(np.float32), tuple(dims), None)]
+    asked: list[Any] = []
+
+    def rules(shapes: list[list[int]]) -> dict[str, Any]:
+        asked.append(shapes)
+        return {"fits": False, "inferred": len(asked), "failure": "none"}
+
+    now, wanted = {d.name: 8 for d in dims}, {d.name: 7 for d in dims}
+    assert near_sizes(specs, rules, now, wanted, {}, tries=50) == []
+    assert len(asked) == 50
+    all_fit = near_sizes(specs, lambda _: {"fits": True}, now, wanted, {}, tries=50)
+    assert now not in all_fit
+    assert len({tuple(sizes.values()) for sizes in all_fit}) == len(all_fit) > 6
+
+
+def test_linked_sizes_become_small_together(tmp_path: Path) -> None:
+    """The third size does not keep two others, which have to be equal, at the size that all were found with."""
+    nodes = [
+        node("Concat", "a b", "both", axis=1),
+        node("Reshape", "c eight", "groups"),
+        node("ReduceMean", "groups", "mean", keepdims=0),
+        node("Add", "both mean", "y"),
+    ]
+    inputs: Inputs = {"a": (F, ["n", 2]), "b": (F, ["m", 3]), "c": (F, ["t"])}
+    path = save(tmp_path, nodes, inputs, {"y": F}, {"eight": np.array([-1, 24])})
+    facts = pn.load(path).build().metadata
+    assert facts["made_up.a"].startswith("float32[2,2]"), facts
+    assert facts["made_up.b"].startswith("float32[2,3]")
+    assert facts["made_up.c"].startswith("float32[24]")
+    assert "float32[1,2]" in facts["made_up.a"]
 
 
 def test_sizes_that_fail_at_run_time(tmp_path: Path) -> None:
@@ -304,8 +353,116 @@ def test_flags_are_what_they_are_compared_with(tmp_path: Path) -> None:
     ]
     constants = {"high": np.array(16000), "low": np.array(8000), "two": np.array(2, np.float32)}
     model = pn.load(save(tmp_path, nodes, {"x": (F, [3]), "sr": (I64, [])}, {"y": F}, constants))
-    assert {int(made(model, seed)["sr"]) for seed in (1, 2, 3)} == {16000, 8000}
+    assert {int(made(model, seed)["sr"]) for seed in (1, 2, 3)} == {16000, 8000, 16001}
     assert "16000, which it is compared with" in model.build().metadata["made_up.sr"]
+
+
+def branches(folder: Path, compare: str = "Equal") -> str:
+    """A branch for a rate of 16000, which takes 12 samples at least, and one for all others, which takes 6."""
+    bodies = {}
+    for branch, size in (("then_branch", 12), ("else_branch", 6)):
+        weight = numpy_helper.from_array(np.ones((1, 1, size), np.float32), f"w{size}")
+        nodes = [node("Conv", f"x w{size}", f"c{size}"), node("ReduceMax", f"c{size}", f"y{size}", axes=[2])]
+        value = helper.make_tensor_value_info(f"y{size}", F, None)
+        bodies[branch] = helper.make_graph(nodes, branch, [], [value], [weight])
+    nodes = [node(compare, "sr rate", "c"), node("If", "c", "y", **bodies)]
+    inputs: Inputs = {"x": (F, ["n", 1, "t"]), "sr": (I64, [])}
+    return save(folder, nodes, inputs, {"y": F}, {"rate": np.array(16000)})
+
+
+def test_sizes_fit_the_branch_that_is_taken(tmp_path: Path) -> None:
+    """Each branch is verified, at sizes that are its own; what one of them takes is not out of range for the model."""
+    model = pn.load(branches(tmp_path))
+    for seed in range(1, 5):
+        makings = InputMaker(model.inputs, model).make(seed=seed)
+        for one in [*makings.made, *makings.branches]:
+            least = 12 if one.arrays["sr"] == 16000 else 6
+            assert one.arrays["x"].shape[2] >= least
+    program = model.build()
+    facts = program.metadata
+    assert (
+        facts["made_up.sr"] == "int64[], 16000, which it is compared with; int64[], 8000, which it is not compared with"
+    )
+    assert facts["made_up.x"].startswith("float32[2,1,12]")
+    assert facts["range.t"] == "at least 6"
+    assert facts["verified"].startswith("3 input(s)")
+    assert "verified.paths" not in facts, "both branches ran"
+    pn.Session(program, "cpu").run({"x": np.ones((1, 1, 7), np.float32), "sr": np.array(8000)})
+    assert int(seeded_inputs(program.inputs, {}, 1, program)["sr"]) == 16000
+    assert int(seeded_inputs(program.inputs, {}, 2, program)["sr"]) == 8000
+    for seed in (1, 2, 3):
+        pn.Session(program, "cpu").run(seeded_inputs(program.inputs, {}, seed, program))
+
+
+def test_a_flag_that_is_given_decides_the_branch(tmp_path: Path) -> None:
+    model = pn.load(branches(tmp_path))
+    for rate, least in ((16000, 12), (44100, 6)):
+        makings = InputMaker(model.inputs, model).make({"sr": np.array(rate)})
+        assert makings.made[0].arrays["x"].shape == (2, 1, least)
+        assert all(int(made.arrays["sr"]) == rate for made in [*makings.made, *makings.others()])
+
+
+def test_flags_on_either_side_of_a_constant(tmp_path: Path) -> None:
+    """Less than 16000 and not: the constant itself, and one less."""
+    facts = pn.load(branches(tmp_path, "Less")).build().metadata
+    assert "16000, which it is compared with" in facts["made_up.sr"]
+    assert "15999" in facts["made_up.sr"]
+    assert "verified.paths" not in facts
+
+
+def test_contents_of_a_trial(tmp_path: Path) -> None:
+    core = pn.load(branches(tmp_path))._core
+    shapes = [[1, 1, 8], []]
+    assert core.try_shapes(shapes)["fits"]
+    assert core.try_shapes(shapes, contents=[(1, [8000])])["fits"]
+    assert not core.try_shapes(shapes, contents=[(1, [16000])])["fits"]
+    wrong: list[tuple[int, list[int]]] = [(0, [1]), (1, []), (1, [1, 2]), (2, [1])]
+    for bad in wrong:
+        with pytest.raises(pn.InvalidArgument):
+            core.try_shapes(shapes, contents=[bad])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_bounds_of_what_is_selected(tmp_path: Path, turned: bool) -> None:
+    """Of places with a frequency each, those from `low` to `high` count: normal values as bounds would leave none."""
+    compare = [node("GreaterOrEqual", "hertz low", "a"), node("LessOrEqual", "hertz high", "b")]
+    if turned:
+        compare = [node("LessOrEqual", "low hertz", "a"), node("GreaterOrEqual", "high hertz", "b")]
+    nodes = [*compare, node("And", "a b", "c"), node("Where", "c x nothing", "d"), node("ReduceMax", "d", "y")]
+    inputs: Inputs = {"x": (F, ["n", 3]), "low": (F, []), "high": (F, [1])}
+    constants = {"hertz": np.array([50, 100, 2000], np.float32), "nothing": np.float32(-np.inf)}
+    facts = pn.load(save(tmp_path, nodes, inputs, {"y": F}, constants)).build().metadata
+    assert facts["made_up.low"] == "float32[], 50, the least it bounds"
+    assert facts["made_up.high"] == "float32[1], 2000, the greatest it bounds"
+    assert not facts["verified"].startswith("inconclusive")
+
+
+def test_a_threshold_is_no_bound_of_several(tmp_path: Path) -> None:
+    """One constant says nothing of what is sensible; nor does a comparison with what is computed."""
+    nodes = [node("Greater", "x t", "a"), node("Cast", "a", "b", to=F), node("Less", "t half", "c")]
+    nodes += [node("Cast", "c", "d", to=F), node("Add", "b d", "y")]
+    inputs: Inputs = {"x": (F, [3]), "t": (F, [])}
+    model = pn.load(save(tmp_path, nodes, inputs, {"y": F}, {"half": np.float32(0.5)}))
+    assert InputMaker(model.inputs, model).make().made[0].how["t"] == "float32[], normal values"
+
+
+@pytest.mark.parametrize(("bias", "scale"), [(60.0, None), (0.0, "0.01")])
+def test_outputs_that_normal_values_saturate(tmp_path: Path, bias: float, scale: str | None) -> None:
+    """A sigmoid that is 1 for every normal value proves nothing; where smaller ones move it, they are tried as well."""
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("Abs", "a", "b"),
+        node("Add", "b bias", "c"),
+        node("Sigmoid", "c", "y"),
+    ]
+    constants = {"w": np.full((8, 1), 3000, np.float32), "bias": np.float32(bias)}
+    facts = pn.load(save(tmp_path, nodes, {"x": (F, [4, 8])}, {"y": F}, constants)).build().metadata
+    if scale is None:
+        assert facts["verified"].startswith("inconclusive: output 'y' does not move with the input")
+        assert facts["made_up.x"] == "float32[4,8], normal values"
+    else:
+        assert facts["verified"].startswith("2 input(s)")
+        assert facts["made_up.x"] == f"float32[4,8], normal values; float32[4,8], normal values times {scale}"
 
 
 def test_lengths_lie_within_the_sequence(tmp_path: Path) -> None:
@@ -501,8 +658,9 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path, output = conv(tmp_path, ["?", 3, "?", "?"]), str(tmp_path / "m.pnc")
     assert cli.main(["convert", path, "-o", output]) == 0
     errors = capsys.readouterr().err
-    assert "made up x: float32[2,3,5,5], normal values" in errors
-    assert "range x_dim2: at least 5" in errors
+    made_up, found = errors[errors.index("made up, ") :].split("sizes that the model takes")
+    assert "\n  x: float32[2,3,5,5], normal values" in made_up
+    assert "\n  x_dim2: at least 5\n  x_dim3: at least 5\n" in found
     assert cli.main(["inspect", output]) == 0
     assert "made_up.x: float32[2,3,5,5]" in capsys.readouterr().out
     assert cli.main(["run", output]) == 0

@@ -49,7 +49,10 @@ struct Import {
   int64_t node_limit = 0;
   int64_t sparse_budget = kSparseBytes;  ///< of read_sparse
   std::vector<Listed> lists;
-  int64_t listed = 0;  ///< elements of all lists, and the lists themselves
+  int64_t listed = 0;                      ///< elements of all lists, and the lists themselves
+  std::vector<Symbol>* symbols = nullptr;  ///< of the whole model: nested graphs have none of their own
+  /// Open dimensions that are taken to be at least 2, with the node that asks for it (open_ranks.h).
+  std::vector<std::pair<std::string, std::string>> at_least_two = {};
 
   ValueId add_list(Listed list) {
     listed += 1 + static_cast<int64_t>(list.elements.size());

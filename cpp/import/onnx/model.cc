@@ -10,7 +10,7 @@
 #include "base/mapped_file.h"
 #include "base/open_file.h"
 #include "base/utf8.h"
-#include "import/onnx/mapping.h"
+#include "import/onnx/open_ranks.h"
 #include "import/onnx/separate_dims.h"
 #include "import/onnx/wire_cost.h"
 #include "ops/work.h"
@@ -23,6 +23,8 @@ constexpr int64_t kNewestOpset = 28;
 constexpr int64_t kNewestIr = 14;
 // protobuf's own limit.
 constexpr int64_t kMaxFileBytes = INT32_MAX;
+// Open dimensions that are tried as 1 for the sake of one rank, each of which costs an import.
+constexpr size_t kMostReadings = 4;
 // How far calls and loops may multiply the nodes of a file.
 constexpr int64_t kExtraNodes = 100'000;
 
@@ -268,8 +270,14 @@ Status summary(const Import& import) {
   return Status(Code::kConversion, std::move(text)).with_nodes(import.problems);
 }
 
+/// How an import came to one rank for each value.
+struct OpenRanks {
+  std::vector<std::pair<std::string, std::string>> at_least_two = {};  ///< as in Import
+  bool contradicted = false;  ///< an output has another rank than the file declares
+};
+
 Result<Imported> import_model(proto::ModelProto& model, Folder folder, const ImportOptions& options,
-                              std::span<const std::string> separate_dims) {
+                              std::span<const std::string> separate_dims, OpenRanks& ranks) {
   Import import{options, ExternalData(std::move(folder)), {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
@@ -282,6 +290,7 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   if (model.training_info_size()) import.notes.push_back("Training information is ignored.");
   if (model.graph().quantization_annotation_size()) import.notes.push_back("Quantisation annotations are ignored.");
   GraphBuilder builder(import);
+  import.symbols = &builder.graph.symbols;
   builder.graph.name = model.graph().name();
   Scope scope{builder, frame, nullptr, {}};
   Symbols symbols(model.graph(), builder.graph, options.symbols, separate_dims);
@@ -299,8 +308,10 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   symbols.note(import.notes);
   PINNACE_TRY(import_nodes(scope, model.graph().node()));
   PINNACE_TRY(import_outputs(scope, model.graph()));
+  ranks = {import.at_least_two, ranks_contradict(builder, model.graph())};
   if (!import.problems.empty()) return summary(import);
   settle_names(builder.graph, builder.names);
+  note_at_least_two(import, import.notes);
   builder.graph.compact();
   const Status verified = verify(builder.graph);
   if (!verified.ok()) return Status(Code::kCorruptFile, verified.message()).with_rule(verified.rule());
@@ -316,12 +327,34 @@ Result<Imported> import_onnx(const std::string& path, const ImportOptions& optio
 Result<Imported> import_onnx_separated(const std::string& path, const ImportOptions& options,
                                        std::span<const std::string> separate_dims) {
   const AheadBudget budget;
-  auto model = onnx::parse_model(path);
-  if (!model.ok())
-    return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
-  PINNACE_ASSIGN(Folder folder, Folder::of_file(path));
-  auto imported = onnx::import_model(**model, std::move(folder), options, separate_dims);
-  if (!imported.ok()) return imported.status().with_prefix(path + ": ");
+  const auto import = [&](const ImportOptions& with, onnx::OpenRanks& ranks) -> Result<Imported> {
+    auto model = onnx::parse_model(path);
+    if (!model.ok())
+      return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
+    PINNACE_ASSIGN(Folder folder, Folder::of_file(path));
+    auto imported = onnx::import_model(**model, std::move(folder), with, separate_dims, ranks);
+    if (!imported.ok()) return imported.status().with_prefix(path + ": ");
+    return imported;
+  };
+  onnx::OpenRanks ranks;
+  Result<Imported> imported = import(options, ranks);
+  if (ranks.at_least_two.empty() || (imported.ok() && !ranks.contradicted)) return imported;
+  if (!imported.ok() && imported.status().code() != Code::kConversion) return imported;
+  // Other readings, where one agrees with more of the file: one of these dimensions is 1, or all are.
+  std::vector<std::vector<std::pair<std::string, std::string>>> readings;
+  for (const auto& dim : ranks.at_least_two) readings.push_back({dim});
+  if (readings.size() > onnx::kMostReadings) readings.resize(onnx::kMostReadings);
+  if (ranks.at_least_two.size() > 1) readings.push_back(ranks.at_least_two);
+  for (const auto& ones : readings) {
+    ImportOptions with = options;
+    for (const auto& [name, squeeze] : ones) with.symbols.push_back({name, 1, 1});
+    onnx::OpenRanks other_ranks;
+    Result<Imported> other = import(with, other_ranks);
+    if (!other.ok() && other.status().code() != Code::kConversion) return other;
+    if (!other.ok() || other_ranks.contradicted) continue;
+    onnx::note_ones(ones, other->notes);
+    return other;
+  }
   return imported;
 }
 

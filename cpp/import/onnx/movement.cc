@@ -1,7 +1,7 @@
 // Operators that move elements: attributes of older opsets become inputs.
 #include <algorithm>
 
-#include "import/onnx/mapping.h"
+#include "import/onnx/open_ranks.h"
 
 namespace pinnace::onnx {
 namespace {
@@ -34,6 +34,11 @@ Status map_squeeze(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(1));
   PINNACE_ASSIGN(std::vector<ValueId> inputs, with_ints_input(node, "axes", 1));
   PINNACE_TRY(axes_as_vector(node, inputs));
+  if ((inputs.size() < 2 || inputs[1] == kNoValue) && !node.in_type(0).concrete()) {
+    PINNACE_ASSIGN(const std::vector<int64_t> axes, axes_of_size_one(node, node.in_type(0)));
+    inputs.resize(2, kNoValue);
+    PINNACE_ASSIGN(inputs[1], node.constant_ints(axes));
+  }
   return map_as(node, "squeeze", std::move(inputs), {}, {"axes"});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -96,6 +97,15 @@ struct ValueAt {
   TensorType type;
   bool known = false;             ///< whether `contents` are known: a small constant, or computed from shapes
   std::vector<int64_t> contents;  ///< of integers and bools
+  /// The least and the greatest finite element of known float32 and float64 contents; nothing where there is none.
+  std::optional<std::pair<double, double>> range = {};
+};
+
+/// Contents that a trial takes an input to have: an integer or bool for each of its elements, at most 64. Where a graph
+/// branches by them, the rules of the branch that is taken are asked alone.
+struct InputContents {
+  size_t input = 0;
+  std::vector<int64_t> values;
 };
 
 /// What the shape rules say of a graph at given shapes of its inputs.
@@ -112,9 +122,11 @@ struct ShapeTrial {
 
 /// Tries shapes on a program, one list of sizes for each input in order; nothing is computed but small values that
 /// depend on shapes alone. `ops`: the application's operators. kInvalidArgument: another number of inputs, another
-/// rank, a negative size, or one that differs from a fixed one; kCancelled. Ranges of dimensions are not looked at.
+/// rank, a negative size, or one that differs from a fixed one; contents of an input that is not there, that has floats
+/// or another number of elements, or that its type cannot hold; kCancelled. Ranges of dimensions are not looked at.
 Result<ShapeTrial> try_shapes(const Program& program, std::span<const std::vector<int64_t>> shapes,
-                              bool details = false, std::span<const CustomOp* const> ops = {});
+                              bool details = false, std::span<const CustomOp* const> ops = {},
+                              std::span<const InputContents> contents = {});
 
 /// Every pass of this build in the order in which it runs: name and one line of what it does.
 std::vector<std::pair<std::string, std::string>> passes();
@@ -143,7 +155,8 @@ class Model {
   const std::string& format() const;
 
   /// Tries shapes of the inputs, as the function of the same name does on a program.
-  Result<ShapeTrial> try_shapes(std::span<const std::vector<int64_t>> shapes, bool details = false) const;
+  Result<ShapeTrial> try_shapes(std::span<const std::vector<int64_t>> shapes, bool details = false,
+                                std::span<const InputContents> contents = {}) const;
   /// The same model with narrower ranges of open dimensions, by name. kInvalidArgument: there is no such dimension, or
   /// its range would be empty, or admit a size that it did not admit before.
   Result<Model> with_ranges(std::span<const Symbol> ranges) const;
