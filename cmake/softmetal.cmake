@@ -73,7 +73,7 @@ function(pinnace_softmetal_library target batches folder)
     set(object ${source}.o)
     add_custom_command(
       OUTPUT ${object}
-      COMMAND ${PINNACE_CCACHE} ${PINNACE_SOFTMETAL_CLANG} ${flags} -I${PROJECT_SOURCE_DIR}/cpp
+      COMMAND ${PINNACE_COMPILER_LAUNCHER} ${PINNACE_SOFTMETAL_CLANG} ${flags} -I${PROJECT_SOURCE_DIR}/cpp
               -MD -MF ${object}.d -c ${source} -o ${object}
       DEPENDS ${source}
       DEPFILE ${object}.d

@@ -4,6 +4,7 @@
     fuzz.py --seconds 20                        every target for a while, as CI does
     fuzz.py onnx pnc --minutes 30               two targets for half an hour each
     fuzz.py --executions 5000000 --quiet 30     in turns, until each ran so often, and 30 minutes without a new edge
+    fuzz.py --jobs 2 --seconds 20               two targets at a time
 
 Seeds are made once (tests/fuzz/make_seeds.py). What is found to reach more is kept in build/fuzz/corpus, where the next
 run starts; totals go on as long as the program is the same, and are kept in build/fuzz/results.json. A finding ends its
@@ -21,7 +22,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -174,6 +177,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0, help="of each target")
     parser.add_argument("--executions", type=int, default=0, help="of each target, over all runs of its program")
     parser.add_argument("--quiet", type=float, default=0, help="minutes without a new edge that each target ends with")
+    parser.add_argument("--jobs", type=int, default=1, help="targets that run at a time")
     parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0: another each time")
     args, options = parser.parse_known_args()
     wanted = args.targets or targets()
@@ -195,19 +199,26 @@ def main() -> int:
     until = args.executions > 0 or args.quiet > 0
     left = {t: budget if budget > 0 else float("inf") if until else 20.0 for t in wanted}
     rounds = 0
-    while left:
-        for target in list(left):
-            total = totals[target]
-            seconds = min(left[target], SLICE_SECONDS)
-            # Every second turn compares are followed too, which finds constants and costs speed.
-            more = [f"-use_value_profile={rounds % 2}", *([f"-seed={args.seed}"] if args.seed else []), *options]
-            run(target, total, seconds, seeds, more)
-            left[target] -= seconds
-            done = until and total.executions >= args.executions and total.quiet_seconds >= 60 * args.quiet
-            if total.findings or done or left[target] <= 0:
-                del left[target]
+    writing = threading.Lock()
+
+    def turn(target: str) -> None:
+        total = totals[target]
+        seconds = min(left[target], SLICE_SECONDS)
+        # Every second turn compares are followed too, which finds constants and costs speed.
+        more = [f"-use_value_profile={rounds % 2}", *([f"-seed={args.seed}"] if args.seed else []), *options]
+        run(target, total, seconds, seeds, more)
+        left[target] -= seconds
+        done = until and total.executions >= args.executions and total.quiet_seconds >= 60 * args.quiet
+        if total.findings or done:
+            left[target] = 0
+        with writing:
             kept.write_text(json.dumps(stored | {t: asdict(v) for t, v in totals.items()}, indent=1))
-        rounds += 1
+
+    with ThreadPoolExecutor(max(1, args.jobs)) as pool:
+        while left:
+            list(pool.map(turn, list(left)))
+            left = {target: seconds for target, seconds in left.items() if seconds > 0}
+            rounds += 1
     print(table(totals))
     return 1 if any(t.findings for t in totals.values()) else 0
 

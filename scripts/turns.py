@@ -117,7 +117,7 @@ TURNS = (
         (
             Step(("make", "fuzz-build", "build")),  # seeds are made with the extension of the release build
             # Of each of about ten targets.
-            Step((PYTHON, "scripts/fuzz.py"), {}, True, ("--seconds", "20"), ("--minutes", "5")),
+            Step((PYTHON, "scripts/fuzz.py", "--jobs=2"), {}, True, ("--seconds", "20"), ("--minutes", "5")),
         ),
         needs="scripts/fuzz.py",
     ),

@@ -14,8 +14,9 @@
 namespace pinnace {
 namespace {
 
-/// Contents of more elements are of no use to whoever asks what an input is compared with.
-constexpr int64_t kShownElements = 64;
+/// Contents of more elements are not shown to whoever asks what an input is compared with: an encoding of classes has a
+/// few thousand at most.
+constexpr int64_t kShownElements = 4096;
 
 Result<std::vector<TensorType>> sized(const Graph& graph, std::span<const std::vector<int64_t>> shapes) {
   if (shapes.size() != graph.inputs.size()) {
@@ -54,7 +55,7 @@ void read_as(const std::byte* from, std::vector<int64_t>& to) {
   }
 }
 
-/// Of floats more elements are looked at: all that is kept of them is their range.
+/// The range of more floats is not looked for.
 constexpr int64_t kRangedElements = 4096;
 
 template <class T>

@@ -52,7 +52,8 @@ STEPS = 20_000  # values followed from one input
 class Uses:
     """What an input's elements are used for.
 
-    limits     the element x as an index: 0 <= scale * x + offset < size, one (scale, offset, size, reader) each.
+    limits     the element x as an index: 0 <= scale * x + offset < size, one (scale, offset, size, reader) each. One that
+               is compared for equality with the constants 0, 1, 2, … is such an index too.
     constants  what it is compared with, in the order of the graph.
     lengths    sizes of the axes along which it is a length, or a place that others are compared with.
     sizes      nodes that take it as a size, a count or a place.
@@ -161,14 +162,18 @@ class _Walk:
             if axis < len(shape) and shape[axis]:
                 uses.lengths.append(shape[axis] or 1)
         elif op == "equal" or op in ORDERING:
-            self.compared(uses, inputs[1 - place], op, scale, offset)
+            self.compared(uses, inputs[1 - place], node, scale, offset)
             self.bounding(uses, inputs[1 - place], op, place)
         if place in SIZES.get(op, ()):
             uses.sizes.append(name)
 
-    def compared(self, uses: Uses, other: str, op: str, scale: int, offset: int) -> None:
+    def compared(self, uses: Uses, other: str, node: Any, scale: int, offset: int) -> None:
+        name, op = node[:2]
         known = self.contents(other)
         counting = known is not None and len(known) > 2 and list(known) == list(range(known[0], known[0] + len(known)))
+        if known and counting and op == "equal":  # a one-hot encoding, written out
+            uses.limits.append((scale, offset - known[0], len(known), name))
+            return
         if counting or self.counts(other):
             sizes = [size for size in self.shape(other) if size and size > 1]
             if sizes:

@@ -465,6 +465,24 @@ def test_outputs_that_normal_values_saturate(tmp_path: Path, bias: float, scale:
         assert facts["made_up.x"] == f"float32[4,8], normal values; float32[4,8], normal values times {scale}"
 
 
+@pytest.mark.parametrize(("first", "size"), [(0, 3), (0, 257), (5, 100)])
+def test_a_written_out_encoding_is_an_index(tmp_path: Path, first: int, size: int) -> None:
+    """Bytes that are compared with each of 0, 1, 2, … for their row of a table, as jax writes a one-hot encoding."""
+    nodes = [
+        node("Unsqueeze", "bytes at1", "column"),
+        node("Equal", "column classes", "is"),
+        node("Cast", "is", "one_hot", to=F),
+        node("MatMul", "one_hot table", "y"),
+    ]
+    table = np.random.default_rng(1).standard_normal((size, 4)).astype(np.float32)
+    constants = {"classes": np.arange(first, first + size), "table": table, "at1": np.array([1])}
+    model = pn.load(save(tmp_path, nodes, {"bytes": (I64, [2000])}, {"y": F}, constants))
+    drawn = made(model)["bytes"]
+    assert set(drawn.tolist()) <= set(range(first, first + size))
+    assert len(set(drawn.tolist())) > 0.9 * size
+    assert f"what has {size}" in model.build().metadata["made_up.bytes"]
+
+
 def test_lengths_lie_within_the_sequence(tmp_path: Path) -> None:
     """Compared with places that the graph counts; or so called."""
     nodes = [
