@@ -24,6 +24,8 @@ SLICE_FACTOR, SLICE_MOST = 10.0, 0.1
 # How much further than the source from the exact values a slice may be: two right sums of the same numbers in different
 # orders have errors of one distribution, not of one size.
 ARBITER_FACTOR = 4.0
+# Where the source gives 0, sums that cancel leave such a part of the whole: so many units in its last place.
+ZERO_UNITS = 2.0
 # Without exact values: that many times what the source's own values move by, and at most such a part of a slice.
 MOVEMENT_FACTOR, MOVEMENT_MOST = 4.0, 0.5
 QUANTIZED_MOST = 0.1  # of an output's largest magnitude
@@ -269,6 +271,8 @@ class _Floats:
                 step = np.where(ordinary, np.nan_to_num(np.abs(moved - base), nan=0.0, posinf=0.0), 0.0)
             movement = np.maximum(movement, MOVEMENT_FACTOR * step)
         least, worst = _least(self.dtype), None
+        info = _finfo(self.dtype)
+        cancelled = ZERO_UNITS * float(info.eps) * magnitude if info is not None else 0.0
         percent, moved_most = min(100 * self.bound, MOVEMENT_MOST), float(movement.max())
         typical = ARBITER_FACTOR * float(np.sqrt(np.mean(np.square(source))))
         far = ARBITER_FACTOR * source
@@ -284,6 +288,8 @@ class _Floats:
                 most = min(moved_most, QUANTIZED_MOST * magnitude)
             else:
                 most = min(moved_most, percent * slice_.magnitude)
+            if slice_.magnitude == 0 and self.exact is not None:
+                most = max(most, cancelled)
             if slice_.largest(own) > most + least and (worst is None or slice_.relative > worst.relative):
                 worst = slice_
         if worst is None:

@@ -52,7 +52,7 @@ STEPS = 20_000  # values followed from one input
 class Uses:
     """What an input's elements are used for.
 
-    limits     the element x as an index: 0 <= scale * x + offset < size, one (scale, offset, size, reader) each. One that
+    limits     the element x as an index: 0 <= scale * x + offset < size, one (scale, offset, size, reader) each. What
                is compared for equality with the constants 0, 1, 2, … is such an index too.
     constants  what it is compared with, in the order of the graph.
     lengths    sizes of the axes along which it is a length, or a place that others are compared with.

@@ -342,6 +342,19 @@ def test_zeros_of_the_source_leave_room_for_its_own_rounding(x: torch.Tensor) ->
         assert agreement(got, want, exact=exact).ok == ok
 
 
+def test_sums_that_cancel_are_not_exactly_zero() -> None:
+    """The imaginary part of a spectrum's first element: 0 in a source that is exact there, a rounding error here."""
+    want = np.zeros((8, 2), np.float32)
+    want[:, 0] = RANDOM.permutation(8) + 1
+    want[1:, 1] = RANDOM.permutation(7) + 1
+    exact = want.astype(np.float64)
+    for size, ok in ((4e-8, True), (1.8e-7, True), (1e-6, False), (1e-3, False)):
+        got = want.copy()
+        got[0, 1] = size * 8
+        assert agreement(got, want, exact=exact).ok == ok, size
+        assert not agreement(got, want).ok
+
+
 def test_a_live_module_with_buffers_has_exact_values() -> None:
     """Statistics of batches, tensors that are no buffers, and constants are doubles too."""
 
