@@ -79,7 +79,8 @@ def agreement(
     """Judges `got` against `want`, the source's value.
 
     bounds  by dtype name, relative to the largest magnitude of the whole; for slices see slice_bound().
-    exact   the value in float64: a slice outside of its bound then passes if it is as near to this as `want` is.
+    exact   the value in float64: a slice outside of its bound then passes if it is as near to this as `want` is. Where
+            `want` is not finite and this is, it takes the place of `want`.
     spread  with `exact`: exact values of inputs that differ by a rounding error, whose distance from `exact` no float
             implementation can be asked to stay below. Without: `want` on such inputs, from which follows what the
             source's own values move by: at most a percent of a slice is excused by that, 16 bits more.
@@ -187,6 +188,25 @@ class _Floats:
         self.spread = [s.astype(np.float64) for s in spread if s.shape == want.shape]
 
     def judged(self) -> Agreement:
+        lost = self._overflowed()
+        if not lost.any():
+            return self._judged()
+        assert self.exact is not None
+        self.want = np.where(lost, self.exact, self.want)
+        self.finite = self.finite | lost
+        found = self._judged()
+        note = "the source is not finite where float64 is"
+        return replace(found, note=f"{found.note}; {note}" if found.note else note) if found.ok else found
+
+    def _overflowed(self) -> Array:
+        """Where the source has an infinity or NaN for a number that its type holds, and the program a number."""
+        if self.exact is None or self.finite.all():
+            return np.zeros(self.shape, bool)
+        with np.errstate(over="ignore", invalid="ignore"):
+            held = np.isfinite(self.exact.astype(self.dtype).astype(np.float64))
+        return np.asarray(~self.finite & np.isfinite(self.got) & held)
+
+    def _judged(self) -> Agreement:
         got, want, finite = self.got, self.want, self.finite
         if not np.array_equal(np.isfinite(got), finite) or not np.array_equal(
             got[~finite], want[~finite], equal_nan=True

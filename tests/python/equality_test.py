@@ -327,6 +327,23 @@ def test_four_bit_weights_that_onnxruntime_fuses_to_approximate_arithmetic(tmp_p
     assert "optimisations off" in program.metadata["verified"]
 
 
+def test_what_overflows_in_the_source_alone() -> None:
+    """log(1 + exp(x)) of 16 bits: infinite in the source from 12 on, x in a program that does not overflow."""
+    x = np.array([1.0, 11.0, 12.0, 60.0, np.inf], np.float16)
+    exact = np.log1p(np.exp(x.astype(np.float64)))
+    exact[4] = np.inf
+    want = np.where(x >= 12, np.float16(np.inf), exact.astype(np.float16))
+    got = exact.astype(np.float16)
+    found = agreement(got, want, exact=exact)
+    assert found.ok
+    assert "not finite where float64 is" in found.note
+    assert not agreement(got, want).ok
+    assert not agreement(got * np.float16(1.1), want, exact=exact).ok
+    assert not agreement(want, got, exact=exact).ok, "what overflows in the program alone is wrong"
+    got[4] = 3
+    assert not agreement(got, want, exact=exact).ok, "what is infinite in float64 stays so"
+
+
 @pytest.mark.parametrize("x", [torch.linspace(-2, 3, 31), torch.arange(31) % 7 - 3], ids=["floats", "integers"])
 def test_zeros_of_the_source_leave_room_for_its_own_rounding(x: torch.Tensor) -> None:
     """The imaginary part of a sum of real numbers is 0; added up in another order it is a rounding error."""

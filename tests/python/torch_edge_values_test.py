@@ -35,6 +35,34 @@ def test_sign_of_integers() -> None:
     np.testing.assert_array_equal(got, [-1, 0, 1])
 
 
+# Each has few digits left where it is written as a sum with 1: near 0, or where it vanishes.
+CANCELLING: dict[str, Callable[[Tensor], Tensor]] = {
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
+    "erfc": torch.erfc,
+    "log_ndtr": torch.special.log_ndtr,
+    "xlog1py": lambda x: torch.special.xlog1py(torch.ones_like(x), x),
+    "logaddexp": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
+    "soft_margin_loss": lambda x: F.soft_margin_loss(x, torch.ones_like(x), reduction="none"),
+    "bce_with_logits": lambda x: F.binary_cross_entropy_with_logits(x, torch.ones_like(x), reduction="none"),
+    "bce": lambda x: F.binary_cross_entropy(x.nan_to_num().abs().clamp(0, 1), torch.zeros_like(x), reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", CANCELLING)
+def test_small_results_keep_their_digits(name: str) -> None:
+    """Each element by itself, against float64; -1, infinities, NaN and both zeros too."""
+    function = CANCELLING[name]
+    sizes = torch.logspace(-30, 1.2, 200)
+    x = torch.cat(
+        [sizes, -sizes, -1 + torch.tensor([0.0, 1e-6, 0.5]), torch.tensor([np.nan, np.inf, -np.inf, 0.0, -0.0])]
+    )
+    (got,) = outputs(Of(function), (torch.linspace(-2, 2, x.numel()),), (x,))
+    want = function(x.double()).numpy()
+    # exp(-x^2) in float32 is off by x^2 roundings.
+    np.testing.assert_allclose(got, want, rtol=3e-5, atol=1e-37)
+
+
 @pytest.mark.parametrize("alpha", [1, 2])
 def test_what_beta_0_leaves_out_may_be_nan(alpha: int) -> None:
     """Two terms, so that the sums have no rounding."""

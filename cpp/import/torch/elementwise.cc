@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "import/torch/mapping.h"
+#include "import/torch/formula.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -202,19 +202,20 @@ void map_test(Call& c) {
 // log2(x) = ln(x) / ln 2 and the like: the parameter names the form.
 void map_log_exp(Call& c) {
   const DType dtype = c.out_dtype(), in = compute_type(dtype);
-  const ValueId x = c.cast(c.tensor("self"), in), one = c.constant(1, in);
+  const ValueId x = c.cast(c.tensor("self"), in);
+  const Formula f(c, in);
   const std::string_view form = c.parameter();
   ValueId y;
   if (form == "log2" || form == "log10") {
     y = c.add("mul", {c.add("log", {x}), c.constant(form == "log2" ? 1 / std::log(2.0) : 1 / std::log(10.0), in)});
   } else if (form == "log1p") {
-    y = c.add("log", {c.add("add", {x, one})});
+    y = f.log1p(x);
   } else if (form == "exp2") {
     y = c.add("pow", {c.constant(2, in), x});
   } else if (form == "expm1") {
-    y = c.add("sub", {c.add("exp", {x}), one});
+    y = f.expm1(x);
   } else if (form == "erfc") {
-    y = c.add("sub", {one, c.add("erf", {x})});
+    y = f.erfc(x);
   } else {
     y = c.add("reciprocal", {c.add("sqrt", {x})});  // rsqrt
   }

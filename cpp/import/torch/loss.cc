@@ -37,11 +37,12 @@ void map_elementwise_loss(Call& c) {
     const ValueId line = f("mul", f("sub", distance, 0.5 * bound), huber ? bound : 1.0);
     loss = bound == 0 ? distance : f("where", f("less", distance, bound), square, line);
   } else if (form == "bce") {  // logarithms no lower than -100
-    const auto log = [&](ValueId v) { return f("max", f("log", v), -100.0); };
-    loss = f("neg", f("add", f("mul", t, log(x)), f("mul", f("sub", 1.0, t), log(f("sub", 1.0, x)))));
+    const auto least = [&](ValueId v) { return f("max", v, -100.0); };
+    const ValueId yes = least(f("log", x)), no = least(f.log1p(f("neg", x)));
+    loss = f("neg", f("add", f("mul", t, yes), f("mul", f("sub", 1.0, t), no)));
   } else if (form == "bce_logits") {
     // (1 - t) x + (1 + (w - 1) t) log(1 + exp -x)
-    const ValueId soft = f("add", f("log", f("add", f("exp", f("neg", f("abs", x))), 1.0)), f("max", f("neg", x), 0.0));
+    const ValueId soft = f("softplus", f("neg", x));
     ValueId weighted = soft;
     if (c.given("pos_weight"))
       weighted = f("mul", soft, f("add", f("mul", f("sub", f.argument("pos_weight"), 1.0), t), 1.0));
@@ -54,7 +55,7 @@ void map_elementwise_loss(Call& c) {
       loss = f("sub", own, f("mul", t, x));
     }
   } else {  // soft_margin
-    loss = f("log", f("add", f("exp", f("neg", f("mul", x, t))), 1.0));
+    loss = f("softplus", f("neg", f("mul", x, t)));
   }
   if (c.given("weight")) loss = f("mul", loss, f.argument("weight"));
   f.output(reduced(c, loss, reduction));

@@ -55,7 +55,7 @@ void map_hypot(Call& c) {
 void map_xlog(Call& c) {
   const Formula f = formula(c);
   const ValueId x = f.argument("self"), y = f.argument("other");
-  const ValueId log = f("log", c.parameter() == "log1p" ? f("add", y, 1.0) : y);
+  const ValueId log = c.parameter() == "log1p" ? f.log1p(y) : f("log", y);
   f.output(f("where", c.add("is_nan", {y}), y, f("where", f.equal(x, 0), 0.0, f("mul", x, log))));
 }
 
@@ -66,7 +66,7 @@ void map_log_add(Call& c) {
   const bool two = c.parameter() == "2";
   ValueId distance = f("neg", f("abs", f("sub", a, b)));
   if (two) distance = f("mul", distance, std::log(2.0));
-  ValueId more = f("log", f("add", f("exp", distance), 1.0));
+  ValueId more = f("softplus", distance);
   if (two) more = f("mul", more, 1 / std::log(2.0));
   f.output(f("where", f("and", c.add("is_inf", {a}), f("equal", a, b)), a, f("add", f("max", a, b), more)));
 }
@@ -194,8 +194,8 @@ void map_log_normal_cdf(Call& c) {
   const Formula f = formula(c);
   const ValueId x = f.argument("self"), t = f("mul", x, std::sqrt(0.5));
   const ValueId low = f("sub", f("log", f("mul", f("erfcx", f("neg", t)), 0.5)), f("mul", t, t));
-  const ValueId upper = f("mul", f("sub", 1.0, f("erf", t)), 0.5);  // what is missing to 1
-  f.output(f("where", f("less", x, -1.0), low, f("log", f("sub", 1.0, upper))));
+  const ValueId missing = f("mul", f.erfc(t), 0.5);  // to 1
+  f.output(f("where", f("less", x, -1.0), low, f.log1p(f("neg", missing))));
 }
 
 constexpr Mapping kMappings[] = {
