@@ -72,6 +72,10 @@ function(pinnace_sources variable)
     if(file MATCHES "/backends/cpu/.*_(generic|avx2|avx512|avx512_vnni|avx512_bf16|neon_dotprod|neon_i8mm|sve)\\.cc$")
       # GCC 12's own AVX-512 headers read what they then mask out.
       set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-O3;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
+      # They call nothing that throws (tests/arm64/check_arm64.py looks), so that on devices no table says how to unwind them.
+      if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+        set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS "-fno-exceptions;-fno-unwind-tables")
+      endif()
     endif()
   endforeach()
   # GCC 12 aligns stack frames that outlive their function to 32 bytes (its bug 110027); 64-byte registers are spilled

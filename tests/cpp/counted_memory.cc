@@ -50,7 +50,7 @@ static void* counted(size_t bytes, size_t alignment, bool may_fail, const void* 
     raise_to(largest_block, bytes);
     if (bytes > limit) raise_to(overdrawn_block, bytes);
   }
-  void* block = given ? plain_allocate(bytes, alignment) : nullptr;
+  void* block = given ? plain_allocate(bytes, alignment, caller) : nullptr;
   if (!block && !may_fail) throw std::bad_alloc();
   return block;
 }

@@ -49,8 +49,8 @@ bool device_call_fails();
 int64_t live_blocks();
 /// For operator new: true if this allocation is to fail, that code at `caller` asked for.
 bool allocation_fails(const void* caller);
-/// Memory that cannot be refused but by the system.
-void* plain_allocate(size_t bytes, size_t alignment);
+/// Memory that cannot be refused but by the system, for the code at `caller`.
+void* plain_allocate(size_t bytes, size_t alignment, const void* caller);
 
 /// One public call, tried with every failure.
 struct FaultScenario {
