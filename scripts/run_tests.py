@@ -40,6 +40,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # 12 minutes on two cores, two suites at a time.
 DEFAULT_BUDGET_S = 12 * 60
+# A run of a slice shares the Python files among so many processes, if there are enough of them.
+PYTHON_SHARDS = 2
+PYTHON_FILES_TO_SHARE = 10
 # A suite is taken for hung at this many times its budget, and not before the minimum.
 HANG_FACTOR = 4
 HANG_MINIMUM_S = 60.0
@@ -131,12 +134,16 @@ def gtest_suites(options: Options) -> list[Suite]:
 
 
 def pytest_suites(options: Options) -> list[Suite]:
-    targets = {"python": ["tests/python"], "rules": ["tests/rules_test.py"]}
+    folder = options.root / "tests/python"
+    files = [str(p.relative_to(options.root)) for p in sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")})]
+    targets = {"rules": ["tests/rules_test.py"]}
     if options.everything:
-        del targets["python"]
-        folder = options.root / "tests/python"
-        for path in sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")}):
-            targets[f"python:{path.relative_to(folder).with_suffix('')}"] = [str(path.relative_to(options.root))]
+        targets |= {f"python:{Path(name).relative_to('tests/python').with_suffix('')}": [name] for name in files}
+    elif len(files) < PYTHON_FILES_TO_SHARE:
+        targets = {"python": ["tests/python"], **targets}
+    else:  # every second file: by far the longest suite, and most of its tests use one core
+        shards = {f"python:{i + 1}-of-{PYTHON_SHARDS}": files[i::PYTHON_SHARDS] for i in range(PYTHON_SHARDS)}
+        targets = {**shards, **targets}
     suites = []
     for name, paths in targets.items():
         if not (options.root / paths[0]).exists():
