@@ -47,7 +47,7 @@ GROWTH = 1.02
 # Ends of the names of files by instruction set; how symbols begin of what may throw: of C++, and of its runtime.
 KERNEL_LEVELS = ("generic", "neon_dotprod", "neon_i8mm", "sve")
 THROWING = ("_Z", "__cxa", "__gxx", "_Unwind")
-LIBRARY_BYTES = 3_700_000  # what it had, 3.66 MB; the aim is 3.4 (docs/performance.md)
+LIBRARY_BYTES = 3_400_000
 ONE_MODEL_BYTES = 600_000
 STATIC_TLS_BYTES = 64
 PAGE_BYTES = 16384
