@@ -38,8 +38,7 @@ function(pinnace_sources variable)
       endif()
     endforeach()
   endif()
-  # Size counts: on devices, and in the memory of every process. All but the CPU's kernels (a word and an underscore at
-  # least) and changes of layout: -O2, and on ARM64, where models are only run, -Os, half of what -O3 makes of it. There
+  # Size counts: on devices, and in the memory of every process. All but the CPU's kernels and changes of layout: -O2, and on ARM64, where models are only run, -Os, half of what -O3 makes of it. There
   # what only drives kernels has no loops cloned and unrolled either, and what moves elements of any type is small.
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     set(others "-O2")
@@ -52,11 +51,13 @@ function(pinnace_sources variable)
       set(moves "-Os")
     endif()
     foreach(file ${found})
-      if(NOT file MATCHES "/backends/cpu/(layout|.*_)")
+      if(file MATCHES "/plan/layout\\.cc$")
+        continue()  # every camera frame passes through it
+      elseif(NOT file MATCHES "/backends/cpu/" OR file MATCHES "/backends/cpu/(plan/|[a-z]+\\.cc$)")
         set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${others})
       elseif(file MATCHES "_any\\.cc$")
         set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${moves})
-      elseif(NOT file MATCHES "/layout\\.cc$")  # every camera frame passes through it
+      else()
         set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${drivers})
       endif()
       # The ends of tiles, once for every caller's constants, are 40 KB and no faster.

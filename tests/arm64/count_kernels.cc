@@ -6,14 +6,14 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/cpu/depthwise_i8.h"
+#include "backends/cpu/conv/depthwise_i8.h"
+#include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/f16_kernels.h"
-#include "backends/cpu/gemm_f32_tiles.h"
-#include "backends/cpu/gemm_i8_tiles.h"
 #include "backends/cpu/image_f32.h"
-#include "backends/cpu/winograd_f32.h"
+#include "backends/cpu/matmul/gemm_f32_tiles.h"
+#include "backends/cpu/matmul/gemm_i8_tiles.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace {
 
 constexpr MapF32 kRelu6{MapKind::kClip, 0, 6};
@@ -203,14 +203,14 @@ constexpr Kernel kKernels[] = {
 };
 
 }  // namespace
-}  // namespace pinnace
+}  // namespace pinnace::cpu
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    for (const auto& kernel : pinnace::kKernels) std::puts(kernel.name);
+    for (const auto& kernel : pinnace::cpu::kKernels) std::puts(kernel.name);
     return 0;
   }
-  for (const auto& kernel : pinnace::kKernels) {
+  for (const auto& kernel : pinnace::cpu::kKernels) {
     if (std::strcmp(kernel.name, argv[1]) != 0) continue;
     kernel.run(argc > 2 ? std::atoll(argv[2]) : 1);
     return 0;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/half_f32.h"
+#include "backends/cpu/cast/half_f32.h"
 #include "base/half.h"
 #include "cpp/kernel_line.h"
 #include "cpp/quantized_contract.h"

@@ -23,6 +23,11 @@ void PrintTo(const CaseList& list, std::ostream* out);
 
 namespace {
 
+using cpu::cpu_kernels;
+using cpu::CpuKernelLine;
+using cpu::kAnyDType;
+using cpu::run_forced;
+
 /// The tensors of the cases have some thousand elements: blocks beyond this hold what a hostile value asked for.
 constexpr size_t kLimitBytes = 16 << 20;
 /// Processor time of one answer, by reference code and by every kernel. Nothing that is given in kLimitBytes takes

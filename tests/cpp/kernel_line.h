@@ -11,6 +11,8 @@
 
 namespace pinnace::testing {
 
+using namespace cpu;
+
 /// float32 arithmetic against double: sums of up to some thousand products, maps within 4e-7. Relative to the largest
 /// magnitude of the output; cases that need more or less say so.
 inline constexpr Tolerance kFloat32{.abs = 1e-6f, .rel = 2e-6f};

@@ -21,6 +21,12 @@
 namespace pinnace::testing {
 namespace {
 
+using cpu::cpu_kernels;
+using cpu::CpuKernel;
+using cpu::CpuKernelLine;
+using cpu::kAnyDType;
+using cpu::kPackedLayout;
+
 /// A convolution of every family, a product, a recurrent layer and an 8-bit convolution; weights are added by net().
 constexpr char kNet[] = R"(graph "net" {
   input %x : f32[1,16,20,20]

@@ -16,6 +16,8 @@
 
 namespace pinnace::testing {
 
+using namespace cpu;
+
 /// Scale and zero point of a tensor.
 struct Parameters {
   float scale = 1;

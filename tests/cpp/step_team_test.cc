@@ -1,6 +1,6 @@
 // StepTeam: every part of every step once, in order, with all of a pool's threads, with one, and with a pool that is
 // busy elsewhere.
-#include "backends/cpu/step_team.h"
+#include "backends/cpu/recurrent/step_team.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace {
 
 /// Walks and counts what was done wrong.
@@ -55,4 +55,4 @@ TEST(StepTeam, SeveralCallersShareAPool) {
 }
 
 }  // namespace
-}  // namespace pinnace
+}  // namespace pinnace::cpu

@@ -4,7 +4,7 @@
 #include "backends/cpu/f32_levels.h"
 #include "backends/cpu/i8_levels.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 // gemm_f32_tiles_body.h, gemm_f32_tiles_sve.cc, gemm_f16_tiles_neon_dotprod.cc
 const GemmTilesF32 gemm_f32_tiles_neon = {16, 8, nullptr, WeightFormat::kF32};
@@ -27,5 +27,5 @@ const DepthwiseI8Kernels depthwise_i8_kernels_neon_i8mm = {.widest = 16};
 const MapKernels map_kernels_sve = {};
 const F16Kernels f16_kernels_neon_dotprod = {};
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu
 #endif

@@ -1,8 +1,9 @@
 // The CPU back end: takes every node that has reference code, runs it by the best kernel for this processor.
-#include "backends/cpu/executable.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/plan/executable.h"
 
 namespace pinnace {
+namespace cpu {
 namespace {
 
 /// True if the target is a level of ARM64 for which this build, of another architecture, can pack weights.
@@ -67,9 +68,10 @@ class CpuBackend final : public Backend {
 };
 
 }  // namespace
+}  // namespace cpu
 
 const Backend& cpu_backend() {
-  static const CpuBackend* const backend = new CpuBackend;  // never destroyed: no exit-time destructors
+  static const cpu::CpuBackend* const backend = new cpu::CpuBackend;  // never destroyed: no exit-time destructors
   return *backend;
 }
 

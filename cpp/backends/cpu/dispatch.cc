@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/retype.h"
+#include "backends/cpu/plan/precision.h"
 #include "ops/empty.h"
 
 #if defined(__aarch64__)
@@ -14,7 +14,7 @@
 #define PINNACE_LINES_X86 1
 #endif
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 #define KERNEL(op, dtype, needs, symbol) extern const CpuKernel symbol;
 #include "backends/cpu/kernels.inc"
@@ -162,4 +162,4 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   return {};
 }
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

@@ -2,10 +2,10 @@
 // maps. Halves are their bits, uint16_t. Plain pointers and sizes only.
 #pragma once
 
-#include "backends/cpu/gemm_f32_tiles.h"
 #include "backends/cpu/image_f32.h"
+#include "backends/cpu/matmul/gemm_f32_tiles.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 /// Sums, products and quotients are rounded once, curves taken in float32 and rounded.
 struct F16Kernels {
@@ -21,4 +21,4 @@ extern const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod;
 extern const F16Kernels f16_kernels_neon_dotprod;
 #endif
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 /// Same numbers as ActivationKind; checked where the tables are used.
 enum class MapKind : int32_t {
@@ -128,4 +128,4 @@ extern const F32Kernels f32_kernels_avx2, f32_kernels_avx512;
 extern const MapKernels map_kernels_sve;
 #endif
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

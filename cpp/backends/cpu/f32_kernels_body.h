@@ -2,9 +2,9 @@
 // number of floats in a register, PINNACE_ROWS the rows of a tile.
 
 #include "backends/cpu/f32_kernels.h"
-#include "backends/cpu/simd_f32.h"
+#include "backends/cpu/simd/f32.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace PINNACE_LEVEL {
 namespace {
 
@@ -432,4 +432,4 @@ const F32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
     PINNACE_LEVEL::affine_f32,  PINNACE_LEVEL::unpack_weights_f32,
 };
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

@@ -1,8 +1,8 @@
 // Elementwise maps in float32 for SVE registers of any length.
 #if defined(__aarch64__)
-#include "backends/cpu/map_f32_sve.h"
+#include "backends/cpu/simd/sve.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace {
 
 void map(const MapF32& m, const float* x, float* y, int64_t count) {
@@ -17,5 +17,5 @@ void map(const MapF32& m, const float* x, float* y, int64_t count) {
 
 const MapKernels map_kernels_sve = {map};
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu
 #endif

@@ -4,17 +4,17 @@
 
 #include <type_traits>
 
+#include "backends/cpu/cast/half_f32.h"
+#include "backends/cpu/conv/grouped_f32.h"
+#include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/f16_kernels.h"
 #include "backends/cpu/f32_kernels.h"
-#include "backends/cpu/gemm_f32_tiles.h"
-#include "backends/cpu/grouped_f32.h"
-#include "backends/cpu/half_f32.h"
 #include "backends/cpu/image_f32.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/winograd_f32.h"
+#include "backends/cpu/matmul/gemm_f32_tiles.h"
 #include "ops/activation.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 static_assert(static_cast<int>(ActivationKind::kRelu) == static_cast<int>(MapKind::kRelu) &&
               static_cast<int>(ActivationKind::kHardSigmoid) == static_cast<int>(MapKind::kHardSigmoid) &&
@@ -104,7 +104,7 @@ inline constexpr F16Level half_neon_dotprod{&gemm_f16_tiles_neon_dotprod, &image
 template <const auto& level>
 using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu
 
 // Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from a template over the table of loops:
 // PINNACE_F32_LEVELS(conv_f32, make_conv) with template <const F32Kernels& K> constexpr CpuKernel make_conv().

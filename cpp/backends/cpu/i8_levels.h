@@ -2,13 +2,13 @@
 // operator are defined for every instruction set.
 #pragma once
 
-#include "backends/cpu/depthwise_i8.h"
-#include "backends/cpu/gemm_i8_tiles.h"
+#include "backends/cpu/conv/depthwise_i8.h"
 #include "backends/cpu/image_i8.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/matmul/gemm_i8_tiles.h"
 #include "ops/product.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 /// The loops of one instruction set.
 struct I8Level {
@@ -79,7 +79,7 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
   return to + panel_bytes(width, quads);
 }
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu
 
 // Defines name##_generic, on x86-64 name##_avx2 and name##_avx512_vnni, and on ARM64 name##_neon_dotprod and
 // name##_neon_i8mm, from template <const I8Level& level> constexpr CpuKernel make(). Where weights are packed for ARM64

@@ -8,9 +8,9 @@
 
 #define PINNACE_LEVEL neon_dotprod
 #define PINNACE_LANES 4
-#include "backends/cpu/simd_f32.h"
+#include "backends/cpu/simd/f32.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace neon_dotprod {
 namespace {
 
@@ -334,5 +334,5 @@ const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod = {.lanes = neon_dot
                                                                .sum = neon_dotprod::sum};
 const F16Kernels f16_kernels_neon_dotprod = {neon_dotprod::map, neon_dotprod::binary};
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu
 #endif

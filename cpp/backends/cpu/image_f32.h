@@ -7,7 +7,7 @@
 
 #include "backends/cpu/f32_kernels.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 /// One or two rows of outputs of a depthwise convolution, all channels.
 ///   x        the first tap's first pixel; columns of an output stand stride_x pixels apart
@@ -80,4 +80,4 @@ extern const ImageF32Kernels image_f32_kernels_avx2, image_f32_kernels_avx512;
 extern const ImageF32Kernels image_f32_kernels_neon;
 #endif
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

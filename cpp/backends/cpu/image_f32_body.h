@@ -1,9 +1,9 @@
 // Body of image_f32_<level>.cc, compiled once per instruction set; see gemm_f32_tiles_body.h.
 
 #include "backends/cpu/image_f32.h"
-#include "backends/cpu/simd_f32.h"
+#include "backends/cpu/simd/f32.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace PINNACE_LEVEL {
 namespace {
 
@@ -30,9 +30,9 @@ constexpr int kWeightLanes = Wide::kLanes;
 #if defined(__aarch64__)
 }  // namespace
 }  // namespace PINNACE_LEVEL
-}  // namespace pinnace
-#include "backends/cpu/depthwise_f32_neon.h"
-namespace pinnace {
+}  // namespace pinnace::cpu
+#include "backends/cpu/conv/depthwise_f32_neon.h"
+namespace pinnace::cpu {
 namespace PINNACE_LEVEL {
 namespace {
 #else
@@ -400,4 +400,4 @@ const ImageF32Kernels PINNACE_NAME(PINNACE_LEVEL) = {
     PINNACE_LEVEL::max_pool_row,   PINNACE_LEVEL::extreme,     PINNACE_LEVEL::arg_extreme,    PINNACE_LEVEL::sum,
     PINNACE_LEVEL::sum_magnitudes, PINNACE_LEVEL::sum_squares, PINNACE_LEVEL::affine};
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

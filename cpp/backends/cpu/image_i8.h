@@ -2,9 +2,9 @@
 // once per instruction set, to the same bits. Plain pointers and sizes only.
 #pragma once
 
-#include "backends/cpu/gemm_i8_tiles.h"
+#include "backends/cpu/matmul/gemm_i8_tiles.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 enum class BinaryI8 : int32_t { kAdd, kSub, kMul };
 
@@ -49,4 +49,4 @@ extern const ImageI8Kernels image_i8_kernels_generic;
 extern const ImageI8Kernels image_i8_kernels_avx2, image_i8_kernels_avx512_vnni;
 #endif
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

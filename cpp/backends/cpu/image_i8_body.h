@@ -1,9 +1,9 @@
 // Body of image_i8_<level>.cc, compiled once per instruction set; see gemm_i8_tiles_body.h.
 
 #include "backends/cpu/image_i8.h"
-#include "backends/cpu/simd_i8.h"
+#include "backends/cpu/simd/i8.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 namespace PINNACE_LEVEL {
 namespace {
 
@@ -214,4 +214,4 @@ const ImageI8Kernels PINNACE_NAME(PINNACE_LEVEL) = {
     PINNACE_LEVEL::binary,   PINNACE_LEVEL::maximum,        PINNACE_LEVEL::sum,       PINNACE_LEVEL::means,
     PINNACE_LEVEL::quantize, PINNACE_LEVEL::quantize_quads, PINNACE_LEVEL::dequantize};
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "backends/backend.h"
-#include "backends/cpu/layout.h"
+#include "backends/cpu/plan/layout.h"
 #include "base/cpu_features.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 /// A kernel's surroundings during one call.
 struct KernelContext {
@@ -143,4 +143,4 @@ const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t 
 Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads);
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

@@ -6,7 +6,7 @@
 
 #include "base/cancel.h"
 
-namespace pinnace {
+namespace pinnace::cpu {
 
 /// Of one loop on one thread: `for (...; i < last && !pace.stops(); ++i)`.
 class Pace {
@@ -25,4 +25,4 @@ class Pace {
   int64_t step_, left_ = kEvery;
 };
 
-}  // namespace pinnace
+}  // namespace pinnace::cpu

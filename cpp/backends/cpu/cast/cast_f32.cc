@@ -1,0 +1,41 @@
+// cast between float32 and the 16-bit floats.
+#include "backends/cpu/f32_levels.h"
+
+namespace pinnace::cpu {
+namespace {
+
+bool takes(const NodeView& node) {
+  const auto to = dtype_from_name(node.attr_string("to"));
+  const auto half = [](DType t) { return t == DType::kF16 || t == DType::kBF16; };
+  const DType from = node.input(0).dtype;
+  return (half(from) && *to == DType::kF32) || (from == DType::kF32 && half(*to));
+}
+
+template <const F32Level& level>
+Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+           std::span<const TensorView> out) {
+  constexpr int64_t kEach = 16384;
+  const int64_t count = in[0].elements();
+  const bool narrows = in[0].dtype() == DType::kF32;
+  const HalfKind kind = (narrows ? out[0] : in[0]).dtype() == DType::kF16 ? HalfKind::kF16 : HalfKind::kBf16;
+  context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
+    const int64_t first = t * kEach, some = std::min(kEach, count - first);
+    if (narrows) {
+      level.half->narrow(kind, in[0].data<float>() + first, some, out[0].data<uint16_t>() + first);
+    } else {
+      level.half->widen(kind, in[0].data<uint16_t>() + first, some, out[0].data<float>() + first);
+    }
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_cast() {
+  return {.takes = takes, .run = run<level>};
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(cast_f32, make_cast)
+
+}  // namespace pinnace::cpu

@@ -1,0 +1,292 @@
+// conv in float32: a matrix product of packed weights with columns gathered from the image ("im2col"), gathered block
+// by block into scratch; depthwise convolutions channel by channel. Types and window were checked by the shape rule.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/pace.h"
+#include "ops/convolution.h"
+
+namespace pinnace::cpu {
+namespace {
+
+struct ConvShape {
+  Window window;
+  int64_t batch, groups, in_channels, out_channels, K, columns;  // channels per group
+};
+
+ConvShape shape_of(const NodeView& node) {
+  Shape y;
+  const auto window = check_convolution(node, 2, y);
+  assert(window.ok());
+  ConvShape s{*window, node.input(0).shape[0].size, node.attr_int("group"), node.input(1).shape[1].size, 0, 0, 0};
+  s.out_channels = node.input(1).shape[0].size / s.groups;
+  s.K = s.in_channels * s.window.taps();
+  s.columns = s.window.out_size();
+  return s;
+}
+
+bool depthwise(const NodeView& node) {
+  const int64_t groups = node.attr_int("group");
+  return groups > 1 && node.input(1).shape[1].size == 1 && node.input(1).shape[0].size == groups &&
+         node.input(0).rank() <= 4;
+}
+
+// ------------------------------------------------------------------------------------------------- matrix product
+
+/// Columns that one task gathers and multiplies: the gathered block (K x 64 floats) stays in the second-level cache.
+constexpr int64_t kBlockColumns = 64;
+
+int64_t panels_of(int64_t rows, int mr) {
+  return (rows + mr - 1) / mr;
+}
+
+template <const F32Kernels& kernels>
+int64_t conv_packed_bytes(const NodeView& node) {
+  const ConvShape s = shape_of(node);
+  return s.groups * panels_of(s.out_channels, kernels.mr) * kernels.mr * s.K * 4;
+}
+
+/// Weights [M, K] of each group into panels of mr rows, k outermost: [group][panel][k][row], filled up with zeros.
+template <const F32Kernels& kernels>
+Status conv_pack(const NodeView& node, std::byte* packed) {
+  const ConvShape s = shape_of(node);
+  const auto* w = static_cast<const float*>(node.input_data(1));
+  auto* to = reinterpret_cast<float*>(packed);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t m = 0; m < panels_of(s.out_channels, kernels.mr) * kernels.mr; m += kernels.mr) {
+      for (int64_t k = 0; k < s.K; ++k) {
+        for (int r = 0; r < kernels.mr; ++r) {
+          *to++ = m + r < s.out_channels ? w[(g * s.out_channels + m + r) * s.K + k] : 0.0f;
+        }
+      }
+    }
+  }
+  return {};
+}
+
+/// Gathers columns [first, first + nr) of one group into a panel [K][nr]. Columns past the last are zero.
+void gather_panel(const ConvShape& s, const float* x, int64_t first, int nr, float* panel) {
+  const Window& w = s.window;
+  const int64_t in_size = w.in_size();
+  const int64_t count = std::min<int64_t>(nr, s.columns - first);
+  if (count < nr) std::memset(panel, 0, sizeof(float) * static_cast<size_t>(s.K * nr));
+  if (w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && w.stride[0] == 1 && s.columns == in_size) {
+    for (int64_t c = 0; c < s.K; ++c) {
+      std::memcpy(panel + c * nr, x + c * in_size + first, sizeof(float) * static_cast<size_t>(count));
+    }
+    return;
+  }
+  float* to = panel;
+  for (int64_t c = 0; c < s.in_channels; ++c) {
+    const float* plane = x + c * in_size;
+    for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
+      for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
+        for (int64_t kx = 0; kx < w.kernel[2]; ++kx, to += nr) {
+          // Runs of columns within one output row.
+          for (int64_t done = 0; done < count;) {
+            const int64_t column = first + done;
+            const int64_t ox = column % w.out[2], oy = column / w.out[2] % w.out[1], oz = column / w.out[2] / w.out[1];
+            const int64_t run = std::min(count - done, w.out[2] - ox);
+            const int64_t iz = oz * w.stride[0] + kz * w.dilation[0] - w.before[0];
+            const int64_t iy = oy * w.stride[1] + ky * w.dilation[1] - w.before[1];
+            float* out = to + done;
+            done += run;
+            if (iz < 0 || iz >= w.in[0] || iy < 0 || iy >= w.in[1]) {
+              std::memset(out, 0, sizeof(float) * static_cast<size_t>(run));
+              continue;
+            }
+            const float* line = plane + (iz * w.in[1] + iy) * w.in[2];
+            const int64_t step = w.stride[2], ix = ox * step + kx * w.dilation[2] - w.before[2];
+            int64_t i = 0;
+            for (; i < run && ix + i * step < 0; ++i) out[i] = 0;
+            const int64_t inside = std::min(run, ix >= w.in[2] ? 0 : (w.in[2] - 1 - ix) / step + 1);
+            if (step == 1) {
+              if (inside > i) std::memcpy(out + i, line + ix + i, sizeof(float) * static_cast<size_t>(inside - i));
+              i = std::max(i, inside);
+            } else {
+              for (; i < inside; ++i) out[i] = line[ix + i * step];
+            }
+            for (; i < run; ++i) out[i] = 0;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Few columns (deep layers) are gathered once, and tasks split rows too; many columns are gathered block by block.
+bool gathers_all(const ConvShape& s) {
+  return s.columns <= 4 * kBlockColumns;
+}
+
+int64_t conv_scratch_bytes(const NodeView& node, int threads) {
+  const ConvShape s = shape_of(node);
+  const int64_t columns = gathers_all(s) ? s.columns + kBlockColumns : kBlockColumns * threads;
+  return columns * s.K * 4;
+}
+
+template <const F32Kernels& kernels>
+Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
+  const ConvShape s = shape_of(node);
+  const MapF32 map = fused_map(node);
+  const int nr = kernels.nr, mr = kernels.mr;
+  auto* scratch = reinterpret_cast<float*>(context.scratch);
+  const auto* packed = reinterpret_cast<const float*>(context.packed);
+  const int64_t panel_floats = mr * s.K, panels = panels_of(s.out_channels, mr);
+  const int64_t blocks = (s.columns + kBlockColumns - 1) / kBlockColumns;
+  for (int64_t n = 0; n < s.batch; ++n) {
+    for (int64_t g = 0; g < s.groups; ++g) {
+      const float* x = in[0].data<float>() + (n * s.groups + g) * s.in_channels * s.window.in_size();
+      float* y = out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns;
+      GemmF32 whole{packed + g * panels * panel_floats,
+                    panel_floats,
+                    1,
+                    mr,
+                    nullptr,
+                    s.out_channels,
+                    0,
+                    s.K,
+                    y,
+                    s.columns,
+                    in.size() > 2 && in[2].present() ? in[2].data<float>() + g * s.out_channels : nullptr,
+                    nullptr,
+                    map};
+      if (gathers_all(s)) {
+        const int64_t column_panels = (s.columns + nr - 1) / nr;
+        context.parallel(column_panels, [&](int64_t p) { gather_panel(s, x, p * nr, nr, scratch + p * nr * s.K); });
+        const int64_t chunk = std::max<int64_t>(1, (panels + 15) / 16);  // at most 16 tasks of whole panels
+        context.parallel((panels + chunk - 1) / chunk, [&](int64_t t) {
+          GemmF32 part = whole;
+          const int64_t first = t * chunk * mr;
+          part.a += t * chunk * panel_floats;
+          part.b = scratch;
+          part.M = std::min(s.out_channels - first, chunk * mr);
+          part.N = s.columns;
+          part.c += first * s.columns;
+          if (part.row_bias) part.row_bias += first;
+          kernels.gemm(part);
+        });
+      } else {
+        const int64_t tasks = std::min<int64_t>(context.threads, blocks);
+        context.parallel(tasks, [&](int64_t t) {
+          float* own = scratch + t * kBlockColumns * s.K;
+          for (int64_t block = blocks * t / tasks; block < blocks * (t + 1) / tasks && !loop_stops(); ++block) {
+            const int64_t first = block * kBlockColumns;
+            GemmF32 part = whole;
+            part.N = std::min(s.columns - first, kBlockColumns);
+            for (int64_t p = 0; p < part.N; p += nr) gather_panel(s, x, first + p, nr, own + p * s.K);
+            part.b = own;
+            part.c += first;
+            kernels.gemm(part);
+          }
+        });
+      }
+    }
+  }
+  return {};
+}
+
+bool conv_takes(const NodeView& node) {
+  return node.input(1).elements() > 0 && shape_of(node).K > 0;
+}
+
+template <const F32Kernels& kernels>
+constexpr CpuKernel make_conv() {
+  return {.takes = conv_takes,
+          .packed_bytes = conv_packed_bytes<kernels>,
+          .pack = conv_pack<kernels>,
+          .packs = 0b10,
+          .stores = true,
+          .scratch_bytes = conv_scratch_bytes,
+          .run = conv_run<kernels>};
+}
+
+// ------------------------------------------------------------------------------------------------------ depthwise
+
+/// A padded plane whose columns are sorted by phase; see DepthwiseF32.
+struct PaddedPlane {
+  int64_t rows, row, phase, floats;
+};
+
+/// Rows or columns that some output reads.
+int64_t padded_size(const Window& w, int d) {
+  return (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] + 1;
+}
+
+PaddedPlane padded_plane(const Window& w) {
+  const int64_t rows = padded_size(w, 1), columns = padded_size(w, 2);
+  // The last register of outputs reads up to 32 columns more.
+  const int64_t row = (columns + w.stride[2] - 1) / w.stride[2] + 32;
+  return {rows, row, rows * row, rows * row * w.stride[2] + 32};
+}
+
+int64_t depthwise_scratch_bytes(const NodeView& node, int threads) {
+  return padded_plane(shape_of(node).window).floats * 4 * threads;
+}
+
+void pad_plane(const Window& w, const PaddedPlane& p, const float* x, float* to) {
+  std::memset(to, 0, sizeof(float) * static_cast<size_t>(p.floats));
+  const int64_t step = w.stride[2];
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const int64_t iy = r - w.before[1];
+    if (iy < 0 || iy >= w.in[1]) continue;
+    const float* line = x + iy * w.in[2];
+    float* row = to + r * p.row;
+    if (step == 1) {
+      std::memcpy(row + w.before[2], line, sizeof(float) * static_cast<size_t>(std::min(w.in[2], p.row - w.before[2])));
+    } else {
+      for (int64_t i = 0; i < w.in[2]; ++i) {
+        const int64_t column = i + w.before[2];
+        if (column / step < p.row) row[column % step * p.phase + column / step] = line[i];
+      }
+    }
+  }
+}
+
+template <const F32Kernels& kernels>
+Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                     std::span<const TensorView> out) {
+  const ConvShape s = shape_of(node);
+  const Window& w = s.window;
+  const PaddedPlane plane = padded_plane(w);
+  const MapF32 map = fused_map(node);
+  const int64_t planes = s.batch * s.groups;
+  const int64_t tasks = std::min<int64_t>(context.threads, planes);
+  context.parallel(tasks, [&](int64_t t) {
+    float* own = reinterpret_cast<float*>(context.scratch) + t * plane.floats;
+    Pace pace(w.out_size() * w.taps());
+    for (int64_t i = planes * t / tasks; i < planes * (t + 1) / tasks && !pace.stops(); ++i) {
+      const int64_t c = i % s.groups;
+      pad_plane(w, plane, in[0].data<float>() + i * w.in_size(), own);
+      kernels.depthwise({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
+                         in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
+                         out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
+                         w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
+    }
+  });
+  return {};
+}
+
+/// A plane that would be mostly zeros is not made: pads, dilations and strides are numbers of up to 2^31, and their
+/// product is the plane's size. conv_f32 takes such a node.
+bool depthwise_takes(const NodeView& node) {
+  if (!depthwise(node) || node.input(0).elements() == 0 || !conv_takes(node)) return false;
+  const Window w = shape_of(node).window;
+  constexpr int64_t kMostZeros = 128, kMostStride = 64;
+  return padded_size(w, 1) <= 2 * w.in[1] + kMostZeros && padded_size(w, 2) <= 2 * w.in[2] + kMostZeros &&
+         w.stride[2] <= kMostStride;
+}
+
+template <const F32Kernels& kernels>
+constexpr CpuKernel make_depthwise() {
+  return {.takes = depthwise_takes, .scratch_bytes = depthwise_scratch_bytes, .run = depthwise_run<kernels>};
+}
+
+}  // namespace
+
+PINNACE_F32_LEVELS(conv_depthwise_f32, make_depthwise)
+PINNACE_F32_LEVELS(conv_f32, make_conv)
+
+}  // namespace pinnace::cpu

@@ -1,0 +1,224 @@
+// conv over images, in float32 and on halves: a matrix product whose rows are read where they lie. Types and window
+// were checked by the shape rule.
+#include "backends/cpu/conv/conv_product_f32.h"
+
+namespace pinnace::cpu {
+ImageConv image_conv(const NodeView& node) {
+  Shape y;
+  const auto window = check_convolution(node, 2, y);
+  assert(window.ok());
+  const TensorType &x = node.input(0), &w = node.input(1);
+  ImageConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
+  c.out_channels = w.shape[0].size / c.groups;
+  const int64_t channels = image_sizes(x).c;
+  // In 8 bits elements that fill up a quad count as channels whose weights are zero.
+  const int64_t filled = dtype_bits(x.dtype) == 8 ? (channels + 3) / 4 * 4 : channels;
+  c.touching = c.groups == 1 && window->dilation[2] == 1 && window->kernel[2] > 1 && image_layout(x).pitch == filled;
+  return c;
+}
+
+Border conv_border(const NodeView& node) {
+  const Window w = image_conv(node).window;
+  const auto beyond = [&](int d) {
+    const int64_t last = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.before[d];
+    return static_cast<int32_t>(std::max<int64_t>(0, last - w.in[d] + 1));
+  };
+  return {static_cast<int32_t>(w.before[1]), static_cast<int32_t>(w.before[2]), beyond(1), beyond(2)};
+}
+
+RowWindow conv_reads_rows(const NodeView& node) {
+  const Window w = image_conv(node).window;
+  return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
+}
+
+bool image_conv_takes(const NodeView& node) {
+  if (!has_image_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+  if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
+  Shape y;
+  const auto window = check_convolution(node, 2, y);
+  // A border as wide as the image would be mostly zeros.
+  return window.ok() && window->out_size() > 0 && window->before[1] <= 64 && window->before[2] <= 64 &&
+         window->after[1] <= 64 && window->after[2] <= 64;
+}
+
+int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles) {
+  const ImageConv c = image_conv(node);
+  return c.groups * panel_floats(tiles, padded_columns(tiles, c.out_channels), c.K()) * 4;
+}
+
+void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
+  const ImageConv c = image_conv(node);
+  const auto* w = static_cast<const float*>(node.input_data(1));
+  const float* bias = bias_of(node);
+  const int64_t taps = c.window.taps(), row = c.in_channels * taps;
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < c.out_channels; n += tiles.nr) {
+      const int64_t width = panel_width(tiles, n, c.out_channels);
+      const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
+      for (int64_t j = 0; j < width; ++j) *to++ = bias && j < columns ? bias[first + j] : 0.0f;
+      to = fill_panel(tiles, row, width, to, [&](int64_t first_row, int64_t rows, float* line) {
+        if (taps == 1) return pack_panel(w + first * row + first_row, row, columns, rows, width, 1, line);
+        for (int64_t i = first_row; i < first_row + rows; ++i) {
+          const float* tap = w + first * row + i % c.in_channels * taps + i / c.in_channels;
+          for (int64_t j = 0; j < width; ++j) *line++ = j < columns ? tap[j * row] : 0.0f;
+        }
+      });
+    }
+  }
+}
+
+namespace {
+
+template <const auto& level>
+int64_t packed_bytes(const NodeView& node) {
+  const ImageConv c = image_conv(node);
+  const auto& tiles = *level.gemm;
+  return c.groups * panel_elements(tiles, padded_columns(tiles, c.out_channels), c.K()) *
+         static_cast<int64_t>(sizeof(ElementOf<level>));
+}
+
+/// The same panels as conv_pack() makes of float32 weights.
+[[maybe_unused]] void pack_halves(const NodeView& node, const GemmTiles<uint16_t>& tiles, uint16_t* to) {
+  const ImageConv c = image_conv(node);
+  const auto* w = static_cast<const uint16_t*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const uint16_t*>(node.input_data(2)) : nullptr;
+  const int64_t taps = c.window.taps(), row = c.in_channels * taps;
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < c.out_channels; n += tiles.nr) {
+      const int64_t width = panel_width(tiles, n, c.out_channels);
+      const int64_t columns = std::min(width, c.out_channels - n), first = g * c.out_channels + n;
+      const auto line = [&](const uint16_t* from, ptrdiff_t step) {
+        for (int64_t j = 0; j < width; ++j) *to++ = from && j < columns ? from[j * step] : uint16_t{0};
+      };
+      line(bias ? bias + first : nullptr, 1);
+      for (int64_t i = 0; i < row; ++i) line(w + first * row + i % c.in_channels * taps + i / c.in_channels, row);
+    }
+  }
+}
+
+template <const auto& level>
+Status pack(const NodeView& node, std::byte* packed) {
+  if constexpr (std::is_same_v<ElementOf<level>, float>) {
+    conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  } else {
+    pack_halves(node, *level.gemm, reinterpret_cast<uint16_t*>(packed));
+  }
+  return {};
+}
+
+int64_t conv_plan_bytes(const NodeView& node) {
+  return ConvPlan::bytes(1, image_conv(node).blocks());
+}
+
+void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
+  const ImageConv c = image_conv(node);
+  const Window& w = c.window;
+  auto* plan = new (to) ConvPlan{.groups = c.groups,
+                                 .in_channels = c.in_channels,
+                                 .out_channels = c.out_channels,
+                                 .block = c.block(),
+                                 .stride_y = w.stride[1],
+                                 .stride_x = w.stride[2],
+                                 .step_y = 1,
+                                 .step_x = 1,
+                                 .phase_count = 1,
+                                 .map = fused_map(node)};
+  new (plan->phases()) ConvPhase{.y = 0, .x = 0, .first_block = 0, .block_count = c.blocks(), .K = c.K(), .packed = 0};
+  const ptrdiff_t row = image_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
+  ptrdiff_t* block = plan->blocks();
+  for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
+    for (int64_t kx = 0; kx < (c.touching ? 1 : w.kernel[2]); ++kx) {
+      *block++ = (ky * w.dilation[1] - w.before[1]) * row + (kx * w.dilation[2] - w.before[2]) * pitch;
+    }
+  }
+}
+
+template <const auto& level>
+Status conv_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
+  ConvRun<level>(context, in, out).run(context);
+  return {};
+}
+
+template <const auto& level>
+void conv_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
+               int64_t first, int64_t last) {
+  const ConvRun<level> conv(context, in, out);
+  conv.part(first * conv.units_per_row(), last * conv.units_per_row(), 0, conv.panels());
+}
+
+template <const auto& level>
+constexpr CpuKernel make_conv() {
+  return {.takes = image_conv_takes,
+          .packed_bytes = packed_bytes<level>,
+          .pack = pack<level>,
+          .packs = 0b110,
+          .stores = true,
+          .layouts = Layouts::kImage,
+          .images = 0b1001,
+          .border = conv_border,
+          .precision = level.precision,
+          .error = kSumError<level>,
+          .plan_bytes = conv_plan_bytes,
+          .plan = conv_plan,
+          .run = conv_run<level>,
+          .rows = conv_rows<level>,
+          .reads_rows = conv_reads_rows};
+}
+
+// ------------------------------------------------------------------------------------------------------------- gated
+
+// A 1 x 1 convolution of an image whose channels are multiplied by numbers first (input 4, as squeeze-and-excitation
+// has them): weights are multiplied instead, where they are much fewer than the image's elements. Lowering makes such
+// nodes.
+
+bool gated_takes(const NodeView& node) {
+  if (node.input_count() != 5 || !node.has_input(4) || !image_conv_takes(node)) return false;
+  const ImageConv c = image_conv(node);
+  const ImageSizes x = image_sizes(node.input(0));
+  return c.groups == 1 && c.K() == c.in_channels && x.n == 1 && x.h * x.w >= 4 * c.out_channels;
+}
+
+template <const F32Level& level>
+int64_t gated_scratch_bytes(const NodeView& node, int) {
+  return packed_bytes<level>(node);
+}
+
+template <const F32Level& level>
+Status gated_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  const auto& plan = *reinterpret_cast<const ConvPlan*>(context.plan);
+  const float *from = reinterpret_cast<const float*>(context.packed), *gate = in[4].data<float>();
+  float* to = reinterpret_cast<float*>(context.scratch);
+  for (int64_t n = 0; n < plan.out_channels; n += level.gemm->nr) {
+    const int64_t width = panel_width(*level.gemm, n, plan.out_channels);
+    to = std::copy_n(from, width, to);  // the bias
+    from += width;
+    for (int64_t k = 0; k < plan.in_channels; ++k) {
+      for (int64_t j = 0; j < width; ++j) *to++ = *from++ * gate[k];
+    }
+  }
+  KernelContext gated = context;
+  gated.packed = context.scratch;
+  return conv_run<level>(node, gated, in, out);
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_gated() {
+  CpuKernel kernel = make_conv<level>();
+  kernel.takes = gated_takes;
+  kernel.scratch_bytes = gated_scratch_bytes<level>;
+  kernel.run = gated_run<level>;
+  kernel.rows = nullptr;
+  return kernel;
+}
+
+}  // namespace
+
+PINNACE_F32_PACKED_LEVELS(conv_gated_f32, make_gated)
+PINNACE_F32_PACKED_LEVELS(conv_image_f32, make_conv)
+PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
+PINNACE_HALF_LEVELS(conv_image, make_conv)
+PINNACE_SVE_LEVEL(conv_image_f32, make_conv, f32_sve)
+
+}  // namespace pinnace::cpu

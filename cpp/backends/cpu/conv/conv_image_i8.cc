@@ -1,0 +1,328 @@
+// conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are
+// part of the clamp. An image that is added to the result (input 3) is added before a tile leaves the registers, to the
+// bits of conv and add. Types and window were checked by the shape rule.
+#include <cmath>
+
+#include "backends/cpu/conv/conv_image.h"
+#include "backends/cpu/conv/conv_tasks.h"
+#include "backends/cpu/i8_levels.h"
+
+namespace pinnace::cpu {
+namespace {
+
+bool conv_takes(const NodeView& node) {
+  const TensorType &x = node.input(0), &w = node.input(1);
+  return is_image_i8(x) && signed_weights(w) && (!node.has_input(3) || is_image_i8(node.input(3))) &&
+         image_conv_takes(node);
+}
+
+/// Of a convolution that adds input 3: what its own result is rounded to (lower.cc).
+RealI8 sum_own(const NodeView& node) {
+  const Attr *scale = node.node().attr("own_scale"), *zero = node.node().attr("own_zero_point");
+  assert(scale && zero);
+  return {static_cast<float>(std::get<double>(*scale)), static_cast<int32_t>(std::get<int64_t>(*zero))};
+}
+
+/// Elements of a block, those that fill up quads included.
+int64_t block_quads(const ImageConv& c) {
+  const int64_t pixel = (c.in_channels + 3) / 4;
+  return c.touching ? c.window.kernel[2] * pixel : pixel;
+}
+
+/// What sums of products become: the result, whose declared type a NodeView gives, or what input 3 is added to.
+Requantize requantize_of(const NodeView& node) {
+  const auto activation = parse_activation(node);
+  assert(activation.ok());
+  TensorType y{node.input(0).dtype, {}, node.output_quantization(0)};
+  if (node.has_input(3)) {
+    const RealI8 own = sum_own(node);
+    y.quantization = std::make_shared<Quantization>(Quantization{{own.scale}, {own.zero}});
+  }
+  return Requantize(node.input(0), node.input(1), y, *activation);
+}
+
+template <const I8Level& level>
+int64_t conv_packed_bytes(const NodeView& node) {
+  const ImageConv c = image_conv(node);
+  return c.groups * panel_bytes(padded_columns(*level.gemm, c.out_channels), c.blocks() * block_quads(c));
+}
+
+/// [group][panel], elements in order of (ky, kx, channel).
+template <const I8Level& level>
+Status conv_pack(const NodeView& node, std::byte* packed) {
+  const ImageConv c = image_conv(node);
+  const Requantize requantize = requantize_of(node);
+  const auto* w = static_cast<const uint8_t*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const int32_t*>(node.input_data(2)) : nullptr;
+  const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
+  const int64_t taps = c.window.taps(), pixel = (c.in_channels + 3) / 4 * 4;
+  const auto weight = [&](int64_t m, int64_t k) {
+    const int64_t channel = k % pixel;
+    if (channel >= c.in_channels) return int8_t{0};
+    return static_cast<int8_t>(w[(m * c.in_channels + channel) * taps + k / pixel] ^ flip);
+  };
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < c.out_channels; n += level.gemm->nr) {
+      const int64_t width = panel_width(*level.gemm, n, c.out_channels);
+      packed = pack_panel_i8(*level.gemm, requantize, bias, image_zero(node.input(0)), g * c.out_channels + n,
+                             std::min(width, c.out_channels - n), width, c.blocks(), block_quads(c), weight, packed);
+    }
+  }
+  return {};
+}
+
+int64_t conv_scratch_bytes(const NodeView& node, int) {
+  return image_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
+}
+
+template <const I8Level& level>
+Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
+  const ImageConv c = image_conv(node);
+  const Window& w = c.window;
+  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  PINNACE_ASSIGN(const Activation activation, parse_activation(node));
+  const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
+  const GemmTilesI8& gemm = *level.gemm;
+  const bool adds = in.size() > 3 && in[3].present();
+  const ImageI8 r = adds ? image_i8_of(in[3], context.layouts[3]) : ImageI8{};
+  AddedI8 added{};
+  if (adds) {
+    const RealI8 own = sum_own(node);
+    added = {nullptr,
+             r.pitch,
+             r.row,
+             {own.scale, own.zero + image_offset(out[0].dtype())},
+             real_i8(*in[3].type),
+             scale_zero(*out[0].type).scale};
+  }
+
+  auto* blocks = reinterpret_cast<ptrdiff_t*>(context.scratch);
+  for (int64_t ky = 0, i = 0; ky < w.kernel[1]; ++ky) {
+    for (int64_t kx = 0; kx < (c.touching ? 1 : w.kernel[2]); ++kx) {
+      blocks[i++] = (ky * w.dilation[1] - w.before[1]) * x.row + (kx * w.dilation[2] - w.before[2]) * x.pitch;
+    }
+  }
+
+  // Runs of output pixels that stand at one distance, in the input too: a row, or everything where nothing lies
+  // between.
+  const bool pixels_only = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1;
+  const auto flat = [](const ImageI8& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
+  const bool one = pixels_only && flat(x) && flat(y) && (!adds || flat(r));
+  const int64_t runs = one ? 1 : y.size.n * y.size.h, length = one ? y.size.n * y.size.h * y.size.w : y.size.w;
+
+  const int64_t panels = (c.out_channels + gemm.nr - 1) / gemm.nr * c.groups, group_panels = panels / c.groups;
+  const int64_t quads = block_quads(c), all_quads = c.blocks() * quads;
+  const int64_t group_bytes = panel_bytes(padded_columns(gemm, c.out_channels), all_quads);
+  const int64_t per_pixel = x.pitch * (one ? 1 : w.stride[1] * w.stride[2]);
+  const ConvTasks tasks = conv_tasks({.units = one ? length : runs,
+                                      .unit_bytes = one ? per_pixel : per_pixel * length,
+                                      .unit_pixels = one ? 1 : length,
+                                      .panels = panels},
+                                     context.threads);
+
+  const auto place = [&](const ImageI8& i, int64_t unit, int64_t stride) {
+    return i.at + (one ? unit * i.pitch : unit / y.size.h * i.step + unit % y.size.h * stride * i.row);
+  };
+
+  context.parallel(tasks.count(), [&](int64_t t) {
+    const GemmTilesI8& tiles = *level.gemm;
+    const auto [first, last, first_panel, last_panel] = tasks.part(t);
+    for (int64_t p = first_panel; p < last_panel; ++p) {
+      const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
+      const int64_t width = panel_width(tiles, n, c.out_channels), columns = std::min(width, c.out_channels - n);
+      const int64_t channel = group * c.out_channels + n;
+      GemmRowsI8 g{};
+      g.a_row = w.stride[2] * x.pitch;
+      g.a_run = w.stride[1] * x.row;
+      g.c_run = y.row;
+      g.blocks = blocks;
+      g.block_count = c.blocks();
+      g.quads = quads;
+      g.b = context.packed + group * group_bytes + panel_bytes(n, all_quads);
+      g.c_row = y.pitch;
+      // Pixels are padded to whole registers: what is stored there is of no value.
+      g.columns = static_cast<int32_t>(c.groups == 1 ? std::min(width, y.pitch - channel) : columns);
+      g.store = store;
+      g.added = added;
+      // All rows of an image at once.
+      for (int64_t u = first, next = 0; u < last; u = next) {
+        next = one ? last : std::min(last, (u / y.size.h + 1) * y.size.h);
+        g.a = place(x, u, w.stride[1]) + group * c.in_channels;
+        g.c = place(y, u, 1) + channel;
+        if (adds) g.added.at = place(r, u, 1) + channel;
+        g.M = one ? last - first : length;
+        g.runs = one ? 1 : next - u;
+        tiles.rows(g, static_cast<int32_t>(width));
+      }
+    }
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_conv() {
+  return {.takes = conv_takes,
+          .packed_bytes = conv_packed_bytes<level>,
+          .pack = conv_pack<level>,
+          .packs = 0b110,
+          .stores = true,
+          .layouts = Layouts::kImage,
+          .images = 0b1001,
+          .border = conv_border,
+          .scratch_bytes = conv_scratch_bytes,
+          .run = conv_run<level>};
+}
+
+// ------------------------------------------------------------------------------------------------------ depthwise
+
+/// How rows of taps are dealt to quads.
+struct DepthwiseQuads {
+  int32_t sets, groups;
+};
+DepthwiseQuads depthwise_quads(const Window& w) {
+  const auto quads = [](int64_t rows) { return static_cast<int32_t>((rows + 3) / 4); };
+  // The kernel for 3 x 3 taps goes row by row.
+  if (w.kernel[1] == 3 && w.kernel[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2) return {1, 1};
+  const int32_t one = quads(w.kernel[1]), two = quads(w.kernel[1] + w.stride[1]);
+  // Two rows of outputs share quads where their taps lie in the same rows, if that saves some.
+  if (w.dilation[1] == 1 && w.out[1] > 1 && two < 2 * one) return {2, two};
+  return {1, one};
+}
+
+bool depthwise_takes(const NodeView& node) {
+  if (!conv_takes(node) || node.has_input(3)) return false;
+  const int64_t groups = node.attr_int("group");
+  const Shape& w = node.input(1).shape;
+  // Channels that are not padded to whole registers would be stored beyond their pixel.
+  if (groups <= 8 || w[1].size != 1 || w[0].size != groups) return false;
+  Shape y;
+  const auto window = check_convolution(node, 2, y);
+  const int64_t columns = (kDepthwiseStrip - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
+  return window->stride[2] <= 64 && window->kernel[2] <= 64 && window->dilation[2] <= 64 && window->kernel[1] <= 64 &&
+         columns * depthwise_quads(*window).groups <= kDepthwiseColumns;
+}
+
+int64_t padded_channels(int64_t channels) {
+  return (channels + 15) / 16 * 16;
+}
+
+/// Chunks of weights; behind them a byte for DepthwiseRowsI8::large.
+int64_t depthwise_chunk_bytes(const NodeView& node) {
+  const Window w = image_conv(node).window;
+  const DepthwiseQuads q = depthwise_quads(w);
+  return padded_channels(node.attr_int("group")) * (8 + 4 * q.sets * q.groups * w.kernel[2]);
+}
+int64_t depthwise_packed_bytes(const NodeView& node) {
+  return depthwise_chunk_bytes(node) + 1;
+}
+
+template <const I8Level& level>
+Status depthwise_pack(const NodeView& node, std::byte* packed) {
+  const Window w = image_conv(node).window;
+  const DepthwiseQuads q = depthwise_quads(w);
+  const Requantize requantize = requantize_of(node);
+  const auto* weights = static_cast<const uint8_t*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const int32_t*>(node.input_data(2)) : nullptr;
+  const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
+  const int64_t channels = node.attr_int("group"), taps = w.taps();
+  const auto weight = [&](int64_t channel, int64_t ky, int64_t kx) {
+    if (channel >= channels || ky < 0 || ky >= w.kernel[1]) return int8_t{0};
+    return static_cast<int8_t>(weights[channel * taps + ky * w.kernel[2] + kx] ^ flip);
+  };
+  bool large = false;
+  for (int64_t first = 0; first < padded_channels(channels);) {
+    const int64_t chunk = depthwise_chunk(first, padded_channels(channels), level.depthwise->widest);
+    auto* start = reinterpret_cast<int32_t*>(packed);
+    auto* m = reinterpret_cast<float*>(packed) + chunk;
+    auto* quad = reinterpret_cast<int8_t*>(packed) + 8 * chunk;
+    const int64_t lanes = chunk / 4;
+    for (int64_t i = 0; i < chunk; ++i) {
+      const int64_t v = i / lanes, l = i % lanes, channel = first + l / 4 * 16 + v * 4 + l % 4;
+      int32_t sum = 0;
+      for (int64_t t = 0; t < taps; ++t) sum += weight(channel, t / w.kernel[2], t % w.kernel[2]);
+      const auto zero = static_cast<uint32_t>(image_zero(node.input(0)) - level.depthwise->activation_offset);
+      const uint32_t less = static_cast<uint32_t>(sum) * zero;
+      start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
+      m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
+      const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (255 * 128);
+      large |= !(std::min(most, 0x1p31f) * m[i] < 0x1p30f);
+      for (int32_t set = 0; set < q.sets; ++set) {
+        for (int32_t g = 0; g < q.groups; ++g) {
+          for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+            for (int64_t r = 0; r < 4; ++r) {
+              quad[((((set * q.groups + g) * w.kernel[2] + kx) * 4 + v) * lanes + l) * 4 + r] =
+                  weight(channel, 4 * g + r - set * w.stride[1], kx);
+            }
+          }
+        }
+      }
+    }
+    packed += chunk * (8 + 4 * q.sets * q.groups * w.kernel[2]);
+    first += chunk;
+  }
+  *packed = static_cast<std::byte>(large);
+  return {};
+}
+
+template <const I8Level& level>
+Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                     std::span<const TensorView> out) {
+  const Window w = image_conv(node).window;
+  const DepthwiseQuads q = depthwise_quads(w);
+  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  PINNACE_ASSIGN(const Activation activation, parse_activation(node));
+  const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
+  // Units are pairs of rows where two share quads. Few tasks are made a multiple of the threads.
+  const int64_t pairs = (y.size.h + q.sets - 1) / q.sets, units = y.size.n * pairs;
+  const bool large = context.packed[depthwise_chunk_bytes(node)] != std::byte{0};
+  const auto threads = static_cast<int64_t>(context.threads);
+  int64_t tasks = std::min(units, (y.size.n * y.size.h * y.size.w * y.pitch + 65535) / 65536);
+  if (tasks < 8 * threads) tasks = std::min(units, (tasks + threads - 1) / threads * threads);
+  context.parallel(tasks, [&](int64_t t) {
+    for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks; ++u) {
+      const int64_t image = u / pairs, row = u % pairs * q.sets;
+      DepthwiseRowsI8 d{};
+      d.rows = static_cast<int32_t>(std::min<int64_t>(q.sets, y.size.h - row));
+      d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
+      d.pitch = x.pitch;
+      d.tap_row = w.dilation[1] * x.row;
+      d.tap_rows = static_cast<int32_t>(w.kernel[1] + (d.rows - 1) * w.stride[1]);
+      d.weights = context.packed;
+      d.y = y.at + image * y.step + row * y.row;
+      d.y_pitch = y.pitch;
+      d.y_row = y.row;
+      d.channels = padded_channels(y.size.c);
+      d.out_w = y.size.w;
+      d.kernel_w = static_cast<int32_t>(w.kernel[2]);
+      d.stride_x = static_cast<int32_t>(w.stride[2]);
+      d.dilation_x = static_cast<int32_t>(w.dilation[2]);
+      d.groups = q.groups;
+      d.sets = q.sets;
+      d.large = large;
+      d.store = store;
+      level.depthwise->rows(d);
+    }
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_depthwise() {
+  return {.takes = depthwise_takes,
+          .packed_bytes = depthwise_packed_bytes,
+          .pack = depthwise_pack<level>,
+          .packs = 0b110,
+          .stores = true,
+          .layouts = Layouts::kImage,
+          .images = 0b1,
+          .border = conv_border,
+          .run = depthwise_run<level>};
+}
+
+}  // namespace
+
+PINNACE_I8_LEVELS(conv_image_depthwise_i8, make_depthwise)
+PINNACE_I8_LEVELS(conv_image_i8, make_conv)
+
+}  // namespace pinnace::cpu

@@ -1,0 +1,145 @@
+// A convolution of images, in float32 or on halves, as matrix products whose rows are read where they lie: what conv
+// and conv_transpose share. A sum that is added to the result (input 3, "residual") and the activation are applied
+// before a tile leaves the registers.
+#pragma once
+
+#include "backends/cpu/conv/conv_image.h"
+#include "backends/cpu/conv/conv_tasks.h"
+
+namespace pinnace::cpu {
+
+/// Elements that panels of `columns` columns (padded) and K rows take, with their biases.
+inline int64_t panel_elements(const GemmTilesF32& tiles, int64_t columns, int64_t K) {
+  return panel_floats(tiles, columns, K);
+}
+inline int64_t panel_elements(const GemmTiles<uint16_t>&, int64_t columns, int64_t K) {
+  return columns * (1 + K);
+}
+
+/// Outputs that the same taps reach: from (y, x) on, every step-th of ConvPlan. conv has one phase of all outputs.
+struct ConvPhase {
+  int64_t y, x;
+  int64_t first_block, block_count;  ///< of ConvPlan::blocks(); no blocks: the outputs are the bias
+  int64_t K;                         ///< rows of its panels; 1, of zeros, where there are no blocks
+  int64_t packed;                    ///< elements before its panels: [group][panel]
+};
+
+/// What a run needs of types and layouts. ConvPhase[phase_count] and GemmRowsF32::blocks of all of them follow it.
+struct ConvPlan {
+  int64_t groups, in_channels, out_channels;  ///< channels per group
+  int64_t block;                              ///< elements of a block
+  int64_t stride_y, stride_x;                 ///< pixels of the input from output to output of a phase
+  int64_t step_y, step_x;                     ///< of the output from output to output of a phase: as many as phases
+  int64_t phase_count;
+  MapF32 map;
+  ConvPhase* phases() { return reinterpret_cast<ConvPhase*>(this + 1); }
+  const ConvPhase* phases() const { return reinterpret_cast<const ConvPhase*>(this + 1); }
+  ptrdiff_t* blocks() { return reinterpret_cast<ptrdiff_t*>(phases() + phase_count); }
+  const ptrdiff_t* blocks() const { return reinterpret_cast<const ptrdiff_t*>(phases() + phase_count); }
+  static int64_t bytes(int64_t phases, int64_t blocks) {
+    return static_cast<int64_t>(sizeof(ConvPlan) + static_cast<size_t>(phases) * sizeof(ConvPhase) +
+                                static_cast<size_t>(blocks) * sizeof(ptrdiff_t));
+  }
+};
+
+/// One call's operands, and how its output divides into units: pixels where all of them stand at one distance, in the
+/// input too, else rows.
+template <const auto& level>
+class ConvRun {
+  using T = ElementOf<level>;
+
+ public:
+  ConvRun(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
+      : plan_(*reinterpret_cast<const ConvPlan*>(context.plan)),
+        packed_(reinterpret_cast<const T*>(context.packed)),
+        x_(image_of<T>(in[0], context.layouts[0])),
+        y_(image_of<T>(out[0], context.layouts[in.size()])),
+        adds_(in.size() > 3 && in[3].present()),
+        r_(adds_ ? image_of<T>(in[3], context.layouts[3]) : ImageOf<T>{}) {
+    const auto flat = [](const ImageOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
+    one_ = plan_.phase_count == 1 && plan_.phases()->K == plan_.in_channels && plan_.stride_y == 1 &&
+           plan_.stride_x == 1 && x_.size.h == y_.size.h && x_.size.w == y_.size.w && flat(x_) && flat(y_) &&
+           (!adds_ || flat(r_));
+    group_panels_ = (plan_.out_channels + level.gemm->nr - 1) / level.gemm->nr;
+  }
+  int64_t units_per_row() const { return one_ ? y_.size.w : 1; }
+  int64_t units() const { return y_.size.n * y_.size.h * units_per_row(); }
+  int64_t panels() const { return group_panels_ * plan_.groups; }
+  bool pixels() const { return one_; }
+  int64_t unit_elements() const {
+    if (one_) return x_.pitch;
+    const int64_t pixels = y_.size.w * plan_.stride_y * plan_.stride_x / (plan_.step_y * plan_.step_x);
+    return x_.pitch * std::max<int64_t>(1, pixels);
+  }
+
+  /// Units [first, last) of panels [first_panel, last_panel).
+  void part(int64_t first, int64_t last, int64_t first_panel, int64_t last_panel) const {
+    for (int64_t p = first_panel; p < last_panel; ++p) {
+      for (int64_t i = 0; i < plan_.phase_count; ++i) panel(p, plan_.phases()[i], first, last);
+    }
+  }
+
+  /// All of it, on the run's threads.
+  void run(const KernelContext& context) const {
+    const ConvTasks tasks = conv_tasks({.units = units(),
+                                        .unit_bytes = unit_elements() * static_cast<int64_t>(sizeof(T)),
+                                        .unit_pixels = one_ ? 1 : y_.size.w,
+                                        .panels = panels()},
+                                       context.threads);
+    context.parallel(tasks.count(), [&](int64_t t) {
+      const ConvTasks::Part p = tasks.part(t);
+      part(p.first, p.last, p.first_panel, p.last_panel);
+    });
+  }
+
+ private:
+  void panel(int64_t p, const ConvPhase& phase, int64_t first, int64_t last) const {
+    static constexpr ptrdiff_t kHere = 0;
+    const GemmTiles<T>& gemm = *level.gemm;
+    const int64_t group = p / group_panels_, n = p % group_panels_ * gemm.nr;
+    const int64_t width = panel_width(gemm, n, plan_.out_channels), columns = std::min(width, plan_.out_channels - n);
+    const int64_t channel = group * plan_.out_channels + n;
+    // Pixels are padded to whole registers: what is stored there is of no value.
+    const int64_t store = plan_.groups == 1 ? std::min(width, y_.pitch - channel) : columns;
+    const bool taps = phase.block_count > 0;
+    GemmRows<T> g{};
+    g.a_row = taps ? plan_.stride_x * x_.pitch : 0;
+    g.blocks = taps ? plan_.blocks() + phase.first_block : &kHere;
+    g.block_count = taps ? phase.block_count : 1;
+    g.k = taps ? plan_.block : 1;
+    g.b = packed_ + phase.packed + group * panel_elements(gemm, padded_columns(gemm, plan_.out_channels), phase.K) +
+          panel_elements(gemm, n, phase.K);
+    g.c_row = plan_.step_x * y_.pitch;
+    g.residual_row = r_.pitch;
+    g.columns = static_cast<int32_t>(std::max(columns, adds_ ? std::min(store, r_.pitch - channel) : store));
+    g.map = plan_.map;
+    const T* a = x_.at + group * plan_.in_channels;
+    if (one_) {
+      g.a = a + first * x_.pitch;
+      g.c = y_.at + channel + first * y_.pitch;
+      g.residual = adds_ ? r_.at + channel + first * r_.pitch : nullptr;
+      g.M = last - first;
+      return gemm.rows(g, static_cast<int32_t>(width));
+    }
+    g.M = (y_.size.w - phase.x + plan_.step_x - 1) / plan_.step_x;
+    for (int64_t u = first; u < last; ++u) {
+      const int64_t image = u / y_.size.h, row = u % y_.size.h;
+      if (row % plan_.step_y != phase.y) continue;
+      // Where no tap is, the panel's own zeros stand for the rows.
+      g.a = taps ? a + image * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : g.b + width;
+      g.c = y_.at + channel + image * y_.step + row * y_.row + phase.x * y_.pitch;
+      g.residual = adds_ ? r_.at + channel + image * r_.step + row * r_.row : nullptr;
+      gemm.rows(g, static_cast<int32_t>(width));
+    }
+  }
+
+  const ConvPlan& plan_;
+  const T* packed_;
+  ImageOf<T> x_, y_;
+  bool adds_;
+  ImageOf<T> r_;
+  bool one_;
+  int64_t group_panels_;
+};
+
+}  // namespace pinnace::cpu

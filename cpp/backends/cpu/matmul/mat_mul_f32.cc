@@ -1,0 +1,204 @@
+// mat_mul and gemm in float32: rows of a against packed columns of b; constant b is packed once, in 16 bits where the
+// precision asks for it.
+#include "backends/cpu/matmul/gemm_f32.h"
+
+namespace pinnace::cpu {
+
+namespace {
+
+/// a [batches, M, K] times b [batches or 1, K, N]; steps of 0 repeat an operand.
+struct Product {
+  int64_t batches = 1, M = 1, N = 1, K = 0;
+  bool b_shared = true;  ///< one b for all batches
+  ptrdiff_t k_step = 0, n_step = 1;
+  std::vector<int64_t> a_at, b_at;  ///< element offset of each batch's matrix
+};
+
+Product mat_mul_product(const NodeView& node) {
+  const Shape &a = node.input(0).shape, &b = node.input(1).shape;
+  Product p;
+  p.K = a.back().size;
+  p.M = a.size() > 1 ? a[a.size() - 2].size : 1;
+  p.N = b.size() > 1 ? b.back().size : 1;
+  p.k_step = p.N;
+  int64_t b_batches = 1, a_batches = 1;
+  for (size_t i = 0; i + 2 < b.size(); ++i) b_batches *= b[i].size;
+  for (size_t i = 0; i + 2 < a.size(); ++i) a_batches *= a[i].size;
+  p.b_shared = b_batches == 1;
+  if (p.b_shared) {  // one tall matrix: rows of all batches share b
+    p.M *= a_batches;
+    p.a_at = p.b_at = {0};
+    return p;
+  }
+  // Row-major walk over the broadcast batch dimensions.
+  const size_t rank = std::max(a.size(), b.size()) - 2;
+  const auto size = [&](const Shape& s, size_t d) {
+    const size_t own = s.size() >= 2 ? s.size() - 2 : 0;
+    return d + own < rank ? int64_t{1} : s[d + own - rank].size;
+  };
+  for (size_t d = 0; d < rank; ++d)
+    p.batches *= std::max(size(a, d), size(b, d)) ? std::max(size(a, d), size(b, d)) : 0;
+  for (int64_t i = 0; i < p.batches; ++i) {
+    int64_t left = i, a_index = 0, b_index = 0, a_step = 1, b_step = 1;
+    for (size_t d = rank; d-- > 0;) {
+      const int64_t n = std::max(size(a, d), size(b, d)), at = left % n;
+      left /= n;
+      if (size(a, d) > 1) a_index += at * a_step;
+      if (size(b, d) > 1) b_index += at * b_step;
+      a_step *= size(a, d);
+      b_step *= size(b, d);
+    }
+    p.a_at.push_back(a_index * p.M * p.K);
+    p.b_at.push_back(b_index * p.K * p.N);
+  }
+  return p;
+}
+
+Product gemm_product(const NodeView& node) {
+  const Shape &a = node.input(0).shape, &b = node.input(1).shape;
+  const bool trans_b = node.attr_int("trans_b") != 0;
+  Product p;
+  p.M = a[0].size;
+  p.K = a[1].size;
+  p.N = b[trans_b ? 0 : 1].size;
+  p.k_step = trans_b ? 1 : p.N;
+  p.n_step = trans_b ? p.K : 1;
+  p.a_at = p.b_at = {0};
+  return p;
+}
+
+using ProductOf = Product (*)(const NodeView&);
+
+PackedB packed_shape(const Product& p) {
+  return {p.K, p.N};
+}
+
+template <ProductOf product, const F32Level& level>
+int64_t packed_bytes(const NodeView& node) {
+  return packed_shape(product(node)).floats(*level.gemm) * 4;
+}
+
+template <ProductOf product, const F32Level& level>
+Status pack(const NodeView& node, std::byte* packed) {
+  const Product p = product(node);
+  const PackedB shape = packed_shape(p);
+  const float* bias = node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
+  shape.pack(*level.gemm, static_cast<const float*>(node.input_data(1)), p.k_step, p.n_step, bias, 1, 0,
+             shape.panels(*level.gemm), reinterpret_cast<float*>(packed));
+  return {};
+}
+
+/// Room for spread rows of a; without packed weights also b's panels, one set or one for each thread.
+template <ProductOf product, const F32Level& level, bool PACKED>
+int64_t scratch_bytes(const NodeView& node, int threads) {
+  const Product p = product(node);
+  const int64_t sets = PACKED ? 0 : p.b_shared ? 1 : threads;
+  return ((p.b_shared ? ProductF32::room_floats(*level.gemm, p.M, p.K) : 0) +
+          sets * packed_shape(p).floats(*level.gemm)) *
+         4;
+}
+
+template <ProductOf product, const F32Level& level, bool PACKED>
+Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+           std::span<const TensorView> out) {
+  const Product p = product(node);
+  const GemmTilesF32& tiles = *level.gemm;
+  const PackedB shape = packed_shape(p);
+  const float *a = in[0].data<float>(), *b = in[1].data<float>();
+  const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
+  auto* scratch = reinterpret_cast<float*>(context.scratch);
+  ProductF32 whole{a, p.K, nullptr, shape, out[0].data<float>(), p.N, p.M, fused_map(node)};
+  const int64_t floats = shape.floats(tiles), panels = shape.panels(tiles);
+  if (PACKED) {
+    whole.b = reinterpret_cast<const float*>(context.packed);
+    whole.run(tiles, *level.half, context, scratch);
+  } else if (p.b_shared) {
+    context.parallel(panels, [&](int64_t t) { shape.pack(tiles, b, p.k_step, p.n_step, bias, 1, t, t + 1, scratch); });
+    whole.b = scratch;
+    whole.run(tiles, *level.half, context, scratch + floats);
+  } else {
+    const int64_t tasks = std::min<int64_t>(context.threads, p.batches);
+    context.parallel(tasks, [&](int64_t t) {
+      ProductF32 one = whole;
+      float* own = scratch + t * floats;
+      one.b = own;
+      for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks && !loop_stops(); ++i) {
+        shape.pack(*level.gemm, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
+        one.a = a + p.a_at[static_cast<size_t>(i)];
+        one.c = whole.c + i * p.M * p.N;
+        one.block(*level.gemm, 0, p.M, 0, panels);
+      }
+    });
+  }
+  return {};
+}
+
+bool mat_mul_takes(const NodeView& node) {
+  const Shape &a = node.input(0).shape, &b = node.input(1).shape;
+  if (b.size() < 2 || a.empty() || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+  return !node.has_input(2) || node.input(2).elements() == b.back().size;
+}
+
+bool gemm_takes(const NodeView& node) {
+  if (node.attr_int("trans_a") || node.attr_float("alpha") != 1 || node.input(0).elements() == 0) return false;
+  if (node.input(1).elements() == 0) return false;
+  if (!node.has_input(2)) return true;
+  const int64_t N = node.input(1).shape[node.attr_int("trans_b") ? 0 : 1].size;
+  const Shape& c = node.input(2).shape;  // a row that is added to every row of the product
+  return node.attr_float("beta") == 1 && !c.empty() && c.back().size == N && node.input(2).elements() == N;
+}
+
+/// With constant b and bias: packed once.
+template <ProductOf product, bool (*takes)(const NodeView&)>
+bool shared_takes(const NodeView& node) {
+  return takes(node) && product(node).b_shared;
+}
+
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Level& level>
+constexpr CpuKernel make_packed() {
+  return {.takes = shared_takes<product, takes>,
+          .packed_bytes = packed_bytes<product, level>,
+          .pack = pack<product, level>,
+          .packs = 0b110,
+          .stores = level.precision == Precision::kFp32,
+          .precision = level.precision,
+          .scratch_bytes = scratch_bytes<product, level, true>,
+          .run = run<product, level, true>};
+}
+
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Level& level>
+constexpr CpuKernel make_unpacked() {
+  return {.takes = takes, .scratch_bytes = scratch_bytes<product, level, false>, .run = run<product, level, false>};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_mat_mul() {
+  return make_unpacked<mat_mul_product, mat_mul_takes, level>();
+}
+template <const F32Level& level>
+constexpr CpuKernel make_mat_mul_packed() {
+  return make_packed<mat_mul_product, mat_mul_takes, level>();
+}
+template <const F32Level& level>
+constexpr CpuKernel make_gemm() {
+  return make_unpacked<gemm_product, gemm_takes, level>();
+}
+template <const F32Level& level>
+constexpr CpuKernel make_gemm_packed() {
+  return make_packed<gemm_product, gemm_takes, level>();
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(mat_mul_f32, make_mat_mul)
+PINNACE_F32_PACKED_LEVELS(mat_mul_packed_f32, make_mat_mul_packed)
+PINNACE_F32_IMAGE_LEVELS(gemm_f32, make_gemm)
+PINNACE_F32_PACKED_LEVELS(gemm_packed_f32, make_gemm_packed)
+PINNACE_WEIGHT_LEVELS(mat_mul_packed, make_mat_mul_packed)
+PINNACE_WEIGHT_LEVELS(gemm_packed, make_gemm_packed)
+PINNACE_PAIR_LEVELS(mat_mul_packed, make_mat_mul_packed)
+PINNACE_PAIR_LEVELS(gemm_packed, make_gemm_packed)
+PINNACE_SVE_LEVEL(mat_mul_packed_f32, make_mat_mul_packed, f32_sve)
+PINNACE_SVE_LEVEL(gemm_packed_f32, make_gemm_packed, f32_sve)
+
+}  // namespace pinnace::cpu

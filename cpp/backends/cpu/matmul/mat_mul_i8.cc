@@ -1,0 +1,220 @@
+// gemm and mat_mul on 8-bit quantised types, and mat_mul_integer, with constant weights: the tiles of convolutions over
+// rows that are copied first, unsigned and filled up to quads. Types were checked by the shape rules.
+#include <cstring>
+
+#include "backends/cpu/i8_levels.h"
+
+namespace pinnace::cpu {
+namespace {
+
+/// y[M, N] = a[M, K] b[K, N]; element (k, n) of b stands at k * k_step + n * n_step.
+struct ProductI8 {
+  int64_t M, N, K;
+  ptrdiff_t k_step, n_step;
+  int64_t quads() const { return (K + 3) / 4; }
+};
+
+ProductI8 product_of(const NodeView& node) {
+  const Shape &a = node.input(0).shape, &b = node.input(1).shape;
+  const bool turned = node.node().op == "gemm" && node.attr_int("trans_b") != 0;
+  ProductI8 p{1, b[turned ? 0 : 1].size, a.back().size, 0, 0};
+  for (size_t i = 0; i + 1 < a.size(); ++i) p.M *= a[i].size;
+  p.k_step = turned ? 1 : p.N;
+  p.n_step = turned ? p.K : 1;
+  return p;
+}
+
+/// Operands that make a product of two matrices with elements.
+bool product_takes(const NodeView& node) {
+  const Shape &a = node.input(0).shape, &b = node.input(1).shape;
+  if (a.empty() || b.size() != 2 || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+  return node.node().op != "gemm" || node.attr_int("trans_a") == 0;
+}
+
+bool quantized_takes(const NodeView& node) {
+  if (!is_image_i8(node.input(0)) || !signed_weights(node.input(1)) || !product_takes(node)) return false;
+  if (!node.has_input(2)) return true;
+  const Shape& c = node.input(2).shape;  // a row that is added to every row of the product
+  const int64_t N = product_of(node).N;
+  return !c.empty() && c.back().size == N && node.input(2).elements() == N;
+}
+
+template <const I8Level& level>
+int64_t packed_bytes(const NodeView& node) {
+  const ProductI8 p = product_of(node);
+  return panel_bytes(padded_columns(*level.gemm, p.N), p.quads());
+}
+
+template <const I8Level& level>
+Status quantized_pack(const NodeView& node, std::byte* packed) {
+  const ProductI8 p = product_of(node);
+  const auto activation = parse_activation(node);
+  assert(activation.ok());
+  const Requantize requantize(node.input(0), node.input(1), {node.input(0).dtype, {}, node.output_quantization(0)},
+                              *activation);
+  const auto* b = static_cast<const uint8_t*>(node.input_data(1));
+  const auto* bias = node.has_input(2) ? static_cast<const int32_t*>(node.input_data(2)) : nullptr;
+  const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
+  const auto weight = [&](int64_t n, int64_t k) {
+    return k < p.K ? static_cast<int8_t>(b[k * p.k_step + n * p.n_step] ^ flip) : int8_t{0};
+  };
+  for (int64_t n = 0; n < p.N; n += level.gemm->nr) {
+    const int64_t width = panel_width(*level.gemm, n, p.N);
+    packed = pack_panel_i8(*level.gemm, requantize, bias, image_zero(node.input(0)), n, std::min(width, p.N - n), width,
+                           1, p.quads(), weight, packed);
+  }
+  return {};
+}
+
+/// The rows, unsigned and filled up to quads.
+int64_t scratch_bytes(const NodeView& node, int) {
+  const ProductI8 p = product_of(node);
+  return p.M * p.quads() * 4;
+}
+
+void copy_rows(const KernelContext& context, const ProductI8& p, const TensorView& a) {
+  const auto flip = static_cast<uint8_t>(image_offset(a.dtype()));
+  const int64_t row = p.quads() * 4, tasks = std::min(p.M, (p.M * row + 65535) / 65536);
+  auto* to = reinterpret_cast<uint8_t*>(context.scratch);
+  const auto* from = a.data<uint8_t>();
+  context.parallel(tasks, [&](int64_t t) {
+    for (int64_t m = p.M * t / tasks; m < p.M * (t + 1) / tasks; ++m) {
+      for (int64_t k = 0; k < p.K; ++k) to[m * row + k] = from[m * p.K + k] ^ flip;
+      std::memset(to + m * row + p.K, 0, static_cast<size_t>(row - p.K));
+    }
+  });
+}
+
+/// Tasks of about 64 x 256 results, so that rows and panels stay in cache: f(g, first column) with g filled but for its
+/// results and store; called once for each panel of each task.
+template <class F>
+void for_panels(const GemmTilesI8& gemm, const KernelContext& context, const ProductI8& p, F f) {
+  static constexpr ptrdiff_t kNone[] = {0};
+  const int64_t row = p.quads() * 4;
+  const int64_t rows = 56, panels = (p.N + gemm.nr - 1) / gemm.nr, row_tasks = (p.M + rows - 1) / rows;
+  const int64_t together = std::max<int64_t>(1, 256 / gemm.nr), column_tasks = (panels + together - 1) / together;
+  context.parallel(row_tasks * column_tasks, [&](int64_t t) {
+    const int64_t m = t % row_tasks * rows, task = t / row_tasks;
+    for (int64_t i = task * together; i < std::min(panels, (task + 1) * together); ++i) {
+      const int64_t n = i * gemm.nr, width = panel_width(gemm, n, p.N);
+      GemmRowsI8 g{};
+      g.a = reinterpret_cast<const uint8_t*>(context.scratch) + m * row;
+      g.a_row = row;
+      g.blocks = kNone;
+      g.block_count = 1;
+      g.quads = p.quads();
+      g.b = context.packed + panel_bytes(n, p.quads());
+      g.c_row = p.N;
+      g.M = std::min(rows, p.M - m);
+      g.columns = static_cast<int32_t>(std::min(width, p.N - n));
+      f(g, m, n, static_cast<int32_t>(width));
+    }
+  });
+}
+
+template <const I8Level& level>
+Status quantized_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                     std::span<const TensorView> out) {
+  const ProductI8 p = product_of(node);
+  PINNACE_ASSIGN(const Activation activation, parse_activation(node));
+  const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
+  const bool is_signed = out[0].dtype() == DType::kI8;
+  copy_rows(context, p, in[0]);
+  for_panels(*level.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
+    g.c = out[0].data<uint8_t>() + m * p.N + n;
+    g.store = store;
+    level.gemm->rows(g, width);
+    if (!is_signed) return;
+    for (int64_t i = 0; i < g.M; ++i) {
+      uint8_t* row = g.c + i * p.N;
+      for (int32_t j = 0; j < g.columns; ++j) row[j] ^= 0x80;
+    }
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_quantized() {
+  return {.takes = quantized_takes,
+          .packed_bytes = packed_bytes<level>,
+          .pack = quantized_pack<level>,
+          .packs = 0b110,
+          .stores = true,
+          .scratch_bytes = scratch_bytes,
+          .run = quantized_run<level>};
+}
+
+// ---------------------------------------------------------------------------------------------------- mat_mul_integer
+
+/// The zero point of a is one number, known when it runs; b has none, or u8's 128.
+bool integer_takes(const NodeView& node) {
+  if (!product_takes(node) || (node.has_input(2) && node.input(2).elements() != 1)) return false;
+  const bool b_unsigned = node.input(1).dtype == DType::kU8;
+  if (!node.has_input(3)) return !b_unsigned;
+  const auto* zeros = static_cast<const uint8_t*>(node.input_data(3));
+  if (!zeros || node.input(3).rank() > 1) return false;
+  for (int64_t i = 0; i < node.input(3).elements(); ++i) {
+    if (zeros[i] != (b_unsigned ? 128 : 0)) return false;
+  }
+  return true;
+}
+
+/// As quantized_pack, with sums of columns in place of multipliers and no bias.
+template <const I8Level& level>
+Status integer_pack(const NodeView& node, std::byte* packed) {
+  const ProductI8 p = product_of(node);
+  const auto* b = static_cast<const uint8_t*>(node.input_data(1));
+  const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
+  for (int64_t n = 0; n < p.N; n += level.gemm->nr) {
+    const int64_t width = panel_width(*level.gemm, n, p.N);
+    auto* numbers = reinterpret_cast<int32_t*>(packed);
+    auto* quad = reinterpret_cast<int8_t*>(packed) + 8 * width;
+    std::memset(packed, 0, static_cast<size_t>(panel_bytes(width, p.quads())));
+    for (int64_t j = 0; j < std::min(width, p.N - n); ++j) {
+      for (int64_t k = 0; k < p.K; ++k) {
+        const auto w = static_cast<int8_t>(b[k * p.N + n + j] ^ flip);
+        quad[weight_at(*level.gemm, p.quads(), width, j, k)] = w;
+        numbers[width + j] += w;
+      }
+    }
+    packed += panel_bytes(width, p.quads());
+  }
+  return {};
+}
+
+template <const I8Level& level>
+Status integer_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                   std::span<const TensorView> out) {
+  const ProductI8 p = product_of(node);
+  const int32_t zero = (in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0) + image_offset(in[0].dtype()) -
+                       level.gemm->activation_offset;
+  copy_rows(context, p, in[0]);
+  for_panels(*level.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
+    g.sums = out[0].data<int32_t>() + m * p.N + n;
+    level.gemm->rows(g, width);
+    const auto* columns = reinterpret_cast<const int32_t*>(g.b) + width;
+    for (int64_t i = 0; i < g.M; ++i) {
+      auto* row = reinterpret_cast<uint32_t*>(g.sums) + i * p.N;  // modulo 2^32
+      for (int32_t j = 0; j < g.columns; ++j) row[j] -= static_cast<uint32_t>(columns[j]) * static_cast<uint32_t>(zero);
+    }
+  });
+  return {};
+}
+
+template <const I8Level& level>
+constexpr CpuKernel make_integer() {
+  return {.takes = integer_takes,
+          .packed_bytes = packed_bytes<level>,
+          .pack = integer_pack<level>,
+          .packs = 0b1010,
+          .stores = true,
+          .scratch_bytes = scratch_bytes,
+          .run = integer_run<level>};
+}
+
+}  // namespace
+
+PINNACE_I8_LEVELS(mat_mul_i8, make_quantized)
+PINNACE_I8_LEVELS(mat_mul_integer_i8, make_integer)
+
+}  // namespace pinnace::cpu

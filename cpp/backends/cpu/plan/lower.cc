@@ -1,0 +1,410 @@
+// One walk over the segment in order. An image is what a kernel with Layouts::kImage or kFollows leaves; whoever wants
+// the value dense, or wants a dense one as an image, gets a step that changes it, made once for all that want it.
+#include "backends/cpu/plan/lower.h"
+
+#include <algorithm>
+
+#include "backends/cpu/plan/precision.h"
+
+namespace pinnace::cpu {
+namespace {
+
+/// One pixel is the same bytes either way. Not in 8 bits: images are unsigned, and may be read beyond their end.
+bool one_pixel(const TensorType& type) {
+  if (!has_image_sizes(type) || dtype_bits(type.dtype) == 8) return false;
+  const ImageSizes s = image_sizes(type);
+  return s.h * s.w == 1;
+}
+
+class Lowering {
+ public:
+  Lowering(const Segment& segment, CpuMode mode) : segment_(segment), graph_(segment.graph), mode_(mode) {
+    out_.types = segment.inference.types;
+    out_.data = segment.inference.data;
+    for (size_t i = 0; i < out_.types.size(); ++i) {
+      // Values that the segment never sees may have no concrete type. Constants are dense: a kernel that takes one
+      // beside an image reads [C,1,1] as channels, where an image of that shape would be C images of one channel.
+      const TensorType& type = out_.types[i];
+      const bool image = type.concrete() && one_pixel(type) && !out_.data[i];
+      out_.layouts.push_back(image ? image_layout(type) : Layout{});
+    }
+    other_.assign(out_.types.size(), kNoValue);
+    out_.node_of.assign(segment.nodes.size(), -1);
+  }
+
+  Lowered run() {
+    find_uses();
+    find_sums();
+    find_gates();
+    find_casts();
+    find_weights();
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      if (summed_by_[k] >= 0) continue;  // another node does it
+      place(k);
+    }
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      if (summed_by_[k] >= 0) out_.node_of[k] = out_.node_of[static_cast<size_t>(summed_by_[k])];
+    }
+    for (ValueId id : segment_.outputs) out_.outputs.push_back(dense(id, nullptr));
+    return std::move(out_);
+  }
+
+ private:
+  const Node& node(size_t k) const { return *graph_.nodes[static_cast<size_t>(segment_.nodes[k])]; }
+
+  /// Where values are made, and how often they are read.
+  void find_uses() {
+    made_at_.assign(graph_.values.size(), -1);
+    uses_.assign(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id != kNoValue) ++uses_[static_cast<size_t>(id)];
+      }
+      for (ValueId id : node(k).outputs) made_at_[static_cast<size_t>(id)] = static_cast<int32_t>(k);
+    }
+    for (ValueId id : segment_.outputs) ++uses_[static_cast<size_t>(id)];
+  }
+
+  /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
+  /// that nobody else reads, the other is there before the convolution runs. What a quantised convolution's own result
+  /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_image_i8.cc).
+  void find_sums() {
+    summed_by_.assign(segment_.nodes.size(), -1);
+    sum_of_.assign(segment_.nodes.size(), -1);
+    const std::vector<TensorType>& types = segment_.inference.types;
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& add = node(k);
+      if (add.op != "add" || add.inputs[0] == add.inputs[1] || stored_as(add) != DType::kF32) continue;
+      const TensorType& y = types[static_cast<size_t>(add.outputs[0])];
+      int32_t best = -1;
+      ValueId other = kNoValue;
+      for (int i : {0, 1}) {
+        const auto x = static_cast<size_t>(add.inputs[static_cast<size_t>(i)]);
+        const auto r = static_cast<size_t>(add.inputs[static_cast<size_t>(1 - i)]);
+        const int32_t at = made_at_[x];
+        if (at < 0 || uses_[x] != 1 || node(static_cast<size_t>(at)).op != "conv" ||
+            sum_of_[static_cast<size_t>(at)] >= 0) {
+          continue;
+        }
+        const Attr* activation = node(static_cast<size_t>(at)).attr("activation");
+        if (activation && !std::get<std::string>(*activation).empty()) continue;
+        if (types[x].shape != y.shape || types[r].shape != y.shape) continue;
+        if (segment_.inference.data[r] || made_at_[r] >= at || at <= best) continue;
+        best = at;
+        other = add.inputs[static_cast<size_t>(1 - i)];
+      }
+      if (best < 0) continue;
+      Node copy = node(static_cast<size_t>(best));
+      copy.inputs.resize(4, kNoValue);
+      copy.inputs[3] = other;
+      copy.outputs = add.outputs;
+      if (const auto& own = types[static_cast<size_t>(node(static_cast<size_t>(best)).outputs[0])].quantization) {
+        copy.set_attr("own_scale", static_cast<double>(own->scales[0]));
+        copy.set_attr("own_zero_point", static_cast<int64_t>(own->zero_points[0]));
+      }
+      for (const char* name : {"activation", "activation_params"}) {
+        copy.remove_attr(name);
+        if (const Attr* attr = add.attr(name)) copy.set_attr(name, *attr);
+      }
+      // Kernels of their own (depthwise) that cannot add are worth more than the addition.
+      const CpuKernelLine* line = choose(copy, 0);
+      if (!line || !(line->kernel->images >> 3 & 1) || line != choose(node(static_cast<size_t>(best)), 0)) continue;
+      out_.copies.push_back(std::move(copy));
+      sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
+      summed_by_[k] = best;
+    }
+  }
+
+  /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
+  /// (conv_gated in conv_image_f32.cc): it gets the numbers as input 4.
+  void find_gates() {
+    const std::vector<TensorType>& types = segment_.inference.types;
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& from = sum_of_[k] >= 0 ? out_.copies[static_cast<size_t>(sum_of_[k])] : node(k);
+      if (from.op != "conv" || stored_as(from) != DType::kF32) continue;
+      const auto x = static_cast<size_t>(from.inputs[0]);
+      if (made_at_[x] < 0 || uses_[x] != 1 || node(static_cast<size_t>(made_at_[x])).op != "mul") continue;
+      const Node& mul = node(static_cast<size_t>(made_at_[x]));
+      const auto shape = [&](size_t i) -> const Shape& { return types[static_cast<size_t>(mul.inputs[i])].shape; };
+      const size_t image = shape(0) == types[x].shape ? 0 : 1;
+      const Shape &whole = shape(image), &gate = shape(1 - image);
+      if (types[x].dtype != DType::kF32 || whole != types[x].shape || !has_image_sizes(types[x])) continue;
+      if (gate.size() != whole.size() || gate[1] != whole[1] ||
+          types[static_cast<size_t>(mul.inputs[1 - image])].elements() != whole[1].size) {
+        continue;
+      }
+      Node copy = from;
+      copy.inputs.resize(5, kNoValue);
+      copy.inputs[0] = mul.inputs[image];
+      copy.inputs[4] = mul.inputs[1 - image];
+      const CpuKernelLine *own = choose(from, 0), *line = choose(copy, 0);
+      if (!own || !own->name.starts_with("conv_image_f32_") || !line || !line->name.starts_with("conv_gated_"))
+        continue;
+      out_.copies.push_back(std::move(copy));
+      sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
+      summed_by_[static_cast<size_t>(made_at_[x])] = static_cast<int32_t>(k);
+    }
+  }
+
+  /// Casts that keep the bytes of 8-bit integers: quantize_linear gives a plain tensor, which a cast makes a quantised
+  /// one, and the other way round before dequantize_linear. The neighbour reads or makes the cast's other value. An
+  /// input of the segment that nobody but a cast reads is taken for what the cast makes of it.
+  void find_casts() {
+    alias_.assign(out_.types.size(), kNoValue);
+    std::vector<int32_t> dequantized(graph_.values.size(), 0);
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      if (node(k).op == "dequantize_linear") ++dequantized[static_cast<size_t>(node(k).inputs[0])];
+    }
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& cast = node(k);
+      if (cast.op != "cast") continue;
+      const auto x = static_cast<size_t>(cast.inputs[0]), y = static_cast<size_t>(cast.outputs[0]);
+      const DType dtype = out_.types[x].dtype;
+      if (dtype != out_.types[y].dtype || (dtype != DType::kI8 && dtype != DType::kU8)) continue;
+      if (made_at_[x] < 0) {
+        const int32_t reader = first_reader(cast.outputs[0]);
+        if (segment_.inference.data[x] || uses_[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
+        out_.types[x] = out_.types[y];
+        alias_[y] = cast.inputs[0];
+        summed_by_[k] = reader;
+        continue;
+      }
+      const auto maker = static_cast<size_t>(made_at_[x]);
+      if (node(maker).op == "quantize_linear" && uses_[x] == 1 && sum_of_[maker] < 0) {
+        Node copy = node(maker);
+        copy.outputs = cast.outputs;
+        out_.copies.push_back(std::move(copy));
+        sum_of_[maker] = static_cast<int32_t>(out_.copies.size() - 1);
+      } else if (uses_[y] > 0 && uses_[y] == dequantized[y]) {
+        alias_[y] = cast.inputs[0];
+      } else {
+        continue;
+      }
+      summed_by_[k] = static_cast<int32_t>(maker);
+    }
+  }
+
+  int32_t first_reader(ValueId id) const {
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const auto& inputs = node(k).inputs;
+      if (std::find(inputs.begin(), inputs.end(), id) != inputs.end()) return static_cast<int32_t>(k);
+    }
+    return -1;
+  }
+  bool is_output(ValueId id) const {
+    return std::find(segment_.outputs.begin(), segment_.outputs.end(), id) != segment_.outputs.end();
+  }
+
+  /// Products whose second operand is dequantised on the way, by a node that nobody else reads: kernels that keep the
+  /// integers get them as input 1, with scales and zero points as inputs 3 and 4 and how they lie in attributes
+  /// (mat_mul_weights_f32.cc).
+  void find_weights() {
+    const auto inner_maker = [&](ValueId id, std::string_view op) {
+      const auto i = static_cast<size_t>(id);
+      const bool found = made_at_[i] >= 0 && uses_[i] == 1 && node(static_cast<size_t>(made_at_[i])).op == op;
+      return found && !segment_.inference.data[i] ? made_at_[i] : -1;
+    };
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& product = node(k);
+      if ((product.op != "mat_mul" && product.op != "gemm") || sum_of_[k] >= 0) continue;
+      const int32_t transpose = inner_maker(product.inputs[1], "transpose");
+      const int32_t dequantize = inner_maker(
+          transpose >= 0 ? node(static_cast<size_t>(transpose)).inputs[0] : product.inputs[1], "dequantize_linear");
+      if (dequantize < 0) continue;
+      const Node& weights = node(static_cast<size_t>(dequantize));
+      const int32_t rank = segment_.inference.types[static_cast<size_t>(weights.inputs[0])].rank();
+      const auto number = [&](std::string_view name, int64_t otherwise) {
+        const Attr* attr = weights.attr(name);
+        return attr ? std::get<int64_t>(*attr) : otherwise;
+      };
+      Node copy = product;
+      copy.inputs.resize(3, kNoValue);
+      copy.inputs[1] = weights.inputs[0];
+      copy.inputs.push_back(weights.inputs[1]);
+      copy.inputs.push_back(weights.inputs.size() > 2 ? weights.inputs[2] : kNoValue);
+      const int64_t axis = number("axis", 1);
+      copy.set_attr("weights_axis", axis < 0 ? axis + rank : axis);
+      copy.set_attr("weights_block", number("block_size", 0));
+      copy.set_attr("weights_turned", int64_t{transpose >= 0});
+      const CpuKernelLine* line = choose(copy, 0);
+      if (!line || !line->name.starts_with("mat_mul_weights_")) continue;
+      out_.copies.push_back(std::move(copy));
+      sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
+      summed_by_[static_cast<size_t>(dequantize)] = static_cast<int32_t>(k);
+      if (transpose >= 0) summed_by_[static_cast<size_t>(transpose)] = static_cast<int32_t>(k);
+    }
+  }
+
+  /// The value that is read for `id`.
+  ValueId read(ValueId id) const {
+    while (id != kNoValue && static_cast<size_t>(id) < alias_.size() && alias_[static_cast<size_t>(id)] != kNoValue) {
+      id = alias_[static_cast<size_t>(id)];
+    }
+    return id;
+  }
+
+  /// True if a reader takes the value as an image whatever it is now.
+  bool image_wanted(ValueId id) const {
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      const Node& reader = node(k);
+      for (size_t i = 0; i < reader.inputs.size() && i < 32; ++i) {
+        if (reader.inputs[i] != id) continue;
+        const CpuKernelLine* line = choose(reader, 0);
+        if (line && line->kernel->layouts == Layouts::kImage && (line->kernel->images >> i & 1)) return true;
+      }
+    }
+    return false;
+  }
+
+  const CpuKernelLine* choose(const Node& node, uint32_t has_image, bool image_wanted = false) const {
+    const OpDef* op = segment_.ops.find(node.op);
+    std::vector<const TensorType*> types;
+    std::vector<const void*> data;
+    std::vector<const TensorType*> declared;
+    for (ValueId id : node.inputs) {
+      const auto i = static_cast<size_t>(id);
+      types.push_back(id == kNoValue ? nullptr : &segment_.inference.types[i]);
+      data.push_back(id == kNoValue || !segment_.inference.data[i] ? nullptr : segment_.inference.data[i]->data());
+    }
+    for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
+    return choose_kernel(NodeView(node, *op, types, data, declared), mode_, has_image, image_wanted);
+  }
+
+  void place(size_t k) {
+    const int32_t sum = sum_of_[k];
+    const Node& from = sum >= 0 ? out_.copies[static_cast<size_t>(sum)] : node(k);
+    uint32_t has_image = 0;
+    for (size_t i = 0; i < from.inputs.size() && i < 32; ++i) {
+      const ValueId id = read(from.inputs[i]);
+      if (id != kNoValue && image_exists(id)) has_image |= 1u << i;
+    }
+    if (grows_to_output(from)) has_image = 0;
+    LoweredNode step;
+    step.node = &from;
+    step.source = &node(k);
+    step.op = segment_.ops.find(from.op);
+    step.line = choose(from, has_image, true);
+    if (step.line && step.line->kernel->layouts == Layouts::kLeads && !image_wanted(from.outputs[0])) {
+      step.line = choose(from, has_image);
+    }
+    const Layouts layouts = step.line ? step.line->kernel->layouts : Layouts::kDense;
+    for (size_t i = 0; i < from.inputs.size(); ++i) {
+      const ValueId id = read(from.inputs[i]);
+      if (id == kNoValue) {
+        step.inputs.push_back(kNoValue);
+        continue;
+      }
+      const bool wants = layouts != Layouts::kDense && i < 32 && (step.line->kernel->images >> i & 1);
+      if (!wants || (layouts == Layouts::kFollows && out_.data[static_cast<size_t>(id)])) {
+        step.inputs.push_back(dense(id, step.source));
+        continue;
+      }
+      Border border;
+      if (i == 0 && step.line->kernel->border) border = border_of(step, from);
+      step.inputs.push_back(image(id, border, step.source));
+    }
+    step.outputs.assign(from.outputs.begin(), from.outputs.end());
+    if (layouts != Layouts::kDense) {
+      const auto y = static_cast<size_t>(step.outputs[0]);
+      out_.layouts[y] = image_layout(out_.types[y]);
+    }
+    out_.node_of[k] = static_cast<int32_t>(out_.nodes.size());
+    out_.nodes.push_back(std::move(step));
+  }
+
+  /// True for what only the caller reads and is much larger than what it is made of (an enlarged mask): it is faster to
+  /// make the small input dense than the large output.
+  bool grows_to_output(const Node& from) const {
+    if (from.inputs.empty() || from.inputs[0] == kNoValue) return false;
+    const ValueId y = from.outputs[0];
+    const auto elements = [&](ValueId id) { return out_.types[static_cast<size_t>(id)].elements(); };
+    if (elements(y) < 2 * elements(from.inputs[0])) return false;
+    if (!is_output(y)) return false;
+    for (size_t k = 0; k < segment_.nodes.size(); ++k) {
+      for (ValueId id : node(k).inputs) {
+        if (id == y) return false;
+      }
+    }
+    return true;
+  }
+
+  Border border_of(const LoweredNode& step, const Node& from) const {
+    std::vector<const TensorType*> types;
+    for (ValueId id : from.inputs) types.push_back(id == kNoValue ? nullptr : &out_.types[static_cast<size_t>(id)]);
+    return step.line->kernel->border(NodeView(from, *step.op, types));
+  }
+
+  /// True if the value is kept as an image that differs from the dense bytes.
+  bool image_exists(ValueId id) const {
+    const auto i = static_cast<size_t>(id);
+    if (one_pixel(out_.types[i])) return false;
+    return out_.layouts[i].image || other_[i] != kNoValue;
+  }
+
+  ValueId add_value(ValueId of, const Layout& layout) {
+    out_.types.push_back(TensorType(out_.types[static_cast<size_t>(of)]));
+    out_.data.push_back(nullptr);
+    out_.layouts.push_back(layout);
+    other_.push_back(kNoValue);
+    return static_cast<ValueId>(out_.types.size() - 1);
+  }
+
+  void change(LoweredNode::Kind kind, ValueId from, ValueId to, const Node* source) {
+    LoweredNode step;
+    step.kind = kind;
+    step.source = source;
+    step.inputs = {from};
+    step.outputs = {to};
+    out_.nodes.push_back(std::move(step));
+  }
+
+  ValueId dense(ValueId id, const Node* source) {
+    const auto i = static_cast<size_t>(id);
+    if (!out_.layouts[i].image || one_pixel(out_.types[i])) return id;
+    if (other_[i] == kNoValue) {
+      const ValueId made = add_value(id, {});
+      other_[i] = made;
+      change(LoweredNode::Kind::kToDense, id, made, source);
+    }
+    return other_[i];
+  }
+
+  ValueId image(ValueId id, const Border& border, const Node* source) {
+    const auto i = static_cast<size_t>(id);
+    ValueId found = id;
+    if (one_pixel(out_.types[i])) {
+      if (border.none() && out_.layouts[i].image) return id;
+      // The dense bytes have no border, or are a constant that others read as it is: an image of its own.
+      found = add_value(id, image_layout(out_.types[i]));
+      change(LoweredNode::Kind::kToImage, id, found, source);
+    } else if (!out_.layouts[i].image) {
+      if (other_[i] == kNoValue) {
+        const ValueId made = add_value(id, image_layout(out_.types[i]));
+        other_[i] = made;
+        change(LoweredNode::Kind::kToImage, id, made, source);
+      }
+      found = other_[i];
+    }
+    out_.layouts[static_cast<size_t>(found)].border.widen(border);
+    return found;
+  }
+
+  const Segment& segment_;
+  const Graph& graph_;
+  CpuMode mode_;
+  Lowered out_;
+  std::vector<int32_t> made_at_;    // of the graph's values: the segment's node that makes them, or -1
+  std::vector<int32_t> uses_;       // and how many of its inputs and outputs they are
+  std::vector<ValueId> other_;      // the value in the other layout, where there is one
+  std::vector<int32_t> summed_by_;  // of a node that another one does along with its own work: that one
+  std::vector<int32_t> sum_of_;     // of such another one: its copy that does
+  std::vector<ValueId> alias_;      // of a cast's result: the value that is read instead
+};
+
+}  // namespace
+
+Lowered lower_cpu(const Segment& segment, CpuMode mode) {
+  return Lowering(segment, mode).run();
+}
+
+}  // namespace pinnace::cpu

@@ -1,0 +1,261 @@
+// One walk over the segment in order. A value may have a version in another type, float32 of halves or halves of
+// float32, once a node computes or reads it so; casts stand where a reader wants the version that is not there. Nodes
+// that only move elements follow their operand.
+#include "backends/cpu/plan/precision.h"
+
+#include "backends/cpu/cast/half_f32.h"
+
+namespace pinnace::cpu {
+namespace {
+
+constexpr std::string_view kStoredAs = "stored_as";  // an attribute that only these copies have
+
+bool is_half(const TensorType& type) {
+  return type.dtype == DType::kF16 || type.dtype == DType::kBF16;
+}
+
+class Retyping {
+ public:
+  Retyping(const Segment& segment, CpuMode mode)
+      : segment_(segment), mode_(mode), narrows_(mode.precision == Precision::kFp16 && has_line("conv", DType::kF16)) {}
+
+  Result<std::optional<Retyped>> run() {
+    bool any = false;
+    for (int32_t k : segment_.nodes) {
+      for (ValueId id : segment_.graph.nodes[static_cast<size_t>(k)]->inputs) {
+        any |= id != kNoValue && has_other(segment_.inference.types[static_cast<size_t>(id)]);
+      }
+    }
+    if (!any) return std::optional<Retyped>();
+    out_.graph.values = segment_.graph.values;
+    out_.inference = segment_.inference;
+    other_.assign(segment_.graph.values.size(), kNoValue);
+    missing_.assign(segment_.graph.values.size(), false);
+    image_.assign(segment_.graph.values.size(), false);
+    for (int32_t k : segment_.nodes) PINNACE_TRY(place(*segment_.graph.nodes[static_cast<size_t>(k)]));
+    for (ValueId id : segment_.outputs) restore(id, "");
+    if (!changed_) return std::optional<Retyped>();
+    for (size_t i = 0; i < out_.graph.nodes.size(); ++i) out_.nodes.push_back(static_cast<int32_t>(i));
+    return std::optional<Retyped>(std::move(out_));
+  }
+
+ private:
+  const TensorType& type(ValueId id) const { return out_.inference.types[static_cast<size_t>(id)]; }
+  bool has_other(const TensorType& type) const { return is_half(type) || (narrows_ && type.dtype == DType::kF32); }
+
+  Status place(const Node& node) {
+    PINNACE_ASSIGN(const bool stays, computes_halves(node));
+    PINNACE_ASSIGN(const bool changes, stays ? Result<bool>(false) : computes_other(node));
+    const bool follows = !stays && !changes && follows_operand(node);
+    Node copy = node;
+    const DType own = node.outputs.empty() ? DType::kF32 : type(node.outputs[0]).dtype;
+    for (ValueId& id : copy.inputs) {
+      if (id == kNoValue) continue;
+      if ((changes || follows) && type(id).dtype == own) {
+        PINNACE_ASSIGN(id, other(id, node.name));
+      } else {
+        restore(id, node.name);
+      }
+    }
+    if (changes || follows) {
+      changed_ = true;
+      for (ValueId& id : copy.outputs) {
+        if (type(id).dtype != own) continue;
+        const ValueId made = add_other(id);
+        missing_[static_cast<size_t>(id)] = true;
+        other_[static_cast<size_t>(id)] = made;
+        id = made;
+      }
+    }
+    if (changes && own != DType::kF32) copy.set_attr(kStoredAs, std::string(dtype_name(own)));
+    if (stays || (changes && own == DType::kF32)) note_image(copy);
+    out_.node_of.push_back(static_cast<int32_t>(out_.graph.nodes.size()));
+    out_.graph.nodes.push_back(std::make_unique<Node>(std::move(copy)));
+    return {};
+  }
+
+  /// True if the node has halves and a kernel that computes with them.
+  Result<bool> computes_halves(const Node& node) {
+    if (node.inputs.empty() || node.inputs[0] == kNoValue || type(node.inputs[0]).dtype != DType::kF16) return false;
+    if (node.op == "cast" || !one_type(node, DType::kF16)) return false;
+    const CpuKernelLine* line = line_of(node);
+    return line && line->dtype == DType::kF16;
+  }
+
+  /// True if the node would have a kernel in the other type: a float32 one, were its operands and results of 16 bits
+  /// float32; one for halves, were they of float32 halves, and it is a convolution or has an operand of halves already.
+  Result<bool> computes_other(const Node& node) {
+    if (node.inputs.empty() || node.inputs[0] == kNoValue || !has_other(type(node.inputs[0]))) return false;
+    const DType own = type(node.inputs[0]).dtype, wanted = own == DType::kF32 ? DType::kF16 : DType::kF32;
+    // Casts are what this is made of.
+    if (node.op == "cast" || !one_type(node, own)) return false;
+    if (wanted == DType::kF16) {
+      bool any = node.op == "conv";
+      for (ValueId id : node.inputs) any |= id != kNoValue && missing_[static_cast<size_t>(id)];
+      if (!any || !has_line(node.op, wanted)) return false;
+    }
+    std::vector<TensorType> types(node.inputs.size());
+    std::vector<const TensorType*> type_of;
+    std::vector<const void*> data;
+    uint32_t images = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (id == kNoValue) {
+        type_of.push_back(nullptr);
+        data.push_back(nullptr);
+        continue;
+      }
+      const ConstantPtr* contents = &out_.inference.data[static_cast<size_t>(id)];
+      types[i] = type(id);
+      if (types[i].dtype == own) {
+        types[i].dtype = wanted;
+        if (*contents) {
+          PINNACE_ASSIGN(const ValueId made, other(id, node.name));
+          contents = &out_.inference.data[static_cast<size_t>(made)];
+        } else if (const ValueId made = other_[static_cast<size_t>(id)]; made != kNoValue && i < 32) {
+          images |= uint32_t{image_[static_cast<size_t>(made)]} << i;
+        }
+      }
+      type_of.push_back(&types[i]);
+      data.push_back(*contents ? (*contents)->data() : nullptr);
+    }
+    const CpuKernelLine* line =
+        choose_kernel(NodeView(node, *segment_.ops.find(node.op), type_of, data), mode_, images);
+    return line && line->dtype == wanted;
+  }
+
+  bool has_line(std::string_view op, DType dtype) const {
+    for (const CpuKernelLine& line : cpu_kernels(mode_.for_arm64)) {
+      if (line.op == op && line.dtype == dtype && line.needs <= mode_.level) return true;
+    }
+    return false;
+  }
+
+  /// The line of a node of `out_`, or of one that stays as it is.
+  const CpuKernelLine* line_of(const Node& node) const {
+    std::vector<const TensorType*> types;
+    std::vector<const void*> data;
+    uint32_t images = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      types.push_back(id == kNoValue ? nullptr : &type(id));
+      const ConstantPtr contents = id == kNoValue ? nullptr : out_.inference.data[static_cast<size_t>(id)];
+      data.push_back(contents ? contents->data() : nullptr);
+      if (id != kNoValue && i < 32) images |= uint32_t{image_[static_cast<size_t>(id)]} << i;
+    }
+    return choose_kernel(NodeView(node, *segment_.ops.find(node.op), types, data), mode_, images);
+  }
+
+  /// Halves are followed as lowering will keep them: kernels that are chosen for images alone need one.
+  void note_image(const Node& node) {
+    const CpuKernelLine* line = line_of(node);
+    if (!line || line->kernel->layouts == Layouts::kDense) return;
+    const ImageSizes s = image_sizes(type(node.outputs[0]));
+    image_[static_cast<size_t>(node.outputs[0])] = s.h * s.w > 1;
+  }
+
+  /// True if every float among operands and results is of that type.
+  bool one_type(const Node& node, DType own) const {
+    const auto fits = [&](ValueId id, bool may_be_f32) {
+      if (id == kNoValue || !(dtypes(type(id).dtype) & kFloats)) return true;
+      return type(id).dtype == own || (may_be_f32 && type(id).dtype == DType::kF32);
+    };
+    for (ValueId id : node.inputs) {
+      if (!fits(id, node.op == "resize")) return false;  // whose scales are float32 always
+    }
+    for (ValueId id : node.outputs) {
+      if (!fits(id, false)) return false;
+    }
+    return type(node.outputs[0]).dtype == own;
+  }
+
+  /// True for a node that moves elements, one of whose operands is there in the other type alone.
+  bool follows_operand(const Node& node) const {
+    bool any = false;
+    DType own = DType::kF32;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || !has_other(type(id))) continue;
+      any |= missing_[static_cast<size_t>(id)];
+      own = type(id).dtype;
+    }
+    if (!any || !one_type(node, own)) return false;
+    if (segment_.ops.find(node.op)->view) return true;
+    const CpuKernelLine* line = line_of(node);
+    return line && line->dtype == kAnyDType;
+  }
+
+  ValueId add_other(ValueId of) {
+    TensorType made = type(of);
+    made.dtype = made.dtype == DType::kF32 ? DType::kF16 : DType::kF32;
+    Value value{"", made, nullptr};
+    out_.graph.values.push_back(std::move(value));
+    out_.inference.types.push_back(std::move(made));
+    out_.inference.data.push_back(nullptr);
+    out_.inference.known.emplace_back();
+    image_.push_back(false);
+    return static_cast<ValueId>(out_.graph.values.size() - 1);
+  }
+
+  /// The version of a value in the other type.
+  Result<ValueId> other(ValueId id, const std::string& reader) {
+    if (const ValueId there = other_[static_cast<size_t>(id)]; there != kNoValue) return there;
+    const ValueId made = other_[static_cast<size_t>(id)] = add_other(id);
+    if (const ConstantPtr contents = out_.inference.data[static_cast<size_t>(id)]) {
+      PINNACE_TRY(contents->check());
+      const TensorType& from = type(id);
+      PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type(made).bytes()), reader));
+      const HalfF32Kernels& half = half_f32_kernels_generic;
+      if (from.dtype == DType::kF32) {
+        half.narrow(HalfKind::kF16, reinterpret_cast<const float*>(contents->data()), from.elements(),
+                    reinterpret_cast<uint16_t*>(bytes.data()));
+      } else {
+        half.widen(from.dtype == DType::kF16 ? HalfKind::kF16 : HalfKind::kBf16,
+                   reinterpret_cast<const uint16_t*>(contents->data()), from.elements(),
+                   reinterpret_cast<float*>(bytes.data()));
+      }
+      out_.inference.data[static_cast<size_t>(made)] = Constant::of(std::move(bytes));
+    } else {
+      cast(id, made, reader);
+    }
+    return made;
+  }
+
+  /// Makes sure that the value itself is there.
+  void restore(ValueId id, const std::string& reader) {
+    if (static_cast<size_t>(id) >= missing_.size() || !missing_[static_cast<size_t>(id)]) return;
+    missing_[static_cast<size_t>(id)] = false;
+    cast(other_[static_cast<size_t>(id)], id, reader);
+  }
+
+  void cast(ValueId from, ValueId to, const std::string& reader) {
+    auto node = std::make_unique<Node>();
+    node->op = "cast";
+    node->name = reader.empty() ? out_.graph.value(to).name : reader;
+    node->inputs = {from};
+    node->outputs = {to};
+    node->set_attr("to", std::string(dtype_name(type(to).dtype)));
+    out_.graph.nodes.push_back(std::move(node));
+  }
+
+  const Segment& segment_;
+  CpuMode mode_;
+  bool narrows_;  // float32 may become halves
+  Retyped out_;
+  std::vector<ValueId> other_;  // of a value: its version in the other type, or kNoValue
+  std::vector<bool> missing_;   // only that version has been made so far
+  std::vector<bool> image_;     // of a value of `out_`: it will be kept as an image
+  bool changed_ = false;
+};
+
+}  // namespace
+
+DType stored_as(const Node& node) {
+  const Attr* attr = node.attr(kStoredAs);
+  return attr ? *dtype_from_name(std::get<std::string>(*attr)) : DType::kF32;
+}
+
+Result<std::optional<Retyped>> retype(const Segment& segment, CpuMode mode) {
+  return Retyping(segment, mode).run();
+}
+
+}  // namespace pinnace::cpu

@@ -1,0 +1,99 @@
+// Steps that are run together, a few rows at a time: what one leaves is read by the next from a strip of rows that
+// stays in the second-level cache, and never becomes a whole image in memory. An expansion and the depthwise
+// convolution that follows it are such a pair.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "backends/cpu/plan/lower.h"
+#include "base/cancel.h"
+
+namespace pinnace::cpu {
+
+/// Steps in one strip, and inputs of one of them, at most.
+inline constexpr size_t kStripSteps = 4, kStripInputs = 4;
+
+/// An image between two steps of a strip. Its rows, in memory, count its border too.
+struct StripImage {
+  size_t offset = 0;  ///< of its buffer in a task's memory
+  size_t row_bytes = 0, left_bytes = 0, right_bytes = 0;
+  int64_t capacity = 0;  ///< rows that its buffer holds
+  int64_t top = 0, height = 0, bottom = 0;
+  uint8_t zero = 0;  ///< byte of the border
+  RowWindow window;  ///< how its reader reads it
+  int64_t rows() const { return top + height + bottom; }
+};
+
+/// Steps [first, last] of Lowered::nodes, each of which alone reads what the one before left.
+struct Strip {
+  int32_t first, last;
+  std::vector<StripImage> images;  ///< after every step but the last
+  int64_t batch, height;           ///< of the last step's output
+  int64_t block;                   ///< rows of the last step's output made at a time
+  size_t task_bytes = 0;           ///< memory of one task
+  /// Tasks that a run on `threads` threads is cut into.
+  int64_t tasks(int threads) const { return std::min<int64_t>(threads, (batch * height + block - 1) / block); }
+};
+
+/// The strips that pay. Steps of different strips are different.
+std::vector<Strip> find_strips(const Lowered& lowered);
+
+/// Runs task `task` of `tasks` in `memory`, Strip::task_bytes bytes: calls step(i, bases, first, last) for rows [first,
+/// last), counted through all images, of what step Strip::first + i leaves. bases[i] is where image i would begin in
+/// memory if it were whole: only the rows that are needed now can be touched.
+template <class Step>
+void run_strip(const Strip& strip, int64_t task, int64_t tasks, std::byte* memory, Step&& step) {
+  const size_t count = strip.images.size();
+  for (const StripImage& image : strip.images) {
+    for (int64_t row = 0; row < image.capacity; ++row) {
+      std::byte* at = memory + image.offset + static_cast<size_t>(row) * image.row_bytes;
+      std::memset(at, image.zero, image.left_bytes);
+      std::memset(at + image.row_bytes - image.right_bytes, image.zero, image.right_bytes);
+    }
+  }
+  const int64_t total = strip.batch * strip.height, end = total * (task + 1) / tasks;
+  // Rows of each image that are in memory, [base, next), counted with its border; buffers begin with row `base`.
+  std::array<int64_t, kStripSteps> base, next;
+  std::array<std::byte*, kStripSteps> bases{};
+  for (int64_t row = total * task / tasks, last; row < end; row = last) {
+    const int64_t n = row / strip.height, done = row % strip.height;
+    last = std::min({row + strip.block, end, (n + 1) * strip.height});
+    if (loop_stops()) return;
+    if (done == 0 || row == total * task / tasks) base.fill(0), next.fill(0);
+    std::array<int64_t, kStripSteps> from, to;
+    from[count] = done;
+    to[count] = last - n * strip.height;
+    for (size_t i = count; i-- > 0;) {
+      const StripImage& image = strip.images[i];
+      const int64_t offset = image.top - image.window.before;
+      // Rows beyond the image and its border are not read (by a pool).
+      const int64_t first = std::max<int64_t>(0, from[i + 1] * image.window.stride + offset);
+      const int64_t behind = std::min(image.rows(), (to[i + 1] - 1) * image.window.stride + offset + image.window.span);
+      std::byte* const buffer = memory + image.offset;
+      const auto row_at = [&](int64_t r) { return buffer + static_cast<size_t>(r - base[i]) * image.row_bytes; };
+      if (first >= next[i]) {
+        base[i] = next[i] = first;
+      } else if (behind - base[i] > image.capacity) {
+        std::memmove(buffer, row_at(first), static_cast<size_t>(next[i] - first) * image.row_bytes);
+        base[i] = first;
+      }
+      for (int64_t r = next[i]; r < behind; ++r) {
+        if (r < image.top || r >= image.top + image.height) std::memset(row_at(r), image.zero, image.row_bytes);
+      }
+      from[i] = std::clamp<int64_t>(next[i] - image.top, 0, image.height);
+      to[i] = std::clamp<int64_t>(behind - image.top, from[i], image.height);
+      next[i] = std::max(next[i], behind);
+      bases[i] = buffer - (n * image.rows() + base[i]) * static_cast<ptrdiff_t>(image.row_bytes);
+    }
+    for (size_t i = 0; i <= count; ++i) {
+      const int64_t height = i < count ? strip.images[i].height : strip.height;
+      if (from[i] < to[i]) step(i, bases.data(), n * height + from[i], n * height + to[i]);
+    }
+  }
+}
+
+}  // namespace pinnace::cpu

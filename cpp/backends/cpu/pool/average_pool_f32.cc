@@ -1,0 +1,135 @@
+// average_pool and adaptive_average_pool in float32, over images and over dense tensors.
+#include <algorithm>
+#include <array>
+
+#include "backends/cpu/f32_levels.h"
+#include "ops/pool.h"
+
+namespace pinnace::cpu {
+namespace {
+
+/// Places of one dimension of x that an output place is the mean of, `step` apart, and what it counts as.
+struct Bin {
+  int64_t first, count, step;
+  double counted;
+};
+
+/// The bins of both pools. One of the two.
+struct Bins {
+  const NodeView& node;
+  bool adaptive, with_pads;
+  Window w;               // of a window
+  int64_t in[2], out[2];  // of an adaptive pool
+
+  Bin at(int d, int64_t o) const {
+    if (adaptive) {
+      const int64_t first = o * in[d] / out[d], last = ((o + 1) * in[d] + out[d] - 1) / out[d];
+      return {first, last - first, 1, static_cast<double>(last - first)};
+    }
+    const Taps t = taps_at(w, d + 1, o);
+    const int64_t count = std::max<int64_t>(0, t.last - t.first), step = w.dilation[d + 1];
+    const double padded =
+        static_cast<double>(std::min(w.kernel[d + 1], (w.in[d + 1] + w.after[d + 1] - 1 - t.start) / step + 1));
+    return {t.start + t.first * step, count, step, with_pads ? padded : static_cast<double>(count)};
+  }
+};
+
+/// x has one or two spatial dimensions.
+bool bins_of(const NodeView& node, Bins* bins) {
+  const TensorType& x = node.input(0);
+  if (!has_image_sizes(x) || x.elements() < 1) return false;
+  bins->adaptive = node.node().op == "adaptive_average_pool";
+  const ImageSizes s = image_sizes(x);
+  if (bins->adaptive) {
+    const auto sizes = node.attr_ints("output_size");
+    bins->in[0] = s.h;
+    bins->in[1] = s.w;
+    bins->out[0] = sizes.size() == 2 ? sizes[0] : 1;
+    bins->out[1] = sizes.back();
+    return bins->out[0] > 0 && bins->out[1] > 0;
+  }
+  Shape y;
+  const auto window = check_pool(node, y);
+  if (!window.ok() || window->out_size() < 1 || window->rank > 2) return false;
+  bins->w = *window;
+  bins->with_pads = node.attr_int("count_include_pad") != 0;
+  return true;
+}
+
+bool takes(const NodeView& node) {
+  Bins bins{.node = node};
+  return bins_of(node, &bins);
+}
+
+int64_t together(int64_t elements) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
+}
+
+template <const F32Level& level>
+Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  Bins bins{.node = node};
+  if (!bins_of(node, &bins)) return unsupported(node.label());
+  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const int64_t channels = std::min(x.pitch, y.pitch), rows = y.size.n * y.size.h;
+  const int64_t each = together(x.size.w * x.pitch * x.size.h / std::max<int64_t>(1, y.size.h));
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) {
+      const int64_t n = u / y.size.h, oy = u % y.size.h;
+      const Bin by = bins.at(0, oy);
+      for (int64_t ox = 0; ox < y.size.w; ++ox) {
+        const Bin bx = bins.at(1, ox);
+        float* to = y.at + n * y.step + oy * y.row + ox * y.pitch;
+        std::fill_n(to, channels, 0.0f);
+        for (int64_t i = 0; i < by.count; ++i) {
+          const float* line = x.at + n * x.step + (by.first + i * by.step) * x.row + bx.first * x.pitch;
+          level.image->sum(line, bx.step * x.pitch, bx.count, channels, to);
+        }
+        const auto scale = static_cast<float>(1 / (by.counted * bx.counted));
+        level.loops->binary(BinaryKind::kMul, to, 1, &scale, 0, to, channels);
+      }
+    }
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_image() {
+  return {.takes = takes, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
+}
+
+Status dense_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                 std::span<const TensorView> out) {
+  Bins bins{.node = node};
+  if (!bins_of(node, &bins)) return unsupported(node.label());
+  const ImageSizes from = image_sizes(*in[0].type), to = image_sizes(*out[0].type);
+  const int64_t planes = from.n * from.c, each = together(from.h * from.w);
+  context.parallel((planes + each - 1) / each, [&](int64_t t) {
+    for (int64_t p = t * each; p < std::min(planes, (t + 1) * each); ++p) {
+      const float* x = in[0].data<float>() + p * from.h * from.w;
+      float* y = out[0].data<float>() + p * to.h * to.w;
+      for (int64_t oy = 0; oy < to.h; ++oy) {
+        const Bin by = bins.at(0, oy);
+        for (int64_t ox = 0; ox < to.w; ++ox) {
+          const Bin bx = bins.at(1, ox);
+          double sum = 0;
+          for (int64_t i = 0; i < by.count; ++i) {
+            const float* line = x + (by.first + i * by.step) * from.w + bx.first;
+            for (int64_t k = 0; k < bx.count; ++k) sum += static_cast<double>(line[k * bx.step]);
+          }
+          y[oy * to.w + ox] = static_cast<float>(sum / (by.counted * bx.counted));
+        }
+      }
+    }
+  });
+  return {};
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(average_pool_image_f32, make_image)
+
+extern const CpuKernel average_pool_f32_generic;
+const CpuKernel average_pool_f32_generic = {.takes = takes, .run = dense_run};
+
+}  // namespace pinnace::cpu

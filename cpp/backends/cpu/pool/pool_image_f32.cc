@@ -1,0 +1,154 @@
+// max_pool and global_average_pool over images (channels last), in float32 and on halves. Chosen where the operand is
+// an image already.
+#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/plan/layout_rows.h"
+#include "base/half.h"
+#include "ops/lines.h"
+#include "ops/pool.h"
+
+namespace pinnace::cpu {
+namespace {
+
+Result<Window> pool_window(const NodeView& node) {
+  PINNACE_ASSIGN(Shape kernel, kernel_shape_of(node, node.input(0)));
+  return window_of(node, node.input(0).shape, kernel, node.attr_int("ceil_mode") != 0);
+}
+
+bool max_pool_takes(const NodeView& node) {
+  if (node.output_count() != 1 || !is_image(node, 0)) return false;
+  const auto window = pool_window(node);
+  // It visits every tap of the window, see max_pool_f32_generic.
+  return window.ok() && window->out_size() > 0 && window->kernel[1] <= 256 && window->kernel[2] <= 256;
+}
+
+int64_t max_pool_plan_bytes(const NodeView&) {
+  return sizeof(Window);
+}
+void max_pool_plan(const NodeView& node, const Layout*, std::byte* to) {
+  new (to) Window(*pool_window(node));
+}
+
+template <const auto& level>
+void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
+                   int64_t first, int64_t last) {
+  using T = ElementOf<level>;
+  const auto& w = *reinterpret_cast<const Window*>(context.plan);
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
+  for (int64_t u = first; u < last; ++u) {
+    const int64_t n = u / y.size.h, oy = u % y.size.h;
+    const Taps taps = taps_at(w, 1, oy);
+    level.image->max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
+                               .pitch = x.pitch,
+                               .tap_row = w.dilation[1] * x.row,
+                               .y = y.at + n * y.step + oy * y.row,
+                               .y_pitch = y.pitch,
+                               .channels = std::min(x.pitch, y.pitch),
+                               .in_w = x.size.w,
+                               .out_w = y.size.w,
+                               .rows = taps.last - taps.first,
+                               .kernel_w = w.kernel[2],
+                               .stride_x = w.stride[2],
+                               .dilation_x = w.dilation[2],
+                               .before_x = w.before[2]});
+  }
+}
+
+template <const auto& level>
+Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
+  const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    max_pool_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
+  });
+  return {};
+}
+
+RowWindow max_pool_reads_rows(const NodeView& node) {
+  const Window w = *pool_window(node);
+  return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
+}
+
+template <const auto& level>
+constexpr CpuKernel make_max_pool() {
+  return {.takes = max_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .precision = level.precision,
+          .plan_bytes = max_pool_plan_bytes,
+          .plan = max_pool_plan,
+          .run = max_pool_run<level>,
+          .rows = max_pool_rows<level>,
+          .reads_rows = max_pool_reads_rows};
+}
+
+bool global_pool_takes(const NodeView& node) {
+  return is_image(node, 0);
+}
+
+/// Rows are summed in this many parts, by the threads that have made them; the parts' sums then in their order.
+int64_t pool_parts(const ImageSizes& x) {
+  return std::min<int64_t>(x.h, 8);
+}
+
+int64_t global_average_pool_scratch(const NodeView& node, int) {
+  const ImageSizes x = image_sizes(node.input(0));
+  return 4 * x.n * pool_parts(x) * x.c;
+}
+
+template <const auto& level>
+Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                               std::span<const TensorView> out) {
+  using T = ElementOf<level>;
+  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
+  const int64_t parts = pool_parts(x.size), channels = x.size.c;
+  auto* sums = reinterpret_cast<float*>(context.scratch);
+  const auto part = [&](int64_t t) {
+    const int64_t n = t / parts, p = t % parts;
+    float* to = sums + t * channels;
+    std::fill_n(to, channels, 0.0f);
+    for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
+      level.image->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
+    }
+  };
+  if (x.size.w * x.size.h * channels < 16384) {
+    for (int64_t t = 0; t < x.size.n * parts; ++t) part(t);
+  } else {
+    context.parallel(x.size.n * parts, part);
+  }
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
+  for (int64_t n = 0; n < x.size.n; ++n) {
+    T* to = y.at + n * y.step;
+    float* from = sums + n * parts * channels;
+    for (int64_t p = 1; p < parts; ++p) {
+      for (int64_t c = 0; c < channels; ++c) from[c] += from[p * channels + c];
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      if constexpr (std::is_same_v<T, float>) {
+        to[c] = from[c] * scale;
+      } else {
+        to[c] = float_to_half(from[c] * scale);
+      }
+    }
+  }
+  return {};
+}
+
+template <const auto& level>
+constexpr CpuKernel make_global_average_pool() {
+  return {.takes = global_pool_takes,
+          .layouts = Layouts::kFollows,
+          .images = 0b1,
+          .precision = level.precision,
+          .scratch_bytes = global_average_pool_scratch,
+          .run = global_average_pool_run<level>};
+}
+
+}  // namespace
+
+PINNACE_F32_IMAGE_LEVELS(max_pool_image_f32, make_max_pool)
+PINNACE_F32_IMAGE_LEVELS(global_average_pool_image_f32, make_global_average_pool)
+PINNACE_HALF_LEVELS(max_pool_image, make_max_pool)
+PINNACE_HALF_LEVELS(global_average_pool_image, make_global_average_pool)
+
+}  // namespace pinnace::cpu

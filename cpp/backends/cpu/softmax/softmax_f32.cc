@@ -1,0 +1,161 @@
+// Softmax, log_softmax and lp_normalization in float32, along any dimension: along the last by rows, along others by
+// columns side by side.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/reduce/reduce_f32.h"
+#include "ops/lines.h"
+
+namespace pinnace::cpu {
+namespace {
+
+constexpr int64_t kColumns = kReducedColumns;
+
+bool takes(const NodeView& node) {
+  return node.axis(node.attr_int("axis"), node.input(0).rank()).ok() && node.input(0).elements() > 0;
+}
+
+bool rows_take(const NodeView& node) {
+  return takes(node) && *node.axis(node.attr_int("axis"), node.input(0).rank()) == node.input(0).rank() - 1;
+}
+
+Lanes lanes_of(const NodeView& node) {
+  return Lanes(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
+}
+
+/// f(first element, columns) for every block of columns that stand side by side; about 16,384 elements a task.
+template <class F>
+void for_columns(const KernelContext& context, const Lanes& lanes, F f) {
+  const int64_t blocks = (lanes.inner + kColumns - 1) / kColumns, tasks = lanes.outer * blocks;
+  const int64_t each = std::max<int64_t>(1, 16384 / (lanes.size * std::min(lanes.inner, kColumns)));
+  context.parallel((tasks + each - 1) / each, [&](int64_t t) {
+    for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
+      const int64_t first = u % blocks * kColumns;
+      f(u / blocks * lanes.size * lanes.inner + first, std::min(kColumns, lanes.inner - first));
+    }
+  });
+}
+
+// ----------------------------------------------------------------------------------------------------------- softmax
+
+template <const F32Kernels& kernels>
+Status softmax_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                   std::span<const TensorView> out) {
+  const int64_t columns = in[0].dim(-1), rows = in[0].elements() / columns;
+  const int64_t each = std::max<int64_t>(1, 16384 / columns);
+  context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
+      kernels.softmax(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns);
+    }
+  });
+  return {};
+}
+
+template <const F32Kernels& kernels>
+constexpr CpuKernel make_softmax() {
+  return {.takes = rows_take, .run = softmax_run<kernels>};
+}
+
+/// Columns side by side: their largest elements, then exp of what is left, its sum, and the quotient.
+template <const F32Level& level>
+Status softmax_columns_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                           std::span<const TensorView> out) {
+  const Lanes lanes = lanes_of(node);
+  for_columns(context, lanes, [&](int64_t at, int64_t count) {
+    const float* x = in[0].data<float>() + at;
+    float* y = out[0].data<float>() + at;
+    float most[kColumns], sums[kColumns] = {};
+    std::fill_n(most, count, -__builtin_inff());
+    level.image->extreme(false, x, lanes.inner, lanes.size, count, most);
+    for (int64_t i = 0; i < lanes.size; ++i) {
+      float* row = y + i * lanes.inner;
+      level.loops->binary(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
+      level.loops->map({MapKind::kExp, 0, 0}, row, row, count);
+    }
+    level.image->sum(y, lanes.inner, lanes.size, count, sums);
+    for (int64_t c = 0; c < count; ++c) sums[c] = 1 / sums[c];
+    level.image->binary(BinaryKind::kMul, y, lanes.inner, sums, 0, y, lanes.inner, lanes.size, count);
+  });
+  return {};
+}
+
+template <const F32Level& level>
+constexpr CpuKernel make_softmax_columns() {
+  return {.takes = takes, .run = softmax_columns_run<level>};
+}
+
+// ------------------------------------------------------------------------- logarithm of softmax, quotient by a norm
+
+/// y = x - most - log(sum of exp(x - most))
+void log_softmax(const F32Level& level, const Lanes& lanes, const float* x, float* y, int64_t count) {
+  float most[kColumns], logs[kColumns];
+  if (lanes.inner == 1) {
+    most[0] = static_cast<float>(reduce_row(level, Reduction::kMax, x, lanes.size));
+    logs[0] = static_cast<float>(std::log(exp_sum(level, x, lanes.size, most[0])));
+    level.loops->binary(BinaryKind::kSub, x, 1, most, 0, y, lanes.size);
+    level.loops->binary(BinaryKind::kSub, y, 1, logs, 0, y, lanes.size);
+    return;
+  }
+  double sums[kColumns];
+  std::fill_n(most, count, -__builtin_inff());
+  level.image->extreme(false, x, lanes.inner, lanes.size, count, most);
+  exp_sums(level, x, lanes.inner, lanes.size, count, most, sums);
+  for (int64_t c = 0; c < count; ++c) logs[c] = static_cast<float>(std::log(sums[c]));
+  level.image->binary(BinaryKind::kSub, x, lanes.inner, most, 0, y, lanes.inner, lanes.size, count);
+  level.image->binary(BinaryKind::kSub, y, lanes.inner, logs, 0, y, lanes.inner, lanes.size, count);
+}
+
+/// y = x / norm, 0 where that is 0.
+void lp_normalization(const F32Level& level, Reduction kind, const Lanes& lanes, const float* x, float* y,
+                      int64_t count) {
+  double sums[kColumns];
+  float norms[kColumns];
+  if (lanes.inner == 1) {
+    sums[0] = reduce_row(level, kind, x, lanes.size);
+  } else {
+    reduce_columns(level, kind, x, lanes.inner, lanes.size, count, sums);
+  }
+  for (int64_t c = 0; c < count; ++c) {
+    norms[c] = sums[c] == 0 ? 1 : static_cast<float>(finished(kind, sums[c], lanes.size));
+  }
+  if (lanes.inner == 1) return level.loops->binary(BinaryKind::kDiv, x, 1, norms, 0, y, lanes.size);
+  level.image->binary(BinaryKind::kDiv, x, lanes.inner, norms, 0, y, lanes.inner, lanes.size, count);
+}
+
+template <const F32Level& level>
+Status log_softmax_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                       std::span<const TensorView> out) {
+  const Lanes lanes = lanes_of(node);
+  for_columns(context, lanes, [&](int64_t at, int64_t count) {
+    log_softmax(level, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
+  });
+  return {};
+}
+template <const F32Level& level>
+constexpr CpuKernel make_log_softmax() {
+  return {.takes = takes, .run = log_softmax_run<level>};
+}
+
+template <const F32Level& level>
+Status lp_normalization_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                            std::span<const TensorView> out) {
+  const Lanes lanes = lanes_of(node);
+  const Reduction kind = node.attr_int("p") == 1 ? Reduction::kL1 : Reduction::kL2;
+  for_columns(context, lanes, [&](int64_t at, int64_t count) {
+    lp_normalization(level, kind, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
+  });
+  return {};
+}
+template <const F32Level& level>
+constexpr CpuKernel make_lp_normalization() {
+  return {.takes = takes, .run = lp_normalization_run<level>};
+}
+
+}  // namespace
+
+PINNACE_F32_LEVELS(softmax_f32, make_softmax)
+PINNACE_F32_IMAGE_LEVELS(softmax_columns_f32, make_softmax_columns)
+PINNACE_F32_IMAGE_LEVELS(log_softmax_f32, make_log_softmax)
+PINNACE_F32_IMAGE_LEVELS(lp_normalization_f32, make_lp_normalization)
+
+}  // namespace pinnace::cpu
