@@ -262,11 +262,30 @@ def rule_names(root: Path) -> Iterator[str]:
     """C++ files are snake_case, and no file or folder is called after nothing in particular."""
     for path in files(root):
         free = path.is_relative_to(NAMED_BY_OTHERS)
-        if path.suffix in {".cc", ".h"} and not free and not SNAKE_CASE.fullmatch(path.stem):
+        stem = path.name.removesuffix(path.suffix).removesuffix(".body")  # x.body.cc: compiled per instruction set
+        if path.suffix in {".cc", ".h"} and not free and not SNAKE_CASE.fullmatch(stem):
             yield f"{path}: not snake_case"
         for part in path.with_suffix("").parts:
             if VAGUE_NAME.search(part.lower()):
                 yield f'{path}: "{part}" does not say what it holds'
+
+
+def rule_instruction_sets(root: Path) -> Iterator[str]:
+    """isa.cmake and the enum name the same sets in the same order; each has its header; every body is compiled."""
+    build, enum = root / "cmake/isa.cmake", root / "cpp/base/cpu_features.h"
+    if not build.is_file():
+        return
+    sets = re.findall(r"^ISA\((\w+)", text(build), re.MULTILINE)
+    if sets != re.findall(r"^  (\w+), +///<", text(enum), re.MULTILINE):
+        yield f"cmake/isa.cmake: its sets are not those of {enum.relative_to(root)}, in the same order"
+    folder = Path("cpp/backends/cpu")
+    for name in sets:
+        if not (root / folder / f"simd/{name}.h").is_file():
+            yield f"cmake/isa.cmake: {name} has no {folder}/simd/{name}.h"
+    for path in below(root, str(folder), ".cc"):
+        lists = root / path.parent / "CMakeLists.txt"
+        if path.name.endswith(".body.cc") and f"BODY({path.name} " not in (text(lists) if lists.is_file() else ""):
+            yield f"{path}: {path.parent}/CMakeLists.txt has no BODY line for it"
 
 
 def rule_special_values(root: Path) -> Iterator[str]:
@@ -391,6 +410,18 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
             ['b_test.cc: needs "import/import.h"'],
         ),
     ],
+    "instruction_sets": [
+        (
+            {
+                "cmake/isa.cmake": 'ISA(generic ".*")\nISA(avx2 ${x86_64} -mavx2)\n',
+                "cpp/base/cpu_features.h": f"{_CC}enum class Cpu {{\n  generic,  ///< the baseline\n}};\n",
+                "cpp/backends/cpu/simd/generic.h": _CC,
+                "cpp/backends/cpu/softmax/CMakeLists.txt": "# BODY(softmax.body.cc generic)\n",
+                "cpp/backends/cpu/softmax/softmax_f32.body.cc": _CC,
+            },
+            ["its sets are not those", "avx2 has no", "softmax_f32.body.cc: cpp/backends/cpu/softmax/CMakeLists.txt has no"],
+        )
+    ],
     "names": [
         ({"cpp/base/Tensor.h": _CC}, ["not snake_case"]),
         ({"cpp/base/string_util.h": _CC}, ['"string_util"']),
@@ -416,6 +447,11 @@ int f(char* p) {{ return snprintf(p, 1, "%d", 1) + fprintf(stderr, "x") + log.pr
 """,
     "cpp/base/border.h": f"{_CC}void f() {{ try {{ g(); }} catch (...) {{ }} }}\n",
     "cpp/import/onnx/a.cc": f'{_CC}#include "import/import.h"\n#include "nnapi/levels.h"\n#include "onnx_model.pb.h"\n',
+    "cmake/isa.cmake": "ISA(generic)\n",
+    "cpp/base/cpu_features.h": f"{_CC}enum class Cpu {{\n  generic,  ///< the baseline\n}};\n",
+    "cpp/backends/cpu/simd/generic.h": _CC,
+    "cpp/backends/cpu/softmax/CMakeLists.txt": "BODY(a.body.cc generic)\n",
+    "cpp/backends/cpu/softmax/a.body.cc": _CC,
     "cpp/backends/softmetal/a.cc": f'{_CC}#include "backends/gpu/a.h"\n#include "backends/backend.h"\n',
     "tests/fakes/metal/Metal/Metal.h": _CC,
     "cpp/tools/run.cc": f'{_CC}int main() {{ printf("x"); }}\n',

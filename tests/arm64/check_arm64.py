@@ -45,7 +45,7 @@ SLICE_PROCESSORS = ("cortex-a53", "neoverse-n1", "max,sve256=on")
 SLICE_SHARDS = 4
 GROWTH = 1.02
 # Ends of the names of files by instruction set; how symbols begin of what may throw: of C++, and of its runtime.
-KERNEL_LEVELS = ("generic", "neon_dotprod", "neon_i8mm", "sve")
+INSTRUCTION_SETS = ("generic", "neon_dotprod", "neon_i8mm", "sve")
 THROWING = ("_Z", "__cxa", "__gxx", "_Unwind")
 LIBRARY_BYTES = 3_400_000
 ONE_MODEL_BYTES = 600_000
@@ -195,8 +195,7 @@ def symbols(objects: list[Path], option: str) -> set[str]:
 
 def check_kernels(build: Path) -> list[str]:
     """Objects by instruction set have no tables to unwind by: they may call each other and C's functions alone."""
-    folder = build / "CMakeFiles/runtime_objects.dir/cpp/backends/cpu"
-    objects = [path for level in KERNEL_LEVELS for path in folder.rglob(f"*_{level}.cc.o")]
+    objects = [path for isa in INSTRUCTION_SETS for path in (build / f"CMakeFiles/cpu_{isa}.dir").rglob("*.cc.o")]
     called = symbols(objects, "--undefined-only") - symbols(objects, "--defined-only")
     wrong = sorted(name for name in called if name.startswith(THROWING))
     print(f"arm64: {len(objects)} objects by instruction set call {', '.join(sorted(called - set(wrong)))}")

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "backends/cpu/conv/depthwise_i8.h"
+#include "backends/cpu/conv/image_f32.h"
 #include "backends/cpu/conv/winograd_f32.h"
-#include "backends/cpu/f16_kernels.h"
-#include "backends/cpu/image_f32.h"
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
 #include "backends/cpu/matmul/gemm_i8_tiles.h"
+#include "backends/cpu/unary/f16_kernels.h"
 
 namespace pinnace::cpu {
 namespace {

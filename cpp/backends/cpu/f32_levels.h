@@ -6,12 +6,12 @@
 
 #include "backends/cpu/cast/half_f32.h"
 #include "backends/cpu/conv/grouped_f32.h"
+#include "backends/cpu/conv/image_f32.h"
 #include "backends/cpu/conv/winograd_f32.h"
-#include "backends/cpu/f16_kernels.h"
-#include "backends/cpu/f32_kernels.h"
-#include "backends/cpu/image_f32.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
+#include "backends/cpu/unary/f16_kernels.h"
+#include "backends/cpu/unary/f32_kernels.h"
 #include "ops/activation.h"
 
 namespace pinnace::cpu {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "backends/cpu/conv/depthwise_i8.h"
-#include "backends/cpu/image_i8.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul/gemm_i8_tiles.h"
+#include "backends/cpu/quantize/image_i8.h"
 #include "ops/product.h"
 
 namespace pinnace::cpu {

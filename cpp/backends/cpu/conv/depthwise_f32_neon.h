@@ -1,4 +1,4 @@
-// Depthwise convolutions of ARM64, in place of those in image_f32_body.h, which includes this: 8 channels at a time in
+// Depthwise convolutions of ARM64, in place of those in image_f32.body.cc, which includes this: 8 channels at a time in
 // two registers, since one instruction loads or stores two and steps to the next pixel. With 32 registers 2 x 4 outputs
 // hold 16 sums, the weights of two rows of taps 12, and a pixel 2.
 #pragma once
@@ -6,7 +6,7 @@
 #include <arm_neon.h>
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 /// Channels that weights are packed by, and that a tile has.
@@ -138,5 +138,5 @@ void depthwise_of(const DepthwiseRowsF32& rows) {
 }
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu

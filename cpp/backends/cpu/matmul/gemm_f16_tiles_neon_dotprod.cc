@@ -4,13 +4,10 @@
 //
 // A multiply-add takes one lane of a register only from v0 to v15. Rows of the left side are in v0 to v7, 8 elements
 // each; the panel in v8 to v11 and v12 to v15, in turn; sums in v16 to v31.
-#if defined(__aarch64__)
 #include <arm_neon.h>
 
-#include "backends/cpu/f16_kernels.h"
+#include "backends/cpu/unary/f16_kernels.h"
 
-#define PINNACE_LEVEL neon_dotprod
-#define PINNACE_LANES 4
 #include "backends/cpu/simd/f32.h"
 
 namespace pinnace::cpu {
@@ -246,4 +243,3 @@ void all_rows(const Rows& g, int32_t width) {
 const GemmTiles<uint16_t> gemm_f16_tiles_neon_dotprod = {16, 8, neon_dotprod::all_rows, WeightFormat::kF16};
 
 }  // namespace pinnace::cpu
-#endif

@@ -1,4 +1,4 @@
-// The float32 matrix tiles of ARM64, in place of the one in gemm_f32_tiles_body.h, which includes this. A multiply-add
+// The float32 matrix tiles of ARM64, in place of the one in gemm_f32_tile.h, which includes this. A multiply-add
 // takes one of its operands from any lane of a register: a row's elements are loaded four at a time, and no instruction
 // is spent on spreading them. Panels of 16 columns of floats have a tile in assembly (gemm_f32_tile_sixteen_neon.h);
 // those of 16 bits, 6 rows by 16 columns, and those of 8, which may end a matrix, up to 10 by 8, are here: sums, rows
@@ -8,7 +8,7 @@
 #include <arm_neon.h>
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 /// The tile in assembly reads weights as floats.
@@ -158,13 +158,13 @@ __attribute__((noinline)) void tiles_by_lanes(const GemmRowsF32& rows, int64_t f
 #undef PINNACE_ROLLED
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu
 
 #include "backends/cpu/matmul/gemm_f32_tile_sixteen_neon.h"
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 /// `count` tiles, one below the other.
@@ -178,5 +178,5 @@ inline void tiles(const GemmRowsF32& rows, int64_t first, int64_t count) {
 }
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu

@@ -8,7 +8,7 @@
 #include "backends/cpu/matmul/sixteen_columns_neon.h"
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 #define PINNACE_ADD(i, left, right, s0, s1, s2, s3)          \
@@ -116,5 +116,5 @@ __attribute__((noinline)) void sixteen_tiles(const GemmRowsF32& g, int64_t first
 }
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu

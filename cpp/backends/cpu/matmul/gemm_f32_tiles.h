@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/f32_kernels.h"
+#include "backends/cpu/unary/f32_kernels.h"
 
 namespace pinnace::cpu {
 

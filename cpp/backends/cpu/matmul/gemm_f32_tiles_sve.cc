@@ -2,9 +2,8 @@
 // not depend on the processor; a tile is up to 8 rows by one register of columns, of which a predicate leaves out what
 // is beyond the panel. A multiply-add takes one element of a row from a lane of four, which one load spreads over the
 // register. Types without a size cannot stand in arrays: rows are spelt out.
-#if defined(__aarch64__)
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
-#include "backends/cpu/simd/sve.h"
+#include "backends/cpu/simd/f32_sve.h"
 
 namespace pinnace::cpu {
 namespace sve {
@@ -89,4 +88,3 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
 const GemmTilesF32 gemm_f32_tiles_sve = {16, 8, sve::all_rows, WeightFormat::kF32};
 
 }  // namespace pinnace::cpu
-#endif

@@ -1,5 +1,5 @@
-// The 8-bit matrix tiles of ARM64, in place of the one in gemm_i8_tiles_body.h, which includes this: up to 4 rows by 16
-// columns, as assembly down to the stored bytes. Without dot products by widened bytes (gemm_i8_halves_neon.h). With
+// The 8-bit matrix tiles of ARM64, in place of the one in gemm_i8_tiles.body.cc, which includes this: up to 4 rows by
+// 16 columns, as assembly down to the stored bytes. Without dot products by widened bytes (gemm_i8_halves_neon.h). With
 // them by lanes (sixteen_columns_neon.h): a row's quads times quads of 16 columns, by SDOT, whose activations are
 // flipped to signed first, or by SUDOT. With matrix products by octets where it can be (gemm_i8_octets_neon.h).
 #pragma once
@@ -15,7 +15,7 @@
 #include "backends/cpu/matmul/sixteen_columns_neon.h"
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 // What a row is stored by: multipliers, zero point, limits. Sums by halves leave other registers than those by lanes.
@@ -160,5 +160,5 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
 }
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu

@@ -1,13 +1,12 @@
-// Registers of floats for the kernels of one instruction set: PINNACE_LEVEL names the set, PINNACE_LANES the floats in
-// its widest register. Included only by bodies that are compiled once per set; everything lives in the set's namespace.
-// Arithmetic is the compiler's on vector types, which fuses multiply and add where the set has it; minimum, maximum and
-// the maps are here.
+// Registers of floats of one instruction set (isa.h). Arithmetic is the compiler's on vector types, which fuses
+// multiply and add where the set has it; minimum, maximum and the maps are here.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/f32_kernels.h"
+#include "backends/cpu/simd/isa.h"
+#include "backends/cpu/unary/f32_kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -16,7 +15,7 @@
 #endif
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 /// 16-bit floats in memory; a pair of bfloat16, which stands where a float might.
@@ -353,5 +352,5 @@ using Half = Floats<PINNACE_LANES / 2>;
 #endif
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu

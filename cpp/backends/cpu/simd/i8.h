@@ -1,6 +1,4 @@
-// Registers of 8-bit elements and int32 sums for the kernels of one instruction set: PINNACE_LEVEL names the set,
-// PINNACE_LANES the int32 in its widest register. Included only by bodies that are compiled once per set; everything
-// lives in the set's namespace.
+// Registers of 8-bit elements and int32 sums of one instruction set (isa.h).
 //
 // The dot product of four unsigned and four signed bytes must not saturate: vpdpbusd where there is VNNI
 // (PINNACE_VNNI), else two vpmaddwd on halves widened to 16 bits (vpmaddubsw would saturate at 255 * 127 * 2). ARM64
@@ -12,6 +10,7 @@
 #include <cstdint>
 
 #include "backends/cpu/matmul/gemm_i8_tiles.h"
+#include "backends/cpu/simd/isa.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,17 +18,10 @@
 #include <arm_neon.h>
 #endif
 
-#ifndef PINNACE_SDOT
-#define PINNACE_SDOT 0
-#endif
-#ifndef PINNACE_USDOT
-#define PINNACE_USDOT 0
-#endif
-
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
 
 namespace pinnace::cpu {
-namespace PINNACE_LEVEL {
+namespace PINNACE_ISA {
 namespace {
 
 template <int LANES>
@@ -431,5 +423,5 @@ inline uint8_t requantise_one(int32_t sum, float m, const StoreI8& store) {
 }
 
 }  // namespace
-}  // namespace PINNACE_LEVEL
+}  // namespace PINNACE_ISA
 }  // namespace pinnace::cpu

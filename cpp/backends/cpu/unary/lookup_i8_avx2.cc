@@ -1,6 +1,5 @@
 // Look-ups for AVX2, which finds a byte among 16: in each of the table's 16 parts by an index's lower bits, then by
 // halves the one that its upper bits name.
-#if defined(__x86_64__)
 #include "backends/cpu/unary/lookup_i8.h"
 
 #include <immintrin.h>
@@ -34,4 +33,3 @@ void lookup_i8_avx2(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t 
 }
 
 }  // namespace pinnace::cpu
-#endif

@@ -1,5 +1,4 @@
 // Look-ups for AVX-512BW, which finds one of 64 pairs of bytes: even and odd bytes by themselves.
-#if defined(__x86_64__)
 #include "backends/cpu/unary/lookup_i8.h"
 
 #include <immintrin.h>
@@ -31,4 +30,3 @@ void lookup_i8_avx512(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_
 }
 
 }  // namespace pinnace::cpu
-#endif

@@ -1,8 +1,0 @@
-// 8-bit depthwise convolution for ARMv8.6: dot products of unsigned by signed bytes.
-#if defined(__aarch64__)
-#define PINNACE_LEVEL neon_i8mm
-#define PINNACE_LANES 4
-#define PINNACE_VNNI 0
-#define PINNACE_USDOT 1
-#include "backends/cpu/conv/depthwise_i8_body.h"
-#endif

@@ -1,4 +1,0 @@
-// Grouped convolutions in float32 for the baseline: four lanes (SSE2, NEON).
-#define PINNACE_LEVEL generic
-#define PINNACE_LANES 4
-#include "backends/cpu/conv/grouped_f32_body.h"

@@ -1,0 +1,334 @@
+// Loops over images of halves, and elementwise ones, for ARMv8.2 with arithmetic on halves: 8 channels in a register.
+// Depthwise convolutions work as those of float32 do (depthwise_f32_neon.h); a tile may be wider, since pixels take one
+// register instead of two.
+#include <arm_neon.h>
+
+#include "backends/cpu/unary/f16_kernels.h"
+
+#include "backends/cpu/simd/f32.h"
+
+namespace pinnace::cpu {
+namespace neon_dotprod {
+namespace {
+
+#define PINNACE_UNROLL _Pragma("GCC unroll 64")
+
+using Halves = float16x8_t;
+constexpr int kLanes = 8;
+
+inline Halves load(const uint16_t* p) {
+  return vreinterpretq_f16_u16(vld1q_u16(p));
+}
+inline void store(uint16_t* p, Halves v) {
+  vst1q_u16(p, vreinterpretq_u16_f16(v));
+}
+inline Halves load_part(const uint16_t* p, int64_t count) {
+  uint16_t part[kLanes] = {};
+  __builtin_memcpy(part, p, static_cast<size_t>(count) * sizeof *p);
+  return load(part);
+}
+inline void store_part(uint16_t* p, Halves v, int64_t count) {
+  uint16_t part[kLanes];
+  store(part, v);
+  __builtin_memcpy(p, part, static_cast<size_t>(count) * sizeof *p);
+}
+
+// ----------------------------------------------------------------------------------------------------- elementwise
+
+void map(const MapF32& m, const uint16_t* x, uint16_t* y, int64_t count) {
+  const auto four = [&](const uint16_t* from, uint16_t* to) {
+    Wide::store(reinterpret_cast<F16Bits*>(to), Wide::map(m, Wide::load(reinterpret_cast<const F16Bits*>(from))));
+  };
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) four(x + i, y + i);
+  if (i == count) return;
+  uint16_t part[4] = {};
+  const size_t bytes = static_cast<size_t>(count - i) * sizeof *x;
+  __builtin_memcpy(part, x + i, bytes);
+  four(part, part);
+  __builtin_memcpy(y + i, part, bytes);
+}
+
+/// run(f), where f is the operator on registers.
+template <class Run>
+void with_operator(BinaryKind kind, Run run) {
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return run([](Halves a, Halves b) { return vaddq_f16(a, b); });
+    case BinaryKind::kSub:
+      return run([](Halves a, Halves b) { return vsubq_f16(a, b); });
+    case BinaryKind::kMul:
+      return run([](Halves a, Halves b) { return vmulq_f16(a, b); });
+    case BinaryKind::kDiv:
+      return run([](Halves a, Halves b) { return vdivq_f16(a, b); });
+    case BinaryKind::kMin:
+      return run([](Halves a, Halves b) { return vminq_f16(a, b); });
+    case BinaryKind::kMax:
+      return run([](Halves a, Halves b) { return vmaxq_f16(a, b); });
+    case BinaryKind::kPrelu:
+      return run([](Halves a, Halves b) { return vbslq_f16(vcgezq_f16(a), a, vmulq_f16(a, b)); });
+  }
+}
+
+void binary(BinaryKind kind, const uint16_t* a, int a_step, const uint16_t* b, int b_step, uint16_t* y, int64_t count) {
+  with_operator(kind, [&](auto f) {
+    const Halves a0 = vreinterpretq_f16_u16(vdupq_n_u16(count > 0 ? *a : 0));
+    const Halves b0 = vreinterpretq_f16_u16(vdupq_n_u16(count > 0 ? *b : 0));
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) store(y + i, f(a_step ? load(a + i) : a0, b_step ? load(b + i) : b0));
+    if (i == count) return;
+    const int64_t left = count - i;
+    store_part(y + i, f(a_step ? load_part(a + i, left) : a0, b_step ? load_part(b + i, left) : b0), left);
+  });
+}
+
+// --------------------------------------------------------------------------------------------------------- images
+
+void binary_pixels(BinaryKind kind, const uint16_t* a, ptrdiff_t a_step, const uint16_t* b, ptrdiff_t b_step,
+                   uint16_t* y, ptrdiff_t y_step, int64_t pixels, int64_t channels) {
+  if (a_step == channels && b_step == channels && y_step == channels) {
+    channels *= pixels;
+    pixels = 1;
+  }
+  with_operator(kind, [&](auto f) {
+    for (int64_t p = 0; p < pixels; ++p, a += a_step, b += b_step, y += y_step) {
+      int64_t c = 0;
+      for (; c + kLanes <= channels; c += kLanes) store(y + c, f(load(a + c), load(b + c)));
+      if (c == channels) continue;
+      const int64_t left = channels - c;
+      store_part(y + c, f(load_part(a + c, left), load_part(b + c, left)), left);
+    }
+  });
+}
+
+/// `count` channels, 1 to 8, from c on, of output column o.
+void max_pool_lanes(const MaxPoolRow<uint16_t>& p, const uint16_t* x, int64_t columns, uint16_t* y, int64_t count) {
+  Halves most = vreinterpretq_f16_u16(vdupq_n_u16(0xfc00));  // -inf
+  for (int64_t ky = 0; ky < p.rows; ++ky, x += p.tap_row) {
+    for (int64_t kx = 0; kx < columns; ++kx) {
+      const uint16_t* tap = x + kx * p.dilation_x * p.pitch;
+      most = vmaxq_f16(most, count == kLanes ? load(tap) : load_part(tap, count));
+    }
+  }
+  count == kLanes ? store(y, most) : store_part(y, most, count);
+}
+
+void max_pool_row(const MaxPoolRow<uint16_t>& p) {
+  for (int64_t o = 0; o < p.out_w; ++o) {
+    const int64_t start = o * p.stride_x - p.before_x;
+    const int64_t first = start < 0 ? (-start + p.dilation_x - 1) / p.dilation_x : 0;
+    const int64_t last = start < p.in_w ? (p.in_w - 1 - start) / p.dilation_x + 1 : 0;
+    const int64_t columns = (last < p.kernel_w ? last : p.kernel_w) - first;
+    const uint16_t* x = p.x + (start + first * p.dilation_x) * p.pitch;
+    uint16_t* y = p.y + o * p.y_pitch;
+    for (int64_t c = 0; c < p.channels; c += kLanes) {
+      max_pool_lanes(p, x + c, columns, y + c, p.channels - c < kLanes ? p.channels - c : kLanes);
+    }
+  }
+}
+
+void sum(const uint16_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    float32x4_t low = vld1q_f32(sums + c), high = vld1q_f32(sums + c + 4);
+    for (int64_t p = 0; p < pixels; ++p) {
+      const Halves v = load(x + p * step + c);
+      low = vaddq_f32(low, vcvt_f32_f16(vget_low_f16(v)));
+      high = vaddq_f32(high, vcvt_high_f32_f16(v));
+    }
+    vst1q_f32(sums + c, low);
+    vst1q_f32(sums + c + 4, high);
+  }
+  for (; c < channels; ++c) {
+    for (int64_t p = 0; p < pixels; ++p) {
+      sums[c] += vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(x[p * step + c]))), 0);
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------- depthwise
+
+using Depthwise = DepthwiseRows<uint16_t>;
+
+/// A number that is known when a lambda is compiled.
+template <int N>
+struct Number {
+  static constexpr int value = N;
+};
+
+/// 8 halves from `at`, which then goes on by `step` bytes.
+__attribute__((always_inline)) inline Halves load_pixel(const char*& at, ptrdiff_t step) {
+  Halves value;
+  asm("ld1 {%0.8h}, [%1], %2" : "=w"(value), "+r"(at) : "r"(step), "m"(*reinterpret_cast<const uint16_t(*)[8]>(at)));
+  return value;
+}
+/// The inverse.
+__attribute__((always_inline)) inline void store_pixel(char*& at, ptrdiff_t step, Halves value) {
+  asm("st1 {%2.8h}, [%0], %3" : "+r"(at), "=m"(*reinterpret_cast<uint16_t(*)[8]>(at)) : "w"(value), "r"(step));
+}
+/// sum += a * b where sum lies: of vfmaq_f16 GCC 12 makes copies.
+__attribute__((always_inline)) inline void multiply_add(Halves& sum, Halves a, Halves b) {
+  asm("fmla %0.8h, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b));
+}
+
+/// ROWS x COLUMNS outputs of 8 channels, the first one's first tap at x. Each input pixel is loaded once, and goes into
+/// every output that it is part of. Two rows have their kernel's height known: it is KW.
+template <int KW, int STRIDE, int COLUMNS, int ROWS>
+__attribute__((always_inline)) inline void depthwise_tile(const Depthwise& d, const MapF32& m, const uint16_t* x,
+                                                          const uint16_t* w, uint16_t* y, Halves low, Halves high) {
+  Halves sums[ROWS][COLUMNS];
+  const Halves bias = load(w);
+  PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
+    PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sums[r][i] = bias;
+  }
+  w += kLanes;
+  const ptrdiff_t step = d.pitch * static_cast<ptrdiff_t>(sizeof *x),
+                  y_step = d.y_pitch * static_cast<ptrdiff_t>(sizeof *y);
+  const auto row_of_x = [&](auto first, auto rows, int ky0) __attribute__((always_inline)) {
+    constexpr int kFirst = decltype(first)::value, kRows = decltype(rows)::value;  // output rows it is part of
+    Halves weight[kRows][KW];
+    PINNACE_UNROLL for (int r = 0; r < kRows; ++r) {
+      PINNACE_UNROLL for (int k = 0; k < KW; ++k) {
+        weight[r][k] = load(w + ((ky0 - (kFirst + r) * STRIDE) * KW + k) * kLanes);
+      }
+    }
+    const char* pixel = reinterpret_cast<const char*>(x);
+    PINNACE_UNROLL for (int i = 0; i < (COLUMNS - 1) * STRIDE + KW; ++i) {
+      const Halves value = load_pixel(pixel, step);
+      PINNACE_UNROLL for (int r = 0; r < kRows; ++r) {
+        PINNACE_UNROLL for (int k = 0; k < KW; ++k) {
+          const int at = i - k;
+          if (at >= 0 && at % STRIDE == 0 && at / STRIDE < COLUMNS) {
+            multiply_add(sums[kFirst + r][at / STRIDE], value, weight[r][k]);
+          }
+        }
+      }
+      asm volatile("");  // nothing is moved past it: loads brought forward would take the sums' registers
+    }
+    x += d.tap_row;
+  };
+  if constexpr (ROWS == 1) {
+    for (int ky = 0; ky < d.kernel_h; ++ky) row_of_x(Number<0>{}, Number<1>{}, ky);
+  } else {
+    PINNACE_UNROLL for (int ky = 0; ky < STRIDE; ++ky) row_of_x(Number<0>{}, Number<1>{}, ky);
+    PINNACE_UNROLL for (int ky = STRIDE; ky < KW; ++ky) row_of_x(Number<0>{}, Number<2>{}, ky);
+    PINNACE_UNROLL for (int ky = KW; ky < KW + STRIDE; ++ky) row_of_x(Number<1>{}, Number<1>{}, ky);
+  }
+  const bool clamp = m.kind == MapKind::kRelu || m.kind == MapKind::kClip;
+  if (clamp) {
+    PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
+      PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sums[r][i] = vminq_f16(vmaxq_f16(sums[r][i], low), high);
+    }
+  }
+  PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
+    uint16_t* pixel = y + r * d.y_row;
+    char* at = reinterpret_cast<char*>(pixel);
+    PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) store_pixel(at, y_step, sums[r][i]);
+    if (clamp || m.kind == MapKind::kNone) continue;
+    for (int i = 0; i < COLUMNS; ++i) map(m, pixel + i * d.y_pitch, pixel + i * d.y_pitch, kLanes);
+  }
+}
+
+/// All outputs of one or two rows. A row is cut in tiles of MOST columns, and some of MOST - 1 so that they fill it.
+template <int KW, int STRIDE, int ROWS>
+void depthwise_of(const Depthwise& rows) {
+  // Copies whose address nobody has stay in registers.
+  const Depthwise d = rows;
+  const MapF32 m = rows.map;
+  constexpr int kMost = ROWS == 2 && KW == 5 ? 4 : 7;
+  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * KW) * kLanes;
+  const Halves low = vdupq_n_f16(static_cast<float16_t>(m.kind == MapKind::kClip ? m.a : 0.0f));
+  const Halves high = vdupq_n_f16(static_cast<float16_t>(m.kind == MapKind::kClip ? m.b : __builtin_inff()));
+  for (int64_t c = 0; c < d.channels; c += kLanes) {
+    const uint16_t* w = d.weights + c / kLanes * panel;
+    const uint16_t* x = d.x + c;
+    uint16_t* y = d.y + c;
+    const auto columns = [&](auto number) __attribute__((always_inline)) {
+      constexpr int kColumns = decltype(number)::value;
+      depthwise_tile<KW, STRIDE, kColumns, ROWS>(d, m, x, w, y, low, high);
+      x += kColumns * STRIDE * d.pitch;
+      y += kColumns * d.y_pitch;
+    };
+    for (int64_t left = d.out_w; left > 0;) {
+      if (left % kMost == 0) {
+        columns(Number<kMost>{});
+        left -= kMost;
+      } else if (left >= kMost - 1) {
+        columns(Number<kMost - 1>{});
+        left -= kMost - 1;
+      } else {
+        columns(Number<1>{});
+        left -= 1;
+      }
+    }
+  }
+}
+
+/// Any kernel, stride and dilation.
+void depthwise_any(const Depthwise& d) {
+  const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * d.kernel_w) * kLanes;
+  for (int64_t c = 0; c < d.channels; c += kLanes) {
+    for (int64_t ox = 0; ox < d.out_w; ++ox) {
+      const uint16_t* w = d.weights + c / kLanes * panel;
+      const uint16_t* x = d.x + c + ox * d.stride_x * d.pitch;
+      Halves sums = load(w);
+      w += kLanes;
+      for (int ky = 0; ky < d.kernel_h; ++ky) {
+        for (int kx = 0; kx < d.kernel_w; ++kx, w += kLanes) {
+          multiply_add(sums, load(x + ky * d.tap_row + kx * d.dilation_x * d.pitch), load(w));
+        }
+      }
+      uint16_t* y = d.y + c + ox * d.y_pitch;
+      store(y, sums);
+      if (d.map.kind != MapKind::kNone) map(d.map, y, y, kLanes);
+    }
+  }
+}
+
+bool two_rows(int32_t kernel_h, int32_t kernel_w, int32_t stride) {
+  return (kernel_w == 3 || kernel_w == 5) && kernel_h == kernel_w && (stride == 1 || stride == 2);
+}
+
+void depthwise_rows(const Depthwise& d) {
+  if (d.dilation_x > 1 && d.stride_x == 1 && (d.kernel_w == 3 || d.kernel_w == 5 || d.kernel_w == 7)) {
+    // Every dilation_x-th column by itself is a convolution without dilation.
+    Depthwise phase = d;
+    phase.dilation_x = 1;
+    phase.pitch = d.pitch * d.dilation_x;
+    phase.y_pitch = d.y_pitch * d.dilation_x;
+    for (int64_t p = 0; p < d.dilation_x && p < d.out_w; ++p) {
+      phase.x = d.x + p * d.pitch;
+      phase.y = d.y + p * d.y_pitch;
+      phase.out_w = (d.out_w - p + d.dilation_x - 1) / d.dilation_x;
+      depthwise_rows(phase);
+    }
+    return;
+  }
+  if (d.rows == 2) {
+    if (d.kernel_w == 3) return d.stride_x == 1 ? depthwise_of<3, 1, 2>(d) : depthwise_of<3, 2, 2>(d);
+    return d.stride_x == 1 ? depthwise_of<5, 1, 2>(d) : depthwise_of<5, 2, 2>(d);
+  }
+  if (d.dilation_x == 1 && d.stride_x == 1) {
+    if (d.kernel_w == 3) return depthwise_of<3, 1, 1>(d);
+    if (d.kernel_w == 5) return depthwise_of<5, 1, 1>(d);
+    if (d.kernel_w == 7) return depthwise_of<7, 1, 1>(d);
+  }
+  if (d.dilation_x == 1 && d.stride_x == 2) {
+    if (d.kernel_w == 3) return depthwise_of<3, 2, 1>(d);
+    if (d.kernel_w == 5) return depthwise_of<5, 2, 1>(d);
+  }
+  depthwise_any(d);
+}
+
+}  // namespace
+}  // namespace neon_dotprod
+
+const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod = {.lanes = neon_dotprod::kLanes,
+                                                               .two_rows = neon_dotprod::two_rows,
+                                                               .depthwise_rows = neon_dotprod::depthwise_rows,
+                                                               .binary = neon_dotprod::binary_pixels,
+                                                               .max_pool_row = neon_dotprod::max_pool_row,
+                                                               .sum = neon_dotprod::sum};
+const F16Kernels f16_kernels_neon_dotprod = {neon_dotprod::map, neon_dotprod::binary};
+
+}  // namespace pinnace::cpu

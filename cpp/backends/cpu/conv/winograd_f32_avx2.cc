@@ -1,6 +1,0 @@
-// Winograd transforms in float32 for AVX2: 8 lanes.
-#if defined(__x86_64__)
-#define PINNACE_LEVEL avx2
-#define PINNACE_LANES 8
-#include "backends/cpu/conv/winograd_f32_body.h"
-#endif

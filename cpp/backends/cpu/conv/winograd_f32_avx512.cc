@@ -1,6 +1,0 @@
-// Winograd transforms in float32 for AVX-512: 16 lanes.
-#if defined(__x86_64__)
-#define PINNACE_LEVEL avx512
-#define PINNACE_LANES 16
-#include "backends/cpu/conv/winograd_f32_body.h"
-#endif

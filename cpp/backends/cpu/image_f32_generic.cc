@@ -1,4 +1,0 @@
-// float32 loops over images for the baseline: four lanes (SSE2, NEON).
-#define PINNACE_LEVEL generic
-#define PINNACE_LANES 4
-#include "backends/cpu/image_f32_body.h"

@@ -1,5 +1,0 @@
-// 8-bit loops over images for the baseline: 4 int32 in a register.
-#define PINNACE_LEVEL generic
-#define PINNACE_LANES 4
-#define PINNACE_VNNI 0
-#include "backends/cpu/image_i8_body.h"

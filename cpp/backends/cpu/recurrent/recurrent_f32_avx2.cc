@@ -1,6 +1,0 @@
-// float32 loops of recurrent operators for AVX2: 8 lanes.
-#if defined(__x86_64__)
-#define PINNACE_LEVEL avx2
-#define PINNACE_LANES 8
-#include "backends/cpu/recurrent/recurrent_f32_body.h"
-#endif

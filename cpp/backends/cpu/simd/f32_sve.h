@@ -1,0 +1,108 @@
+// The maps of simd/f32.h on SVE registers of any length, by the same formulas to the same accuracy. Included only by
+// files that are compiled for SVE.
+#pragma once
+
+#include <arm_sve.h>
+
+#include "backends/cpu/unary/f32_kernels.h"
+
+namespace pinnace::cpu {
+namespace sve {
+namespace {
+
+using Floats = svfloat32_t;
+
+inline Floats all(float x) {
+  return svdup_n_f32(x);
+}
+/// NaN in x is kept.
+inline Floats clamped(svbool_t p, Floats x, float low, float high) {
+  return svmin_n_f32_x(p, svmax_n_f32_x(p, x, low), high);
+}
+/// c + x * (... of the coefficients before it).
+template <class... Rest>
+inline Floats polynomial(svbool_t p, Floats x, Floats so_far, float next, Rest... rest) {
+  so_far = svmad_f32_x(p, so_far, x, all(next));
+  if constexpr (sizeof...(rest) > 0) {
+    return polynomial(p, x, so_far, rest...);
+  } else {
+    return so_far;
+  }
+}
+
+/// 2^n * p(r), |r| <= ln(2) / 2; 0 and infinity beyond the range of normal floats.
+inline Floats exponential(svbool_t p, Floats x) {
+  const Floats within = clamped(p, x, -87.336544f, 88.72284f);
+  const Floats n = svrintn_f32_x(p, svmul_n_f32_x(p, within, 1.44269504f));
+  const Floats r = svmls_n_f32_x(p, svmls_n_f32_x(p, within, n, 0.693359375f), n, -2.12194440e-4f);
+  Floats y = polynomial(p, r, all(1.0f / 720), 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f);
+  y = svscale_f32_x(p, y, svcvt_s32_f32_x(p, n));
+  y = svsel_f32(svcmplt_n_f32(p, x, -87.336544f), all(0), y);
+  return svsel_f32(svcmpgt_n_f32(p, x, 88.72284f), all(__builtin_inff()), y);
+}
+/// 1 / (1 + exp(x))
+inline Floats falling(svbool_t p, Floats x) {
+  return svdivr_n_f32_x(p, svadd_n_f32_x(p, exponential(p, x), 1), 1);
+}
+inline Floats sigmoid(svbool_t p, Floats x) {
+  return falling(p, svneg_f32_x(p, x));
+}
+/// 1 - 2 / (1 + exp(2x)), near 0 its series.
+inline Floats tangent(svbool_t p, Floats x) {
+  const Floats far = svmls_n_f32_x(p, all(1), falling(p, svadd_f32_x(p, x, x)), 2);
+  const Floats s = svmul_f32_x(p, x, x);
+  const Floats series = polynomial(p, s, all(62.0f / 2835), -17.0f / 315, 2.0f / 15, -1.0f / 3);
+  const Floats near = svmla_f32_x(p, x, svmul_f32_x(p, x, s), series);
+  return svsel_f32(svaclt_n_f32(p, x, 0.25f), near, far);
+}
+/// Abramowitz and Stegun 7.1.26.
+inline Floats error_function(svbool_t p, Floats x) {
+  const Floats a = svabs_f32_x(p, x);
+  const Floats t = svdivr_n_f32_x(p, svmad_n_f32_x(p, a, all(0.3275911f), 1), 1);
+  const Floats q =
+      svmul_f32_x(p, t, polynomial(p, t, all(1.061405429f), -1.453152027f, 1.421413741f, -0.284496736f, 0.254829592f));
+  const Floats y = svmls_f32_x(p, all(1), q, exponential(p, svmul_f32_x(p, svneg_f32_x(p, a), a)));
+  const svuint32_t sign = svand_n_u32_x(p, svreinterpret_u32_f32(x), 0x80000000u);
+  const Floats odd = svreinterpret_f32_u32(svorr_u32_x(p, svreinterpret_u32_f32(y), sign));
+  return svsel_f32(svcmpuo_f32(p, x, x), x, odd);
+}
+
+/// map(x) in the lanes of p; the others are of no value. Out of line: the curves are long.
+__attribute__((noinline)) Floats mapped(const MapF32& m, svbool_t p, Floats x) {
+  switch (m.kind) {
+    case MapKind::kNone:
+      return x;
+    case MapKind::kRelu:
+      return svsel_f32(svcmple_n_f32(p, x, 0), all(0), x);
+    case MapKind::kClip:
+      return clamped(p, x, m.a, m.b);
+    case MapKind::kLeakyRelu:
+      return svsel_f32(svcmplt_n_f32(p, x, 0), svmul_n_f32_x(p, x, m.a), x);
+    case MapKind::kHardSwish:
+      return svmul_f32_x(p, x, clamped(p, svmad_n_f32_x(p, x, all(1.0f / 6), 0.5f), 0, 1));
+    case MapKind::kHardSigmoid:
+      return clamped(p, svmad_n_f32_x(p, x, all(m.a), m.b), 0, 1);
+    case MapKind::kSigmoid:
+      return sigmoid(p, x);
+    case MapKind::kSilu:
+      return svmul_f32_x(p, x, sigmoid(p, x));
+    case MapKind::kTanh:
+      return tangent(p, x);
+    case MapKind::kGelu: {
+      const Floats half = svmul_n_f32_x(p, x, 0.5f);
+      return svmla_f32_x(p, half, half, error_function(p, svmul_n_f32_x(p, x, 0.70710678f)));
+    }
+    case MapKind::kGeluTanh: {
+      const Floats half = svmul_n_f32_x(p, x, 0.5f), cube = svmul_f32_x(p, x, svmul_f32_x(p, x, x));
+      const Floats inner = svmul_n_f32_x(p, svmla_n_f32_x(p, x, cube, 0.044715f), 0.79788456f);
+      return svmla_f32_x(p, half, half, tangent(p, inner));
+    }
+    case MapKind::kExp:
+      return exponential(p, x);
+  }
+  return x;
+}
+
+}  // namespace
+}  // namespace sve
+}  // namespace pinnace::cpu

@@ -1,0 +1,11 @@
+// The baseline of each architecture: SSE2 on x86-64, NEON on ARM64; registers of 16 bytes elsewhere.
+#pragma once
+
+#define PINNACE_ISA generic
+#define PINNACE_LANES 4  // floats or int32 in the widest register
+#if defined(__aarch64__)
+#define PINNACE_REGISTERS 32
+#else
+#define PINNACE_REGISTERS 16
+#endif
+#define PINNACE_TILE_ROWS 6  // by 2 registers of sums: SSE2 has 4 left for operands
