@@ -1,6 +1,6 @@
 """Lists for a runtime library that runs a few models: only.py SOURCE_FOLDER OUT_FOLDER MODEL.pnc…, called by CMake.
 
-Writes ops/ops.inc and backends/cpu/kernels.inc under OUT_FOLDER, with the lines of the originals that the models need:
+Writes ops/ops.inc and backends/cpu/kernels.inc under OUT_FOLDER, with what of the originals the models need:
 operators that their nodes use; kernels of those operators for the element types that they meet. Weights that every file
 has packed for stated levels tell more: of the kernels above the baseline only those that these levels choose are kept,
 and where all nodes of an operator have such weights, only the kernels that they are packed for. Prints a mask of the
@@ -16,12 +16,11 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import kernel_lists
 
 GRAPH, MANIFEST = 1, 2
-LEVELS = re.findall(
-    r"^  (\w+), +///<", (Path(__file__).parents[1] / "cpp/base/cpu_features.h").read_text(), re.MULTILINE
-)
+LEVELS = kernel_lists.instruction_sets(Path(__file__).parents[1])
 FORMS = {"int32": "<i", "uint32": "<I", "uint8": "<B", "uint64": "<Q"}
 
 
@@ -149,16 +148,15 @@ def contents(data: bytes, dtypes: list[str]) -> Needs:
     return Needs(met, every_type, levels, families)
 
 
-def chosen(lines: list[Any], packed_for: set[str]) -> set[str]:
-    """Of kernels (matches of KERNEL) the symbols that levels in packed_for run, and the baseline's."""
+def chosen(kernels: list[kernel_lists.Kernel], packed_for: set[str]) -> set[str]:
+    """Of kernels the symbols that levels in packed_for run, and the baseline's."""
     stated = [LEVELS.index("generic" if level in ("sse2", "neon") else level) for level in packed_for]
     best: dict[tuple[str, ...], str] = {}
-    for line in lines:
-        op, dtype, needs, symbol = line.groups()
+    for op, dtype, isa, _, symbol in kernels:
         for top in [0, *stated]:
-            key = (op, dtype, symbol.removesuffix(f"_{needs}"), str(top))
-            if LEVELS.index(needs) <= top and LEVELS.index(needs) >= LEVELS.index(best.get(key, f"_{LEVELS[0]}")[1:]):
-                best[key] = f"_{needs}"
+            key = (op, dtype, symbol.removesuffix(f"_{isa}"), str(top))
+            if LEVELS.index(isa) <= top and LEVELS.index(isa) >= LEVELS.index(best.get(key, f"_{LEVELS[0]}")[1:]):
+                best[key] = f"_{isa}"
     return {key[2] + suffix for key, suffix in best.items()}
 
 
@@ -177,14 +175,11 @@ def main() -> None:
         needs.add(of_one)
         all_packed &= bool(of_one.levels)
 
-    kernels = (source / "cpp/backends/cpu/kernels.inc").read_text().splitlines()
-    form = re.compile(r"KERNEL\((\w+), (\w+), (\w+), (\w+)\)")
     met = needs.types
-    fitting = [m for line in kernels if (m := form.match(line)) and m[1] in met and m[2] in {*met[m[1]], "any"}]
-    fitting = [m for m in fitting if (exact := needs.families[m[1]]) is None or family(m[4]) in exact]
-    symbols = chosen(fitting, needs.levels) if all_packed else {m[4] for m in fitting}
-    lines = [m.string for m in fitting if m[4] in symbols]
-    kept = [line for line in kernels if not form.match(line) or line in lines]
+    fitting = [k for k in kernel_lists.kernels(source) if k.op in met and k.dtype in {*met[k.op], "any"}]
+    fitting = [k for k in fitting if (exact := needs.families[k.op]) is None or family(k.symbol) in exact]
+    symbols = chosen(fitting, needs.levels) if all_packed else {k.symbol for k in fitting}
+    kept = [k.line() for k in fitting if k.symbol in symbols]
     files = {"ops/ops.inc": [f"OP({op})" for op in known if op in met], "backends/cpu/kernels.inc": kept}
     for name, text in files.items():
         to = out / name
@@ -193,7 +188,7 @@ def main() -> None:
         if not to.exists() or to.read_text() != content:  # what has not changed is not built again
             to.write_text(content)
     mask = sum(1 << i for i, name in enumerate(dtypes) if name in needs.every_type | {"f32", "i64"})
-    print(f"{len(met)} of {len(known)} operators, {len(lines)} kernels", file=sys.stderr)
+    print(f"{len(met)} of {len(known)} operators, {len(kept)} kernels", file=sys.stderr)
     print(f"{mask:#x};" + ";".join(op for op in known if op not in met))
 
 

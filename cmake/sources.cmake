@@ -51,8 +51,10 @@ function(pinnace_only variable)
   endforeach()
   execute_process(COMMAND ${Python_EXECUTABLE} ${script} ${PROJECT_SOURCE_DIR} ${folder} ${models}
                   OUTPUT_VARIABLE unused OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/kernels.inc
+       ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/*/kernels.inc)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${models} ${script}
-               ${PROJECT_SOURCE_DIR}/cpp/ops/ops.inc ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/kernels.inc)
+               ${PROJECT_SOURCE_DIR}/cmake/kernel_lists.py ${PROJECT_SOURCE_DIR}/cpp/ops/ops.inc ${kernels})
   list(POP_FRONT unused dtypes)
   set(kept ${${variable}})
   # Rules of other back ends ask operators that the models lack for their windows and axes: there the linker decides.

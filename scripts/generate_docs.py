@@ -18,6 +18,10 @@ from pathlib import Path
 import importer_tables
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "cmake"))
+
+import kernel_lists  # noqa: E402
+
 # What bare generic types in the stub become.
 ARGUMENTS = {
     "list": "list[typing.Any]",
@@ -39,9 +43,8 @@ def operators() -> list[str]:
 def kernels() -> dict[str, list[tuple[str, str]]]:
     """Operator -> (element type, instruction set) of its CPU kernels."""
     found: dict[str, list[tuple[str, str]]] = {}
-    text = (ROOT / "cpp/backends/cpu/kernels.inc").read_text()
-    for op, dtype, needs in re.findall(r"^KERNEL\((\w+), (\w+), (\w+), \w+\)", text, re.M):
-        found.setdefault(op, []).append((dtype, needs))
+    for kernel in kernel_lists.kernels(ROOT):
+        found.setdefault(kernel.op, []).append((kernel.dtype, kernel.isa))
     return found
 
 
@@ -175,7 +178,8 @@ def readme_table() -> str:
     for dtype, needs in dict.fromkeys(pair for rows in with_kernel.values() for pair in rows):
         sets.setdefault("float" if dtype.startswith(("f", "bf")) else "8-bit", []).append(needs)
     listed = "; ".join(
-        f"{kind}: {', '.join(dict.fromkeys(found))}" for kind, found in sorted(sets.items(), reverse=True)
+        f"{kind}: {', '.join(isa for isa in kernel_lists.instruction_sets(ROOT) if isa in found)}"
+        for kind, found in sorted(sets.items(), reverse=True)
     )
     rows = [
         "| target | operators | by kernels of their own | machines |",

@@ -419,7 +419,11 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
                 "cpp/backends/cpu/softmax/CMakeLists.txt": "# BODY(softmax.body.cc generic)\n",
                 "cpp/backends/cpu/softmax/softmax_f32.body.cc": _CC,
             },
-            ["its sets are not those", "avx2 has no", "softmax_f32.body.cc: cpp/backends/cpu/softmax/CMakeLists.txt has no"],
+            [
+                "its sets are not those",
+                "avx2 has no",
+                "softmax_f32.body.cc: cpp/backends/cpu/softmax/CMakeLists.txt has no",
+            ],
         )
     ],
     "names": [

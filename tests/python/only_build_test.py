@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,16 +55,13 @@ def lists(folder: Path, *models: str) -> tuple[set[str], set[str], set[str]]:
         *(folder / m for m in models),
     ]
     done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)
-    kept = [
-        {line.rsplit("(")[-1].split(", ")[-1].rstrip(")") for line in text.splitlines() if line.startswith(word)}
-        for word, text in (
-            ("OP(", (folder / "out/ops/ops.inc").read_text()),
-            ("KERNEL(", (folder / "out/backends/cpu/kernels.inc").read_text()),
-        )
-    ]
+    ops = re.findall(r"^OP\((\w+)\)$", (folder / "out/ops/ops.inc").read_text(), re.M)
+    text = (folder / "out/backends/cpu/kernels.inc").read_text()
+    kernels = re.findall(r"\((\w+)\), (\w+)\)$", text, re.M)
+    assert len(kernels) == len(text.splitlines())
     mask, *left_out = done.stdout.strip().split(";")
     assert int(mask, 16) == 1 | 1 << 10  # f32 and i64
-    return kept[0], kept[1], set(left_out)
+    return set(ops), {f"{symbol}_{isa}" for isa, symbol in kernels}, set(left_out)
 
 
 def test_lists_hold_what_the_model_uses(files: Path) -> None:

@@ -1,4 +1,5 @@
 // Which kernel runs a node.
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -6,53 +7,72 @@
 #include "backends/cpu/plan/precision.h"
 #include "ops/empty.h"
 
+#include "backends/cpu/kernel_lists.h"
+
+#define PINNACE_NO_KERNEL(...)
 #if defined(__aarch64__)
-#define PINNACE_LINES_ARM64 1
-#define PINNACE_LINES_X86 0
-#elif defined(__x86_64__)
-#define PINNACE_LINES_ARM64 0
-#define PINNACE_LINES_X86 1
+#define KERNEL_ARM64 KERNEL
+#define KERNEL_X86 PINNACE_NO_KERNEL
+#else
+#define KERNEL_ARM64 PINNACE_NO_KERNEL
+#define KERNEL_X86 KERNEL
 #endif
 
 namespace pinnace::cpu {
 
-#define KERNEL(op, dtype, needs, symbol) extern const CpuKernel symbol;
+#define KERNEL(op, dtype, isa, rank, symbol) extern const CpuKernel symbol;
 #include "backends/cpu/kernels.inc"
 #undef KERNEL
 
 namespace {
-// Spelt in kernels.inc as in the text form.
+// Spelt in the lists as in the text form.
 [[maybe_unused]] constexpr DType f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16, f64 = DType::kF64,
                                  i8 = DType::kI8, u8 = DType::kU8, i32 = DType::kI32, i64 = DType::kI64,
                                  any = kAnyDType;
 
-// The last line is not a kernel: an empty array is not C++.
-constexpr CpuKernelLine kLines[] = {
-#define KERNEL(op, dtype, needs, symbol) {#op, dtype, Cpu::needs, #symbol, &symbol},
-#include "backends/cpu/kernels.inc"
-#undef KERNEL
-    {"", DType::kF32, Cpu::generic, "", nullptr},
+struct Listed {
+  CpuKernelLine line;
+  Cpu rank;
 };
-constexpr size_t kLineCount = sizeof(kLines) / sizeof(kLines[0]) - 1;
+template <size_t N>
+constexpr std::array<CpuKernelLine, N> by_rank(const Listed (&listed)[N]) {
+  std::array<CpuKernelLine, N> lines{};
+  size_t count = 0;
+  for (int rank = static_cast<int>(Cpu::sve); rank >= 0; --rank) {
+    for (const Listed& one : listed) {
+      if (one.rank == static_cast<Cpu>(rank)) lines[count++] = one.line;
+    }
+  }
+  return lines;
+}
+
+#define KERNEL(op, dtype, isa, rank, symbol) {{#op, dtype, Cpu::isa, #symbol, &symbol}, Cpu::rank},
+// The last line is not a kernel: an empty array is not C++.
+constexpr auto kLines = by_rank({
+#include "backends/cpu/kernels.inc"
+    {{"", DType::kF32, Cpu::generic, "", nullptr}, Cpu::generic},
+});
+#undef KERNEL
 
 #if defined(PINNACE_PACKS_ARM64)
 }  // namespace
-#undef PINNACE_LINES_ARM64
-#undef PINNACE_LINES_X86
-#define PINNACE_LINES_ARM64 1
-#define PINNACE_LINES_X86 0
-#define KERNEL(op, dtype, needs, symbol) extern const CpuKernel symbol;
+#undef KERNEL_ARM64
+#undef KERNEL_X86
+#define KERNEL_ARM64 KERNEL
+#define KERNEL_X86 PINNACE_NO_KERNEL
+#define KERNEL(op, dtype, isa, rank, symbol) extern const CpuKernel symbol;
 #include "backends/cpu/kernels.inc"
 #undef KERNEL
 namespace {
 /// ARM64's lines, of which nothing but the weights can be packed here. Never destroyed: no exit-time destructors.
 const std::vector<CpuKernelLine>& arm64_lines() {
   static const std::vector<CpuKernelLine>* const lines = [] {
-    auto* all = new std::vector<CpuKernelLine>{
-#define KERNEL(op, dtype, needs, symbol) {#op, dtype, Cpu::needs, #symbol, &symbol},
+#define KERNEL(op, dtype, isa, rank, symbol) {{#op, dtype, Cpu::isa, #symbol, &symbol}, Cpu::rank},
+    static constexpr auto kArm64 = by_rank({
 #include "backends/cpu/kernels.inc"
+    });
 #undef KERNEL
-    };
+    auto* all = new std::vector<CpuKernelLine>(kArm64.begin(), kArm64.end());
     for (CpuKernelLine& line : *all) {
       if (line.kernel->neon) line.kernel = line.kernel->neon;
     }
@@ -75,7 +95,7 @@ std::span<const CpuKernelLine> cpu_kernels([[maybe_unused]] bool for_arm64) {
 #if defined(PINNACE_PACKS_ARM64)
   if (for_arm64) return arm64_lines();
 #endif
-  return {kLines, kLineCount};
+  return std::span(kLines).first(kLines.size() - 1);
 }
 
 const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_image, bool image_wanted) {

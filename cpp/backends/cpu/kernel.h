@@ -1,5 +1,5 @@
-// What a CPU kernel is. kernels.inc lists them, best first; a node takes the first line that fits it, else its
-// operator's reference code.
+// What a CPU kernel is. The families' kernels.inc list them; a node takes the first kernel that fits it, best first,
+// else its operator's reference code.
 #pragma once
 
 #include <span>
