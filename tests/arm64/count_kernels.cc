@@ -6,12 +6,11 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/conv/depthwise_f32.h"
 #include "backends/cpu/conv/depthwise_i8.h"
-#include "backends/cpu/conv/image_f32.h"
 #include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
 #include "backends/cpu/matmul/gemm_i8_tiles.h"
-#include "backends/cpu/unary/f16_kernels.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -60,7 +59,7 @@ void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t
 /// All rows of a depthwise convolution of size x size outputs.
 template <class T = float>
 void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, int64_t times,
-               const ImageKernels<T>& loops = image_f32_kernels_generic) {
+               const DepthwiseLoops<T>& loops = depthwise_f32_generic) {
   const int64_t width = (size - 1) * stride + kernel;
   const std::vector<T> x = numbers<T>(width * width * channels), weights = numbers<T>((1 + kernel * kernel) * channels);
   std::vector<T> y = numbers<T>(size * size * channels);
@@ -81,7 +80,7 @@ void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, i
       d.dilation_x = 1;
       d.rows = row + rows <= size ? rows : 1;
       d.map = kRelu6;
-      loops.depthwise_rows(d);
+      loops.rows(d);
     }
   }
 }
@@ -90,7 +89,7 @@ void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, i
 void map(MapKind kind, int64_t count, int64_t times) {
   const std::vector<float> x = floats(count);
   std::vector<float> y = x;
-  for (int64_t i = 0; i < times; ++i) f32_kernels_generic.map({kind, 0, 6}, x.data(), y.data(), count);
+  for (int64_t i = 0; i < times; ++i) activation_f32_generic.map({kind, 0, 6}, x.data(), y.data(), count);
 }
 
 void winograd_input(int64_t channels, int64_t times) {
@@ -159,7 +158,7 @@ struct Kernel {
 };
 
 const GemmTiles<uint16_t>& kGemmF16 = gemm_f16_tiles_neon_dotprod;
-const ImageKernels<uint16_t>& kImageF16 = image_f16_kernels_neon_dotprod;
+const DepthwiseLoops<uint16_t>& kDepthwiseF16 = depthwise_f16_neon_dotprod;
 
 constexpr Kernel kKernels[] = {
     {"gemm_84x96x96", [](int64_t times) { gemm(84, 96, 96, {}, false, 1, times); }},
@@ -183,11 +182,11 @@ constexpr Kernel kKernels[] = {
     {"gemm_f16_49x160x96_clip", [](int64_t times) { gemm(49, 160, 96, kRelu6, false, 1, times, kGemmF16); }},
     {"gemm_f16_84x144x24_add", [](int64_t times) { gemm(84, 144, 24, {}, true, 1, times, kGemmF16); }},
     {"conv_f16_stem_112x27x32_clip", [](int64_t times) { gemm(112, 9, 32, kRelu6, false, 3, times, kGemmF16); }},
-    {"depthwise_f16_3x3_14x14x64", [](int64_t times) { depthwise(3, 1, 14, 64, times, kImageF16); }},
-    {"depthwise_f16_3x3_s2_14x14x64", [](int64_t times) { depthwise(3, 2, 14, 64, times, kImageF16); }},
-    {"depthwise_f16_3x3_7x7x64", [](int64_t times) { depthwise(3, 1, 7, 64, times, kImageF16); }},
-    {"depthwise_f16_5x5_14x14x64", [](int64_t times) { depthwise(5, 1, 14, 64, times, kImageF16); }},
-    {"depthwise_f16_5x5_s2_14x14x64", [](int64_t times) { depthwise(5, 2, 14, 64, times, kImageF16); }},
+    {"depthwise_f16_3x3_14x14x64", [](int64_t times) { depthwise(3, 1, 14, 64, times, kDepthwiseF16); }},
+    {"depthwise_f16_3x3_s2_14x14x64", [](int64_t times) { depthwise(3, 2, 14, 64, times, kDepthwiseF16); }},
+    {"depthwise_f16_3x3_7x7x64", [](int64_t times) { depthwise(3, 1, 7, 64, times, kDepthwiseF16); }},
+    {"depthwise_f16_5x5_14x14x64", [](int64_t times) { depthwise(5, 1, 14, 64, times, kDepthwiseF16); }},
+    {"depthwise_f16_5x5_s2_14x14x64", [](int64_t times) { depthwise(5, 2, 14, 64, times, kDepthwiseF16); }},
 #define PINNACE_I8(level)                                                                                       \
   {"gemm_i8_84x96x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 96, 96, times); }},       \
       {"gemm_i8_84x16x96_" #level, [](int64_t times) { gemm_i8(gemm_i8_tiles_##level, 84, 16, 96, times); }},   \

@@ -1,8 +1,8 @@
 // How ARM64's tiles want their weights, for builds that pack them on x86-64: the numbers of the tables that the files
 // named below define there, without their loops. tests/arm64 compares what both architectures pack.
 #if defined(PINNACE_PACKS_ARM64)
-#include "backends/cpu/f32_levels.h"
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/f32_isa.h"
+#include "backends/cpu/i8_isa.h"
 
 namespace pinnace::cpu {
 
@@ -18,14 +18,17 @@ const GemmTilesI8 gemm_i8_tiles_neon = {16, 16, nullptr, 0, 1};
 const GemmTilesI8 gemm_i8_tiles_neon_dotprod = {16, 16, nullptr, 128, 4};
 const GemmTilesI8 gemm_i8_tiles_neon_i8mm = {16, 16, nullptr, 0, 8};
 
-// image_f32.body.cc, image_f16_neon_dotprod.cc, depthwise_i8.body.cc
-const ImageF32Kernels image_f32_kernels_neon = {.lanes = 8};
-const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod = {.lanes = 8};
+// depthwise_f32.body.cc, depthwise_f16_neon_dotprod.cc, depthwise_i8.body.cc
+const DepthwiseLoops<float> depthwise_f32_neon = {.lanes = 8};
+const DepthwiseLoops<uint16_t> depthwise_f16_neon_dotprod = {.lanes = 8};
 const DepthwiseI8Kernels depthwise_i8_kernels_neon_dotprod = {.widest = 16, .activation_offset = 128};
 const DepthwiseI8Kernels depthwise_i8_kernels_neon_i8mm = {.widest = 16};
 
-const MapKernels map_kernels_sve = {};
-const F16Kernels f16_kernels_neon_dotprod = {};
+const ActivationLoops<float> activation_f32_sve = {};
+const ActivationLoops<uint16_t> activation_f16_neon_dotprod = {};
+const ArithmeticLoops<uint16_t> arithmetic_f16_neon_dotprod = {};
+const ColumnFolds<uint16_t> column_folds_f16_neon_dotprod = {};
+void max_pool_row_f16_neon_dotprod(const MaxPoolRow<uint16_t>&) {}
 
 }  // namespace pinnace::cpu
 #endif

@@ -69,7 +69,7 @@ struct Room {
   static int64_t row(const Heads& s) { return (s.Sk + 15) / 16 * 16 + (s.Sk % 1024 == 0 ? 16 : 0); }
 };
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t attention_scratch_bytes(const NodeView& node, int threads) {
   return Room(heads_of(node), *level.gemm).total * threads * 4;
 }
@@ -88,7 +88,7 @@ bool all_finite(const float* x, int64_t rows, int64_t columns, ptrdiff_t row) {
   return found == 0;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status attention_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Heads s = heads_of(node);
@@ -128,12 +128,12 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
           float* line = scores + i * row;
           if (masked) {
             const float* bias = Mask(in[3], s.Sk).row(b, h, first + i, 0, s.Sk, mask_row);
-            level.loops->binary(BinaryKind::kAdd, line, 1, bias, 1, line, s.Sk);
+            level.arithmetic->dense(BinaryKind::kAdd, line, 1, bias, 1, line, s.Sk);
             // A key that takes no part may hold anything, NaN too.
             for (int64_t j = 0; j < s.Sk; ++j) line[j] = bias[j] == -__builtin_inff() ? bias[j] : line[j];
           }
           if (causal) std::fill(line + std::min(s.Sk, first + i + 1), line + s.Sk, -__builtin_inff());
-          sums[i] = level.loops->exp_sum(line, line, s.Sk);
+          sums[i] = level.softmax->exp_sum(line, line, s.Sk);
         }
         float* to = y + first * s.y_token;
         if (finite) {
@@ -150,7 +150,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
             }
           }
           const float share = sums[i] == 0 ? 0.0f : 1.0f / sums[i];
-          level.loops->binary(BinaryKind::kMul, line, 1, &share, 0, line, s.F);
+          level.arithmetic->dense(BinaryKind::kMul, line, 1, &share, 0, line, s.F);
         }
       }
     }
@@ -158,7 +158,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_attention() {
   return {.takes = attention_takes, .scratch_bytes = attention_scratch_bytes<level>, .run = attention_run<level>};
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/binary/broadcast_runs.h"
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/layout_rows.h"
 
 namespace pinnace::cpu {
@@ -33,8 +33,8 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
     l.set({&a.type->shape, &b.type->shape, &out[0].type->shape});
     const int a_step = l.rank && l.step[0][0], b_step = l.rank && l.step[1][0];
     for_each_run(context, l, out[0].elements(), [&](int64_t at_a, int64_t at_b, int64_t at, int64_t count) {
-      level.loops->binary(kind, a.data<T>() + at_a, a_step, b.data<T>() + at_b, b_step, y + at, count);
-      if (map.kind != MapKind::kNone) level.loops->map(map, y + at, y + at, count);
+      level.arithmetic->dense(kind, a.data<T>() + at_a, a_step, b.data<T>() + at_b, b_step, y + at, count);
+      if (map.kind != MapKind::kNone) level.activation->map(map, y + at, y + at, count);
     });
   };
   pair(in[0], in[1]);
@@ -112,12 +112,12 @@ Status image_binary_run(const NodeView& node, const KernelContext& context, std:
     const T *from_a = a.at + n * a.step + row * a.row, *from_b = b.at + n * b.step + row * b.row;
     T* to = y.at + n * y.step + row * y.row;
     if (number) {
-      level.loops->binary(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to,
-                          y.size.w * y.pitch);
+      level.arithmetic->dense(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to,
+                              y.size.w * y.pitch);
     } else {
-      level.image->binary(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
+      level.arithmetic->pixels(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
     }
-    if (map.kind != MapKind::kNone) level.loops->map(map, to, to, y.size.w * y.pitch);
+    if (map.kind != MapKind::kNone) level.activation->map(map, to, to, y.size.w * y.pitch);
   });
   return {};
 }

@@ -1,6 +1,6 @@
 // add, sub and mul on 8-bit quantised types, over dense tensors with broadcasting and over images (channels last,
 // unsigned). Those over images are chosen where an operand is one already.
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "backends/cpu/move/strided_copy.h"
 #include "backends/cpu/plan/layout_rows.h"
 #include "backends/cpu/unary/i8_table.h"
@@ -19,7 +19,7 @@ bool binary_takes(const NodeView& node) {
 }
 
 /// Rows of the innermost loop, or parts of the only one.
-template <const I8Level& level>
+template <const I8Isa& level>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   BinaryRowsI8 all = binary_rows_i8(node, *in[0].type, *in[1].type, *out[0].type);
@@ -57,14 +57,14 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
       own.y = out[0].data<uint8_t>() + row * run + first;
       own.channels = std::min(kEach, run - first);
       own.pixels = std::min(pixels - pixel, last - row);
-      level.image->binary(own);
+      level.binary_rows(own);
       row += own.pixels;
     }
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_binary() {
   return {.takes = binary_takes, .run = binary_run<level>};
 }
@@ -115,7 +115,7 @@ Operand operand(const TensorView& view, const Layout& layout, const Shape& y, ui
   return {i.at, 0, 0, i.size.n == 1 ? 0 : i.step, 1, i.pitch};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status image_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
   const ImageI8 y = image_i8_of(out[0], context.layouts[in.size()]);
@@ -136,12 +136,12 @@ Status image_binary_run(const NodeView& node, const KernelContext& context, std:
     own.a = a.at + n * a.step + row * a.row;
     own.b = b.at + n * b.step + row * b.row;
     own.y = y.at + n * y.step + row * y.row;
-    level.image->binary(own);
+    level.binary_rows(own);
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_image_binary() {
   return {.takes = image_binary_takes, .layouts = Layouts::kFollows, .images = 0b11, .run = image_binary_run<level>};
 }

@@ -1,5 +1,5 @@
 // cast between float32 and the 16-bit floats.
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -11,7 +11,7 @@ bool takes(const NodeView& node) {
   return (half(from) && *to == DType::kF32) || (from == DType::kF32 && half(*to));
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kEach = 16384;
@@ -29,7 +29,7 @@ Status run(const NodeView&, const KernelContext& context, std::span<const Tensor
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_cast() {
   return {.takes = takes, .run = run<level>};
 }

@@ -18,7 +18,7 @@ bool depthwise_takes(const NodeView& node) {
 template <const auto& level>
 int64_t depthwise_packed_bytes(const NodeView& node) {
   const ImageConv c = image_conv(node);
-  const int64_t lanes = level.image->lanes;
+  const int64_t lanes = level.depthwise->lanes;
   return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) *
          static_cast<int64_t>(sizeof(ElementOf<level>));
 }
@@ -29,7 +29,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   const ImageConv c = image_conv(node);
   const auto* w = static_cast<const T*>(node.input_data(1));
   const auto* bias = node.has_input(2) ? static_cast<const T*>(node.input_data(2)) : nullptr;
-  const int64_t lanes = level.image->lanes, taps = c.window.taps();
+  const int64_t lanes = level.depthwise->lanes, taps = c.window.taps();
   auto* to = reinterpret_cast<T*>(packed);
   for (int64_t first = 0; first < c.groups; first += lanes) {
     const auto put = [&](const T* from, int64_t step) {
@@ -57,8 +57,8 @@ void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
 template <const auto& level>
 bool two_rows(const Window& w) {
   return (w.dilation[2] == 1 || w.stride[2] == 1) && w.stride[1] == w.stride[2] &&
-         level.image->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
-                               static_cast<int32_t>(w.stride[2]));
+         level.depthwise->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
+                                   static_cast<int32_t>(w.stride[2]));
 }
 
 /// Rows [first, last) of `channels` channels from `channel` on, a multiple of the register.
@@ -69,7 +69,7 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
   const auto& plan = *reinterpret_cast<const DepthwisePlan*>(context.plan);
   const Window& w = plan.window;
   const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
-  const int64_t step = std::min<int64_t>(level.image->lanes, 8);
+  const int64_t step = std::min<int64_t>(level.depthwise->lanes, 8);
   const bool two = two_rows<level>(w);
   const auto run = [&](int64_t u, int32_t count) {
     const int64_t image = u / y.size.h, row = u % y.size.h;
@@ -89,7 +89,7 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
     d.stride_x = static_cast<int32_t>(w.stride[2]);
     d.dilation_x = static_cast<int32_t>(w.dilation[2]);
     d.map = plan.map;
-    level.image->depthwise_rows(d);
+    level.depthwise->rows(d);
   };
   // Rows that share taps stand a dilation apart.
   const int64_t apart = w.dilation[1];
@@ -114,7 +114,7 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
   constexpr int64_t kEachElements = 16384;
   const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
   const Window& w = reinterpret_cast<const DepthwisePlan*>(context.plan)->window;
-  const int64_t rows = y.size.n * y.size.h, lanes = level.image->lanes, registers = (y.size.c + lanes - 1) / lanes;
+  const int64_t rows = y.size.n * y.size.h, lanes = level.depthwise->lanes, registers = (y.size.c + lanes - 1) / lanes;
   const auto threads = static_cast<int64_t>(context.threads);
   if (threads > 1 && rows < 7 * threads && registers >= 2 * threads) {
     // Few rows do not come out even; and convolutions before and after are cut by channels there (conv_tasks.h).
@@ -185,7 +185,7 @@ struct DilatedPlan {
 /// Pixels of a small image: 16 KB and 32 KB.
 constexpr int64_t kMostDilatedPixels = 512;
 
-template <const F32Level& level>
+template <const F32Isa& level>
 bool dilated_takes(const NodeView& node) {
   if (!depthwise_fits<level>(node)) return false;
   const DilatedPlan plan{image_conv(node).window, {}};
@@ -202,10 +202,10 @@ void dilated_plan(const NodeView& node, const Layout*, std::byte* to) {
   new (to) DilatedPlan{image_conv(node).window, fused_map(node)};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t dilated_scratch_bytes(const NodeView& node, int threads) {
   const DilatedPlan plan{image_conv(node).window, {}};
-  return threads * plan.rows() * plan.columns() * level.image->lanes * 4;
+  return threads * plan.rows() * plan.columns() * level.depthwise->lanes * 4;
 }
 
 /// `count` pixels of `channels` floats, a multiple of STEP, from every from_step-th float to every to_step-th.
@@ -217,13 +217,13 @@ void copy_pixels(const float* from, ptrdiff_t from_step, float* to, ptrdiff_t to
   }
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status dilated_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const auto& plan = *reinterpret_cast<const DilatedPlan*>(context.plan);
   const Window& w = plan.window;
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t lanes = level.image->lanes, columns = plan.columns();
+  const int64_t lanes = level.depthwise->lanes, columns = plan.columns();
   const int64_t step = std::min<int64_t>(lanes, 8), channels = (y.size.c + step - 1) / step * step;
   const int64_t groups = (channels + lanes - 1) / lanes, jobs = y.size.n * groups;
   const int64_t tasks = std::min<int64_t>(context.threads, jobs);
@@ -237,7 +237,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
   d.kernel_w = static_cast<int32_t>(w.kernel[2]);
   d.stride_x = d.dilation_x = 1;
   d.map = plan.map;
-  const bool two = level.image->two_rows(d.kernel_h, d.kernel_w, 1);
+  const bool two = level.depthwise->two_rows(d.kernel_h, d.kernel_w, 1);
 
   /// Channels [c, c + lanes) of the small image that begins at pixel (py, px).
   const auto phase = [&](DepthwiseRowsF32 rows, float* small, int64_t n, int64_t c, int64_t py, int64_t px) {
@@ -266,7 +266,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
       rows.rows = two && i + 1 < out_h ? 2 : 1;
       rows.x = small + i * rows.tap_row;
       rows.y = y.at + n * y.step + (py + i * w.dilation[1]) * y.row + px * y.pitch + c;
-      level.image->depthwise_rows(rows);
+      level.depthwise->rows(rows);
     }
   };
   context.parallel(tasks, [&](int64_t t) {
@@ -285,7 +285,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_dilated() {
   return {.takes = dilated_takes<level>,
           .packed_bytes = depthwise_packed_bytes<level>,

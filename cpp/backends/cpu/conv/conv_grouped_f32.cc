@@ -5,7 +5,7 @@
 namespace pinnace::cpu {
 namespace {
 
-template <const F32Level& level>
+template <const F32Isa& level>
 bool takes(const NodeView& node) {
   if (!image_conv_takes(node) || node.has_input(3)) return false;
   const ImageConv c = image_conv(node);
@@ -20,14 +20,14 @@ int64_t register_floats(const ImageConv& c, int64_t lanes) {
   return lanes * (1 + c.window.taps() * c.in_channels);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t packed_bytes(const NodeView& node) {
   const ImageConv c = image_conv(node);
   const int64_t lanes = level.grouped->lanes, channels = c.groups * c.in_channels;
   return (channels + lanes - 1) / lanes * register_floats(c, lanes) * 4;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status pack(const NodeView& node, std::byte* packed) {
   const ImageConv c = image_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
@@ -62,7 +62,7 @@ void plan(const NodeView& node, const Layout*, std::byte* to) {
 /// Rows of a task take the weights of a few registers of channels at a time, which then stay in the nearest cache.
 constexpr int64_t kWeightBytes = 16 * 1024;
 
-template <const F32Level& level>
+template <const F32Isa& level>
 void grouped_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                   int64_t first, int64_t last) {
   const auto& [conv, map] = *reinterpret_cast<const GroupedPlan*>(context.plan);
@@ -96,7 +96,7 @@ void grouped_rows(const KernelContext& context, std::span<const TensorView> in, 
   }
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Image y = image_of(out[0], context.layouts[in.size()]);
@@ -107,7 +107,7 @@ Status run(const NodeView&, const KernelContext& context, std::span<const Tensor
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_grouped() {
   return {.takes = takes<level>,
           .packed_bytes = packed_bytes<level>,

@@ -60,18 +60,18 @@ int64_t scratch_bytes(const NodeView& node, int threads) {
   return table_bytes(c) + threads * thread_floats(c, pitch_of(node)) * 4;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t packed_bytes(const NodeView& node) {
   return conv_packed_bytes(node, *level.gemm);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status pack(const NodeView& node, std::byte* packed) {
   conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const ImageConv c = image_conv(node);
@@ -163,7 +163,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_conv() {
   return {.takes = takes,
           .packed_bytes = packed_bytes<level>,

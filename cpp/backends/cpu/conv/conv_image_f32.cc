@@ -179,12 +179,12 @@ bool gated_takes(const NodeView& node) {
   return c.groups == 1 && c.K() == c.in_channels && x.n == 1 && x.h * x.w >= 4 * c.out_channels;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t gated_scratch_bytes(const NodeView& node, int) {
   return packed_bytes<level>(node);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status gated_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& plan = *reinterpret_cast<const ConvPlan*>(context.plan);
@@ -203,7 +203,7 @@ Status gated_run(const NodeView& node, const KernelContext& context, std::span<c
   return conv_run<level>(node, gated, in, out);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_gated() {
   CpuKernel kernel = make_conv<level>();
   kernel.takes = gated_takes;

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/conv/conv_image.h"
 #include "backends/cpu/conv/conv_tasks.h"
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -41,14 +41,14 @@ Requantize requantize_of(const NodeView& node) {
   return Requantize(node.input(0), node.input(1), y, *activation);
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 int64_t conv_packed_bytes(const NodeView& node) {
   const ImageConv c = image_conv(node);
   return c.groups * panel_bytes(padded_columns(*level.gemm, c.out_channels), c.blocks() * block_quads(c));
 }
 
 /// [group][panel], elements in order of (ky, kx, channel).
-template <const I8Level& level>
+template <const I8Isa& level>
 Status conv_pack(const NodeView& node, std::byte* packed) {
   const ImageConv c = image_conv(node);
   const Requantize requantize = requantize_of(node);
@@ -75,7 +75,7 @@ int64_t conv_scratch_bytes(const NodeView& node, int) {
   return image_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const ImageConv c = image_conv(node);
@@ -160,7 +160,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_conv() {
   return {.takes = conv_takes,
           .packed_bytes = conv_packed_bytes<level>,
@@ -217,7 +217,7 @@ int64_t depthwise_packed_bytes(const NodeView& node) {
   return depthwise_chunk_bytes(node) + 1;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
   const Window w = image_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
@@ -265,7 +265,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Window w = image_conv(node).window;
@@ -307,7 +307,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_depthwise() {
   return {.takes = depthwise_takes,
           .packed_bytes = depthwise_packed_bytes,

@@ -12,7 +12,7 @@ int64_t rows_of(const Transposed& t, const PhaseTaps& down, const PhaseTaps& acr
   return std::max<int64_t>(1, down.count * across.count * t.in_channels);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t transposed_packed_bytes(const NodeView& node) {
   const Transposed t = transposed(node);
   const int64_t columns = padded_columns(*level.gemm, t.out_channels);
@@ -24,7 +24,7 @@ int64_t transposed_packed_bytes(const NodeView& node) {
 }
 
 /// [phase][group][panel][bias, then taps in the order of the pixels that they read, channels within][column]
-template <const F32Level& level>
+template <const F32Isa& level>
 Status transposed_pack(const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
@@ -60,7 +60,7 @@ int64_t transposed_plan_bytes(const NodeView& node) {
   return ConvPlan::bytes(t.phases(1) * t.phases(2), t.window.taps());
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
   const Transposed t = transposed(node);
   auto* plan = new (to) ConvPlan{.groups = t.groups,
@@ -89,14 +89,14 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
   });
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status transposed_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   ConvRun<level>(context, in, out).run(context);
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_transposed() {
   return {.takes = transposed_takes,
           .packed_bytes = transposed_packed_bytes<level>,
@@ -114,7 +114,7 @@ constexpr CpuKernel make_transposed() {
 
 // ------------------------------------------------------------------------------------------------------ depthwise
 
-template <const F32Level& level>
+template <const F32Isa& level>
 bool depthwise_takes(const NodeView& node) {
   if (!transposed_takes(node)) return false;
   const Transposed t = transposed(node);
@@ -128,10 +128,10 @@ int64_t register_floats(const PhaseTaps& down, const PhaseTaps& across, int64_t 
   return lanes * (1 + down.count * across.count);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t depthwise_packed_bytes(const NodeView& node) {
   const Transposed t = transposed(node);
-  const int64_t lanes = level.image->lanes;
+  const int64_t lanes = level.depthwise->lanes;
   int64_t floats = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     floats += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
@@ -140,12 +140,12 @@ int64_t depthwise_packed_bytes(const NodeView& node) {
 }
 
 /// [phase][channels / lanes][bias, then taps][lanes]
-template <const F32Level& level>
+template <const F32Isa& level>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
-  const int64_t lanes = level.image->lanes, taps = t.window.taps();
+  const int64_t lanes = level.depthwise->lanes, taps = t.window.taps();
   auto* to = reinterpret_cast<float*>(packed);
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     for (int64_t first = 0; first < t.groups; first += lanes) {
@@ -164,14 +164,14 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Transposed t = transposed(node);
   const Window& w = t.window;
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
   const MapF32 map = fused_map(node);
-  const int64_t lanes = level.image->lanes, step = std::min<int64_t>(lanes, 8), rows = y.size.n * y.size.h;
+  const int64_t lanes = level.depthwise->lanes, step = std::min<int64_t>(lanes, 8), rows = y.size.n * y.size.h;
   const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   context.parallel((rows + each - 1) / each, [&](int64_t task) {
     const float* weights = reinterpret_cast<const float*>(context.packed);
@@ -194,7 +194,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
         d.stride_x = 1;
         d.dilation_x = static_cast<int32_t>(across.apart);
         d.map = map;
-        level.image->depthwise_rows(d);
+        level.depthwise->rows(d);
       }
       weights += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
     });
@@ -202,7 +202,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_depthwise() {
   return {.takes = depthwise_takes<level>,
           .packed_bytes = depthwise_packed_bytes<level>,

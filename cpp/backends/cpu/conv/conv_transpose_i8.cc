@@ -2,7 +2,7 @@
 // tiles. What lies beyond x is its zero point, which packed biases make nothing of.
 #include "backends/cpu/conv/conv_tasks.h"
 #include "backends/cpu/conv/conv_transposed.h"
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -137,7 +137,7 @@ Status run(const GemmTilesI8& gemm, const NodeView& node, const KernelContext& c
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make() {
   return {.takes = takes,
           .packed_bytes = [](const NodeView& node) { return packed_bytes(*level.gemm, node); },

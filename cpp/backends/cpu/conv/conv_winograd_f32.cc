@@ -83,14 +83,14 @@ int64_t bias_floats(const ImageConv& c) {
   return (c.out_channels + 15) / 16 * 16;
 }
 
-template <const F32Level& level, int OUT>
+template <const F32Isa& level, int OUT>
 int64_t winograd_packed_bytes(const NodeView& node) {
   const ImageConv c = image_conv(node);
   return (bias_floats(c) + kPositions<OUT> * position_shape(c).floats(*level.gemm)) * 4;
 }
 
 /// [bias][position][packed in_channels x out_channels of G w G^T]
-template <const F32Level& level, int OUT>
+template <const F32Isa& level, int OUT>
 Status winograd_pack(const NodeView& node, std::byte* packed) {
   const ImageConv c = image_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
@@ -156,7 +156,7 @@ int64_t winograd_scratch_bytes(const NodeView& node, int threads) {
   return (p.v + p.m) * threads * 4;
 }
 
-template <const F32Level& level, int OUT>
+template <const F32Isa& level, int OUT>
 Status winograd_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const ImageConv c = image_conv(node);
@@ -248,7 +248,7 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
   return {};
 }
 
-template <const F32Level& level, int OUT>
+template <const F32Isa& level, int OUT>
 constexpr CpuKernel make_winograd() {
   return {.takes = winograd_takes<OUT>,
           .packed_bytes = winograd_packed_bytes<level, OUT>,
@@ -263,11 +263,11 @@ constexpr CpuKernel make_winograd() {
           .run = winograd_run<level, OUT>};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_four() {
   return make_winograd<level, 4>();
 }
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_two() {
   return make_winograd<level, 2>();
 }

@@ -1,6 +1,6 @@
-// Depthwise convolutions of ARM64, in place of those in image_f32.body.cc, which includes this: 8 channels at a time in
-// two registers, since one instruction loads or stores two and steps to the next pixel. With 32 registers 2 x 4 outputs
-// hold 16 sums, the weights of two rows of taps 12, and a pixel 2.
+// Depthwise convolutions of ARM64, in place of those in depthwise_f32.body.cc, which includes this: 8 channels at a
+// time in two registers, since one instruction loads or stores two and steps to the next pixel. With 32 registers 2 x 4
+// outputs hold 16 sums, the weights of two rows of taps 12, and a pixel 2.
 #pragma once
 
 #include <arm_neon.h>

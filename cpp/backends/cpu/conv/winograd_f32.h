@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/unary/f32_kernels.h"
+#include "backends/cpu/unary/activation_f32.h"
 
 namespace pinnace::cpu {
 

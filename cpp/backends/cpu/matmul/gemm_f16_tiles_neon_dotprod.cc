@@ -6,7 +6,7 @@
 // each; the panel in v8 to v11 and v12 to v15, in turn; sums in v16 to v31.
 #include <arm_neon.h>
 
-#include "backends/cpu/unary/f16_kernels.h"
+#include "backends/cpu/matmul/gemm_f32_tiles.h"
 
 #include "backends/cpu/simd/f32.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 
 namespace pinnace::cpu {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/unary/f32_kernels.h"
+#include "backends/cpu/unary/activation_f32.h"
 
 namespace pinnace::cpu {
 
@@ -63,6 +63,7 @@ extern const GemmTilesF32 gemm_f32_tiles_bf16_avx512_bf16;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const GemmTilesF32 gemm_f32_tiles_sve;
+extern const GemmTiles<uint16_t> gemm_f16_tiles_neon_dotprod;
 #endif
 #if defined(PINNACE_PACKS_ARM64)
 extern const GemmTilesF32 gemm_f32_tiles_neon, gemm_f32_tiles_f16_neon, gemm_f32_tiles_bf16_neon;

@@ -4,22 +4,9 @@
 // compiled with flags that another processor cannot run.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "backends/cpu/quantize/stored_i8.h"
 
 namespace pinnace::cpu {
-
-/// How sums become stored bytes: q = min(max(round_half_even(float32(sum) * m) + zero, low), high), all unsigned.
-struct StoreI8 {
-  int32_t zero = 0;
-  uint8_t low = 0, high = 255;  ///< low <= high
-};
-
-/// float32(q - zero) * scale of an operand.
-struct RealI8 {
-  float scale;
-  int32_t zero;
-};
 
 /// Another image that is added to a product before its bytes are stored: the product is rounded to `own` first, then
 /// float32 sums of both are stored with `scale`, to the bits of the two operators one after the other.

@@ -73,12 +73,12 @@ PackedB packed_shape(const Product& p) {
   return {p.K, p.N};
 }
 
-template <ProductOf product, const F32Level& level>
+template <ProductOf product, const F32Isa& level>
 int64_t packed_bytes(const NodeView& node) {
   return packed_shape(product(node)).floats(*level.gemm) * 4;
 }
 
-template <ProductOf product, const F32Level& level>
+template <ProductOf product, const F32Isa& level>
 Status pack(const NodeView& node, std::byte* packed) {
   const Product p = product(node);
   const PackedB shape = packed_shape(p);
@@ -89,7 +89,7 @@ Status pack(const NodeView& node, std::byte* packed) {
 }
 
 /// Room for spread rows of a; without packed weights also b's panels, one set or one for each thread.
-template <ProductOf product, const F32Level& level, bool PACKED>
+template <ProductOf product, const F32Isa& level, bool PACKED>
 int64_t scratch_bytes(const NodeView& node, int threads) {
   const Product p = product(node);
   const int64_t sets = PACKED ? 0 : p.b_shared ? 1 : threads;
@@ -98,7 +98,7 @@ int64_t scratch_bytes(const NodeView& node, int threads) {
          4;
 }
 
-template <ProductOf product, const F32Level& level, bool PACKED>
+template <ProductOf product, const F32Isa& level, bool PACKED>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Product p = product(node);
@@ -154,7 +154,7 @@ bool shared_takes(const NodeView& node) {
   return takes(node) && product(node).b_shared;
 }
 
-template <ProductOf product, bool (*takes)(const NodeView&), const F32Level& level>
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& level>
 constexpr CpuKernel make_packed() {
   return {.takes = shared_takes<product, takes>,
           .packed_bytes = packed_bytes<product, level>,
@@ -166,24 +166,24 @@ constexpr CpuKernel make_packed() {
           .run = run<product, level, true>};
 }
 
-template <ProductOf product, bool (*takes)(const NodeView&), const F32Level& level>
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& level>
 constexpr CpuKernel make_unpacked() {
   return {.takes = takes, .scratch_bytes = scratch_bytes<product, level, false>, .run = run<product, level, false>};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_mat_mul() {
   return make_unpacked<mat_mul_product, mat_mul_takes, level>();
 }
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_mat_mul_packed() {
   return make_packed<mat_mul_product, mat_mul_takes, level>();
 }
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_gemm() {
   return make_unpacked<gemm_product, gemm_takes, level>();
 }
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_gemm_packed() {
   return make_packed<gemm_product, gemm_takes, level>();
 }

@@ -2,7 +2,7 @@
 // rows that are copied first, unsigned and filled up to quads. Types were checked by the shape rules.
 #include <cstring>
 
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -39,13 +39,13 @@ bool quantized_takes(const NodeView& node) {
   return !c.empty() && c.back().size == N && node.input(2).elements() == N;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 int64_t packed_bytes(const NodeView& node) {
   const ProductI8 p = product_of(node);
   return panel_bytes(padded_columns(*level.gemm, p.N), p.quads());
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status quantized_pack(const NodeView& node, std::byte* packed) {
   const ProductI8 p = product_of(node);
   const auto activation = parse_activation(node);
@@ -112,7 +112,7 @@ void for_panels(const GemmTilesI8& gemm, const KernelContext& context, const Pro
   });
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status quantized_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
@@ -133,7 +133,7 @@ Status quantized_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_quantized() {
   return {.takes = quantized_takes,
           .packed_bytes = packed_bytes<level>,
@@ -160,7 +160,7 @@ bool integer_takes(const NodeView& node) {
 }
 
 /// As quantized_pack, with sums of columns in place of multipliers and no bias.
-template <const I8Level& level>
+template <const I8Isa& level>
 Status integer_pack(const NodeView& node, std::byte* packed) {
   const ProductI8 p = product_of(node);
   const auto* b = static_cast<const uint8_t*>(node.input_data(1));
@@ -182,7 +182,7 @@ Status integer_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status integer_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
@@ -201,7 +201,7 @@ Status integer_run(const NodeView& node, const KernelContext& context, std::span
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_integer() {
   return {.takes = integer_takes,
           .packed_bytes = packed_bytes<level>,

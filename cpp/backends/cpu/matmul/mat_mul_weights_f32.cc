@@ -62,13 +62,13 @@ bool takes(const NodeView& node) {
   return s.single || ((attr_of(node, "weights_block") > 0) == along_k && (s.block == s.K || s.block % 8 == 0));
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t packed_bytes(const NodeView& node) {
   const StoredWeights s = weights_of(node);
   return s.bytes(padded_columns(*level.gemm, s.N));
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status pack(const NodeView& node, std::byte* packed) {
   const StoredWeights s = weights_of(node);
   const auto view = [&](int i) {
@@ -110,12 +110,12 @@ Status pack(const NodeView& node, std::byte* packed) {
 /// Rows of a chunk: with 32 columns of floats half of a first-level cache. In front of them stands the bias.
 constexpr int64_t kChunk = 120, kChunkRows = 1 + kChunk + 7;
 
-template <const F32Level& level>
+template <const F32Isa& level>
 int64_t scratch_bytes(const NodeView&, int threads) {
   return threads * kChunkRows * level.gemm->nr * static_cast<int64_t>(sizeof(float));
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   static constexpr ptrdiff_t kNone[] = {0};
@@ -147,8 +147,8 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         for (int64_t k = first, next = 0; k < last; k = next) {
           next = std::min(last, (k / s.block + 1) * s.block);
           const float* own = scales + k / s.block * 2 * width;
-          level.loops->unpack_weights(numbers + k / s.together() * width, s.bits, own, own + width, next - k, width,
-                                      chunk + (1 + k - first) * width);
+          level.unpack_weights(numbers + k / s.together() * width, s.bits, own, own + width, next - k, width,
+                               chunk + (1 + k - first) * width);
         }
         g.a = in[0].data<float>() + first;
         g.k = last - first;
@@ -161,7 +161,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make() {
   return {.takes = takes,
           .packed_bytes = packed_bytes<level>,

@@ -2,7 +2,7 @@
 // already.
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/layout_rows.h"
 
 namespace pinnace::cpu {

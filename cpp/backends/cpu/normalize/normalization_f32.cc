@@ -1,10 +1,10 @@
 // Normalisations in float32: layer and RMS over trailing dimensions; mean and variance; batch, instance and group over
-// the pixels of dense tensors and of images. Means and variances are summed in double, see F32Kernels::moments.
+// the pixels of dense tensors and of images. Means and variances are summed in double, see NormalizationLoops::moments.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "ops/lines.h"
 
 namespace pinnace::cpu {
@@ -27,7 +27,7 @@ bool row_norm_takes(const NodeView& node) {
   return node.input(1).elements() == columns && (!node.has_input(2) || node.input(2).elements() == columns);
 }
 
-template <const F32Kernels& kernels>
+template <const F32Isa& level>
 Status row_norm_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const int axis = *node.axis(node.attr_int("axis"), in[0].rank());
@@ -38,16 +38,16 @@ Status row_norm_run(const NodeView& node, const KernelContext& context, std::spa
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      kernels.normalize(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns, epsilon,
-                        centred, in[1].data<float>(), bias);
+      level.normalization->normalize(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns,
+                                     epsilon, centred, in[1].data<float>(), bias);
     }
   });
   return {};
 }
 
-template <const F32Kernels& kernels>
+template <const F32Isa& level>
 constexpr CpuKernel make_row_norm() {
-  return {.takes = row_norm_takes, .run = row_norm_run<kernels>};
+  return {.takes = row_norm_takes, .run = row_norm_run<level>};
 }
 
 // ----------------------------------------------------------------------------------------------------- per channel
@@ -68,13 +68,13 @@ struct PerChannel {
 };
 
 /// Rows [first, last) of the images, counted through all of them.
-template <const F32Level& level>
+template <const F32Isa& level>
 void affine_rows(const Image& x, const Image& y, const PerChannel& by, int64_t first, int64_t last) {
   const int64_t channels = std::min({x.pitch, y.pitch, by.pitch});
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, row = u % y.size.h;
-    level.image->affine(x.at + n * x.step + row * x.row, x.pitch, y.at + n * y.step + row * y.row, y.pitch, y.size.w,
-                        channels, by.centre, by.factor, by.bias);
+    level.normalization->affine_pixels(x.at + n * x.step + row * x.row, x.pitch, y.at + n * y.step + row * y.row,
+                                       y.pitch, y.size.w, channels, by.centre, by.factor, by.bias);
   }
 }
 
@@ -111,7 +111,7 @@ PerChannel batch_factors(const NodeView& node, const KernelContext& context, std
   return by;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status batch_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const PerChannel by = batch_factors(node, context, in);
@@ -123,8 +123,8 @@ Status batch_run(const NodeView& node, const KernelContext& context, std::span<c
     const int64_t each = rows_per_task(channels);
     context.parallel((batch + each - 1) / each, [&](int64_t t) {
       const int64_t first = t * each * channels;
-      level.image->affine(x + first, channels, y + first, channels, std::min(each, batch - t * each), channels,
-                          by.centre, by.factor, by.bias);
+      level.normalization->affine_pixels(x + first, channels, y + first, channels, std::min(each, batch - t * each),
+                                         channels, by.centre, by.factor, by.bias);
     });
     return {};
   }
@@ -132,13 +132,13 @@ Status batch_run(const NodeView& node, const KernelContext& context, std::span<c
   context.parallel((planes + each - 1) / each, [&](int64_t t) {
     for (int64_t p = t * each; p < std::min(planes, (t + 1) * each); ++p) {
       const int64_t c = p % channels;
-      level.loops->affine(x + p * size, y + p * size, size, by.centre[c], by.factor[c], by.bias[c]);
+      level.normalization->affine(x + p * size, y + p * size, size, by.centre[c], by.factor[c], by.bias[c]);
     }
   });
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status batch_image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   const PerChannel by = batch_factors(node, context, in);
@@ -149,11 +149,11 @@ Status batch_image_run(const NodeView& node, const KernelContext& context, std::
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_batch() {
   return {.takes = channels_are_f32, .scratch_bytes = batch_scratch, .run = batch_run<level>};
 }
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_batch_image() {
   return {.takes = channels_image_takes,
           .layouts = Layouts::kFollows,
@@ -169,7 +169,7 @@ int64_t groups_of(const NodeView& node) {
   return node.node().op == "group_normalization" ? node.attr_int("num_groups") : channels_of(node);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status group_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const int64_t groups = groups_of(node), channels = channels_of(node) / groups, all = in[0].dim(0) * groups;
@@ -179,21 +179,21 @@ Status group_run(const NodeView& node, const KernelContext& context, std::span<c
     for (int64_t g = t * each; g < std::min(all, (t + 1) * each); ++g) {
       const float* x = in[0].data<float>() + g * channels * size;
       float* y = out[0].data<float>() + g * channels * size;
-      const MomentsF32 m = level.loops->moments(x, channels * size);
+      const MomentsF32 m = level.normalization->moments(x, channels * size);
       const double inverse = 1 / std::sqrt(m.variance + epsilon);
       for (int64_t i = 0; i < channels; ++i) {
         const int64_t c = g % groups * channels + i;
         const double factor = static_cast<double>(in[1].data<float>()[c]) * inverse;
         const double bias = static_cast<double>(in[2].data<float>()[c]) - m.rest * factor;
-        level.loops->affine(x + i * size, y + i * size, size, m.centre, static_cast<float>(factor),
-                            static_cast<float>(bias));
+        level.normalization->affine(x + i * size, y + i * size, size, m.centre, static_cast<float>(factor),
+                                    static_cast<float>(bias));
       }
     }
   });
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_group() {
   return {.takes = channels_are_f32, .run = group_run<level>};
 }
@@ -210,7 +210,7 @@ int64_t group_image_scratch(const NodeView& node, int) {
 }
 
 /// sums[c] = the sum over some rows of x[c], or of its squares about centre[c].
-template <const F32Level& level>
+template <const F32Isa& level>
 void sum_rows(const Image& x, int64_t n, int64_t first, int64_t last, const float* centre, double* sums) {
   constexpr int64_t kColumns = 64, kPixels = 64;  // as many floats are added before the sum goes to double
   std::fill_n(sums, x.size.c, 0.0);
@@ -222,9 +222,9 @@ void sum_rows(const Image& x, int64_t n, int64_t first, int64_t last, const floa
         const int64_t count = std::min(kColumns, x.size.c - c);
         float part[kColumns] = {};
         if (centre) {
-          level.image->sum_squares(at + c, x.pitch, pixels, count, centre + c, part);
+          level.columns->sum_squares(at + c, x.pitch, pixels, count, centre + c, part);
         } else {
-          level.image->sum(at + c, x.pitch, pixels, count, part);
+          level.columns->sum(at + c, x.pitch, pixels, count, part);
         }
         for (int64_t j = 0; j < count; ++j) sums[c + j] += static_cast<double>(part[j]);
       }
@@ -245,7 +245,7 @@ double exact_squares(const Image& x, int64_t n, int64_t first, int64_t last, flo
   return sum;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status group_image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
@@ -295,7 +295,7 @@ Status group_image_run(const NodeView& node, const KernelContext& context, std::
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_group_image() {
   return {.takes = channels_image_takes,
           .layouts = Layouts::kFollows,
@@ -348,7 +348,7 @@ double sum_about(const float* x, int64_t count, double centre, F f) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-template <const F32Kernels& kernels>
+template <const F32Isa& level>
 Status mean_variance_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                          std::span<const TensorView> out) {
   MeanAxes s;
@@ -370,23 +370,23 @@ Status mean_variance_run(const NodeView& node, const KernelContext& context, std
       const auto centre = static_cast<float>(mean);
       const auto bias = static_cast<float>((static_cast<double>(centre) - mean) * factor);
       for (int64_t b = 0; b < s.before; ++b) {
-        kernels.affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind, centre,
-                       static_cast<float>(factor), bias);
+        level.normalization->affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind, centre,
+                                    static_cast<float>(factor), bias);
       }
     }
   });
   return {};
 }
 
-template <const F32Kernels& kernels>
+template <const F32Isa& level>
 constexpr CpuKernel make_mean_variance() {
-  return {.takes = mean_variance_takes, .run = mean_variance_run<kernels>};
+  return {.takes = mean_variance_takes, .run = mean_variance_run<level>};
 }
 
 }  // namespace
 
-PINNACE_F32_LEVELS(layer_normalization_f32, make_row_norm)
-PINNACE_F32_LEVELS(mean_variance_normalization_f32, make_mean_variance)
+PINNACE_F32_IMAGE_LEVELS(layer_normalization_f32, make_row_norm)
+PINNACE_F32_IMAGE_LEVELS(mean_variance_normalization_f32, make_mean_variance)
 PINNACE_F32_IMAGE_LEVELS(batch_normalization_f32, make_batch)
 PINNACE_F32_IMAGE_LEVELS(batch_normalization_image_f32, make_batch_image)
 PINNACE_F32_IMAGE_LEVELS(group_normalization_f32, make_group)

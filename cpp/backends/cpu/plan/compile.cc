@@ -2,7 +2,7 @@
 // planned. Compilation does one after the other; its members are what the steps hand on.
 #include <algorithm>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/executable.h"
 #include "base/cancel.h"
 #include "base/offset_plan.h"

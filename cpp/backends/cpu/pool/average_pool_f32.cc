@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "ops/pool.h"
 
 namespace pinnace::cpu {
@@ -65,7 +65,7 @@ int64_t together(int64_t elements) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   Bins bins{.node = node};
@@ -83,17 +83,17 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
         std::fill_n(to, channels, 0.0f);
         for (int64_t i = 0; i < by.count; ++i) {
           const float* line = x.at + n * x.step + (by.first + i * by.step) * x.row + bx.first * x.pitch;
-          level.image->sum(line, bx.step * x.pitch, bx.count, channels, to);
+          level.columns->sum(line, bx.step * x.pitch, bx.count, channels, to);
         }
         const auto scale = static_cast<float>(1 / (by.counted * bx.counted));
-        level.loops->binary(BinaryKind::kMul, to, 1, &scale, 0, to, channels);
+        level.arithmetic->dense(BinaryKind::kMul, to, 1, &scale, 0, to, channels);
       }
     }
   });
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_image() {
   return {.takes = takes, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
 }

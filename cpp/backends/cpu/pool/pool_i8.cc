@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "backends/cpu/pace.h"
 #include "ops/pool.h"
 
@@ -135,7 +135,7 @@ bool average_pool_takes(const NodeView& node) {
   return window_of(node)->taps() <= kMostSummands;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Window w, window_of(node));
@@ -163,15 +163,15 @@ Status average_pool_run(const NodeView& node, const KernelContext& context, std:
                           const Taps next = taps_at(w, 2, end);
                           if (next.last - next.first != across || counted(2, next) != columns) break;
                         }
-                        level.image->means(rows.out + o, static_cast<int32_t>(high * across * from.zero), from.scale,
-                                           static_cast<float>(divisor * columns), to, flip, y + o, end - o);
+                        level.pool->means(rows.out + o, static_cast<int32_t>(high * across * from.zero), from.scale,
+                                          static_cast<float>(divisor * columns), to, flip, y + o, end - o);
                         o = end;
                       }
                     });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_average_pool() {
   return {.takes = average_pool_takes, .scratch_bytes = rows_scratch<int32_t>, .run = average_pool_run<level>};
 }
@@ -182,7 +182,7 @@ bool global_pool_takes(const NodeView& node) {
   return x.elements() / (x.shape[0].size * x.shape[1].size) <= kMostSummands;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   constexpr int64_t kPlanes = 128;
@@ -198,13 +198,13 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
       for (int64_t i = 0; i < area; ++i) sum += x[i] ^ flip;
       sums[p] = sum;
     }
-    level.image->means(sums, static_cast<int32_t>(area * from.zero), from.scale, static_cast<float>(area), to, flip,
-                       out[0].data<uint8_t>() + first, count);
+    level.pool->means(sums, static_cast<int32_t>(area * from.zero), from.scale, static_cast<float>(area), to, flip,
+                      out[0].data<uint8_t>() + first, count);
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_global_average_pool() {
   return {.takes = global_pool_takes, .run = global_average_pool_run<level>};
 }

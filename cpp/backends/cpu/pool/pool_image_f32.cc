@@ -1,6 +1,6 @@
 // max_pool and global_average_pool over images (channels last), in float32 and on halves. Chosen where the operand is
 // an image already.
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/layout_rows.h"
 #include "base/half.h"
 #include "ops/lines.h"
@@ -37,19 +37,19 @@ void max_pool_rows(const KernelContext& context, std::span<const TensorView> in,
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, oy = u % y.size.h;
     const Taps taps = taps_at(w, 1, oy);
-    level.image->max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
-                               .pitch = x.pitch,
-                               .tap_row = w.dilation[1] * x.row,
-                               .y = y.at + n * y.step + oy * y.row,
-                               .y_pitch = y.pitch,
-                               .channels = std::min(x.pitch, y.pitch),
-                               .in_w = x.size.w,
-                               .out_w = y.size.w,
-                               .rows = taps.last - taps.first,
-                               .kernel_w = w.kernel[2],
-                               .stride_x = w.stride[2],
-                               .dilation_x = w.dilation[2],
-                               .before_x = w.before[2]});
+    level.max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
+                        .pitch = x.pitch,
+                        .tap_row = w.dilation[1] * x.row,
+                        .y = y.at + n * y.step + oy * y.row,
+                        .y_pitch = y.pitch,
+                        .channels = std::min(x.pitch, y.pitch),
+                        .in_w = x.size.w,
+                        .out_w = y.size.w,
+                        .rows = taps.last - taps.first,
+                        .kernel_w = w.kernel[2],
+                        .stride_x = w.stride[2],
+                        .dilation_x = w.dilation[2],
+                        .before_x = w.before[2]});
   }
 }
 
@@ -108,7 +108,7 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
     float* to = sums + t * channels;
     std::fill_n(to, channels, 0.0f);
     for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
-      level.image->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
+      level.columns->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
     }
   };
   if (x.size.w * x.size.h * channels < 16384) {

@@ -1,5 +1,5 @@
 // Pooling on 8-bit quantised types over images (channels last, unsigned). Chosen where the operand is an image already.
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "backends/cpu/plan/layout_rows.h"
 #include "ops/pool.h"
 
@@ -17,7 +17,7 @@ bool max_pool_takes(const NodeView& node) {
   return window.ok() && window->out_size() > 0;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Window w, pool_window(node));
@@ -27,15 +27,15 @@ Status max_pool_run(const NodeView& node, const KernelContext& context, std::spa
     const uint8_t* from = x.at + n * x.step + (rows.start + rows.first * w.dilation[1]) * x.row;
     for (int64_t ox = 0; ox < y.size.w; ++ox) {
       const Taps columns = taps_at(w, 2, ox);
-      level.image->maximum(from + (columns.start + columns.first * w.dilation[2]) * x.pitch, w.dilation[1] * x.row,
-                           rows.last - rows.first, w.dilation[2] * x.pitch, columns.last - columns.first,
-                           y.at + n * y.step + oy * y.row + ox * y.pitch, y.pitch);
+      level.pool->maximum(from + (columns.start + columns.first * w.dilation[2]) * x.pitch, w.dilation[1] * x.row,
+                          rows.last - rows.first, w.dilation[2] * x.pitch, columns.last - columns.first,
+                          y.at + n * y.step + oy * y.row + ox * y.pitch, y.pitch);
     }
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_max_pool() {
   return {.takes = max_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = max_pool_run<level>};
 }
@@ -50,7 +50,7 @@ bool average_pool_takes(const NodeView& node) {
   return window.ok() && window->out_size() > 0 && window->taps() <= kMostSummands;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Window w, pool_window(node));
@@ -72,18 +72,18 @@ Status average_pool_run(const NodeView& node, const KernelContext& context, std:
         int32_t sums[kPoolChannels] = {};
         for (int64_t ky = rows.first; ky < rows.last; ++ky) {
           const uint8_t* line = x.at + n * x.step + (rows.start + ky * w.dilation[1]) * x.row + first;
-          level.image->sum(line + (columns.start + columns.first * w.dilation[2]) * x.pitch, w.dilation[2] * x.pitch,
-                           across, count, sums);
+          level.pool->sum(line + (columns.start + columns.first * w.dilation[2]) * x.pitch, w.dilation[2] * x.pitch,
+                          across, count, sums);
         }
-        level.image->means(sums, static_cast<int32_t>(inside * from.zero), from.scale,
-                           static_cast<float>(counted(1, rows) * counted(2, columns)), to, 0, pixel + first, count);
+        level.pool->means(sums, static_cast<int32_t>(inside * from.zero), from.scale,
+                          static_cast<float>(counted(1, rows) * counted(2, columns)), to, 0, pixel + first, count);
       }
     }
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_average_pool() {
   return {.takes = average_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = average_pool_run<level>};
 }
@@ -94,7 +94,7 @@ bool global_pool_takes(const NodeView& node) {
   return s.h * s.w <= kMostSummands;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
@@ -105,15 +105,15 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
     const int64_t count = std::min(kPoolChannels, x.size.c - first);
     int32_t sums[kPoolChannels] = {};
     for (int64_t row = 0; row < x.size.h; ++row) {
-      level.image->sum(x.at + n * x.step + row * x.row + first, x.pitch, x.size.w, count, sums);
+      level.pool->sum(x.at + n * x.step + row * x.row + first, x.pitch, x.size.w, count, sums);
     }
-    level.image->means(sums, static_cast<int32_t>(area * from.zero), from.scale, static_cast<float>(area), to, 0,
-                       y.at + n * y.step + first, count);
+    level.pool->means(sums, static_cast<int32_t>(area * from.zero), from.scale, static_cast<float>(area), to, 0,
+                      y.at + n * y.step + first, count);
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_global_average_pool() {
   return {
       .takes = global_pool_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = global_average_pool_run<level>};

@@ -2,7 +2,7 @@
 // for each block of it. Elements that share a scale lie side by side, or each element of a row has its own.
 #include <algorithm>
 
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -72,14 +72,14 @@ bool quantize_takes(const NodeView& node) {
   return !rows.own_scales && rows.most >= kLeastRun;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status quantize_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const ScaledRows rows(node, *in[0].type);
   const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
   rows.run(context, [&](int64_t row, int64_t first, int64_t count) {
-    level.image->quantize(in[0].data<float>() + first, real_at(in, rows.first_scale(row), out[0].dtype()), flip,
-                          out[0].data<uint8_t>() + first, count);
+    level.quantize->quantize(in[0].data<float>() + first, real_at(in, rows.first_scale(row), out[0].dtype()), flip,
+                             out[0].data<uint8_t>() + first, count);
   });
   return {};
 }
@@ -100,7 +100,7 @@ void dequantize_row(const T* x, const float* scales, const T* zeros, float* y, i
   }
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status dequantize_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const ScaledRows rows(node, *in[0].type);
@@ -114,8 +114,8 @@ Status dequantize_run(const NodeView& node, const KernelContext& context, std::s
   rows.run(context, [&](int64_t row, int64_t first, int64_t count) {
     const int64_t scale = rows.first_scale(row);
     if (!rows.own_scales) {
-      level.image->dequantize(in[0].data<uint8_t>() + first, real_at(in, scale, in[0].dtype()), flip,
-                              out[0].data<float>() + first, count);
+      level.quantize->dequantize(in[0].data<uint8_t>() + first, real_at(in, scale, in[0].dtype()), flip,
+                                 out[0].data<float>() + first, count);
     } else if (in[0].dtype() == DType::kI8) {
       row_of(int8_t{}, scale, first, count);
     } else {
@@ -125,11 +125,11 @@ Status dequantize_run(const NodeView& node, const KernelContext& context, std::s
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_quantize() {
   return {.takes = quantize_takes, .run = quantize_run<level>};
 }
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_dequantize() {
   return {.takes = dequantize_takes, .run = dequantize_run<level>};
 }

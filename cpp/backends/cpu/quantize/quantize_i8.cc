@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -46,18 +46,18 @@ RealI8 real_of(std::span<const TensorView> in, DType dtype) {
   return {*in[1].data<float>(), zero + image_offset(dtype)};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status quantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
   const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
   in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
-    level.image->quantize(in[0].data<float>() + first, real, flip, out[0].data<uint8_t>() + first, count);
+    level.quantize->quantize(in[0].data<float>() + first, real, flip, out[0].data<uint8_t>() + first, count);
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_quantize() {
   return {.takes = quantize_takes, .run = quantize_run<level>};
 }
@@ -67,7 +67,7 @@ bool quantize_image_takes(const NodeView& node) {
   return quantize_takes(node) && has_image_sizes(node.input(0)) && node.input(0).elements() > 0;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status quantize_image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                           std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
@@ -81,14 +81,14 @@ Status quantize_image_run(const NodeView&, const KernelContext& context, std::sp
       uint8_t* to = y.at + n * y.step + row * y.row;
       for (int64_t c = 0; c < s.c; c += 4) {
         const auto planes = static_cast<int32_t>(std::min<int64_t>(4, s.c - c));
-        level.image->quantize_quads(from + c * s.h * s.w, s.h * s.w, planes, real, to + c, y.pitch, s.w);
+        level.quantize->quantize_quads(from + c * s.h * s.w, s.h * s.w, planes, real, to + c, y.pitch, s.w);
       }
     }
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_quantize_image() {
   return {.takes = quantize_image_takes, .layouts = Layouts::kLeads, .run = quantize_image_run<level>};
 }
@@ -125,7 +125,7 @@ int64_t parts_of(const TensorType& type) {
   return (type.elements() + kEach - 1) / kEach;
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status dynamic_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const auto* x = in[0].data<float>();
@@ -141,14 +141,14 @@ Status dynamic_run(const NodeView&, const KernelContext& context, std::span<cons
   const float middle = 0.0f - all.low / scale;  // NaN only where x holds infinities of both signs
   const int32_t zero = middle == middle ? static_cast<int32_t>(std::nearbyint(limit(middle, 0.0, 255.0))) : 0;
   in_parts(context, in[0].elements(), [&](int64_t first, int64_t count) {
-    level.image->quantize(x + first, {scale, zero}, 0, out[0].data<uint8_t>() + first, count);
+    level.quantize->quantize(x + first, {scale, zero}, 0, out[0].data<uint8_t>() + first, count);
   });
   *out[1].data<float>() = scale;
   *out[2].data<uint8_t>() = static_cast<uint8_t>(zero);
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_dynamic() {
   return {.scratch_bytes = [](const NodeView& node, int) -> int64_t {
             return parts_of(node.input(0)) * static_cast<int64_t>(sizeof(Span));
@@ -163,18 +163,18 @@ bool dequantize_takes(const NodeView& node) {
   return one_scale(node) && (wanted.empty() || wanted == "f32");
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 Status dequantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const RealI8 real = real_of(in, in[0].dtype());
   const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
   in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
-    level.image->dequantize(in[0].data<uint8_t>() + first, real, flip, out[0].data<float>() + first, count);
+    level.quantize->dequantize(in[0].data<uint8_t>() + first, real, flip, out[0].data<float>() + first, count);
   });
   return {};
 }
 
-template <const I8Level& level>
+template <const I8Isa& level>
 constexpr CpuKernel make_dequantize() {
   return {.takes = dequantize_takes, .run = dequantize_run<level>};
 }

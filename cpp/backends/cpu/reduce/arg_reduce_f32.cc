@@ -19,7 +19,7 @@ bool takes(const NodeView& node) {
   return axis.ok() && x.elements() > 0 && x.shape[static_cast<size_t>(*axis)].size <= INT32_MAX;
 }
 
-int64_t place_in_row(const F32Level& level, bool least, bool last, const float* x, int64_t size) {
+int64_t place_in_row(const F32Isa& level, bool least, bool last, const float* x, int64_t size) {
   const Reduction kind = least ? Reduction::kMin : Reduction::kMax;
   float best = 0;
   int64_t piece = 0;
@@ -37,7 +37,7 @@ int64_t place_in_row(const F32Level& level, bool least, bool last, const float* 
   return i;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Lanes lanes(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
@@ -58,7 +58,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       int32_t at[kColumns] = {};
       std::copy_n(from, count, best);
       for (int64_t k = 1; k < lanes.size; ++k) {
-        level.image->arg_extreme(least, last, from + k * lanes.inner, 0, 1, count, best, static_cast<int32_t>(k), at);
+        level.columns->arg_extreme(least, last, from + k * lanes.inner, 0, 1, count, best, static_cast<int32_t>(k), at);
       }
       std::copy_n(at, count, y + o * lanes.inner + first);
     }
@@ -66,7 +66,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make() {
   return {.takes = takes, .run = run<level>};
 }

@@ -92,34 +92,34 @@ double finished(Reduction kind, double result, int64_t size) {
   }
 }
 
-void exp_sums(const F32Level& level, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
+void exp_sums(const F32Isa& level, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
               double* sums) {
   constexpr int64_t kTogether = 16;
   float part[kTogether * kColumns];
   std::fill_n(sums, count, 0.0);
   for (int64_t i = 0; i < rows; i += kTogether) {
     const int64_t some = std::min(kTogether, rows - i);
-    level.image->binary(BinaryKind::kSub, x + i * step, step, most, 0, part, count, some, count);
-    level.loops->map({MapKind::kExp, 0, 0}, part, part, some * count);
+    level.arithmetic->pixels(BinaryKind::kSub, x + i * step, step, most, 0, part, count, some, count);
+    level.activation->map({MapKind::kExp, 0, 0}, part, part, some * count);
     float total[kColumns] = {};
-    level.image->sum(part, count, some, count, total);
+    level.columns->sum(part, count, some, count, total);
     for (int64_t c = 0; c < count; ++c) sums[c] += static_cast<double>(total[c]);
   }
 }
 
-void reduce_columns(const F32Level& level, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
+void reduce_columns(const F32Isa& level, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
                     double* result) {
   if (is_extreme(kind)) {
     float most[kColumns];
     std::fill_n(most, count, static_cast<float>(kind == Reduction::kMin ? kInfinity : -kInfinity));
-    level.image->extreme(kind == Reduction::kMin, x, step, rows, count, most);
+    level.columns->extreme(kind == Reduction::kMin, x, step, rows, count, most);
     std::copy_n(most, count, result);
     return;
   }
   if (kind == Reduction::kLogSumExp) {
     float most[kColumns];
     std::fill_n(most, count, static_cast<float>(-kInfinity));
-    level.image->extreme(false, x, step, rows, count, most);
+    level.columns->extreme(false, x, step, rows, count, most);
     exp_sums(level, x, step, rows, count, most, result);
     for (int64_t c = 0; c < count; ++c) result[c] = log_of_sum(static_cast<double>(most[c]), result[c]);
     return;
@@ -137,11 +137,11 @@ void reduce_columns(const F32Level& level, Reduction kind, const float* x, ptrdi
     const float* from = x + i * step;
     float sums[kColumns] = {};
     if (kind == Reduction::kL1) {
-      level.image->sum_magnitudes(from, step, some, count, sums);
+      level.columns->sum_magnitudes(from, step, some, count, sums);
     } else if (kind == Reduction::kL2 || kind == Reduction::kSumSquare) {
-      level.image->sum_squares(from, step, some, count, kZeros, sums);
+      level.columns->sum_squares(from, step, some, count, kZeros, sums);
     } else {
-      level.image->sum(from, step, some, count, sums);
+      level.columns->sum(from, step, some, count, sums);
     }
     for (int64_t c = 0; c < count; ++c) {
       // The root brings squares that single precision cannot hold back into its range.
@@ -151,7 +151,7 @@ void reduce_columns(const F32Level& level, Reduction kind, const float* x, ptrdi
   }
 }
 
-double exp_sum(const F32Level& level, const float* x, int64_t size, float most) {
+double exp_sum(const F32Isa& level, const float* x, int64_t size, float most) {
   const int64_t whole = size / kColumns, rest = size % kColumns;
   float every[kColumns];
   double columns[kColumns], sum = 0;
@@ -163,7 +163,7 @@ double exp_sum(const F32Level& level, const float* x, int64_t size, float most) 
   return sum;
 }
 
-double reduce_row(const F32Level& level, Reduction kind, const float* x, int64_t size) {
+double reduce_row(const F32Isa& level, Reduction kind, const float* x, int64_t size) {
   if (kind == Reduction::kLogSumExp) {
     const double most = reduce_row(level, Reduction::kMax, x, size);
     return log_of_sum(most, exp_sum(level, x, size, static_cast<float>(most)));
@@ -227,7 +227,7 @@ bool reduce_takes(const NodeView& node) {
   return reduced_of(node, &r);
 }
 
-void reduce(const F32Level& level, Reduction kind, const KernelContext& context, const Reduced& r, const float* x,
+void reduce(const F32Isa& level, Reduction kind, const KernelContext& context, const Reduced& r, const float* x,
             float* y) {
   if (r.inner == 1) {
     const int64_t each = std::max<int64_t>(1, kChunk / r.size);
@@ -251,7 +251,7 @@ void reduce(const F32Level& level, Reduction kind, const KernelContext& context,
   });
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status reduce_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   Reduced r;
@@ -260,12 +260,12 @@ Status reduce_run(const NodeView& node, const KernelContext& context, std::span<
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_reduce() {
   return {.takes = reduce_takes, .packs = 0b10, .run = reduce_run<level>};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status global_max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   const int64_t planes = in[0].dim(0) * in[0].dim(1);
@@ -278,7 +278,7 @@ bool has_elements(const NodeView& node) {
   return node.input(0).elements() > 0;
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_global_max_pool() {
   return {.takes = has_elements, .run = global_max_pool_run<level>};
 }
@@ -298,7 +298,7 @@ bool global_image_takes(const NodeView& node) {
   return has_image_sizes(node.input(0)) && has_elements(node);
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const Reduction kind = reduction_of(node);
@@ -318,11 +318,11 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
   return {};
 }
 
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_image() {
   return {.takes = image_takes, .packs = 0b10, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
 }
-template <const F32Level& level>
+template <const F32Isa& level>
 constexpr CpuKernel make_global_max_pool_image() {
   return {.takes = global_image_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "backends/cpu/move/strided_copy.h"
 #include "backends/cpu/pace.h"
 #include "backends/cpu/resize/resize_sizes.h"
@@ -16,12 +16,12 @@ namespace {
 /// Loops of one instruction set.
 struct ResizeLevelI8 {
   const ResizeLoopsI8* loops;
-  const ImageI8Kernels* image;
+  const QuantizeLoopsI8* quantize;
 };
-constexpr ResizeLevelI8 kGeneric{&resize_loops_i8_generic, &image_i8_kernels_generic};
+constexpr ResizeLevelI8 kGeneric{&resize_loops_i8_generic, &quantize_loops_i8_generic};
 #if defined(__x86_64__)
-constexpr ResizeLevelI8 kAvx2{&resize_loops_i8_avx2, &image_i8_kernels_avx2};
-constexpr ResizeLevelI8 kAvx512{&resize_loops_i8_avx512, &image_i8_kernels_avx2};
+constexpr ResizeLevelI8 kAvx2{&resize_loops_i8_avx2, &quantize_loops_i8_avx2};
+constexpr ResizeLevelI8 kAvx512{&resize_loops_i8_avx512, &quantize_loops_i8_avx2};
 #endif
 
 bool takes(const NodeView& node) {
@@ -195,7 +195,7 @@ Status image_run(const ResizeLevelI8& level, const KernelContext& context, std::
         continue;
       }
       summed_row(*level.loops, packed, r, row, from, 0, line, result);
-      level.image->quantize(result, to, 0, r.y + row * r.y_row, width);
+      level.quantize->quantize(result, to, 0, r.y + row * r.y_row, width);
     }
   });
   return {};
@@ -271,7 +271,7 @@ Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::
       if (unit > 1 && (u == first || row == 0)) transpose_bytes(own_x, in_size, joined, kPlanes, count, in_size);
       const Rows r{unit > 1 ? joined : own_x, nullptr, s.in[1] * unit, 0, unit};
       summed_row(*level.loops, packed, r, row, from, flip, line, result);
-      level.image->quantize(result, to, flip, unit > 1 ? row_of_all : own_y, width);
+      level.quantize->quantize(result, to, flip, unit > 1 ? row_of_all : own_y, width);
       if (unit > 1) transpose_bytes(row_of_all, kPlanes, own_y, out_size, s.out[1], count);
     }
   });

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/simd/isa.h"
-#include "backends/cpu/unary/f32_kernels.h"
+#include "backends/cpu/unary/activation_f32.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -4,7 +4,7 @@
 
 #include <arm_sve.h>
 
-#include "backends/cpu/unary/f32_kernels.h"
+#include "backends/cpu/unary/activation_f32.h"
 
 namespace pinnace::cpu {
 namespace sve {

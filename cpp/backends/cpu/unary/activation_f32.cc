@@ -2,7 +2,7 @@
 // images are chosen where the operand is one already; otherwise the dense kernels are as fast.
 #include <algorithm>
 
-#include "backends/cpu/f32_levels.h"
+#include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/layout_rows.h"
 
 namespace pinnace::cpu {
@@ -55,7 +55,7 @@ Status map_run(const NodeView& node, const KernelContext& context, std::span<con
   T* y = out[0].data<T>();
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
-    level.loops->map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
+    level.activation->map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
   });
   return {};
 }
@@ -78,8 +78,8 @@ Status image_map_run(const NodeView& node, const KernelContext& context, std::sp
   for_rows(context, y, [&](int64_t n, int64_t row) {
     const T* from = x.at + n * x.step + row * x.row;
     T* to = y.at + n * y.step + row * y.row;
-    if (x.pitch == y.pitch) return level.loops->map(map, from, to, y.size.w * y.pitch);
-    for (int64_t i = 0; i < y.size.w; ++i) level.loops->map(map, from + i * x.pitch, to + i * y.pitch, y.size.c);
+    if (x.pitch == y.pitch) return level.activation->map(map, from, to, y.size.w * y.pitch);
+    for (int64_t i = 0; i < y.size.w; ++i) level.activation->map(map, from + i * x.pitch, to + i * y.pitch, y.size.c);
   });
   return {};
 }
@@ -102,9 +102,9 @@ constexpr CpuKernel make_image_map() {
 PINNACE_F32_IMAGE_LEVELS(map_f32, make_map)
 PINNACE_F32_IMAGE_LEVELS(clip_f32, make_clip)
 PINNACE_F32_IMAGE_LEVELS(map_image_f32, make_image_map)
-PINNACE_SVE_LEVEL(map_f32, make_map, map_sve)
-PINNACE_SVE_LEVEL(clip_f32, make_clip, map_sve)
-PINNACE_SVE_LEVEL(map_image_f32, make_image_map, map_sve)
+PINNACE_SVE_LEVEL(map_f32, make_map, activation_sve)
+PINNACE_SVE_LEVEL(clip_f32, make_clip, activation_sve)
+PINNACE_SVE_LEVEL(map_image_f32, make_image_map, activation_sve)
 PINNACE_HALF_LEVELS(map, make_map)
 PINNACE_HALF_LEVELS(clip, make_clip)
 PINNACE_HALF_LEVELS(map_image, make_image_map)

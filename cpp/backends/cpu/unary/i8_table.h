@@ -2,7 +2,7 @@
 // input is exact by construction.
 #pragma once
 
-#include "backends/cpu/i8_levels.h"
+#include "backends/cpu/i8_isa.h"
 #include "backends/cpu/unary/lookup_i8.h"
 
 namespace pinnace::cpu {

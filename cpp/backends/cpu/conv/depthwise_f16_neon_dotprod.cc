@@ -1,152 +1,15 @@
-// Loops over images of halves, and elementwise ones, for ARMv8.2 with arithmetic on halves: 8 channels in a register.
-// Depthwise convolutions work as those of float32 do (depthwise_f32_neon.h); a tile may be wider, since pixels take one
-// register instead of two.
-#include <arm_neon.h>
-
-#include "backends/cpu/unary/f16_kernels.h"
-
-#include "backends/cpu/simd/f32.h"
+// Depthwise convolutions over images of halves, for ARMv8.2 with arithmetic on halves: 8 channels in a register. They
+// work as those of float32 do (depthwise_f32_neon.h); a tile may be wider, since pixels take one register instead of
+// two.
+#include "backends/cpu/conv/depthwise_f32.h"
+#include "backends/cpu/simd/f16_neon.h"
+#include "backends/cpu/unary/activation_f16_neon.h"
 
 namespace pinnace::cpu {
 namespace neon_dotprod {
 namespace {
 
 #define PINNACE_UNROLL _Pragma("GCC unroll 64")
-
-using Halves = float16x8_t;
-constexpr int kLanes = 8;
-
-inline Halves load(const uint16_t* p) {
-  return vreinterpretq_f16_u16(vld1q_u16(p));
-}
-inline void store(uint16_t* p, Halves v) {
-  vst1q_u16(p, vreinterpretq_u16_f16(v));
-}
-inline Halves load_part(const uint16_t* p, int64_t count) {
-  uint16_t part[kLanes] = {};
-  __builtin_memcpy(part, p, static_cast<size_t>(count) * sizeof *p);
-  return load(part);
-}
-inline void store_part(uint16_t* p, Halves v, int64_t count) {
-  uint16_t part[kLanes];
-  store(part, v);
-  __builtin_memcpy(p, part, static_cast<size_t>(count) * sizeof *p);
-}
-
-// ----------------------------------------------------------------------------------------------------- elementwise
-
-void map(const MapF32& m, const uint16_t* x, uint16_t* y, int64_t count) {
-  const auto four = [&](const uint16_t* from, uint16_t* to) {
-    Wide::store(reinterpret_cast<F16Bits*>(to), Wide::map(m, Wide::load(reinterpret_cast<const F16Bits*>(from))));
-  };
-  int64_t i = 0;
-  for (; i + 4 <= count; i += 4) four(x + i, y + i);
-  if (i == count) return;
-  uint16_t part[4] = {};
-  const size_t bytes = static_cast<size_t>(count - i) * sizeof *x;
-  __builtin_memcpy(part, x + i, bytes);
-  four(part, part);
-  __builtin_memcpy(y + i, part, bytes);
-}
-
-/// run(f), where f is the operator on registers.
-template <class Run>
-void with_operator(BinaryKind kind, Run run) {
-  switch (kind) {
-    case BinaryKind::kAdd:
-      return run([](Halves a, Halves b) { return vaddq_f16(a, b); });
-    case BinaryKind::kSub:
-      return run([](Halves a, Halves b) { return vsubq_f16(a, b); });
-    case BinaryKind::kMul:
-      return run([](Halves a, Halves b) { return vmulq_f16(a, b); });
-    case BinaryKind::kDiv:
-      return run([](Halves a, Halves b) { return vdivq_f16(a, b); });
-    case BinaryKind::kMin:
-      return run([](Halves a, Halves b) { return vminq_f16(a, b); });
-    case BinaryKind::kMax:
-      return run([](Halves a, Halves b) { return vmaxq_f16(a, b); });
-    case BinaryKind::kPrelu:
-      return run([](Halves a, Halves b) { return vbslq_f16(vcgezq_f16(a), a, vmulq_f16(a, b)); });
-  }
-}
-
-void binary(BinaryKind kind, const uint16_t* a, int a_step, const uint16_t* b, int b_step, uint16_t* y, int64_t count) {
-  with_operator(kind, [&](auto f) {
-    const Halves a0 = vreinterpretq_f16_u16(vdupq_n_u16(count > 0 ? *a : 0));
-    const Halves b0 = vreinterpretq_f16_u16(vdupq_n_u16(count > 0 ? *b : 0));
-    int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) store(y + i, f(a_step ? load(a + i) : a0, b_step ? load(b + i) : b0));
-    if (i == count) return;
-    const int64_t left = count - i;
-    store_part(y + i, f(a_step ? load_part(a + i, left) : a0, b_step ? load_part(b + i, left) : b0), left);
-  });
-}
-
-// --------------------------------------------------------------------------------------------------------- images
-
-void binary_pixels(BinaryKind kind, const uint16_t* a, ptrdiff_t a_step, const uint16_t* b, ptrdiff_t b_step,
-                   uint16_t* y, ptrdiff_t y_step, int64_t pixels, int64_t channels) {
-  if (a_step == channels && b_step == channels && y_step == channels) {
-    channels *= pixels;
-    pixels = 1;
-  }
-  with_operator(kind, [&](auto f) {
-    for (int64_t p = 0; p < pixels; ++p, a += a_step, b += b_step, y += y_step) {
-      int64_t c = 0;
-      for (; c + kLanes <= channels; c += kLanes) store(y + c, f(load(a + c), load(b + c)));
-      if (c == channels) continue;
-      const int64_t left = channels - c;
-      store_part(y + c, f(load_part(a + c, left), load_part(b + c, left)), left);
-    }
-  });
-}
-
-/// `count` channels, 1 to 8, from c on, of output column o.
-void max_pool_lanes(const MaxPoolRow<uint16_t>& p, const uint16_t* x, int64_t columns, uint16_t* y, int64_t count) {
-  Halves most = vreinterpretq_f16_u16(vdupq_n_u16(0xfc00));  // -inf
-  for (int64_t ky = 0; ky < p.rows; ++ky, x += p.tap_row) {
-    for (int64_t kx = 0; kx < columns; ++kx) {
-      const uint16_t* tap = x + kx * p.dilation_x * p.pitch;
-      most = vmaxq_f16(most, count == kLanes ? load(tap) : load_part(tap, count));
-    }
-  }
-  count == kLanes ? store(y, most) : store_part(y, most, count);
-}
-
-void max_pool_row(const MaxPoolRow<uint16_t>& p) {
-  for (int64_t o = 0; o < p.out_w; ++o) {
-    const int64_t start = o * p.stride_x - p.before_x;
-    const int64_t first = start < 0 ? (-start + p.dilation_x - 1) / p.dilation_x : 0;
-    const int64_t last = start < p.in_w ? (p.in_w - 1 - start) / p.dilation_x + 1 : 0;
-    const int64_t columns = (last < p.kernel_w ? last : p.kernel_w) - first;
-    const uint16_t* x = p.x + (start + first * p.dilation_x) * p.pitch;
-    uint16_t* y = p.y + o * p.y_pitch;
-    for (int64_t c = 0; c < p.channels; c += kLanes) {
-      max_pool_lanes(p, x + c, columns, y + c, p.channels - c < kLanes ? p.channels - c : kLanes);
-    }
-  }
-}
-
-void sum(const uint16_t* x, ptrdiff_t step, int64_t pixels, int64_t channels, float* sums) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    float32x4_t low = vld1q_f32(sums + c), high = vld1q_f32(sums + c + 4);
-    for (int64_t p = 0; p < pixels; ++p) {
-      const Halves v = load(x + p * step + c);
-      low = vaddq_f32(low, vcvt_f32_f16(vget_low_f16(v)));
-      high = vaddq_f32(high, vcvt_high_f32_f16(v));
-    }
-    vst1q_f32(sums + c, low);
-    vst1q_f32(sums + c + 4, high);
-  }
-  for (; c < channels; ++c) {
-    for (int64_t p = 0; p < pixels; ++p) {
-      sums[c] += vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(x[p * step + c]))), 0);
-    }
-  }
-}
-
-// ------------------------------------------------------------------------------------------------------- depthwise
 
 using Depthwise = DepthwiseRows<uint16_t>;
 
@@ -320,15 +183,12 @@ void depthwise_rows(const Depthwise& d) {
   depthwise_any(d);
 }
 
+#undef PINNACE_UNROLL
+
 }  // namespace
 }  // namespace neon_dotprod
 
-const ImageKernels<uint16_t> image_f16_kernels_neon_dotprod = {.lanes = neon_dotprod::kLanes,
-                                                               .two_rows = neon_dotprod::two_rows,
-                                                               .depthwise_rows = neon_dotprod::depthwise_rows,
-                                                               .binary = neon_dotprod::binary_pixels,
-                                                               .max_pool_row = neon_dotprod::max_pool_row,
-                                                               .sum = neon_dotprod::sum};
-const F16Kernels f16_kernels_neon_dotprod = {neon_dotprod::map, neon_dotprod::binary};
+const DepthwiseLoops<uint16_t> depthwise_f16_neon_dotprod = {neon_dotprod::kLanes, neon_dotprod::two_rows,
+                                                             neon_dotprod::depthwise_rows};
 
 }  // namespace pinnace::cpu

@@ -1,4 +1,4 @@
-// Elementwise maps in float32 for SVE registers of any length.
+// Activations in float32 for SVE registers of any length.
 #include "backends/cpu/simd/f32_sve.h"
 
 namespace pinnace::cpu {
@@ -14,6 +14,6 @@ void map(const MapF32& m, const float* x, float* y, int64_t count) {
 
 }  // namespace
 
-const MapKernels map_kernels_sve = {map};
+const ActivationLoops<float> activation_f32_sve = {map};
 
 }  // namespace pinnace::cpu

@@ -1,17 +1,24 @@
-// From a node's attributes to the float32 loops: fused activations as maps, and how kernels of one operator are defined
-// for every instruction set.
+// The float32 loops of each instruction set, which drivers of kernels take as a template parameter, and how the kernels
+// of one operator are defined for every instruction set.
 #pragma once
 
 #include <type_traits>
 
+#include "backends/cpu/attention/attention_query_f32.h"
+#include "backends/cpu/binary/arithmetic_f32.h"
 #include "backends/cpu/cast/half_f32.h"
+#include "backends/cpu/conv/conv_planes_f32.h"
+#include "backends/cpu/conv/depthwise_f32.h"
 #include "backends/cpu/conv/grouped_f32.h"
-#include "backends/cpu/conv/image_f32.h"
 #include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
-#include "backends/cpu/unary/f16_kernels.h"
-#include "backends/cpu/unary/f32_kernels.h"
+#include "backends/cpu/matmul/unpack_weights_f32.h"
+#include "backends/cpu/normalize/normalization_f32.h"
+#include "backends/cpu/pool/max_pool_row.h"
+#include "backends/cpu/reduce/column_folds.h"
+#include "backends/cpu/softmax/softmax_f32.h"
+#include "backends/cpu/unary/activation_f32.h"
 #include "ops/activation.h"
 
 namespace pinnace::cpu {
@@ -31,96 +38,106 @@ inline MapF32 fused_map(const NodeView& node) {
   return map_of(*activation);
 }
 
-/// The loops of one instruction set.
-struct F32Level {
+/// The loops of one instruction set, by family.
+struct F32Isa {
   using Element = float;
   const GemmTilesF32* gemm;
-  const ImageF32Kernels* image;
-  const F32Kernels* loops;
+  const ActivationLoops<float>* activation;
+  const ArithmeticLoops<float>* arithmetic;
+  const ColumnFolds<float>* columns;
+  const SoftmaxLoops* softmax;
+  const NormalizationLoops* normalization;
+  const QueryLoops* query;
+  MaxPoolRowLoop<float>* max_pool_row;
+  const DepthwiseLoops<float>* depthwise;
+  const ConvPlanesLoops* planes;
   const WinogradTilesF32* winograd;
   const GroupedF32* grouped;
+  UnpackWeights* unpack_weights;
   const HalfF32Kernels* half;
   Precision precision = Precision::kFp32;
 };
-inline constexpr F32Level f32_generic{&gemm_f32_tiles_generic, &image_f32_kernels_generic, &f32_kernels_generic,
-                                      &winograd_f32_generic,   &grouped_f32_generic,       &half_f32_kernels_generic};
+#define PINNACE_F32_ISA(isa)                                                                                      \
+  inline constexpr F32Isa f32_##isa{&gemm_f32_tiles_##isa,    &activation_f32_##isa,    &arithmetic_f32_##isa,    \
+                                    &column_folds_f32_##isa,  &softmax_loops_f32_##isa, &normalization_f32_##isa, \
+                                    &query_loops_f32_##isa,   max_pool_row_f32_##isa,   &depthwise_f32_##isa,     \
+                                    &conv_planes_f32_##isa,   &winograd_f32_##isa,      &grouped_f32_##isa,       \
+                                    unpack_weights_f32_##isa, &half_f32_kernels_##isa};
+PINNACE_F32_ISA(generic)
 #if defined(__x86_64__)
-inline constexpr F32Level f32_avx2{&gemm_f32_tiles_avx2, &image_f32_kernels_avx2, &f32_kernels_avx2,
-                                   &winograd_f32_avx2,   &grouped_f32_avx2,       &half_f32_kernels_avx2};
-inline constexpr F32Level f32_avx512{&gemm_f32_tiles_avx512, &image_f32_kernels_avx512, &f32_kernels_avx512,
-                                     &winograd_f32_avx512,   &grouped_f32_avx512,       &half_f32_kernels_avx512};
+PINNACE_F32_ISA(avx2)
+PINNACE_F32_ISA(avx512)
 #endif
+#undef PINNACE_F32_ISA
 
 /// The same with other products, mostly of weights of 16 bits.
-constexpr F32Level with_products(const F32Level& level, const GemmTilesF32* tiles, Precision precision) {
-  return {tiles, level.image, level.loops, level.winograd, level.grouped, level.half, precision};
+constexpr F32Isa with_products(F32Isa isa, const GemmTilesF32* tiles, Precision precision) {
+  isa.gemm = tiles;
+  isa.precision = precision;
+  return isa;
 }
-inline constexpr F32Level f16_generic = with_products(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
-inline constexpr F32Level bf16_generic = with_products(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
+inline constexpr F32Isa f16_generic = with_products(f32_generic, &gemm_f32_tiles_f16_generic, Precision::kFp16);
+inline constexpr F32Isa bf16_generic = with_products(f32_generic, &gemm_f32_tiles_bf16_generic, Precision::kBf16);
 #if defined(__x86_64__)
-inline constexpr F32Level f16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
-inline constexpr F32Level bf16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
-inline constexpr F32Level f16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
-inline constexpr F32Level bf16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
-inline constexpr F32Level bf16_avx512_bf16 =
+inline constexpr F32Isa f16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_f16_avx2, Precision::kFp16);
+inline constexpr F32Isa bf16_avx2 = with_products(f32_avx2, &gemm_f32_tiles_bf16_avx2, Precision::kBf16);
+inline constexpr F32Isa f16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_f16_avx512, Precision::kFp16);
+inline constexpr F32Isa bf16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
+inline constexpr F32Isa bf16_avx512_bf16 =
     with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
 #endif
 
 #if defined(PINNACE_PACKS_ARM64)
 /// ARM64's baseline, as far as weights are packed for it.
-inline constexpr F32Level f32_neon{&gemm_f32_tiles_neon,  &image_f32_kernels_neon, &f32_kernels_generic,
-                                   &winograd_f32_generic, &grouped_f32_generic,    &half_f32_kernels_generic};
-inline constexpr F32Level f16_neon = with_products(f32_neon, &gemm_f32_tiles_f16_neon, Precision::kFp16);
-inline constexpr F32Level bf16_neon = with_products(f32_neon, &gemm_f32_tiles_bf16_neon, Precision::kBf16);
+constexpr F32Isa packing_isa() {
+  F32Isa isa = f32_generic;
+  isa.gemm = &gemm_f32_tiles_neon;
+  isa.depthwise = &depthwise_f32_neon;
+  return isa;
+}
+inline constexpr F32Isa f32_neon = packing_isa();
+inline constexpr F32Isa f16_neon = with_products(f32_neon, &gemm_f32_tiles_f16_neon, Precision::kFp16);
+inline constexpr F32Isa bf16_neon = with_products(f32_neon, &gemm_f32_tiles_bf16_neon, Precision::kBf16);
 #elif defined(__aarch64__)
-inline constexpr const F32Level& f32_neon = f32_generic;
+inline constexpr const F32Isa& f32_neon = f32_generic;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 /// Products by SVE; what they share with others is NEON's.
-inline constexpr F32Level f32_sve = with_products(f32_neon, &gemm_f32_tiles_sve, Precision::kFp32);
-/// Maps alone.
-struct MapLevel {
+inline constexpr F32Isa f32_sve = with_products(f32_neon, &gemm_f32_tiles_sve, Precision::kFp32);
+/// Activations alone.
+struct ActivationIsa {
   using Element = float;
-  const MapKernels* loops;
+  const ActivationLoops<float>* activation;
   Precision precision = Precision::kFp32;
 };
-inline constexpr MapLevel map_sve{&map_kernels_sve};
+inline constexpr ActivationIsa activation_sve{&activation_f32_sve};
 #endif
 
 /// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
-struct F16Level {
+struct F16Isa {
   using Element = uint16_t;
   const GemmTiles<uint16_t>* gemm;
-  const ImageKernels<uint16_t>* image;
-  const F16Kernels* loops;
+  const ActivationLoops<uint16_t>* activation;
+  const ArithmeticLoops<uint16_t>* arithmetic;
+  const ColumnFolds<uint16_t>* columns;
+  MaxPoolRowLoop<uint16_t>* max_pool_row;
+  const DepthwiseLoops<uint16_t>* depthwise;
   Precision precision = Precision::kFp16;
 };
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-inline constexpr F16Level half_neon_dotprod{&gemm_f16_tiles_neon_dotprod, &image_f16_kernels_neon_dotprod,
-                                            &f16_kernels_neon_dotprod};
+inline constexpr F16Isa f16_neon_dotprod{&gemm_f16_tiles_neon_dotprod,  &activation_f16_neon_dotprod,
+                                         &arithmetic_f16_neon_dotprod,  &column_folds_f16_neon_dotprod,
+                                         max_pool_row_f16_neon_dotprod, &depthwise_f16_neon_dotprod};
 #endif
 
-/// What the values of a level's kernels are made of: float, or a half's bits.
-template <const auto& level>
-using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
+/// What the values of a set's kernels are made of: float, or a half's bits.
+template <const auto& isa>
+using ElementOf = typename std::remove_cvref_t<decltype(isa)>::Element;
 
 }  // namespace pinnace::cpu
 
-// Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from a template over the table of loops:
-// PINNACE_F32_LEVELS(conv_f32, make_conv) with template <const F32Kernels& K> constexpr CpuKernel make_conv().
-#if defined(__x86_64__)
-#define PINNACE_F32_LEVELS(name, make)                               \
-  extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
-  const CpuKernel name##_generic = make<f32_kernels_generic>();      \
-  const CpuKernel name##_avx2 = make<f32_kernels_avx2>();            \
-  const CpuKernel name##_avx512 = make<f32_kernels_avx512>();
-#else
-#define PINNACE_F32_LEVELS(name, make)   \
-  extern const CpuKernel name##_generic; \
-  const CpuKernel name##_generic = make<f32_kernels_generic>();
-#endif
-
-// The same with template <const F32Level& level> constexpr CpuKernel make().
+// Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from
+// template <const F32Isa& isa> constexpr CpuKernel make().
 #if defined(__x86_64__)
 #define PINNACE_F32_IMAGE_LEVELS(name, make)                         \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
@@ -183,16 +200,16 @@ using ElementOf = typename std::remove_cvref_t<decltype(level)>::Element;
 #if defined(__aarch64__)
 #define PINNACE_HALF_LEVELS(name, make)            \
   extern const CpuKernel name##_half_neon_dotprod; \
-  const CpuKernel name##_half_neon_dotprod = make<half_neon_dotprod>();
+  const CpuKernel name##_half_neon_dotprod = make<f16_neon_dotprod>();
 #elif defined(PINNACE_PACKS_ARM64)
 #define PINNACE_HALF_LEVELS(name, make)            \
   extern const CpuKernel name##_half_neon_dotprod; \
-  const CpuKernel name##_half_neon_dotprod = packing_only(make<half_neon_dotprod>());
+  const CpuKernel name##_half_neon_dotprod = packing_only(make<f16_neon_dotprod>());
 #else
 #define PINNACE_HALF_LEVELS(name, make)
 #endif
 
-// name##_sve, from the same, over `level`: f32_sve or map_sve.
+// name##_sve, from the same, over `level`: f32_sve or activation_sve.
 #if defined(__aarch64__)
 #define PINNACE_SVE_LEVEL(name, make, level) \
   extern const CpuKernel name##_sve;         \

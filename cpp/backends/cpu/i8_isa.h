@@ -2,35 +2,41 @@
 // operator are defined for every instruction set.
 #pragma once
 
+#include "backends/cpu/binary/arithmetic_i8.h"
 #include "backends/cpu/conv/depthwise_i8.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul/gemm_i8_tiles.h"
-#include "backends/cpu/quantize/image_i8.h"
+#include "backends/cpu/pool/pool_i8.h"
+#include "backends/cpu/quantize/quantize_i8.h"
 #include "ops/product.h"
 
 namespace pinnace::cpu {
 
-/// The loops of one instruction set.
-struct I8Level {
+/// The loops of one instruction set, by family.
+struct I8Isa {
   const GemmTilesI8* gemm;
   const DepthwiseI8Kernels* depthwise;
-  const ImageI8Kernels* image;
+  BinaryRowsLoopI8* binary_rows;
+  const PoolLoopsI8* pool;
+  const QuantizeLoopsI8* quantize;
 };
-inline constexpr I8Level i8_generic{&gemm_i8_tiles_generic, &depthwise_i8_kernels_generic, &image_i8_kernels_generic};
+/// ARM64's sets share the loops that have no products.
+#define PINNACE_I8_ISA(isa, products, others)                                                                      \
+  inline constexpr I8Isa i8_##isa{&gemm_i8_tiles_##isa, &depthwise_i8_kernels_##products, binary_rows_i8_##others, \
+                                  &pool_loops_i8_##others, &quantize_loops_i8_##others};
+PINNACE_I8_ISA(generic, generic, generic)
 #if defined(__x86_64__)
-inline constexpr I8Level i8_avx2{&gemm_i8_tiles_avx2, &depthwise_i8_kernels_avx2, &image_i8_kernels_avx2};
-inline constexpr I8Level i8_avx512_vnni{&gemm_i8_tiles_avx512_vnni, &depthwise_i8_kernels_avx512_vnni,
-                                        &image_i8_kernels_avx512_vnni};
+PINNACE_I8_ISA(avx2, avx2, avx2)
+PINNACE_I8_ISA(avx512_vnni, avx512_vnni, avx512_vnni)
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-inline constexpr I8Level i8_neon_dotprod{&gemm_i8_tiles_neon_dotprod, &depthwise_i8_kernels_neon_dotprod,
-                                         &image_i8_kernels_generic};
-inline constexpr I8Level i8_neon_i8mm{&gemm_i8_tiles_neon_i8mm, &depthwise_i8_kernels_neon_i8mm,
-                                      &image_i8_kernels_generic};
+PINNACE_I8_ISA(neon_dotprod, neon_dotprod, generic)
+PINNACE_I8_ISA(neon_i8mm, neon_i8mm, generic)
 #endif
 #if defined(PINNACE_PACKS_ARM64)
-inline constexpr I8Level i8_neon{&gemm_i8_tiles_neon, &depthwise_i8_kernels_generic, &image_i8_kernels_generic};
+PINNACE_I8_ISA(neon, generic, generic)
 #endif
+#undef PINNACE_I8_ISA
 
 /// The clamp of a result of type y, in images. A range with min > max is max alone.
 inline StoreI8 store_i8(const TensorType& y, IntRange range) {
@@ -82,7 +88,7 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
 }  // namespace pinnace::cpu
 
 // Defines name##_generic, on x86-64 name##_avx2 and name##_avx512_vnni, and on ARM64 name##_neon_dotprod and
-// name##_neon_i8mm, from template <const I8Level& level> constexpr CpuKernel make(). Where weights are packed for ARM64
+// name##_neon_i8mm, from template <const I8Isa& level> constexpr CpuKernel make(). Where weights are packed for ARM64
 // on x86-64 all of them.
 #if defined(PINNACE_PACKS_ARM64)
 #define PINNACE_I8_LEVELS(name, make)                                           \

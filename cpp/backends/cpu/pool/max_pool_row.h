@@ -1,0 +1,35 @@
+// One row of a max pool over images, of float32 and of halves (T is uint16_t, their bits), compiled once per
+// instruction set. Plain pointers and sizes only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pinnace::cpu {
+
+/// One row of outputs of a max pool, all channels. Only taps inside x: `rows` of them down, the first at x; across,
+/// output o has taps [first(o), last(o)) that start at column o * stride_x - before_x.
+template <class T>
+struct MaxPoolRow {
+  const T* x;         ///< column 0 of the first row
+  ptrdiff_t pitch;    ///< between pixels of x
+  ptrdiff_t tap_row;  ///< between kernel rows: dilation_y rows of x
+  T* y;
+  ptrdiff_t y_pitch;
+  int64_t channels, in_w, out_w;
+  int64_t rows, kernel_w, stride_x, dilation_x, before_x;
+};
+
+/// NaN among the taps gives NaN; no taps give -inf.
+template <class T>
+using MaxPoolRowLoop = void(const MaxPoolRow<T>&);
+
+MaxPoolRowLoop<float> max_pool_row_f32_generic;
+#if defined(__x86_64__)
+MaxPoolRowLoop<float> max_pool_row_f32_avx2, max_pool_row_f32_avx512;
+#endif
+#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
+MaxPoolRowLoop<uint16_t> max_pool_row_f16_neon_dotprod;
+#endif
+
+}  // namespace pinnace::cpu
