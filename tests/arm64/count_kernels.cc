@@ -59,7 +59,7 @@ void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t
 /// All rows of a depthwise convolution of size x size outputs.
 template <class T = float>
 void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, int64_t times,
-               const DepthwiseLoops<T>& loops = depthwise_f32_generic) {
+               const DepthwiseLoops<T>& loops = depthwise_loops_f32_generic) {
   const int64_t width = (size - 1) * stride + kernel;
   const std::vector<T> x = numbers<T>(width * width * channels), weights = numbers<T>((1 + kernel * kernel) * channels);
   std::vector<T> y = numbers<T>(size * size * channels);
@@ -89,7 +89,7 @@ void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, i
 void map(MapKind kind, int64_t count, int64_t times) {
   const std::vector<float> x = floats(count);
   std::vector<float> y = x;
-  for (int64_t i = 0; i < times; ++i) activation_f32_generic.map({kind, 0, 6}, x.data(), y.data(), count);
+  for (int64_t i = 0; i < times; ++i) activation_loops_f32_generic.map({kind, 0, 6}, x.data(), y.data(), count);
 }
 
 void winograd_input(int64_t channels, int64_t times) {
@@ -158,7 +158,7 @@ struct Kernel {
 };
 
 const GemmTiles<uint16_t>& kGemmF16 = gemm_f16_tiles_neon_dotprod;
-const DepthwiseLoops<uint16_t>& kDepthwiseF16 = depthwise_f16_neon_dotprod;
+const DepthwiseLoops<uint16_t>& kDepthwiseF16 = depthwise_loops_f16_neon_dotprod;
 
 constexpr Kernel kKernels[] = {
     {"gemm_84x96x96", [](int64_t times) { gemm(84, 96, 96, {}, false, 1, times); }},

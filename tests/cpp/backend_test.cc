@@ -306,7 +306,7 @@ TEST(Backend, VariantsOfTargetsAreKnownOrRefused) {
   EXPECT_TRUE(model_of(kNet).check(std::vector<std::string>{"cpu:neon_dotprod"}).ok());
   auto baseline = Session::create(program, {.target = "cpu:sse2", .threads = 1});
   ASSERT_TRUE(baseline.ok()) << baseline.status().message();
-  EXPECT_EQ(row(baseline->placement(), "conv").kernel, "conv_image_f32_generic");
+  EXPECT_EQ(row(baseline->placement(), "conv").kernel, "conv_nhwc_f32_generic");
 #endif
   const FakeBackend fake;
   EXPECT_EQ(Session::create(program, on(fake, "fake:big")).status().message(),

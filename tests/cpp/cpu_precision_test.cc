@@ -97,14 +97,14 @@ TEST_P(CpuPrecision, HalvesGoFromConvolutionToConvolution) {
     }
 #if defined(__aarch64__)
     for (const Placement& row : session->placement()) {
-      const bool half = row.kernel.find("_half_") != std::string::npos;
+      const bool half = row.kernel.find("_f16_neon_dotprod") != std::string::npos;
       const bool other = row.op == "resize" || row.op == "gemm" || row.op == "cast" || row.op == "flatten";
       EXPECT_EQ(half, !other && cpu_level() >= Cpu::neon_dotprod) << row.op << " by " << row.kernel;
     }
 #endif
   }
   for (const Placement& row : exact->placement()) {
-    EXPECT_EQ(row.kernel.find("_half_"), std::string::npos) << row.op << " by " << row.kernel;
+    EXPECT_EQ(row.kernel.find("_f16_neon_dotprod"), std::string::npos) << row.op << " by " << row.kernel;
   }
 }
 

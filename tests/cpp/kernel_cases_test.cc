@@ -49,7 +49,7 @@ TEST_P(KernelCases, MatchTheReference) {
     ASSERT_TRUE(exact_reference.ok()) << sentence;
     for (const CpuKernelLine& line : cpu_kernels()) {
       if (line.op != drawn.op || !cpu_runs(line.needs)) continue;
-      const uint32_t images = line.kernel->layouts == Layouts::kDense ? 0 : line.kernel->images;
+      const uint32_t images = line.kernel->layouts == Layouts::kDense ? 0 : line.kernel->nhwc_inputs;
       if (on_halves(line)) {
         const auto of_halves = halved(build_case(drawn.op.c_str(), source, case_seed(name, i)), line);
         ASSERT_TRUE(of_halves.ok()) << sentence;

@@ -61,7 +61,7 @@ TEST(KernelGated, Convolutions) {
     whole.input(DType::kF32, gates, gate);
     if (clips) whole.attr("activation", std::string("relu"));
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("conv_gated_") || !cpu_runs(line.needs)) continue;
+      if (!line.name.starts_with("conv_squeeze_excitation_") || !cpu_runs(line.needs)) continue;
       std::vector<std::vector<float>> results;
       for (int threads : {1, 3}) {
         // Only weights and bias are known before the run.

@@ -175,7 +175,7 @@ TEST(KernelI8, Convolutions) {
     call.declare(f.parameters(dtype, f.result_scale(in * s.kernel[0] * s.kernel[1])));
     ASSERT_TRUE(f.agrees(call));
   }
-  f.expect_ran("conv_image_i8");
+  f.expect_ran("conv_nhwc_i8");
 }
 
 /// What the line makes of a convolution that adds `other`, as lower.cc states it: the node's fourth input.
@@ -235,7 +235,7 @@ TEST(KernelI8, ConvolutionsThatAdd) {
     const auto want = sum.run(sum.op->reference);
     ASSERT_TRUE(want.ok()) << want.status().message();
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("conv_image_i8") || line.dtype != dtype || !cpu_runs(line.needs)) continue;
+      if (!line.name.starts_with("conv_nhwc_i8") || line.dtype != dtype || !cpu_runs(line.needs)) continue;
       const auto got = convolution_and_sum(line, conv, sum, static_cast<int>(f.upto(1, 3)));
       ASSERT_TRUE(got.ok()) << line.name << ": " << got.status().message();
       const Buffer& wanted = (*want)[0].bytes;
@@ -247,7 +247,7 @@ TEST(KernelI8, ConvolutionsThatAdd) {
     }
   }
   for (const CpuKernelLine& line : cpu_kernels()) {
-    if (line.name.starts_with("conv_image_i8") && cpu_runs(line.needs)) {
+    if (line.name.starts_with("conv_nhwc_i8") && cpu_runs(line.needs)) {
       EXPECT_GT(ran[std::string(line.name)], 0) << line.name;
     }
   }
@@ -269,7 +269,7 @@ TEST(KernelI8, DepthwiseConvolutions) {
     call.declare(f.parameters(dtype, f.result_scale(s.kernel[0] * s.kernel[1])));
     ASSERT_TRUE(f.agrees(call));
   }
-  f.expect_ran("conv_image_depthwise_i8");
+  f.expect_ran("conv_nhwc_depthwise_i8");
 }
 
 TEST(KernelI8, TransposedConvolutions) {
@@ -351,7 +351,7 @@ TEST(KernelI8, Elementwise) {
     ASSERT_TRUE(f.agrees(call));
   }
   f.expect_ran("binary_i8");
-  f.expect_ran("binary_image_i8");
+  f.expect_ran("binary_nhwc_i8");
 }
 
 TEST(KernelI8, Maps) {
@@ -364,8 +364,8 @@ TEST(KernelI8, Maps) {
     call.declare(f.parameters(dtype, f.one_of({0.03f, 0.004f, 2.0f})));
     ASSERT_TRUE(f.agrees(call));
   }
-  f.expect_ran("map_i8");
-  f.expect_ran("map_image_i8");
+  f.expect_ran("activation_i8");
+  f.expect_ran("activation_nhwc_i8");
 }
 
 TEST(KernelI8, Softmax) {
@@ -405,9 +405,9 @@ TEST(KernelI8, Pools) {
     call.declare(kind == 0 ? from : to);
     ASSERT_TRUE(f.agrees(call));
   }
-  f.expect_ran("max_pool_image_i8");
-  f.expect_ran("average_pool_image_i8");
-  f.expect_ran("global_average_pool_image_i8");
+  f.expect_ran("max_pool_nhwc_i8");
+  f.expect_ran("average_pool_nhwc_i8");
+  f.expect_ran("global_average_pool_nhwc_i8");
 }
 
 TEST(KernelI8, Resizing) {
@@ -443,7 +443,7 @@ TEST(KernelI8, Resizing) {
     ASSERT_TRUE(f.agrees(call));
   }
   f.expect_ran("resize_i8");
-  f.expect_ran("resize_image_i8");
+  f.expect_ran("resize_nhwc_i8");
 }
 
 TEST(KernelI8, Concatenations) {
@@ -458,7 +458,7 @@ TEST(KernelI8, Concatenations) {
     }
     ASSERT_TRUE(f.agrees(call.attr("axis", int64_t{1}).declare(to)));
   }
-  f.expect_ran("concat_image_i8");
+  f.expect_ran("concat_nhwc_i8");
 }
 
 TEST(KernelI8, DynamicQuantising) {
@@ -506,7 +506,7 @@ TEST(KernelI8, Quantising) {
     ASSERT_TRUE(f.agrees(up));
   }
   f.expect_ran("quantize_i8");
-  f.expect_ran("quantize_image_i8");
+  f.expect_ran("quantize_nhwc_i8");
   f.expect_ran("dequantize_i8");
 }
 

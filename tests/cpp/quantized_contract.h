@@ -146,7 +146,7 @@ struct Call {
       std::vector<const TensorType*> of, stated(out.size(), &declared);
       std::vector<const void*> data;
       for (int i = 0; i < view.input_count(); ++i) {
-        const bool image = line.kernel->layouts != Layouts::kDense && i < 32 && (line.kernel->images >> i & 1);
+        const bool image = line.kernel->layouts != Layouts::kDense && i < 32 && (line.kernel->nhwc_inputs >> i & 1);
         const bool number = line.kernel->layouts == Layouts::kFollows && view.has_input(i) && view.input(i).rank() == 0;
         of.push_back(view.has_input(i) ? &view.input(i) : nullptr);
         data.push_back(image && !number ? nullptr : view.input_data(i));

@@ -58,5 +58,5 @@ def test_gates_are_multiplied_into_weights(seed: int) -> None:
         _, _, height, width = block.example.shape
         pays = height * width >= 4 * block.project.out_channels
         single = len(block.example) == 1 and not block.reads_twice
-        assert any(k.startswith("conv_gated_") for k in kernels) == (pays and single), kernels
+        assert any(k.startswith("conv_squeeze_excitation_") for k in kernels) == (pays and single), kernels
     np.testing.assert_array_equal(outputs[0], outputs[1])

@@ -67,7 +67,7 @@ def lists(folder: Path, *models: str) -> tuple[set[str], set[str], set[str]]:
 def test_lists_hold_what_the_model_uses(files: Path) -> None:
     ops, kernels, out = lists(files, "plain.pnc")
     assert ops == {n.op for n in pn.Program.open(files / "plain.pnc").nodes}
-    assert {"conv_f32_avx2", "conv_image_f32_avx512", "conv_image_f32_generic", "gemm_f32_generic"} <= kernels
+    assert {"conv_f32_avx2", "conv_nhwc_f32_avx512", "conv_nhwc_f32_generic", "gemm_f32_generic"} <= kernels
     assert not any("i8" in k or k.startswith(("softmax", "recurrent")) for k in kernels)
     assert "softmax" in out
     assert not out & ops
@@ -80,7 +80,7 @@ def test_packed_weights_tell_the_kernels(files: Path) -> None:
     _, kernels, _ = lists(files, "packed.pnc")
     keys = {p.key.split("/")[2] for p in pn.Program.open(files / "packed.pnc").payloads}
     packed = {key.replace("_sse2", "_generic") for key in keys}
-    assert {"conv_image_f32_generic", "conv_image_depthwise_f32_generic"} <= packed <= kernels
+    assert {"conv_nhwc_f32_generic", "conv_nhwc_depthwise_f32_generic"} <= packed <= kernels
     assert "conv_f32_generic" not in kernels  # no convolution of this model takes it
     assert all(k.endswith("_generic") for k in kernels)
 

@@ -48,7 +48,7 @@ class Block(nn.Module):
 
 def in_strips(session: pn.Session, x: dict[str, np.ndarray]) -> bool:
     kernels = [e.kernel for e in session.profile(x).events]
-    return any("conv_image_f32" in k and ("depthwise" in k or "max_pool" in k) for k in kernels)
+    return any("conv_nhwc_f32" in k and ("depthwise" in k or "max_pool" in k) for k in kernels)
 
 
 @pytest.mark.parametrize("seed", rotating_slice(range(CASES), 0.15))

@@ -19,14 +19,14 @@ const GemmTilesI8 gemm_i8_tiles_neon_dotprod = {16, 16, nullptr, 128, 4};
 const GemmTilesI8 gemm_i8_tiles_neon_i8mm = {16, 16, nullptr, 0, 8};
 
 // depthwise_f32.body.cc, depthwise_f16_neon_dotprod.cc, depthwise_i8.body.cc
-const DepthwiseLoops<float> depthwise_f32_neon = {.lanes = 8};
-const DepthwiseLoops<uint16_t> depthwise_f16_neon_dotprod = {.lanes = 8};
+const DepthwiseLoops<float> depthwise_loops_f32_neon = {.lanes = 8};
+const DepthwiseLoops<uint16_t> depthwise_loops_f16_neon_dotprod = {.lanes = 8};
 const DepthwiseI8Kernels depthwise_i8_kernels_neon_dotprod = {.widest = 16, .activation_offset = 128};
 const DepthwiseI8Kernels depthwise_i8_kernels_neon_i8mm = {.widest = 16};
 
-const ActivationLoops<float> activation_f32_sve = {};
-const ActivationLoops<uint16_t> activation_f16_neon_dotprod = {};
-const ArithmeticLoops<uint16_t> arithmetic_f16_neon_dotprod = {};
+const ActivationLoops<float> activation_loops_f32_sve = {};
+const ActivationLoops<uint16_t> activation_loops_f16_neon_dotprod = {};
+const ArithmeticLoops<uint16_t> arithmetic_loops_f16_neon_dotprod = {};
 const ColumnFolds<uint16_t> column_folds_f16_neon_dotprod = {};
 void max_pool_row_f16_neon_dotprod(const MaxPoolRow<uint16_t>&) {}
 

@@ -98,7 +98,7 @@ std::span<const CpuKernelLine> cpu_kernels([[maybe_unused]] bool for_arm64) {
   return std::span(kLines).first(kLines.size() - 1);
 }
 
-const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_image, bool image_wanted) {
+const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_nhwc, bool nhwc_wanted) {
   if (!node.has_input(0)) return nullptr;
   const DType stored = stored_as(node.node());
   const Precision precision = stored == DType::kF16    ? Precision::kFp16
@@ -106,8 +106,8 @@ const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t 
                                                        : mode.precision;
   for (const CpuKernelLine& line : cpu_kernels(mode.for_arm64)) {
     if (line.kernel->precision != Precision::kFp32 && line.kernel->precision != precision) continue;
-    if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->images & has_image)) continue;
-    if (line.kernel->layouts == Layouts::kLeads && !image_wanted) continue;
+    if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->nhwc_inputs & has_nhwc)) continue;
+    if (line.kernel->layouts == Layouts::kLeads && !nhwc_wanted) continue;
     if (line.op == node.node().op && line.needs <= mode.level && takes(line, node)) {
       return &line;
     }
@@ -150,11 +150,12 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   std::vector<Buffer> buffers;
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool output = i == inputs.size();
-    const bool image = output || (i < inputs.size() && i < 32 && (kernel.images >> i & 1) && operands[i].present() &&
-                                  !(kernel.layouts == Layouts::kFollows && node.input_data(static_cast<int>(i))));
+    const bool image =
+        output || (i < inputs.size() && i < 32 && (kernel.nhwc_inputs >> i & 1) && operands[i].present() &&
+                   !(kernel.layouts == Layouts::kFollows && node.input_data(static_cast<int>(i))));
     if (!image) continue;
     const TensorType& type = *operands[i].type;
-    layouts[i] = image_layout(type);
+    layouts[i] = nhwc_layout(type);
     if (i == 0 && kernel.border) layouts[i].border = kernel.border(node);
     if (output) layouts[i].border = {1, 2, 3, 1};  // whatever the reader of the result asks for
     const auto bytes = static_cast<size_t>(layout_bytes(type, layouts[i]));
@@ -164,7 +165,7 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
     operands[i].bytes = buffer.data();
     buffers.push_back(std::move(buffer));
     clear_border(operands[i], layouts[i]);
-    if (!output) to_image(context, dense, operands[i], layouts[i]);
+    if (!output) to_nhwc(context, dense, operands[i], layouts[i]);
   }
   context.layouts = layouts.data();
   const std::span<const TensorView> all(operands);

@@ -57,12 +57,14 @@ struct F32Isa {
   const HalfF32Kernels* half;
   Precision precision = Precision::kFp32;
 };
-#define PINNACE_F32_ISA(isa)                                                                                      \
-  inline constexpr F32Isa f32_##isa{&gemm_f32_tiles_##isa,    &activation_f32_##isa,    &arithmetic_f32_##isa,    \
-                                    &column_folds_f32_##isa,  &softmax_loops_f32_##isa, &normalization_f32_##isa, \
-                                    &query_loops_f32_##isa,   max_pool_row_f32_##isa,   &depthwise_f32_##isa,     \
-                                    &conv_planes_f32_##isa,   &winograd_f32_##isa,      &grouped_f32_##isa,       \
-                                    unpack_weights_f32_##isa, &half_f32_kernels_##isa};
+#define PINNACE_F32_ISA(isa)                                                                     \
+  inline constexpr F32Isa f32_##isa{&gemm_f32_tiles_##isa,       &activation_loops_f32_##isa,    \
+                                    &arithmetic_loops_f32_##isa, &column_folds_f32_##isa,        \
+                                    &softmax_loops_f32_##isa,    &normalization_loops_f32_##isa, \
+                                    &query_loops_f32_##isa,      max_pool_row_f32_##isa,         \
+                                    &depthwise_loops_f32_##isa,  &conv_planes_loops_f32_##isa,   \
+                                    &winograd_f32_##isa,         &grouped_f32_##isa,             \
+                                    unpack_weights_f32_##isa,    &half_f32_kernels_##isa};
 PINNACE_F32_ISA(generic)
 #if defined(__x86_64__)
 PINNACE_F32_ISA(avx2)
@@ -92,7 +94,7 @@ inline constexpr F32Isa bf16_avx512_bf16 =
 constexpr F32Isa packing_isa() {
   F32Isa isa = f32_generic;
   isa.gemm = &gemm_f32_tiles_neon;
-  isa.depthwise = &depthwise_f32_neon;
+  isa.depthwise = &depthwise_loops_f32_neon;
   return isa;
 }
 inline constexpr F32Isa f32_neon = packing_isa();
@@ -110,7 +112,7 @@ struct ActivationIsa {
   const ActivationLoops<float>* activation;
   Precision precision = Precision::kFp32;
 };
-inline constexpr ActivationIsa activation_sve{&activation_f32_sve};
+inline constexpr ActivationIsa activation_sve{&activation_loops_f32_sve};
 #endif
 
 /// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
@@ -125,9 +127,9 @@ struct F16Isa {
   Precision precision = Precision::kFp16;
 };
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-inline constexpr F16Isa f16_neon_dotprod{&gemm_f16_tiles_neon_dotprod,  &activation_f16_neon_dotprod,
-                                         &arithmetic_f16_neon_dotprod,  &column_folds_f16_neon_dotprod,
-                                         max_pool_row_f16_neon_dotprod, &depthwise_f16_neon_dotprod};
+inline constexpr F16Isa f16_neon_dotprod{&gemm_f16_tiles_neon_dotprod,       &activation_loops_f16_neon_dotprod,
+                                         &arithmetic_loops_f16_neon_dotprod, &column_folds_f16_neon_dotprod,
+                                         max_pool_row_f16_neon_dotprod,      &depthwise_loops_f16_neon_dotprod};
 #endif
 
 /// What the values of a set's kernels are made of: float, or a half's bits.
@@ -139,85 +141,85 @@ using ElementOf = typename std::remove_cvref_t<decltype(isa)>::Element;
 // Defines name##_generic, and on x86-64 name##_avx2 and name##_avx512, from
 // template <const F32Isa& isa> constexpr CpuKernel make().
 #if defined(__x86_64__)
-#define PINNACE_F32_IMAGE_LEVELS(name, make)                         \
+#define PINNACE_KERNELS_F32(name, make)                              \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
   const CpuKernel name##_generic = make<f32_generic>();              \
   const CpuKernel name##_avx2 = make<f32_avx2>();                    \
   const CpuKernel name##_avx512 = make<f32_avx512>();
 #else
-#define PINNACE_F32_IMAGE_LEVELS(name, make) \
-  extern const CpuKernel name##_generic;     \
+#define PINNACE_KERNELS_F32(name, make)  \
+  extern const CpuKernel name##_generic; \
   const CpuKernel name##_generic = make<f32_generic>();
 #endif
 
 // The same of kernels that pack weights: where that is done for ARM64 on x86-64, with what its baseline packs.
 #if defined(PINNACE_PACKS_ARM64)
-#define PINNACE_F32_PACKED_LEVELS(name, make)                                    \
+#define PINNACE_KERNELS_F32_PACKED(name, make)                                   \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512;             \
   static constexpr CpuKernel name##_neon = packing_only(make<f32_neon>());       \
   const CpuKernel name##_generic = with_neon(make<f32_generic>(), &name##_neon); \
   const CpuKernel name##_avx2 = make<f32_avx2>();                                \
   const CpuKernel name##_avx512 = make<f32_avx512>();
 #else
-#define PINNACE_F32_PACKED_LEVELS(name, make) PINNACE_F32_IMAGE_LEVELS(name, make)
+#define PINNACE_KERNELS_F32_PACKED(name, make) PINNACE_KERNELS_F32(name, make)
 #endif
 
-// name##_f16_generic, name##_bf16_generic and so on: the same with weights of 16 bits, which are widened as they are
+// f16##_generic, bf16##_generic and so on: the same with weights of 16 bits, which are widened as they are
 // read.
 #if defined(PINNACE_PACKS_ARM64)
-#define PINNACE_WEIGHTS_OF_THE_BASELINE(name, make)                                      \
-  static constexpr CpuKernel name##_f16_neon = packing_only(make<f16_neon>());           \
-  static constexpr CpuKernel name##_bf16_neon = packing_only(make<bf16_neon>());         \
-  const CpuKernel name##_f16_generic = with_neon(make<f16_generic>(), &name##_f16_neon); \
-  const CpuKernel name##_bf16_generic = with_neon(make<bf16_generic>(), &name##_bf16_neon);
+#define PINNACE_WEIGHTS_OF_THE_BASELINE(f16, bf16, make)                       \
+  static constexpr CpuKernel f16##_neon = packing_only(make<f16_neon>());      \
+  static constexpr CpuKernel bf16##_neon = packing_only(make<bf16_neon>());    \
+  const CpuKernel f16##_generic = with_neon(make<f16_generic>(), &f16##_neon); \
+  const CpuKernel bf16##_generic = with_neon(make<bf16_generic>(), &bf16##_neon);
 #else
-#define PINNACE_WEIGHTS_OF_THE_BASELINE(name, make) \
-  const CpuKernel name##_f16_generic = make<f16_generic>(), name##_bf16_generic = make<bf16_generic>();
+#define PINNACE_WEIGHTS_OF_THE_BASELINE(f16, bf16, make) \
+  const CpuKernel f16##_generic = make<f16_generic>(), bf16##_generic = make<bf16_generic>();
 #endif
 #if defined(__x86_64__)
-#define PINNACE_WEIGHT_LEVELS(name, make)                                                   \
-  extern const CpuKernel name##_f16_generic, name##_f16_avx2, name##_f16_avx512;            \
-  extern const CpuKernel name##_bf16_generic, name##_bf16_avx2, name##_bf16_avx512;         \
-  PINNACE_WEIGHTS_OF_THE_BASELINE(name, make)                                               \
-  const CpuKernel name##_f16_avx2 = make<f16_avx2>(), name##_bf16_avx2 = make<bf16_avx2>(); \
-  const CpuKernel name##_f16_avx512 = make<f16_avx512>(), name##_bf16_avx512 = make<bf16_avx512>();
+#define PINNACE_KERNELS_16_BIT_WEIGHTS(f16, bf16, make)                           \
+  extern const CpuKernel f16##_generic, f16##_avx2, f16##_avx512;                 \
+  extern const CpuKernel bf16##_generic, bf16##_avx2, bf16##_avx512;              \
+  PINNACE_WEIGHTS_OF_THE_BASELINE(f16, bf16, make)                                \
+  const CpuKernel f16##_avx2 = make<f16_avx2>(), bf16##_avx2 = make<bf16_avx2>(); \
+  const CpuKernel f16##_avx512 = make<f16_avx512>(), bf16##_avx512 = make<bf16_avx512>();
 #else
-#define PINNACE_WEIGHT_LEVELS(name, make)                         \
-  extern const CpuKernel name##_f16_generic, name##_bf16_generic; \
-  PINNACE_WEIGHTS_OF_THE_BASELINE(name, make)
+#define PINNACE_KERNELS_16_BIT_WEIGHTS(f16, bf16, make) \
+  extern const CpuKernel f16##_generic, bf16##_generic; \
+  PINNACE_WEIGHTS_OF_THE_BASELINE(f16, bf16, make)
 #endif
 
-// name##_bf16_avx512_bf16, where rows are rounded too and pairs multiplied.
+// name##_avx512_bf16, where rows are rounded too and pairs multiplied.
 #if defined(__x86_64__)
-#define PINNACE_PAIR_LEVELS(name, make)           \
-  extern const CpuKernel name##_bf16_avx512_bf16; \
-  const CpuKernel name##_bf16_avx512_bf16 = make<bf16_avx512_bf16>();
+#define PINNACE_KERNELS_BF16_PAIRS(name, make) \
+  extern const CpuKernel name##_avx512_bf16;   \
+  const CpuKernel name##_avx512_bf16 = make<bf16_avx512_bf16>();
 #else
-#define PINNACE_PAIR_LEVELS(name, make)
+#define PINNACE_KERNELS_BF16_PAIRS(name, make)
 #endif
 
-// name##_half_neon_dotprod: the same on halves, from template <const auto& level> constexpr CpuKernel make().
+// name##_neon_dotprod: the same on halves, from template <const auto& isa> constexpr CpuKernel make().
 #if defined(__aarch64__)
-#define PINNACE_HALF_LEVELS(name, make)            \
-  extern const CpuKernel name##_half_neon_dotprod; \
-  const CpuKernel name##_half_neon_dotprod = make<f16_neon_dotprod>();
+#define PINNACE_KERNELS_F16(name, make)       \
+  extern const CpuKernel name##_neon_dotprod; \
+  const CpuKernel name##_neon_dotprod = make<f16_neon_dotprod>();
 #elif defined(PINNACE_PACKS_ARM64)
-#define PINNACE_HALF_LEVELS(name, make)            \
-  extern const CpuKernel name##_half_neon_dotprod; \
-  const CpuKernel name##_half_neon_dotprod = packing_only(make<f16_neon_dotprod>());
+#define PINNACE_KERNELS_F16(name, make)       \
+  extern const CpuKernel name##_neon_dotprod; \
+  const CpuKernel name##_neon_dotprod = packing_only(make<f16_neon_dotprod>());
 #else
-#define PINNACE_HALF_LEVELS(name, make)
+#define PINNACE_KERNELS_F16(name, make)
 #endif
 
-// name##_sve, from the same, over `level`: f32_sve or activation_sve.
+// name##_sve, from the same, over `isa`: f32_sve or activation_sve.
 #if defined(__aarch64__)
-#define PINNACE_SVE_LEVEL(name, make, level) \
+#define PINNACE_KERNELS_SVE(name, make, isa) \
   extern const CpuKernel name##_sve;         \
-  const CpuKernel name##_sve = make<level>();
+  const CpuKernel name##_sve = make<isa>();
 #elif defined(PINNACE_PACKS_ARM64)
-#define PINNACE_SVE_LEVEL(name, make, level) \
+#define PINNACE_KERNELS_SVE(name, make, isa) \
   extern const CpuKernel name##_sve;         \
-  const CpuKernel name##_sve = packing_only(make<level>());
+  const CpuKernel name##_sve = packing_only(make<isa>());
 #else
-#define PINNACE_SVE_LEVEL(name, make, level)
+#define PINNACE_KERNELS_SVE(name, make, isa)
 #endif

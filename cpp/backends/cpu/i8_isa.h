@@ -1,5 +1,5 @@
-// From a node's types to the 8-bit loops: how quantised parameters look beside unsigned images, and how kernels of one
-// operator are defined for every instruction set.
+// From a node's types to the 8-bit loops: how quantised parameters look beside unsigned NHWC-packed tensors, and how
+// kernels of one operator are defined for every instruction set.
 #pragma once
 
 #include "backends/cpu/binary/arithmetic_i8.h"
@@ -38,23 +38,23 @@ PINNACE_I8_ISA(neon, generic, generic)
 #endif
 #undef PINNACE_I8_ISA
 
-/// The clamp of a result of type y, in images. A range with min > max is max alone.
+/// The clamp of a result of type y, NHWC-packed. A range with min > max is max alone.
 inline StoreI8 store_i8(const TensorType& y, IntRange range) {
-  const int32_t offset = image_offset(y.dtype);
+  const int32_t offset = nhwc_offset(y.dtype);
   return {scale_zero(y).zero + offset, static_cast<uint8_t>(std::min(range.min, range.max) + offset),
           static_cast<uint8_t>(range.max + offset)};
 }
 
 /// Scale and unsigned zero point.
 inline RealI8 real_i8(const TensorType& type) {
-  return {scale_zero(type).scale, scale_zero(type).zero + image_offset(type.dtype)};
+  return {scale_zero(type).scale, scale_zero(type).zero + nhwc_offset(type.dtype)};
 }
 
 /// True if products read the weights as signed bytes with zero point 0: i8 with zero points 0, u8 with 128.
 inline bool signed_weights(const TensorType& w) {
   if (!w.quantized() || (w.dtype != DType::kI8 && w.dtype != DType::kU8)) return false;
   for (int32_t zero : w.quantization->zero_points) {
-    if (zero != 128 - image_offset(w.dtype)) return false;
+    if (zero != 128 - nhwc_offset(w.dtype)) return false;
   }
   return true;
 }
@@ -88,10 +88,10 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
 }  // namespace pinnace::cpu
 
 // Defines name##_generic, on x86-64 name##_avx2 and name##_avx512_vnni, and on ARM64 name##_neon_dotprod and
-// name##_neon_i8mm, from template <const I8Isa& level> constexpr CpuKernel make(). Where weights are packed for ARM64
+// name##_neon_i8mm, from template <const I8Isa& isa> constexpr CpuKernel make(). Where weights are packed for ARM64
 // on x86-64 all of them.
 #if defined(PINNACE_PACKS_ARM64)
-#define PINNACE_I8_LEVELS(name, make)                                           \
+#define PINNACE_KERNELS_I8(name, make)                                          \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512_vnni;       \
   extern const CpuKernel name##_neon_dotprod, name##_neon_i8mm;                 \
   static constexpr CpuKernel name##_neon = packing_only(make<i8_neon>());       \
@@ -101,19 +101,19 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
   const CpuKernel name##_neon_dotprod = packing_only(make<i8_neon_dotprod>());  \
   const CpuKernel name##_neon_i8mm = packing_only(make<i8_neon_i8mm>());
 #elif defined(__x86_64__)
-#define PINNACE_I8_LEVELS(name, make)                                     \
+#define PINNACE_KERNELS_I8(name, make)                                    \
   extern const CpuKernel name##_generic, name##_avx2, name##_avx512_vnni; \
   const CpuKernel name##_generic = make<i8_generic>();                    \
   const CpuKernel name##_avx2 = make<i8_avx2>();                          \
   const CpuKernel name##_avx512_vnni = make<i8_avx512_vnni>();
 #elif defined(__aarch64__)
-#define PINNACE_I8_LEVELS(name, make)                                           \
+#define PINNACE_KERNELS_I8(name, make)                                          \
   extern const CpuKernel name##_generic, name##_neon_dotprod, name##_neon_i8mm; \
   const CpuKernel name##_generic = make<i8_generic>();                          \
   const CpuKernel name##_neon_dotprod = make<i8_neon_dotprod>();                \
   const CpuKernel name##_neon_i8mm = make<i8_neon_i8mm>();
 #else
-#define PINNACE_I8_LEVELS(name, make)    \
+#define PINNACE_KERNELS_I8(name, make)   \
   extern const CpuKernel name##_generic; \
   const CpuKernel name##_generic = make<i8_generic>();
 #endif

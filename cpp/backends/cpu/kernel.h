@@ -39,12 +39,12 @@ inline constexpr int kPackedLayout = 1;
 /// Which layouts a kernel works on.
 enum class Layouts : uint8_t {
   kDense,    ///< every operand is dense
-  kImage,    ///< images, to which dense operands are brought
-  kFollows,  ///< images, chosen only where an operand is an image already
-  kLeads,    ///< dense operands give an image, chosen only where a reader of output 0 wants one
+  kNhwc,     ///< NHWC-packed operands, to which dense ones are brought
+  kFollows,  ///< NHWC-packed operands, chosen only where one is so already
+  kLeads,    ///< dense operands, an NHWC-packed result, chosen only where a reader of output 0 wants one
 };
 
-/// Rows of image input 0 that row i of the output is made of: from i * stride - before on, `span` of them.
+/// Rows of NHWC-packed input 0 that row i of the output is made of: from i * stride - before on, `span` of them.
 struct RowWindow {
   int64_t stride = 1, before = 0, span = 1;
 };
@@ -69,10 +69,10 @@ struct CpuKernel {
   /// different sizes share what has the same number of bytes.
   bool packs_sizes = false;
   Layouts layouts = Layouts::kDense;
-  /// Bits of the inputs that are images, with kImage and kFollows; the others and constants are dense. Output 0 is an
-  /// image.
-  uint32_t images = 0;
-  /// The zeros that must stand around image input 0; null: none.
+  /// Bits of the inputs that are NHWC-packed, with kNhwc and kFollows; the others and constants are dense. Output 0 is
+  /// NHWC-packed.
+  uint32_t nhwc_inputs = 0;
+  /// The zeros that must stand around NHWC-packed input 0; null: none.
   Border (*border)(const NodeView& node) = nullptr;
   /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a float32
   /// line then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
@@ -88,9 +88,9 @@ struct CpuKernel {
   int64_t (*scratch_bytes)(const NodeView& node, int threads) = nullptr;
   Status (*run)(const NodeView& node, const KernelContext& context, std::span<const TensorView> inputs,
                 std::span<const TensorView> outputs) = nullptr;
-  /// Rows [first, last) of output 0, an image, counted through all images of the batch; on the calling thread, without
-  /// scratch. Only those rows, and the rows of input 0 that they are made of, need to be in memory. Null: the kernel
-  /// works on whole images only. reads_rows: which rows of input 0; null: that is no image.
+  /// Rows [first, last) of output 0, NHWC-packed, counted through all images of the batch; on the calling thread,
+  /// without scratch. Only those rows, and the rows of input 0 that they are made of, need to be in memory. Null: the
+  /// kernel works on whole images only. reads_rows: which rows of input 0; null: that is dense.
   void (*rows)(const KernelContext& context, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                int64_t first, int64_t last) = nullptr;
   RowWindow (*reads_rows)(const NodeView& node) = nullptr;
@@ -133,10 +133,9 @@ struct CpuMode {
   std::string_view isa() const { return for_arm64 && level == Cpu::generic ? "neon" : cpu_isa_name(level); }
 };
 
-/// The first line for the node, or null: reference code. has_image: bits of the operands that are images already.
-/// image_wanted: a reader of output 0 wants it as an image.
-const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_image = 0,
-                                   bool image_wanted = false);
+/// The first line for the node, or null: reference code. has_nhwc: bits of the operands that are NHWC-packed already.
+/// nhwc_wanted: a reader of output 0 wants it NHWC-packed.
+const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_nhwc = 0, bool nhwc_wanted = false);
 
 /// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
 /// does not take the node or the processor does not run it.

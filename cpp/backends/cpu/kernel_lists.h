@@ -2,12 +2,13 @@
 // KERNEL(operator, dtype, isa, rank, symbol), for instruction sets of both architectures, and KERNEL_X86 and
 // KERNEL_ARM64, for those of one: the same as KERNEL, or nothing.
 //
-//   KERNELS((relu, tanh), (f32), (avx2, generic), map_f32)
+//   KERNELS((relu, tanh), (f32), (avx2, generic), activation_f32)
 //
 // is a kernel for each operator, element type and instruction set:
 //
-//   KERNEL_X86(relu, f32, avx2, avx2, map_f32_avx2)   KERNEL(relu, f32, generic, generic, map_f32_generic)
-//   KERNEL_X86(tanh, f32, avx2, avx2, map_f32_avx2)   KERNEL(tanh, f32, generic, generic, map_f32_generic)
+//   KERNEL_X86(relu, f32, avx2, avx2, activation_f32_avx2)   KERNEL(relu, f32, generic, generic,
+//   activation_f32_generic) KERNEL_X86(tanh, f32, avx2, avx2, activation_f32_avx2)   KERNEL(tanh, f32, generic,
+//   generic, activation_f32_generic)
 //
 // A node tries kernels of the highest rank first, which is their instruction set, and those of one rank in the order of
 // the lists. KERNELS_AMONG(generic, operators, dtypes, isas, symbol) is the same with the rank `generic` for all sets.

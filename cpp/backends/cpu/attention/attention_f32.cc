@@ -69,9 +69,9 @@ struct Room {
   static int64_t row(const Heads& s) { return (s.Sk + 15) / 16 * 16 + (s.Sk % 1024 == 0 ? 16 : 0); }
 };
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t attention_scratch_bytes(const NodeView& node, int threads) {
-  return Room(heads_of(node), *level.gemm).total * threads * 4;
+  return Room(heads_of(node), *isa.gemm).total * threads * 4;
 }
 
 /// By the exponents: a sum of products with 0 would have to be added one by one.
@@ -88,15 +88,15 @@ bool all_finite(const float* x, int64_t rows, int64_t columns, ptrdiff_t row) {
   return found == 0;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status attention_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Heads s = heads_of(node);
-  const Room room(s, *level.gemm);
+  const Room room(s, *isa.gemm);
   const float scale = attention_scale(node, s);
   const bool causal = node.attr_int("is_causal") != 0, masked = in.size() > 3 && in[3].present();
   const int64_t rows = block_rows(s), row = Room::row(s);
-  const int64_t keys_floats = (room.keys.floats(*level.gemm) + 15) / 16 * 16;
+  const int64_t keys_floats = (room.keys.floats(*isa.gemm) + 15) / 16 * 16;
 
   // Heads are divided among the threads; where there are fewer, their queries too.
   const int64_t pairs = s.B * s.Hq, blocks = (s.Sq + rows - 1) / rows;
@@ -114,8 +114,8 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       if (packed != b * s.Hk + hk) {
         packed = b * s.Hk + hk;
         const float* k = in[1].data<float>() + b * s.Hk * s.Sk * s.E + hk * s.k_head;
-        room.keys.pack(*level.gemm, k, 1, s.k_token, nullptr, scale, 0, room.keys.panels(*level.gemm), keys);
-        room.values.pack(*level.gemm, v, s.v_token, 1, nullptr, 1, 0, room.values.panels(*level.gemm), values);
+        room.keys.pack(*isa.gemm, k, 1, s.k_token, nullptr, scale, 0, room.keys.panels(*isa.gemm), keys);
+        room.values.pack(*isa.gemm, v, s.v_token, 1, nullptr, 1, 0, room.values.panels(*isa.gemm), values);
         finite = all_finite(v, s.Sk, s.F, s.v_token);
       }
       const float* q = in[0].data<float>() + b * s.Hq * s.Sq * s.E + h * s.q_head;
@@ -123,22 +123,22 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
       for (int64_t block = blocks * part / parts; block < blocks * (part + 1) / parts && !loop_stops(); ++block) {
         const int64_t first = block * rows, count = std::min(rows, s.Sq - first);
         const ProductF32 score{q + first * s.q_token, s.q_token, keys, room.keys, scores, row, count, {}};
-        score.block(*level.gemm, 0, count, 0, room.keys.panels(*level.gemm));
+        score.block(*isa.gemm, 0, count, 0, room.keys.panels(*isa.gemm));
         for (int64_t i = 0; i < count; ++i) {
           float* line = scores + i * row;
           if (masked) {
             const float* bias = Mask(in[3], s.Sk).row(b, h, first + i, 0, s.Sk, mask_row);
-            level.arithmetic->dense(BinaryKind::kAdd, line, 1, bias, 1, line, s.Sk);
+            isa.arithmetic->dense(BinaryKind::kAdd, line, 1, bias, 1, line, s.Sk);
             // A key that takes no part may hold anything, NaN too.
             for (int64_t j = 0; j < s.Sk; ++j) line[j] = bias[j] == -__builtin_inff() ? bias[j] : line[j];
           }
           if (causal) std::fill(line + std::min(s.Sk, first + i + 1), line + s.Sk, -__builtin_inff());
-          sums[i] = level.softmax->exp_sum(line, line, s.Sk);
+          sums[i] = isa.softmax->exp_sum(line, line, s.Sk);
         }
         float* to = y + first * s.y_token;
         if (finite) {
           const ProductF32 mix{scores, row, values, room.values, to, s.y_token, count, {}};
-          mix.block(*level.gemm, 0, count, 0, room.values.panels(*level.gemm));
+          mix.block(*isa.gemm, 0, count, 0, room.values.panels(*isa.gemm));
         }
         for (int64_t i = 0; i < count; ++i) {
           float* line = to + i * s.y_token;
@@ -150,7 +150,7 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
             }
           }
           const float share = sums[i] == 0 ? 0.0f : 1.0f / sums[i];
-          level.arithmetic->dense(BinaryKind::kMul, line, 1, &share, 0, line, s.F);
+          isa.arithmetic->dense(BinaryKind::kMul, line, 1, &share, 0, line, s.F);
         }
       }
     }
@@ -158,13 +158,13 @@ Status attention_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_attention() {
-  return {.takes = attention_takes, .scratch_bytes = attention_scratch_bytes<level>, .run = attention_run<level>};
+  return {.takes = attention_takes, .scratch_bytes = attention_scratch_bytes<isa>, .run = attention_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(attention_f32, make_attention)
+PINNACE_KERNELS_F32(attention_f32, make_attention)
 
 }  // namespace pinnace::cpu

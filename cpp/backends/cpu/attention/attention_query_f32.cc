@@ -31,7 +31,7 @@ int64_t query_scratch_bytes(const NodeView& node, int) {
 
 /// One part of the heads that share keys and values: a block of these at a time, which all of them read from the
 /// nearest cache.
-template <const F32Isa& level>
+template <const F32Isa& isa>
 void query_part(const Heads& s, const QueryF32& shared, const TensorView* mask, int64_t pair, int64_t first,
                 int64_t keys, float* scores, float* left, ptrdiff_t left_row) {
   const int64_t group = s.Hq / s.Hk, b = pair / s.Hk;
@@ -56,14 +56,14 @@ void query_part(const Heads& s, const QueryF32& shared, const TensorView* mask, 
       QueryF32 q = query(g, j);
       if (mask) q.bias = Mask(*mask, s.Sk).row(b, pair % s.Hk * group + g, 0, first + j, q.keys, mask_row);
       float& largest = left[g * left_row + s.F];
-      largest = std::max(largest, level.query->scores(q));
+      largest = std::max(largest, isa.query->scores(q));
     }
   }
   for (int64_t g = 0; g < group; ++g) {
-    left[g * left_row + s.F + 1] = level.softmax->exp_sum(scores + g * s.Sk, scores + g * s.Sk, keys);
+    left[g * left_row + s.F + 1] = isa.softmax->exp_sum(scores + g * s.Sk, scores + g * s.Sk, keys);
   }
   for (int64_t j = 0; j < keys; j += block) {
-    for (int64_t g = 0; g < group; ++g) level.query->mix(query(g, j));
+    for (int64_t g = 0; g < group; ++g) isa.query->mix(query(g, j));
   }
 }
 
@@ -83,7 +83,7 @@ void gather_parts(const float* from, int64_t parts, int64_t width, float* y) {
   for (int64_t f = 0; f < width; ++f) y[f] *= share;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status query_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const Heads s = heads_of(node);
@@ -105,9 +105,9 @@ Status query_run(const NodeView& node, const KernelContext& context, std::span<c
         .width = s.F,
         .scale = scale,
     };
-    query_part<level>(s, shared, in.size() > 3 && in[3].present() ? &in[3] : nullptr, pair, first,
-                      std::min(kPart, keys - first), left + room.scores + pair * group * s.Sk + first,
-                      left + (pair * group * parts + t % parts) * room.row, parts * room.row);
+    query_part<isa>(s, shared, in.size() > 3 && in[3].present() ? &in[3] : nullptr, pair, first,
+                    std::min(kPart, keys - first), left + room.scores + pair * group * s.Sk + first,
+                    left + (pair * group * parts + t % parts) * room.row, parts * room.row);
   });
   for (int64_t h = 0; h < s.B * s.Hq; ++h) {
     gather_parts(left + h * parts * room.row, parts, s.F,
@@ -116,13 +116,13 @@ Status query_run(const NodeView& node, const KernelContext& context, std::span<c
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_query() {
-  return {.takes = query_takes, .scratch_bytes = query_scratch_bytes, .run = query_run<level>};
+  return {.takes = query_takes, .scratch_bytes = query_scratch_bytes, .run = query_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(attention_query_f32, make_query)
+PINNACE_KERNELS_F32(attention_query_f32, make_query)
 
 }  // namespace pinnace::cpu

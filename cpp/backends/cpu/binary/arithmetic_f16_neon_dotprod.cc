@@ -59,6 +59,6 @@ void pixels(BinaryKind kind, const uint16_t* a, ptrdiff_t a_step, const uint16_t
 }  // namespace
 }  // namespace neon_dotprod
 
-const ArithmeticLoops<uint16_t> arithmetic_f16_neon_dotprod = {neon_dotprod::dense, neon_dotprod::pixels};
+const ArithmeticLoops<uint16_t> arithmetic_loops_f16_neon_dotprod = {neon_dotprod::dense, neon_dotprod::pixels};
 
 }  // namespace pinnace::cpu

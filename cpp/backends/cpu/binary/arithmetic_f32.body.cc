@@ -81,6 +81,6 @@ void pixels(BinaryKind kind, const float* a, ptrdiff_t a_step, const float* b, p
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const ArithmeticLoops<float> PINNACE_FOR_ISA(arithmetic_f32) = {PINNACE_ISA::dense, PINNACE_ISA::pixels};
+const ArithmeticLoops<float> PINNACE_FOR_ISA(arithmetic_loops_f32) = {PINNACE_ISA::dense, PINNACE_ISA::pixels};
 
 }  // namespace pinnace::cpu

@@ -1,11 +1,11 @@
 // add, sub, mul, div, min, max, sum and prelu in float32 and on halves: over dense tensors with broadcasting reduced to
-// runs in which each operand is contiguous or one number, more operands than two by pairs; over images (channels last)
+// runs in which each operand is contiguous or one number, more operands than two by pairs; over NHWC-packed tensors
 // where an operand is one already.
 #include <algorithm>
 
 #include "backends/cpu/binary/broadcast_runs.h"
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/layout_rows.h"
+#include "backends/cpu/plan/nhwc_rows.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -21,10 +21,10 @@ BinaryKind binary_kind(const std::string& op) {
                                     : BinaryKind::kDiv;
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
-  using T = ElementOf<level>;
+  using T = ElementOf<isa>;
   const BinaryKind kind = binary_kind(node.node().op);
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
   T* y = out[0].data<T>();
@@ -33,8 +33,8 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
     l.set({&a.type->shape, &b.type->shape, &out[0].type->shape});
     const int a_step = l.rank && l.step[0][0], b_step = l.rank && l.step[1][0];
     for_each_run(context, l, out[0].elements(), [&](int64_t at_a, int64_t at_b, int64_t at, int64_t count) {
-      level.arithmetic->dense(kind, a.data<T>() + at_a, a_step, b.data<T>() + at_b, b_step, y + at, count);
-      if (map.kind != MapKind::kNone) level.activation->map(map, y + at, y + at, count);
+      isa.arithmetic->dense(kind, a.data<T>() + at_a, a_step, b.data<T>() + at_b, b_step, y + at, count);
+      if (map.kind != MapKind::kNone) isa.activation->map(map, y + at, y + at, count);
     });
   };
   pair(in[0], in[1]);
@@ -46,17 +46,18 @@ bool binary_takes(const NodeView& node) {
   return node.input_count() > 1 && pairs_fit(node);
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_binary() {
-  return {.takes = binary_takes, .precision = level.precision, .run = binary_run<level>};
+  return {.takes = binary_takes, .precision = isa.precision, .run = binary_run<isa>};
 }
 
-// -------------------------------------------------------------------------------------------------------------- images
+// --------------------------------------------------------------------------------------------------------------
+// NHWC-packed
 
 /// How an operand meets the output: element by element, one pixel for all of an image, or one number.
 enum class Meets : uint8_t { kNot, kWhole, kPixel, kNumber };
 
-/// Constants stay dense: one number, or one for each channel. Others are images.
+/// Constants stay dense: one number, or one for each channel. Others are NHWC-packed.
 Meets meets(const TensorType& x, const Shape& y, bool constant) {
   if (constant && x.elements() == 1) return Meets::kNumber;
   if (!constant && x.shape == y) return x.elements() > 0 ? Meets::kWhole : Meets::kNot;
@@ -71,7 +72,7 @@ Meets meets(const TensorType& x, const Shape& y, bool constant) {
   return batch && (x.shape[0] == y[0] || x.shape[0] == Dim(1)) ? Meets::kPixel : Meets::kNot;
 }
 
-bool image_binary_takes(const NodeView& node) {
+bool nhwc_binary_takes(const NodeView& node) {
   if (!node.has_input(1) || node.input_count() != 2) return false;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || (y->size() != 3 && y->size() != 4)) return false;
@@ -88,22 +89,22 @@ struct Operand {
 };
 template <class T>
 Operand<T> operand(const TensorView& view, const Layout& layout, Meets how) {
-  if (!layout.image) return {view.data<T>(), 0, 0, 0, view.elements()};
-  const ImageOf<T> i = image_of<T>(view, layout);
+  if (!layout.nhwc) return {view.data<T>(), 0, 0, 0, view.elements()};
+  const NhwcOf<T> i = nhwc_of<T>(view, layout);
   if (how == Meets::kWhole) return {i.at, i.pitch, i.row, i.step, i.pitch};
   return {i.at, 0, 0, i.size.n == 1 ? 0 : i.step, i.pitch};
 }
 
-template <const auto& level>
-Status image_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                        std::span<const TensorView> out) {
-  using T = ElementOf<level>;
+template <const auto& isa>
+Status nhwc_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                       std::span<const TensorView> out) {
+  using T = ElementOf<isa>;
   const BinaryKind kind = binary_kind(node.node().op);
   const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
-  const auto y = image_of<T>(out[0], context.layouts[in.size()]);
+  const auto y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   const Shape& shape = out[0].type->shape;
-  const Meets how[2] = {meets(*in[0].type, shape, !context.layouts[0].image),
-                        meets(*in[1].type, shape, !context.layouts[1].image)};
+  const Meets how[2] = {meets(*in[0].type, shape, !context.layouts[0].nhwc),
+                        meets(*in[1].type, shape, !context.layouts[1].nhwc)};
   const auto a = operand<T>(in[0], context.layouts[0], how[0]), b = operand<T>(in[1], context.layouts[1], how[1]);
   const bool number = how[0] == Meets::kNumber || how[1] == Meets::kNumber;
   // Pixels are padded to whole registers, which are faster; what is computed there is of no value.
@@ -112,30 +113,30 @@ Status image_binary_run(const NodeView& node, const KernelContext& context, std:
     const T *from_a = a.at + n * a.step + row * a.row, *from_b = b.at + n * b.step + row * b.row;
     T* to = y.at + n * y.step + row * y.row;
     if (number) {
-      level.arithmetic->dense(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to,
-                              y.size.w * y.pitch);
+      isa.arithmetic->dense(kind, from_a, how[0] == Meets::kWhole, from_b, how[1] == Meets::kWhole, to,
+                            y.size.w * y.pitch);
     } else {
-      level.arithmetic->pixels(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
+      isa.arithmetic->pixels(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
     }
-    if (map.kind != MapKind::kNone) level.activation->map(map, to, to, y.size.w * y.pitch);
+    if (map.kind != MapKind::kNone) isa.activation->map(map, to, to, y.size.w * y.pitch);
   });
   return {};
 }
 
-template <const auto& level>
-constexpr CpuKernel make_image_binary() {
-  return {.takes = image_binary_takes,
+template <const auto& isa>
+constexpr CpuKernel make_nhwc_binary() {
+  return {.takes = nhwc_binary_takes,
           .layouts = Layouts::kFollows,
-          .images = 0b11,
-          .precision = level.precision,
-          .run = image_binary_run<level>};
+          .nhwc_inputs = 0b11,
+          .precision = isa.precision,
+          .run = nhwc_binary_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(binary_f32, make_binary)
-PINNACE_F32_IMAGE_LEVELS(binary_image_f32, make_image_binary)
-PINNACE_HALF_LEVELS(binary, make_binary)
-PINNACE_HALF_LEVELS(binary_image, make_image_binary)
+PINNACE_KERNELS_F32(binary_f32, make_binary)
+PINNACE_KERNELS_F32(binary_nhwc_f32, make_nhwc_binary)
+PINNACE_KERNELS_F16(binary_f16, make_binary)
+PINNACE_KERNELS_F16(binary_nhwc_f16, make_nhwc_binary)
 
 }  // namespace pinnace::cpu

@@ -19,12 +19,12 @@ struct ArithmeticLoops {
                  int64_t pixels, int64_t channels);
 };
 
-extern const ArithmeticLoops<float> arithmetic_f32_generic;
+extern const ArithmeticLoops<float> arithmetic_loops_f32_generic;
 #if defined(__x86_64__)
-extern const ArithmeticLoops<float> arithmetic_f32_avx2, arithmetic_f32_avx512;
+extern const ArithmeticLoops<float> arithmetic_loops_f32_avx2, arithmetic_loops_f32_avx512;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-extern const ArithmeticLoops<uint16_t> arithmetic_f16_neon_dotprod;
+extern const ArithmeticLoops<uint16_t> arithmetic_loops_f16_neon_dotprod;
 #endif
 
 }  // namespace pinnace::cpu

@@ -1,9 +1,9 @@
-// add, sub and mul on 8-bit quantised types, over dense tensors with broadcasting and over images (channels last,
-// unsigned). Those over images are chosen where an operand is one already.
+// add, sub and mul on 8-bit quantised types, over dense tensors with broadcasting and over NHWC-packed tensors
+// (channels last, unsigned). Those over NHWC-packed tensors are chosen where an operand is one already.
 #include "backends/cpu/i8_isa.h"
 #include "backends/cpu/move/strided_copy.h"
-#include "backends/cpu/plan/layout_rows.h"
-#include "backends/cpu/unary/i8_table.h"
+#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/unary/lookup_table_i8.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -13,17 +13,17 @@ constexpr int64_t kEach = 32768;  // elements of a task
 bool binary_takes(const NodeView& node) {
   if (!node.has_input(1) || !node.output_quantization(0)) return false;
   const TensorType &a = node.input(0), &b = node.input(1);
-  if (!is_image_i8(a) || !is_image_i8(b) || a.elements() == 0 || b.elements() == 0) return false;
+  if (!fits_nhwc_i8(a) || !fits_nhwc_i8(b) || a.elements() == 0 || b.elements() == 0) return false;
   BroadcastLoops<2> loops;
   return loops.set({&a.shape, &b.shape});
 }
 
 /// Rows of the innermost loop, or parts of the only one.
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   BinaryRowsI8 all = binary_rows_i8(node, *in[0].type, *in[1].type, *out[0].type);
-  all.flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  all.flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
   BroadcastLoops<2> loops;
   loops.set({&in[0].type->shape, &in[1].type->shape});
   for (; loops.rank < 2; ++loops.rank) {
@@ -57,24 +57,25 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
       own.y = out[0].data<uint8_t>() + row * run + first;
       own.channels = std::min(kEach, run - first);
       own.pixels = std::min(pixels - pixel, last - row);
-      level.binary_rows(own);
+      isa.binary_rows(own);
       row += own.pixels;
     }
   });
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_binary() {
-  return {.takes = binary_takes, .run = binary_run<level>};
+  return {.takes = binary_takes, .run = binary_run<isa>};
 }
 
-// -------------------------------------------------------------------------------------------------------------- images
+// --------------------------------------------------------------------------------------------------------------
+// NHWC-packed
 
 /// How an operand meets the output: element by element, one pixel for all of an image, or one number.
 enum class Meets : uint8_t { kNot, kWhole, kPixel, kNumber };
 
-/// Constants stay dense, and may be one number; others are images.
+/// Constants stay dense, and may be one number; others are NHWC-packed.
 Meets meets(const TensorType& x, const Shape& y, bool constant) {
   if (!x.quantized() || x.quantization->axis >= 0 || x.elements() == 0) return Meets::kNot;
   if (constant) return x.elements() == 1 ? Meets::kNumber : Meets::kNot;
@@ -88,7 +89,7 @@ Meets meets(const TensorType& x, const Shape& y, bool constant) {
   return Meets::kPixel;
 }
 
-bool image_binary_takes(const NodeView& node) {
+bool nhwc_binary_takes(const NodeView& node) {
   if (!node.has_input(1) || !node.output_quantization(0)) return false;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || (y->size() != 3 && y->size() != 4)) return false;
@@ -105,20 +106,20 @@ struct Operand {
 };
 /// `number` has room for an operand of one element.
 Operand operand(const TensorView& view, const Layout& layout, const Shape& y, uint8_t* number) {
-  const Meets how = meets(*view.type, y, !layout.image);
+  const Meets how = meets(*view.type, y, !layout.nhwc);
   if (how == Meets::kNumber) {
-    *number = static_cast<uint8_t>(*view.data<uint8_t>() ^ image_offset(view.dtype()));
+    *number = static_cast<uint8_t>(*view.data<uint8_t>() ^ nhwc_offset(view.dtype()));
     return {number, 0, 0, 0, 0, INT64_MAX};
   }
-  const ImageI8 i = image_i8_of(view, layout);
+  const NhwcI8 i = nhwc_i8_of(view, layout);
   if (how == Meets::kWhole) return {i.at, i.pitch, i.row, i.step, 1, i.pitch};
   return {i.at, 0, 0, i.size.n == 1 ? 0 : i.step, 1, i.pitch};
 }
 
-template <const I8Isa& level>
-Status image_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                        std::span<const TensorView> out) {
-  const ImageI8 y = image_i8_of(out[0], context.layouts[in.size()]);
+template <const I8Isa& isa>
+Status nhwc_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                       std::span<const TensorView> out) {
+  const NhwcI8 y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   uint8_t numbers[2];
   const Operand a = operand(in[0], context.layouts[0], out[0].type->shape, &numbers[0]);
   const Operand b = operand(in[1], context.layouts[1], out[0].type->shape, &numbers[1]);
@@ -136,19 +137,19 @@ Status image_binary_run(const NodeView& node, const KernelContext& context, std:
     own.a = a.at + n * a.step + row * a.row;
     own.b = b.at + n * b.step + row * b.row;
     own.y = y.at + n * y.step + row * y.row;
-    level.binary_rows(own);
+    isa.binary_rows(own);
   });
   return {};
 }
 
-template <const I8Isa& level>
-constexpr CpuKernel make_image_binary() {
-  return {.takes = image_binary_takes, .layouts = Layouts::kFollows, .images = 0b11, .run = image_binary_run<level>};
+template <const I8Isa& isa>
+constexpr CpuKernel make_nhwc_binary() {
+  return {.takes = nhwc_binary_takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b11, .run = nhwc_binary_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(binary_i8, make_binary)
-PINNACE_I8_LEVELS(binary_image_i8, make_image_binary)
+PINNACE_KERNELS_I8(binary_i8, make_binary)
+PINNACE_KERNELS_I8(binary_nhwc_i8, make_nhwc_binary)
 
 }  // namespace pinnace::cpu

@@ -11,7 +11,7 @@ bool takes(const NodeView& node) {
   return (half(from) && *to == DType::kF32) || (from == DType::kF32 && half(*to));
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kEach = 16384;
@@ -21,21 +21,21 @@ Status run(const NodeView&, const KernelContext& context, std::span<const Tensor
   context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
     const int64_t first = t * kEach, some = std::min(kEach, count - first);
     if (narrows) {
-      level.half->narrow(kind, in[0].data<float>() + first, some, out[0].data<uint16_t>() + first);
+      isa.half->narrow(kind, in[0].data<float>() + first, some, out[0].data<uint16_t>() + first);
     } else {
-      level.half->widen(kind, in[0].data<uint16_t>() + first, some, out[0].data<float>() + first);
+      isa.half->widen(kind, in[0].data<uint16_t>() + first, some, out[0].data<float>() + first);
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_cast() {
-  return {.takes = takes, .run = run<level>};
+  return {.takes = takes, .run = run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(cast_f32, make_cast)
+PINNACE_KERNELS_F32(cast_f32, make_cast)
 
 }  // namespace pinnace::cpu

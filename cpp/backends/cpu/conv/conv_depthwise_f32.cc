@@ -1,8 +1,8 @@
-// Depthwise conv over images, in float32 and on halves: rows of taps in registers, and in float32 a form of its own for
-// dilated kernels. Types and window were checked by the shape rule.
+// Depthwise conv over NHWC-packed tensors, in float32 and on halves: rows of taps in registers, and in float32 a form
+// of its own for dilated kernels. Types and window were checked by the shape rule.
 #include <cstring>
 
-#include "backends/cpu/conv/conv_image.h"
+#include "backends/cpu/conv/conv_nhwc.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -11,25 +11,24 @@ bool depthwise_takes(const NodeView& node) {
   const int64_t groups = node.attr_int("group");
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
-  return image_conv_takes(node) && groups > 1 && w[1].size == 1 && w[0].size == groups && !node.has_input(3) &&
+  return nhwc_conv_takes(node) && groups > 1 && w[1].size == 1 && w[0].size == groups && !node.has_input(3) &&
          groups >= 8;
 }
 
-template <const auto& level>
+template <const auto& isa>
 int64_t depthwise_packed_bytes(const NodeView& node) {
-  const ImageConv c = image_conv(node);
-  const int64_t lanes = level.depthwise->lanes;
-  return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) *
-         static_cast<int64_t>(sizeof(ElementOf<level>));
+  const NhwcConv c = nhwc_conv(node);
+  const int64_t lanes = isa.depthwise->lanes;
+  return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) * static_cast<int64_t>(sizeof(ElementOf<isa>));
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
-  using T = ElementOf<level>;
-  const ImageConv c = image_conv(node);
+  using T = ElementOf<isa>;
+  const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const T*>(node.input_data(1));
   const auto* bias = node.has_input(2) ? static_cast<const T*>(node.input_data(2)) : nullptr;
-  const int64_t lanes = level.depthwise->lanes, taps = c.window.taps();
+  const int64_t lanes = isa.depthwise->lanes, taps = c.window.taps();
   auto* to = reinterpret_cast<T*>(packed);
   for (int64_t first = 0; first < c.groups; first += lanes) {
     const auto put = [&](const T* from, int64_t step) {
@@ -51,26 +50,26 @@ int64_t depthwise_plan_bytes(const NodeView&) {
 }
 
 void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) DepthwisePlan{image_conv(node).window, fused_map(node)};
+  new (to) DepthwisePlan{nhwc_conv(node).window, fused_map(node)};
 }
 
-template <const auto& level>
+template <const auto& isa>
 bool two_rows(const Window& w) {
   return (w.dilation[2] == 1 || w.stride[2] == 1) && w.stride[1] == w.stride[2] &&
-         level.depthwise->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
-                                   static_cast<int32_t>(w.stride[2]));
+         isa.depthwise->two_rows(static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
+                                 static_cast<int32_t>(w.stride[2]));
 }
 
 /// Rows [first, last) of `channels` channels from `channel` on, a multiple of the register.
-template <const auto& level>
+template <const auto& isa>
 void depthwise_part(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                     int64_t first, int64_t last, int64_t channel, int64_t channels) {
-  using T = ElementOf<level>;
+  using T = ElementOf<isa>;
   const auto& plan = *reinterpret_cast<const DepthwisePlan*>(context.plan);
   const Window& w = plan.window;
-  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
-  const int64_t step = std::min<int64_t>(level.depthwise->lanes, 8);
-  const bool two = two_rows<level>(w);
+  const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
+  const int64_t step = std::min<int64_t>(isa.depthwise->lanes, 8);
+  const bool two = two_rows<isa>(w);
   const auto run = [&](int64_t u, int32_t count) {
     const int64_t image = u / y.size.h, row = u % y.size.h;
     DepthwiseRows<T> d{};
@@ -89,7 +88,7 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
     d.stride_x = static_cast<int32_t>(w.stride[2]);
     d.dilation_x = static_cast<int32_t>(w.dilation[2]);
     d.map = plan.map;
-    level.depthwise->rows(d);
+    isa.depthwise->rows(d);
   };
   // Rows that share taps stand a dilation apart.
   const int64_t apart = w.dilation[1];
@@ -102,26 +101,26 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
   }
 }
 
-template <const auto& level>
+template <const auto& isa>
 void depthwise_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                     int64_t first, int64_t last) {
-  depthwise_part<level>(context, in, out, first, last, 0, image_sizes(*out[0].type).c);
+  depthwise_part<isa>(context, in, out, first, last, 0, nhwc_sizes(*out[0].type).c);
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status depthwise_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   constexpr int64_t kEachElements = 16384;
-  const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
+  const auto y = nhwc_of<ElementOf<isa>>(out[0], context.layouts[in.size()]);
   const Window& w = reinterpret_cast<const DepthwisePlan*>(context.plan)->window;
-  const int64_t rows = y.size.n * y.size.h, lanes = level.depthwise->lanes, registers = (y.size.c + lanes - 1) / lanes;
+  const int64_t rows = y.size.n * y.size.h, lanes = isa.depthwise->lanes, registers = (y.size.c + lanes - 1) / lanes;
   const auto threads = static_cast<int64_t>(context.threads);
   if (threads > 1 && rows < 7 * threads && registers >= 2 * threads) {
     // Few rows do not come out even; and convolutions before and after are cut by channels there (conv_tasks.h).
     const int64_t groups = std::min(2 * threads, registers);
     context.parallel(groups, [&](int64_t t) {
       const int64_t first = registers * t / groups * lanes, last = registers * (t + 1) / groups * lanes;
-      depthwise_part<level>(context, in, out, 0, rows, first, std::min(last, y.size.c) - first);
+      depthwise_part<isa>(context, in, out, 0, rows, first, std::min(last, y.size.c) - first);
     });
     return {};
   }
@@ -129,40 +128,39 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
   const int64_t parts =
       std::clamp<int64_t>(share * y.size.w * y.pitch / kEachElements, std::min<int64_t>(2, share), share);
   int64_t each = (share + parts - 1) / parts;
-  if (const int64_t pair = 2 * w.dilation[1]; two_rows<level>(w) && each >= 2 * pair)
+  if (const int64_t pair = 2 * w.dilation[1]; two_rows<isa>(w) && each >= 2 * pair)
     each = (each + pair - 1) / pair * pair;
-  context.parallel((rows + each - 1) / each, [&](int64_t t) {
-    depthwise_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
-  });
+  context.parallel((rows + each - 1) / each,
+                   [&](int64_t t) { depthwise_rows<isa>(context, in, out, t * each, std::min(rows, (t + 1) * each)); });
   return {};
 }
 
 /// Pixels of one image are not padded where there is only one: its channels must be whole registers then.
-template <const auto& level>
+template <const auto& isa>
 bool depthwise_fits(const NodeView& node) {
   if (!depthwise_takes(node)) return false;
   Shape shape;
   const auto window = check_convolution(node, 2, shape);
-  const ImageSizes x = image_sizes(node.input(0));
+  const NhwcSizes x = nhwc_sizes(node.input(0));
   return x.c % 8 == 0 || (x.h * x.w > 1 && window->out[1] * window->out[2] > 1);
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_depthwise() {
-  return {.takes = depthwise_fits<level>,
-          .packed_bytes = depthwise_packed_bytes<level>,
-          .pack = depthwise_pack<level>,
+  return {.takes = depthwise_fits<isa>,
+          .packed_bytes = depthwise_packed_bytes<isa>,
+          .pack = depthwise_pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b0001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b0001,
           .border = conv_border,
-          .precision = level.precision,
-          .error = kSumError<level>,
+          .precision = isa.precision,
+          .error = kSumError<isa>,
           .plan_bytes = depthwise_plan_bytes,
           .plan = depthwise_plan,
-          .run = depthwise_run<level>,
-          .rows = depthwise_rows<level>,
+          .run = depthwise_run<isa>,
+          .rows = depthwise_rows<isa>,
           .reads_rows = conv_reads_rows};
 }
 
@@ -185,10 +183,10 @@ struct DilatedPlan {
 /// Pixels of a small image: 16 KB and 32 KB.
 constexpr int64_t kMostDilatedPixels = 512;
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 bool dilated_takes(const NodeView& node) {
-  if (!depthwise_fits<level>(node)) return false;
-  const DilatedPlan plan{image_conv(node).window, {}};
+  if (!depthwise_fits<isa>(node)) return false;
+  const DilatedPlan plan{nhwc_conv(node).window, {}};
   const Window& w = plan.window;
   return w.dilation[1] > 1 && w.dilation[2] > 1 && w.stride[1] == 1 && w.stride[2] == 1 &&
          plan.rows() * plan.columns() <= kMostDilatedPixels;
@@ -199,13 +197,13 @@ int64_t dilated_plan_bytes(const NodeView&) {
 }
 
 void dilated_plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) DilatedPlan{image_conv(node).window, fused_map(node)};
+  new (to) DilatedPlan{nhwc_conv(node).window, fused_map(node)};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t dilated_scratch_bytes(const NodeView& node, int threads) {
-  const DilatedPlan plan{image_conv(node).window, {}};
-  return threads * plan.rows() * plan.columns() * level.depthwise->lanes * 4;
+  const DilatedPlan plan{nhwc_conv(node).window, {}};
+  return threads * plan.rows() * plan.columns() * isa.depthwise->lanes * 4;
 }
 
 /// `count` pixels of `channels` floats, a multiple of STEP, from every from_step-th float to every to_step-th.
@@ -217,13 +215,13 @@ void copy_pixels(const float* from, ptrdiff_t from_step, float* to, ptrdiff_t to
   }
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status dilated_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const auto& plan = *reinterpret_cast<const DilatedPlan*>(context.plan);
   const Window& w = plan.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t lanes = level.depthwise->lanes, columns = plan.columns();
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
+  const int64_t lanes = isa.depthwise->lanes, columns = plan.columns();
   const int64_t step = std::min<int64_t>(lanes, 8), channels = (y.size.c + step - 1) / step * step;
   const int64_t groups = (channels + lanes - 1) / lanes, jobs = y.size.n * groups;
   const int64_t tasks = std::min<int64_t>(context.threads, jobs);
@@ -237,7 +235,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
   d.kernel_w = static_cast<int32_t>(w.kernel[2]);
   d.stride_x = d.dilation_x = 1;
   d.map = plan.map;
-  const bool two = level.depthwise->two_rows(d.kernel_h, d.kernel_w, 1);
+  const bool two = isa.depthwise->two_rows(d.kernel_h, d.kernel_w, 1);
 
   /// Channels [c, c + lanes) of the small image that begins at pixel (py, px).
   const auto phase = [&](DepthwiseRowsF32 rows, float* small, int64_t n, int64_t c, int64_t py, int64_t px) {
@@ -266,7 +264,7 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
       rows.rows = two && i + 1 < out_h ? 2 : 1;
       rows.x = small + i * rows.tap_row;
       rows.y = y.at + n * y.step + (py + i * w.dilation[1]) * y.row + px * y.pitch + c;
-      level.depthwise->rows(rows);
+      isa.depthwise->rows(rows);
     }
   };
   context.parallel(tasks, [&](int64_t t) {
@@ -285,25 +283,25 @@ Status dilated_run(const NodeView&, const KernelContext& context, std::span<cons
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_dilated() {
-  return {.takes = dilated_takes<level>,
-          .packed_bytes = depthwise_packed_bytes<level>,
-          .pack = depthwise_pack<level>,
+  return {.takes = dilated_takes<isa>,
+          .packed_bytes = depthwise_packed_bytes<isa>,
+          .pack = depthwise_pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b0001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b0001,
           .plan_bytes = dilated_plan_bytes,
           .plan = dilated_plan,
-          .scratch_bytes = dilated_scratch_bytes<level>,
-          .run = dilated_run<level>};
+          .scratch_bytes = dilated_scratch_bytes<isa>,
+          .run = dilated_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_PACKED_LEVELS(conv_image_dilated_f32, make_dilated)
-PINNACE_F32_PACKED_LEVELS(conv_image_depthwise_f32, make_depthwise)
-PINNACE_HALF_LEVELS(conv_image_depthwise, make_depthwise)
+PINNACE_KERNELS_F32_PACKED(conv_nhwc_dilated_f32, make_dilated)
+PINNACE_KERNELS_F32_PACKED(conv_nhwc_depthwise_f32, make_depthwise)
+PINNACE_KERNELS_F16(conv_nhwc_depthwise_f16, make_depthwise)
 
 }  // namespace pinnace::cpu

@@ -41,22 +41,22 @@ int64_t panels_of(int64_t rows, int mr) {
   return (rows + mr - 1) / mr;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t conv_packed_bytes(const NodeView& node) {
   const ConvShape s = shape_of(node);
-  return s.groups * panels_of(s.out_channels, level.planes->mr) * level.planes->mr * s.K * 4;
+  return s.groups * panels_of(s.out_channels, isa.planes->mr) * isa.planes->mr * s.K * 4;
 }
 
 /// Weights [M, K] of each group into panels of mr rows, k outermost: [group][panel][k][row], filled up with zeros.
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status conv_pack(const NodeView& node, std::byte* packed) {
   const ConvShape s = shape_of(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   auto* to = reinterpret_cast<float*>(packed);
   for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t m = 0; m < panels_of(s.out_channels, level.planes->mr) * level.planes->mr; m += level.planes->mr) {
+    for (int64_t m = 0; m < panels_of(s.out_channels, isa.planes->mr) * isa.planes->mr; m += isa.planes->mr) {
       for (int64_t k = 0; k < s.K; ++k) {
-        for (int r = 0; r < level.planes->mr; ++r) {
+        for (int r = 0; r < isa.planes->mr; ++r) {
           *to++ = m + r < s.out_channels ? w[(g * s.out_channels + m + r) * s.K + k] : 0.0f;
         }
       }
@@ -126,12 +126,12 @@ int64_t conv_scratch_bytes(const NodeView& node, int threads) {
   return columns * s.K * 4;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const ConvShape s = shape_of(node);
   const MapF32 map = fused_map(node);
-  const int nr = level.planes->nr, mr = level.planes->mr;
+  const int nr = isa.planes->nr, mr = isa.planes->mr;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const auto* packed = reinterpret_cast<const float*>(context.packed);
   const int64_t panel_floats = mr * s.K, panels = panels_of(s.out_channels, mr);
@@ -166,7 +166,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
           part.N = s.columns;
           part.c += first * s.columns;
           if (part.row_bias) part.row_bias += first;
-          level.planes->gemm(part);
+          isa.planes->gemm(part);
         });
       } else {
         const int64_t tasks = std::min<int64_t>(context.threads, blocks);
@@ -179,7 +179,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
             for (int64_t p = 0; p < part.N; p += nr) gather_panel(s, x, first + p, nr, own + p * s.K);
             part.b = own;
             part.c += first;
-            level.planes->gemm(part);
+            isa.planes->gemm(part);
           }
         });
       }
@@ -192,15 +192,15 @@ bool conv_takes(const NodeView& node) {
   return node.input(1).elements() > 0 && shape_of(node).K > 0;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_conv() {
   return {.takes = conv_takes,
-          .packed_bytes = conv_packed_bytes<level>,
-          .pack = conv_pack<level>,
+          .packed_bytes = conv_packed_bytes<isa>,
+          .pack = conv_pack<isa>,
           .packs = 0b10,
           .stores = true,
           .scratch_bytes = conv_scratch_bytes,
-          .run = conv_run<level>};
+          .run = conv_run<isa>};
 }
 
 // ------------------------------------------------------------------------------------------------------ depthwise
@@ -245,7 +245,7 @@ void pad_plane(const Window& w, const PaddedPlane& p, const float* x, float* to)
   }
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const ConvShape s = shape_of(node);
@@ -260,10 +260,10 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
     for (int64_t i = planes * t / tasks; i < planes * (t + 1) / tasks && !pace.stops(); ++i) {
       const int64_t c = i % s.groups;
       pad_plane(w, plane, in[0].data<float>() + i * w.in_size(), own);
-      level.planes->depthwise({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
-                               in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
-                               out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
-                               w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
+      isa.planes->depthwise({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
+                             in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
+                             out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
+                             w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
     }
   });
   return {};
@@ -279,14 +279,14 @@ bool depthwise_takes(const NodeView& node) {
          w.stride[2] <= kMostStride;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_depthwise() {
-  return {.takes = depthwise_takes, .scratch_bytes = depthwise_scratch_bytes, .run = depthwise_run<level>};
+  return {.takes = depthwise_takes, .scratch_bytes = depthwise_scratch_bytes, .run = depthwise_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(conv_depthwise_f32, make_depthwise)
-PINNACE_F32_IMAGE_LEVELS(conv_f32, make_conv)
+PINNACE_KERNELS_F32(conv_depthwise_f32, make_depthwise)
+PINNACE_KERNELS_F32(conv_f32, make_conv)
 
 }  // namespace pinnace::cpu

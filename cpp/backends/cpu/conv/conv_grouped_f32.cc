@@ -1,38 +1,38 @@
-// conv in float32 over images, in groups of few channels: see grouped_f32.h. Types and window were checked by the shape
-// rule.
-#include "backends/cpu/conv/conv_image.h"
+// conv in float32 over NHWC-packed tensors, in groups of few channels: see grouped_f32.h. Types and window were checked
+// by the shape rule.
+#include "backends/cpu/conv/conv_nhwc.h"
 
 namespace pinnace::cpu {
 namespace {
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 bool takes(const NodeView& node) {
-  if (!image_conv_takes(node) || node.has_input(3)) return false;
-  const ImageConv c = image_conv(node);
-  if (c.groups < 2 || c.in_channels != c.out_channels || !level.grouped->takes(c.in_channels)) return false;
+  if (!nhwc_conv_takes(node) || node.has_input(3)) return false;
+  const NhwcConv c = nhwc_conv(node);
+  if (c.groups < 2 || c.in_channels != c.out_channels || !isa.grouped->takes(c.in_channels)) return false;
   // Pixels of one image are not padded where there is only one, nor those of few channels: they must be whole registers
   // then.
   const int64_t channels = c.groups * c.in_channels;
   return channels % 8 == 0 || (channels > 8 && c.window.in_size() > 1 && c.window.out_size() > 1);
 }
 
-int64_t register_floats(const ImageConv& c, int64_t lanes) {
+int64_t register_floats(const NhwcConv& c, int64_t lanes) {
   return lanes * (1 + c.window.taps() * c.in_channels);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t packed_bytes(const NodeView& node) {
-  const ImageConv c = image_conv(node);
-  const int64_t lanes = level.grouped->lanes, channels = c.groups * c.in_channels;
+  const NhwcConv c = nhwc_conv(node);
+  const int64_t lanes = isa.grouped->lanes, channels = c.groups * c.in_channels;
   return (channels + lanes - 1) / lanes * register_floats(c, lanes) * 4;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status pack(const NodeView& node, std::byte* packed) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
-  const int64_t lanes = level.grouped->lanes, channels = c.groups * c.in_channels, taps = c.window.taps();
+  const int64_t lanes = isa.grouped->lanes, channels = c.groups * c.in_channels, taps = c.window.taps();
   auto* to = reinterpret_cast<float*>(packed);
   for (int64_t first = 0; first < channels; first += lanes) {
     const auto put = [&](const float* from, int64_t step) {
@@ -47,7 +47,7 @@ Status pack(const NodeView& node, std::byte* packed) {
 }
 
 struct GroupedPlan {
-  ImageConv conv;
+  NhwcConv conv;
   MapF32 map;
 };
 
@@ -56,19 +56,19 @@ int64_t plan_bytes(const NodeView&) {
 }
 
 void plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) GroupedPlan{image_conv(node), fused_map(node)};
+  new (to) GroupedPlan{nhwc_conv(node), fused_map(node)};
 }
 
 /// Rows of a task take the weights of a few registers of channels at a time, which then stay in the nearest cache.
 constexpr int64_t kWeightBytes = 16 * 1024;
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 void grouped_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                   int64_t first, int64_t last) {
   const auto& [conv, map] = *reinterpret_cast<const GroupedPlan*>(context.plan);
   const Window& w = conv.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
-  const int64_t lanes = level.grouped->lanes, step = std::min<int64_t>(lanes, 8);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
+  const int64_t lanes = isa.grouped->lanes, step = std::min<int64_t>(lanes, 8);
   const int64_t channels = (y.size.c + step - 1) / step * step, floats = register_floats(conv, lanes);
   // Whole groups, too.
   const int64_t unit = std::max(lanes, conv.in_channels);
@@ -91,41 +91,41 @@ void grouped_rows(const KernelContext& context, std::span<const TensorView> in, 
       g.stride_x = static_cast<int32_t>(w.stride[2]);
       g.dilation_x = static_cast<int32_t>(w.dilation[2]);
       g.map = map;
-      level.grouped->row(g);
+      isa.grouped->row(g);
     }
   }
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
-  const Image y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h;
   const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   context.parallel((rows + each - 1) / each,
-                   [&](int64_t t) { grouped_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each)); });
+                   [&](int64_t t) { grouped_rows<isa>(context, in, out, t * each, std::min(rows, (t + 1) * each)); });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_grouped() {
-  return {.takes = takes<level>,
-          .packed_bytes = packed_bytes<level>,
-          .pack = pack<level>,
+  return {.takes = takes<isa>,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b0001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b0001,
           .border = conv_border,
           .plan_bytes = plan_bytes,
           .plan = plan,
-          .run = run<level>,
-          .rows = grouped_rows<level>,
+          .run = run<isa>,
+          .rows = grouped_rows<isa>,
           .reads_rows = conv_reads_rows};
 }
 
 }  // namespace
 
-PINNACE_F32_PACKED_LEVELS(conv_grouped_f32, make_grouped)
+PINNACE_KERNELS_F32_PACKED(conv_grouped_f32, make_grouped)
 
 }  // namespace pinnace::cpu

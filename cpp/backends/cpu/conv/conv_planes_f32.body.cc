@@ -1,6 +1,7 @@
 // The loops of conv_planes_f32.h.
 #include "backends/cpu/conv/conv_planes_f32.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -22,7 +23,7 @@ inline V splat(float x) {
 }
 /// The map out of line, where it would be inlined many times: 40 KB of the library.
 __attribute__((noinline)) V apply_apart(const MapF32& m, V x) {
-  return Wide::map(m, x);
+  return activate<Wide>(m, x);
 }
 
 // ROWS x 2 registers of sums. K's loop is the whole cost: two loads of b, ROWS broadcasts of a, 2 * ROWS multiply-adds.
@@ -130,7 +131,7 @@ void depthwise(const DepthwiseF32& d) {
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const ConvPlanesLoops PINNACE_FOR_ISA(conv_planes_f32) = {PINNACE_ISA::kRows, PINNACE_ISA::kColumns, PINNACE_ISA::gemm,
-                                                          PINNACE_ISA::depthwise};
+const ConvPlanesLoops PINNACE_FOR_ISA(conv_planes_loops_f32) = {PINNACE_ISA::kRows, PINNACE_ISA::kColumns,
+                                                                PINNACE_ISA::gemm, PINNACE_ISA::depthwise};
 
 }  // namespace pinnace::cpu

@@ -41,9 +41,9 @@ struct ConvPlanesLoops {
   void (*depthwise)(const DepthwiseF32&);
 };
 
-extern const ConvPlanesLoops conv_planes_f32_generic;
+extern const ConvPlanesLoops conv_planes_loops_f32_generic;
 #if defined(__x86_64__)
-extern const ConvPlanesLoops conv_planes_f32_avx2, conv_planes_f32_avx512;
+extern const ConvPlanesLoops conv_planes_loops_f32_avx2, conv_planes_loops_f32_avx512;
 #endif
 
 }  // namespace pinnace::cpu

@@ -1,9 +1,9 @@
-// A convolution of images, in float32 or on halves, as matrix products whose rows are read where they lie: what conv
-// and conv_transpose share. A sum that is added to the result (input 3, "residual") and the activation are applied
-// before a tile leaves the registers.
+// A convolution of NHWC-packed tensors, in float32 or on halves, as matrix products whose rows are read where they lie:
+// what conv and conv_transpose share. A sum that is added to the result (input 3, "residual") and the activation are
+// applied before a tile leaves the registers.
 #pragma once
 
-#include "backends/cpu/conv/conv_image.h"
+#include "backends/cpu/conv/conv_nhwc.h"
 #include "backends/cpu/conv/conv_tasks.h"
 
 namespace pinnace::cpu {
@@ -44,23 +44,23 @@ struct ConvPlan {
 
 /// One call's operands, and how its output divides into units: pixels where all of them stand at one distance, in the
 /// input too, else rows.
-template <const auto& level>
+template <const auto& isa>
 class ConvRun {
-  using T = ElementOf<level>;
+  using T = ElementOf<isa>;
 
  public:
   ConvRun(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
       : plan_(*reinterpret_cast<const ConvPlan*>(context.plan)),
         packed_(reinterpret_cast<const T*>(context.packed)),
-        x_(image_of<T>(in[0], context.layouts[0])),
-        y_(image_of<T>(out[0], context.layouts[in.size()])),
+        x_(nhwc_of<T>(in[0], context.layouts[0])),
+        y_(nhwc_of<T>(out[0], context.layouts[in.size()])),
         adds_(in.size() > 3 && in[3].present()),
-        r_(adds_ ? image_of<T>(in[3], context.layouts[3]) : ImageOf<T>{}) {
-    const auto flat = [](const ImageOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
+        r_(adds_ ? nhwc_of<T>(in[3], context.layouts[3]) : NhwcOf<T>{}) {
+    const auto flat = [](const NhwcOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
     one_ = plan_.phase_count == 1 && plan_.phases()->K == plan_.in_channels && plan_.stride_y == 1 &&
            plan_.stride_x == 1 && x_.size.h == y_.size.h && x_.size.w == y_.size.w && flat(x_) && flat(y_) &&
            (!adds_ || flat(r_));
-    group_panels_ = (plan_.out_channels + level.gemm->nr - 1) / level.gemm->nr;
+    group_panels_ = (plan_.out_channels + isa.gemm->nr - 1) / isa.gemm->nr;
   }
   int64_t units_per_row() const { return one_ ? y_.size.w : 1; }
   int64_t units() const { return y_.size.n * y_.size.h * units_per_row(); }
@@ -95,7 +95,7 @@ class ConvRun {
  private:
   void panel(int64_t p, const ConvPhase& phase, int64_t first, int64_t last) const {
     static constexpr ptrdiff_t kHere = 0;
-    const GemmTiles<T>& gemm = *level.gemm;
+    const GemmTiles<T>& gemm = *isa.gemm;
     const int64_t group = p / group_panels_, n = p % group_panels_ * gemm.nr;
     const int64_t width = panel_width(gemm, n, plan_.out_channels), columns = std::min(width, plan_.out_channels - n);
     const int64_t channel = group * plan_.out_channels + n;
@@ -135,9 +135,9 @@ class ConvRun {
 
   const ConvPlan& plan_;
   const T* packed_;
-  ImageOf<T> x_, y_;
+  NhwcOf<T> x_, y_;
   bool adds_;
-  ImageOf<T> r_;
+  NhwcOf<T> r_;
   bool one_;
   int64_t group_panels_;
 };

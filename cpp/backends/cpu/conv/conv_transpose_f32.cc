@@ -1,5 +1,5 @@
-// conv_transpose in float32 over images, by phases (conv_transposed.h). Depthwise ones go through the depthwise
-// convolution's rows.
+// conv_transpose in float32 over NHWC-packed tensors, by phases (conv_transposed.h). Depthwise ones go through the
+// depthwise convolution's rows.
 #include "backends/cpu/conv/conv_product_f32.h"
 #include "backends/cpu/conv/conv_transposed.h"
 
@@ -12,19 +12,19 @@ int64_t rows_of(const Transposed& t, const PhaseTaps& down, const PhaseTaps& acr
   return std::max<int64_t>(1, down.count * across.count * t.in_channels);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t transposed_packed_bytes(const NodeView& node) {
   const Transposed t = transposed(node);
-  const int64_t columns = padded_columns(*level.gemm, t.out_channels);
+  const int64_t columns = padded_columns(*isa.gemm, t.out_channels);
   int64_t floats = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
-    floats += t.groups * panel_floats(*level.gemm, columns, rows_of(t, down, across));
+    floats += t.groups * panel_floats(*isa.gemm, columns, rows_of(t, down, across));
   });
   return floats * 4;
 }
 
 /// [phase][group][panel][bias, then taps in the order of the pixels that they read, channels within][column]
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status transposed_pack(const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
@@ -32,7 +32,7 @@ Status transposed_pack(const NodeView& node, std::byte* packed) {
   const int64_t taps = t.window.taps(), kernel_w = t.window.kernel[2], per_input = t.out_channels * taps;
   auto* to = reinterpret_cast<float*>(packed);
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
-    const GemmTilesF32& tiles = *level.gemm;
+    const GemmTilesF32& tiles = *isa.gemm;
     const bool reached = down.count * across.count > 0;
     for (int64_t g = 0; g < t.groups; ++g) {
       for (int64_t n = 0; n < t.out_channels; n += tiles.nr) {
@@ -60,7 +60,7 @@ int64_t transposed_plan_bytes(const NodeView& node) {
   return ConvPlan::bytes(t.phases(1) * t.phases(2), t.window.taps());
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
   const Transposed t = transposed(node);
   auto* plan = new (to) ConvPlan{.groups = t.groups,
@@ -73,14 +73,14 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
                                  .step_x = t.phases(2),
                                  .phase_count = t.phases(1) * t.phases(2),
                                  .map = fused_map(node)};
-  const ptrdiff_t row = image_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
-  const int64_t columns = padded_columns(*level.gemm, t.out_channels);
+  const ptrdiff_t row = nhwc_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
+  const int64_t columns = padded_columns(*isa.gemm, t.out_channels);
   ConvPhase* phase = plan->phases();
   int64_t block = 0, packed = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t y, int64_t x) {
     const int64_t K = rows_of(t, down, across);
     new (phase++) ConvPhase{y, x, block, down.count * across.count, K, packed};
-    packed += t.groups * panel_floats(*level.gemm, columns, K);
+    packed += t.groups * panel_floats(*isa.gemm, columns, K);
     for (int64_t i = 0; i < down.count; ++i) {
       for (int64_t j = 0; j < across.count; ++j) {
         plan->blocks()[block++] = (down.offset + i * down.apart) * row + (across.offset + j * across.apart) * pitch;
@@ -89,32 +89,32 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
   });
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status transposed_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
-  ConvRun<level>(context, in, out).run(context);
+  ConvRun<isa>(context, in, out).run(context);
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_transposed() {
   return {.takes = transposed_takes,
-          .packed_bytes = transposed_packed_bytes<level>,
-          .pack = transposed_pack<level>,
+          .packed_bytes = transposed_packed_bytes<isa>,
+          .pack = transposed_pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1,
           .border = transposed_border,
-          .precision = level.precision,
+          .precision = isa.precision,
           .plan_bytes = transposed_plan_bytes,
-          .plan = transposed_plan<level>,
-          .run = transposed_run<level>};
+          .plan = transposed_plan<isa>,
+          .run = transposed_run<isa>};
 }
 
 // ------------------------------------------------------------------------------------------------------ depthwise
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 bool depthwise_takes(const NodeView& node) {
   if (!transposed_takes(node)) return false;
   const Transposed t = transposed(node);
@@ -128,10 +128,10 @@ int64_t register_floats(const PhaseTaps& down, const PhaseTaps& across, int64_t 
   return lanes * (1 + down.count * across.count);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t depthwise_packed_bytes(const NodeView& node) {
   const Transposed t = transposed(node);
-  const int64_t lanes = level.depthwise->lanes;
+  const int64_t lanes = isa.depthwise->lanes;
   int64_t floats = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     floats += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
@@ -140,12 +140,12 @@ int64_t depthwise_packed_bytes(const NodeView& node) {
 }
 
 /// [phase][channels / lanes][bias, then taps][lanes]
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
   const Transposed t = transposed(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
-  const int64_t lanes = level.depthwise->lanes, taps = t.window.taps();
+  const int64_t lanes = isa.depthwise->lanes, taps = t.window.taps();
   auto* to = reinterpret_cast<float*>(packed);
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
     for (int64_t first = 0; first < t.groups; first += lanes) {
@@ -164,14 +164,14 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Transposed t = transposed(node);
   const Window& w = t.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const MapF32 map = fused_map(node);
-  const int64_t lanes = level.depthwise->lanes, step = std::min<int64_t>(lanes, 8), rows = y.size.n * y.size.h;
+  const int64_t lanes = isa.depthwise->lanes, step = std::min<int64_t>(lanes, 8), rows = y.size.n * y.size.h;
   const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   context.parallel((rows + each - 1) / each, [&](int64_t task) {
     const float* weights = reinterpret_cast<const float*>(context.packed);
@@ -194,7 +194,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
         d.stride_x = 1;
         d.dilation_x = static_cast<int32_t>(across.apart);
         d.map = map;
-        level.depthwise->rows(d);
+        isa.depthwise->rows(d);
       }
       weights += (t.groups + lanes - 1) / lanes * register_floats(down, across, lanes);
     });
@@ -202,23 +202,23 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_depthwise() {
-  return {.takes = depthwise_takes<level>,
-          .packed_bytes = depthwise_packed_bytes<level>,
-          .pack = depthwise_pack<level>,
+  return {.takes = depthwise_takes<isa>,
+          .packed_bytes = depthwise_packed_bytes<isa>,
+          .pack = depthwise_pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1,
           .border = transposed_border,
-          .run = depthwise_run<level>};
+          .run = depthwise_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_PACKED_LEVELS(conv_transpose_depthwise_f32, make_depthwise)
-PINNACE_F32_PACKED_LEVELS(conv_transpose_f32, make_transposed)
-PINNACE_WEIGHT_LEVELS(conv_transpose, make_transposed)
+PINNACE_KERNELS_F32_PACKED(conv_transpose_depthwise_f32, make_depthwise)
+PINNACE_KERNELS_F32_PACKED(conv_transpose_f32, make_transposed)
+PINNACE_KERNELS_16_BIT_WEIGHTS(conv_transpose_f16_weights, conv_transpose_bf16_weights, make_transposed)
 
 }  // namespace pinnace::cpu

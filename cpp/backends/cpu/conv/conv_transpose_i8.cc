@@ -1,5 +1,5 @@
-// conv_transpose on 8-bit quantised types over images, by phases (conv_transposed.h): each a matrix product of 8-bit
-// tiles. What lies beyond x is its zero point, which packed biases make nothing of.
+// conv_transpose on 8-bit quantised types over NHWC-packed tensors, by phases (conv_transposed.h): each a matrix
+// product of 8-bit tiles. What lies beyond x is its zero point, which packed biases make nothing of.
 #include "backends/cpu/conv/conv_tasks.h"
 #include "backends/cpu/conv/conv_transposed.h"
 #include "backends/cpu/i8_isa.h"
@@ -8,7 +8,7 @@ namespace pinnace::cpu {
 namespace {
 
 bool takes(const NodeView& node) {
-  return is_image_i8(node.input(0)) && signed_weights(node.input(1)) && transposed_takes(node);
+  return fits_nhwc_i8(node.input(0)) && signed_weights(node.input(1)) && transposed_takes(node);
 }
 
 /// A block is a pixel. A phase that no tap reaches has one of zeros: its outputs are the bias.
@@ -57,7 +57,7 @@ Status pack(const GemmTilesI8& gemm, const NodeView& node, std::byte* packed) {
       for (int64_t n = 0; n < t.out_channels; n += gemm.nr) {
         const int64_t width = panel_width(gemm, n, t.out_channels);
         packed =
-            pack_panel_i8(gemm, requantize, bias ? bias + g * t.out_channels : nullptr, image_zero(node.input(0)), n,
+            pack_panel_i8(gemm, requantize, bias ? bias + g * t.out_channels : nullptr, nhwc_zero(node.input(0)), n,
                           std::min(width, t.out_channels - n), width, blocks_of(down, across), quads, weight, packed);
       }
     }
@@ -73,7 +73,7 @@ int64_t scratch_bytes(const NodeView& node, int) {
 Status run(const GemmTilesI8& gemm, const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Transposed t = transposed(node);
-  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   const int64_t step_y = t.phases(1), step_x = t.phases(2), quads = pixel_quads(t);
@@ -137,23 +137,23 @@ Status run(const GemmTilesI8& gemm, const NodeView& node, const KernelContext& c
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make() {
   return {.takes = takes,
-          .packed_bytes = [](const NodeView& node) { return packed_bytes(*level.gemm, node); },
-          .pack = [](const NodeView& node, std::byte* packed) { return pack(*level.gemm, node, packed); },
+          .packed_bytes = [](const NodeView& node) { return packed_bytes(*isa.gemm, node); },
+          .pack = [](const NodeView& node, std::byte* packed) { return pack(*isa.gemm, node, packed); },
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1,
           .border = transposed_border,
           .scratch_bytes = scratch_bytes,
           .run = [](const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                    std::span<const TensorView> out) { return run(*level.gemm, node, context, in, out); }};
+                    std::span<const TensorView> out) { return run(*isa.gemm, node, context, in, out); }};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(conv_transpose_i8, make)
+PINNACE_KERNELS_I8(conv_transpose_i8, make)
 
 }  // namespace pinnace::cpu

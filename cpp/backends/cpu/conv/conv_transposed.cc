@@ -44,7 +44,7 @@ Border transposed_border(const NodeView& node) {
 }
 
 bool transposed_takes(const NodeView& node) {
-  if (!has_image_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+  if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   const auto window = check_conv_transpose(node);
   if (!window.ok() || window->in_size() == 0) return false;
   // Phases and borders are made one by one; wide borders would be mostly zeros.

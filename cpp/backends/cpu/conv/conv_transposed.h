@@ -1,6 +1,7 @@
-// conv_transpose over images by phases. Outputs that stand a stride apart are reached by the same taps: each such phase
-// is a convolution of x by these taps, without stride, whose rows are read where they lie and whose results stand a
-// stride apart. Nothing is scattered, and each output is written once. Types and window were checked by the shape rule.
+// conv_transpose over NHWC-packed tensors by phases. Outputs that stand a stride apart are reached by the same taps:
+// each such phase is a convolution of x by these taps, without stride, whose rows are read where they lie and whose
+// results stand a stride apart. Nothing is scattered, and each output is written once. Types and window were checked by
+// the shape rule.
 #pragma once
 
 #include "backends/cpu/plan/layout.h"
@@ -33,7 +34,7 @@ Transposed transposed(const NodeView& node);
 /// Zeros (quantised: zero points) that taps read beyond x.
 Border transposed_border(const NodeView& node);
 
-/// True if the node is a transposed convolution of images, whatever its weights.
+/// True if the node is a transposed convolution of NHWC-packed tensors, whatever its weights.
 bool transposed_takes(const NodeView& node);
 
 }  // namespace pinnace::cpu

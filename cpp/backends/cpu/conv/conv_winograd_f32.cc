@@ -2,7 +2,7 @@
 // transformed, multiplied with the transformed weights as 36 or 16 matrix products on the tiles of the direct
 // convolution, and transformed back. A quarter of the products, or four ninths; largest error about twice the direct
 // convolution's, or less than it. An input that is not finite makes all outputs of its tile NaN.
-#include "backends/cpu/conv/conv_image.h"
+#include "backends/cpu/conv/conv_nhwc.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -19,7 +19,7 @@ struct Passes {
   int64_t each, count;          ///< tiles of a pass, passes
   int64_t v, m;                 ///< floats of the transformed input and of the products
 
-  Passes(const ImageConv& c, int64_t batch, int64_t outs) {
+  Passes(const NhwcConv& c, int64_t batch, int64_t outs) {
     const int64_t positions = (outs + 2) * (outs + 2);
     down = (c.window.out[1] + outs - 1) / outs;
     across = (c.window.out[2] + outs - 1) / outs;
@@ -37,7 +37,7 @@ struct Passes {
   static int64_t spread(int64_t floats) { return floats % 512 == 0 ? floats + 16 : floats; }
 };
 
-PackedB position_shape(const ImageConv& c) {
+PackedB position_shape(const NhwcConv& c) {
   return {c.in_channels, c.out_channels};
 }
 
@@ -50,8 +50,8 @@ constexpr int64_t kLeastTiles = 9;
 /// and 6 x 6 are 144 of either).
 template <int OUT>
 bool winograd_takes(const NodeView& node) {
-  if (!image_conv_takes(node)) return false;
-  const ImageConv c = image_conv(node);
+  if (!nhwc_conv_takes(node)) return false;
+  const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
   if (c.groups != 1 || w.kernel[1] != 3 || w.kernel[2] != 3 || w.stride[1] != 1 || w.stride[2] != 1 ||
       w.dilation[1] != 1 || w.dilation[2] != 1 || c.in_channels < 16 || c.out_channels < 16 ||
@@ -70,7 +70,7 @@ bool winograd_takes(const NodeView& node) {
 template <int OUT>
 Border winograd_border(const NodeView& node) {
   Border border = conv_border(node);
-  const Window w = image_conv(node).window;
+  const Window w = nhwc_conv(node).window;
   const auto beyond = [&](int d) {
     const int64_t read = (w.out[d] + OUT - 1) / OUT * OUT + 2 - w.before[d];
     return static_cast<int32_t>(std::max<int64_t>(0, read - w.in[d]));
@@ -79,26 +79,26 @@ Border winograd_border(const NodeView& node) {
   return border;
 }
 
-int64_t bias_floats(const ImageConv& c) {
+int64_t bias_floats(const NhwcConv& c) {
   return (c.out_channels + 15) / 16 * 16;
 }
 
-template <const F32Isa& level, int OUT>
+template <const F32Isa& isa, int OUT>
 int64_t winograd_packed_bytes(const NodeView& node) {
-  const ImageConv c = image_conv(node);
-  return (bias_floats(c) + kPositions<OUT> * position_shape(c).floats(*level.gemm)) * 4;
+  const NhwcConv c = nhwc_conv(node);
+  return (bias_floats(c) + kPositions<OUT> * position_shape(c).floats(*isa.gemm)) * 4;
 }
 
 /// [bias][position][packed in_channels x out_channels of G w G^T]
-template <const F32Isa& level, int OUT>
+template <const F32Isa& isa, int OUT>
 Status winograd_pack(const NodeView& node, std::byte* packed) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
   auto* to = reinterpret_cast<float*>(packed);
   for (int64_t n = 0; n < bias_floats(c); ++n) *to++ = bias && n < c.out_channels ? bias[n] : 0.0f;
   const PackedB shape = position_shape(c);
-  const GemmTilesF32& tiles = *level.gemm;
+  const GemmTilesF32& tiles = *isa.gemm;
   const int64_t floats = shape.floats(tiles);
   for (int p = 0; p < kPositions<OUT>; ++p) {  // no bias in front of the products, zeros behind the last column
     for (int64_t panel = 0; panel < shape.panels(tiles); ++panel) {
@@ -152,22 +152,22 @@ Status winograd_pack(const NodeView& node, std::byte* packed) {
 
 template <int OUT>
 int64_t winograd_scratch_bytes(const NodeView& node, int threads) {
-  const Passes p(image_conv(node), node.input(0).shape[0].size, OUT);
+  const Passes p(nhwc_conv(node), node.input(0).shape[0].size, OUT);
   return (p.v + p.m) * threads * 4;
 }
 
-template <const F32Isa& level, int OUT>
+template <const F32Isa& isa, int OUT>
 Status winograd_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const bool adds = in.size() > 3 && in[3].present();
-  const Image r = adds ? image_of(in[3], context.layouts[3]) : Image{};
+  const NhwcF32 r = adds ? nhwc_of(in[3], context.layouts[3]) : NhwcF32{};
   const Passes passes(c, x.size.n, OUT);
   const PackedB shape = position_shape(c);
-  const GemmTilesF32& tiles = *level.gemm;
-  const WinogradF32& winograd = OUT == 4 ? level.winograd->four : level.winograd->two;
+  const GemmTilesF32& tiles = *isa.gemm;
+  const WinogradF32& winograd = OUT == 4 ? isa.winograd->four : isa.winograd->two;
   const auto* bias = reinterpret_cast<const float*>(context.packed);
   const float* weights = bias + bias_floats(c);
   const int64_t weight_floats = shape.floats(tiles), panels = shape.panels(tiles);
@@ -248,33 +248,33 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
   return {};
 }
 
-template <const F32Isa& level, int OUT>
+template <const F32Isa& isa, int OUT>
 constexpr CpuKernel make_winograd() {
   return {.takes = winograd_takes<OUT>,
-          .packed_bytes = winograd_packed_bytes<level, OUT>,
-          .pack = winograd_pack<level, OUT>,
+          .packed_bytes = winograd_packed_bytes<isa, OUT>,
+          .pack = winograd_pack<isa, OUT>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1001,
           .border = winograd_border<OUT>,
           .error = OUT == 4 ? 1.25e-5f : 3e-6f,  // the largest seen: 1.02e-5, of 127 channels
           .scratch_bytes = winograd_scratch_bytes<OUT>,
-          .run = winograd_run<level, OUT>};
+          .run = winograd_run<isa, OUT>};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_four() {
-  return make_winograd<level, 4>();
+  return make_winograd<isa, 4>();
 }
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_two() {
-  return make_winograd<level, 2>();
+  return make_winograd<isa, 2>();
 }
 
 }  // namespace
 
-PINNACE_F32_PACKED_LEVELS(conv_winograd_f32, make_four)
-PINNACE_F32_PACKED_LEVELS(conv_winograd_two_f32, make_two)
+PINNACE_KERNELS_F32_PACKED(conv_winograd_f32, make_four)
+PINNACE_KERNELS_F32_PACKED(conv_winograd_two_f32, make_two)
 
 }  // namespace pinnace::cpu

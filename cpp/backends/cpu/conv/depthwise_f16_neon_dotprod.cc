@@ -1,6 +1,6 @@
-// Depthwise convolutions over images of halves, for ARMv8.2 with arithmetic on halves: 8 channels in a register. They
-// work as those of float32 do (depthwise_f32_neon.h); a tile may be wider, since pixels take one register instead of
-// two.
+// Depthwise convolutions over NHWC-packed tensors of halves, for ARMv8.2 with arithmetic on halves: 8 channels in a
+// register. They work as those of float32 do (depthwise_f32_neon.h); a tile may be wider, since pixels take one
+// register instead of two.
 #include "backends/cpu/conv/depthwise_f32.h"
 #include "backends/cpu/simd/f16_neon.h"
 #include "backends/cpu/unary/activation_f16_neon.h"
@@ -188,7 +188,7 @@ void depthwise_rows(const Depthwise& d) {
 }  // namespace
 }  // namespace neon_dotprod
 
-const DepthwiseLoops<uint16_t> depthwise_f16_neon_dotprod = {neon_dotprod::kLanes, neon_dotprod::two_rows,
-                                                             neon_dotprod::depthwise_rows};
+const DepthwiseLoops<uint16_t> depthwise_loops_f16_neon_dotprod = {neon_dotprod::kLanes, neon_dotprod::two_rows,
+                                                                   neon_dotprod::depthwise_rows};
 
 }  // namespace pinnace::cpu

@@ -1,6 +1,7 @@
 // The loops of depthwise_f32.h.
 #include "backends/cpu/conv/depthwise_f32.h"
 #include "backends/cpu/simd/f32_channels.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -109,13 +110,13 @@ void depthwise_columns(const DepthwiseRowsF32& d, int64_t first, int64_t last) {
   depthwise_channels<V, KW, STRIDE, ROWS, 7>(d, first, last);
 }
 
-/// Whole registers of channels, then those that are left. Weights of Half's channels begin a panel of their own.
+/// Whole registers of channels, then those that are left. Weights of HalfWidth's channels begin a panel of their own.
 template <int KW, int STRIDE, int ROWS>
 void depthwise_of(const DepthwiseRowsF32& d) {
   const int64_t whole = d.channels / Wide::kLanes * Wide::kLanes;
   depthwise_columns<Wide, KW, STRIDE, ROWS>(d, 0, whole);
 #if PINNACE_LANES == 16
-  if (whole < d.channels) depthwise_columns<Half, KW, STRIDE, ROWS>(d, whole, d.channels);
+  if (whole < d.channels) depthwise_columns<HalfWidth, KW, STRIDE, ROWS>(d, whole, d.channels);
 #endif
 }
 #endif
@@ -198,7 +199,7 @@ void depthwise_rows(const DepthwiseRowsF32& d) {
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const DepthwiseLoops<float> PINNACE_FOR_ISA(depthwise_f32) = {PINNACE_ISA::kWeightLanes, PINNACE_ISA::two_rows,
-                                                              PINNACE_ISA::depthwise_rows};
+const DepthwiseLoops<float> PINNACE_FOR_ISA(depthwise_loops_f32) = {PINNACE_ISA::kWeightLanes, PINNACE_ISA::two_rows,
+                                                                    PINNACE_ISA::depthwise_rows};
 
 }  // namespace pinnace::cpu

@@ -1,4 +1,4 @@
-// Depthwise convolutions over images (channels last), of float32 and of halves (T is uint16_t, their bits), compiled
+// Depthwise convolutions over NHWC-packed tensors, of float32 and of halves (T is uint16_t, their bits), compiled
 // once per instruction set. Plain pointers and sizes only.
 #pragma once
 
@@ -34,15 +34,15 @@ struct DepthwiseLoops {
   void (*rows)(const DepthwiseRows<T>&);
 };
 
-extern const DepthwiseLoops<float> depthwise_f32_generic;
+extern const DepthwiseLoops<float> depthwise_loops_f32_generic;
 #if defined(__x86_64__)
-extern const DepthwiseLoops<float> depthwise_f32_avx2, depthwise_f32_avx512;
+extern const DepthwiseLoops<float> depthwise_loops_f32_avx2, depthwise_loops_f32_avx512;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-extern const DepthwiseLoops<uint16_t> depthwise_f16_neon_dotprod;
+extern const DepthwiseLoops<uint16_t> depthwise_loops_f16_neon_dotprod;
 #endif
 #if defined(PINNACE_PACKS_ARM64)
-extern const DepthwiseLoops<float> depthwise_f32_neon;
+extern const DepthwiseLoops<float> depthwise_loops_f32_neon;
 #endif
 
 }  // namespace pinnace::cpu

@@ -1,4 +1,4 @@
-// The 8-bit depthwise convolution of images (channels last, unsigned), compiled once per instruction set, to the same
+// The 8-bit depthwise convolution of NHWC-packed tensors (unsigned), compiled once per instruction set, to the same
 // bits. Plain pointers and sizes only.
 #pragma once
 

@@ -1,6 +1,7 @@
 // Grouped convolutions of few channels a group (grouped_f32.h).
 #include "backends/cpu/conv/grouped_f32.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -150,7 +151,7 @@ void grouped_of(const GroupedRowF32& g) {
   const int64_t whole = g.channels / Wide::kLanes * Wide::kLanes;
   grouped_columns<Wide, EACH>(g, 0, whole);
 #if PINNACE_LANES == 16
-  grouped_columns<Half, EACH>(g, whole, g.channels);
+  grouped_columns<HalfWidth, EACH>(g, whole, g.channels);
 #endif
 }
 
@@ -166,7 +167,7 @@ void row(const GroupedRowF32& g) {
   if (g.each == 4) return grouped_of<4>(g);
 #endif
 #if PINNACE_LANES >= 16
-  if (g.each == 8) return grouped_columns<Half, 0>(g, 0, g.channels);
+  if (g.each == 8) return grouped_columns<HalfWidth, 0>(g, 0, g.channels);
 #endif
   grouped_columns<Wide, 0>(g, 0, g.channels);
 }

@@ -1,6 +1,7 @@
 // Winograd's transforms (winograd_f32.h).
 #include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -95,7 +96,7 @@ void input(const WinogradInputF32& w) {
   int64_t c = 0;
   for (; c + Wide::kLanes <= w.channels; c += Wide::kLanes) input_of<Wide, OUT>(w, c);
 #if PINNACE_LANES > 8
-  for (; c < w.channels; c += Half::kLanes) input_of<Half, OUT>(w, c);
+  for (; c < w.channels; c += HalfWidth::kLanes) input_of<HalfWidth, OUT>(w, c);
 #endif
 }
 
@@ -104,7 +105,7 @@ void output(const WinogradOutputF32& w) {
   int64_t c = 0;
   for (; c + Wide::kLanes <= w.channels; c += Wide::kLanes) output_of<Wide, OUT>(w, c);
 #if PINNACE_LANES > 8
-  for (; c < w.channels; c += Half::kLanes) output_of<Half, OUT>(w, c);
+  for (; c < w.channels; c += HalfWidth::kLanes) output_of<HalfWidth, OUT>(w, c);
 #endif
 }
 

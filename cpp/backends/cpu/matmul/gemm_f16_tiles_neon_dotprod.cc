@@ -7,6 +7,7 @@
 #include <arm_neon.h>
 
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 #include "backends/cpu/simd/f32.h"
 
@@ -183,7 +184,7 @@ __attribute__((noinline)) void finish(const Rows& g, const uint16_t* tile, int64
     }
     for (int j = 0; j < g.columns && g.map.kind != MapKind::kNone; j += 4) {
       auto* four = reinterpret_cast<F16Bits*>(sums + j);
-      Wide::store(four, Wide::map(g.map, Wide::load(four)));
+      Wide::store(four, activate<Wide>(g.map, Wide::load(four)));
     }
     __builtin_memcpy(c, sums, size(g.columns));
   }

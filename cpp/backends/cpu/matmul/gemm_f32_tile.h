@@ -8,6 +8,7 @@
 
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -47,13 +48,14 @@ __attribute__((noinline)) void finish(const GemmRowsF32& g, const float* tile, i
     case MapKind::kNone:
       return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return x; });
     case MapKind::kHardSwish:
-      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return V::map({MapKind::kHardSwish, 0, 0}, x); });
+      return finish_by<V, NV>(g, tile, rows, c, residual,
+                              [](T x) { return activate<V>({MapKind::kHardSwish, 0, 0}, x); });
     case MapKind::kSilu:
-      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return V::map({MapKind::kSilu, 0, 0}, x); });
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return activate<V>({MapKind::kSilu, 0, 0}, x); });
     case MapKind::kGelu:
-      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return V::map({MapKind::kGelu, 0, 0}, x); });
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return activate<V>({MapKind::kGelu, 0, 0}, x); });
     default:
-      return finish_by<V, NV>(g, tile, rows, c, residual, [&](T x) { return V::map(g.map, x); });
+      return finish_by<V, NV>(g, tile, rows, c, residual, [&](T x) { return activate<V>(g.map, x); });
   }
 }
 
@@ -152,7 +154,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       if (hard_swish) {
         PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
           PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-            V::store(c + i * g.c_row + j * V::kLanes, V::map({MapKind::kHardSwish, 0, 0}, sum[i][j]));
+            V::store(c + i * g.c_row + j * V::kLanes, activate<V>({MapKind::kHardSwish, 0, 0}, sum[i][j]));
           }
         }
       } else {
@@ -195,11 +197,11 @@ void all_rows(const GemmRowsF32& g, int32_t width) {
     case 32:
       return rows<Wide, 14, 2>(g, 0, g.M);
     case 24:
-      return rows<Half, 8, 3>(g, 0, g.M);
+      return rows<HalfWidth, 8, 3>(g, 0, g.M);
     case 16:
-      return rows<Half, 14, 2>(g, 0, g.M);
+      return rows<HalfWidth, 14, 2>(g, 0, g.M);
     default:
-      return rows<Half, 14, 1>(g, 0, g.M);
+      return rows<HalfWidth, 14, 1>(g, 0, g.M);
   }
 #elif PINNACE_LANES == 8
   if (width == 16) return rows<Wide, 6, 2>(g, 0, g.M);

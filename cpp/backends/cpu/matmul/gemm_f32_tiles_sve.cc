@@ -3,7 +3,7 @@
 // is beyond the panel. A multiply-add takes one element of a row from a lane of four, which one load spreads over the
 // register. Types without a size cannot stand in arrays: rows are spelt out.
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
-#include "backends/cpu/simd/f32_sve.h"
+#include "backends/cpu/unary/activation_sve.h"
 
 namespace pinnace::cpu {
 namespace sve {

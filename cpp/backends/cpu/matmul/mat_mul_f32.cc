@@ -73,36 +73,35 @@ PackedB packed_shape(const Product& p) {
   return {p.K, p.N};
 }
 
-template <ProductOf product, const F32Isa& level>
+template <ProductOf product, const F32Isa& isa>
 int64_t packed_bytes(const NodeView& node) {
-  return packed_shape(product(node)).floats(*level.gemm) * 4;
+  return packed_shape(product(node)).floats(*isa.gemm) * 4;
 }
 
-template <ProductOf product, const F32Isa& level>
+template <ProductOf product, const F32Isa& isa>
 Status pack(const NodeView& node, std::byte* packed) {
   const Product p = product(node);
   const PackedB shape = packed_shape(p);
   const float* bias = node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
-  shape.pack(*level.gemm, static_cast<const float*>(node.input_data(1)), p.k_step, p.n_step, bias, 1, 0,
-             shape.panels(*level.gemm), reinterpret_cast<float*>(packed));
+  shape.pack(*isa.gemm, static_cast<const float*>(node.input_data(1)), p.k_step, p.n_step, bias, 1, 0,
+             shape.panels(*isa.gemm), reinterpret_cast<float*>(packed));
   return {};
 }
 
 /// Room for spread rows of a; without packed weights also b's panels, one set or one for each thread.
-template <ProductOf product, const F32Isa& level, bool PACKED>
+template <ProductOf product, const F32Isa& isa, bool PACKED>
 int64_t scratch_bytes(const NodeView& node, int threads) {
   const Product p = product(node);
   const int64_t sets = PACKED ? 0 : p.b_shared ? 1 : threads;
-  return ((p.b_shared ? ProductF32::room_floats(*level.gemm, p.M, p.K) : 0) +
-          sets * packed_shape(p).floats(*level.gemm)) *
+  return ((p.b_shared ? ProductF32::room_floats(*isa.gemm, p.M, p.K) : 0) + sets * packed_shape(p).floats(*isa.gemm)) *
          4;
 }
 
-template <ProductOf product, const F32Isa& level, bool PACKED>
+template <ProductOf product, const F32Isa& isa, bool PACKED>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Product p = product(node);
-  const GemmTilesF32& tiles = *level.gemm;
+  const GemmTilesF32& tiles = *isa.gemm;
   const PackedB shape = packed_shape(p);
   const float *a = in[0].data<float>(), *b = in[1].data<float>();
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
@@ -111,11 +110,11 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const int64_t floats = shape.floats(tiles), panels = shape.panels(tiles);
   if (PACKED) {
     whole.b = reinterpret_cast<const float*>(context.packed);
-    whole.run(tiles, *level.half, context, scratch);
+    whole.run(tiles, *isa.half, context, scratch);
   } else if (p.b_shared) {
     context.parallel(panels, [&](int64_t t) { shape.pack(tiles, b, p.k_step, p.n_step, bias, 1, t, t + 1, scratch); });
     whole.b = scratch;
-    whole.run(tiles, *level.half, context, scratch + floats);
+    whole.run(tiles, *isa.half, context, scratch + floats);
   } else {
     const int64_t tasks = std::min<int64_t>(context.threads, p.batches);
     context.parallel(tasks, [&](int64_t t) {
@@ -123,10 +122,10 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       float* own = scratch + t * floats;
       one.b = own;
       for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks && !loop_stops(); ++i) {
-        shape.pack(*level.gemm, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
+        shape.pack(*isa.gemm, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
         one.a = a + p.a_at[static_cast<size_t>(i)];
         one.c = whole.c + i * p.M * p.N;
-        one.block(*level.gemm, 0, p.M, 0, panels);
+        one.block(*isa.gemm, 0, p.M, 0, panels);
       }
     });
   }
@@ -154,51 +153,51 @@ bool shared_takes(const NodeView& node) {
   return takes(node) && product(node).b_shared;
 }
 
-template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& level>
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& isa>
 constexpr CpuKernel make_packed() {
   return {.takes = shared_takes<product, takes>,
-          .packed_bytes = packed_bytes<product, level>,
-          .pack = pack<product, level>,
+          .packed_bytes = packed_bytes<product, isa>,
+          .pack = pack<product, isa>,
           .packs = 0b110,
-          .stores = level.precision == Precision::kFp32,
-          .precision = level.precision,
-          .scratch_bytes = scratch_bytes<product, level, true>,
-          .run = run<product, level, true>};
+          .stores = isa.precision == Precision::kFp32,
+          .precision = isa.precision,
+          .scratch_bytes = scratch_bytes<product, isa, true>,
+          .run = run<product, isa, true>};
 }
 
-template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& level>
+template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& isa>
 constexpr CpuKernel make_unpacked() {
-  return {.takes = takes, .scratch_bytes = scratch_bytes<product, level, false>, .run = run<product, level, false>};
+  return {.takes = takes, .scratch_bytes = scratch_bytes<product, isa, false>, .run = run<product, isa, false>};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_mat_mul() {
-  return make_unpacked<mat_mul_product, mat_mul_takes, level>();
+  return make_unpacked<mat_mul_product, mat_mul_takes, isa>();
 }
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_mat_mul_packed() {
-  return make_packed<mat_mul_product, mat_mul_takes, level>();
+  return make_packed<mat_mul_product, mat_mul_takes, isa>();
 }
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_gemm() {
-  return make_unpacked<gemm_product, gemm_takes, level>();
+  return make_unpacked<gemm_product, gemm_takes, isa>();
 }
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_gemm_packed() {
-  return make_packed<gemm_product, gemm_takes, level>();
+  return make_packed<gemm_product, gemm_takes, isa>();
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(mat_mul_f32, make_mat_mul)
-PINNACE_F32_PACKED_LEVELS(mat_mul_packed_f32, make_mat_mul_packed)
-PINNACE_F32_IMAGE_LEVELS(gemm_f32, make_gemm)
-PINNACE_F32_PACKED_LEVELS(gemm_packed_f32, make_gemm_packed)
-PINNACE_WEIGHT_LEVELS(mat_mul_packed, make_mat_mul_packed)
-PINNACE_WEIGHT_LEVELS(gemm_packed, make_gemm_packed)
-PINNACE_PAIR_LEVELS(mat_mul_packed, make_mat_mul_packed)
-PINNACE_PAIR_LEVELS(gemm_packed, make_gemm_packed)
-PINNACE_SVE_LEVEL(mat_mul_packed_f32, make_mat_mul_packed, f32_sve)
-PINNACE_SVE_LEVEL(gemm_packed_f32, make_gemm_packed, f32_sve)
+PINNACE_KERNELS_F32(mat_mul_f32, make_mat_mul)
+PINNACE_KERNELS_F32_PACKED(mat_mul_packed_f32, make_mat_mul_packed)
+PINNACE_KERNELS_F32(gemm_f32, make_gemm)
+PINNACE_KERNELS_F32_PACKED(gemm_packed_f32, make_gemm_packed)
+PINNACE_KERNELS_16_BIT_WEIGHTS(mat_mul_packed_f16_weights, mat_mul_packed_bf16_weights, make_mat_mul_packed)
+PINNACE_KERNELS_16_BIT_WEIGHTS(gemm_packed_f16_weights, gemm_packed_bf16_weights, make_gemm_packed)
+PINNACE_KERNELS_BF16_PAIRS(mat_mul_packed_bf16_weights, make_mat_mul_packed)
+PINNACE_KERNELS_BF16_PAIRS(gemm_packed_bf16_weights, make_gemm_packed)
+PINNACE_KERNELS_SVE(mat_mul_packed_f32, make_mat_mul_packed, f32_sve)
+PINNACE_KERNELS_SVE(gemm_packed_f32, make_gemm_packed, f32_sve)
 
 }  // namespace pinnace::cpu

@@ -32,20 +32,20 @@ bool product_takes(const NodeView& node) {
 }
 
 bool quantized_takes(const NodeView& node) {
-  if (!is_image_i8(node.input(0)) || !signed_weights(node.input(1)) || !product_takes(node)) return false;
+  if (!fits_nhwc_i8(node.input(0)) || !signed_weights(node.input(1)) || !product_takes(node)) return false;
   if (!node.has_input(2)) return true;
   const Shape& c = node.input(2).shape;  // a row that is added to every row of the product
   const int64_t N = product_of(node).N;
   return !c.empty() && c.back().size == N && node.input(2).elements() == N;
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 int64_t packed_bytes(const NodeView& node) {
   const ProductI8 p = product_of(node);
-  return panel_bytes(padded_columns(*level.gemm, p.N), p.quads());
+  return panel_bytes(padded_columns(*isa.gemm, p.N), p.quads());
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status quantized_pack(const NodeView& node, std::byte* packed) {
   const ProductI8 p = product_of(node);
   const auto activation = parse_activation(node);
@@ -58,10 +58,10 @@ Status quantized_pack(const NodeView& node, std::byte* packed) {
   const auto weight = [&](int64_t n, int64_t k) {
     return k < p.K ? static_cast<int8_t>(b[k * p.k_step + n * p.n_step] ^ flip) : int8_t{0};
   };
-  for (int64_t n = 0; n < p.N; n += level.gemm->nr) {
-    const int64_t width = panel_width(*level.gemm, n, p.N);
-    packed = pack_panel_i8(*level.gemm, requantize, bias, image_zero(node.input(0)), n, std::min(width, p.N - n), width,
-                           1, p.quads(), weight, packed);
+  for (int64_t n = 0; n < p.N; n += isa.gemm->nr) {
+    const int64_t width = panel_width(*isa.gemm, n, p.N);
+    packed = pack_panel_i8(*isa.gemm, requantize, bias, nhwc_zero(node.input(0)), n, std::min(width, p.N - n), width, 1,
+                           p.quads(), weight, packed);
   }
   return {};
 }
@@ -73,7 +73,7 @@ int64_t scratch_bytes(const NodeView& node, int) {
 }
 
 void copy_rows(const KernelContext& context, const ProductI8& p, const TensorView& a) {
-  const auto flip = static_cast<uint8_t>(image_offset(a.dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(a.dtype()));
   const int64_t row = p.quads() * 4, tasks = std::min(p.M, (p.M * row + 65535) / 65536);
   auto* to = reinterpret_cast<uint8_t*>(context.scratch);
   const auto* from = a.data<uint8_t>();
@@ -112,7 +112,7 @@ void for_panels(const GemmTilesI8& gemm, const KernelContext& context, const Pro
   });
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status quantized_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
@@ -120,10 +120,10 @@ Status quantized_run(const NodeView& node, const KernelContext& context, std::sp
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   const bool is_signed = out[0].dtype() == DType::kI8;
   copy_rows(context, p, in[0]);
-  for_panels(*level.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
+  for_panels(*isa.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
     g.c = out[0].data<uint8_t>() + m * p.N + n;
     g.store = store;
-    level.gemm->rows(g, width);
+    isa.gemm->rows(g, width);
     if (!is_signed) return;
     for (int64_t i = 0; i < g.M; ++i) {
       uint8_t* row = g.c + i * p.N;
@@ -133,15 +133,15 @@ Status quantized_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_quantized() {
   return {.takes = quantized_takes,
-          .packed_bytes = packed_bytes<level>,
-          .pack = quantized_pack<level>,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = quantized_pack<isa>,
           .packs = 0b110,
           .stores = true,
           .scratch_bytes = scratch_bytes,
-          .run = quantized_run<level>};
+          .run = quantized_run<isa>};
 }
 
 // ---------------------------------------------------------------------------------------------------- mat_mul_integer
@@ -160,20 +160,20 @@ bool integer_takes(const NodeView& node) {
 }
 
 /// As quantized_pack, with sums of columns in place of multipliers and no bias.
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status integer_pack(const NodeView& node, std::byte* packed) {
   const ProductI8 p = product_of(node);
   const auto* b = static_cast<const uint8_t*>(node.input_data(1));
   const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
-  for (int64_t n = 0; n < p.N; n += level.gemm->nr) {
-    const int64_t width = panel_width(*level.gemm, n, p.N);
+  for (int64_t n = 0; n < p.N; n += isa.gemm->nr) {
+    const int64_t width = panel_width(*isa.gemm, n, p.N);
     auto* numbers = reinterpret_cast<int32_t*>(packed);
     auto* quad = reinterpret_cast<int8_t*>(packed) + 8 * width;
     std::memset(packed, 0, static_cast<size_t>(panel_bytes(width, p.quads())));
     for (int64_t j = 0; j < std::min(width, p.N - n); ++j) {
       for (int64_t k = 0; k < p.K; ++k) {
         const auto w = static_cast<int8_t>(b[k * p.N + n + j] ^ flip);
-        quad[weight_at(*level.gemm, p.quads(), width, j, k)] = w;
+        quad[weight_at(*isa.gemm, p.quads(), width, j, k)] = w;
         numbers[width + j] += w;
       }
     }
@@ -182,16 +182,16 @@ Status integer_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status integer_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
-  const int32_t zero = (in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0) + image_offset(in[0].dtype()) -
-                       level.gemm->activation_offset;
+  const int32_t zero = (in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0) + nhwc_offset(in[0].dtype()) -
+                       isa.gemm->activation_offset;
   copy_rows(context, p, in[0]);
-  for_panels(*level.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
+  for_panels(*isa.gemm, context, p, [&](GemmRowsI8& g, int64_t m, int64_t n, int32_t width) {
     g.sums = out[0].data<int32_t>() + m * p.N + n;
-    level.gemm->rows(g, width);
+    isa.gemm->rows(g, width);
     const auto* columns = reinterpret_cast<const int32_t*>(g.b) + width;
     for (int64_t i = 0; i < g.M; ++i) {
       auto* row = reinterpret_cast<uint32_t*>(g.sums) + i * p.N;  // modulo 2^32
@@ -201,20 +201,20 @@ Status integer_run(const NodeView& node, const KernelContext& context, std::span
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_integer() {
   return {.takes = integer_takes,
-          .packed_bytes = packed_bytes<level>,
-          .pack = integer_pack<level>,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = integer_pack<isa>,
           .packs = 0b1010,
           .stores = true,
           .scratch_bytes = scratch_bytes,
-          .run = integer_run<level>};
+          .run = integer_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(mat_mul_i8, make_quantized)
-PINNACE_I8_LEVELS(mat_mul_integer_i8, make_integer)
+PINNACE_KERNELS_I8(mat_mul_i8, make_quantized)
+PINNACE_KERNELS_I8(mat_mul_integer_i8, make_integer)
 
 }  // namespace pinnace::cpu

@@ -62,13 +62,13 @@ bool takes(const NodeView& node) {
   return s.single || ((attr_of(node, "weights_block") > 0) == along_k && (s.block == s.K || s.block % 8 == 0));
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t packed_bytes(const NodeView& node) {
   const StoredWeights s = weights_of(node);
-  return s.bytes(padded_columns(*level.gemm, s.N));
+  return s.bytes(padded_columns(*isa.gemm, s.N));
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status pack(const NodeView& node, std::byte* packed) {
   const StoredWeights s = weights_of(node);
   const auto view = [&](int i) {
@@ -79,9 +79,9 @@ Status pack(const NodeView& node, std::byte* packed) {
   const auto* bias = node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
   const bool is_unsigned = w.dtype() == DType::kU8 || w.dtype() == DType::kU4;
   const int32_t offset = is_unsigned ? 1 << (s.bits - 1) : 0;  // integers are kept signed
-  const int64_t nr = level.gemm->nr;
+  const int64_t nr = isa.gemm->nr;
   for (int64_t n = 0; n < s.N; n += nr) {
-    const int64_t width = panel_width(*level.gemm, n, s.N), columns = std::min(nr, s.N - n);
+    const int64_t width = panel_width(*isa.gemm, n, s.N), columns = std::min(nr, s.N - n);
     std::memset(packed, 0, static_cast<size_t>(s.bytes(width)));
     auto* floats = reinterpret_cast<float*>(packed);
     if (bias) std::memcpy(floats, bias + n, sizeof(float) * static_cast<size_t>(columns));
@@ -110,21 +110,20 @@ Status pack(const NodeView& node, std::byte* packed) {
 /// Rows of a chunk: with 32 columns of floats half of a first-level cache. In front of them stands the bias.
 constexpr int64_t kChunk = 120, kChunkRows = 1 + kChunk + 7;
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t scratch_bytes(const NodeView&, int threads) {
-  return threads * kChunkRows * level.gemm->nr * static_cast<int64_t>(sizeof(float));
+  return threads * kChunkRows * isa.gemm->nr * static_cast<int64_t>(sizeof(float));
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   static constexpr ptrdiff_t kNone[] = {0};
   const StoredWeights s = weights_of(node);
   const MapF32 map = fused_map(node);
-  const int64_t panels = (s.N + level.gemm->nr - 1) / level.gemm->nr,
-                tasks = std::min<int64_t>(context.threads, panels);
+  const int64_t panels = (s.N + isa.gemm->nr - 1) / isa.gemm->nr, tasks = std::min<int64_t>(context.threads, panels);
   context.parallel(tasks, [&](int64_t t) {
-    const GemmTilesF32& tiles = *level.gemm;
+    const GemmTilesF32& tiles = *isa.gemm;
     float* const chunk = reinterpret_cast<float*>(context.scratch) + t * kChunkRows * tiles.nr;
     for (int64_t p = panels * t / tasks; p < panels * (t + 1) / tasks && !loop_stops(); ++p) {
       const int64_t n = p * tiles.nr, width = panel_width(tiles, n, s.N);
@@ -147,8 +146,8 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         for (int64_t k = first, next = 0; k < last; k = next) {
           next = std::min(last, (k / s.block + 1) * s.block);
           const float* own = scales + k / s.block * 2 * width;
-          level.unpack_weights(numbers + k / s.together() * width, s.bits, own, own + width, next - k, width,
-                               chunk + (1 + k - first) * width);
+          isa.unpack_weights(numbers + k / s.together() * width, s.bits, own, own + width, next - k, width,
+                             chunk + (1 + k - first) * width);
         }
         g.a = in[0].data<float>() + first;
         g.k = last - first;
@@ -161,19 +160,19 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make() {
   return {.takes = takes,
-          .packed_bytes = packed_bytes<level>,
-          .pack = pack<level>,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = pack<isa>,
           .packs = 0b11110,
           .stores = true,
-          .scratch_bytes = scratch_bytes<level>,
-          .run = run<level>};
+          .scratch_bytes = scratch_bytes<isa>,
+          .run = run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_PACKED_LEVELS(mat_mul_weights_f32, make)
+PINNACE_KERNELS_F32_PACKED(mat_mul_weights_f32, make)
 
 }  // namespace pinnace::cpu

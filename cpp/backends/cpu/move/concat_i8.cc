@@ -1,10 +1,10 @@
 // concat on 8-bit quantised types, whose operands may have quantisations of their own: of dense tensors along any
-// dimension, and of images (channels last, unsigned) along channels where the operands are images already.
+// dimension, and of NHWC-packed tensors (unsigned) along channels where the operands are NHWC-packed already.
 #include <cstring>
 
 #include "backends/cpu/move/strided_copy.h"
-#include "backends/cpu/plan/layout_rows.h"
-#include "backends/cpu/unary/i8_table.h"
+#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/unary/lookup_table_i8.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -16,7 +16,7 @@ constexpr int64_t kEach = 32768;  // elements of a task
 bool concat_takes(const NodeView& node) {
   if (!node.output_quantization(0)) return false;
   for (int i = 0; i < node.input_count(); ++i) {
-    if (!is_image_i8(node.input(i))) return false;
+    if (!fits_nhwc_i8(node.input(i))) return false;
   }
   return node.input(0).rank() <= Dims::kMost;
 }
@@ -26,7 +26,7 @@ Status concat_run(const NodeView& node, const KernelContext& context, std::span<
                   std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), out[0].rank()));
   const AxisView v = view_axis(out[0].type->shape, axis);
-  const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
   std::byte* to = out[0].bytes;
   for (const TensorView& x : in) {
     const int64_t run = x.dim(axis) * v.inner;
@@ -57,25 +57,26 @@ constexpr CpuKernel make_concat() {
   return {.takes = concat_takes, .run = concat_run<lookup>};
 }
 
-// -------------------------------------------------------------------------------------------------------------- images
+// --------------------------------------------------------------------------------------------------------------
+// NHWC-packed
 
 /// Along channels: the parts of each pixel side by side.
-bool image_concat_takes(const NodeView& node) {
+bool nhwc_concat_takes(const NodeView& node) {
   if (node.input_count() > 31) return false;
   for (int i = 0; i < node.input_count(); ++i) {
-    if (!is_image_input_i8(node, i)) return false;
+    if (!is_nhwc_input_i8(node, i)) return false;
   }
   const auto axis = node.axis(node.attr_int("axis"), node.input(0).rank());
   return axis.ok() && *axis == 1;
 }
 
 template <LookupI8& lookup>
-Status image_concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                        std::span<const TensorView> out) {
-  const ImageI8 y = image_i8_of(out[0], context.layouts[in.size()]);
+Status nhwc_concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                       std::span<const TensorView> out) {
+  const NhwcI8 y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   int64_t channel = 0;
   for (size_t i = 0; i < in.size(); ++i) {
-    const ImageI8 x = image_i8_of(in[i], context.layouts[i]);
+    const NhwcI8 x = nhwc_i8_of(in[i], context.layouts[i]);
     const bool same = *in[i].type->quantization == *out[0].type->quantization;
     uint8_t table[256];
     if (!same) requantize_table_i8(*in[i].type, *out[0].type, table);
@@ -96,13 +97,13 @@ Status image_concat_run(const NodeView&, const KernelContext& context, std::span
 }
 
 template <LookupI8& lookup>
-constexpr CpuKernel make_image_concat() {
-  return {.takes = image_concat_takes, .layouts = Layouts::kFollows, .images = ~0u, .run = image_concat_run<lookup>};
+constexpr CpuKernel make_nhwc_concat() {
+  return {.takes = nhwc_concat_takes, .layouts = Layouts::kFollows, .nhwc_inputs = ~0u, .run = nhwc_concat_run<lookup>};
 }
 
 }  // namespace
 
-PINNACE_LOOKUP_LEVELS(concat_i8, make_concat)
-PINNACE_LOOKUP_LEVELS(concat_image_i8, make_image_concat)
+PINNACE_KERNELS_LOOKUP(concat_i8, make_concat)
+PINNACE_KERNELS_LOOKUP(concat_nhwc_i8, make_nhwc_concat)
 
 }  // namespace pinnace::cpu

@@ -66,7 +66,7 @@ void affine_pixels(const float* x, ptrdiff_t x_step, float* y, ptrdiff_t y_step,
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const NormalizationLoops PINNACE_FOR_ISA(normalization_f32) = {PINNACE_ISA::moments, PINNACE_ISA::normalize,
-                                                               PINNACE_ISA::affine, PINNACE_ISA::affine_pixels};
+const NormalizationLoops PINNACE_FOR_ISA(normalization_loops_f32) = {PINNACE_ISA::moments, PINNACE_ISA::normalize,
+                                                                     PINNACE_ISA::affine, PINNACE_ISA::affine_pixels};
 
 }  // namespace pinnace::cpu

@@ -1,5 +1,6 @@
 // Normalisations in float32: layer and RMS over trailing dimensions; mean and variance; batch, instance and group over
-// the pixels of dense tensors and of images. Means and variances are summed in double, see NormalizationLoops::moments.
+// the pixels of dense tensors and of NHWC-packed tensors. Means and variances are summed in double, see
+// NormalizationLoops::moments.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,7 +28,7 @@ bool row_norm_takes(const NodeView& node) {
   return node.input(1).elements() == columns && (!node.has_input(2) || node.input(2).elements() == columns);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status row_norm_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const int axis = *node.axis(node.attr_int("axis"), in[0].rank());
@@ -38,16 +39,16 @@ Status row_norm_run(const NodeView& node, const KernelContext& context, std::spa
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      level.normalization->normalize(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns,
-                                     epsilon, centred, in[1].data<float>(), bias);
+      isa.normalization->normalize(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns,
+                                   epsilon, centred, in[1].data<float>(), bias);
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_row_norm() {
-  return {.takes = row_norm_takes, .run = row_norm_run<level>};
+  return {.takes = row_norm_takes, .run = row_norm_run<isa>};
 }
 
 // ----------------------------------------------------------------------------------------------------- per channel
@@ -68,13 +69,13 @@ struct PerChannel {
 };
 
 /// Rows [first, last) of the images, counted through all of them.
-template <const F32Isa& level>
-void affine_rows(const Image& x, const Image& y, const PerChannel& by, int64_t first, int64_t last) {
+template <const F32Isa& isa>
+void affine_rows(const NhwcF32& x, const NhwcF32& y, const PerChannel& by, int64_t first, int64_t last) {
   const int64_t channels = std::min({x.pitch, y.pitch, by.pitch});
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, row = u % y.size.h;
-    level.normalization->affine_pixels(x.at + n * x.step + row * x.row, x.pitch, y.at + n * y.step + row * y.row,
-                                       y.pitch, y.size.w, channels, by.centre, by.factor, by.bias);
+    isa.normalization->affine_pixels(x.at + n * x.step + row * x.row, x.pitch, y.at + n * y.step + row * y.row, y.pitch,
+                                     y.size.w, channels, by.centre, by.factor, by.bias);
   }
 }
 
@@ -85,8 +86,8 @@ bool channels_are_f32(const NodeView& node) {
   }
   return node.input(0).elements() > 0;
 }
-bool channels_image_takes(const NodeView& node) {
-  return has_image_sizes(node.input(0)) && channels_are_f32(node);
+bool channels_nhwc_takes(const NodeView& node) {
+  return has_nhwc_sizes(node.input(0)) && channels_are_f32(node);
 }
 int64_t channels_of(const NodeView& node) {
   return node.input(0).rank() == 1 ? 1 : node.input(0).shape[1].size;
@@ -111,7 +112,7 @@ PerChannel batch_factors(const NodeView& node, const KernelContext& context, std
   return by;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status batch_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const PerChannel by = batch_factors(node, context, in);
@@ -123,8 +124,8 @@ Status batch_run(const NodeView& node, const KernelContext& context, std::span<c
     const int64_t each = rows_per_task(channels);
     context.parallel((batch + each - 1) / each, [&](int64_t t) {
       const int64_t first = t * each * channels;
-      level.normalization->affine_pixels(x + first, channels, y + first, channels, std::min(each, batch - t * each),
-                                         channels, by.centre, by.factor, by.bias);
+      isa.normalization->affine_pixels(x + first, channels, y + first, channels, std::min(each, batch - t * each),
+                                       channels, by.centre, by.factor, by.bias);
     });
     return {};
   }
@@ -132,34 +133,34 @@ Status batch_run(const NodeView& node, const KernelContext& context, std::span<c
   context.parallel((planes + each - 1) / each, [&](int64_t t) {
     for (int64_t p = t * each; p < std::min(planes, (t + 1) * each); ++p) {
       const int64_t c = p % channels;
-      level.normalization->affine(x + p * size, y + p * size, size, by.centre[c], by.factor[c], by.bias[c]);
+      isa.normalization->affine(x + p * size, y + p * size, size, by.centre[c], by.factor[c], by.bias[c]);
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
-Status batch_image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                       std::span<const TensorView> out) {
+template <const F32Isa& isa>
+Status batch_nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                      std::span<const TensorView> out) {
   const PerChannel by = batch_factors(node, context, in);
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y.size.w * y.pitch);
   context.parallel((rows + each - 1) / each,
-                   [&](int64_t t) { affine_rows<level>(x, y, by, t * each, std::min(rows, (t + 1) * each)); });
+                   [&](int64_t t) { affine_rows<isa>(x, y, by, t * each, std::min(rows, (t + 1) * each)); });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_batch() {
-  return {.takes = channels_are_f32, .scratch_bytes = batch_scratch, .run = batch_run<level>};
+  return {.takes = channels_are_f32, .scratch_bytes = batch_scratch, .run = batch_run<isa>};
 }
-template <const F32Isa& level>
-constexpr CpuKernel make_batch_image() {
-  return {.takes = channels_image_takes,
+template <const F32Isa& isa>
+constexpr CpuKernel make_batch_nhwc() {
+  return {.takes = channels_nhwc_takes,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
+          .nhwc_inputs = 0b1,
           .scratch_bytes = batch_scratch,
-          .run = batch_image_run<level>};
+          .run = batch_nhwc_run<isa>};
 }
 
 // ---------------------------------------------------------------------------------------------- instance and group
@@ -169,7 +170,7 @@ int64_t groups_of(const NodeView& node) {
   return node.node().op == "group_normalization" ? node.attr_int("num_groups") : channels_of(node);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status group_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const int64_t groups = groups_of(node), channels = channels_of(node) / groups, all = in[0].dim(0) * groups;
@@ -179,39 +180,39 @@ Status group_run(const NodeView& node, const KernelContext& context, std::span<c
     for (int64_t g = t * each; g < std::min(all, (t + 1) * each); ++g) {
       const float* x = in[0].data<float>() + g * channels * size;
       float* y = out[0].data<float>() + g * channels * size;
-      const MomentsF32 m = level.normalization->moments(x, channels * size);
+      const MomentsF32 m = isa.normalization->moments(x, channels * size);
       const double inverse = 1 / std::sqrt(m.variance + epsilon);
       for (int64_t i = 0; i < channels; ++i) {
         const int64_t c = g % groups * channels + i;
         const double factor = static_cast<double>(in[1].data<float>()[c]) * inverse;
         const double bias = static_cast<double>(in[2].data<float>()[c]) - m.rest * factor;
-        level.normalization->affine(x + i * size, y + i * size, size, m.centre, static_cast<float>(factor),
-                                    static_cast<float>(bias));
+        isa.normalization->affine(x + i * size, y + i * size, size, m.centre, static_cast<float>(factor),
+                                  static_cast<float>(bias));
       }
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_group() {
-  return {.takes = channels_are_f32, .run = group_run<level>};
+  return {.takes = channels_are_f32, .run = group_run<isa>};
 }
 
 /// An image's rows are summed in this many parts, then the parts' sums in their order.
-int64_t parts_of(const ImageSizes& x) {
+int64_t parts_of(const NhwcSizes& x) {
   return std::min<int64_t>(x.h, 8);
 }
 
 /// Of one image at a time: sums of parts and channels, means of groups, and what channels are changed by.
-int64_t group_image_scratch(const NodeView& node, int) {
-  const ImageSizes x = image_sizes(node.input(0));
+int64_t group_nhwc_scratch(const NodeView& node, int) {
+  const NhwcSizes x = nhwc_sizes(node.input(0));
   return 8 * (parts_of(x) * x.c + groups_of(node)) + PerChannel::bytes(x.c);
 }
 
 /// sums[c] = the sum over some rows of x[c], or of its squares about centre[c].
-template <const F32Isa& level>
-void sum_rows(const Image& x, int64_t n, int64_t first, int64_t last, const float* centre, double* sums) {
+template <const F32Isa& isa>
+void sum_rows(const NhwcF32& x, int64_t n, int64_t first, int64_t last, const float* centre, double* sums) {
   constexpr int64_t kColumns = 64, kPixels = 64;  // as many floats are added before the sum goes to double
   std::fill_n(sums, x.size.c, 0.0);
   for (int64_t row = first; row < last; ++row) {
@@ -222,9 +223,9 @@ void sum_rows(const Image& x, int64_t n, int64_t first, int64_t last, const floa
         const int64_t count = std::min(kColumns, x.size.c - c);
         float part[kColumns] = {};
         if (centre) {
-          level.columns->sum_squares(at + c, x.pitch, pixels, count, centre + c, part);
+          isa.columns->sum_squares(at + c, x.pitch, pixels, count, centre + c, part);
         } else {
-          level.columns->sum(at + c, x.pitch, pixels, count, part);
+          isa.columns->sum(at + c, x.pitch, pixels, count, part);
         }
         for (int64_t j = 0; j < count; ++j) sums[c + j] += static_cast<double>(part[j]);
       }
@@ -233,7 +234,7 @@ void sum_rows(const Image& x, int64_t n, int64_t first, int64_t last, const floa
 }
 
 /// The sum of a group's squares in double, where single precision cannot hold them.
-double exact_squares(const Image& x, int64_t n, int64_t first, int64_t last, float centre) {
+double exact_squares(const NhwcF32& x, int64_t n, int64_t first, int64_t last, float centre) {
   double sum = 0;
   for (int64_t i = 0; i < x.size.h * x.size.w; ++i) {
     const float* at = x.at + n * x.step + i / x.size.w * x.row + i % x.size.w * x.pitch;
@@ -245,10 +246,10 @@ double exact_squares(const Image& x, int64_t n, int64_t first, int64_t last, flo
   return sum;
 }
 
-template <const F32Isa& level>
-Status group_image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                       std::span<const TensorView> out) {
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+template <const F32Isa& isa>
+Status group_nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                      std::span<const TensorView> out) {
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t C = x.size.c, groups = groups_of(node), channels = C / groups, parts = parts_of(x.size);
   const int64_t each = rows_per_task(y.size.w * y.pitch);
   const auto count = static_cast<double>(channels * x.size.h * x.size.w);
@@ -266,7 +267,7 @@ Status group_image_run(const NodeView& node, const KernelContext& context, std::
   for (int64_t n = 0; n < x.size.n; ++n) {
     const auto sum_parts = [&](const float* centre) {
       context.parallel(parts, [&](int64_t p) {
-        sum_rows<level>(x, n, x.size.h * p / parts, x.size.h * (p + 1) / parts, centre, sums + p * C);
+        sum_rows<isa>(x, n, x.size.h * p / parts, x.size.h * (p + 1) / parts, centre, sums + p * C);
       });
     };
     sum_parts(nullptr);
@@ -289,19 +290,19 @@ Status group_image_run(const NodeView& node, const KernelContext& context, std::
     }
     const int64_t rows = y.size.h;
     context.parallel((rows + each - 1) / each, [&](int64_t t) {
-      affine_rows<level>(x, y, by, n * rows + t * each, n * rows + std::min(rows, (t + 1) * each));
+      affine_rows<isa>(x, y, by, n * rows + t * each, n * rows + std::min(rows, (t + 1) * each));
     });
   }
   return {};
 }
 
-template <const F32Isa& level>
-constexpr CpuKernel make_group_image() {
-  return {.takes = channels_image_takes,
+template <const F32Isa& isa>
+constexpr CpuKernel make_group_nhwc() {
+  return {.takes = channels_nhwc_takes,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .scratch_bytes = group_image_scratch,
-          .run = group_image_run<level>};
+          .nhwc_inputs = 0b1,
+          .scratch_bytes = group_nhwc_scratch,
+          .run = group_nhwc_run<isa>};
 }
 
 // ------------------------------------------------------------------------------------------------- mean and variance
@@ -348,7 +349,7 @@ double sum_about(const float* x, int64_t count, double centre, F f) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status mean_variance_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                          std::span<const TensorView> out) {
   MeanAxes s;
@@ -370,26 +371,26 @@ Status mean_variance_run(const NodeView& node, const KernelContext& context, std
       const auto centre = static_cast<float>(mean);
       const auto bias = static_cast<float>((static_cast<double>(centre) - mean) * factor);
       for (int64_t b = 0; b < s.before; ++b) {
-        level.normalization->affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind, centre,
-                                    static_cast<float>(factor), bias);
+        isa.normalization->affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind, centre,
+                                  static_cast<float>(factor), bias);
       }
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_mean_variance() {
-  return {.takes = mean_variance_takes, .run = mean_variance_run<level>};
+  return {.takes = mean_variance_takes, .run = mean_variance_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(layer_normalization_f32, make_row_norm)
-PINNACE_F32_IMAGE_LEVELS(mean_variance_normalization_f32, make_mean_variance)
-PINNACE_F32_IMAGE_LEVELS(batch_normalization_f32, make_batch)
-PINNACE_F32_IMAGE_LEVELS(batch_normalization_image_f32, make_batch_image)
-PINNACE_F32_IMAGE_LEVELS(group_normalization_f32, make_group)
-PINNACE_F32_IMAGE_LEVELS(group_normalization_image_f32, make_group_image)
+PINNACE_KERNELS_F32(layer_normalization_f32, make_row_norm)
+PINNACE_KERNELS_F32(mean_variance_normalization_f32, make_mean_variance)
+PINNACE_KERNELS_F32(batch_normalization_f32, make_batch)
+PINNACE_KERNELS_F32(batch_normalization_nhwc_f32, make_batch_nhwc)
+PINNACE_KERNELS_F32(group_normalization_f32, make_group)
+PINNACE_KERNELS_F32(group_normalization_nhwc_f32, make_group_nhwc)
 
 }  // namespace pinnace::cpu

@@ -26,9 +26,9 @@ struct NormalizationLoops {
                         const float* centre, const float* factor, const float* bias);
 };
 
-extern const NormalizationLoops normalization_f32_generic;
+extern const NormalizationLoops normalization_loops_f32_generic;
 #if defined(__x86_64__)
-extern const NormalizationLoops normalization_f32_avx2, normalization_f32_avx512;
+extern const NormalizationLoops normalization_loops_f32_avx2, normalization_loops_f32_avx512;
 #endif
 
 }  // namespace pinnace::cpu

@@ -1,5 +1,5 @@
-// From a segment to an executable: nodes retyped and lowered, storage shared, calls made, constants packed, places
-// planned. Compilation does one after the other; its members are what the steps hand on.
+// From a segment to an executable: precisions made legal, nodes lowered, storage shared, calls made, constants packed,
+// places planned. Compilation does one after the other; its members are what the steps hand on.
 #include <algorithm>
 
 #include "backends/cpu/f32_isa.h"
@@ -37,7 +37,7 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
 }
 
 /// A kernel's name as payloads have it. What the baseline packs differs from one architecture to the next, so its
-/// kernels are called "_sse2" or "_neon" there: "conv_image_f32_sse2".
+/// kernels are called "_sse2" or "_neon" there: "conv_nhwc_f32_sse2".
 std::string packed_name(std::string_view kernel, CpuMode mode) {
   const std::string_view generic = cpu_level_name(Cpu::generic);
   if (!kernel.ends_with(generic)) return std::string(kernel);
@@ -112,18 +112,18 @@ class Compilation {
         last_use_(types_.size(), -1),
         made_at_(types_.size(), -1),
         output_of_(types_.size(), -1),
-        in_strip_(types_.size(), false),
+        in_fused_run_(types_.size(), false),
         root_(types_.size()),
         lifetime_of_(types_.size(), -1),
         begin_of_(nodes_.size()),
         end_of_(nodes_.size()),
-        strip_of_(nodes_.size(), -1),
+        fused_run_of_(nodes_.size(), -1),
         scratch_of_(nodes_.size(), -1) {}
 
   static Result<std::unique_ptr<Executable>> run(const Segment& given, CpuMode mode) {
     auto executable = std::make_unique<CpuExecutable>();
-    PINNACE_ASSIGN(executable->retyped_, retype(given, mode));
-    const std::optional<Retyped>& retyped = executable->retyped_;
+    PINNACE_ASSIGN(executable->legalized_, legalize_precision(given, mode));
+    const std::optional<LegalizedSegment>& retyped = executable->legalized_;
     const Segment segment{retyped ? retyped->graph : given.graph,
                           retyped ? retyped->inference : given.inference,
                           retyped ? retyped->nodes : given.nodes,
@@ -135,7 +135,7 @@ class Compilation {
     executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.level);
     executable->lowered_ = lower_cpu(segment, mode);
     Compilation compilation(given, segment, mode, *executable);
-    compilation.find_strips_of_calls();
+    compilation.find_fused_calls();
     compilation.find_uses();
     compilation.share_storage();
     compilation.plan_results();
@@ -143,7 +143,7 @@ class Compilation {
     compilation.place_all();
     compilation.copy_outputs();
     executable->lowered_.data.clear();
-    if (executable->retyped_) executable->retyped_->inference = {};
+    if (executable->legalized_) executable->legalized_->inference = {};
     return std::unique_ptr<Executable>(std::move(executable));
   }
 
@@ -151,22 +151,22 @@ class Compilation {
   int32_t call_count() const { return static_cast<int32_t>(nodes_.size()); }
   const ConstantPtr& data(ValueId id) const { return to_.lowered_.data[static_cast<size_t>(id)]; }
 
-  /// Calls of a strip run together: what one of them reads or writes is in use during all of them.
-  void find_strips_of_calls() {
-    to_.strips_ = find_strips(to_.lowered_);
+  /// Calls of a fused run run together: what one of them reads or writes is in use during all of them.
+  void find_fused_calls() {
+    to_.fused_runs_ = find_fused_runs(to_.lowered_);
     for (int32_t k = 0; k < call_count(); ++k) begin_of_[k] = end_of_[k] = k;
-    for (size_t i = 0; i < to_.strips_.size(); ++i) {
-      const Strip& strip = to_.strips_[i];
-      std::string names = "strips of";
-      for (int32_t k = strip.first; k <= strip.last; ++k) {
-        begin_of_[k] = strip.first;
-        end_of_[k] = strip.last;
-        strip_of_[k] = static_cast<int32_t>(i);
-        if (k < strip.last) in_strip_[nodes_[k].outputs[0]] = true;
+    for (size_t i = 0; i < to_.fused_runs_.size(); ++i) {
+      const FusedRun& fused_run = to_.fused_runs_[i];
+      std::string names = "row-tiled fusion of";
+      for (int32_t k = fused_run.first; k <= fused_run.last; ++k) {
+        begin_of_[k] = fused_run.first;
+        end_of_[k] = fused_run.last;
+        fused_run_of_[k] = static_cast<int32_t>(i);
+        if (k < fused_run.last) in_fused_run_[nodes_[k].outputs[0]] = true;
         const CpuKernelLine* line = nodes_[k].line;
-        names += str_cat(k > strip.first ? ", " : " ", line ? line->name : std::string_view("to channels last"));
+        names += str_cat(k > fused_run.first ? ", " : " ", line ? line->name : std::string_view("to channels last"));
       }
-      to_.strip_names_.push_back(std::move(names));
+      to_.fused_run_names_.push_back(std::move(names));
     }
   }
 
@@ -186,8 +186,8 @@ class Compilation {
         const bool placed = place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data);
         if (!contents || placed) continue;
         // Converted weights are needed only until they are packed.
-        const bool until_packed = to_.retyped_ && static_cast<size_t>(id) >= given_.graph.values.size() && node.line &&
-                                  node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
+        const bool until_packed = to_.legalized_ && static_cast<size_t>(id) >= given_.graph.values.size() &&
+                                  node.line && node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
         places_[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : contents->data()};
         if (!until_packed) to_.constants_.push_back(contents);
       }
@@ -208,7 +208,7 @@ class Compilation {
     root_last_ = last_use_;
     for (int32_t k = 0; k < call_count(); ++k) {
       const LoweredNode& node = nodes_[k];
-      if (!node.op || strip_of_[k] >= 0) continue;
+      if (!node.op || fused_run_of_[k] >= 0) continue;
       for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
         if (!takes_over(k, i)) continue;
         const ValueId y = node.outputs[0];
@@ -242,7 +242,7 @@ class Compilation {
       for (ValueId id : nodes_[k].outputs) {
         if (output_of_[id] >= 0) {
           places_[id] = {Place::Kind::kOutput, output_of_[id], 0, nullptr};
-        } else if (root_[id] == id && !in_strip_[id]) {
+        } else if (root_[id] == id && !in_fused_run_[id]) {
           lifetime_of_[id] = static_cast<int32_t>(lifetimes_.size());
           lifetimes_.push_back({static_cast<size_t>(layout_bytes(types_[id], to_.lowered_.layouts[id])), begin_of_[k],
                                 std::max(root_last_[id], k)});
@@ -295,11 +295,11 @@ class Compilation {
       const bool only_packed = i < 32 && (packs >> i & 1);
       if (id != kNoValue && data(id) && !only_packed) PINNACE_TRY(data(id)->check());
     }
-    call.strip = strip_of_[k];
-    if (call.strip >= 0 && begin_of_[k] == k) {
-      const Strip& strip = to_.strips_[call.strip];
-      call.scratch_threads = static_cast<int>(strip.tasks(std::min(kMaxThreads, available_processors())));
-      add_scratch(k, static_cast<size_t>(call.scratch_threads) * strip.task_bytes);
+    call.fused_run = fused_run_of_[k];
+    if (call.fused_run >= 0 && begin_of_[k] == k) {
+      const FusedRun& fused_run = to_.fused_runs_[call.fused_run];
+      call.scratch_threads = static_cast<int>(fused_run.tasks(std::min(kMaxThreads, available_processors())));
+      add_scratch(k, static_cast<size_t>(call.scratch_threads) * fused_run.task_bytes);
     }
     return call;
   }
@@ -341,7 +341,7 @@ class Compilation {
     to_.views_offset_ = plan.offsets[views];
     for (const LoweredNode& node : nodes_) {
       for (ValueId id : node.outputs) {
-        if (output_of_[id] < 0 && !in_strip_[id]) {
+        if (output_of_[id] < 0 && !in_fused_run_[id]) {
           places_[id] = {Place::Kind::kWorkspace, 0, plan.offsets[lifetime_of_[root_[id]]], nullptr};
         }
       }
@@ -382,11 +382,11 @@ class Compilation {
   std::vector<Place> places_;
   std::vector<int32_t> last_use_, made_at_;  // calls
   std::vector<int32_t> output_of_;           // the segment's output that a value is made in, or -1
-  std::vector<bool> in_strip_;               // values that exist a few rows at a time
+  std::vector<bool> in_fused_run_;           // values that exist a few rows at a time
   std::vector<ValueId> root_;
-  std::vector<int32_t> root_last_, lifetime_of_;  // of roots
-  std::vector<int32_t> begin_of_, end_of_;        // of calls: those of a strip are one
-  std::vector<int32_t> strip_of_, scratch_of_;    // of calls: strip, lifetime of the scratch, or -1
+  std::vector<int32_t> root_last_, lifetime_of_;    // of roots
+  std::vector<int32_t> begin_of_, end_of_;          // of calls: those of a fused run are one
+  std::vector<int32_t> fused_run_of_, scratch_of_;  // of calls: fused run, lifetime of the scratch, or -1
   std::vector<Lifetime> lifetimes_;
   std::vector<PackedConstants::Request> requests_;
   std::vector<int32_t> packing_;  // the calls that want them

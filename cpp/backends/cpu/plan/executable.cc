@@ -21,7 +21,7 @@ void round_floats(const KernelContext& context, const HalfF32Kernels& half, DTyp
 
 std::string_view name_of(const Call& call) {
   switch (call.kind) {
-    case LoweredNode::Kind::kToImage:
+    case LoweredNode::Kind::kToNhwc:
       return "to channels last";
     case LoweredNode::Kind::kToDense:
       return "to dense";
@@ -57,14 +57,14 @@ Status stopped_at(const Call& call) {
 }  // namespace
 
 std::string_view CpuExecutable::kernel(size_t i) const {
-  if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
+  if (legalized_) i = static_cast<size_t>(legalized_->node_of[i]);
   const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
   if (call.nothing_to_do && call.op->view) return "view";
-  return call.strip >= 0 ? std::string_view(strip_names_[static_cast<size_t>(call.strip)]) : name_of(call);
+  return call.fused_run >= 0 ? std::string_view(fused_run_names_[static_cast<size_t>(call.fused_run)]) : name_of(call);
 }
 
 std::string CpuExecutable::notice(size_t i) const {
-  if (retyped_) i = static_cast<size_t>(retyped_->node_of[i]);
+  if (legalized_) i = static_cast<size_t>(legalized_->node_of[i]);
   return calls_[static_cast<size_t>(lowered_.node_of[i])].packed_here ? notice_ : std::string();
 }
 
@@ -76,9 +76,9 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
   auto* views = reinterpret_cast<TensorView*>(context.workspace + views_offset_);
   for (const Call& call : calls_) {
     if (call.nothing_to_do) continue;
-    if (call.strip >= 0) {
-      const Strip& strip = strips_[static_cast<size_t>(call.strip)];
-      if (&call == &calls_[static_cast<size_t>(strip.first)]) run_strip_calls(strip, context, inputs, outputs);
+    if (call.fused_run >= 0) {
+      const FusedRun& fused_run = fused_runs_[static_cast<size_t>(call.fused_run)];
+      if (&call == &calls_[static_cast<size_t>(fused_run.first)]) run_fused_calls(fused_run, context, inputs, outputs);
       if (context.cancelled()) return stopped_at(call);
       continue;
     }
@@ -94,8 +94,8 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
     const KernelContext kernel{
         context.workspace + call.scratch_offset,         call.packed,        call.plan.data(), context.pool,
         std::min(context.threads, call.scratch_threads), call.layouts.data()};
-    if (call.kind == LoweredNode::Kind::kToImage) {
-      to_image(kernel, in[0], out[0], call.layouts[1]);
+    if (call.kind == LoweredNode::Kind::kToNhwc) {
+      to_nhwc(kernel, in[0], out[0], call.layouts[1]);
     } else if (call.kind == LoweredNode::Kind::kToDense) {
       to_dense(kernel, in[0], call.layouts[0], out[0]);
     } else {
@@ -130,33 +130,33 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
   return {};
 }
 
-void CpuExecutable::run_strip_calls(const Strip& strip, const RunContext& context, std::span<const TensorView> inputs,
-                                    std::span<const TensorView> outputs) const {
+void CpuExecutable::run_fused_calls(const FusedRun& fused_run, const RunContext& context,
+                                    std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
   const auto start = context.timings ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  const Call* calls = &calls_[static_cast<size_t>(strip.first)];
-  const size_t last = strip.images.size();
+  const Call* calls = &calls_[static_cast<size_t>(fused_run.first)];
+  const size_t last = fused_run.between.size();
   const Call& final = calls[last];
   if (const Layout& layout = final.layouts.back(); !layout.border.none()) {
     clear_border(view(final.outputs[0], context.workspace, inputs, outputs), layout);
   }
-  const int64_t tasks = strip.tasks(std::min(context.threads, calls[0].scratch_threads));
+  const int64_t tasks = fused_run.tasks(std::min(context.threads, calls[0].scratch_threads));
   context.pool->run(tasks, static_cast<int>(tasks), [&](int64_t task) {
-    std::byte* memory = context.workspace + calls[0].scratch_offset + static_cast<size_t>(task) * strip.task_bytes;
-    run_strip(strip, task, tasks, memory, [&](size_t i, std::byte* const* bases, int64_t first, int64_t end) {
+    std::byte* memory = context.workspace + calls[0].scratch_offset + static_cast<size_t>(task) * fused_run.task_bytes;
+    run_fused_run(fused_run, task, tasks, memory, [&](size_t i, std::byte* const* bases, int64_t first, int64_t end) {
       const Call& call = calls[i];
-      std::array<TensorView, kStripInputs> in;
+      std::array<TensorView, kFusedInputs> in;
       const size_t count = call.inputs.size();
       for (size_t j = 0; j < count; ++j) in[j] = view(call.inputs[j], context.workspace, inputs, outputs);
       TensorView out = view(call.outputs[0], context.workspace, inputs, outputs);
       if (i > 0) in[0] = {call.inputs[0].type, bases[i - 1]};
       if (i < last) out = {call.outputs[0].type, bases[i]};
-      if (call.kind == LoweredNode::Kind::kToImage) return to_image_rows(in[0], out, call.layouts[1], first, end);
+      if (call.kind == LoweredNode::Kind::kToNhwc) return to_nhwc_rows(in[0], out, call.layouts[1], first, end);
       const KernelContext kernel{nullptr, call.packed, call.plan.data(), nullptr, 1, call.layouts.data()};
       call.line->kernel->rows(kernel, std::span(in).first(count), std::span(&out, 1), first, end);
     });
   });
   if (context.timings) {
-    const auto& name = strip_names_[static_cast<size_t>(final.strip)];
+    const auto& name = fused_run_names_[static_cast<size_t>(final.fused_run)];
     context.timings->push_back({final.source, "cpu", name, start, std::chrono::steady_clock::now()});
   }
 }

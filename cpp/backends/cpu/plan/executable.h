@@ -47,7 +47,7 @@ struct Call {
   size_t scratch_offset = 0;
   int scratch_threads = 1;
   bool nothing_to_do = false;  ///< a view whose bytes are in place already, or outputs without elements
-  int32_t strip = -1;          ///< index of the strip that it belongs to
+  int32_t fused_run = -1;      ///< index of the fused run that it belongs to
   DType rounds = DType::kF32;  ///< f16, bf16: float32 results are rounded to that
 };
 
@@ -66,16 +66,16 @@ class CpuExecutable final : public Executable {
     Operand from;
     int32_t output;
   };
-  /// The calls of a strip, on as many threads as there are tasks.
-  void run_strip_calls(const Strip& strip, const RunContext& context, std::span<const TensorView> inputs,
+  /// The calls of a fused run, on as many threads as there are tasks.
+  void run_fused_calls(const FusedRun& fused_run, const RunContext& context, std::span<const TensorView> inputs,
                        std::span<const TensorView> outputs) const;
 
-  std::optional<Retyped> retyped_;  // whose nodes lowered_ has
-  Lowered lowered_;                 // Operands point to its types
+  std::optional<LegalizedSegment> legalized_;  // whose nodes lowered_ has
+  Lowered lowered_;                            // Operands point to its types
   const HalfF32Kernels* half_ = nullptr;
   std::vector<Call> calls_;
-  std::vector<Strip> strips_;
-  std::vector<std::string> strip_names_;
+  std::vector<FusedRun> fused_runs_;
+  std::vector<std::string> fused_run_names_;
   std::vector<Copy> copies_;
   std::vector<ConstantPtr> constants_;  // keeps computed contents alive
   std::string notice_;

@@ -1,4 +1,4 @@
-// Between dense values and images; zeros around images.
+// Between dense and NHWC-packed tensors; zeros around them.
 #include "backends/cpu/plan/layout.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ constexpr int64_t kPixels = 16;
 
 /// f(first, last) for ranges that together are all rows of all images.
 template <class T, class F>
-void for_rows(const KernelContext& context, const ImageOf<T>& image, F f) {
+void for_rows(const KernelContext& context, const NhwcOf<T>& image, F f) {
   const int64_t rows = image.size.n * image.size.h;
   const int64_t each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, image.size.w * image.size.c));
   context.parallel((rows + each - 1) / each, [&](int64_t t) { f(t * each, std::min(rows, (t + 1) * each)); });
@@ -22,8 +22,8 @@ void for_rows(const KernelContext& context, const ImageOf<T>& image, F f) {
 
 /// f(element of the dense value, element of the image) for all of a row, both in their order in memory by turns.
 template <class T, class F>
-void for_pairs(T* dense, const ImageOf<T>& image, int64_t n, int64_t y, F f) {
-  const ImageSizes& s = image.size;
+void for_pairs(T* dense, const NhwcOf<T>& image, int64_t n, int64_t y, F f) {
+  const NhwcSizes& s = image.size;
   T* const from = dense + (n * s.c * s.h + y) * s.w;
   T* const row = image.at + n * image.step + y * image.row;
   for (int64_t first = 0; first < s.w; first += kPixels) {
@@ -36,7 +36,7 @@ void for_pairs(T* dense, const ImageOf<T>& image, int64_t n, int64_t y, F f) {
 }
 
 template <class T>
-void fill_border(const ImageOf<T>& image, const Border& border, T zero) {
+void fill_border(const NhwcOf<T>& image, const Border& border, T zero) {
   const auto clear = [zero](T* from, ptrdiff_t count) { std::fill_n(from, count, zero); };
   const ptrdiff_t before = border.left * image.pitch, after = border.right * image.pitch;
   for (int64_t n = 0; n < image.size.n; ++n) {
@@ -73,8 +73,8 @@ void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
 }
 
 /// Row y of image n, of elements of 16 bits; colour images have touching pixels.
-void to_half_image_row(uint16_t* dense, const ImageOf<uint16_t>& to, int64_t n, int64_t y) {
-  const ImageSizes& s = to.size;
+void to_half_nhwc_row(uint16_t* dense, const NhwcOf<uint16_t>& to, int64_t n, int64_t y) {
+  const NhwcSizes& s = to.size;
   if (s.c != 3 || to.pitch != 3) return for_pairs(dense, to, n, y, [](uint16_t& a, uint16_t& b) { b = a; });
   const uint16_t* __restrict from = dense + (n * 3 * s.h + y) * s.w;
   uint16_t* __restrict row = to.at + n * to.step + y * to.row;
@@ -88,11 +88,10 @@ void to_half_image_row(uint16_t* dense, const ImageOf<uint16_t>& to, int64_t n, 
 
 }  // namespace
 
-void to_image_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first,
-                   int64_t last) {
+void to_nhwc_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first, int64_t last) {
   if (dense.dtype() == DType::kF32) {
-    const Image to = image_of(image, layout);
-    const ImageSizes& s = to.size;
+    const NhwcF32 to = nhwc_of(image, layout);
+    const NhwcSizes& s = to.size;
     for (int64_t u = first; u < last; ++u) {
       const int64_t n = u / s.h, y = u % s.h;
       const float* from = dense.data<float>() + (n * s.c * s.h + y) * s.w;
@@ -106,27 +105,27 @@ void to_image_rows(const TensorView& dense, const TensorView& image, const Layou
     return;
   }
   if (dense.dtype() == DType::kF16) {
-    const auto to = image_of<uint16_t>(image, layout);
-    for (int64_t u = first; u < last; ++u) to_half_image_row(dense.data<uint16_t>(), to, u / to.size.h, u % to.size.h);
+    const auto to = nhwc_of<uint16_t>(image, layout);
+    for (int64_t u = first; u < last; ++u) to_half_nhwc_row(dense.data<uint16_t>(), to, u / to.size.h, u % to.size.h);
     return;
   }
-  const ImageI8 to = image_i8_of(image, layout);
-  const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
+  const NhwcI8 to = nhwc_i8_of(image, layout);
+  const auto flip = static_cast<uint8_t>(nhwc_offset(dense.dtype()));
   for (int64_t u = first; u < last; ++u) {
     for_pairs(dense.data<uint8_t>(), to, u / to.size.h, u % to.size.h,
               [flip](uint8_t& a, uint8_t& b) { b = a ^ flip; });
   }
 }
 
-void to_image(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout) {
-  for_rows(context, image_of(image, layout),
-           [&](int64_t first, int64_t last) { to_image_rows(dense, image, layout, first, last); });
+void to_nhwc(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout) {
+  for_rows(context, nhwc_of(image, layout),
+           [&](int64_t first, int64_t last) { to_nhwc_rows(dense, image, layout, first, last); });
 }
 
 void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense) {
   if (dense.dtype() == DType::kF32) {
-    const Image from = image_of(image, layout);
-    const ImageSizes& s = from.size;
+    const NhwcF32 from = nhwc_of(image, layout);
+    const NhwcSizes& s = from.size;
     return for_rows(context, from, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
         const int64_t n = u / s.h, y = u % s.h;
@@ -136,7 +135,7 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
     });
   }
   if (dense.dtype() == DType::kF16) {
-    const auto from = image_of<uint16_t>(image, layout);
+    const auto from = nhwc_of<uint16_t>(image, layout);
     return for_rows(context, from, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
         for_pairs(dense.data<uint16_t>(), from, u / from.size.h, u % from.size.h,
@@ -144,8 +143,8 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
       }
     });
   }
-  const ImageI8 from = image_i8_of(image, layout);
-  const auto flip = static_cast<uint8_t>(image_offset(dense.dtype()));
+  const NhwcI8 from = nhwc_i8_of(image, layout);
+  const auto flip = static_cast<uint8_t>(nhwc_offset(dense.dtype()));
   for_rows(context, from, [&](int64_t first, int64_t last) {
     for (int64_t u = first; u < last; ++u) {
       for_pairs(dense.data<uint8_t>(), from, u / from.size.h, u % from.size.h,
@@ -155,9 +154,9 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
 }
 
 void clear_border(const TensorView& image, const Layout& layout) {
-  if (image.dtype() == DType::kF32) return fill_border(image_of(image, layout), layout.border, 0.0f);
-  if (image.dtype() == DType::kF16) return fill_border(image_of<uint16_t>(image, layout), layout.border, uint16_t{0});
-  fill_border(image_i8_of(image, layout), layout.border, image_zero(*image.type));
+  if (image.dtype() == DType::kF32) return fill_border(nhwc_of(image, layout), layout.border, 0.0f);
+  if (image.dtype() == DType::kF16) return fill_border(nhwc_of<uint16_t>(image, layout), layout.border, uint16_t{0});
+  fill_border(nhwc_i8_of(image, layout), layout.border, nhwc_zero(*image.type));
 }
 
 }  // namespace pinnace::cpu

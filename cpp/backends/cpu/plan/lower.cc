@@ -1,5 +1,5 @@
-// One walk over the segment in order. An image is what a kernel with Layouts::kImage or kFollows leaves; whoever wants
-// the value dense, or wants a dense one as an image, gets a step that changes it, made once for all that want it.
+// One walk over the segment in order. NHWC-packed is what a kernel with Layouts::kNhwc or kFollows leaves; whoever
+// wants the value dense, or wants a dense one NHWC-packed, gets a step that changes it, made once for all that want it.
 #include "backends/cpu/plan/lower.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace {
 
 /// One pixel is the same bytes either way. Not in 8 bits: images are unsigned, and may be read beyond their end.
 bool one_pixel(const TensorType& type) {
-  if (!has_image_sizes(type) || dtype_bits(type.dtype) == 8) return false;
-  const ImageSizes s = image_sizes(type);
+  if (!has_nhwc_sizes(type) || dtype_bits(type.dtype) == 8) return false;
+  const NhwcSizes s = nhwc_sizes(type);
   return s.h * s.w == 1;
 }
 
@@ -26,7 +26,7 @@ class Lowering {
       // beside an image reads [C,1,1] as channels, where an image of that shape would be C images of one channel.
       const TensorType& type = out_.types[i];
       const bool image = type.concrete() && one_pixel(type) && !out_.data[i];
-      out_.layouts.push_back(image ? image_layout(type) : Layout{});
+      out_.layouts.push_back(image ? nhwc_layout(type) : Layout{});
     }
     other_.assign(out_.types.size(), kNoValue);
     out_.node_of.assign(segment.nodes.size(), -1);
@@ -35,7 +35,7 @@ class Lowering {
   Lowered run() {
     find_uses();
     find_sums();
-    find_gates();
+    fold_squeeze_excitation();
     find_casts();
     find_weights();
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
@@ -67,7 +67,7 @@ class Lowering {
 
   /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
   /// that nobody else reads, the other is there before the convolution runs. What a quantised convolution's own result
-  /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_image_i8.cc).
+  /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_nhwc_i8.cc).
   void find_sums() {
     summed_by_.assign(segment_.nodes.size(), -1);
     sum_of_.assign(segment_.nodes.size(), -1);
@@ -108,7 +108,8 @@ class Lowering {
       }
       // Kernels of their own (depthwise) that cannot add are worth more than the addition.
       const CpuKernelLine* line = choose(copy, 0);
-      if (!line || !(line->kernel->images >> 3 & 1) || line != choose(node(static_cast<size_t>(best)), 0)) continue;
+      if (!line || !(line->kernel->nhwc_inputs >> 3 & 1) || line != choose(node(static_cast<size_t>(best)), 0))
+        continue;
       out_.copies.push_back(std::move(copy));
       sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
       summed_by_[k] = best;
@@ -116,8 +117,8 @@ class Lowering {
   }
 
   /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
-  /// (conv_gated in conv_image_f32.cc): it gets the numbers as input 4.
-  void find_gates() {
+  /// (conv_squeeze_excitation_f32 in conv_nhwc_f32.cc): it gets the numbers as input 4.
+  void fold_squeeze_excitation() {
     const std::vector<TensorType>& types = segment_.inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& from = sum_of_[k] >= 0 ? out_.copies[static_cast<size_t>(sum_of_[k])] : node(k);
@@ -128,7 +129,7 @@ class Lowering {
       const auto shape = [&](size_t i) -> const Shape& { return types[static_cast<size_t>(mul.inputs[i])].shape; };
       const size_t image = shape(0) == types[x].shape ? 0 : 1;
       const Shape &whole = shape(image), &gate = shape(1 - image);
-      if (types[x].dtype != DType::kF32 || whole != types[x].shape || !has_image_sizes(types[x])) continue;
+      if (types[x].dtype != DType::kF32 || whole != types[x].shape || !has_nhwc_sizes(types[x])) continue;
       if (gate.size() != whole.size() || gate[1] != whole[1] ||
           types[static_cast<size_t>(mul.inputs[1 - image])].elements() != whole[1].size) {
         continue;
@@ -138,7 +139,8 @@ class Lowering {
       copy.inputs[0] = mul.inputs[image];
       copy.inputs[4] = mul.inputs[1 - image];
       const CpuKernelLine *own = choose(from, 0), *line = choose(copy, 0);
-      if (!own || !own->name.starts_with("conv_image_f32_") || !line || !line->name.starts_with("conv_gated_"))
+      if (!own || !own->name.starts_with("conv_nhwc_f32_") || !line ||
+          !line->name.starts_with("conv_squeeze_excitation_f32_"))
         continue;
       out_.copies.push_back(std::move(copy));
       sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
@@ -243,20 +245,20 @@ class Lowering {
     return id;
   }
 
-  /// True if a reader takes the value as an image whatever it is now.
-  bool image_wanted(ValueId id) const {
+  /// True if a reader takes the value NHWC-packed whatever it is now.
+  bool nhwc_wanted(ValueId id) const {
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& reader = node(k);
       for (size_t i = 0; i < reader.inputs.size() && i < 32; ++i) {
         if (reader.inputs[i] != id) continue;
         const CpuKernelLine* line = choose(reader, 0);
-        if (line && line->kernel->layouts == Layouts::kImage && (line->kernel->images >> i & 1)) return true;
+        if (line && line->kernel->layouts == Layouts::kNhwc && (line->kernel->nhwc_inputs >> i & 1)) return true;
       }
     }
     return false;
   }
 
-  const CpuKernelLine* choose(const Node& node, uint32_t has_image, bool image_wanted = false) const {
+  const CpuKernelLine* choose(const Node& node, uint32_t has_nhwc, bool nhwc_wanted = false) const {
     const OpDef* op = segment_.ops.find(node.op);
     std::vector<const TensorType*> types;
     std::vector<const void*> data;
@@ -267,25 +269,25 @@ class Lowering {
       data.push_back(id == kNoValue || !segment_.inference.data[i] ? nullptr : segment_.inference.data[i]->data());
     }
     for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
-    return choose_kernel(NodeView(node, *op, types, data, declared), mode_, has_image, image_wanted);
+    return choose_kernel(NodeView(node, *op, types, data, declared), mode_, has_nhwc, nhwc_wanted);
   }
 
   void place(size_t k) {
     const int32_t sum = sum_of_[k];
     const Node& from = sum >= 0 ? out_.copies[static_cast<size_t>(sum)] : node(k);
-    uint32_t has_image = 0;
+    uint32_t has_nhwc = 0;
     for (size_t i = 0; i < from.inputs.size() && i < 32; ++i) {
       const ValueId id = read(from.inputs[i]);
-      if (id != kNoValue && image_exists(id)) has_image |= 1u << i;
+      if (id != kNoValue && image_exists(id)) has_nhwc |= 1u << i;
     }
-    if (grows_to_output(from)) has_image = 0;
+    if (grows_to_output(from)) has_nhwc = 0;
     LoweredNode step;
     step.node = &from;
     step.source = &node(k);
     step.op = segment_.ops.find(from.op);
-    step.line = choose(from, has_image, true);
-    if (step.line && step.line->kernel->layouts == Layouts::kLeads && !image_wanted(from.outputs[0])) {
-      step.line = choose(from, has_image);
+    step.line = choose(from, has_nhwc, true);
+    if (step.line && step.line->kernel->layouts == Layouts::kLeads && !nhwc_wanted(from.outputs[0])) {
+      step.line = choose(from, has_nhwc);
     }
     const Layouts layouts = step.line ? step.line->kernel->layouts : Layouts::kDense;
     for (size_t i = 0; i < from.inputs.size(); ++i) {
@@ -294,7 +296,7 @@ class Lowering {
         step.inputs.push_back(kNoValue);
         continue;
       }
-      const bool wants = layouts != Layouts::kDense && i < 32 && (step.line->kernel->images >> i & 1);
+      const bool wants = layouts != Layouts::kDense && i < 32 && (step.line->kernel->nhwc_inputs >> i & 1);
       if (!wants || (layouts == Layouts::kFollows && out_.data[static_cast<size_t>(id)])) {
         step.inputs.push_back(dense(id, step.source));
         continue;
@@ -306,7 +308,7 @@ class Lowering {
     step.outputs.assign(from.outputs.begin(), from.outputs.end());
     if (layouts != Layouts::kDense) {
       const auto y = static_cast<size_t>(step.outputs[0]);
-      out_.layouts[y] = image_layout(out_.types[y]);
+      out_.layouts[y] = nhwc_layout(out_.types[y]);
     }
     out_.node_of[k] = static_cast<int32_t>(out_.nodes.size());
     out_.nodes.push_back(std::move(step));
@@ -334,11 +336,11 @@ class Lowering {
     return step.line->kernel->border(NodeView(from, *step.op, types));
   }
 
-  /// True if the value is kept as an image that differs from the dense bytes.
+  /// True if the value is kept NHWC-packed that differs from the dense bytes.
   bool image_exists(ValueId id) const {
     const auto i = static_cast<size_t>(id);
     if (one_pixel(out_.types[i])) return false;
-    return out_.layouts[i].image || other_[i] != kNoValue;
+    return out_.layouts[i].nhwc || other_[i] != kNoValue;
   }
 
   ValueId add_value(ValueId of, const Layout& layout) {
@@ -360,7 +362,7 @@ class Lowering {
 
   ValueId dense(ValueId id, const Node* source) {
     const auto i = static_cast<size_t>(id);
-    if (!out_.layouts[i].image || one_pixel(out_.types[i])) return id;
+    if (!out_.layouts[i].nhwc || one_pixel(out_.types[i])) return id;
     if (other_[i] == kNoValue) {
       const ValueId made = add_value(id, {});
       other_[i] = made;
@@ -373,15 +375,15 @@ class Lowering {
     const auto i = static_cast<size_t>(id);
     ValueId found = id;
     if (one_pixel(out_.types[i])) {
-      if (border.none() && out_.layouts[i].image) return id;
+      if (border.none() && out_.layouts[i].nhwc) return id;
       // The dense bytes have no border, or are a constant that others read as it is: an image of its own.
-      found = add_value(id, image_layout(out_.types[i]));
-      change(LoweredNode::Kind::kToImage, id, found, source);
-    } else if (!out_.layouts[i].image) {
+      found = add_value(id, nhwc_layout(out_.types[i]));
+      change(LoweredNode::Kind::kToNhwc, id, found, source);
+    } else if (!out_.layouts[i].nhwc) {
       if (other_[i] == kNoValue) {
-        const ValueId made = add_value(id, image_layout(out_.types[i]));
+        const ValueId made = add_value(id, nhwc_layout(out_.types[i]));
         other_[i] = made;
-        change(LoweredNode::Kind::kToImage, id, made, source);
+        change(LoweredNode::Kind::kToNhwc, id, made, source);
       }
       found = other_[i];
     }

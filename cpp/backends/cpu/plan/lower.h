@@ -12,7 +12,7 @@ namespace pinnace::cpu {
 
 /// One step. Values are indices into Lowered::types.
 struct LoweredNode {
-  enum class Kind : uint8_t { kOperator, kToImage, kToDense } kind = Kind::kOperator;
+  enum class Kind : uint8_t { kOperator, kToNhwc, kToDense } kind = Kind::kOperator;
   const Node* node = nullptr;           ///< the graph's, or a copy in Lowered::copies
   const Node* source = nullptr;         ///< the graph's node that this step is timed as
   const OpDef* op = nullptr;            ///< null unless kOperator

@@ -19,24 +19,24 @@ class Retyping {
   Retyping(const Segment& segment, CpuMode mode)
       : segment_(segment), mode_(mode), narrows_(mode.precision == Precision::kFp16 && has_line("conv", DType::kF16)) {}
 
-  Result<std::optional<Retyped>> run() {
+  Result<std::optional<LegalizedSegment>> run() {
     bool any = false;
     for (int32_t k : segment_.nodes) {
       for (ValueId id : segment_.graph.nodes[static_cast<size_t>(k)]->inputs) {
         any |= id != kNoValue && has_other(segment_.inference.types[static_cast<size_t>(id)]);
       }
     }
-    if (!any) return std::optional<Retyped>();
+    if (!any) return std::optional<LegalizedSegment>();
     out_.graph.values = segment_.graph.values;
     out_.inference = segment_.inference;
     other_.assign(segment_.graph.values.size(), kNoValue);
     missing_.assign(segment_.graph.values.size(), false);
-    image_.assign(segment_.graph.values.size(), false);
+    nhwc_.assign(segment_.graph.values.size(), false);
     for (int32_t k : segment_.nodes) PINNACE_TRY(place(*segment_.graph.nodes[static_cast<size_t>(k)]));
     for (ValueId id : segment_.outputs) restore(id, "");
-    if (!changed_) return std::optional<Retyped>();
+    if (!changed_) return std::optional<LegalizedSegment>();
     for (size_t i = 0; i < out_.graph.nodes.size(); ++i) out_.nodes.push_back(static_cast<int32_t>(i));
-    return std::optional<Retyped>(std::move(out_));
+    return std::optional<LegalizedSegment>(std::move(out_));
   }
 
  private:
@@ -68,7 +68,7 @@ class Retyping {
       }
     }
     if (changes && own != DType::kF32) copy.set_attr(kStoredAs, std::string(dtype_name(own)));
-    if (stays || (changes && own == DType::kF32)) note_image(copy);
+    if (stays || (changes && own == DType::kF32)) note_nhwc(copy);
     out_.node_of.push_back(static_cast<int32_t>(out_.graph.nodes.size()));
     out_.graph.nodes.push_back(std::make_unique<Node>(std::move(copy)));
     return {};
@@ -97,7 +97,7 @@ class Retyping {
     std::vector<TensorType> types(node.inputs.size());
     std::vector<const TensorType*> type_of;
     std::vector<const void*> data;
-    uint32_t images = 0;
+    uint32_t nhwc_inputs = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       if (id == kNoValue) {
@@ -113,14 +113,14 @@ class Retyping {
           PINNACE_ASSIGN(const ValueId made, other(id, node.name));
           contents = &out_.inference.data[static_cast<size_t>(made)];
         } else if (const ValueId made = other_[static_cast<size_t>(id)]; made != kNoValue && i < 32) {
-          images |= uint32_t{image_[static_cast<size_t>(made)]} << i;
+          nhwc_inputs |= uint32_t{nhwc_[static_cast<size_t>(made)]} << i;
         }
       }
       type_of.push_back(&types[i]);
       data.push_back(*contents ? (*contents)->data() : nullptr);
     }
     const CpuKernelLine* line =
-        choose_kernel(NodeView(node, *segment_.ops.find(node.op), type_of, data), mode_, images);
+        choose_kernel(NodeView(node, *segment_.ops.find(node.op), type_of, data), mode_, nhwc_inputs);
     return line && line->dtype == wanted;
   }
 
@@ -135,23 +135,23 @@ class Retyping {
   const CpuKernelLine* line_of(const Node& node) const {
     std::vector<const TensorType*> types;
     std::vector<const void*> data;
-    uint32_t images = 0;
+    uint32_t nhwc_inputs = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       types.push_back(id == kNoValue ? nullptr : &type(id));
       const ConstantPtr contents = id == kNoValue ? nullptr : out_.inference.data[static_cast<size_t>(id)];
       data.push_back(contents ? contents->data() : nullptr);
-      if (id != kNoValue && i < 32) images |= uint32_t{image_[static_cast<size_t>(id)]} << i;
+      if (id != kNoValue && i < 32) nhwc_inputs |= uint32_t{nhwc_[static_cast<size_t>(id)]} << i;
     }
-    return choose_kernel(NodeView(node, *segment_.ops.find(node.op), types, data), mode_, images);
+    return choose_kernel(NodeView(node, *segment_.ops.find(node.op), types, data), mode_, nhwc_inputs);
   }
 
-  /// Halves are followed as lowering will keep them: kernels that are chosen for images alone need one.
-  void note_image(const Node& node) {
+  /// Halves are followed as lowering will keep them: kernels that are chosen for NHWC-packed tensors alone need one.
+  void note_nhwc(const Node& node) {
     const CpuKernelLine* line = line_of(node);
     if (!line || line->kernel->layouts == Layouts::kDense) return;
-    const ImageSizes s = image_sizes(type(node.outputs[0]));
-    image_[static_cast<size_t>(node.outputs[0])] = s.h * s.w > 1;
+    const NhwcSizes s = nhwc_sizes(type(node.outputs[0]));
+    nhwc_[static_cast<size_t>(node.outputs[0])] = s.h * s.w > 1;
   }
 
   /// True if every float among operands and results is of that type.
@@ -192,7 +192,7 @@ class Retyping {
     out_.inference.types.push_back(std::move(made));
     out_.inference.data.push_back(nullptr);
     out_.inference.known.emplace_back();
-    image_.push_back(false);
+    nhwc_.push_back(false);
     return static_cast<ValueId>(out_.graph.values.size() - 1);
   }
 
@@ -240,10 +240,10 @@ class Retyping {
   const Segment& segment_;
   CpuMode mode_;
   bool narrows_;  // float32 may become halves
-  Retyped out_;
+  LegalizedSegment out_;
   std::vector<ValueId> other_;  // of a value: its version in the other type, or kNoValue
   std::vector<bool> missing_;   // only that version has been made so far
-  std::vector<bool> image_;     // of a value of `out_`: it will be kept as an image
+  std::vector<bool> nhwc_;      // of a value of `out_`: it will be kept NHWC-packed
   bool changed_ = false;
 };
 
@@ -254,7 +254,7 @@ DType stored_as(const Node& node) {
   return attr ? *dtype_from_name(std::get<std::string>(*attr)) : DType::kF32;
 }
 
-Result<std::optional<Retyped>> retype(const Segment& segment, CpuMode mode) {
+Result<std::optional<LegalizedSegment>> legalize_precision(const Segment& segment, CpuMode mode) {
   return Retyping(segment, mode).run();
 }
 

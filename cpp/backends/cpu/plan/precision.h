@@ -17,7 +17,7 @@ namespace pinnace::cpu {
 DType stored_as(const Node& node);
 
 /// A segment rewritten. Values keep their ids; a version of one in the other type is a new value behind them.
-struct Retyped {
+struct LegalizedSegment {
   Graph graph;  ///< values, and copies of the segment's nodes with casts between
   Inference inference;
   std::vector<int32_t> nodes;    ///< of `graph`, all of them
@@ -25,6 +25,6 @@ struct Retyped {
 };
 
 /// Nothing if no node of the segment changes. Constants are converted: kOutOfMemory.
-Result<std::optional<Retyped>> retype(const Segment& segment, CpuMode mode);
+Result<std::optional<LegalizedSegment>> legalize_precision(const Segment& segment, CpuMode mode);
 
 }  // namespace pinnace::cpu

@@ -1,4 +1,4 @@
-// Which steps pay when they are run in strips, and how many rows at a time.
+// Which steps pay when they are run in fused runs, and how many rows at a time.
 #include "backends/cpu/plan/row_tiled_fusion.h"
 
 #include "backends/cpu/plan/precision.h"
@@ -6,12 +6,12 @@
 namespace pinnace::cpu {
 namespace {
 
-/// Images smaller than this stay in the second-level cache by themselves: MobileNetV2 is 4 % faster with strips of the
-/// images above it on Zen 4 (1 MB of that cache), and not faster with strips of those above half of it. What is only
-/// brought into another layout costs as much to read and write as to compute.
-constexpr int64_t kLeastImage = 1024 * 1024, kLeastDense = kLeastImage / 4;
-/// All buffers of a task, which share the second-level cache with weights and with what the strip reads and leaves; and
-/// rows made at a time. 192 to 512 KB and 2 to 16 rows differ by 2 %.
+/// Images smaller than this stay in the second-level cache by themselves: MobileNetV2 is 4 % faster with fused runs of
+/// the images above it on Zen 4 (1 MB of that cache), and not faster with fused runs of those above half of it. What is
+/// only brought into another layout costs as much to read and write as to compute.
+constexpr int64_t kLeastNhwc = 1024 * 1024, kLeastDense = kLeastNhwc / 4;
+/// All buffers of a task, which share the second-level cache with weights and with what the fused run reads and leaves;
+/// and rows made at a time. 192 to 512 KB and 2 to 16 rows differ by 2 %.
 constexpr size_t kBufferBytes = 384 * 1024;
 constexpr int64_t kMostBlock = 6;
 /// Weights are read again for every block of rows.
@@ -28,14 +28,14 @@ class Finder {
     for (ValueId id : lowered.outputs) ++readers_[static_cast<size_t>(id)];
   }
 
-  std::vector<Strip> run() {
-    std::vector<Strip> found;
+  std::vector<FusedRun> run() {
+    std::vector<FusedRun> found;
     for (size_t k = 0; k < lowered_.nodes.size();) {
       size_t last = k;
-      while (last - k + 1 < kStripSteps && joins(last)) ++last;
+      while (last - k + 1 < kFusedSteps && joins(last)) ++last;
       while (last > k) {
-        if (auto strip = make(k, last); strip.block > 0) {
-          found.push_back(std::move(strip));
+        if (auto fused_run = make(k, last); fused_run.block > 0) {
+          found.push_back(std::move(fused_run));
           break;
         }
         --last;
@@ -49,9 +49,9 @@ class Finder {
   const LoweredNode& node(size_t k) const { return lowered_.nodes[k]; }
 
   bool makes_rows(const LoweredNode& n) const {
-    if (n.inputs.size() > kStripInputs) return false;
+    if (n.inputs.size() > kFusedInputs) return false;
     if (n.node && stored_as(*n.node) != DType::kF32) return false;  // whole results are rounded
-    return n.kind == LoweredNode::Kind::kToImage || (n.line && n.line->kernel->rows);
+    return n.kind == LoweredNode::Kind::kToNhwc || (n.line && n.line->kernel->rows);
   }
 
   /// True if step k + 1 alone reads what step k leaves, both can work on rows, and that image is large.
@@ -61,45 +61,45 @@ class Finder {
     const ValueId id = a.outputs[0];
     const auto i = static_cast<size_t>(id);
     if (!makes_rows(a) || !makes_rows(b) || !b.line || !b.line->kernel->reads_rows) return false;
-    if (b.inputs[0] != id || readers_[i] != 1 || !lowered_.layouts[i].image) return false;
-    const int64_t least = a.kind == LoweredNode::Kind::kToImage ? kLeastDense : kLeastImage;
+    if (b.inputs[0] != id || readers_[i] != 1 || !lowered_.layouts[i].nhwc) return false;
+    const int64_t least = a.kind == LoweredNode::Kind::kToNhwc ? kLeastDense : kLeastNhwc;
     return layout_bytes(lowered_.types[i], lowered_.layouts[i]) >= least;
   }
 
-  Strip make(size_t first, size_t last) const {
-    Strip strip{static_cast<int32_t>(first), static_cast<int32_t>(last), {}, 0, 0, 0};
+  FusedRun make(size_t first, size_t last) const {
+    FusedRun fused_run{static_cast<int32_t>(first), static_cast<int32_t>(last), {}, 0, 0, 0};
     const auto made = static_cast<size_t>(node(last).outputs[0]);
-    const ImageSizes y = image_sizes(lowered_.types[made]);
-    strip.batch = y.n;
-    strip.height = y.h;
+    const NhwcSizes y = nhwc_sizes(lowered_.types[made]);
+    fused_run.batch = y.n;
+    fused_run.height = y.h;
     for (size_t k = first; k <= last; ++k) {
       const LoweredNode& n = node(k);
       if (n.line && n.inputs.size() > 1) {
-        if (lowered_.types[static_cast<size_t>(n.inputs[1])].bytes() > kMostWeights) return strip;
+        if (lowered_.types[static_cast<size_t>(n.inputs[1])].bytes() > kMostWeights) return fused_run;
       }
     }
     for (size_t k = first; k < last; ++k) {
       const auto id = static_cast<size_t>(node(k).outputs[0]);
       const TensorType& type = lowered_.types[id];
       const Layout& layout = lowered_.layouts[id];
-      const ImageSizes s = image_sizes(type);
-      StripImage image;
+      const NhwcSizes s = nhwc_sizes(type);
+      FusedValue image;
       const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements * dtype_bits(type.dtype) / 8); };
-      image.row_bytes = bytes(image_row(type, layout));
+      image.row_bytes = bytes(nhwc_row(type, layout));
       image.left_bytes = bytes(layout.border.left * layout.pitch);
       image.right_bytes = bytes(layout.border.right * layout.pitch);
       image.top = layout.border.top;
       image.height = s.h;
       image.bottom = layout.border.bottom;
-      image.zero = type.dtype == DType::kF32 ? 0 : image_zero(type);
+      image.zero = type.dtype == DType::kF32 ? 0 : nhwc_zero(type);
       image.window = reads(node(k + 1));
-      strip.images.push_back(image);
+      fused_run.between.push_back(image);
     }
     // The most rows at a time that fit; kernels take two together.
     for (int64_t block = kMostBlock; block >= 2; block -= 2) {
-      if (fits(strip, block)) break;
+      if (fits(fused_run, block)) break;
     }
-    return strip;
+    return fused_run;
   }
 
   RowWindow reads(const LoweredNode& n) const {
@@ -108,19 +108,19 @@ class Finder {
     return n.line->kernel->reads_rows(NodeView(*n.node, *n.op, types));
   }
 
-  static bool fits(Strip& strip, int64_t block) {
+  static bool fits(FusedRun& fused_run, int64_t block) {
     int64_t rows = block;
     size_t total = 0;
-    for (size_t i = strip.images.size(); i-- > 0;) {
-      StripImage& image = strip.images[i];
+    for (size_t i = fused_run.between.size(); i-- > 0;) {
+      FusedValue& image = fused_run.between[i];
       rows = std::min((rows - 1) * image.window.stride + image.window.span, image.rows());
       image.capacity = rows;
       image.offset = total;
-      total += aligned_size(static_cast<size_t>(rows) * image.row_bytes + kImageSlackI8);
+      total += aligned_size(static_cast<size_t>(rows) * image.row_bytes + kNhwcSlackI8);
     }
     if (total > kBufferBytes) return false;
-    strip.block = block;
-    strip.task_bytes = total;
+    fused_run.block = block;
+    fused_run.task_bytes = total;
     return true;
   }
 
@@ -130,7 +130,7 @@ class Finder {
 
 }  // namespace
 
-std::vector<Strip> find_strips(const Lowered& lowered) {
+std::vector<FusedRun> find_fused_runs(const Lowered& lowered) {
   return Finder(lowered).run();
 }
 

@@ -1,4 +1,4 @@
-// Steps that are run together, a few rows at a time: what one leaves is read by the next from a strip of rows that
+// Steps that are run together, a few rows at a time: what one leaves is read by the next from a buffer of rows that
 // stays in the second-level cache, and never becomes a whole image in memory. An expansion and the depthwise
 // convolution that follows it are such a pair.
 #pragma once
@@ -14,11 +14,11 @@
 
 namespace pinnace::cpu {
 
-/// Steps in one strip, and inputs of one of them, at most.
-inline constexpr size_t kStripSteps = 4, kStripInputs = 4;
+/// Steps in one fused run, and inputs of one of them, at most.
+inline constexpr size_t kFusedSteps = 4, kFusedInputs = 4;
 
-/// An image between two steps of a strip. Its rows, in memory, count its border too.
-struct StripImage {
+/// An image between two steps of a fused run. Its rows, in memory, count its border too.
+struct FusedValue {
   size_t offset = 0;  ///< of its buffer in a task's memory
   size_t row_bytes = 0, left_bytes = 0, right_bytes = 0;
   int64_t capacity = 0;  ///< rows that its buffer holds
@@ -29,46 +29,46 @@ struct StripImage {
 };
 
 /// Steps [first, last] of Lowered::nodes, each of which alone reads what the one before left.
-struct Strip {
+struct FusedRun {
   int32_t first, last;
-  std::vector<StripImage> images;  ///< after every step but the last
-  int64_t batch, height;           ///< of the last step's output
-  int64_t block;                   ///< rows of the last step's output made at a time
-  size_t task_bytes = 0;           ///< memory of one task
+  std::vector<FusedValue> between;  ///< after every step but the last
+  int64_t batch, height;            ///< of the last step's output
+  int64_t block;                    ///< rows of the last step's output made at a time
+  size_t task_bytes = 0;            ///< memory of one task
   /// Tasks that a run on `threads` threads is cut into.
   int64_t tasks(int threads) const { return std::min<int64_t>(threads, (batch * height + block - 1) / block); }
 };
 
-/// The strips that pay. Steps of different strips are different.
-std::vector<Strip> find_strips(const Lowered& lowered);
+/// The fused runs that pay. Steps of different fused runs are different.
+std::vector<FusedRun> find_fused_runs(const Lowered& lowered);
 
-/// Runs task `task` of `tasks` in `memory`, Strip::task_bytes bytes: calls step(i, bases, first, last) for rows [first,
-/// last), counted through all images, of what step Strip::first + i leaves. bases[i] is where image i would begin in
-/// memory if it were whole: only the rows that are needed now can be touched.
+/// Runs task `task` of `tasks` in `memory`, FusedRun::task_bytes bytes: calls step(i, bases, first, last) for rows
+/// [first, last), counted through all images, of what step FusedRun::first + i leaves. bases[i] is where image i would
+/// begin in memory if it were whole: only the rows that are needed now can be touched.
 template <class Step>
-void run_strip(const Strip& strip, int64_t task, int64_t tasks, std::byte* memory, Step&& step) {
-  const size_t count = strip.images.size();
-  for (const StripImage& image : strip.images) {
+void run_fused_run(const FusedRun& fused_run, int64_t task, int64_t tasks, std::byte* memory, Step&& step) {
+  const size_t count = fused_run.between.size();
+  for (const FusedValue& image : fused_run.between) {
     for (int64_t row = 0; row < image.capacity; ++row) {
       std::byte* at = memory + image.offset + static_cast<size_t>(row) * image.row_bytes;
       std::memset(at, image.zero, image.left_bytes);
       std::memset(at + image.row_bytes - image.right_bytes, image.zero, image.right_bytes);
     }
   }
-  const int64_t total = strip.batch * strip.height, end = total * (task + 1) / tasks;
+  const int64_t total = fused_run.batch * fused_run.height, end = total * (task + 1) / tasks;
   // Rows of each image that are in memory, [base, next), counted with its border; buffers begin with row `base`.
-  std::array<int64_t, kStripSteps> base, next;
-  std::array<std::byte*, kStripSteps> bases{};
+  std::array<int64_t, kFusedSteps> base, next;
+  std::array<std::byte*, kFusedSteps> bases{};
   for (int64_t row = total * task / tasks, last; row < end; row = last) {
-    const int64_t n = row / strip.height, done = row % strip.height;
-    last = std::min({row + strip.block, end, (n + 1) * strip.height});
+    const int64_t n = row / fused_run.height, done = row % fused_run.height;
+    last = std::min({row + fused_run.block, end, (n + 1) * fused_run.height});
     if (loop_stops()) return;
     if (done == 0 || row == total * task / tasks) base.fill(0), next.fill(0);
-    std::array<int64_t, kStripSteps> from, to;
+    std::array<int64_t, kFusedSteps> from, to;
     from[count] = done;
-    to[count] = last - n * strip.height;
+    to[count] = last - n * fused_run.height;
     for (size_t i = count; i-- > 0;) {
-      const StripImage& image = strip.images[i];
+      const FusedValue& image = fused_run.between[i];
       const int64_t offset = image.top - image.window.before;
       // Rows beyond the image and its border are not read (by a pool).
       const int64_t first = std::max<int64_t>(0, from[i + 1] * image.window.stride + offset);
@@ -90,7 +90,7 @@ void run_strip(const Strip& strip, int64_t task, int64_t tasks, std::byte* memor
       bases[i] = buffer - (n * image.rows() + base[i]) * static_cast<ptrdiff_t>(image.row_bytes);
     }
     for (size_t i = 0; i <= count; ++i) {
-      const int64_t height = i < count ? strip.images[i].height : strip.height;
+      const int64_t height = i < count ? fused_run.between[i].height : fused_run.height;
       if (from[i] < to[i]) step(i, bases.data(), n * height + from[i], n * height + to[i]);
     }
   }

@@ -1,4 +1,4 @@
-// average_pool and adaptive_average_pool in float32, over images and over dense tensors.
+// average_pool and adaptive_average_pool in float32, over NHWC-packed tensors and over dense tensors.
 #include <algorithm>
 #include <array>
 
@@ -37,9 +37,9 @@ struct Bins {
 /// x has one or two spatial dimensions.
 bool bins_of(const NodeView& node, Bins* bins) {
   const TensorType& x = node.input(0);
-  if (!has_image_sizes(x) || x.elements() < 1) return false;
+  if (!has_nhwc_sizes(x) || x.elements() < 1) return false;
   bins->adaptive = node.node().op == "adaptive_average_pool";
-  const ImageSizes s = image_sizes(x);
+  const NhwcSizes s = nhwc_sizes(x);
   if (bins->adaptive) {
     const auto sizes = node.attr_ints("output_size");
     bins->in[0] = s.h;
@@ -65,12 +65,12 @@ int64_t together(int64_t elements) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
 }
 
-template <const F32Isa& level>
-Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
+template <const F32Isa& isa>
+Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
   Bins bins{.node = node};
   if (!bins_of(node, &bins)) return unsupported(node.label());
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t channels = std::min(x.pitch, y.pitch), rows = y.size.n * y.size.h;
   const int64_t each = together(x.size.w * x.pitch * x.size.h / std::max<int64_t>(1, y.size.h));
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
@@ -83,26 +83,26 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
         std::fill_n(to, channels, 0.0f);
         for (int64_t i = 0; i < by.count; ++i) {
           const float* line = x.at + n * x.step + (by.first + i * by.step) * x.row + bx.first * x.pitch;
-          level.columns->sum(line, bx.step * x.pitch, bx.count, channels, to);
+          isa.columns->sum(line, bx.step * x.pitch, bx.count, channels, to);
         }
         const auto scale = static_cast<float>(1 / (by.counted * bx.counted));
-        level.arithmetic->dense(BinaryKind::kMul, to, 1, &scale, 0, to, channels);
+        isa.arithmetic->dense(BinaryKind::kMul, to, 1, &scale, 0, to, channels);
       }
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
-constexpr CpuKernel make_image() {
-  return {.takes = takes, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
+template <const F32Isa& isa>
+constexpr CpuKernel make_nhwc() {
+  return {.takes = takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<isa>};
 }
 
 Status dense_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   Bins bins{.node = node};
   if (!bins_of(node, &bins)) return unsupported(node.label());
-  const ImageSizes from = image_sizes(*in[0].type), to = image_sizes(*out[0].type);
+  const NhwcSizes from = nhwc_sizes(*in[0].type), to = nhwc_sizes(*out[0].type);
   const int64_t planes = from.n * from.c, each = together(from.h * from.w);
   context.parallel((planes + each - 1) / each, [&](int64_t t) {
     for (int64_t p = t * each; p < std::min(planes, (t + 1) * each); ++p) {
@@ -127,7 +127,7 @@ Status dense_run(const NodeView& node, const KernelContext& context, std::span<c
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(average_pool_image_f32, make_image)
+PINNACE_KERNELS_F32(average_pool_nhwc_f32, make_nhwc)
 
 extern const CpuKernel average_pool_f32_generic;
 const CpuKernel average_pool_f32_generic = {.takes = takes, .run = dense_run};

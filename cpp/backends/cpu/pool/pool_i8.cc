@@ -113,7 +113,7 @@ bool max_pool_takes(const NodeView& node) {
 Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Window w, window_of(node));
-  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const auto larger_of = [](uint8_t a, uint8_t b) { return a > b ? a : b; };
   for_rows<uint8_t>(context, w, in[0].dim(0) * in[0].dim(1),
                     [&](const Rows<uint8_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
@@ -131,16 +131,16 @@ Status max_pool_run(const NodeView& node, const KernelContext& context, std::spa
 constexpr int64_t kMostSummands = int64_t{1} << 22;
 
 bool average_pool_takes(const NodeView& node) {
-  if (!is_image_i8(node.input(0)) || !node.output_quantization(0) || !has_windows(node)) return false;
+  if (!fits_nhwc_i8(node.input(0)) || !node.output_quantization(0) || !has_windows(node)) return false;
   return window_of(node)->taps() <= kMostSummands;
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
   PINNACE_ASSIGN(const Window w, window_of(node));
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
-  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const bool with_pads = node.attr_int("count_include_pad") != 0;
   const auto counted = [&](int d, const Taps& t) {
     if (!with_pads) return t.last - t.first;
@@ -163,31 +163,31 @@ Status average_pool_run(const NodeView& node, const KernelContext& context, std:
                           const Taps next = taps_at(w, 2, end);
                           if (next.last - next.first != across || counted(2, next) != columns) break;
                         }
-                        level.pool->means(rows.out + o, static_cast<int32_t>(high * across * from.zero), from.scale,
-                                          static_cast<float>(divisor * columns), to, flip, y + o, end - o);
+                        isa.pool->means(rows.out + o, static_cast<int32_t>(high * across * from.zero), from.scale,
+                                        static_cast<float>(divisor * columns), to, flip, y + o, end - o);
                         o = end;
                       }
                     });
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_average_pool() {
-  return {.takes = average_pool_takes, .scratch_bytes = rows_scratch<int32_t>, .run = average_pool_run<level>};
+  return {.takes = average_pool_takes, .scratch_bytes = rows_scratch<int32_t>, .run = average_pool_run<isa>};
 }
 
 bool global_pool_takes(const NodeView& node) {
   const TensorType& x = node.input(0);
-  if (!is_image_i8(x) || !node.output_quantization(0) || x.elements() == 0) return false;
+  if (!fits_nhwc_i8(x) || !node.output_quantization(0) || x.elements() == 0) return false;
   return x.elements() / (x.shape[0].size * x.shape[1].size) <= kMostSummands;
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   constexpr int64_t kPlanes = 128;
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
-  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const int64_t planes = out[0].elements(), area = in[0].elements() / planes;
   context.parallel((planes + kPlanes - 1) / kPlanes, [&](int64_t t) {
     const int64_t first = t * kPlanes, count = std::min(kPlanes, planes - first);
@@ -198,21 +198,21 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
       for (int64_t i = 0; i < area; ++i) sum += x[i] ^ flip;
       sums[p] = sum;
     }
-    level.pool->means(sums, static_cast<int32_t>(area * from.zero), from.scale, static_cast<float>(area), to, flip,
-                      out[0].data<uint8_t>() + first, count);
+    isa.pool->means(sums, static_cast<int32_t>(area * from.zero), from.scale, static_cast<float>(area), to, flip,
+                    out[0].data<uint8_t>() + first, count);
   });
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_global_average_pool() {
-  return {.takes = global_pool_takes, .run = global_average_pool_run<level>};
+  return {.takes = global_pool_takes, .run = global_average_pool_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(average_pool_i8, make_average_pool)
-PINNACE_I8_LEVELS(global_average_pool_i8, make_global_average_pool)
+PINNACE_KERNELS_I8(average_pool_i8, make_average_pool)
+PINNACE_KERNELS_I8(global_average_pool_i8, make_global_average_pool)
 
 // Maxima of bytes are what every processor has.
 extern const CpuKernel max_pool_i8_generic;

@@ -59,7 +59,7 @@ bool scales_take(const NodeView& node) {
 
 RealI8 real_at(std::span<const TensorView> in, int64_t i, DType dtype) {
   const int32_t zero = in.size() > 2 && in[2].present() ? load_int(in[2], i) : 0;
-  return {in[1].data<float>()[i], zero + image_offset(dtype)};
+  return {in[1].data<float>()[i], zero + nhwc_offset(dtype)};
 }
 
 bool quantize_takes(const NodeView& node) {
@@ -72,14 +72,14 @@ bool quantize_takes(const NodeView& node) {
   return !rows.own_scales && rows.most >= kLeastRun;
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status quantize_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const ScaledRows rows(node, *in[0].type);
-  const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
   rows.run(context, [&](int64_t row, int64_t first, int64_t count) {
-    level.quantize->quantize(in[0].data<float>() + first, real_at(in, rows.first_scale(row), out[0].dtype()), flip,
-                             out[0].data<uint8_t>() + first, count);
+    isa.quantize->quantize(in[0].data<float>() + first, real_at(in, rows.first_scale(row), out[0].dtype()), flip,
+                           out[0].data<uint8_t>() + first, count);
   });
   return {};
 }
@@ -100,11 +100,11 @@ void dequantize_row(const T* x, const float* scales, const T* zeros, float* y, i
   }
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status dequantize_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const ScaledRows rows(node, *in[0].type);
-  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const bool has_zeros = in.size() > 2 && in[2].present();
   const auto row_of = [&](auto zero, int64_t scale, int64_t first, int64_t count) {
     using T = decltype(zero);
@@ -114,8 +114,8 @@ Status dequantize_run(const NodeView& node, const KernelContext& context, std::s
   rows.run(context, [&](int64_t row, int64_t first, int64_t count) {
     const int64_t scale = rows.first_scale(row);
     if (!rows.own_scales) {
-      level.quantize->dequantize(in[0].data<uint8_t>() + first, real_at(in, scale, in[0].dtype()), flip,
-                                 out[0].data<float>() + first, count);
+      isa.quantize->dequantize(in[0].data<uint8_t>() + first, real_at(in, scale, in[0].dtype()), flip,
+                               out[0].data<float>() + first, count);
     } else if (in[0].dtype() == DType::kI8) {
       row_of(int8_t{}, scale, first, count);
     } else {
@@ -125,18 +125,18 @@ Status dequantize_run(const NodeView& node, const KernelContext& context, std::s
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_quantize() {
-  return {.takes = quantize_takes, .run = quantize_run<level>};
+  return {.takes = quantize_takes, .run = quantize_run<isa>};
 }
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_dequantize() {
-  return {.takes = dequantize_takes, .run = dequantize_run<level>};
+  return {.takes = dequantize_takes, .run = dequantize_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(quantize_axis_i8, make_quantize)
-PINNACE_I8_LEVELS(dequantize_axis_i8, make_dequantize)
+PINNACE_KERNELS_I8(quantize_axis_i8, make_quantize)
+PINNACE_KERNELS_I8(dequantize_axis_i8, make_dequantize)
 
 }  // namespace pinnace::cpu

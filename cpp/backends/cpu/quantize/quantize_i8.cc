@@ -43,36 +43,36 @@ bool quantize_takes(const NodeView& node) {
 
 RealI8 real_of(std::span<const TensorView> in, DType dtype) {
   const int32_t zero = in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0;
-  return {*in[1].data<float>(), zero + image_offset(dtype)};
+  return {*in[1].data<float>(), zero + nhwc_offset(dtype)};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status quantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
-  const auto flip = static_cast<uint8_t>(image_offset(out[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
   in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
-    level.quantize->quantize(in[0].data<float>() + first, real, flip, out[0].data<uint8_t>() + first, count);
+    isa.quantize->quantize(in[0].data<float>() + first, real, flip, out[0].data<uint8_t>() + first, count);
   });
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_quantize() {
-  return {.takes = quantize_takes, .run = quantize_run<level>};
+  return {.takes = quantize_takes, .run = quantize_run<isa>};
 }
 
-/// The same where a reader of the result wants an image.
-bool quantize_image_takes(const NodeView& node) {
-  return quantize_takes(node) && has_image_sizes(node.input(0)) && node.input(0).elements() > 0;
+/// The same where a reader of the result wants it NHWC-packed.
+bool quantize_nhwc_takes(const NodeView& node) {
+  return quantize_takes(node) && has_nhwc_sizes(node.input(0)) && node.input(0).elements() > 0;
 }
 
-template <const I8Isa& level>
-Status quantize_image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                          std::span<const TensorView> out) {
+template <const I8Isa& isa>
+Status quantize_nhwc_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                         std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
-  const ImageI8 y = image_i8_of(out[0], context.layouts[in.size()]);
-  const ImageSizes& s = y.size;
+  const NhwcI8 y = nhwc_i8_of(out[0], context.layouts[in.size()]);
+  const NhwcSizes& s = y.size;
   const int64_t rows = s.n * s.h, tasks = std::min(rows, (rows * s.w * s.c + kEach - 1) / kEach);
   context.parallel(tasks, [&](int64_t t) {
     for (int64_t u = rows * t / tasks; u < rows * (t + 1) / tasks; ++u) {
@@ -81,16 +81,16 @@ Status quantize_image_run(const NodeView&, const KernelContext& context, std::sp
       uint8_t* to = y.at + n * y.step + row * y.row;
       for (int64_t c = 0; c < s.c; c += 4) {
         const auto planes = static_cast<int32_t>(std::min<int64_t>(4, s.c - c));
-        level.quantize->quantize_quads(from + c * s.h * s.w, s.h * s.w, planes, real, to + c, y.pitch, s.w);
+        isa.quantize->quantize_quads(from + c * s.h * s.w, s.h * s.w, planes, real, to + c, y.pitch, s.w);
       }
     }
   });
   return {};
 }
 
-template <const I8Isa& level>
-constexpr CpuKernel make_quantize_image() {
-  return {.takes = quantize_image_takes, .layouts = Layouts::kLeads, .run = quantize_image_run<level>};
+template <const I8Isa& isa>
+constexpr CpuKernel make_quantize_nhwc() {
+  return {.takes = quantize_nhwc_takes, .layouts = Layouts::kLeads, .run = quantize_nhwc_run<isa>};
 }
 
 // ------------------------------------------------------------------------------------------- dynamic_quantize_linear
@@ -125,7 +125,7 @@ int64_t parts_of(const TensorType& type) {
   return (type.elements() + kEach - 1) / kEach;
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status dynamic_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const auto* x = in[0].data<float>();
@@ -141,19 +141,19 @@ Status dynamic_run(const NodeView&, const KernelContext& context, std::span<cons
   const float middle = 0.0f - all.low / scale;  // NaN only where x holds infinities of both signs
   const int32_t zero = middle == middle ? static_cast<int32_t>(std::nearbyint(limit(middle, 0.0, 255.0))) : 0;
   in_parts(context, in[0].elements(), [&](int64_t first, int64_t count) {
-    level.quantize->quantize(x + first, {scale, zero}, 0, out[0].data<uint8_t>() + first, count);
+    isa.quantize->quantize(x + first, {scale, zero}, 0, out[0].data<uint8_t>() + first, count);
   });
   *out[1].data<float>() = scale;
   *out[2].data<uint8_t>() = static_cast<uint8_t>(zero);
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_dynamic() {
   return {.scratch_bytes = [](const NodeView& node, int) -> int64_t {
             return parts_of(node.input(0)) * static_cast<int64_t>(sizeof(Span));
           },
-          .run = dynamic_run<level>};
+          .run = dynamic_run<isa>};
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -163,27 +163,27 @@ bool dequantize_takes(const NodeView& node) {
   return one_scale(node) && (wanted.empty() || wanted == "f32");
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status dequantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const RealI8 real = real_of(in, in[0].dtype());
-  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
-    level.quantize->dequantize(in[0].data<uint8_t>() + first, real, flip, out[0].data<float>() + first, count);
+    isa.quantize->dequantize(in[0].data<uint8_t>() + first, real, flip, out[0].data<float>() + first, count);
   });
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_dequantize() {
-  return {.takes = dequantize_takes, .run = dequantize_run<level>};
+  return {.takes = dequantize_takes, .run = dequantize_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(quantize_i8, make_quantize)
-PINNACE_I8_LEVELS(quantize_image_i8, make_quantize_image)
-PINNACE_I8_LEVELS(dequantize_i8, make_dequantize)
-PINNACE_I8_LEVELS(dynamic_quantize_i8, make_dynamic)
+PINNACE_KERNELS_I8(quantize_i8, make_quantize)
+PINNACE_KERNELS_I8(quantize_nhwc_i8, make_quantize_nhwc)
+PINNACE_KERNELS_I8(dequantize_i8, make_dequantize)
+PINNACE_KERNELS_I8(dynamic_quantize_i8, make_dynamic)
 
 }  // namespace pinnace::cpu

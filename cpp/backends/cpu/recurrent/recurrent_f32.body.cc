@@ -3,6 +3,7 @@
 // everything else is done on what that leaves in registers and the first cache.
 #include "backends/cpu/recurrent/recurrent_f32.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -76,11 +77,11 @@ struct Gates {
   const RecurrentBlockF32& b;
   template <bool DEFAULT>
   T sigmoid(const MapF32& map, T x) const {
-    return DEFAULT ? V::sigmoid(x) : V::map(map, clipped(x));
+    return DEFAULT ? PINNACE_ISA::sigmoid<V>(x) : activate<V>(map, clipped(x));
   }
   template <bool DEFAULT>
   T tangent(const MapF32& map, T x) const {
-    return DEFAULT ? V::tangent(x) : V::map(map, clipped(x));
+    return DEFAULT ? PINNACE_ISA::tangent<V>(x) : activate<V>(map, clipped(x));
   }
   T clipped(T x) const { return b.clip > 0 ? V::at_most(V::at_least(x, V::all(-b.clip)), V::all(b.clip)) : x; }
 };
@@ -108,7 +109,7 @@ inline void finish(const RecurrentBlockF32& b, const RecurrentRowF32& row, const
         const T next = forget * c + in * gates.tangent<DEFAULT>(b.g, sum(3, i));
         const T out = gates.sigmoid<DEFAULT>(b.f, hole(1, next));
         V::store(row.c + i, next);
-        V::store(row.after + i, out * (DEFAULT ? V::tangent(next) : V::map(b.h, next)));
+        V::store(row.after + i, out * (DEFAULT ? tangent<V>(next) : activate<V>(b.h, next)));
         break;
       }
       case RecurrentKind::kGru: {

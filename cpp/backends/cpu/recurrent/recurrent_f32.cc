@@ -128,7 +128,7 @@ struct Plan {
 };
 constexpr int64_t kPlanFloats = (sizeof(Plan) + 63) / 64 * 16;
 
-bool plan_of(const NodeView& node, const Level& level, Plan* plan) {
+bool plan_of(const NodeView& node, const Level& isa, Plan* plan) {
   std::memset(static_cast<void*>(plan), 0, sizeof *plan);
   const std::string& op = node.node().op;
   Plan& p = *plan;
@@ -155,40 +155,40 @@ bool plan_of(const NodeView& node, const Level& level, Plan* plan) {
   if (node.attr_float("clip") > 0 && !(p.clip > 0)) return false;
   p.input_forget = op == "lstm" && node.attr_int("input_forget") != 0;
   p.peepholes = node.has_input(7);
-  p.lanes = level.loops->lanes;
+  p.lanes = isa.loops->lanes;
   p.block = (p.gates == 1 ? 4 : 2) * p.lanes;
   p.padded = (p.H + p.lanes - 1) / p.lanes * p.lanes;
   const int64_t rest = p.padded % p.block / p.lanes;
   p.blocks = p.padded / p.block + rest / 2 + rest % 2;
   p.streamed = p.T * p.B <= 2;
-  p.w_floats = p.streamed ? p.columns() + level.floats(level.rows(p.I) * p.columns())
-                          : panel_floats(*level.tiles, padded_columns(*level.tiles, p.columns()), p.I);
-  p.r_floats = level.floats(level.rows(p.H) * p.columns());
+  p.w_floats = p.streamed ? p.columns() + isa.floats(isa.rows(p.I) * p.columns())
+                          : panel_floats(*isa.tiles, padded_columns(*isa.tiles, p.columns()), p.I);
+  p.r_floats = isa.floats(isa.rows(p.H) * p.columns());
   p.extra_floats = p.peepholes ? 3 * p.padded : p.kind == RecurrentKind::kGru ? p.padded : 0;
   return true;
 }
 
-template <const Level& level>
+template <const Level& isa>
 bool takes(const NodeView& node) {
   // Pairs round the state before every step, which a node of bfloat16 does not.
-  if (level.pairs && stored_as(node.node()) != DType::kF32) return false;
+  if (isa.pairs && stored_as(node.node()) != DType::kF32) return false;
   Plan plan;
-  return plan_of(node, level, &plan);
+  return plan_of(node, isa, &plan);
 }
 
-template <const Level& level>
+template <const Level& isa>
 int64_t packed_bytes(const NodeView& node) {
   Plan p;
-  if (!plan_of(node, level, &p)) return 0;
+  if (!plan_of(node, isa, &p)) return 0;
   // Two ways to pack W have different sizes: plans for different lengths share only what is packed alike.
   return 4 * (kPlanFloats + p.directions * p.direction_floats() + (p.streamed ? 16 : 0));
 }
 
 /// The plan in front is followed without further checks, so a file's must be the one that is made here.
-template <const Level& level>
+template <const Level& isa>
 bool valid(const NodeView& node, const std::byte* packed) {
   Plan here, there;
-  if (!plan_of(node, level, &here)) return false;
+  if (!plan_of(node, isa, &here)) return false;
   std::memcpy(static_cast<void*>(&there), packed, sizeof there);
   there.T = here.T;  // every run has its own
   there.B = here.B;
@@ -215,15 +215,15 @@ void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, in
   }
 }
 
-/// `count` weights from `from`, as the level holds them. Returns what follows them.
-float* put_weights(const Level& level, const float* from, int64_t count, float* to) {
-  if (level.precision == Precision::kFp32) {
+/// `count` weights from `from`, as the isa holds them. Returns what follows them.
+float* put_weights(const Level& isa, const float* from, int64_t count, float* to) {
+  if (isa.precision == Precision::kFp32) {
     std::memcpy(to, from, sizeof(float) * static_cast<size_t>(count));
   } else {
-    const HalfKind kind = level.precision == Precision::kFp16 ? HalfKind::kF16 : HalfKind::kBf16;
+    const HalfKind kind = isa.precision == Precision::kFp16 ? HalfKind::kF16 : HalfKind::kBf16;
     half_f32_kernels_generic.narrow(kind, from, count, reinterpret_cast<uint16_t*>(to));
   }
-  return to + level.floats(count);
+  return to + isa.floats(count);
 }
 
 /// [block][gates][units] from [gates][H].
@@ -236,10 +236,10 @@ void pack_vector(const Plan& p, const float* from, int gates, float* to) {
   }
 }
 
-template <const Level& level>
+template <const Level& isa>
 Status pack(const NodeView& node, std::byte* packed) {
   Plan p;
-  if (!plan_of(node, level, &p)) return unsupported(node.label());
+  if (!plan_of(node, isa, &p)) return unsupported(node.label());
   std::memset(packed, 0, kPlanFloats * sizeof(float));
   std::memcpy(packed, &p, sizeof p);
   auto* at = reinterpret_cast<float*>(packed) + kPlanFloats;
@@ -250,11 +250,11 @@ Status pack(const NodeView& node, std::byte* packed) {
   const auto* holes = p.peepholes ? static_cast<const float*>(node.input_data(7)) : nullptr;
   PINNACE_ASSIGN(auto biases, Scratch<float>::allocate(G + p.columns(), node.label()));
   // Matrices, then one panel of the widest tile, before they are put where they belong.
-  PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(level.rows(std::max(p.I, p.H)) * p.columns() + p.I * kMostColumns,
+  PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(isa.rows(std::max(p.I, p.H)) * p.columns() + p.I * kMostColumns,
                                                       node.label()));
   const auto put_matrix = [&](const float* from, int64_t K, int first_gate, int gates, float* to) {
-    pack_matrix(p, from, K, first_gate, gates, level.pairs, dense.data());
-    return put_weights(level, dense.data(), level.rows(K) * gates * p.padded, to);
+    pack_matrix(p, from, K, first_gate, gates, isa.pairs, dense.data());
+    return put_weights(isa, dense.data(), isa.rows(K) * gates * p.padded, to);
   };
   for (int d = 0; d < p.directions; ++d, at += p.direction_floats()) {
     // Biases of W and R together, but for the one of R h that the reset gate multiplies.
@@ -271,8 +271,8 @@ Status pack(const NodeView& node, std::byte* packed) {
       // Panels of the tiles over the same order of columns.
       pack_matrix(p, w + d * G * p.I, p.I, 0, p.gates, false, dense.data());
       float *to = at, *panel = dense.data() + p.I * p.columns();
-      for (int64_t first = 0; first < p.columns(); first += level.tiles->nr) {
-        const int64_t width = panel_width(*level.tiles, first, p.columns());
+      for (int64_t first = 0; first < p.columns(); first += isa.tiles->nr) {
+        const int64_t width = panel_width(*isa.tiles, first, p.columns());
         const int64_t last = std::min(first + width, p.columns());
         if (last - first < width) {
           std::memset(to, 0, sizeof(float) * static_cast<size_t>(width));
@@ -287,7 +287,7 @@ Status pack(const NodeView& node, std::byte* packed) {
           const float* from = dense.data() + p.gates * block.first * p.I + (c - p.gates * block.first);
           for (int64_t k = 0; k < p.I; ++k) panel[k * width + c - first] = from[k * p.gates * block.units];
         }
-        to = put_weights(level, panel, p.I * width, to + width);
+        to = put_weights(isa, panel, p.I * width, to + width);
       }
     }
     float* matrix = at + p.w_floats;
@@ -314,14 +314,14 @@ int64_t scratch_floats(const Plan& p) {
   return p.directions * p.B * steps * p.columns() + 4 * p.state_floats();
 }
 
-template <const Level& level>
+template <const Level& isa>
 int64_t scratch_bytes(const NodeView& node, int) {
   Plan p;
-  return plan_of(node, level, &p) ? 4 * scratch_floats(p) : 0;
+  return plan_of(node, isa, &p) ? 4 * scratch_floats(p) : 0;
 }
 
 /// One call.
-template <const Level& level>
+template <const Level& isa>
 class Run {
  public:
   Run(const Plan& plan, const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
@@ -415,7 +415,7 @@ class Run {
 
   /// The input's part of all gates for this chunk: matrix products, all sequences in one where their rows touch.
   void project() const {
-    const int64_t products = merged_ ? 1 : p_.B, nr = level.tiles->nr, panels = (p_.columns() + nr - 1) / nr;
+    const int64_t products = merged_ ? 1 : p_.B, nr = isa.tiles->nr, panels = (p_.columns() + nr - 1) / nr;
     const int64_t rows = merged_ ? (last_ - first_) * p_.B : last_ - first_;
     const int64_t together = std::clamp<int64_t>((1 << 18) / (rows * p_.I * nr), 1, panels);
     const int64_t groups = (panels + together - 1) / together;
@@ -427,21 +427,21 @@ class Run {
       const ptrdiff_t start = 0;
       const int64_t end = std::min(panels, (task % groups + 1) * together);
       for (int64_t panel = task % groups * together; panel < end; ++panel) {
-        const int64_t first = panel * nr, width = panel_width(*level.tiles, first, p_.columns());
-        level.tiles->rows({.a = x(b, t.first),
-                           .a_row = stride,
-                           .blocks = &start,
-                           .block_count = 1,
-                           .k = p_.I,
-                           .b = direction(d) + panel_floats(*level.tiles, first, p_.I),
-                           .c = part(d, b, t.first) + first,
-                           .c_row = p_.columns(),
-                           .residual = nullptr,
-                           .residual_row = 0,
-                           .M = (t.last - t.first) * (merged_ ? p_.B : 1),
-                           .columns = static_cast<int32_t>(std::min(width, p_.columns() - first)),
-                           .map = {}},
-                          static_cast<int32_t>(width));
+        const int64_t first = panel * nr, width = panel_width(*isa.tiles, first, p_.columns());
+        isa.tiles->rows({.a = x(b, t.first),
+                         .a_row = stride,
+                         .blocks = &start,
+                         .block_count = 1,
+                         .k = p_.I,
+                         .b = direction(d) + panel_floats(*isa.tiles, first, p_.I),
+                         .c = part(d, b, t.first) + first,
+                         .c_row = p_.columns(),
+                         .residual = nullptr,
+                         .residual_row = 0,
+                         .M = (t.last - t.first) * (merged_ ? p_.B : 1),
+                         .columns = static_cast<int32_t>(std::min(width, p_.columns() - first)),
+                         .map = {}},
+                        static_cast<int32_t>(width));
       }
     });
   }
@@ -456,7 +456,7 @@ class Run {
     b.gates = p_.kind == RecurrentKind::kGruReset ? 2 - phase : p_.gates;
     b.units = block.units;
     b.valid = static_cast<int32_t>(std::min<int64_t>(block.units, p_.H - block.first));
-    b.matrix = r + level.floats(level.rows(p_.H) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
+    b.matrix = r + isa.floats(isa.rows(p_.H) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
     b.K = p_.H;
     b.extra = p_.kind == RecurrentKind::kGru ? r + p_.r_floats + block.first
               : p_.peepholes                 ? r + p_.r_floats + 3 * block.first
@@ -469,7 +469,7 @@ class Run {
     b.input_forget = p_.input_forget;
     const bool resets = b.kind == RecurrentKind::kGruReset;
     const auto flush = [&] {
-      if (b.row_count) level.block(b);
+      if (b.row_count) isa.block(b);
       b.row_count = 0;
     };
     for (int64_t k = 0; k < p_.B; ++k) {
@@ -491,12 +491,12 @@ class Run {
         product.kind = RecurrentKind::kProject;
         product.gates = p_.gates;
         product.units = block.units;
-        product.matrix = w + p_.columns() + level.floats(level.rows(p_.I) * p_.gates * block.first);
+        product.matrix = w + p_.columns() + isa.floats(isa.rows(p_.I) * p_.gates * block.first);
         product.K = p_.I;
         product.extra = w + p_.gates * block.first;
         product.rows = &row;
         product.row_count = 1;
-        level.block(product);
+        isa.block(product);
       }
       float* reset = reset_ + state(d, k);
       rows[b.row_count++] = {phase == 1 ? reset : h(d, k, i),
@@ -521,7 +521,7 @@ class Run {
   int64_t first_ = 0, last_ = 0, chunk_ = 0;
 };
 
-template <const Level& level>
+template <const Level& isa>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   // Packed for other lengths, perhaps: those are this run's own.
@@ -536,45 +536,46 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       }
     }
   }
-  Run<level>(plan, context, in, out)();
+  Run<isa>(plan, context, in, out)();
   return {};
 }
 
-template <const Level& level>
+template <const Level& isa>
 constexpr CpuKernel make() {
-  return {.takes = takes<level>,
-          .packed_bytes = packed_bytes<level>,
-          .pack = pack<level>,
+  return {.takes = takes<isa>,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = pack<isa>,
           .packs = 0b10001110,
-          .stores = level.precision == Precision::kFp32,
-          .valid = valid<level>,
-          .precision = level.precision,
-          .error = level.precision == Precision::kFp16   ? 8e-3f
-                   : level.precision == Precision::kBf16 ? 6e-2f
-                                                         : 0,
-          .scratch_bytes = scratch_bytes<level>,
-          .run = run<level>};
+          .stores = isa.precision == Precision::kFp32,
+          .valid = valid<isa>,
+          .precision = isa.precision,
+          .error = isa.precision == Precision::kFp16   ? 8e-3f
+                   : isa.precision == Precision::kBf16 ? 6e-2f
+                                                       : 0,
+          .scratch_bytes = scratch_bytes<isa>,
+          .run = run<isa>};
 }
 
 }  // namespace
 
-extern const CpuKernel recurrent_f32_generic, recurrent_f16_generic, recurrent_bf16_generic;
+extern const CpuKernel recurrent_f32_generic, recurrent_f16_weights_generic, recurrent_bf16_weights_generic;
 #if defined(PINNACE_PACKS_ARM64)
 static constexpr CpuKernel recurrent_f32_neon = packing_only(make<kNeon>());
 const CpuKernel recurrent_f32_generic = with_neon(make<kGeneric>(), &recurrent_f32_neon);
 #else
 const CpuKernel recurrent_f32_generic = make<kGeneric>();
 #endif
-const CpuKernel recurrent_f16_generic = make<kF16Generic>(), recurrent_bf16_generic = make<kBf16Generic>();
+const CpuKernel recurrent_f16_weights_generic = make<kF16Generic>(),
+                recurrent_bf16_weights_generic = make<kBf16Generic>();
 #if defined(__x86_64__)
-extern const CpuKernel recurrent_f32_avx2, recurrent_f16_avx2, recurrent_bf16_avx2;
-const CpuKernel recurrent_f32_avx2 = make<kAvx2>(), recurrent_f16_avx2 = make<kF16Avx2>(),
-                recurrent_bf16_avx2 = make<kBf16Avx2>();
-extern const CpuKernel recurrent_f32_avx512, recurrent_f16_avx512, recurrent_bf16_avx512;
-const CpuKernel recurrent_f32_avx512 = make<kAvx512>(), recurrent_f16_avx512 = make<kF16Avx512>(),
-                recurrent_bf16_avx512 = make<kBf16Avx512>();
-extern const CpuKernel recurrent_bf16_avx512_bf16;
-const CpuKernel recurrent_bf16_avx512_bf16 = make<kPairs>();
+extern const CpuKernel recurrent_f32_avx2, recurrent_f16_weights_avx2, recurrent_bf16_weights_avx2;
+const CpuKernel recurrent_f32_avx2 = make<kAvx2>(), recurrent_f16_weights_avx2 = make<kF16Avx2>(),
+                recurrent_bf16_weights_avx2 = make<kBf16Avx2>();
+extern const CpuKernel recurrent_f32_avx512, recurrent_f16_weights_avx512, recurrent_bf16_weights_avx512;
+const CpuKernel recurrent_f32_avx512 = make<kAvx512>(), recurrent_f16_weights_avx512 = make<kF16Avx512>(),
+                recurrent_bf16_weights_avx512 = make<kBf16Avx512>();
+extern const CpuKernel recurrent_bf16_weights_avx512_bf16;
+const CpuKernel recurrent_bf16_weights_avx512_bf16 = make<kPairs>();
 #endif
 
 }  // namespace pinnace::cpu

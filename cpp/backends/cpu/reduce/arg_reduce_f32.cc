@@ -19,12 +19,12 @@ bool takes(const NodeView& node) {
   return axis.ok() && x.elements() > 0 && x.shape[static_cast<size_t>(*axis)].size <= INT32_MAX;
 }
 
-int64_t place_in_row(const F32Isa& level, bool least, bool last, const float* x, int64_t size) {
+int64_t place_in_row(const F32Isa& isa, bool least, bool last, const float* x, int64_t size) {
   const Reduction kind = least ? Reduction::kMin : Reduction::kMax;
   float best = 0;
   int64_t piece = 0;
   for (int64_t i = 0; i < size; i += kPiece) {
-    const auto v = static_cast<float>(reduce_row(level, kind, x + i, std::min(kPiece, size - i)));
+    const auto v = static_cast<float>(reduce_row(isa, kind, x + i, std::min(kPiece, size - i)));
     const bool better = v != v ? best == best : least ? v < best : v > best;
     const bool equal = v != v ? best != best : v == best;
     if (i > 0 && !better && !(last && equal)) continue;
@@ -37,7 +37,7 @@ int64_t place_in_row(const F32Isa& level, bool least, bool last, const float* x,
   return i;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Lanes lanes(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
@@ -50,7 +50,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
     for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
       const int64_t o = u / blocks, first = u % blocks * kColumns, count = std::min(kColumns, lanes.inner - first);
       if (lanes.inner == 1) {
-        y[o] = place_in_row(level, least, last, x + o * lanes.size, lanes.size);
+        y[o] = place_in_row(isa, least, last, x + o * lanes.size, lanes.size);
         continue;
       }
       const float* from = x + o * lanes.size * lanes.inner + first;
@@ -58,7 +58,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       int32_t at[kColumns] = {};
       std::copy_n(from, count, best);
       for (int64_t k = 1; k < lanes.size; ++k) {
-        level.columns->arg_extreme(least, last, from + k * lanes.inner, 0, 1, count, best, static_cast<int32_t>(k), at);
+        isa.columns->arg_extreme(least, last, from + k * lanes.inner, 0, 1, count, best, static_cast<int32_t>(k), at);
       }
       std::copy_n(at, count, y + o * lanes.inner + first);
     }
@@ -66,13 +66,13 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make() {
-  return {.takes = takes, .run = run<level>};
+  return {.takes = takes, .run = run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(arg_reduce_f32, make)
+PINNACE_KERNELS_F32(arg_reduce_f32, make)
 
 }  // namespace pinnace::cpu

@@ -1,5 +1,5 @@
-// The reduce_* operators in float32, over neighbouring dimensions of dense tensors and over all pixels of images. The
-// inner loops are those of images: columns are channels.
+// The reduce_* operators in float32, over neighbouring dimensions of dense tensors and over all pixels of NHWC-packed
+// tensors. The inner loops are those of NHWC-packed tensors: columns are channels.
 #include "backends/cpu/reduce/reduce_f32.h"
 
 #include <algorithm>
@@ -92,35 +92,35 @@ double finished(Reduction kind, double result, int64_t size) {
   }
 }
 
-void exp_sums(const F32Isa& level, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
+void exp_sums(const F32Isa& isa, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
               double* sums) {
   constexpr int64_t kTogether = 16;
   float part[kTogether * kColumns];
   std::fill_n(sums, count, 0.0);
   for (int64_t i = 0; i < rows; i += kTogether) {
     const int64_t some = std::min(kTogether, rows - i);
-    level.arithmetic->pixels(BinaryKind::kSub, x + i * step, step, most, 0, part, count, some, count);
-    level.activation->map({MapKind::kExp, 0, 0}, part, part, some * count);
+    isa.arithmetic->pixels(BinaryKind::kSub, x + i * step, step, most, 0, part, count, some, count);
+    isa.activation->map({MapKind::kExp, 0, 0}, part, part, some * count);
     float total[kColumns] = {};
-    level.columns->sum(part, count, some, count, total);
+    isa.columns->sum(part, count, some, count, total);
     for (int64_t c = 0; c < count; ++c) sums[c] += static_cast<double>(total[c]);
   }
 }
 
-void reduce_columns(const F32Isa& level, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
+void reduce_columns(const F32Isa& isa, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
                     double* result) {
   if (is_extreme(kind)) {
     float most[kColumns];
     std::fill_n(most, count, static_cast<float>(kind == Reduction::kMin ? kInfinity : -kInfinity));
-    level.columns->extreme(kind == Reduction::kMin, x, step, rows, count, most);
+    isa.columns->extreme(kind == Reduction::kMin, x, step, rows, count, most);
     std::copy_n(most, count, result);
     return;
   }
   if (kind == Reduction::kLogSumExp) {
     float most[kColumns];
     std::fill_n(most, count, static_cast<float>(-kInfinity));
-    level.columns->extreme(false, x, step, rows, count, most);
-    exp_sums(level, x, step, rows, count, most, result);
+    isa.columns->extreme(false, x, step, rows, count, most);
+    exp_sums(isa, x, step, rows, count, most, result);
     for (int64_t c = 0; c < count; ++c) result[c] = log_of_sum(static_cast<double>(most[c]), result[c]);
     return;
   }
@@ -137,11 +137,11 @@ void reduce_columns(const F32Isa& level, Reduction kind, const float* x, ptrdiff
     const float* from = x + i * step;
     float sums[kColumns] = {};
     if (kind == Reduction::kL1) {
-      level.columns->sum_magnitudes(from, step, some, count, sums);
+      isa.columns->sum_magnitudes(from, step, some, count, sums);
     } else if (kind == Reduction::kL2 || kind == Reduction::kSumSquare) {
-      level.columns->sum_squares(from, step, some, count, kZeros, sums);
+      isa.columns->sum_squares(from, step, some, count, kZeros, sums);
     } else {
-      level.columns->sum(from, step, some, count, sums);
+      isa.columns->sum(from, step, some, count, sums);
     }
     for (int64_t c = 0; c < count; ++c) {
       // The root brings squares that single precision cannot hold back into its range.
@@ -151,22 +151,22 @@ void reduce_columns(const F32Isa& level, Reduction kind, const float* x, ptrdiff
   }
 }
 
-double exp_sum(const F32Isa& level, const float* x, int64_t size, float most) {
+double exp_sum(const F32Isa& isa, const float* x, int64_t size, float most) {
   const int64_t whole = size / kColumns, rest = size % kColumns;
   float every[kColumns];
   double columns[kColumns], sum = 0;
   std::fill_n(every, kColumns, most);
-  exp_sums(level, x, kColumns, whole, kColumns, every, columns);
+  exp_sums(isa, x, kColumns, whole, kColumns, every, columns);
   for (double v : columns) sum += v;
-  exp_sums(level, x + whole * kColumns, rest, 1, rest, every, columns);
+  exp_sums(isa, x + whole * kColumns, rest, 1, rest, every, columns);
   for (int64_t c = 0; c < rest; ++c) sum += columns[c];
   return sum;
 }
 
-double reduce_row(const F32Isa& level, Reduction kind, const float* x, int64_t size) {
+double reduce_row(const F32Isa& isa, Reduction kind, const float* x, int64_t size) {
   if (kind == Reduction::kLogSumExp) {
-    const double most = reduce_row(level, Reduction::kMax, x, size);
-    return log_of_sum(most, exp_sum(level, x, size, static_cast<float>(most)));
+    const double most = reduce_row(isa, Reduction::kMax, x, size);
+    return log_of_sum(most, exp_sum(isa, x, size, static_cast<float>(most)));
   }
   if (size < 2 * kColumns && (kind == Reduction::kSum || kind == Reduction::kMean)) return short_sum(x, size);
   // Few numbers as few columns: adding the columns up would cost more than the numbers themselves.
@@ -174,7 +174,7 @@ double reduce_row(const F32Isa& level, Reduction kind, const float* x, int64_t s
   double result = kind == Reduction::kMax ? -kInfinity : kind == Reduction::kMin ? kInfinity : kind == Reduction::kProd;
   if (whole > 0) {
     double columns[kColumns];
-    reduce_columns(level, kind, x, width, whole, width, columns);
+    reduce_columns(isa, kind, x, width, whole, width, columns);
     if (is_extreme(kind) || kind == Reduction::kProd) {
       for (int64_t c = 0; c < width; ++c) result = joined(kind, result, columns[c]);
     } else {
@@ -227,13 +227,13 @@ bool reduce_takes(const NodeView& node) {
   return reduced_of(node, &r);
 }
 
-void reduce(const F32Isa& level, Reduction kind, const KernelContext& context, const Reduced& r, const float* x,
+void reduce(const F32Isa& isa, Reduction kind, const KernelContext& context, const Reduced& r, const float* x,
             float* y) {
   if (r.inner == 1) {
     const int64_t each = std::max<int64_t>(1, kChunk / r.size);
     context.parallel((r.outer + each - 1) / each, [&](int64_t t) {
       for (int64_t o = t * each; o < std::min(r.outer, (t + 1) * each); ++o) {
-        y[o] = static_cast<float>(finished(kind, reduce_row(level, kind, x + o * r.size, r.size), r.size));
+        y[o] = static_cast<float>(finished(kind, reduce_row(isa, kind, x + o * r.size, r.size), r.size));
       }
     });
     return;
@@ -244,32 +244,32 @@ void reduce(const F32Isa& level, Reduction kind, const KernelContext& context, c
     for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
       const int64_t o = u / blocks, first = u % blocks * kColumns, count = std::min(kColumns, r.inner - first);
       double result[kColumns];
-      reduce_columns(level, kind, x + o * r.size * r.inner + first, r.inner, r.size, count, result);
+      reduce_columns(isa, kind, x + o * r.size * r.inner + first, r.inner, r.size, count, result);
       float* to = y + o * r.inner + first;
       for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(finished(kind, result[c], r.size));
     }
   });
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status reduce_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   Reduced r;
   if (!reduced_of(node, &r)) return unsupported(node.label());
-  reduce(level, reduction_of(node), context, r, in[0].data<float>(), out[0].data<float>());
+  reduce(isa, reduction_of(node), context, r, in[0].data<float>(), out[0].data<float>());
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_reduce() {
-  return {.takes = reduce_takes, .packs = 0b10, .run = reduce_run<level>};
+  return {.takes = reduce_takes, .packs = 0b10, .run = reduce_run<isa>};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status global_max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   const int64_t planes = in[0].dim(0) * in[0].dim(1);
-  reduce(level, Reduction::kMax, context, {planes, in[0].elements() / planes, 1}, in[0].data<float>(),
+  reduce(isa, Reduction::kMax, context, {planes, in[0].elements() / planes, 1}, in[0].data<float>(),
          out[0].data<float>());
   return {};
 }
@@ -278,37 +278,37 @@ bool has_elements(const NodeView& node) {
   return node.input(0).elements() > 0;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_global_max_pool() {
-  return {.takes = has_elements, .run = global_max_pool_run<level>};
+  return {.takes = has_elements, .run = global_max_pool_run<isa>};
 }
 
-// --------------------------------------------------------------------------------------------------------- images
+// --------------------------------------------------------------------------------------------------------- NHWC-packed
 
 /// Over all pixels, which leaves one pixel.
-bool image_takes(const NodeView& node) {
+bool nhwc_takes(const NodeView& node) {
   const TensorType& x = node.input(0);
   Reduced r;
-  if (!has_image_sizes(x) || !reduced_of(node, &r) || node.attr_int("keepdims") == 0) return false;
-  const ImageSizes s = image_sizes(x);
+  if (!has_nhwc_sizes(x) || !reduced_of(node, &r) || node.attr_int("keepdims") == 0) return false;
+  const NhwcSizes s = nhwc_sizes(x);
   return r.outer == s.n * s.c && r.size == s.h * s.w && r.inner == 1;
 }
 
-bool global_image_takes(const NodeView& node) {
-  return has_image_sizes(node.input(0)) && has_elements(node);
+bool global_nhwc_takes(const NodeView& node) {
+  return has_nhwc_sizes(node.input(0)) && has_elements(node);
 }
 
-template <const F32Isa& level>
-Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
+template <const F32Isa& isa>
+Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
   const Reduction kind = reduction_of(node);
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t blocks = (x.size.c + kColumns - 1) / kColumns;
   context.parallel(x.size.n * blocks, [&](int64_t t) {
     const int64_t n = t / blocks, first = t % blocks * kColumns, count = std::min(kColumns, x.size.c - first);
     double total[kColumns] = {}, row[kColumns];
     for (int64_t i = 0; i < x.size.h; ++i) {
-      reduce_columns(level, kind, x.at + n * x.step + i * x.row + first, x.pitch, x.size.w, count, i ? row : total);
+      reduce_columns(isa, kind, x.at + n * x.step + i * x.row + first, x.pitch, x.size.w, count, i ? row : total);
       for (int64_t c = 0; i > 0 && c < count; ++c) total[c] = joined(kind, total[c], row[c]);
     }
     for (int64_t c = 0; c < count; ++c) {
@@ -318,20 +318,20 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
   return {};
 }
 
-template <const F32Isa& level>
-constexpr CpuKernel make_image() {
-  return {.takes = image_takes, .packs = 0b10, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
+template <const F32Isa& isa>
+constexpr CpuKernel make_nhwc() {
+  return {.takes = nhwc_takes, .packs = 0b10, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<isa>};
 }
-template <const F32Isa& level>
-constexpr CpuKernel make_global_max_pool_image() {
-  return {.takes = global_image_takes, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<level>};
+template <const F32Isa& isa>
+constexpr CpuKernel make_global_max_pool_nhwc() {
+  return {.takes = global_nhwc_takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(reduce_f32, make_reduce)
-PINNACE_F32_IMAGE_LEVELS(reduce_image_f32, make_image)
-PINNACE_F32_IMAGE_LEVELS(global_max_pool_f32, make_global_max_pool)
-PINNACE_F32_IMAGE_LEVELS(global_max_pool_image_f32, make_global_max_pool_image)
+PINNACE_KERNELS_F32(reduce_f32, make_reduce)
+PINNACE_KERNELS_F32(reduce_nhwc_f32, make_nhwc)
+PINNACE_KERNELS_F32(global_max_pool_f32, make_global_max_pool)
+PINNACE_KERNELS_F32(global_max_pool_nhwc_f32, make_global_max_pool_nhwc)
 
 }  // namespace pinnace::cpu

@@ -13,11 +13,11 @@ inline constexpr int64_t kReducedColumns = 64, kReducedRows = 64;
 
 /// Reduces `rows` rows, `step` apart, of `count` columns, which are kReducedColumns or fewer. What comes once, at the
 /// end, is left to finished().
-void reduce_columns(const F32Isa& level, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
+void reduce_columns(const F32Isa& isa, Reduction kind, const float* x, ptrdiff_t step, int64_t rows, int64_t count,
                     double* result);
 
 /// The same of one row of neighbours, one or more.
-double reduce_row(const F32Isa& level, Reduction kind, const float* x, int64_t size);
+double reduce_row(const F32Isa& isa, Reduction kind, const float* x, int64_t size);
 
 /// Two results of parts as one; not of kLogSumExp.
 double joined(Reduction kind, double a, double b);
@@ -26,9 +26,9 @@ double joined(Reduction kind, double a, double b);
 double finished(Reduction kind, double result, int64_t size);
 
 /// sums[c] = the sum of exp(x[row, c] - most[c]) over rows, of kReducedColumns columns or fewer.
-void exp_sums(const F32Isa& level, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
+void exp_sums(const F32Isa& isa, const float* x, ptrdiff_t step, int64_t rows, int64_t count, const float* most,
               double* sums);
 /// The same of one row of neighbours.
-double exp_sum(const F32Isa& level, const float* x, int64_t size, float most);
+double exp_sum(const F32Isa& isa, const float* x, int64_t size, float most);
 
 }  // namespace pinnace::cpu

@@ -1,5 +1,6 @@
-// resize in float32 along the last two dimensions, over images and over dense tensors: one dimension after the other.
-// Places and weights are computed when the model is loaded, by the operator's own code, so that all pick the same.
+// resize in float32 along the last two dimensions, over NHWC-packed tensors and over dense tensors: one dimension after
+// the other. Places and weights are computed when the model is loaded, by the operator's own code, so that all pick the
+// same.
 #include <algorithm>
 #include <cstring>
 
@@ -103,19 +104,19 @@ int64_t together(int64_t elements) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
 }
 
-// -------------------------------------------------------------------------------------------------------- images
+// -------------------------------------------------------------------------------------------------------- NHWC-packed
 
 // An output row is made of input rows in scratch, then its pixels of that row's.
-int64_t image_scratch(const NodeView& node, int threads) {
-  const ImageSizes s = image_sizes(node.input(0));
-  return 4 * threads * s.w * image_pitch(s.c, s.h * s.w);
+int64_t nhwc_scratch(const NodeView& node, int threads) {
+  const NhwcSizes s = nhwc_sizes(node.input(0));
+  return 4 * threads * s.w * nhwc_pitch(s.c, s.h * s.w);
 }
 
 template <const ResizeF32Kernels& loops>
-Status image_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
+Status nhwc_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const bool vertical = packed.sizes.resized[0], horizontal = packed.sizes.resized[1];
   const int64_t rows = y.size.n * y.size.h, each = together(y.size.w * y.pitch);
   const int64_t tasks = horizontal && vertical ? std::min<int64_t>(context.threads, rows) : (rows + each - 1) / each;
@@ -159,16 +160,16 @@ Status image_run(const NodeView&, const KernelContext& context, std::span<const 
 }
 
 template <const ResizeF32Kernels& loops>
-constexpr CpuKernel make_image() {
-  return {.takes = resize_image_takes,
+constexpr CpuKernel make_nhwc() {
+  return {.takes = resize_nhwc_takes,
           .packed_bytes = packed_bytes,
           .pack = pack,
           .packs = 0b1110,
           .packs_sizes = true,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .scratch_bytes = image_scratch,
-          .run = image_run<loops>};
+          .nhwc_inputs = 0b1,
+          .scratch_bytes = nhwc_scratch,
+          .run = nhwc_run<loops>};
 }
 
 // --------------------------------------------------------------------------------------------------------- dense
@@ -277,14 +278,14 @@ constexpr CpuKernel make_dense() {
 
 }  // namespace
 
-extern const CpuKernel resize_image_f32_generic, resize_f32_generic;
-const CpuKernel resize_image_f32_generic = make_image<resize_f32_kernels_generic>();
+extern const CpuKernel resize_nhwc_f32_generic, resize_f32_generic;
+const CpuKernel resize_nhwc_f32_generic = make_nhwc<resize_f32_kernels_generic>();
 const CpuKernel resize_f32_generic = make_dense<resize_f32_kernels_generic>();
 #if defined(__x86_64__)
-extern const CpuKernel resize_image_f32_avx2, resize_f32_avx2, resize_image_f32_avx512, resize_f32_avx512;
-const CpuKernel resize_image_f32_avx2 = make_image<resize_f32_kernels_avx2>();
+extern const CpuKernel resize_nhwc_f32_avx2, resize_f32_avx2, resize_nhwc_f32_avx512, resize_f32_avx512;
+const CpuKernel resize_nhwc_f32_avx2 = make_nhwc<resize_f32_kernels_avx2>();
 const CpuKernel resize_f32_avx2 = make_dense<resize_f32_kernels_avx2>();
-const CpuKernel resize_image_f32_avx512 = make_image<resize_f32_kernels_avx512>();
+const CpuKernel resize_nhwc_f32_avx512 = make_nhwc<resize_f32_kernels_avx512>();
 const CpuKernel resize_f32_avx512 = make_dense<resize_f32_kernels_avx512>();
 #endif
 

@@ -1,5 +1,5 @@
-// resize on bytes along the last two dimensions, over images and over dense tensors. Nearest copies; other modes, of
-// quantised types, sum in double, rows before columns, and quantise at the end.
+// resize on bytes along the last two dimensions, over NHWC-packed tensors and over dense tensors. Nearest copies; other
+// modes, of quantised types, sum in double, rows before columns, and quantise at the end.
 #include "backends/cpu/resize/resize_i8.h"
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace pinnace::cpu {
 namespace {
 
 /// Loops of one instruction set.
-struct ResizeLevelI8 {
+struct ResizeIsaI8 {
   const ResizeLoopsI8* loops;
   const QuantizeLoopsI8* quantize;
 };
-constexpr ResizeLevelI8 kGeneric{&resize_loops_i8_generic, &quantize_loops_i8_generic};
+constexpr ResizeIsaI8 kGeneric{&resize_loops_i8_generic, &quantize_loops_i8_generic};
 #if defined(__x86_64__)
-constexpr ResizeLevelI8 kAvx2{&resize_loops_i8_avx2, &quantize_loops_i8_avx2};
-constexpr ResizeLevelI8 kAvx512{&resize_loops_i8_avx512, &quantize_loops_i8_avx2};
+constexpr ResizeIsaI8 kAvx2{&resize_loops_i8_avx2, &quantize_loops_i8_avx2};
+constexpr ResizeIsaI8 kAvx512{&resize_loops_i8_avx512, &quantize_loops_i8_avx2};
 #endif
 
 bool takes(const NodeView& node) {
@@ -33,11 +33,11 @@ bool takes(const NodeView& node) {
   // Numbers of an ordinary size: what a weight of 0 meets counts for nothing. Sums are made in the operator's order.
   const TensorType& x = node.input(0);
   const bool in_order = axes.size() < 2 || axes[0].axis < axes[1].axis;
-  return is_image_i8(x) && node.output_quantization(0) && x.quantization->scales[0] < 1e30f && in_order;
+  return fits_nhwc_i8(x) && node.output_quantization(0) && x.quantization->scales[0] < 1e30f && in_order;
 }
 
-bool image_takes(const NodeView& node) {
-  return is_image_i8(node.input(0)) && resize_image_takes(node) && takes(node);
+bool nhwc_takes(const NodeView& node) {
+  return fits_nhwc_i8(node.input(0)) && resize_nhwc_takes(node) && takes(node);
 }
 
 /// What is packed: sizes, then weights, then indices of both dimensions.
@@ -175,12 +175,12 @@ void in_tasks(const KernelContext& context, int64_t rows, int64_t bytes, F f) {
   context.parallel(tasks, [&](int64_t t) { f(t, rows * t / tasks, rows * (t + 1) / tasks); });
 }
 
-// --------------------------------------------------------------------------------------------------------- images
+// --------------------------------------------------------------------------------------------------------- NHWC-packed
 
-Status image_run(const ResizeLevelI8& level, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
+Status nhwc_run(const ResizeIsaI8& isa, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
-  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
   const int64_t width = y.size.w * y.pitch;
   in_tasks(context, y.size.n * y.size.h, width, [&](int64_t t, int64_t first, int64_t last) {
@@ -194,8 +194,8 @@ Status image_run(const ResizeLevelI8& level, const KernelContext& context, std::
         nearest_row(packed, r, row, u > first);
         continue;
       }
-      summed_row(*level.loops, packed, r, row, from, 0, line, result);
-      level.quantize->quantize(result, to, 0, r.y + row * r.y_row, width);
+      summed_row(*isa.loops, packed, r, row, from, 0, line, result);
+      isa.quantize->quantize(result, to, 0, r.y + row * r.y_row, width);
     }
   });
   return {};
@@ -206,22 +206,22 @@ bool nearest(const NodeView& node) {
   return spec.ok() && spec->mode == ResizeMode::kNearest;
 }
 
-template <const ResizeLevelI8& level>
-constexpr CpuKernel make_image() {
-  return {.takes = image_takes,
+template <const ResizeIsaI8& isa>
+constexpr CpuKernel make_nhwc() {
+  return {.takes = nhwc_takes,
           .packed_bytes = packed_bytes,
           .pack = pack,
           .packs = 0b1110,
           .packs_sizes = true,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
+          .nhwc_inputs = 0b1,
           .scratch_bytes = [](const NodeView& node, int threads) -> int64_t {
             Packed packed{};
-            const int64_t unit = image_pitch_i8(image_sizes(node.input(0)).c);
+            const int64_t unit = nhwc_pitch_i8(nhwc_sizes(node.input(0)).c);
             return nearest(node) || !fill(node, &packed, nullptr).ok() ? 0 : threads * thread_bytes(packed.sizes, unit);
           },
           .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                    std::span<const TensorView> out) { return image_run(level, context, in, out); }};
+                    std::span<const TensorView> out) { return nhwc_run(isa, context, in, out); }};
 }
 
 // ---------------------------------------------------------------------------------------------------------- dense
@@ -237,7 +237,7 @@ int64_t side_by_side_bytes(const ResizeSizes& s, int64_t unit) {
   return unit == 1 ? 0 : ((s.in[0] * s.in[1] + s.out[1]) * unit + 63) / 64 * 64;
 }
 
-Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::span<const TensorView> in,
+Status dense_run(const ResizeIsaI8& isa, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
   const ResizeSizes& s = packed.sizes;
@@ -255,7 +255,7 @@ Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::
     return {};
   }
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
-  const auto flip = static_cast<uint8_t>(image_offset(in[0].dtype()));
+  const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const int64_t unit = planes_together(planes), groups = (planes + unit - 1) / unit, width = s.out[1] * unit;
   in_tasks(context, groups * s.out[0], width, [&](int64_t t, int64_t first, int64_t last) {
     std::byte* const own = context.scratch + t * (thread_bytes(s, unit) + side_by_side_bytes(s, unit));
@@ -270,15 +270,15 @@ Status dense_run(const ResizeLevelI8& level, const KernelContext& context, std::
       uint8_t* own_y = y + plane * out_size + row * s.out[1];
       if (unit > 1 && (u == first || row == 0)) transpose_bytes(own_x, in_size, joined, kPlanes, count, in_size);
       const Rows r{unit > 1 ? joined : own_x, nullptr, s.in[1] * unit, 0, unit};
-      summed_row(*level.loops, packed, r, row, from, flip, line, result);
-      level.quantize->quantize(result, to, flip, unit > 1 ? row_of_all : own_y, width);
+      summed_row(*isa.loops, packed, r, row, from, flip, line, result);
+      isa.quantize->quantize(result, to, flip, unit > 1 ? row_of_all : own_y, width);
       if (unit > 1) transpose_bytes(row_of_all, kPlanes, own_y, out_size, s.out[1], count);
     }
   });
   return {};
 }
 
-template <const ResizeLevelI8& level>
+template <const ResizeIsaI8& isa>
 constexpr CpuKernel make_dense() {
   return {.takes = takes,
           .packed_bytes = packed_bytes,
@@ -293,19 +293,19 @@ constexpr CpuKernel make_dense() {
             return threads * (thread_bytes(s, unit) + side_by_side_bytes(s, unit));
           },
           .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                    std::span<const TensorView> out) { return dense_run(level, context, in, out); }};
+                    std::span<const TensorView> out) { return dense_run(isa, context, in, out); }};
 }
 
 }  // namespace
 
-extern const CpuKernel resize_image_i8_generic, resize_i8_generic;
-const CpuKernel resize_image_i8_generic = make_image<kGeneric>();
+extern const CpuKernel resize_nhwc_i8_generic, resize_i8_generic;
+const CpuKernel resize_nhwc_i8_generic = make_nhwc<kGeneric>();
 const CpuKernel resize_i8_generic = make_dense<kGeneric>();
 #if defined(__x86_64__)
-extern const CpuKernel resize_image_i8_avx2, resize_i8_avx2, resize_image_i8_avx512, resize_i8_avx512;
-const CpuKernel resize_image_i8_avx2 = make_image<kAvx2>();
+extern const CpuKernel resize_nhwc_i8_avx2, resize_i8_avx2, resize_nhwc_i8_avx512, resize_i8_avx512;
+const CpuKernel resize_nhwc_i8_avx2 = make_nhwc<kAvx2>();
 const CpuKernel resize_i8_avx2 = make_dense<kAvx2>();
-const CpuKernel resize_image_i8_avx512 = make_image<kAvx512>();
+const CpuKernel resize_nhwc_i8_avx512 = make_nhwc<kAvx512>();
 const CpuKernel resize_i8_avx512 = make_dense<kAvx512>();
 #endif
 

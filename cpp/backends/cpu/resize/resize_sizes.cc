@@ -33,11 +33,11 @@ bool resize_takes(const NodeView& node) {
   return resize_sizes(node, &sizes, &axes, &spec);
 }
 
-bool resize_image_takes(const NodeView& node) {
+bool resize_nhwc_takes(const NodeView& node) {
   ResizeSizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
-  if (!has_image_sizes(node.input(0)) || !resize_sizes(node, &sizes, &axes, &spec)) return false;
+  if (!has_nhwc_sizes(node.input(0)) || !resize_sizes(node, &sizes, &axes, &spec)) return false;
   return node.input(0).rank() == 4 || !sizes.resized[0];  // [N, C, W]: dimension -2 is the channels
 }
 

@@ -18,6 +18,6 @@ bool resize_sizes(const NodeView& node, ResizeSizes* sizes, std::vector<ResizeAx
 
 /// True for nodes that resize_sizes() takes; for those of images.
 bool resize_takes(const NodeView& node);
-bool resize_image_takes(const NodeView& node);
+bool resize_nhwc_takes(const NodeView& node);
 
 }  // namespace pinnace::cpu

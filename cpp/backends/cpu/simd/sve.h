@@ -1,4 +1,4 @@
-// SVE with registers of any length, whose kernels are written by hand; f32_sve.h has their functions.
+// SVE with registers of any length, whose kernels are written by hand; activation_sve.h has their functions.
 #pragma once
 
 #define PINNACE_ISA sve

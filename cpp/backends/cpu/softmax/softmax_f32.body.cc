@@ -1,6 +1,7 @@
 // The loops of softmax_f32.h.
 #include "backends/cpu/softmax/softmax_f32.h"
 #include "backends/cpu/reduce/rows_f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -10,7 +11,7 @@ float exp_sum(const float* x, float* y, int64_t count) {
   float largest = largest_of(x, count);
   if (largest == -__builtin_inff()) largest = 0;
   return static_cast<float>(row_sum<1>(x, count, -__builtin_inff(), [&](V v, int64_t i, int64_t some) {
-    v = Wide::exponential(v - largest);
+    v = exponential<Wide>(v - largest);
     store_part(y + i, v, some);
     return v;
   }));

@@ -38,26 +38,26 @@ void for_columns(const KernelContext& context, const Lanes& lanes, F f) {
 
 // ----------------------------------------------------------------------------------------------------------- softmax
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status softmax_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const int64_t columns = in[0].dim(-1), rows = in[0].elements() / columns;
   const int64_t each = std::max<int64_t>(1, 16384 / columns);
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      level.softmax->softmax(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns);
+      isa.softmax->softmax(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns);
     }
   });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_softmax() {
-  return {.takes = rows_take, .run = softmax_run<level>};
+  return {.takes = rows_take, .run = softmax_run<isa>};
 }
 
 /// Columns side by side: their largest elements, then exp of what is left, its sum, and the quotient.
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status softmax_columns_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
@@ -66,96 +66,95 @@ Status softmax_columns_run(const NodeView& node, const KernelContext& context, s
     float* y = out[0].data<float>() + at;
     float most[kColumns], sums[kColumns] = {};
     std::fill_n(most, count, -__builtin_inff());
-    level.columns->extreme(false, x, lanes.inner, lanes.size, count, most);
+    isa.columns->extreme(false, x, lanes.inner, lanes.size, count, most);
     for (int64_t i = 0; i < lanes.size; ++i) {
       float* row = y + i * lanes.inner;
-      level.arithmetic->dense(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
-      level.activation->map({MapKind::kExp, 0, 0}, row, row, count);
+      isa.arithmetic->dense(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
+      isa.activation->map({MapKind::kExp, 0, 0}, row, row, count);
     }
-    level.columns->sum(y, lanes.inner, lanes.size, count, sums);
+    isa.columns->sum(y, lanes.inner, lanes.size, count, sums);
     for (int64_t c = 0; c < count; ++c) sums[c] = 1 / sums[c];
-    level.arithmetic->pixels(BinaryKind::kMul, y, lanes.inner, sums, 0, y, lanes.inner, lanes.size, count);
+    isa.arithmetic->pixels(BinaryKind::kMul, y, lanes.inner, sums, 0, y, lanes.inner, lanes.size, count);
   });
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_softmax_columns() {
-  return {.takes = takes, .run = softmax_columns_run<level>};
+  return {.takes = takes, .run = softmax_columns_run<isa>};
 }
 
 // ------------------------------------------------------------------------- logarithm of softmax, quotient by a norm
 
 /// y = x - most - log(sum of exp(x - most))
-void log_softmax(const F32Isa& level, const Lanes& lanes, const float* x, float* y, int64_t count) {
+void log_softmax(const F32Isa& isa, const Lanes& lanes, const float* x, float* y, int64_t count) {
   float most[kColumns], logs[kColumns];
   if (lanes.inner == 1) {
-    most[0] = static_cast<float>(reduce_row(level, Reduction::kMax, x, lanes.size));
-    logs[0] = static_cast<float>(std::log(exp_sum(level, x, lanes.size, most[0])));
-    level.arithmetic->dense(BinaryKind::kSub, x, 1, most, 0, y, lanes.size);
-    level.arithmetic->dense(BinaryKind::kSub, y, 1, logs, 0, y, lanes.size);
+    most[0] = static_cast<float>(reduce_row(isa, Reduction::kMax, x, lanes.size));
+    logs[0] = static_cast<float>(std::log(exp_sum(isa, x, lanes.size, most[0])));
+    isa.arithmetic->dense(BinaryKind::kSub, x, 1, most, 0, y, lanes.size);
+    isa.arithmetic->dense(BinaryKind::kSub, y, 1, logs, 0, y, lanes.size);
     return;
   }
   double sums[kColumns];
   std::fill_n(most, count, -__builtin_inff());
-  level.columns->extreme(false, x, lanes.inner, lanes.size, count, most);
-  exp_sums(level, x, lanes.inner, lanes.size, count, most, sums);
+  isa.columns->extreme(false, x, lanes.inner, lanes.size, count, most);
+  exp_sums(isa, x, lanes.inner, lanes.size, count, most, sums);
   for (int64_t c = 0; c < count; ++c) logs[c] = static_cast<float>(std::log(sums[c]));
-  level.arithmetic->pixels(BinaryKind::kSub, x, lanes.inner, most, 0, y, lanes.inner, lanes.size, count);
-  level.arithmetic->pixels(BinaryKind::kSub, y, lanes.inner, logs, 0, y, lanes.inner, lanes.size, count);
+  isa.arithmetic->pixels(BinaryKind::kSub, x, lanes.inner, most, 0, y, lanes.inner, lanes.size, count);
+  isa.arithmetic->pixels(BinaryKind::kSub, y, lanes.inner, logs, 0, y, lanes.inner, lanes.size, count);
 }
 
 /// y = x / norm, 0 where that is 0.
-void lp_normalization(const F32Isa& level, Reduction kind, const Lanes& lanes, const float* x, float* y,
-                      int64_t count) {
+void lp_normalization(const F32Isa& isa, Reduction kind, const Lanes& lanes, const float* x, float* y, int64_t count) {
   double sums[kColumns];
   float norms[kColumns];
   if (lanes.inner == 1) {
-    sums[0] = reduce_row(level, kind, x, lanes.size);
+    sums[0] = reduce_row(isa, kind, x, lanes.size);
   } else {
-    reduce_columns(level, kind, x, lanes.inner, lanes.size, count, sums);
+    reduce_columns(isa, kind, x, lanes.inner, lanes.size, count, sums);
   }
   for (int64_t c = 0; c < count; ++c) {
     norms[c] = sums[c] == 0 ? 1 : static_cast<float>(finished(kind, sums[c], lanes.size));
   }
-  if (lanes.inner == 1) return level.arithmetic->dense(BinaryKind::kDiv, x, 1, norms, 0, y, lanes.size);
-  level.arithmetic->pixels(BinaryKind::kDiv, x, lanes.inner, norms, 0, y, lanes.inner, lanes.size, count);
+  if (lanes.inner == 1) return isa.arithmetic->dense(BinaryKind::kDiv, x, 1, norms, 0, y, lanes.size);
+  isa.arithmetic->pixels(BinaryKind::kDiv, x, lanes.inner, norms, 0, y, lanes.inner, lanes.size, count);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status log_softmax_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
   for_columns(context, lanes, [&](int64_t at, int64_t count) {
-    log_softmax(level, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
+    log_softmax(isa, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
   });
   return {};
 }
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_log_softmax() {
-  return {.takes = takes, .run = log_softmax_run<level>};
+  return {.takes = takes, .run = log_softmax_run<isa>};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status lp_normalization_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                             std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
   const Reduction kind = node.attr_int("p") == 1 ? Reduction::kL1 : Reduction::kL2;
   for_columns(context, lanes, [&](int64_t at, int64_t count) {
-    lp_normalization(level, kind, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
+    lp_normalization(isa, kind, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
   });
   return {};
 }
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_lp_normalization() {
-  return {.takes = takes, .run = lp_normalization_run<level>};
+  return {.takes = takes, .run = lp_normalization_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(softmax_f32, make_softmax)
-PINNACE_F32_IMAGE_LEVELS(softmax_columns_f32, make_softmax_columns)
-PINNACE_F32_IMAGE_LEVELS(log_softmax_f32, make_log_softmax)
-PINNACE_F32_IMAGE_LEVELS(lp_normalization_f32, make_lp_normalization)
+PINNACE_KERNELS_F32(softmax_f32, make_softmax)
+PINNACE_KERNELS_F32(softmax_columns_f32, make_softmax_columns)
+PINNACE_KERNELS_F32(log_softmax_f32, make_log_softmax)
+PINNACE_KERNELS_F32(lp_normalization_f32, make_lp_normalization)
 
 }  // namespace pinnace::cpu

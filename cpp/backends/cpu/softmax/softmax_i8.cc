@@ -25,7 +25,7 @@ Lanes lanes_of(const NodeView& node) {
 bool takes(const NodeView& node) {
   const TensorType& x = node.input(0);
   const auto y = node.output_quantization(0);
-  if (!is_image_i8(x) || x.elements() == 0 || !y || !node.axis(node.attr_int("axis"), x.rank()).ok()) return false;
+  if (!fits_nhwc_i8(x) || x.elements() == 0 || !y || !node.axis(node.attr_int("axis"), x.rank()).ok()) return false;
   // Where powers and quotients are ordinary numbers, and the bound of their error holds.
   const float from = x.quantization->scales[0], to = y->scales[0];
   return from <= 100 && to >= 1e-6f && to <= 1e6f && lanes_of(node).size <= kMost;
@@ -87,8 +87,8 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const int64_t n = lanes.size, blocks = (lanes.inner + kTogether - 1) / kTogether;
   const TensorType &x_type = *in[0].type, &y_type = *out[0].type;
   const SoftmaxRowI8 s{reinterpret_cast<const SoftmaxPowersI8*>(context.packed), 1 / scale_zero(y_type).scale,
-                       error_of(x_type, n), scale_zero(y_type).zero + image_offset(y_type.dtype),
-                       static_cast<uint8_t>(image_offset(x_type.dtype))};
+                       error_of(x_type, n), scale_zero(y_type).zero + nhwc_offset(y_type.dtype),
+                       static_cast<uint8_t>(nhwc_offset(x_type.dtype))};
   const int64_t units = lanes.outer * blocks;
   const int64_t tasks = std::min({units, int64_t{context.threads}, in[0].elements() / kLeastTask + 1});
   const RowScratch scratch(lanes);

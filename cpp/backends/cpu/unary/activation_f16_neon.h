@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/f32.h"
 #include "backends/cpu/unary/activation_f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace neon_dotprod {
@@ -10,7 +11,7 @@ namespace {
 
 inline void map(const MapF32& m, const uint16_t* x, uint16_t* y, int64_t count) {
   const auto four = [&](const uint16_t* from, uint16_t* to) {
-    Wide::store(reinterpret_cast<F16Bits*>(to), Wide::map(m, Wide::load(reinterpret_cast<const F16Bits*>(from))));
+    Wide::store(reinterpret_cast<F16Bits*>(to), activate<Wide>(m, Wide::load(reinterpret_cast<const F16Bits*>(from))));
   };
   int64_t i = 0;
   for (; i + 4 <= count; i += 4) four(x + i, y + i);

@@ -3,6 +3,6 @@
 
 namespace pinnace::cpu {
 
-const ActivationLoops<uint16_t> activation_f16_neon_dotprod = {neon_dotprod::map};
+const ActivationLoops<uint16_t> activation_loops_f16_neon_dotprod = {neon_dotprod::map};
 
 }  // namespace pinnace::cpu

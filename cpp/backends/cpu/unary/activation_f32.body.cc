@@ -1,6 +1,7 @@
 // The loops of activation_f32.h; their formulas are Floats::map of simd/f32.h.
 #include "backends/cpu/unary/activation_f32.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -8,11 +9,11 @@ namespace {
 
 void map(const MapF32& m, const float* x, float* y, int64_t count) {
   int64_t i = 0;
-  for (; i + Wide::kLanes <= count; i += Wide::kLanes) Wide::store(y + i, Wide::map(m, Wide::load(x + i)));
+  for (; i + Wide::kLanes <= count; i += Wide::kLanes) Wide::store(y + i, activate<Wide>(m, Wide::load(x + i)));
   if (i < count) {
     Wide::T rest{};
     __builtin_memcpy(&rest, x + i, sizeof(float) * static_cast<size_t>(count - i));
-    rest = Wide::map(m, rest);
+    rest = activate<Wide>(m, rest);
     __builtin_memcpy(y + i, &rest, sizeof(float) * static_cast<size_t>(count - i));
   }
 }
@@ -20,6 +21,6 @@ void map(const MapF32& m, const float* x, float* y, int64_t count) {
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const ActivationLoops<float> PINNACE_FOR_ISA(activation_f32) = {PINNACE_ISA::map};
+const ActivationLoops<float> PINNACE_FOR_ISA(activation_loops_f32) = {PINNACE_ISA::map};
 
 }  // namespace pinnace::cpu

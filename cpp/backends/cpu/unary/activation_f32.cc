@@ -1,9 +1,9 @@
-// Activations in float32 and on halves, as maps over contiguous memory and over images (channels last). Those over
+// Activations in float32 and on halves, as maps over contiguous memory and over NHWC-packed tensors. Those over
 // images are chosen where the operand is one already; otherwise the dense kernels are as fast.
 #include <algorithm>
 
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/layout_rows.h"
+#include "backends/cpu/plan/nhwc_rows.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -46,67 +46,67 @@ bool clip_bounds_known(const NodeView& node) {
 /// Elements that one task takes: small tensors stay on one thread.
 constexpr int64_t kChunk = 16384;
 
-template <const auto& level>
+template <const auto& isa>
 Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
-  using T = ElementOf<level>;
+  using T = ElementOf<isa>;
   const MapF32 map = map_of_op(node);
   const T* x = in[0].data<T>();
   T* y = out[0].data<T>();
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
-    level.activation->map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
+    isa.activation->map(map, x + t * kChunk, y + t * kChunk, std::min(kChunk, count - t * kChunk));
   });
   return {};
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_map() {
-  return {.precision = level.precision, .run = map_run<level>};
+  return {.precision = isa.precision, .run = map_run<isa>};
 }
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_clip() {
-  return {.takes = clip_bounds_known, .precision = level.precision, .run = map_run<level>};
+  return {.takes = clip_bounds_known, .precision = isa.precision, .run = map_run<isa>};
 }
 
-template <const auto& level>
-Status image_map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                     std::span<const TensorView> out) {
-  using T = ElementOf<level>;
+template <const auto& isa>
+Status nhwc_map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  using T = ElementOf<isa>;
   const MapF32 map = map_of_op(node);
-  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
+  const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t row) {
     const T* from = x.at + n * x.step + row * x.row;
     T* to = y.at + n * y.step + row * y.row;
-    if (x.pitch == y.pitch) return level.activation->map(map, from, to, y.size.w * y.pitch);
-    for (int64_t i = 0; i < y.size.w; ++i) level.activation->map(map, from + i * x.pitch, to + i * y.pitch, y.size.c);
+    if (x.pitch == y.pitch) return isa.activation->map(map, from, to, y.size.w * y.pitch);
+    for (int64_t i = 0; i < y.size.w; ++i) isa.activation->map(map, from + i * x.pitch, to + i * y.pitch, y.size.c);
   });
   return {};
 }
 
-bool image_map_takes(const NodeView& node) {
-  return is_image(node, 0) && (node.node().op != "clip" || clip_bounds_known(node));
+bool nhwc_map_takes(const NodeView& node) {
+  return is_nhwc_input(node, 0) && (node.node().op != "clip" || clip_bounds_known(node));
 }
 
-template <const auto& level>
-constexpr CpuKernel make_image_map() {
-  return {.takes = image_map_takes,
+template <const auto& isa>
+constexpr CpuKernel make_nhwc_map() {
+  return {.takes = nhwc_map_takes,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .precision = level.precision,
-          .run = image_map_run<level>};
+          .nhwc_inputs = 0b1,
+          .precision = isa.precision,
+          .run = nhwc_map_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(map_f32, make_map)
-PINNACE_F32_IMAGE_LEVELS(clip_f32, make_clip)
-PINNACE_F32_IMAGE_LEVELS(map_image_f32, make_image_map)
-PINNACE_SVE_LEVEL(map_f32, make_map, activation_sve)
-PINNACE_SVE_LEVEL(clip_f32, make_clip, activation_sve)
-PINNACE_SVE_LEVEL(map_image_f32, make_image_map, activation_sve)
-PINNACE_HALF_LEVELS(map, make_map)
-PINNACE_HALF_LEVELS(clip, make_clip)
-PINNACE_HALF_LEVELS(map_image, make_image_map)
+PINNACE_KERNELS_F32(activation_f32, make_map)
+PINNACE_KERNELS_F32(clip_f32, make_clip)
+PINNACE_KERNELS_F32(activation_nhwc_f32, make_nhwc_map)
+PINNACE_KERNELS_SVE(activation_f32, make_map, activation_sve)
+PINNACE_KERNELS_SVE(clip_f32, make_clip, activation_sve)
+PINNACE_KERNELS_SVE(activation_nhwc_f32, make_nhwc_map, activation_sve)
+PINNACE_KERNELS_F16(activation_f16, make_map)
+PINNACE_KERNELS_F16(clip_f16, make_clip)
+PINNACE_KERNELS_F16(activation_nhwc_f16, make_nhwc_map)
 
 }  // namespace pinnace::cpu

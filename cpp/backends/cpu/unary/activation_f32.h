@@ -38,13 +38,13 @@ struct ActivationLoops {
   void (*map)(const MapF32&, const T* x, T* y, int64_t count);
 };
 
-extern const ActivationLoops<float> activation_f32_generic;
+extern const ActivationLoops<float> activation_loops_f32_generic;
 #if defined(__x86_64__)
-extern const ActivationLoops<float> activation_f32_avx2, activation_f32_avx512;
+extern const ActivationLoops<float> activation_loops_f32_avx2, activation_loops_f32_avx512;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-extern const ActivationLoops<float> activation_f32_sve;
-extern const ActivationLoops<uint16_t> activation_f16_neon_dotprod;
+extern const ActivationLoops<float> activation_loops_f32_sve;
+extern const ActivationLoops<uint16_t> activation_loops_f16_neon_dotprod;
 #endif
 
 }  // namespace pinnace::cpu

@@ -1,5 +1,5 @@
 // Activations in float32 for SVE registers of any length.
-#include "backends/cpu/simd/f32_sve.h"
+#include "backends/cpu/unary/activation_sve.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -14,6 +14,6 @@ void map(const MapF32& m, const float* x, float* y, int64_t count) {
 
 }  // namespace
 
-const ActivationLoops<float> activation_f32_sve = {map};
+const ActivationLoops<float> activation_loops_f32_sve = {map};
 
 }  // namespace pinnace::cpu

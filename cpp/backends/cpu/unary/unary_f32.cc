@@ -1,6 +1,6 @@
 // Functions of one variable in float32 that no other kernel fuses, powers by some constants among them, over dense
-// tensors and over images; powers and remainders of two dense tensors.
-#include "backends/cpu/unary/math_f32.h"
+// tensors and over NHWC-packed tensors; powers and remainders of two dense tensors.
+#include "backends/cpu/unary/unary_f32.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,22 +10,22 @@
 namespace pinnace::cpu {
 namespace {
 
-constexpr std::pair<std::string_view, MathKind> kFunctions[] = {
-    {"neg", MathKind::kNeg},           {"abs", MathKind::kAbs},
-    {"sqrt", MathKind::kSqrt},         {"reciprocal", MathKind::kReciprocal},
-    {"erf", MathKind::kErf},           {"log", MathKind::kLog},
-    {"softplus", MathKind::kSoftplus}, {"softsign", MathKind::kSoftsign},
-    {"mish", MathKind::kMish},         {"floor", MathKind::kFloor},
-    {"ceil", MathKind::kCeil},         {"round", MathKind::kRound},
-    {"sign", MathKind::kSign},         {"sin", MathKind::kSin},
-    {"cos", MathKind::kCos},           {"tan", MathKind::kTan},
-    {"sinh", MathKind::kSinh},         {"cosh", MathKind::kCosh},
-    {"asin", MathKind::kAsin},         {"acos", MathKind::kAcos},
-    {"atan", MathKind::kAtan},         {"asinh", MathKind::kAsinh},
-    {"acosh", MathKind::kAcosh},       {"atanh", MathKind::kAtanh}};
+constexpr std::pair<std::string_view, UnaryKind> kFunctions[] = {
+    {"neg", UnaryKind::kNeg},           {"abs", UnaryKind::kAbs},
+    {"sqrt", UnaryKind::kSqrt},         {"reciprocal", UnaryKind::kReciprocal},
+    {"erf", UnaryKind::kErf},           {"log", UnaryKind::kLog},
+    {"softplus", UnaryKind::kSoftplus}, {"softsign", UnaryKind::kSoftsign},
+    {"mish", UnaryKind::kMish},         {"floor", UnaryKind::kFloor},
+    {"ceil", UnaryKind::kCeil},         {"round", UnaryKind::kRound},
+    {"sign", UnaryKind::kSign},         {"sin", UnaryKind::kSin},
+    {"cos", UnaryKind::kCos},           {"tan", UnaryKind::kTan},
+    {"sinh", UnaryKind::kSinh},         {"cosh", UnaryKind::kCosh},
+    {"asin", UnaryKind::kAsin},         {"acos", UnaryKind::kAcos},
+    {"atan", UnaryKind::kAtan},         {"asinh", UnaryKind::kAsinh},
+    {"acosh", UnaryKind::kAcosh},       {"atanh", UnaryKind::kAtanh}};
 
-/// False for a power that is left to math_pair_f32.
-bool power_of(const NodeView& node, MathF32* m) {
+/// False for a power that is left to power_and_mod_f32.
+bool power_of(const NodeView& node, UnaryF32* m) {
   if (node.input(1).elements() != 1 || node.input(1).rank() > node.input(0).rank()) return false;
   double power;
   if (const auto real = node.input_floats(1)) {
@@ -35,22 +35,22 @@ bool power_of(const NodeView& node, MathF32* m) {
   } else {
     return false;
   }
-  constexpr std::pair<double, MathKind> kPowers[] = {{2, MathKind::kSquare},      {3, MathKind::kCube},
-                                                     {0.5, MathKind::kRoot},      {-0.5, MathKind::kRsqrt},
-                                                     {-1, MathKind::kReciprocal}, {1, MathKind::kCopy}};
+  constexpr std::pair<double, UnaryKind> kPowers[] = {{2, UnaryKind::kSquare},      {3, UnaryKind::kCube},
+                                                      {0.5, UnaryKind::kRoot},      {-0.5, UnaryKind::kRsqrt},
+                                                      {-1, UnaryKind::kReciprocal}, {1, UnaryKind::kCopy}};
   for (const auto& [value, is] : kPowers) {
     if (power == value) {
       m->kind = is;
       return true;
     }
   }
-  m->kind = MathKind::kWholePower;
+  m->kind = UnaryKind::kWholePower;
   m->a = static_cast<float>(power);
   return std::fabs(power) <= 8 && power == std::floor(power);
 }
 
 /// False where only the reference has the function, or parameters that double has and single precision has not.
-bool function_of(const NodeView& node, MathF32* m) {
+bool function_of(const NodeView& node, UnaryF32* m) {
   const std::string& op = node.node().op;
   if (op == "pow") return power_of(node, m);
   for (const auto& [name, kind] : kFunctions) {
@@ -61,14 +61,14 @@ bool function_of(const NodeView& node, MathF32* m) {
   }
   double a = 0, b = 0, c = 1;
   if (op == "thresholded_relu") {
-    m->kind = MathKind::kThreshold;
+    m->kind = UnaryKind::kThreshold;
     a = node.attr_float("alpha");
   } else if (op == "shrink") {
-    m->kind = MathKind::kShrink;
+    m->kind = UnaryKind::kShrink;
     a = node.attr_float("bias");
     b = node.attr_float("lambd");
   } else {  // elu, selu, celu
-    m->kind = MathKind::kElu;
+    m->kind = UnaryKind::kElu;
     b = op == "selu" ? node.attr_float("gamma") : 1;
     a = node.attr_float("alpha") * b;
     if (op == "celu") {
@@ -81,19 +81,19 @@ bool function_of(const NodeView& node, MathF32* m) {
 }
 
 bool takes(const NodeView& node) {
-  MathF32 m;
+  UnaryF32 m;
   return function_of(node, &m);
 }
 
-bool image_takes(const NodeView& node) {
-  return takes(node) && has_image_sizes(node.input(0)) && node.input(0).elements() > 0;
+bool nhwc_takes(const NodeView& node) {
+  return takes(node) && has_nhwc_sizes(node.input(0)) && node.input(0).elements() > 0;
 }
 
-template <const MathF32Kernels& loops>
+template <const UnaryLoopsF32& loops>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kChunk = 16384;
-  MathF32 m;
+  UnaryF32 m;
   function_of(node, &m);
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
@@ -103,12 +103,12 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const MathF32Kernels& loops>
-Status image_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
-  MathF32 m;
+template <const UnaryLoopsF32& loops>
+Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+                std::span<const TensorView> out) {
+  UnaryF32 m;
   function_of(node, &m);
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = std::max<int64_t>(1, 16384 / (y.size.w * y.pitch));
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) {
@@ -124,13 +124,13 @@ Status image_run(const NodeView& node, const KernelContext& context, std::span<c
   return {};
 }
 
-template <const MathF32Kernels& loops>
+template <const UnaryLoopsF32& loops>
 constexpr CpuKernel make() {
   return {.takes = takes, .packs = 0b10, .run = run<loops>};
 }
-template <const MathF32Kernels& loops>
-constexpr CpuKernel make_image() {
-  return {.takes = image_takes, .packs = 0b10, .layouts = Layouts::kFollows, .images = 0b1, .run = image_run<loops>};
+template <const UnaryLoopsF32& loops>
+constexpr CpuKernel make_nhwc() {
+  return {.takes = nhwc_takes, .packs = 0b10, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<loops>};
 }
 
 // ---------------------------------------------------------------------------------------------------------- pairs
@@ -139,12 +139,12 @@ bool pair_takes(const NodeView& node) {
   return node.input(1).dtype == DType::kF32 && pairs_fit(node);
 }
 
-template <const MathF32Kernels& loops>
+template <const UnaryLoopsF32& loops>
 Status pair_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  const MathPairKind kind = node.node().op == "pow"      ? MathPairKind::kPower
-                            : node.attr_int("fmod") == 1 ? MathPairKind::kTruncMod
-                                                         : MathPairKind::kFloorMod;
+  const PowerOrModKind kind = node.node().op == "pow"      ? PowerOrModKind::kPower
+                              : node.attr_int("fmod") == 1 ? PowerOrModKind::kTruncMod
+                                                           : PowerOrModKind::kFloorMod;
   PairLoops l;
   l.set({&in[0].type->shape, &in[1].type->shape, &out[0].type->shape});
   const int x_step = l.rank && l.step[0][0], y_step = l.rank && l.step[1][0];
@@ -154,26 +154,26 @@ Status pair_run(const NodeView& node, const KernelContext& context, std::span<co
   return {};
 }
 
-template <const MathF32Kernels& loops>
+template <const UnaryLoopsF32& loops>
 constexpr CpuKernel make_pair() {
   return {.takes = pair_takes, .run = pair_run<loops>};
 }
 
 }  // namespace
 
-extern const CpuKernel math_f32_generic, math_image_f32_generic, math_pair_f32_generic;
-const CpuKernel math_f32_generic = make<math_f32_kernels_generic>();
-const CpuKernel math_image_f32_generic = make_image<math_f32_kernels_generic>();
-const CpuKernel math_pair_f32_generic = make_pair<math_f32_kernels_generic>();
+extern const CpuKernel unary_f32_generic, unary_nhwc_f32_generic, power_and_mod_f32_generic;
+const CpuKernel unary_f32_generic = make<unary_loops_f32_generic>();
+const CpuKernel unary_nhwc_f32_generic = make_nhwc<unary_loops_f32_generic>();
+const CpuKernel power_and_mod_f32_generic = make_pair<unary_loops_f32_generic>();
 #if defined(__x86_64__)
-extern const CpuKernel math_f32_avx2, math_image_f32_avx2, math_pair_f32_avx2;
-extern const CpuKernel math_f32_avx512, math_image_f32_avx512, math_pair_f32_avx512;
-const CpuKernel math_f32_avx2 = make<math_f32_kernels_avx2>();
-const CpuKernel math_image_f32_avx2 = make_image<math_f32_kernels_avx2>();
-const CpuKernel math_f32_avx512 = make<math_f32_kernels_avx512>();
-const CpuKernel math_image_f32_avx512 = make_image<math_f32_kernels_avx512>();
-const CpuKernel math_pair_f32_avx2 = make_pair<math_f32_kernels_avx2>();
-const CpuKernel math_pair_f32_avx512 = make_pair<math_f32_kernels_avx512>();
+extern const CpuKernel unary_f32_avx2, unary_nhwc_f32_avx2, power_and_mod_f32_avx2;
+extern const CpuKernel unary_f32_avx512, unary_nhwc_f32_avx512, power_and_mod_f32_avx512;
+const CpuKernel unary_f32_avx2 = make<unary_loops_f32_avx2>();
+const CpuKernel unary_nhwc_f32_avx2 = make_nhwc<unary_loops_f32_avx2>();
+const CpuKernel unary_f32_avx512 = make<unary_loops_f32_avx512>();
+const CpuKernel unary_nhwc_f32_avx512 = make_nhwc<unary_loops_f32_avx512>();
+const CpuKernel power_and_mod_f32_avx2 = make_pair<unary_loops_f32_avx2>();
+const CpuKernel power_and_mod_f32_avx512 = make_pair<unary_loops_f32_avx512>();
 #endif
 
 }  // namespace pinnace::cpu

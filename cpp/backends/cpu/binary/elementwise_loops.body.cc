@@ -1,5 +1,5 @@
-// Loops over integers, truth values and comparisons (plain_loops.h), by the compiler's own vectors.
-#include "backends/cpu/binary/plain_loops.h"
+// Loops over integers, truth values and comparisons (elementwise_loops.h), by the compiler's own vectors.
+#include "backends/cpu/binary/elementwise_loops.h"
 #include "backends/cpu/simd/isa.h"
 
 namespace pinnace::cpu {
@@ -124,6 +124,6 @@ PlainLoop find(PlainKind kind, PlainType type) {
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const PlainLoops PINNACE_FOR_ISA(plain_loops) = {PINNACE_ISA::find};
+const ElementwiseLoops PINNACE_FOR_ISA(elementwise_loops) = {PINNACE_ISA::find};
 
 }  // namespace pinnace::cpu

@@ -1,10 +1,10 @@
 // Tables by way of the reference code; parameters of binary operators.
-#include "backends/cpu/unary/i8_table.h"
+#include "backends/cpu/unary/lookup_table_i8.h"
 
 namespace pinnace::cpu {
 
 bool table_i8_takes(const NodeView& node) {
-  if (!is_image_i8(node.input(0)) || !node.output_quantization(0)) return false;
+  if (!fits_nhwc_i8(node.input(0)) || !node.output_quantization(0)) return false;
   for (int i = 1; i < node.input_count(); ++i) {
     if (node.has_input(i) && (!node.input_data(i) || node.input(i).elements() != 1)) return false;
   }
@@ -14,7 +14,7 @@ bool table_i8_takes(const NodeView& node) {
 Status fill_table_i8(const NodeView& node, bool unsigned_bytes, uint8_t* table) {
   const TensorType x{node.input(0).dtype, {256}, node.input(0).quantization};
   const TensorType y{x.dtype, {256}, node.output_quantization(0)};
-  const auto flip = static_cast<uint8_t>(unsigned_bytes ? image_offset(x.dtype) : 0);
+  const auto flip = static_cast<uint8_t>(unsigned_bytes ? nhwc_offset(x.dtype) : 0);
   uint8_t bytes[256], results[256];
   for (int i = 0; i < 256; ++i) bytes[i] = static_cast<uint8_t>(i ^ flip);
   std::vector<const TensorType*> types{&x};
@@ -35,7 +35,7 @@ Status fill_table_i8(const NodeView& node, bool unsigned_bytes, uint8_t* table) 
 }
 
 void requantize_table_i8(const TensorType& from, const TensorType& to, uint8_t table[256]) {
-  const int32_t offset = image_offset(from.dtype);
+  const int32_t offset = nhwc_offset(from.dtype);
   for (int32_t i = 0; i < 256; ++i) {
     const int32_t q = quantize(dequantize(i - offset, scale_zero(from)), scale_zero(to), int_range(to.dtype));
     table[i] = static_cast<uint8_t>(q + offset);

@@ -7,7 +7,7 @@
 
 namespace pinnace::cpu {
 
-enum class MathKind : int32_t {
+enum class UnaryKind : int32_t {
   kNeg,
   kAbs,
   kSqrt,
@@ -45,26 +45,26 @@ enum class MathKind : int32_t {
 
 /// A function and its parameters. kElu: b * x where x >= 0, else a * (exp(x * c) - 1); kThreshold: x where x > a, else
 /// 0; kWholePower: x^a, a whole and |a| <= 8; kShrink: x + a where x < -b, x - a where x > b, else 0.
-struct MathF32 {
-  MathKind kind = MathKind::kCopy;
+struct UnaryF32 {
+  UnaryKind kind = UnaryKind::kCopy;
   float a = 0, b = 0, c = 0;
 };
 
 /// x^y as C's pow; the remainder of x / y with the sign of y (of a quotient rounded down), or that of x.
-enum class MathPairKind : int32_t { kPower, kFloorMod, kTruncMod };
+enum class PowerOrModKind : int32_t { kPower, kFloorMod, kTruncMod };
 
-struct MathF32Kernels {
+struct UnaryLoopsF32 {
   /// y[i] = f(x[i]); y may be x. Relative error below 4e-7 (kWholePower: 5e-7), of sines and tangents beside their
   /// roots too. kRoot and kRsqrt are pow(x, 0.5) and pow(x, -0.5), which differ from roots at -0 and -inf.
-  void (*map)(const MathF32& m, const float* x, float* y, int64_t count);
+  void (*map)(const UnaryF32& m, const float* x, float* y, int64_t count);
   /// z[i] = x[i * x_step] op y[i * y_step], steps 0 or 1; z may be x or y where that step is 1. Computed in double, so
   /// that powers are within 7e-8 and remainders exact.
-  void (*pair)(MathPairKind kind, const float* x, int x_step, const float* y, int y_step, float* z, int64_t count);
+  void (*pair)(PowerOrModKind kind, const float* x, int x_step, const float* y, int y_step, float* z, int64_t count);
 };
 
-extern const MathF32Kernels math_f32_kernels_generic;
+extern const UnaryLoopsF32 unary_loops_f32_generic;
 #if defined(__x86_64__)
-extern const MathF32Kernels math_f32_kernels_avx2, math_f32_kernels_avx512;
+extern const UnaryLoopsF32 unary_loops_f32_avx2, unary_loops_f32_avx512;
 #endif
 
 }  // namespace pinnace::cpu

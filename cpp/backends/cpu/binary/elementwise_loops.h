@@ -34,15 +34,15 @@ enum class PlainType : uint8_t { kU8, kF32, kI32, kI64 };
 /// y[i] = a[i] op b[i]; y may be a or b where all have elements of one size.
 using PlainLoop = void (*)(const void* a, const void* b, void* y, int64_t count);
 
-struct PlainLoops {
+struct ElementwiseLoops {
   /// Null where there is none: i32 and i64 have all but kUnequal, kSizeEqual and the last three; u8 has those three and
   /// kEqual; f32 the comparisons.
   PlainLoop (*find)(PlainKind kind, PlainType type);
 };
 
-extern const PlainLoops plain_loops_generic;
+extern const ElementwiseLoops elementwise_loops_generic;
 #if defined(__x86_64__)
-extern const PlainLoops plain_loops_avx2, plain_loops_avx512;
+extern const ElementwiseLoops elementwise_loops_avx2, elementwise_loops_avx512;
 #endif
 
 }  // namespace pinnace::cpu

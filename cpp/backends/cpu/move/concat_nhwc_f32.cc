@@ -1,9 +1,9 @@
-// concat along channels of images (channels last), in float32 and on halves. Chosen where the operands are images
+// concat along channels of NHWC-packed tensors, in float32 and on halves. Chosen where the operands are images
 // already.
 #include <cstring>
 
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/layout_rows.h"
+#include "backends/cpu/plan/nhwc_rows.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -12,21 +12,21 @@ namespace {
 bool concat_takes(const NodeView& node) {
   if (node.input_count() > 32) return false;
   for (int i = 0; i < node.input_count(); ++i) {
-    if (!is_image(node, i) || node.input_data(i)) return false;
+    if (!is_nhwc_input(node, i) || node.input_data(i)) return false;
   }
   const auto axis = node.axis(node.attr_int("axis"), node.input(0).rank());
   return axis.ok() && *axis == 1;
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
-  using T = ElementOf<level>;
-  const auto y = image_of<T>(out[0], context.layouts[in.size()]);
+  using T = ElementOf<isa>;
+  const auto y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t row) {
     T* to = y.at + n * y.step + row * y.row;
     for (size_t i = 0; i < in.size(); ++i) {
-      const auto x = image_of<T>(in[i], context.layouts[i]);
+      const auto x = nhwc_of<T>(in[i], context.layouts[i]);
       const T* from = x.at + n * x.step + row * x.row;
       for (int64_t p = 0; p < y.size.w; ++p) {
         std::memcpy(to + p * y.pitch, from + p * x.pitch, sizeof(T) * static_cast<size_t>(x.size.c));
@@ -37,20 +37,20 @@ Status concat_run(const NodeView&, const KernelContext& context, std::span<const
   return {};
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_concat() {
   return {.takes = concat_takes,
           .layouts = Layouts::kFollows,
-          .images = ~0u,
-          .precision = level.precision,
-          .run = concat_run<level>};
+          .nhwc_inputs = ~0u,
+          .precision = isa.precision,
+          .run = concat_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_HALF_LEVELS(concat_image, make_concat)
+PINNACE_KERNELS_F16(concat_nhwc_f16, make_concat)
 
-extern const CpuKernel concat_image_f32_generic;
-const CpuKernel concat_image_f32_generic = make_concat<f32_generic>();
+extern const CpuKernel concat_nhwc_f32_generic;
+const CpuKernel concat_nhwc_f32_generic = make_concat<f32_generic>();
 
 }  // namespace pinnace::cpu

@@ -1,7 +1,7 @@
-// Functions of one operand on 8-bit quantised types as look-ups in tables, over dense tensors and over images (channels
-// last, unsigned). Those over images are chosen where the operand is one already.
-#include "backends/cpu/plan/layout_rows.h"
-#include "backends/cpu/unary/i8_table.h"
+// Functions of one operand on 8-bit quantised types as look-ups in tables, over dense tensors and over NHWC-packed
+// tensors (channels last, unsigned). Those over NHWC-packed tensors are chosen where the operand is one already.
+#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/unary/lookup_table_i8.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -35,9 +35,9 @@ constexpr CpuKernel make_map() {
 }
 
 template <LookupI8& lookup>
-Status image_map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
-                     std::span<const TensorView> out) {
-  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+Status nhwc_map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+                    std::span<const TensorView> out) {
+  const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
   for_rows_i8(context, y, [&](int64_t n, int64_t row) {
     lookup(table, x.at + n * x.step + row * x.row, y.at + n * y.step + row * y.row, y.size.w * y.pitch);
@@ -45,24 +45,24 @@ Status image_map_run(const NodeView&, const KernelContext& context, std::span<co
   return {};
 }
 
-bool image_map_takes(const NodeView& node) {
-  return is_image_input_i8(node, 0) && table_i8_takes(node);
+bool nhwc_map_takes(const NodeView& node) {
+  return is_nhwc_input_i8(node, 0) && table_i8_takes(node);
 }
 
 template <LookupI8& lookup>
-constexpr CpuKernel make_image_map() {
-  return {.takes = image_map_takes,
+constexpr CpuKernel make_nhwc_map() {
+  return {.takes = nhwc_map_takes,
           .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
           .pack = pack_table_i8<true>,
           .packs = 0b110,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .run = image_map_run<lookup>};
+          .nhwc_inputs = 0b1,
+          .run = nhwc_map_run<lookup>};
 }
 
 }  // namespace
 
-PINNACE_LOOKUP_LEVELS(map_i8, make_map)
-PINNACE_LOOKUP_LEVELS(map_image_i8, make_image_map)
+PINNACE_KERNELS_LOOKUP(activation_i8, make_map)
+PINNACE_KERNELS_LOOKUP(activation_nhwc_i8, make_nhwc_map)
 
 }  // namespace pinnace::cpu

@@ -1,4 +1,5 @@
-// Rows of images (channels last) dealt to threads, and which inputs are images: what kernels over images share.
+// Rows of NHWC-packed tensors dealt to threads, and which inputs are images: what kernels over NHWC-packed tensors
+// share.
 #pragma once
 
 #include <algorithm>
@@ -9,22 +10,22 @@ namespace pinnace::cpu {
 
 /// Rows of pixels that one task takes, so that it has about 16,384 elements.
 template <class T>
-int64_t rows_per_task(const ImageOf<T>& y) {
+int64_t rows_per_task(const NhwcOf<T>& y) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, y.size.w * y.pitch));
 }
 
 /// f(image n, row) for every row of y.
 template <class T, class F>
-void for_rows(const KernelContext& context, const ImageOf<T>& y, F f) {
+void for_rows(const KernelContext& context, const NhwcOf<T>& y, F f) {
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(rows, (t + 1) * each); ++u) f(u / y.size.h, u % y.size.h);
   });
 }
 
-/// The same of 8-bit images, in tasks of about 64 KiB.
+/// The same of 8-bit NHWC-packed tensors, in tasks of about 64 KiB.
 template <class F>
-void for_rows_i8(const KernelContext& context, const ImageI8& y, F f) {
+void for_rows_i8(const KernelContext& context, const NhwcI8& y, F f) {
   const int64_t rows = y.size.n * y.size.h;
   const int64_t tasks = std::min(rows, (rows * y.size.w * y.pitch + 65535) / 65536);
   context.parallel(tasks, [&](int64_t t) {
@@ -32,14 +33,14 @@ void for_rows_i8(const KernelContext& context, const ImageI8& y, F f) {
   });
 }
 
-inline bool is_image(const NodeView& node, int i) {
-  return has_image_sizes(node.input(i)) && node.input(i).elements() > 0;
+inline bool is_nhwc_input(const NodeView& node, int i) {
+  return has_nhwc_sizes(node.input(i)) && node.input(i).elements() > 0;
 }
 
-/// The same of 8-bit images. Constants stay dense.
-inline bool is_image_input_i8(const NodeView& node, int i) {
+/// The same of 8-bit NHWC-packed tensors. Constants stay dense.
+inline bool is_nhwc_input_i8(const NodeView& node, int i) {
   const TensorType& type = node.input(i);
-  return has_image_sizes(type) && type.elements() > 0 && is_image_i8(type) && !node.input_data(i);
+  return has_nhwc_sizes(type) && type.elements() > 0 && fits_nhwc_i8(type) && !node.input_data(i);
 }
 
 }  // namespace pinnace::cpu

@@ -1,9 +1,9 @@
-// conv on 8-bit quantised types over images: a matrix product whose rows are read where they lie; relu and clip are
-// part of the clamp. An image that is added to the result (input 3) is added before a tile leaves the registers, to the
-// bits of conv and add. Types and window were checked by the shape rule.
+// conv on 8-bit quantised types over NHWC-packed tensors: a matrix product whose rows are read where they lie; relu and
+// clip are part of the clamp. An image that is added to the result (input 3) is added before a tile leaves the
+// registers, to the bits of conv and add. Types and window were checked by the shape rule.
 #include <cmath>
 
-#include "backends/cpu/conv/conv_image.h"
+#include "backends/cpu/conv/conv_nhwc.h"
 #include "backends/cpu/conv/conv_tasks.h"
 #include "backends/cpu/i8_isa.h"
 
@@ -12,8 +12,8 @@ namespace {
 
 bool conv_takes(const NodeView& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
-  return is_image_i8(x) && signed_weights(w) && (!node.has_input(3) || is_image_i8(node.input(3))) &&
-         image_conv_takes(node);
+  return fits_nhwc_i8(x) && signed_weights(w) && (!node.has_input(3) || fits_nhwc_i8(node.input(3))) &&
+         nhwc_conv_takes(node);
 }
 
 /// Of a convolution that adds input 3: what its own result is rounded to (lower.cc).
@@ -24,7 +24,7 @@ RealI8 sum_own(const NodeView& node) {
 }
 
 /// Elements of a block, those that fill up quads included.
-int64_t block_quads(const ImageConv& c) {
+int64_t block_quads(const NhwcConv& c) {
   const int64_t pixel = (c.in_channels + 3) / 4;
   return c.touching ? c.window.kernel[2] * pixel : pixel;
 }
@@ -41,16 +41,16 @@ Requantize requantize_of(const NodeView& node) {
   return Requantize(node.input(0), node.input(1), y, *activation);
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 int64_t conv_packed_bytes(const NodeView& node) {
-  const ImageConv c = image_conv(node);
-  return c.groups * panel_bytes(padded_columns(*level.gemm, c.out_channels), c.blocks() * block_quads(c));
+  const NhwcConv c = nhwc_conv(node);
+  return c.groups * panel_bytes(padded_columns(*isa.gemm, c.out_channels), c.blocks() * block_quads(c));
 }
 
 /// [group][panel], elements in order of (ky, kx, channel).
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status conv_pack(const NodeView& node, std::byte* packed) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const Requantize requantize = requantize_of(node);
   const auto* w = static_cast<const uint8_t*>(node.input_data(1));
   const auto* bias = node.has_input(2) ? static_cast<const int32_t*>(node.input_data(2)) : nullptr;
@@ -62,9 +62,9 @@ Status conv_pack(const NodeView& node, std::byte* packed) {
     return static_cast<int8_t>(w[(m * c.in_channels + channel) * taps + k / pixel] ^ flip);
   };
   for (int64_t g = 0; g < c.groups; ++g) {
-    for (int64_t n = 0; n < c.out_channels; n += level.gemm->nr) {
-      const int64_t width = panel_width(*level.gemm, n, c.out_channels);
-      packed = pack_panel_i8(*level.gemm, requantize, bias, image_zero(node.input(0)), g * c.out_channels + n,
+    for (int64_t n = 0; n < c.out_channels; n += isa.gemm->nr) {
+      const int64_t width = panel_width(*isa.gemm, n, c.out_channels);
+      packed = pack_panel_i8(*isa.gemm, requantize, bias, nhwc_zero(node.input(0)), g * c.out_channels + n,
                              std::min(width, c.out_channels - n), width, c.blocks(), block_quads(c), weight, packed);
     }
   }
@@ -72,27 +72,27 @@ Status conv_pack(const NodeView& node, std::byte* packed) {
 }
 
 int64_t conv_scratch_bytes(const NodeView& node, int) {
-  return image_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
+  return nhwc_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
-  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
-  const GemmTilesI8& gemm = *level.gemm;
+  const GemmTilesI8& gemm = *isa.gemm;
   const bool adds = in.size() > 3 && in[3].present();
-  const ImageI8 r = adds ? image_i8_of(in[3], context.layouts[3]) : ImageI8{};
+  const NhwcI8 r = adds ? nhwc_i8_of(in[3], context.layouts[3]) : NhwcI8{};
   AddedI8 added{};
   if (adds) {
     const RealI8 own = sum_own(node);
     added = {nullptr,
              r.pitch,
              r.row,
-             {own.scale, own.zero + image_offset(out[0].dtype())},
+             {own.scale, own.zero + nhwc_offset(out[0].dtype())},
              real_i8(*in[3].type),
              scale_zero(*out[0].type).scale};
   }
@@ -107,7 +107,7 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   // Runs of output pixels that stand at one distance, in the input too: a row, or everything where nothing lies
   // between.
   const bool pixels_only = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1;
-  const auto flat = [](const ImageI8& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
+  const auto flat = [](const NhwcI8& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
   const bool one = pixels_only && flat(x) && flat(y) && (!adds || flat(r));
   const int64_t runs = one ? 1 : y.size.n * y.size.h, length = one ? y.size.n * y.size.h * y.size.w : y.size.w;
 
@@ -121,12 +121,12 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
                                       .panels = panels},
                                      context.threads);
 
-  const auto place = [&](const ImageI8& i, int64_t unit, int64_t stride) {
+  const auto place = [&](const NhwcI8& i, int64_t unit, int64_t stride) {
     return i.at + (one ? unit * i.pitch : unit / y.size.h * i.step + unit % y.size.h * stride * i.row);
   };
 
   context.parallel(tasks.count(), [&](int64_t t) {
-    const GemmTilesI8& tiles = *level.gemm;
+    const GemmTilesI8& tiles = *isa.gemm;
     const auto [first, last, first_panel, last_panel] = tasks.part(t);
     for (int64_t p = first_panel; p < last_panel; ++p) {
       const int64_t group = p / group_panels, n = p % group_panels * tiles.nr;
@@ -160,18 +160,18 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_conv() {
   return {.takes = conv_takes,
-          .packed_bytes = conv_packed_bytes<level>,
-          .pack = conv_pack<level>,
+          .packed_bytes = conv_packed_bytes<isa>,
+          .pack = conv_pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1001,
           .border = conv_border,
           .scratch_bytes = conv_scratch_bytes,
-          .run = conv_run<level>};
+          .run = conv_run<isa>};
 }
 
 // ------------------------------------------------------------------------------------------------------ depthwise
@@ -209,7 +209,7 @@ int64_t padded_channels(int64_t channels) {
 
 /// Chunks of weights; behind them a byte for DepthwiseRowsI8::large.
 int64_t depthwise_chunk_bytes(const NodeView& node) {
-  const Window w = image_conv(node).window;
+  const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
   return padded_channels(node.attr_int("group")) * (8 + 4 * q.sets * q.groups * w.kernel[2]);
 }
@@ -217,9 +217,9 @@ int64_t depthwise_packed_bytes(const NodeView& node) {
   return depthwise_chunk_bytes(node) + 1;
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status depthwise_pack(const NodeView& node, std::byte* packed) {
-  const Window w = image_conv(node).window;
+  const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
   const Requantize requantize = requantize_of(node);
   const auto* weights = static_cast<const uint8_t*>(node.input_data(1));
@@ -232,7 +232,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   };
   bool large = false;
   for (int64_t first = 0; first < padded_channels(channels);) {
-    const int64_t chunk = depthwise_chunk(first, padded_channels(channels), level.depthwise->widest);
+    const int64_t chunk = depthwise_chunk(first, padded_channels(channels), isa.depthwise->widest);
     auto* start = reinterpret_cast<int32_t*>(packed);
     auto* m = reinterpret_cast<float*>(packed) + chunk;
     auto* quad = reinterpret_cast<int8_t*>(packed) + 8 * chunk;
@@ -241,7 +241,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
       const int64_t v = i / lanes, l = i % lanes, channel = first + l / 4 * 16 + v * 4 + l % 4;
       int32_t sum = 0;
       for (int64_t t = 0; t < taps; ++t) sum += weight(channel, t / w.kernel[2], t % w.kernel[2]);
-      const auto zero = static_cast<uint32_t>(image_zero(node.input(0)) - level.depthwise->activation_offset);
+      const auto zero = static_cast<uint32_t>(nhwc_zero(node.input(0)) - isa.depthwise->activation_offset);
       const uint32_t less = static_cast<uint32_t>(sum) * zero;
       start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
@@ -265,12 +265,12 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
-  const Window w = image_conv(node).window;
+  const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
-  const ImageI8 x = image_i8_of(in[0], context.layouts[0]), y = image_i8_of(out[0], context.layouts[in.size()]);
+  const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   // Units are pairs of rows where two share quads. Few tasks are made a multiple of the threads.
@@ -301,28 +301,28 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
       d.sets = q.sets;
       d.large = large;
       d.store = store;
-      level.depthwise->rows(d);
+      isa.depthwise->rows(d);
     }
   });
   return {};
 }
 
-template <const I8Isa& level>
+template <const I8Isa& isa>
 constexpr CpuKernel make_depthwise() {
   return {.takes = depthwise_takes,
           .packed_bytes = depthwise_packed_bytes,
-          .pack = depthwise_pack<level>,
+          .pack = depthwise_pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1,
           .border = conv_border,
-          .run = depthwise_run<level>};
+          .run = depthwise_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_I8_LEVELS(conv_image_depthwise_i8, make_depthwise)
-PINNACE_I8_LEVELS(conv_image_i8, make_conv)
+PINNACE_KERNELS_I8(conv_nhwc_depthwise_i8, make_depthwise)
+PINNACE_KERNELS_I8(conv_nhwc_i8, make_conv)
 
 }  // namespace pinnace::cpu

@@ -1,4 +1,4 @@
-// What the convolutions over images share: their geometry and the border that they read.
+// What the convolutions over NHWC-packed tensors share: their geometry and the border that they read.
 #pragma once
 
 #include "backends/cpu/matmul/gemm_f32.h"
@@ -6,8 +6,8 @@
 
 namespace pinnace::cpu {
 
-/// Geometry of a convolution over images; channels per group.
-struct ImageConv {
+/// Geometry of a convolution over NHWC-packed tensors; channels per group.
+struct NhwcConv {
   Window window;
   int64_t groups, in_channels, out_channels;
   bool touching;  ///< the pixels of a kernel row are one block
@@ -16,10 +16,11 @@ struct ImageConv {
   int64_t K() const { return blocks() * block(); }
 };
 /// The node's types and window were checked by the shape rule.
-ImageConv image_conv(const NodeView& node);
+NhwcConv nhwc_conv(const NodeView& node);
 
-/// True if the node is a convolution of images, whatever its weights: shapes not empty, pads of at most 64.
-bool image_conv_takes(const NodeView& node);
+/// True if the node is a convolution of NHWC-packed tensors, whatever its weights: shapes not empty, pads of at
+/// most 64.
+bool nhwc_conv_takes(const NodeView& node);
 
 /// Zeros (quantised: zero points) that taps read beyond the input.
 Border conv_border(const NodeView& node);
@@ -31,8 +32,8 @@ int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles);
 void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to);
 
 /// Sums of halves round after every product: about sqrt(K) times where signs are mixed, at most K times 2^-12.
-template <const auto& level>
-constexpr float kSumError = std::is_same_v<ElementOf<level>, float> ? 0 : 0x1p-8f;
+template <const auto& isa>
+constexpr float kSumError = std::is_same_v<ElementOf<isa>, float> ? 0 : 0x1p-8f;
 
 /// Input 2, which is constant, or null.
 inline const float* bias_of(const NodeView& node) {

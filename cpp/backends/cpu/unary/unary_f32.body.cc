@@ -1,6 +1,7 @@
-// The functions of math_f32.h in registers.
-#include "backends/cpu/unary/math_f32.h"
+// The functions of unary_f32.h in registers.
+#include "backends/cpu/unary/unary_f32.h"
 #include "backends/cpu/simd/f32.h"
+#include "backends/cpu/unary/activation_registers.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
@@ -51,7 +52,7 @@ inline T logarithm(T x) {
 inline T error_function(T x) {
   const T q = x * x;
   const T series = 1.0f + q * (-1.0f / 3 + q * (1.0f / 10 + q * (-1.0f / 42 + q * (1.0f / 216 + q * (-1.0f / 1320)))));
-  return V::select(V::absolute(x) < 0.5f, x * 1.12837917f * series, V::error_function(x));
+  return V::select(V::absolute(x) < 0.5f, x * 1.12837917f * series, error_function<V>(x));
 }
 
 /// exp(x) - 1 for x <= 0: with x = n log(2) + r, 2^n (exp(r) - 1) + (2^n - 1); the series of exp(r) - 1 to r^7 / 5040,
@@ -70,7 +71,7 @@ inline T exponential_minus_one(T x) {
 /// log(1 + exp(x)) = max(x, 0) + log(1 + t) with t = exp(-|x|); log(1 + t) by the series of logarithm() in s = t / (2 +
 /// t), which is at most 1/3: the next term is below 2e-8 of the sum.
 inline T softplus(T x) {
-  const T t = V::exponential(-V::absolute(x)), s = t / (2.0f + t), q = s * s;
+  const T t = exponential<V>(-V::absolute(x)), s = t / (2.0f + t), q = s * s;
   const T series =
       1.0f + q * (1.0f / 3 + q * (1.0f / 5 + q * (1.0f / 7 + q * (1.0f / 9 + q * (1.0f / 11 + q * (1.0f / 13))))));
   return V::at_least(x, T{}) + 2.0f * s * series;
@@ -78,7 +79,7 @@ inline T softplus(T x) {
 
 /// x * tanh(log(1 + e)) with e = exp(x) is x * w / (w + 2) with w = e * (e + 2); beyond 20 the quotient is 1.
 inline T mish(T x) {
-  const T e = V::exponential(V::at_most(x, V::all(20.0f))), w = e * (e + 2.0f);
+  const T e = exponential<V>(V::at_most(x, V::all(20.0f))), w = e * (e + 2.0f);
   return x * (w / (w + 2.0f));
 }
 
@@ -171,7 +172,7 @@ inline T tangent_of_angle(T x) {
 /// 44 is exact.
 inline T half_exponential(T a) {
   const I far = a > 80.0f;
-  return V::exponential(V::select(far, a - 44.0f, a)) * V::select(far, V::all(6.42580057e18f), V::all(0.5f));
+  return exponential<V>(V::select(far, a - 44.0f, a)) * V::select(far, V::all(6.42580057e18f), V::all(0.5f));
 }
 /// Below 1 by the series x + x^3 / 3! + ... + x^9 / 9!, whose next term is below 3e-8 of the sum.
 inline T hyperbolic_sine(T x) {
@@ -257,75 +258,75 @@ inline void each_of(const float* x, float* y, int64_t count, F f) {
   __builtin_memcpy(y + i, part, sizeof(float) * static_cast<size_t>(count - i));
 }
 
-void map_of_kind(const MathF32& m, const float* x, float* y, int64_t count) {
+void map_of_kind(const UnaryF32& m, const float* x, float* y, int64_t count) {
   switch (m.kind) {
-    case MathKind::kNeg:
+    case UnaryKind::kNeg:
       return each_of(x, y, count, [](T v) { return -v; });
-    case MathKind::kAbs:
+    case UnaryKind::kAbs:
       return each_of(x, y, count, [](T v) { return V::absolute(v); });
-    case MathKind::kSqrt:
+    case UnaryKind::kSqrt:
       return each_of(x, y, count, [](T v) { return root(v); });
-    case MathKind::kReciprocal:
+    case UnaryKind::kReciprocal:
       return each_of(x, y, count, [](T v) { return 1.0f / v; });
-    case MathKind::kErf:
+    case UnaryKind::kErf:
       return each_of(x, y, count, [](T v) { return error_function(v); });
-    case MathKind::kLog:
+    case UnaryKind::kLog:
       return each_of(x, y, count, [](T v) { return logarithm(v); });
-    case MathKind::kSquare:
+    case UnaryKind::kSquare:
       return each_of(x, y, count, [](T v) { return v * v; });
-    case MathKind::kCube:
+    case UnaryKind::kCube:
       return each_of(x, y, count, [](T v) { return v * v * v; });
-    case MathKind::kRoot:
+    case UnaryKind::kRoot:
       return each_of(x, y, count, [](T v) { return power_half(v); });
-    case MathKind::kRsqrt:
+    case UnaryKind::kRsqrt:
       return each_of(x, y, count, [](T v) { return 1.0f / power_half(v); });
-    case MathKind::kCopy:
+    case UnaryKind::kCopy:
       return each_of(x, y, count, [](T v) { return v; });
-    case MathKind::kElu:
+    case UnaryKind::kElu:
       return each_of(x, y, count, [&](T v) {
         return V::select(v >= 0.0f, v * m.b, m.a * exponential_minus_one(V::at_most(v * m.c, T{})));
       });
-    case MathKind::kSoftplus:
+    case UnaryKind::kSoftplus:
       return each_of(x, y, count, [](T v) { return softplus(v); });
-    case MathKind::kSoftsign:
+    case UnaryKind::kSoftsign:
       return each_of(x, y, count, [](T v) { return v / (1.0f + V::absolute(v)); });
-    case MathKind::kMish:
+    case UnaryKind::kMish:
       return each_of(x, y, count, [](T v) { return mish(v); });
-    case MathKind::kFloor:
+    case UnaryKind::kFloor:
       return each_of(x, y, count, [](T v) { return lower(v); });
-    case MathKind::kCeil:
+    case UnaryKind::kCeil:
       return each_of(x, y, count, [](T v) { return upper(v); });
-    case MathKind::kRound:
+    case UnaryKind::kRound:
       return each_of(x, y, count, [](T v) { return nearest(v); });
-    case MathKind::kSign:
+    case UnaryKind::kSign:
       return each_of(x, y, count, [](T v) { return sign(v); });
-    case MathKind::kSin:
+    case UnaryKind::kSin:
       return each_of(x, y, count, [](T v) { return sine(v); });
-    case MathKind::kCos:
+    case UnaryKind::kCos:
       return each_of(x, y, count, [](T v) { return cosine(v); });
-    case MathKind::kTan:
+    case UnaryKind::kTan:
       return each_of(x, y, count, [](T v) { return tangent_of_angle(v); });
-    case MathKind::kSinh:
+    case UnaryKind::kSinh:
       return each_of(x, y, count, [](T v) { return hyperbolic_sine(v); });
-    case MathKind::kCosh:
+    case UnaryKind::kCosh:
       return each_of(x, y, count, [](T v) { return hyperbolic_cosine(v); });
-    case MathKind::kAsin:
+    case UnaryKind::kAsin:
       return each_of(x, y, count, [](T v) { return arc_sine(v); });
-    case MathKind::kAcos:
+    case UnaryKind::kAcos:
       return each_of(x, y, count, [](T v) { return arc_cosine(v); });
-    case MathKind::kAtan:
+    case UnaryKind::kAtan:
       return each_of(x, y, count, [](T v) { return arc_tangent(v); });
-    case MathKind::kAsinh:
+    case UnaryKind::kAsinh:
       return each_of(x, y, count, [](T v) { return area_sine(v); });
-    case MathKind::kAcosh:
+    case UnaryKind::kAcosh:
       return each_of(x, y, count, [](T v) { return area_cosine(v); });
-    case MathKind::kAtanh:
+    case UnaryKind::kAtanh:
       return each_of(x, y, count, [](T v) { return area_tangent(v); });
-    case MathKind::kWholePower:
+    case UnaryKind::kWholePower:
       return each_of(x, y, count, [power = static_cast<int>(m.a)](T v) { return whole_power(v, power); });
-    case MathKind::kThreshold:
+    case UnaryKind::kThreshold:
       return each_of(x, y, count, [&](T v) { return V::select(v > m.a, v, T{}); });
-    case MathKind::kShrink:
+    case UnaryKind::kShrink:
       return each_of(x, y, count, [&](T v) { return V::select(v < -m.b, v + m.a, V::select(v > m.b, v - m.a, T{})); });
   }
 }
@@ -431,13 +432,14 @@ void each_pair(const float* x, int x_step, const float* y, int y_step, float* z,
   }
 }
 
-void pair_of_kind(MathPairKind kind, const float* x, int x_step, const float* y, int y_step, float* z, int64_t count) {
+void pair_of_kind(PowerOrModKind kind, const float* x, int x_step, const float* y, int y_step, float* z,
+                  int64_t count) {
   switch (kind) {
-    case MathPairKind::kPower:
+    case PowerOrModKind::kPower:
       return each_pair(x, x_step, y, y_step, z, count, [](D a, D b) { return power(a, b); });
-    case MathPairKind::kFloorMod:
+    case PowerOrModKind::kFloorMod:
       return each_pair(x, x_step, y, y_step, z, count, [](D a, D b) { return floor_remainder(a, b); });
-    case MathPairKind::kTruncMod:
+    case PowerOrModKind::kTruncMod:
       return each_pair(x, x_step, y, y_step, z, count, [](D a, D b) { return remainder(a, b); });
   }
 }
@@ -445,6 +447,6 @@ void pair_of_kind(MathPairKind kind, const float* x, int x_step, const float* y,
 }  // namespace
 }  // namespace PINNACE_ISA
 
-const MathF32Kernels PINNACE_FOR_ISA(math_f32_kernels) = {PINNACE_ISA::map_of_kind, PINNACE_ISA::pair_of_kind};
+const UnaryLoopsF32 PINNACE_FOR_ISA(unary_loops_f32) = {PINNACE_ISA::map_of_kind, PINNACE_ISA::pair_of_kind};
 
 }  // namespace pinnace::cpu

@@ -1,7 +1,7 @@
-// max_pool and global_average_pool over images (channels last), in float32 and on halves. Chosen where the operand is
+// max_pool and global_average_pool over NHWC-packed tensors, in float32 and on halves. Chosen where the operand is
 // an image already.
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/layout_rows.h"
+#include "backends/cpu/plan/nhwc_rows.h"
 #include "base/half.h"
 #include "ops/lines.h"
 #include "ops/pool.h"
@@ -15,7 +15,7 @@ Result<Window> pool_window(const NodeView& node) {
 }
 
 bool max_pool_takes(const NodeView& node) {
-  if (node.output_count() != 1 || !is_image(node, 0)) return false;
+  if (node.output_count() != 1 || !is_nhwc_input(node, 0)) return false;
   const auto window = pool_window(node);
   // It visits every tap of the window, see max_pool_f32_generic.
   return window.ok() && window->out_size() > 0 && window->kernel[1] <= 256 && window->kernel[2] <= 256;
@@ -28,39 +28,38 @@ void max_pool_plan(const NodeView& node, const Layout*, std::byte* to) {
   new (to) Window(*pool_window(node));
 }
 
-template <const auto& level>
+template <const auto& isa>
 void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                    int64_t first, int64_t last) {
-  using T = ElementOf<level>;
+  using T = ElementOf<isa>;
   const auto& w = *reinterpret_cast<const Window*>(context.plan);
-  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
+  const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, oy = u % y.size.h;
     const Taps taps = taps_at(w, 1, oy);
-    level.max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
-                        .pitch = x.pitch,
-                        .tap_row = w.dilation[1] * x.row,
-                        .y = y.at + n * y.step + oy * y.row,
-                        .y_pitch = y.pitch,
-                        .channels = std::min(x.pitch, y.pitch),
-                        .in_w = x.size.w,
-                        .out_w = y.size.w,
-                        .rows = taps.last - taps.first,
-                        .kernel_w = w.kernel[2],
-                        .stride_x = w.stride[2],
-                        .dilation_x = w.dilation[2],
-                        .before_x = w.before[2]});
+    isa.max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
+                      .pitch = x.pitch,
+                      .tap_row = w.dilation[1] * x.row,
+                      .y = y.at + n * y.step + oy * y.row,
+                      .y_pitch = y.pitch,
+                      .channels = std::min(x.pitch, y.pitch),
+                      .in_w = x.size.w,
+                      .out_w = y.size.w,
+                      .rows = taps.last - taps.first,
+                      .kernel_w = w.kernel[2],
+                      .stride_x = w.stride[2],
+                      .dilation_x = w.dilation[2],
+                      .before_x = w.before[2]});
   }
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
-  const auto y = image_of<ElementOf<level>>(out[0], context.layouts[in.size()]);
+  const auto y = nhwc_of<ElementOf<isa>>(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
-  context.parallel((rows + each - 1) / each, [&](int64_t t) {
-    max_pool_rows<level>(context, in, out, t * each, std::min(rows, (t + 1) * each));
-  });
+  context.parallel((rows + each - 1) / each,
+                   [&](int64_t t) { max_pool_rows<isa>(context, in, out, t * each, std::min(rows, (t + 1) * each)); });
   return {};
 }
 
@@ -69,38 +68,38 @@ RowWindow max_pool_reads_rows(const NodeView& node) {
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_max_pool() {
   return {.takes = max_pool_takes,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .precision = level.precision,
+          .nhwc_inputs = 0b1,
+          .precision = isa.precision,
           .plan_bytes = max_pool_plan_bytes,
           .plan = max_pool_plan,
-          .run = max_pool_run<level>,
-          .rows = max_pool_rows<level>,
+          .run = max_pool_run<isa>,
+          .rows = max_pool_rows<isa>,
           .reads_rows = max_pool_reads_rows};
 }
 
 bool global_pool_takes(const NodeView& node) {
-  return is_image(node, 0);
+  return is_nhwc_input(node, 0);
 }
 
 /// Rows are summed in this many parts, by the threads that have made them; the parts' sums then in their order.
-int64_t pool_parts(const ImageSizes& x) {
+int64_t pool_parts(const NhwcSizes& x) {
   return std::min<int64_t>(x.h, 8);
 }
 
 int64_t global_average_pool_scratch(const NodeView& node, int) {
-  const ImageSizes x = image_sizes(node.input(0));
+  const NhwcSizes x = nhwc_sizes(node.input(0));
   return 4 * x.n * pool_parts(x) * x.c;
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
-  using T = ElementOf<level>;
-  const auto x = image_of<T>(in[0], context.layouts[0]), y = image_of<T>(out[0], context.layouts[in.size()]);
+  using T = ElementOf<isa>;
+  const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   const int64_t parts = pool_parts(x.size), channels = x.size.c;
   auto* sums = reinterpret_cast<float*>(context.scratch);
   const auto part = [&](int64_t t) {
@@ -108,7 +107,7 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
     float* to = sums + t * channels;
     std::fill_n(to, channels, 0.0f);
     for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
-      level.columns->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
+      isa.columns->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
     }
   };
   if (x.size.w * x.size.h * channels < 16384) {
@@ -134,21 +133,21 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
   return {};
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_global_average_pool() {
   return {.takes = global_pool_takes,
           .layouts = Layouts::kFollows,
-          .images = 0b1,
-          .precision = level.precision,
+          .nhwc_inputs = 0b1,
+          .precision = isa.precision,
           .scratch_bytes = global_average_pool_scratch,
-          .run = global_average_pool_run<level>};
+          .run = global_average_pool_run<isa>};
 }
 
 }  // namespace
 
-PINNACE_F32_IMAGE_LEVELS(max_pool_image_f32, make_max_pool)
-PINNACE_F32_IMAGE_LEVELS(global_average_pool_image_f32, make_global_average_pool)
-PINNACE_HALF_LEVELS(max_pool_image, make_max_pool)
-PINNACE_HALF_LEVELS(global_average_pool_image, make_global_average_pool)
+PINNACE_KERNELS_F32(max_pool_nhwc_f32, make_max_pool)
+PINNACE_KERNELS_F32(global_average_pool_nhwc_f32, make_global_average_pool)
+PINNACE_KERNELS_F16(max_pool_nhwc_f16, make_max_pool)
+PINNACE_KERNELS_F16(global_average_pool_nhwc_f16, make_global_average_pool)
 
 }  // namespace pinnace::cpu

@@ -1,24 +1,24 @@
-// conv over images, in float32 and on halves: a matrix product whose rows are read where they lie. Types and window
-// were checked by the shape rule.
+// conv over NHWC-packed tensors, in float32 and on halves: a matrix product whose rows are read where they lie. Types
+// and window were checked by the shape rule.
 #include "backends/cpu/conv/conv_product_f32.h"
 
 namespace pinnace::cpu {
-ImageConv image_conv(const NodeView& node) {
+NhwcConv nhwc_conv(const NodeView& node) {
   Shape y;
   const auto window = check_convolution(node, 2, y);
   assert(window.ok());
   const TensorType &x = node.input(0), &w = node.input(1);
-  ImageConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
+  NhwcConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
   c.out_channels = w.shape[0].size / c.groups;
-  const int64_t channels = image_sizes(x).c;
+  const int64_t channels = nhwc_sizes(x).c;
   // In 8 bits elements that fill up a quad count as channels whose weights are zero.
   const int64_t filled = dtype_bits(x.dtype) == 8 ? (channels + 3) / 4 * 4 : channels;
-  c.touching = c.groups == 1 && window->dilation[2] == 1 && window->kernel[2] > 1 && image_layout(x).pitch == filled;
+  c.touching = c.groups == 1 && window->dilation[2] == 1 && window->kernel[2] > 1 && nhwc_layout(x).pitch == filled;
   return c;
 }
 
 Border conv_border(const NodeView& node) {
-  const Window w = image_conv(node).window;
+  const Window w = nhwc_conv(node).window;
   const auto beyond = [&](int d) {
     const int64_t last = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.before[d];
     return static_cast<int32_t>(std::max<int64_t>(0, last - w.in[d] + 1));
@@ -27,12 +27,12 @@ Border conv_border(const NodeView& node) {
 }
 
 RowWindow conv_reads_rows(const NodeView& node) {
-  const Window w = image_conv(node).window;
+  const Window w = nhwc_conv(node).window;
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-bool image_conv_takes(const NodeView& node) {
-  if (!has_image_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
+bool nhwc_conv_takes(const NodeView& node) {
+  if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
   Shape y;
   const auto window = check_convolution(node, 2, y);
@@ -42,12 +42,12 @@ bool image_conv_takes(const NodeView& node) {
 }
 
 int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   return c.groups * panel_floats(tiles, padded_columns(tiles, c.out_channels), c.K()) * 4;
 }
 
 void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
   const int64_t taps = c.window.taps(), row = c.in_channels * taps;
@@ -69,17 +69,17 @@ void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
 
 namespace {
 
-template <const auto& level>
+template <const auto& isa>
 int64_t packed_bytes(const NodeView& node) {
-  const ImageConv c = image_conv(node);
-  const auto& tiles = *level.gemm;
+  const NhwcConv c = nhwc_conv(node);
+  const auto& tiles = *isa.gemm;
   return c.groups * panel_elements(tiles, padded_columns(tiles, c.out_channels), c.K()) *
-         static_cast<int64_t>(sizeof(ElementOf<level>));
+         static_cast<int64_t>(sizeof(ElementOf<isa>));
 }
 
 /// The same panels as conv_pack() makes of float32 weights.
 [[maybe_unused]] void pack_halves(const NodeView& node, const GemmTiles<uint16_t>& tiles, uint16_t* to) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const uint16_t*>(node.input_data(1));
   const auto* bias = node.has_input(2) ? static_cast<const uint16_t*>(node.input_data(2)) : nullptr;
   const int64_t taps = c.window.taps(), row = c.in_channels * taps;
@@ -96,22 +96,22 @@ int64_t packed_bytes(const NodeView& node) {
   }
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status pack(const NodeView& node, std::byte* packed) {
-  if constexpr (std::is_same_v<ElementOf<level>, float>) {
-    conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  if constexpr (std::is_same_v<ElementOf<isa>, float>) {
+    conv_pack(node, *isa.gemm, reinterpret_cast<float*>(packed));
   } else {
-    pack_halves(node, *level.gemm, reinterpret_cast<uint16_t*>(packed));
+    pack_halves(node, *isa.gemm, reinterpret_cast<uint16_t*>(packed));
   }
   return {};
 }
 
 int64_t conv_plan_bytes(const NodeView& node) {
-  return ConvPlan::bytes(1, image_conv(node).blocks());
+  return ConvPlan::bytes(1, nhwc_conv(node).blocks());
 }
 
 void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
   auto* plan = new (to) ConvPlan{.groups = c.groups,
                                  .in_channels = c.in_channels,
@@ -124,7 +124,7 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
                                  .phase_count = 1,
                                  .map = fused_map(node)};
   new (plan->phases()) ConvPhase{.y = 0, .x = 0, .first_block = 0, .block_count = c.blocks(), .K = c.K(), .packed = 0};
-  const ptrdiff_t row = image_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
+  const ptrdiff_t row = nhwc_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
   ptrdiff_t* block = plan->blocks();
   for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
     for (int64_t kx = 0; kx < (c.touching ? 1 : w.kernel[2]); ++kx) {
@@ -133,36 +133,36 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
   }
 }
 
-template <const auto& level>
+template <const auto& isa>
 Status conv_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  ConvRun<level>(context, in, out).run(context);
+  ConvRun<isa>(context, in, out).run(context);
   return {};
 }
 
-template <const auto& level>
+template <const auto& isa>
 void conv_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                int64_t first, int64_t last) {
-  const ConvRun<level> conv(context, in, out);
+  const ConvRun<isa> conv(context, in, out);
   conv.part(first * conv.units_per_row(), last * conv.units_per_row(), 0, conv.panels());
 }
 
-template <const auto& level>
+template <const auto& isa>
 constexpr CpuKernel make_conv() {
-  return {.takes = image_conv_takes,
-          .packed_bytes = packed_bytes<level>,
-          .pack = pack<level>,
+  return {.takes = nhwc_conv_takes,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = pack<isa>,
           .packs = 0b110,
           .stores = true,
-          .layouts = Layouts::kImage,
-          .images = 0b1001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1001,
           .border = conv_border,
-          .precision = level.precision,
-          .error = kSumError<level>,
+          .precision = isa.precision,
+          .error = kSumError<isa>,
           .plan_bytes = conv_plan_bytes,
           .plan = conv_plan,
-          .run = conv_run<level>,
-          .rows = conv_rows<level>,
+          .run = conv_run<isa>,
+          .rows = conv_rows<isa>,
           .reads_rows = conv_reads_rows};
 }
 
@@ -173,25 +173,25 @@ constexpr CpuKernel make_conv() {
 // nodes.
 
 bool gated_takes(const NodeView& node) {
-  if (node.input_count() != 5 || !node.has_input(4) || !image_conv_takes(node)) return false;
-  const ImageConv c = image_conv(node);
-  const ImageSizes x = image_sizes(node.input(0));
+  if (node.input_count() != 5 || !node.has_input(4) || !nhwc_conv_takes(node)) return false;
+  const NhwcConv c = nhwc_conv(node);
+  const NhwcSizes x = nhwc_sizes(node.input(0));
   return c.groups == 1 && c.K() == c.in_channels && x.n == 1 && x.h * x.w >= 4 * c.out_channels;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t gated_scratch_bytes(const NodeView& node, int) {
-  return packed_bytes<level>(node);
+  return packed_bytes<isa>(node);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status gated_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& plan = *reinterpret_cast<const ConvPlan*>(context.plan);
   const float *from = reinterpret_cast<const float*>(context.packed), *gate = in[4].data<float>();
   float* to = reinterpret_cast<float*>(context.scratch);
-  for (int64_t n = 0; n < plan.out_channels; n += level.gemm->nr) {
-    const int64_t width = panel_width(*level.gemm, n, plan.out_channels);
+  for (int64_t n = 0; n < plan.out_channels; n += isa.gemm->nr) {
+    const int64_t width = panel_width(*isa.gemm, n, plan.out_channels);
     to = std::copy_n(from, width, to);  // the bias
     from += width;
     for (int64_t k = 0; k < plan.in_channels; ++k) {
@@ -200,25 +200,25 @@ Status gated_run(const NodeView& node, const KernelContext& context, std::span<c
   }
   KernelContext gated = context;
   gated.packed = context.scratch;
-  return conv_run<level>(node, gated, in, out);
+  return conv_run<isa>(node, gated, in, out);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_gated() {
-  CpuKernel kernel = make_conv<level>();
+  CpuKernel kernel = make_conv<isa>();
   kernel.takes = gated_takes;
-  kernel.scratch_bytes = gated_scratch_bytes<level>;
-  kernel.run = gated_run<level>;
+  kernel.scratch_bytes = gated_scratch_bytes<isa>;
+  kernel.run = gated_run<isa>;
   kernel.rows = nullptr;
   return kernel;
 }
 
 }  // namespace
 
-PINNACE_F32_PACKED_LEVELS(conv_gated_f32, make_gated)
-PINNACE_F32_PACKED_LEVELS(conv_image_f32, make_conv)
-PINNACE_WEIGHT_LEVELS(conv_image, make_conv)
-PINNACE_HALF_LEVELS(conv_image, make_conv)
-PINNACE_SVE_LEVEL(conv_image_f32, make_conv, f32_sve)
+PINNACE_KERNELS_F32_PACKED(conv_squeeze_excitation_f32, make_gated)
+PINNACE_KERNELS_F32_PACKED(conv_nhwc_f32, make_conv)
+PINNACE_KERNELS_16_BIT_WEIGHTS(conv_nhwc_f16_weights, conv_nhwc_bf16_weights, make_conv)
+PINNACE_KERNELS_F16(conv_nhwc_f16, make_conv)
+PINNACE_KERNELS_SVE(conv_nhwc_f32, make_conv, f32_sve)
 
 }  // namespace pinnace::cpu

@@ -1,10 +1,10 @@
 // Comparisons, integer arithmetic and bits with broadcasting: every element is one instruction or few, so loops that
-// the compiler makes serve (plain_loops.h). A number that is spread over a run is copied into a block first, which
-// leaves one form of each loop.
+// the compiler makes serve (elementwise_loops.h). A number that is spread over a run is copied into a block first,
+// which leaves one form of each loop.
 #include <cstring>
 
 #include "backends/cpu/binary/broadcast_runs.h"
-#include "backends/cpu/binary/plain_loops.h"
+#include "backends/cpu/binary/elementwise_loops.h"
 #include "ops/element.h"
 #include "ops/move.h"
 
@@ -94,7 +94,7 @@ struct Run {
   }
 };
 
-template <const PlainLoops& loops>
+template <const ElementwiseLoops& loops>
 void pair(const KernelContext& context, const Operation& o, const TensorView& a, const TensorView& b,
           const TensorView& y) {
   const PlainType type = plain_type(a.dtype(), o);
@@ -109,7 +109,7 @@ void pair(const KernelContext& context, const Operation& o, const TensorView& a,
   });
 }
 
-template <const PlainLoops& loops>
+template <const ElementwiseLoops& loops>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Operation o = operation_of(node);
@@ -142,28 +142,28 @@ bool bytes_take(const NodeView& node) {
   return takes(node) && dtype_bits(node.input(0).dtype) >= 8;
 }
 
-template <const PlainLoops& loops>
+template <const ElementwiseLoops& loops>
 constexpr CpuKernel make() {
   return {.takes = takes, .run = run<loops>};
 }
-template <const PlainLoops& loops>
+template <const ElementwiseLoops& loops>
 constexpr CpuKernel make_bytes() {
   return {.takes = bytes_take, .run = run<loops>};
 }
 }  // namespace
 
 #if defined(__x86_64__)
-#define PINNACE_PLAIN_LEVELS(name, make)                             \
-  extern const CpuKernel name##_generic, name##_avx2, name##_avx512; \
-  const CpuKernel name##_generic = make<plain_loops_generic>();      \
-  const CpuKernel name##_avx2 = make<plain_loops_avx2>();            \
-  const CpuKernel name##_avx512 = make<plain_loops_avx512>();
+#define PINNACE_KERNELS_ELEMENTWISE(name, make)                       \
+  extern const CpuKernel name##_generic, name##_avx2, name##_avx512;  \
+  const CpuKernel name##_generic = make<elementwise_loops_generic>(); \
+  const CpuKernel name##_avx2 = make<elementwise_loops_avx2>();       \
+  const CpuKernel name##_avx512 = make<elementwise_loops_avx512>();
 #else
-#define PINNACE_PLAIN_LEVELS(name, make) \
-  extern const CpuKernel name##_generic; \
-  const CpuKernel name##_generic = make<plain_loops_generic>();
+#define PINNACE_KERNELS_ELEMENTWISE(name, make) \
+  extern const CpuKernel name##_generic;        \
+  const CpuKernel name##_generic = make<elementwise_loops_generic>();
 #endif
-PINNACE_PLAIN_LEVELS(plain_any, make)
-PINNACE_PLAIN_LEVELS(bytes_any, make_bytes)
+PINNACE_KERNELS_ELEMENTWISE(elementwise_any, make)
+PINNACE_KERNELS_ELEMENTWISE(bitwise_any, make_bytes)
 
 }  // namespace pinnace::cpu

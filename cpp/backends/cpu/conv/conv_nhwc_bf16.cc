@@ -1,6 +1,7 @@
-// conv over images in bfloat16: each thread rounds the pixels that a block of outputs reads, which then stay in its
-// second-level cache while every panel of weights passes by. Images stay float32: what is not a product loses nothing.
-#include "backends/cpu/conv/conv_image.h"
+// conv over NHWC-packed tensors in bfloat16: each thread rounds the pixels that a block of outputs reads, which then
+// stay in its second-level cache while every panel of weights passes by. Images stay float32: what is not a product
+// loses nothing.
+#include "backends/cpu/conv/conv_nhwc.h"
 
 #if defined(__x86_64__)
 namespace pinnace::cpu {
@@ -14,7 +15,7 @@ constexpr int64_t kBlockFloats = 64 * 1024;
 struct Blocks {
   int64_t rows, pixels, each;  ///< rows of the input that a block reads; output rows of a block
   ptrdiff_t row;               ///< floats
-  Blocks(const ImageConv& c, int64_t pitch) {
+  Blocks(const NhwcConv& c, int64_t pitch) {
     const Window& w = c.window;
     pixels = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
     row = pixels * pitch;
@@ -25,7 +26,7 @@ struct Blocks {
 };
 
 /// 1 x 1 convolutions whose pixels all stand at one distance are one product.
-bool flat(const ImageConv& c, const Image& i) {
+bool flat(const NhwcConv& c, const NhwcF32& i) {
   const Window& w = c.window;
   return w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && i.row == i.size.w * i.pitch &&
          i.step == i.size.h * i.row;
@@ -36,49 +37,49 @@ int64_t flat_pixels(int64_t pitch) {
 }
 
 int64_t pitch_of(const NodeView& node) {
-  return image_layout(node.input(0)).pitch;
+  return nhwc_layout(node.input(0)).pitch;
 }
 
 /// Pairs lie within a pixel, or within pixels that touch.
 bool takes(const NodeView& node) {
-  if (!image_conv_takes(node)) return false;
-  const ImageConv c = image_conv(node);
+  if (!nhwc_conv_takes(node)) return false;
+  const NhwcConv c = nhwc_conv(node);
   return c.in_channels % 2 == 0 && pitch_of(node) % 2 == 0;
 }
 
-int64_t thread_floats(const ImageConv& c, int64_t pitch) {
+int64_t thread_floats(const NhwcConv& c, int64_t pitch) {
   const int64_t rounded = std::max(Blocks(c, pitch).floats(), flat_pixels(pitch) * pitch);
   return (rounded / 2 + 15) / 16 * 16;
 }
 
-int64_t table_bytes(const ImageConv& c) {
+int64_t table_bytes(const NhwcConv& c) {
   return (c.blocks() * static_cast<int64_t>(sizeof(ptrdiff_t)) + 63) / 64 * 64;
 }
 
 int64_t scratch_bytes(const NodeView& node, int threads) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   return table_bytes(c) + threads * thread_floats(c, pitch_of(node)) * 4;
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 int64_t packed_bytes(const NodeView& node) {
-  return conv_packed_bytes(node, *level.gemm);
+  return conv_packed_bytes(node, *isa.gemm);
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status pack(const NodeView& node, std::byte* packed) {
-  conv_pack(node, *level.gemm, reinterpret_cast<float*>(packed));
+  conv_pack(node, *isa.gemm, reinterpret_cast<float*>(packed));
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
-  const ImageConv c = image_conv(node);
+  const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
-  const Image x = image_of(in[0], context.layouts[0]), y = image_of(out[0], context.layouts[in.size()]);
+  const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const bool adds = in.size() > 3 && in[3].present();
-  const Image r = adds ? image_of(in[3], context.layouts[3]) : Image{};
+  const NhwcF32 r = adds ? nhwc_of(in[3], context.layouts[3]) : NhwcF32{};
   const MapF32 map = fused_map(node);
   const Blocks blocks(c, x.pitch);
   const bool one = flat(c, x) && flat(c, y) && (!adds || flat(c, r));
@@ -97,11 +98,11 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   if (threads > 1) each = std::min(each, std::max<int64_t>(one ? 14 : 1, (units * images + threads - 1) / threads));
   each = std::min(each, units);
   const int64_t row_tasks = (units + each - 1) / each;
-  const int64_t group_panels = (c.out_channels + level.gemm->nr - 1) / level.gemm->nr, panels = group_panels * c.groups;
+  const int64_t group_panels = (c.out_channels + isa.gemm->nr - 1) / isa.gemm->nr, panels = group_panels * c.groups;
   const int64_t few = row_tasks * images < 2 * threads && threads > 1;
   const int64_t column_tasks = few ? std::min(panels, 2 * threads) : 1;
   const int64_t tasks = row_tasks * images * column_tasks, parts = std::min(tasks, threads);
-  const int64_t padded = padded_columns(*level.gemm, c.out_channels), K = c.K();
+  const int64_t padded = padded_columns(*isa.gemm, c.out_channels), K = c.K();
   const auto* packed = reinterpret_cast<const float*>(context.packed);
   auto* rounded = reinterpret_cast<float*>(context.scratch + table_bytes(c));
   const int64_t own_floats = thread_floats(c, x.pitch);
@@ -114,20 +115,19 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       const int64_t block = t / column_tasks, image = block / row_tasks, first = block % row_tasks * each;
       const int64_t last = std::min(units, first + each);
       if (block != held && one) {
-        level.half->narrow(HalfKind::kBf16, x.at + first * x.pitch, (last - first) * x.pitch, bits);
+        isa.half->narrow(HalfKind::kBf16, x.at + first * x.pitch, (last - first) * x.pitch, bits);
       } else if (block != held) {
         const float* from = x.at + image * x.step + (first * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
         const int64_t rows = (last - first - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
         for (int64_t i = 0; i < rows; ++i) {
-          level.half->narrow(HalfKind::kBf16, from + i * x.row, blocks.row, bits + i * blocks.row);
+          isa.half->narrow(HalfKind::kBf16, from + i * x.row, blocks.row, bits + i * blocks.row);
         }
       }
       held = block;
       const int64_t column_task = t % column_tasks;
       for (int64_t p = panels * column_task / column_tasks; p < panels * (column_task + 1) / column_tasks; ++p) {
-        const int64_t group = p / group_panels, n = p % group_panels * level.gemm->nr;
-        const int64_t width = panel_width(*level.gemm, n, c.out_channels),
-                      columns = std::min(width, c.out_channels - n);
+        const int64_t group = p / group_panels, n = p % group_panels * isa.gemm->nr;
+        const int64_t width = panel_width(*isa.gemm, n, c.out_channels), columns = std::min(width, c.out_channels - n);
         const int64_t channel = group * c.out_channels + n;
         // Pixels are padded to whole registers: what is stored there is of no value.
         const int64_t store = c.groups == 1 ? std::min(width, y.pitch - channel) : columns;
@@ -136,7 +136,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         g.blocks = table;
         g.block_count = c.blocks();
         g.k = c.block() / 2;
-        g.b = packed + group * panel_floats(*level.gemm, padded, K) + panel_floats(*level.gemm, n, K);
+        g.b = packed + group * panel_floats(*isa.gemm, padded, K) + panel_floats(*isa.gemm, n, K);
         g.c_row = y.pitch;
         g.residual_row = r.pitch;
         g.columns = static_cast<int32_t>(std::max(columns, adds ? std::min(store, r.pitch - channel) : store));
@@ -147,7 +147,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
           g.c = y.at + channel + first * y.pitch;
           g.residual = adds ? r.at + channel + first * r.pitch : nullptr;
           g.M = last - first;
-          level.gemm->rows(g, static_cast<int32_t>(width));
+          isa.gemm->rows(g, static_cast<int32_t>(width));
           continue;
         }
         g.M = y.size.w;
@@ -155,7 +155,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
           g.a = a + (u - first) * w.stride[1] * blocks.row / 2;
           g.c = y.at + channel + image * y.step + u * y.row;
           g.residual = adds ? r.at + channel + image * r.step + u * r.row : nullptr;
-          level.gemm->rows(g, static_cast<int32_t>(width));
+          isa.gemm->rows(g, static_cast<int32_t>(width));
         }
       }
     }
@@ -163,23 +163,23 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const F32Isa& level>
+template <const F32Isa& isa>
 constexpr CpuKernel make_conv() {
   return {.takes = takes,
-          .packed_bytes = packed_bytes<level>,
-          .pack = pack<level>,
+          .packed_bytes = packed_bytes<isa>,
+          .pack = pack<isa>,
           .packs = 0b110,
-          .layouts = Layouts::kImage,
-          .images = 0b1001,
+          .layouts = Layouts::kNhwc,
+          .nhwc_inputs = 0b1001,
           .border = conv_border,
-          .precision = level.precision,
+          .precision = isa.precision,
           .scratch_bytes = scratch_bytes,
-          .run = run<level>};
+          .run = run<isa>};
 }
 
 }  // namespace
 
-PINNACE_PAIR_LEVELS(conv_image, make_conv)
+PINNACE_KERNELS_BF16_PAIRS(conv_nhwc_bf16_weights, make_conv)
 
 }  // namespace pinnace::cpu
 #endif
