@@ -35,13 +35,13 @@ function(pinnace_shaders target)
   set(folder ${PROJECT_SOURCE_DIR}/cpp/backends/gpu)
   set(output ${PROJECT_BINARY_DIR}/generated/gpu/kernel_data.cc)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/gpu)
-  file(GLOB shaders CONFIGURE_DEPENDS ${folder}/shaders/*.comp ${folder}/shaders/*.glsl
-       ${folder}/metal/*.metal)
+  file(GLOB_RECURSE shaders CONFIGURE_DEPENDS ${folder}/*.comp ${folder}/*.glsl ${folder}/*.metal)
+  file(GLOB lists CONFIGURE_DEPENDS ${folder}/*/kernels.inc ${folder}/*/params.inc)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/shaders.py ${folder} ${output} ${PINNACE_SPIRV_CROSS}
             --glslc ${PINNACE_GLSLC} --spirv-val ${PINNACE_SPIRV_VAL} --keep ${PROJECT_BINARY_DIR}/generated/gpu/msl
-    DEPENDS ${shaders} ${folder}/kernels.inc ${folder}/functions.inc ${PROJECT_SOURCE_DIR}/cmake/shaders.py
+    DEPENDS ${shaders} ${lists} ${folder}/functions.inc ${PROJECT_SOURCE_DIR}/cmake/shaders.py
     COMMENT "Compiling GPU kernels"
     VERBATIM)
   target_sources(${target} PRIVATE ${output})

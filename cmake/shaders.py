@@ -1,5 +1,5 @@
-"""Makes the embedded GPU kernels: lines of kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text (spirv-cross). A
-line whose file is in Metal's own language has that text alone, and runs where Metal does.
+"""Makes the embedded GPU kernels: lines of the families' kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text
+(spirv-cross). A line whose file is in Metal's own language has that text alone, and runs where Metal does.
 
     shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-val PATH] [--keep FOLDER]
 
@@ -40,7 +40,7 @@ class ShaderError(Exception):
 @dataclass(frozen=True)
 class Variant:
     name: str
-    file: str
+    file: str  # from the folder of the GPU back ends
     defines: tuple[str, ...]
     f16: bool
 
@@ -68,15 +68,17 @@ def variants(folder: Path) -> list[Variant]:
     functions = re.findall(r"^FUNCTION\((\w+)\)", (folder / "functions.inc").read_text(), re.MULTILINE)
     codes = [f"FN_{name}={i}" for i, name in enumerate(functions)]
     found = []
-    text = (folder / "kernels.inc").read_text()
-    for name, file, storage, defines in re.findall(
-        r'^KERNEL\((\w+), "([^"]+)", "([^"]+)", "([^"]*)"\)', text, re.MULTILINE
-    ):
-        for kind in storage.split():
-            if kind not in ("f32", "f16", "any"):
-                raise ShaderError(f"kernels.inc: {name}: storage {kind!r} is not one of f32, f16, any")
-            own = [*defines.split(), *codes, *(["STORAGE_F16"] if kind == "f16" else [])]
-            found.append(Variant(name if kind == "any" else f"{name}_{kind}", file, tuple(own), kind == "f16"))
+    for path in folder.glob("*/kernels.inc"):
+        family = path.parent.name
+        for name, file, storage, defines in re.findall(
+            r'^KERNEL\((\w+), "([^"]+)", "([^"]+)", "([^"]*)", \w+, \w+\)', path.read_text(), re.MULTILINE
+        ):
+            for kind in storage.split():
+                if kind not in ("f32", "f16", "any"):
+                    raise ShaderError(f"{family}/kernels.inc: {name}: storage {kind!r} is not one of f32, f16, any")
+                own = (*defines.split(), *codes, *(["STORAGE_F16"] if kind == "f16" else []))
+                full = name if kind == "any" else f"{name}_{kind}"
+                found.append(Variant(full, f"{family}/{file}", own, kind == "f16"))
     return sorted(found, key=lambda v: v.name)
 
 
@@ -187,6 +189,13 @@ def within_limits(m: Manifest) -> Manifest:
     return m
 
 
+def shared_texts(folder: Path, variant: Variant) -> bytes:
+    """All that the variant's file may include: from shaders/ and from its own folder."""
+    places = (folder / "shaders", (folder / variant.file).parent)
+    texts = [path for place in places for path in (*place.glob("*.glsl"), *place.glob("params.inc"))]
+    return b"".join(path.read_bytes() for path in sorted(texts))
+
+
 def compile_variant(
     folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str], *flags: str
 ) -> bytes:
@@ -195,9 +204,10 @@ def compile_variant(
         for old in cache.glob(f"{variant.name}.*.spv"):
             old.unlink()
         partial = spv.with_suffix(".tmp")
-        command = [tools[0], "-O", "--target-env=vulkan1.1", *flags, *(f"-D{d}" for d in variant.defines)]
+        command = [tools[0], "-O", "--target-env=vulkan1.1", f"-I{folder / 'shaders'}", *flags]
+        command += [f"-D{d}" for d in variant.defines]
         for step in (
-            [*command, str(folder / "shaders" / variant.file), "-o", str(partial)],
+            [*command, str(folder / variant.file), "-o", str(partial)],
             [tools[1], "--target-env", "vulkan1.1", str(partial)],
         ):
             done = subprocess.run(step, capture_output=True, text=True, check=False)
@@ -259,11 +269,29 @@ class SpirvCross:
             lib.spvc_context_destroy(context)
 
 
+def push_members(folder: Path, family: str, name: str) -> str:
+    """The members that a list of a family's params.inc stands for."""
+    text = (folder / family / "params.inc").read_text().replace("\\\n", " ")
+    lists = dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+    members = []
+    for kind, member, other in re.findall(r"PUSH_(\w+)\((\w+)[^)]*\)|(\w+)", lists[name]):
+        if other:
+            members.append(push_members(folder, family, other))
+        elif kind in ("INT", "FLOAT"):
+            members.append(f"{kind.lower()} {member};")
+        else:
+            raise ShaderError(f"{family}/params.inc: {name}: PUSH_{kind} is for GLSL alone")
+    return " ".join(members)
+
+
 def own_text(folder: Path, variant: Variant, text: str | None = None) -> str:
     """A hand-written kernel of one storage type; `text`: instead of its file's."""
     if text is None:
-        text = (folder / "metal" / variant.file).read_text()
-    text = re.sub(r'#include "(\w+\.metal)"\n', lambda m: (folder / "metal" / m[1]).read_text(), text)
+        text = (folder / variant.file).read_text()
+    text = re.sub(r'#include "(\w+\.metal)"\n', lambda m: (folder / "shaders" / m[1]).read_text(), text)
+    family = variant.file.split("/")[0]
+    text = text.replace('#include "params.inc"\n', "")
+    text = re.sub(r"\b\w+_PARAMS\b", lambda m: push_members(folder, family, m[0]), text)
     line = variant.name.removesuffix("_f16").removesuffix("_f32")
     text, entries = re.subn(rf"\bkernel void {line}\(", f"kernel void {variant.name}(", text)
     if entries != 1:
@@ -492,10 +520,9 @@ def main() -> int:
     options = parser.parse_args()
     cache = options.output.parent / "shader_cache"
     cache.mkdir(parents=True, exist_ok=True)
-    shared = b"".join(p.read_bytes() for p in sorted((options.folder / "shaders").glob("*.glsl")))
 
     def key(v: Variant) -> str:
-        text = shared + (options.folder / "shaders" / v.file).read_bytes() + repr(v).encode()
+        text = shared_texts(options.folder, v) + (options.folder / v.file).read_bytes() + repr(v).encode()
         return hashlib.sha256(text).hexdigest()[:16]
 
     tools = (options.glslc, options.spirv_val)

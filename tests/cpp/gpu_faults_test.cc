@@ -60,7 +60,7 @@ TEST_P(GpuFaults, AnyBufferMayFail) {
 
 TEST_P(GpuFaults, AnyBufferOfASelfCheckMayFail) {
   for (int n : {1, 2, 5, 11, 23}) {  // its own results, for these options
-    const GpuOptions with(str_cat("fail_buffer=", n, ",fail_canary=gather_words"));
+    const GpuOptions with(str_cat("fail_buffer=", n, ",fail_self_test=gather_int32"));
     auto session = net.session(name(), "fp32");
     ASSERT_TRUE(session.ok()) << n << ": " << session.status().message();
     EXPECT_EQ(net.check(*session, 1e-4), "") << n;
@@ -76,7 +76,7 @@ TEST_P(GpuFaults, ADeviceThatIsAlwaysLostLeavesTheCpu) {
 }
 
 TEST_P(GpuFaults, ADeviceLostInTheSelfCheckLeavesTheCpu) {
-  const GpuOptions with("fail_submit=1,fail_canary=gather_words");
+  const GpuOptions with("fail_submit=1,fail_self_test=gather_int32");
   auto session = net.session(name(), "fp32");
   ASSERT_TRUE(session.ok()) << session.status().message();
   EXPECT_EQ(net.check(*session, 1e-4), "");
@@ -169,7 +169,7 @@ TEST_P(GpuFaults, StoredResultsAreThoseOfTheDevice) {
   };
   failed("");
   ASSERT_EQ(folder.files().size(), 1u);
-  failed("fail_canary=softmax");  // what a test spoils is not stored
+  failed("fail_self_test=softmax");  // what a test spoils is not stored
   ASSERT_EQ(folder.files().size(), 1u);
   EXPECT_EQ(bytes_of(folder.files()[0]).find("softmax_f32\telement"), std::string::npos);
 }

@@ -63,7 +63,8 @@ TEST_P(GpuLostDevice, AnySubmitMayLoseTheDeviceOnce) {
 }
 
 TEST_P(GpuLostDevice, ALossInTheSelfCheckOpensAnew) {
-  const GpuOptions with(fresh("faulty_devices=1,fail_submit=1,fail_canary=cum_sum_words"));  // with results of its own
+  const GpuOptions with(
+      fresh("faulty_devices=1,fail_submit=1,fail_self_test=cum_sum_int32"));  // with results of its own
   auto session = net.session(GetParam()->name, "fp32", false);
   ASSERT_TRUE(session.ok()) << session.status().message();
   EXPECT_EQ(net.check(*session, 1e-4), "");

@@ -309,13 +309,16 @@ TEST_F(GpuMatrices, ThatAnswerWrongAreReplaced) {
   const struct {
     const char *options, *precision, *kernel, *said;
   } chain[] = {
-      {"fail_canary=gemm_matrices", "fp32", "gemm_packed_f32",
+      {"fail_self_test=gemm_matrices", "fp32", "gemm_packed_f32",
        "another kernel instead: its kernel fails the self-check of this device, gemm_matrices_f32: element 0 is"},
-      {"fail_canary=gemm_matrices,fail_canary=gemm_packed", "fp32", "gemm_f32", "gemm_packed_f32: element 0 is"},
-      {"fail_canary=gemm_matrices_f16", "fp16", "gemm_packed_f16", "this device, gemm_matrices_f16: element 0 is"},
-      {"fail_canary=gemm_matrices,fail_canary=gemm_packed_f16", "fp16", "gemm_packed_f32", "fp32 instead of fp16"},
-      {"fail_canary=gemm_matrices,fail_canary=gemm_packed_f16", "fp16", "gemm_packed_f32", "; another kernel instead"},
-      {"fail_canary=gemm_matrices_f16,fail_canary=gemm_packed_f16", "fp16", "gemm_matrices_f32", "instead of fp16"}};
+      {"fail_self_test=gemm_matrices,fail_self_test=gemm_packed", "fp32", "gemm_f32", "gemm_packed_f32: element 0 is"},
+      {"fail_self_test=gemm_matrices_f16", "fp16", "gemm_packed_f16", "this device, gemm_matrices_f16: element 0 is"},
+      {"fail_self_test=gemm_matrices,fail_self_test=gemm_packed_f16", "fp16", "gemm_packed_f32",
+       "fp32 instead of fp16"},
+      {"fail_self_test=gemm_matrices,fail_self_test=gemm_packed_f16", "fp16", "gemm_packed_f32",
+       "; another kernel instead"},
+      {"fail_self_test=gemm_matrices_f16,fail_self_test=gemm_packed_f16", "fp16", "gemm_matrices_f32",
+       "instead of fp16"}};
   for (const auto& link : chain) {
     const GpuOptions with(link.options);
     const auto got = answer_of(softmetal_backend(), c, link.precision);
@@ -324,7 +327,7 @@ TEST_F(GpuMatrices, ThatAnswerWrongAreReplaced) {
     EXPECT_NE(got->notice.find(link.said), std::string::npos) << got->notice;
     EXPECT_EQ(got->wrong, "");
   }
-  const GpuOptions with("fail_canary=conv_matrices");
+  const GpuOptions with("fail_self_test=conv_matrices");
   const auto got = answer_of(softmetal_backend(), PointwiseCase{2, 9, 11, 15, true}, "fp16");
   ASSERT_TRUE(got.ok()) << got.status().message();
   EXPECT_EQ(got->kernel, "conv_pointwise_f16");
@@ -351,7 +354,7 @@ TEST_F(GpuMatrices, MultiplyForWinograd) {
       size += std::fabs(part);
     }
   };
-  for (const char* given : {"", "fail_canary=conv_matrices"}) {
+  for (const char* given : {"", "fail_self_test=conv_matrices"}) {
     const GpuOptions options(given);
     const auto got = answer_of(softmetal_backend(), kText, "fp32", 504, false, expect);
     ASSERT_TRUE(got.ok()) << got.status().message();
@@ -423,7 +426,7 @@ TEST_F(GpuMatrices, WhoseTextACompilerRefusesAreReplaced) {
     if (refused.empty()) continue;
     EXPECT_NE(got->notice.find(R"(program_source:9: error:\n\tno such type)"), std::string::npos) << got->notice;
   }
-  // What takes the place is judged by itself, not by the canaries that both could run.
+  // What takes the place is judged by itself, not by the known-answer tests that both could run.
   refused = {"conv_matrices"};
   const auto got = answer_of(backend, PointwiseCase{2, 9, 11, 15, true}, "fp16");
   ASSERT_TRUE(got.ok()) << got.status().message();

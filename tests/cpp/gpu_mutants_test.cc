@@ -1,6 +1,6 @@
 // Tests of the tests: shaders with one mistake each (tests/softmetal/shader_mutants.py) take the place of the kernel
-// under the shared lowering, and its canaries must see it: softmetal by what it checks, in all orders and widths, or
-// both drivers by wrong answers.
+// under the shared lowering, and its known-answer tests must see it: softmetal by what it checks, in all orders and
+// widths, or both drivers by wrong answers.
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
@@ -43,25 +43,25 @@ constexpr Mutant kMutants[] = {
     {"attention_vectors_f32", "no_barrier_before_parts", kRace},
     {"attention_vectors_f32", "no_barrier_before_scores", kRace},
     {"batch_norm_f32", "next_channel", kAnswer},
-    {"bytes_conv", "past_columns", kOutside},
-    {"bytes_conv", "unguarded_load", kOutside},
-    {"bytes_depthwise", "unguarded_load", kOutside},
-    {"bytes_conv_rows", "packed_bias", kAnswer},
-    {"bytes_gemm", "next_column", kAnswer},
-    {"bytes_gemm", "unguarded_rows", kOutside},
-    {"bytes_log_softmax", "no_barrier_after_sum", kRace},
-    {"bytes_log_softmax", "no_margin_below", kUndecided},
-    {"bytes_norm", "no_barrier_after_sum", kRace},
-    {"bytes_pool_norm", "one_channel", kAnswer},
-    {"bytes_reduce", "no_barrier", kRace},
-    {"bytes_reduce_ordered", "past_rows", kOutside},
-    {"bytes_reduce_ordered", "sum_of_factors", kAnswer},
-    {"bytes_resize", "next_weight", kAnswer},
-    {"bytes_softmax", "no_barrier_after_sum", kRace},
-    {"bytes_softmax", "no_barrier_after_tree", kRace},
-    {"bytes_softmax", "no_barrier_in_tree", kRace},
+    {"int8_conv", "past_columns", kOutside},
+    {"int8_conv", "unguarded_load", kOutside},
+    {"int8_depthwise", "unguarded_load", kOutside},
+    {"int8_conv_dense", "packed_bias", kAnswer},
+    {"int8_gemm", "next_column", kAnswer},
+    {"int8_gemm", "unguarded_rows", kOutside},
+    {"int8_log_softmax", "no_barrier_after_sum", kRace},
+    {"int8_log_softmax", "no_margin_below", kUndecided},
+    {"int8_norm", "no_barrier_after_sum", kRace},
+    {"int8_pool_norm", "one_channel", kAnswer},
+    {"int8_reduce", "no_barrier", kRace},
+    {"int8_reduce_ordered", "past_rows", kOutside},
+    {"int8_reduce_ordered", "sum_of_factors", kAnswer},
+    {"int8_resize", "next_weight", kAnswer},
+    {"int8_softmax", "no_barrier_after_sum", kRace},
+    {"int8_softmax", "no_barrier_after_tree", kRace},
+    {"int8_softmax", "no_barrier_in_tree", kRace},
     {"conv_depthwise_f32", "unguarded_planes", kOutside},
-    {"conv_image_f32", "unguarded_rows", kOutside},
+    {"conv_nc4hw4_f32", "unguarded_rows", kOutside},
     {"conv_matrices_f32", "no_barrier_after_fill", kRace},
     {"conv_matrices_f32", "no_barrier_after_read", kRace},
     {"conv_matrices_f32", "no_barrier_after_store", kRace},
@@ -96,11 +96,11 @@ constexpr Mutant kMutants[] = {
     {"gemm_split_f32", "half_the_sum", kAnswer},
     {"gemm_split_f32", "no_barrier", kRace},
     {"gemm_split_f32", "past_parts", kAnswer},
-    {"gemm_words", "unguarded_rows", kOutside},
-    {"gemm_words", "zeros_of_one_matrix", kOutside},
-    {"image_to_rows_f32", "unguarded_store", kOutside},
+    {"gemm_int32", "unguarded_rows", kOutside},
+    {"gemm_int32", "zeros_of_one_matrix", kOutside},
+    {"nc4hw4_to_dense_f32", "unguarded_store", kOutside},
     {"lrn_f32", "past_channels", kOutside},
-    {"map_f32", "past_the_end", kOutside},
+    {"elementwise_f32", "past_the_end", kOutside},
     {"normalize_f32", "no_barrier_after_tree", kRace},
     {"normalize_f32", "no_barrier_before_store", kRace},
     {"normalize_f32", "no_barrier_in_tree", kRace},
@@ -116,8 +116,8 @@ constexpr Mutant kMutants[] = {
     {"reduce_f32", "no_barrier_before_store", kRace},
     {"reduce_f32", "no_barrier_in_tree", kRace},
     {"reduce_f32", "past_row", kAnswer},
-    {"reduce_words", "counts_on_simd_32", kRace},
-    {"reduce_words", "no_barrier", kRace},
+    {"reduce_int32", "counts_on_simd_32", kRace},
+    {"reduce_int32", "no_barrier", kRace},
     {"resize_f32", "next_column", kOutside},
     {"scatter_f32", "every_owner", kAnswer},
     {"scatter_f32", "past_updates", kOutside},
@@ -220,7 +220,7 @@ constexpr gpu::Driver kVulkan{"vulkan with a mutant", false, &none, &open_vulkan
 
 gpu::KernelId id_of(std::string_view kernel) {
   constexpr gpu::KernelId all[] = {
-#define KERNEL(name, file, storage, defines) gpu::KernelId::name,
+#define KERNEL(name, file, storage, defines, params, split) gpu::KernelId::name,
 #include "backends/gpu/kernels.inc"
 #undef KERNEL
   };
@@ -231,7 +231,7 @@ gpu::KernelId id_of(std::string_view kernel) {
   return all[0];
 }
 
-/// What the canaries of the kernel say of the mutant on a device; empty if they see nothing.
+/// What the known-answer tests of the kernel say of the mutant on a device; empty if they see nothing.
 std::string judged(const gpu::Driver& driver, const Mutant& mutant) {
   const GpuOptions with("validation");
   const auto context = gpu::Context::open(driver, 0);

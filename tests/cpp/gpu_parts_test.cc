@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "backends/gpu/parts.h"
+#include "backends/gpu/splitting/dispatch_splitting.h"
 #include "cases/parse_case.h"
 #include "cpp/gpu_graphs.h"
 #include "cpp/gpu_session.h"
@@ -50,35 +50,35 @@ constexpr MayBeRefused kMayBeRefused[] = {
     {"attention", 65536, 0, "keys and values of a head, and the mask of 16 queries"},
     {"attention_vectors", 65536, 0, "the same"},
     {"batch_norm", 512, 0, "an element and what lies before it in 256 bytes"},
-    {"bytes_conv", 1024, 0, "weights of a block of outputs"},
-    {"bytes_conv_rows", 65536, 0, "all weights"},
-    {"bytes_gemm", 1024, 0, "four columns of weights"},
-    {"bytes_log_softmax", 4 << 20, 0, "a table of more than 512 KiB"},
-    {"bytes_norm", 1 << 20, 0, "the same"},
-    {"bytes_pair", 65536, 0, "a table of 64 KiB"},
-    {"bytes_pair_rows", 65536, 0, "a table of 64 KiB"},
-    {"bytes_pool", 65536, 0, "places of all windows, thresholds of all divisors"},
-    {"bytes_pool_norm", 65536, 0, "places of all windows, a table of 4 KiB"},
-    {"bytes_reduce", 4096, 0, "a table of 4 KiB"},
-    {"bytes_reduce_ordered", 4 << 20, 0, "a table of 4 KiB, or of a megabyte"},
-    {"bytes_resize", 65536, 0, "a table of 4 KiB, and taps"},
-    {"bytes_softmax", 1 << 20, 0, "a table of 514 KiB"},
+    {"int8_conv", 1024, 0, "weights of a block of outputs"},
+    {"int8_conv_dense", 65536, 0, "all weights"},
+    {"int8_gemm", 1024, 0, "four columns of weights"},
+    {"int8_log_softmax", 4 << 20, 0, "a table of more than 512 KiB"},
+    {"int8_norm", 1 << 20, 0, "the same"},
+    {"int8_pair", 65536, 0, "a table of 64 KiB"},
+    {"int8_pair_dense", 65536, 0, "a table of 64 KiB"},
+    {"int8_pool", 65536, 0, "places of all windows, thresholds of all divisors"},
+    {"int8_pool_norm", 65536, 0, "places of all windows, a table of 4 KiB"},
+    {"int8_reduce", 4096, 0, "a table of 4 KiB"},
+    {"int8_reduce_ordered", 4 << 20, 0, "a table of 4 KiB, or of a megabyte"},
+    {"int8_resize", 65536, 0, "a table of 4 KiB, and taps"},
+    {"int8_softmax", 1 << 20, 0, "a table of 514 KiB"},
     {"conv_depthwise", 65536, 0, "weights of a block"},
-    {"conv_image", 65536, 0, "weights of a block of outputs"},
-    {"conv_image_block", 65536, 16, "the same; groups that are no whole blocks have theirs together"},
-    {"conv_image_transposed", 65536, 16, "the same"},
+    {"conv_nc4hw4", 65536, 0, "weights of a block of outputs"},
+    {"conv_nc4hw4_block", 65536, 16, "the same; groups that are no whole blocks have theirs together"},
+    {"conv_nc4hw4_transposed", 65536, 16, "the same"},
     {"conv_matrices", 1024, 0, "weights of a block of outputs"},
     {"conv_pointwise", 1024, 0, "weights of a block of outputs"},
-    {"conv_rows", 65536, 0, "weights of an output, or of all groups"},
-    {"conv_rows_transposed", 65536, 0, "all weights"},
+    {"conv_dense", 65536, 0, "weights of an output, or of all groups"},
+    {"conv_dense_transposed", 65536, 0, "all weights"},
     {"dequantize", 512, 0, "the scales"},
     {"dynamic_quantize", 65536, 16, "the range of all elements; the parts of it"},
     {"gemm", 1 << 20, 0, "four columns, a row; matrices whose rows begin at no multiple of the alignment"},
     {"gemm_matrices", 1 << 20, 0, "the same"},
     {"gemm_packed", 1 << 20, 0, "the same"},
     {"gemm_split", 1 << 20, 0, "the same"},
-    {"gemm_words", 4096, 16, "the same; matrices whose two dimensions both broadcast"},
-    {"leave_image", 512, 0, "an element and what lies before it in 256 bytes"},
+    {"gemm_int32", 4096, 16, "the same; matrices whose two dimensions both broadcast"},
+    {"leave_nc4hw4", 512, 0, "an element and what lies before it in 256 bytes"},
     {"pool_global", 4096, 0, "a plane"},
     {"lengths", 512, 16, "places that count from the first"},
     {"quantize", 1 << 20, 0, "thresholds of all scales: 1 KiB each, or of 16 bits 256 KiB"},
@@ -88,7 +88,7 @@ constexpr MayBeRefused kMayBeRefused[] = {
     {"resize", 1024, 0, "places and weights of all taps"},
     {"roi_align", 1024, 0, "a channel of all images"},
     {"scatter", 65536, 16, "where updates go, and they may go anywhere"},
-    {"scatter_words", 65536, 16, "the same"},
+    {"scatter_int32", 65536, 16, "the same"},
     {"softmax", 4096, 0, "a lane"},
     {"winograd_output_2", 0, 16, "its tensors whole; gives way where they are above what a device binds"},
     {"winograd_output_4", 0, 16, "the same"},
@@ -312,7 +312,7 @@ TEST(GpuPartsWithoutCuts, AreRefusedAndNotDivided) {
       step.bindings.push_back(static_cast<gpu::TensorId>(b));
     }
     lowered.steps.push_back(step);
-    gpu::divide_steps(lowered, caps);
+    gpu::split_dispatches(lowered, caps);
     ASSERT_EQ(lowered.steps.size(), 1u) << code.name;
     EXPECT_TRUE(lowered.steps[0].windows.empty());
     const Verdict verdict = gpu::within_limits(lowered, lowered.steps[0], caps);

@@ -231,7 +231,7 @@ TEST_P(GpuPoison, AChangedByteIsSeen) {
   const auto context = gpu::Context::open(kPoisoned, 0);
   ASSERT_TRUE(context.ok());
   gpu::Device& device = (*context)->device();
-  std::vector<gpu::KernelKey> keys = {{gpu::KernelId::fill_words, false, {}}};
+  std::vector<gpu::KernelKey> keys = {{gpu::KernelId::fill_int32, false, {}}};
   const auto kernels = (*context)->kernels(keys);
   ASSERT_TRUE(kernels.ok());
   const int32_t push[2] = {16, 7};

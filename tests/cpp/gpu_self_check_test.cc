@@ -1,5 +1,5 @@
-// The trust in a device: every kernel has canaries that the lowering gives to it, a device that answers right passes
-// them all, and a kernel whose answers are wrong is gone around: by 32 bits, by another kernel, by the CPU.
+// The trust in a device: every kernel has known-answer tests that the lowering gives to it, a device that answers right
+// passes them all, and a kernel whose answers are wrong is gone around: by 32 bits, by another kernel, by the CPU.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,12 +13,12 @@ namespace {
 using gpu::KernelId;
 
 constexpr KernelId kAll[] = {
-#define KERNEL(name, file, storage, defines) KernelId::name,
+#define KERNEL(name, file, storage, defines, params, split) KernelId::name,
 #include "backends/gpu/kernels.inc"
 #undef KERNEL
 };
 
-TEST(GpuSelfCheck, EveryKernelHasCanariesThatUseIt) {
+TEST(GpuSelfCheck, EveryKernelHasKnownAnswersThatUseIt) {
   PINNACE_NEEDS_GPU();
   std::set<KernelId> tried;
   bool has_metals = false;
@@ -27,13 +27,13 @@ TEST(GpuSelfCheck, EveryKernelHasCanariesThatUseIt) {
   if (no_device(softmetal::kDriver).empty()) {
     const auto context = gpu::Context::open(softmetal::kDriver, 0);
     ASSERT_TRUE(context.ok()) << context.status().message();
-    for (const gpu::Canary& canary : gpu::all_canaries()) {
+    for (const gpu::KnownAnswerTest& test : gpu::known_answer_tests()) {
       for (const bool f16 : {false, true}) {
-        if (!only_metals(canary.kernel)) continue;
-        const auto used = gpu::kernels_of(canary, *context, f16);
-        ASSERT_TRUE(used.ok()) << canary.graph << ": " << used.status().message();
-        EXPECT_TRUE(used->contains(canary.kernel)) << canary.graph;
-        tried.insert(canary.kernel);
+        if (!only_metals(test.kernel)) continue;
+        const auto used = gpu::kernels_of(test, *context, f16);
+        ASSERT_TRUE(used.ok()) << test.graph << ": " << used.status().message();
+        EXPECT_TRUE(used->contains(test.kernel)) << test.graph;
+        tried.insert(test.kernel);
         has_metals = true;
       }
     }
@@ -43,21 +43,21 @@ TEST(GpuSelfCheck, EveryKernelHasCanariesThatUseIt) {
     const GpuOptions with(options);
     const auto context = gpu::Context::open(vulkan::kDriver, 0);
     ASSERT_TRUE(context.ok()) << context.status().message();
-    for (const gpu::Canary& canary : gpu::all_canaries()) {
+    for (const gpu::KnownAnswerTest& test : gpu::known_answer_tests()) {
       for (const bool f16 : {false, true}) {
-        if (only_metals(canary.kernel)) continue;
-        const auto used = gpu::kernels_of(canary, *context, f16);
-        ASSERT_TRUE(used.ok()) << canary.graph << ": " << used.status().message();
-        const bool own = used->contains(canary.kernel);
-        const bool entering = canary.kernel == KernelId::enter || canary.kernel == KernelId::enter_image;
-        EXPECT_TRUE(own || entering) << canary.graph;
-        if (own) tried.insert(canary.kernel);
+        if (only_metals(test.kernel)) continue;
+        const auto used = gpu::kernels_of(test, *context, f16);
+        ASSERT_TRUE(used.ok()) << test.graph << ": " << used.status().message();
+        const bool own = used->contains(test.kernel);
+        const bool entering = test.kernel == KernelId::enter || test.kernel == KernelId::enter_nc4hw4;
+        EXPECT_TRUE(own || entering) << test.graph;
+        if (own) tried.insert(test.kernel);
       }
     }
   }
   for (KernelId id : kAll) {
     if (only_metals(id) && !has_metals) continue;  // without softmetal there is no device for it
-    EXPECT_TRUE(tried.contains(id)) << gpu::kernel_code(id, false).name << " has no canary";
+    EXPECT_TRUE(tried.contains(id)) << gpu::kernel_code(id, false).name << " has no known-answer test";
   }
 }
 
@@ -121,7 +121,7 @@ TEST_P(GpuDistrust, NothingIsSaidWhereNothingFails) {
 }
 
 TEST_P(GpuDistrust, SixteenBitsThatFailAreThirtyTwo) {
-  const Outcome o = run("no_matrices,fail_canary=conv_pointwise_f16", "fp16", 1e-4);
+  const Outcome o = run("no_matrices,fail_self_test=conv_pointwise_f16", "fp16", 1e-4);
   EXPECT_EQ(o.backends, std::set<std::string>{GetParam()->name});
   EXPECT_NE(o.kernels.find("conv_pointwise_f32"), std::string::npos) << o.kernels;
   EXPECT_EQ(o.kernels.find("_f16"), std::string::npos) << o.kernels;
@@ -133,12 +133,12 @@ TEST_P(GpuDistrust, SixteenBitsThatFailAreThirtyTwo) {
 TEST_P(GpuDistrust, AKernelThatFailsIsReplacedWhereThereIsAnother) {
   const struct {
     const char *failing, *instead;
-  } pairs[] = {{"conv_pointwise", "conv_image_f32"},
-               {"conv_image", "conv_image_block_f32"},
-               {"conv_depthwise", "conv_image_block_f32"},
+  } pairs[] = {{"conv_pointwise", "conv_nc4hw4_f32"},
+               {"conv_nc4hw4", "conv_nc4hw4_block_f32"},
+               {"conv_depthwise", "conv_nc4hw4_block_f32"},
                {"gemm_packed", "gemm_f32"}};
   for (const auto& [failing, instead] : pairs) {
-    const Outcome o = run(str_cat("no_matrices,fail_canary=", failing), "fp32", 1e-4);
+    const Outcome o = run(str_cat("no_matrices,fail_self_test=", failing), "fp32", 1e-4);
     EXPECT_EQ(o.backends, std::set<std::string>{GetParam()->name}) << failing << o.words;
     EXPECT_EQ(o.kernels.find(str_cat(failing, "_f32")), std::string::npos) << o.kernels;
     EXPECT_NE(o.kernels.find(instead), std::string::npos) << o.kernels;
@@ -150,14 +150,14 @@ TEST_P(GpuDistrust, AKernelThatFailsIsReplacedWhereThereIsAnother) {
 }
 
 TEST_P(GpuDistrust, WithoutAnyKernelANodeGoesToTheCpu) {
-  const Outcome o = run("fail_canary=softmax,fail_canary=pool", "fp32", 1e-4);
+  const Outcome o = run("fail_self_test=softmax,fail_self_test=pool", "fp32", 1e-4);
   EXPECT_EQ(o.backends, (std::set<std::string>{GetParam()->name, "cpu"}));
   EXPECT_NE(o.words.find("does not take softmax"), std::string::npos) << o.words;
   EXPECT_NE(o.words.find("softmax_f32: element 0 is"), std::string::npos) << o.words;
   EXPECT_NE(o.words.find("(rule V-21)"), std::string::npos) << o.words;
-  const Outcome all = run("fail_canary=leave", "fp32", 1e-4);
+  const Outcome all = run("fail_self_test=leave", "fp32", 1e-4);
   EXPECT_EQ(all.backends, std::set<std::string>{"cpu"});
-  const GpuOptions with("fail_canary=softmax");
+  const GpuOptions with("fail_self_test=softmax");
   SmallNetwork net;
   const auto strict = net.session(GetParam()->name, "fp32", false);
   EXPECT_EQ(strict.status().code(), Code::kUnsupported);
@@ -165,11 +165,11 @@ TEST_P(GpuDistrust, WithoutAnyKernelANodeGoesToTheCpu) {
 }
 
 TEST_P(GpuDistrust, OptionsAreRead) {
-  for (const char* wrong : {"fail_canary=no_such_kernel", "fail_canary"}) {
+  for (const char* wrong : {"fail_self_test=no_such_kernel", "fail_self_test"}) {
     const GpuOptions with(wrong);
     EXPECT_EQ(gpu::options_from_environment().status().code(), Code::kInvalidArgument) << wrong;
   }
-  const GpuOptions with("no_self_check,fail_canary=softmax");
+  const GpuOptions with("no_self_check,fail_self_test=softmax");
   SmallNetwork net;
   auto session = net.session(GetParam()->name, "fp32");
   ASSERT_TRUE(session.ok()) << session.status().message();

@@ -9,7 +9,24 @@
 #include <regex>
 #include <set>
 
+#include "backends/gpu/attention/params.h"
+#include "backends/gpu/binary/params.h"
+#include "backends/gpu/cast/params.h"
 #include "backends/gpu/context.h"
+#include "backends/gpu/conv/params.h"
+#include "backends/gpu/index/params.h"
+#include "backends/gpu/layout/params.h"
+#include "backends/gpu/matmul/params.h"
+#include "backends/gpu/move/params.h"
+#include "backends/gpu/normalize/params.h"
+#include "backends/gpu/pool/params.h"
+#include "backends/gpu/quantize/params.h"
+#include "backends/gpu/recurrent/params.h"
+#include "backends/gpu/reduce/params.h"
+#include "backends/gpu/resize/params.h"
+#include "backends/gpu/softmax/params.h"
+#include "backends/gpu/sort/params.h"
+#include "backends/gpu/unary/params.h"
 
 namespace pinnace::testing {
 namespace {
@@ -206,18 +223,20 @@ TEST(GpuKernels, AreSortedAndFound) {
   EXPECT_EQ(gpu::find_kernel("no such kernel"), nullptr);
 }
 
-size_t check_line(gpu::KernelId id, std::string_view name, std::string_view storage) {
+size_t check_line(gpu::KernelId id, std::string_view name, std::string_view storage, size_t push_bytes) {
   for (const bool f16 : {false, true}) {
     const KernelCode& code = gpu::kernel_code(id, f16);
     EXPECT_EQ(code.name, storage == "any" ? std::string(name) : str_cat(name, f16 ? "_f16" : "_f32"));
     EXPECT_EQ(code.f16_storage, f16 && storage != "any") << name;
+    EXPECT_EQ(code.push_bytes, push_bytes) << name;
   }
   return storage == "any" ? 1 : 2;
 }
 
 TEST(GpuKernels, EveryLineHasItsVariants) {
   size_t variants = 0;
-#define KERNEL(name, file, storage, defines) variants += check_line(gpu::KernelId::name, #name, storage);
+#define KERNEL(name, file, storage, defines, params, split) \
+  variants += check_line(gpu::KernelId::name, #name, storage, sizeof(gpu::params));
 #include "backends/gpu/kernels.inc"
 #undef KERNEL
   EXPECT_EQ(variants, gpu::all_kernels().size());

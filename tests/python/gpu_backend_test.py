@@ -64,7 +64,7 @@ def test_slice_through_a_file(options: str, tmp_path: Path) -> None:
         for _ in range(2):
             close(next(iter(session.run({"x": x}).values())), want, part)
         assert {row.backend for row in session.placement} == {"vulkan"}
-        assert any(row.kernel == f"conv_image_f{precision[2:]}" for row in session.placement)
+        assert any(row.kernel == f"conv_nc4hw4_f{precision[2:]}" for row in session.placement)
 
 
 class Block(nn.Module):

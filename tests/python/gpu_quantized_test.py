@@ -141,7 +141,7 @@ def test_stored_weights_of_a_convolution(target: str, tmp_path: Path, rng: np.ra
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
     session = pn.Session(program, target=target, fallback=False)
     session.run({"x": x})
-    assert any(row.kernel.startswith("conv_image") for row in session.placement)
+    assert any(row.kernel.startswith("conv_nc4hw4") for row in session.placement)
 
 
 class Convolved(nn.Module):

@@ -101,7 +101,13 @@ def test_heavy_kernels_in_every_order_and_width(execution: str) -> None:
     for precision, bound in (("fp32", 2e-5), ("fp16", 1e-2)):
         session = pn.Session(program, target="softmetal", precision=precision, fallback=False)
         kernels = "+".join(row.kernel for row in session.placement)
-        for name in ("winograd_input_2", "winograd_output_4", "conv_image_transposed", "conv_image_block", "attention"):
+        for name in (
+            "winograd_input_2",
+            "winograd_output_4",
+            "conv_nc4hw4_transposed",
+            "conv_nc4hw4_block",
+            "attention",
+        ):
             assert f"{name}_f{precision[2:]}" in kernels, kernels
         got = session.run(dict(zip(session.inputs, (x.numpy() for x in inputs), strict=True))).values()
         for mine, right in zip(got, want, strict=True):

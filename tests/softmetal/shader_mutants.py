@@ -39,32 +39,32 @@ MUTANTS = [
     ("attention_f32", "unguarded_store", "if (!stores || query >= p.Sq)", "if (!stores)"),
     ("attention_f32", "past_keys", "min(KEYS, p.Sk - tile)", "KEYS"),
     ("batch_norm_f32", "next_channel", "int c = i / p.inner", "int c = (i / p.inner + 1)"),
-    ("bytes_conv", "past_columns", "if (ox + j >= p.OW) break;", ""),
-    ("bytes_conv", "unguarded_load", "at >= 0 && at < p.W ?", "at < p.W ?"),
-    ("bytes_gemm", "unguarded_rows", "if (m + j >= p.M) break;", ""),
-    ("bytes_gemm", "next_column", "min(n + j, p.N - 1) * p.b_col", "min(n + j + 1, p.N - 1) * p.b_col"),
-    ("bytes_conv_rows", "packed_bias", "BIAS == 1 ? b[m]", "BIAS == 2 ? b[m]"),
-    ("bytes_log_softmax", "no_barrier_after_sum", "barrier();\n  for (int i = t;", "for (int i = t;"),
-    ("bytes_log_softmax", "no_margin_below", "= negative(multiply", "= k == 1 ? kZeroDouble : negative(multiply"),
-    ("bytes_norm", "no_barrier_after_sum", "barrier();\n  for (int i = t;", "for (int i = t;"),
-    ("bytes_pool_norm", "one_channel", "numbers[own[l]]", "numbers[own.x]"),
-    ("bytes_reduce", "no_barrier", *TREE),
-    ("bytes_reduce_ordered", "past_rows", "if (row >= p.rows) return;\n  int base", "int base"),
-    ("bytes_reduce_ordered", "sum_of_factors", "KIND == 1 ?", "KIND == 3 ?"),
+    ("int8_conv", "past_columns", "if (ox + j >= p.OW) break;", ""),
+    ("int8_conv", "unguarded_load", "at >= 0 && at < p.W ?", "at < p.W ?"),
+    ("int8_gemm", "unguarded_rows", "if (m + j >= p.M) break;", ""),
+    ("int8_gemm", "next_column", "min(n + j, p.N - 1) * p.b_col", "min(n + j + 1, p.N - 1) * p.b_col"),
+    ("int8_conv_dense", "packed_bias", "BIAS == 1 ? b[m]", "BIAS == 2 ? b[m]"),
+    ("int8_log_softmax", "no_barrier_after_sum", "barrier();\n  for (int i = t;", "for (int i = t;"),
+    ("int8_log_softmax", "no_margin_below", "= negative(multiply", "= k == 1 ? kZeroDouble : negative(multiply"),
+    ("int8_norm", "no_barrier_after_sum", "barrier();\n  for (int i = t;", "for (int i = t;"),
+    ("int8_pool_norm", "one_channel", "numbers[own[l]]", "numbers[own.x]"),
+    ("int8_reduce", "no_barrier", *TREE),
+    ("int8_reduce_ordered", "past_rows", "if (row >= p.rows) return;\n  int base", "int base"),
+    ("int8_reduce_ordered", "sum_of_factors", "KIND == 1 ?", "KIND == 3 ?"),
     (
-        "bytes_resize",
+        "int8_resize",
         "next_weight",
         "numbers[kWeights + columns + tx]",
         "numbers[kWeights + columns + tx + 1]",
     ),
-    ("bytes_softmax", "no_barrier_in_tree", *TREE),
-    ("bytes_softmax", "no_barrier_after_tree", "barrier();\n  int first", "int first"),
-    ("bytes_softmax", "no_barrier_after_sum", "barrier();\n  for (int i = t;", "for (int i = t;"),
+    ("int8_softmax", "no_barrier_in_tree", *TREE),
+    ("int8_softmax", "no_barrier_after_tree", "barrier();\n  int first", "int first"),
+    ("int8_softmax", "no_barrier_after_sum", "barrier();\n  for (int i = t;", "for (int i = t;"),
     ("lrn_f32", "past_channels", "min(c + p.after, p.channels - 1)", "c + p.after"),
-    ("bytes_depthwise", "unguarded_load", "iy < 0 || iy >= p.H", "iy < 0"),
+    ("int8_depthwise", "unguarded_load", "iy < 0 || iy >= p.H", "iy < 0"),
     ("conv_depthwise_f32", "unguarded_planes", " || plane >= p.planes", ""),
     (
-        "conv_image_f32",
+        "conv_nc4hw4_f32",
         "unguarded_rows",
         "iy < 0 || iy >= p.H) continue;\n#endif\n    for",
         "iy < 0) continue;\n#endif\n    for",
@@ -89,8 +89,8 @@ MUTANTS = [
         "{\n      barrier();\n      if (t < half_count",
         "{\n      if (t < half_count",
     ),
-    ("gemm_words", "unguarded_rows", "if (m + j >= p.M) break;", ""),
-    ("gemm_words", "zeros_of_one_matrix", "row % p.za_rows * p.za_row", "row * p.za_row"),
+    ("gemm_int32", "unguarded_rows", "if (m + j >= p.M) break;", ""),
+    ("gemm_int32", "zeros_of_one_matrix", "row % p.za_rows * p.za_row", "row * p.za_row"),
     ("gemm_f32", "unguarded_store", "if (m + j < p.M) store", "store"),
     ("gemm_f32", "past_columns", "min(n + j, p.N - 1) * p.b_col", "(n + j) * p.b_col"),
     ("gemm_matrices_f32", "no_barrier_after_fill", "threadgroup_barrier(mem_flags::mem_threadgroup);  // filled", ""),
@@ -115,8 +115,8 @@ MUTANTS = [
     ("gemm_split_f32", "no_barrier", "barrier();\n  if (slice >= 4", "if (slice >= 4"),
     ("gemm_split_f32", "past_parts", "part[slice * 64 + own + l]", "part[slice * 64 + own + l + 64]"),
     ("gemm_split_f32", "half_the_sum", "for (int l = 0; l < 8; l++) all", "for (int l = 0; l < 4; l++) all"),
-    ("image_to_rows_f32", "unguarded_store", "if (c + l < p.channels) y[", "y["),
-    ("map_f32", "past_the_end", "if (i >= p.count)", "if (i > p.count)"),
+    ("nc4hw4_to_dense_f32", "unguarded_store", "if (c + l < p.channels) y[", "y["),
+    ("elementwise_f32", "past_the_end", "if (i >= p.count)", "if (i > p.count)"),
     ("normalize_f32", "no_barrier_before_store", "barrier();\n  part[t] = v;", "part[t] = v;"),
     ("normalize_f32", "no_barrier_in_tree", *TREE),
     ("normalize_f32", "no_barrier_after_tree", "barrier();\n  return part[0];", "return part[0];"),
@@ -137,8 +137,8 @@ MUTANTS = [
         "for (int i = t; i < size; i += 64) {\n    float e",
         "for (int i = t; i <= size; i += 64) {\n    float e",
     ),
-    ("reduce_words", "no_barrier", *TREE),
-    ("reduce_words", "counts_on_simd_32", *SIMD_TREE),
+    ("reduce_int32", "no_barrier", *TREE),
+    ("reduce_int32", "counts_on_simd_32", *SIMD_TREE),
     ("resize_f32", "next_column", "x[row + table[bt]]", "x[row + table[bt] + 1]"),
     ("scatter_f32", "every_owner", "% p.owners == owner", "% p.owners <= owner"),
     ("scatter_f32", "past_updates", "t < p.last", "t <= p.last"),
@@ -172,10 +172,9 @@ def main() -> int:
         path.unlink()
     of_name = {v.name: v for v in shaders.variants(folder)}
     cross = shaders.SpirvCross(spirv_cross)
-    shared = "".join(p.read_text() for p in sorted((folder / "shaders").glob("*.glsl")))
     for kernel, suffix, old, new in MUTANTS:
         variant = of_name[kernel]
-        text = (folder / ("metal" if variant.metal else "shaders") / variant.file).read_text()
+        text = (folder / variant.file).read_text()
         if text.count(old) != 1:
             print(f"{variant.file}: {old!r} is there {text.count(old)} times", file=sys.stderr)
             return 1
@@ -189,8 +188,8 @@ def main() -> int:
             continue
         (texts / f"{name}.comp").write_text(text)
         own = shaders.Variant(name, str(texts / f"{name}.comp"), variant.defines, variant.f16)
-        include = f"-I{folder / 'shaders'}"
-        key = hashlib.sha256((shared + text + repr(own)).encode()).hexdigest()[:16]
+        include = f"-I{(folder / variant.file).parent}"
+        key = hashlib.sha256(shaders.shared_texts(folder, variant) + (text + repr(own)).encode()).hexdigest()[:16]
         spirv = shaders.compile_variant(folder, cache, own, key, (glslc, spirv_val), include)
         manifest = shaders.reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
         (out / f"{name}.spv").write_bytes(spirv)

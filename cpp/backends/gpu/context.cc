@@ -17,7 +17,7 @@ namespace pinnace::gpu {
 namespace {
 
 constexpr const char* kNames[] = {
-#define KERNEL(name, file, storage, defines) #name,
+#define KERNEL(name, file, storage, defines, params, split) #name,
 #include "backends/gpu/kernels.inc"
 #undef KERNEL
 };
@@ -137,12 +137,12 @@ Result<DeviceOptions> options_from_environment() {
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     const size_t equals = item.find('=');
     const std::string_view name = item.substr(0, equals);
-    if (name == "fail_canary" && equals != std::string_view::npos) {
+    if (name == "fail_self_test" && equals != std::string_view::npos) {
       const std::string kernel(item.substr(equals + 1));
       if (!find_kernel(kernel) && !find_kernel(kernel + "_f32")) {
         return invalid("PINNACE_GPU_OPTIONS: '", item, "' names no kernel");
       }
-      options.fail_canary.push_back(kernel);
+      options.fail_self_test.push_back(kernel);
       continue;
     }
     uint64_t number = 1;
@@ -193,12 +193,13 @@ Result<DeviceOptions> options_from_environment() {
       known = true;
     }
     if (!known) {
-      return invalid("PINNACE_GPU_OPTIONS: '", item,
-                     "' is not one of validation, staging, no_f16, no_matrices, unknown_subgroup, "
-                     "offset_alignment=N, shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, "
-                     "max_buffer_bytes=N, fail_buffer=N, "
-                     "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_canary=KERNEL, no_self_check, "
-                     "measure_software");
+      return invalid(
+          "PINNACE_GPU_OPTIONS: '", item,
+          "' is not one of validation, staging, no_f16, no_matrices, unknown_subgroup, "
+          "offset_alignment=N, shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, "
+          "max_buffer_bytes=N, fail_buffer=N, "
+          "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_self_test=KERNEL, no_self_check, "
+          "measure_software");
     }
   }
   return options;
@@ -224,7 +225,7 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
   PINNACE_ASSIGN(made->device_, driver.open(index, options));
   const std::string identity = identity_of(*made->device_);
   std::string checks = str_cat(driver.name, " ", identity);
-  for (const std::string& kernel : options.fail_canary) checks += " " + kernel;
+  for (const std::string& kernel : options.fail_self_test) checks += " " + kernel;
   made->checks_ = checks_of(checks);
   if (const std::string path = made->cache_path(); !path.empty()) {
     const auto folder = PrivateFolder::open(cache_folder());
@@ -252,7 +253,7 @@ Context::~Context() {
 }
 
 bool Context::spoils(std::string_view kernel) const {
-  for (const std::string& name : options_.fail_canary) {
+  for (const std::string& name : options_.fail_self_test) {
     if (kernel == name || kernel == name + "_f32" || kernel == name + "_f16") return true;
   }
   return false;
@@ -270,7 +271,7 @@ std::string cache_problem() {
 }
 
 std::string Context::cache_path() const {
-  if (cache_folder().empty() || !options_.fail_canary.empty()) return {};
+  if (cache_folder().empty() || !options_.fail_self_test.empty()) return {};
   return str_cat(cache_folder(), "/gpu-", hash64(bytes_of(identity_of(*device_))), ".cache");
 }
 

@@ -14,7 +14,7 @@ namespace pinnace::gpu {
 
 /// The lines of kernels.inc.
 enum class KernelId : uint8_t {
-#define KERNEL(name, file, storage, defines) name,
+#define KERNEL(name, file, storage, defines, params, split) name,
 #include "backends/gpu/kernels.inc"
 #undef KERNEL
 };
@@ -61,7 +61,7 @@ class Context {
   /// Shared by all contexts of this device in the process.
   SelfChecks& self_checks() { return *checks_; }
   bool checks_itself() const { return !options_.no_self_check; }
-  /// Whether a test wants this kernel's self-check, "conv_image_f16", to fail.
+  /// Whether a test wants this kernel's self-check, "conv_nc4hw4_f16", to fail.
   bool spoils(std::string_view kernel) const;
   /// Which barrier of a list a test wants to be left out, from 1; 0: none.
   uint32_t dropped_barrier() const { return options_.drop_barrier; }

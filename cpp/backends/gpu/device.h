@@ -66,8 +66,8 @@ struct DeviceOptions {
   /// the first so many have faults (0: all).
   uint32_t fail_open = 0, faulty_devices = 0;
   /// Nor these: the n-th barrier of every list is left out (0: none); kernels whose self-check is to find wrong
-  /// answers, "conv_image" or "conv_image_f16"; and no self-checks at all.
-  std::vector<std::string> fail_canary;
+  /// answers, "conv_nc4hw4" or "conv_nc4hw4_f16"; and no self-checks at all.
+  std::vector<std::string> fail_self_test;
   uint32_t drop_barrier = 0;
   bool no_self_check = false;
   bool measure_software = false;  ///< the target "auto" also measures devices that are this processor

@@ -45,7 +45,7 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   LoweredSegment& lowered = fitted.lowered;
   made->nodes_ = std::move(lowered.nodes);
   made->kernels_ = std::move(lowered.kernels);
-  made->problem_labels_ = std::move(lowered.problems);
+  made->error_labels_ = std::move(lowered.error_labels);
   made->tensors_ = std::move(lowered.tensors);
   made->steps_ = std::move(lowered.steps);
   PINNACE_ASSIGN(const auto store, WeightStore::of(packed, backend));
@@ -91,7 +91,7 @@ Status GpuExecutable::plan() {
     if (tensors_[t].place == DeviceTensor::Place::kActivation) continue;
     const bool in = tensors_[t].place == DeviceTensor::Place::kInput;
     if (tensors_[t].place == DeviceTensor::Place::kWeight) continue;
-    if (tensors_[t].place == DeviceTensor::Place::kProblem) continue;
+    if (tensors_[t].place == DeviceTensor::Place::kErrorRecord) continue;
     auto& places = in ? upload_offsets_ : download_offsets_;
     size_t& total = in ? upload_bytes_ : download_bytes_;
     if (tensors_[t].bytes > block_) {  // nor does any step bind it: within_limits() would have refused it
@@ -100,9 +100,9 @@ Status GpuExecutable::plan() {
     if (places.size() <= tensors_[t].index) places.resize(tensors_[t].index + 1, SIZE_MAX);
     places[tensors_[t].index] = offsets_[t] = take(total, tensors_[t].bytes);
   }
-  for (size_t i = 0; i < problem_labels_.size(); ++i) problem_offsets_.push_back(take(download_bytes_, kStep));
+  for (size_t i = 0; i < error_labels_.size(); ++i) error_offsets_.push_back(take(download_bytes_, kStep));
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    if (tensors_[t].place == DeviceTensor::Place::kProblem) offsets_[t] = problem_offsets_[tensors_[t].index];
+    if (tensors_[t].place == DeviceTensor::Place::kErrorRecord) offsets_[t] = error_offsets_[tensors_[t].index];
   }
   double work = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
@@ -128,7 +128,7 @@ Binding GpuExecutable::binding(const Instance& instance, const Step& step, size_
       all.buffer = instance.upload[nth].get();
       break;
     case DeviceTensor::Place::kOutput:
-    case DeviceTensor::Place::kProblem:
+    case DeviceTensor::Place::kErrorRecord:
       all.buffer = instance.download[nth].get();
       break;
     case DeviceTensor::Place::kWeight:
@@ -226,7 +226,7 @@ Status GpuExecutable::run(const RunContext& context, std::span<const TensorView>
       context_->lose();
       return status;
     }
-    if (status.ok()) status = problems(instance);
+    if (status.ok()) status = device_errors(instance);
   }
   for (size_t i = 0; status.ok() && i < outputs.size(); ++i) {
     if (i < download_offsets_.size() && download_offsets_[i] != SIZE_MAX) {
@@ -248,34 +248,34 @@ Status GpuExecutable::enter(Instance& instance, std::span<const TensorView> inpu
     const auto wide = to_device(inputs[i], host(instance.upload, upload_offsets_[i]));
     if (wide) return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and an input is ", *wide));
   }
-  for (const size_t place : problem_offsets_) std::memset(host(instance.download, place), 0, kStep);
+  for (const size_t place : error_offsets_) std::memset(host(instance.download, place), 0, kStep);
   return {};
 }
 
-Status GpuExecutable::problems(const Instance& instance) const {
+Status GpuExecutable::device_errors(const Instance& instance) const {
   Status first;
-  for (size_t i = 0; i < problem_labels_.size(); ++i) {
+  for (size_t i = 0; i < error_labels_.size(); ++i) {
     int32_t words[3];
-    std::memcpy(words, host(instance.download, problem_offsets_[i]), sizeof words);
-    const std::string& label = problem_labels_[i];
+    std::memcpy(words, host(instance.download, error_offsets_[i]), sizeof words);
+    const std::string& label = error_labels_[i];
     Status found;
-    switch (static_cast<Problem>(words[0])) {
-      case Problem::kNone:
+    switch (static_cast<DeviceError>(words[0])) {
+      case DeviceError::kNone:
         continue;
-      case Problem::kIndexOutside:
+      case DeviceError::kIndexOutside:
         found = invalid(label, ": index ", words[1], " is outside a dimension of size ", words[2]);
         break;
-      case Problem::kDivisorZero:
+      case DeviceError::kDivisorZero:
         found = invalid(label, ": an element of the divisor is 0");
         break;
-      case Problem::kBeyond32Bits:
+      case DeviceError::kBeyond32Bits:
         return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and a result of ", label, " needs more"));
-      case Problem::kLengthOutside:
+      case DeviceError::kLengthOutside:
         found = invalid(label, ": a sequence's length is ", words[1], ", must be in [0, ", words[2], "]");
         break;
-      case Problem::kBoxOutside:
+      case DeviceError::kBoxOutside:
         return refused(Rule::kAttribute, str_cat(label, ": ", backend_, " samples finite boxes of at most 64 samples"));
-      case Problem::kUndecided:
+      case DeviceError::kUndecided:
         return refused(Rule::kAttribute, str_cat(label, ": a number is too near to where another byte is stored"));
     }
     if (first.ok()) first = std::move(found);

@@ -42,7 +42,7 @@ class GpuExecutable final : public Executable {
   Status enter(Instance& instance, std::span<const TensorView> inputs) const;
   Status submit(Instance& instance, const RunContext& context) const;
   /// What steps found wrong with their operands: kInvalidArgument, or kDeviceLost for what another back end can do.
-  Status problems(const Instance& instance) const;
+  Status device_errors(const Instance& instance) const;
   Status profile(const Instance& instance, const RunContext& context,
                  std::chrono::steady_clock::time_point start) const;
 
@@ -61,8 +61,8 @@ class GpuExecutable final : public Executable {
   std::vector<size_t> slices_;        ///< first step of each command list
   size_t activation_bytes_ = 0, upload_bytes_ = 0, download_bytes_ = 0;
   std::vector<size_t> upload_offsets_, download_offsets_;  ///< per input, output
-  std::vector<std::string> problem_labels_;                ///< per problem
-  std::vector<size_t> problem_offsets_;                    ///< per problem, in the downloaded memory, kStep bytes each
+  std::vector<std::string> error_labels_;                  ///< per error record
+  std::vector<size_t> error_offsets_;  ///< per error record, in the downloaded memory, kStep bytes each
   mutable ProcessMutex mutex_;
   mutable std::vector<std::unique_ptr<Instance>> free_;
 };

@@ -1,4 +1,5 @@
-// The compute kernels as the build made them from shaders/: SPIR-V, Metal's text, and what the latter does not carry.
+// The compute kernels as the build made them from the families' files: SPIR-V, Metal's text, and what the latter does
+// not carry.
 #pragma once
 
 #include <array>

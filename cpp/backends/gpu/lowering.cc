@@ -11,25 +11,6 @@ namespace {
 constexpr int64_t kTensorBytes = int64_t{1} << 30;
 constexpr int64_t kRowGroups = 65535;
 
-/// The contents of a constant as the device holds them: floats, or integers as the bits of 32-bit words.
-Status constant_words(const TensorType& type, const void* data, std::span<float> to) {
-  const TensorView view{&type, static_cast<std::byte*>(const_cast<void*>(data))};
-  visit(type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = view.data<T>();
-    for (int64_t i = 0; i < view.elements(); ++i) {
-      if constexpr (is_float<T>) {
-        to[static_cast<size_t>(i)] = static_cast<float>(from[i]);
-      } else {
-        const auto wide = static_cast<int64_t>(+from[i]);
-        to[static_cast<size_t>(i)] =
-            std::bit_cast<float>(static_cast<int32_t>(std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX)));
-      }
-    }
-  });
-  return {};
-}
-
 }  // namespace
 
 ImageShape image_shape(const TensorType& type) {
@@ -102,10 +83,10 @@ TensorId Lowering::add_tensor(DeviceTensor::Place place, size_t index, size_t by
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 
-TensorId Lowering::add_problem(std::string label) {
+TensorId Lowering::add_error_record(std::string label) {
   if (dry_) return 0;
-  problems_.push_back(std::move(label));
-  return add_tensor(DeviceTensor::Place::kProblem, problems_.size() - 1, 16);
+  error_labels_.push_back(std::move(label));
+  return add_tensor(DeviceTensor::Place::kErrorRecord, error_labels_.size() - 1, 16);
 }
 
 TensorId Lowering::add_weight(WeightRequest request) {
@@ -134,136 +115,6 @@ int32_t Lowering::add_step(Step step) {
   return static_cast<int32_t>(steps_.size() - 1);
 }
 
-TensorId Lowering::rows(ValueId id) {
-  LoweredValue& v = value(id);
-  if (dry_) return 0;
-  if (v.rows != kNoTensor) return v.rows;
-  const auto elements = static_cast<size_t>(v.type->elements());
-  const bool floats = is_device_float(v.type->dtype);
-  if (v.constant) {
-    const TensorType type = *v.type;
-    const void* data = v.data;
-    v.rows = add_weight({str_cat("value ", id, v.contents, " rows"), std::max<size_t>(1, elements), f16_ && floats,
-                         [type, data](std::span<float> to) { return constant_words(type, data, to); }});
-    return v.rows;
-  }
-  assert(v.image != kNoTensor);
-  const ImageShape s = image_shape(*v.type);
-  v.rows = add_tensor(DeviceTensor::Place::kActivation, 0, elements * element_bytes(*v.type));
-  v.rows_step = is_byte(v.type->dtype) ? bytes_to_rows(v, v.rows)
-                                       : add_step({{KernelId::image_to_rows, f16_, {}},
-                                                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(0).bytes(),
-                                                   {v.image, v.rows},
-                                                   line_groups(s.vectors(), 64),
-                                                   0,
-                                                   static_cast<double>(elements)});
-  return v.rows;
-}
-
-int32_t Lowering::bytes_to_rows(const LoweredValue& v, TensorId to) {
-  const ImageShape s = image_shape(*v.type);
-  return add_step({{KernelId::bytes_to_rows, false, {}},
-                   Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).i(0).bytes(),
-                   {v.image, to},
-                   line_groups(s.vectors(), 64),
-                   0,
-                   static_cast<double>(s.vectors() * 4)});
-}
-
-TensorId Lowering::image(ValueId id) {
-  LoweredValue& v = value(id);
-  if (dry_) return 0;
-  if (v.image != kNoTensor) return v.image;
-  const ImageShape s = image_shape(*v.type);
-  if (is_byte(v.type->dtype)) {
-    const TensorId from = rows(id);
-    v.image = add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(s.vectors()) * 4);
-    v.image_step =
-        add_step({{KernelId::bytes_to_image, false, {}},
-                  Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(byte_offset(v.type->dtype)).i(0).bytes(),
-                  {from, v.image},
-                  line_groups(s.vectors(), 64),
-                  0,
-                  static_cast<double>(s.vectors() * 4)});
-    return v.image;
-  }
-  if (v.constant) {
-    const TensorType type = *v.type;
-    const void* data = v.data;
-    v.image =
-        add_weight({str_cat("value ", id, v.contents, " image"), static_cast<size_t>(s.vectors()) * 4, f16_,
-                    [type, data, s](std::span<float> to) -> Status {
-                      PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(type.elements(), "a constant"));
-                      PINNACE_TRY(constant_words(type, data, dense.span()));
-                      std::fill(to.begin(), to.end(), 0.0f);
-                      for (int64_t i = 0; i < type.elements(); ++i) {
-                        const int64_t c = i / s.pixels % s.C, n = i / s.pixels / s.C;
-                        to[static_cast<size_t>(((n * s.blocks() + c / 4) * s.pixels + i % s.pixels) * 4 + c % 4)] =
-                            dense[i];
-                      }
-                      return {};
-                    }});
-    return v.image;
-  }
-  assert(v.rows != kNoTensor);
-  v.image = add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(s.vectors()) * 4 * (f16_ ? 2 : 4));
-  // What the host wrote has 32 bits and is turned at once.
-  KernelId kernel = KernelId::rows_to_image;
-  TensorId from = v.rows;
-  if (v.rows_step >= 0 && steps_[static_cast<size_t>(v.rows_step)].kernel.id == KernelId::enter) {
-    kernel = KernelId::enter_image;
-    from = steps_[static_cast<size_t>(v.rows_step)].bindings[0];
-  }
-  v.image_step = add_step({{kernel, f16_, {}},
-                           Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(0).bytes(),
-                           {from, v.image},
-                           line_groups(s.vectors(), 64),
-                           0,
-                           static_cast<double>(s.vectors() * 4)});
-  return v.image;
-}
-
-void Lowering::leave(ValueId id, size_t index) {
-  if (dry_) return;
-  LoweredValue& v = value(id);
-  const int64_t elements = v.type->elements();
-  if (elements == 0) return;
-  const TensorId to = add_tensor(DeviceTensor::Place::kOutput, index, static_cast<size_t>(elements) * 4);
-  if (v.rows == kNoTensor && v.image != kNoTensor && !v.constant) {
-    const ImageShape s = image_shape(*v.type);
-    if (is_byte(v.type->dtype)) {
-      bytes_to_rows(v, to);
-      return;
-    }
-    add_step({{KernelId::leave_image, f16_, {}},
-              Push().i(s.vectors()).i(s.C).i(s.blocks()).i(s.pixels).i(0).bytes(),
-              {v.image, to},
-              line_groups(s.vectors(), 64),
-              0,
-              static_cast<double>(elements)});
-    return;
-  }
-  if (!is_device_float(v.type->dtype)) {  // bits, which an instruction on floats may change
-    Push push;
-    push.i(elements).i(1).i(1).i(1).i(1).i(elements);
-    for (int i = 0; i < 14; ++i) push.i(i == 5 || i == 12 ? 1 : 0);
-    add_step({{KernelId::move_words, false, {}},
-              push.bytes(),
-              {rows(id), to},
-              line_groups(elements, 64),
-              0,
-              static_cast<double>(elements)});
-    return;
-  }
-  const int64_t vectors = (elements + 3) / 4;
-  add_step({{KernelId::leave, f16_, {}},
-            Push().i(vectors).i(0).i(0).i(0).i(0).bytes(),
-            {rows(id), to},
-            line_groups(vectors, 64),
-            0,
-            static_cast<double>(elements)});
-}
-
 // -------------------------------------------------------------------------------------------------------- NodeLowering
 
 std::vector<double> NodeLowering::floats(int i) const {
@@ -273,25 +124,25 @@ std::vector<double> NodeLowering::floats(int i) const {
   return view_.input_floats(i).value_or(std::vector<double>());
 }
 
-TensorId NodeLowering::make_rows(int o) {
+TensorId NodeLowering::make_dense(int o) {
   if (lowering_.dry()) return 0;
   LoweredValue& v = lowering_.value(out_id(o));
-  v.rows = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
-                                static_cast<size_t>(v.type->elements()) * lowering_.element_bytes(*v.type));
-  v.rows_step = static_cast<int32_t>(lowering_.steps().size());
-  return v.rows;
+  v.dense = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
+                                 static_cast<size_t>(v.type->elements()) * lowering_.element_bytes(*v.type));
+  v.dense_step = static_cast<int32_t>(lowering_.steps().size());
+  return v.dense;
 }
 
-TensorId NodeLowering::make_image(int o) {
+TensorId NodeLowering::make_nc4hw4(int o) {
   if (lowering_.dry()) return 0;
   LoweredValue& v = lowering_.value(out_id(o));
   const ImageShape s = image_shape(*v.type);
-  v.image = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
-                                 static_cast<size_t>(s.vectors()) * (is_byte(v.type->dtype) ? 4
-                                                                     : lowering_.f16()      ? 8
-                                                                                            : 16));
-  v.image_step = static_cast<int32_t>(lowering_.steps().size());
-  return v.image;
+  v.nc4hw4 = lowering_.add_tensor(DeviceTensor::Place::kActivation, 0,
+                                  static_cast<size_t>(s.vectors()) * (is_byte(v.type->dtype) ? 4
+                                                                      : lowering_.f16()      ? 8
+                                                                                             : 16));
+  v.nc4hw4_step = static_cast<int32_t>(lowering_.steps().size());
+  return v.nc4hw4;
 }
 
 TensorId NodeLowering::make_scratch(int64_t elements, DType type) {
@@ -310,10 +161,10 @@ void NodeLowering::note_wide(int i) {
 
 void NodeLowering::alias(int o, int i) {
   if (lowering_.dry()) return;
-  const TensorId tensor = rows(i);
+  const TensorId tensor = dense(i);
   LoweredValue& v = lowering_.value(out_id(o));
-  v.rows = tensor;
-  v.rows_step = -1;
+  v.dense = tensor;
+  v.dense_step = -1;
 }
 
 TensorId NodeLowering::weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
@@ -321,20 +172,21 @@ TensorId NodeLowering::weights(std::string_view what, int64_t count, std::functi
       {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(), std::move(fill)});
 }
 
-TensorId NodeLowering::words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
+TensorId NodeLowering::wide_weights(std::string_view what, int64_t count,
+                                    std::function<Status(std::span<float>)> fill) {
   return lowering_.add_weight(
       {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill)});
 }
 
-int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
+int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, PushBytes params, std::vector<TensorId> bindings,
                            std::array<uint32_t, 3> groups, double work, bool wide) {
   const bool f16 = lowering_.f16() && !wide;
   const KernelCode& code = kernel_code(id, f16);
   if (!verdict_.kernel.empty()) verdict_.kernel += "+";
   verdict_.kernel += code.name;
-  std::vector<std::byte> bytes = push.bytes();
-  assert(bytes.size() == code.push_bytes && bindings.size() == code.bindings && spec.size() == code.spec_constants);
-  return lowering_.add_step({{id, f16, std::move(spec)}, std::move(bytes), std::move(bindings), groups, 0, work});
+  assert(params.bytes().size() == code.push_bytes && bindings.size() == code.bindings &&
+         spec.size() == code.spec_constants);
+  return lowering_.add_step({{id, f16, std::move(spec)}, params.copy(), std::move(bindings), groups, 0, work});
 }
 
 void NodeLowering::repeat(Step step) {
@@ -403,7 +255,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       if (i == 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
       if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
-      // Rows and images: up to three lanes of a block are padding.
+      // Both layouts: in NC4HW4 up to three lanes of a block are padding.
       const ImageShape s = image_shape(type);
       if (type.elements() > kTensorBytes / 4 || s.vectors() > kTensorBytes / 16) {
         return n.refuse(Rule::kBytes, to_string(type));
@@ -412,7 +264,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
     bool empty = true;
     for (const TensorType* type : outputs) empty &= type->elements() == 0;
     if (empty) {  // nothing to compute
-      for (int o = 0; o < view.output_count(); ++o) n.make_rows(o);
+      for (int o = 0; o < view.output_count(); ++o) n.make_dense(o);
       return {};
     }
     PINNACE_TRY(lower(n));

@@ -1,10 +1,13 @@
 // From nodes to dispatches: what tensors there are on the device, in which layout, and the steps that make them.
 #pragma once
 
+#include <cassert>
+#include <cstring>
 #include <functional>
 #include <set>
 
 #include "backends/gpu/context.h"
+#include "backends/gpu/push_constants.h"
 #include "backends/gpu/rules.h"
 #include "ops/activation.h"
 
@@ -16,18 +19,19 @@ inline constexpr TensorId kNoTensor = -1;
 /// Bytes of one run, or of all runs.
 struct DeviceTensor {
   enum class Place : uint8_t {
-    kActivation,  ///< of one run, planned
-    kInput,       ///< what the host wrote: input `index` of the segment, in 32 bits per element
-    kOutput,      ///< what the host will read: output `index`, likewise
-    kWeight,      ///< weight `index`, the same in all runs
-    kProblem,     ///< words in which step `index` of those that look at their operands says what is wrong
+    kActivation,   ///< of one run, planned
+    kInput,        ///< what the host wrote: input `index` of the segment, in 32 bits per element
+    kOutput,       ///< what the host will read: output `index`, likewise
+    kWeight,       ///< weight `index`, the same in all runs
+    kErrorRecord,  ///< three int32 in which step `index` of those that look at their operands says what is wrong
   } place = Place::kActivation;
   size_t index = 0;
   size_t bytes = 0;  ///< multiple of 16, above 0
 };
 
-/// What a kernel finds wrong with its operands: the first of the three words that shaders/problem.glsl writes.
-enum class Problem : int32_t {
+/// What a kernel finds wrong with its operands: the first number of a device error record
+/// (shaders/error_record.glsl).
+enum class DeviceError : int32_t {
   kNone = 0,
   kIndexOutside = 1,  ///< then the index and the size of the dimension
   kBeyond32Bits = 2,
@@ -56,29 +60,52 @@ struct Step {
   bool dead = false;  ///< a later step does its work too
   /// What of each binding's tensor the kernel sees; empty: all of every one.
   std::vector<Extent> windows{};
+
+  /// The push constants as the struct of the kernel's line in kernels.inc.
+  template <class P>
+  P& params() {
+    assert(sizeof(P) == push.size());
+    return *reinterpret_cast<P*>(push.data());
+  }
+  template <class P>
+  const P& params() const {
+    assert(sizeof(P) == push.size());
+    return *reinterpret_cast<const P*>(push.data());
+  }
 };
 
-/// A constant in a kernel's layout: `fill` writes `count` floats, which are then stored in 32 or 16 bits; or 32-bit
-/// words.
+inline int64_t get(const Step& s, Field field) {
+  PushInt value;
+  std::memcpy(&value, s.push.data() + field.offset, sizeof(value));
+  return value;
+}
+inline void set(Step& s, Field field, PushInt value) {
+  std::memcpy(s.push.data() + field.offset, &value, sizeof(value));
+}
+inline void set_float(Step& s, Field field, PushFloat value) {
+  std::memcpy(s.push.data() + field.offset, &value, sizeof(value));
+}
+
+/// A constant in a kernel's layout: `fill` writes `count` floats, which are then stored in 32 or 16 bits; or int32.
 struct WeightRequest {
   std::string key;  ///< unique among those of a program
   size_t count = 0;
   bool f16 = false;
-  std::function<Status(std::span<float>)> fill;  ///< words are written through their bits
+  std::function<Status(std::span<float>)> fill;  ///< int32 are written through their bits
   size_t bytes() const { return (count * (f16 ? 2 : 4) + 15) / 16 * 16; }
 };
 
-/// One value of the graph on the device. Rows are dense; an image is [N, ceil(C / 4), pixels] of vec4, whose lanes
-/// beyond C are finite numbers. Floats are in the storage type, integers and bool in 32 bits; images of bytes: see
-/// is_byte.
+/// One value of the graph on the device, in one or both of two layouts: dense row-major, and an NC4HW4 buffer, which is
+/// [N, ceil(C / 4), pixels] of vec4 whose lanes beyond C are finite numbers. Floats are in the storage type, integers
+/// and bool in 32 bits; NC4HW4 buffers of int8: see is_byte.
 struct LoweredValue {
   const TensorType* type = nullptr;
   const void* data = nullptr;  ///< contents of a constant, unless its check is due
   bool constant = false;
-  TensorId rows = kNoTensor, image = kNoTensor;
-  int32_t rows_step = -1, image_step = -1;  ///< which step makes it
-  std::string contents{};                   ///< tells constants that depend on the sizes of inputs apart; else empty
-  bool one_reader = false;                  ///< exactly one node reads it, and it does not leave the segment
+  TensorId dense = kNoTensor, nc4hw4 = kNoTensor;
+  int32_t dense_step = -1, nc4hw4_step = -1;  ///< which step makes it
+  std::string contents{};                     ///< tells constants that depend on the sizes of inputs apart; else empty
+  bool one_reader = false;                    ///< exactly one node reads it, and it does not leave the segment
 };
 
 /// [N, C, pixels] of a type: of rank 3 and more, with the spatial dimensions as one.
@@ -114,8 +141,8 @@ class Lowering {
   int32_t add_step(Step step);
 
   /// The value in this layout; a step is added if it only has the other, or is an input of the segment.
-  TensorId rows(ValueId id);
-  TensorId image(ValueId id);
+  TensorId dense(ValueId id);
+  TensorId nc4hw4(ValueId id);
   /// Leaves the value where the host reads it as output `index`.
   void leave(ValueId id, size_t index);
 
@@ -129,14 +156,14 @@ class Lowering {
   std::vector<DeviceTensor>& tensors() { return tensors_; }
   std::vector<Step>& steps() { return steps_; }
   std::vector<WeightRequest>& weights() { return weights_; }
-  /// A place for the words of one more step of the node; what the host says of it begins with `label`.
-  TensorId add_problem(std::string label);
-  std::vector<std::string>& problems() { return problems_; }
+  /// A device error record for one more step of the node; what the host says of it begins with `label`.
+  TensorId add_error_record(std::string label);
+  std::vector<std::string>& error_labels() { return error_labels_; }
   /// Constants that it made, which the fill functions of weights look at.
   std::vector<std::shared_ptr<const Constant>>& known() { return known_; }
 
  private:
-  int32_t bytes_to_rows(const LoweredValue& v, TensorId to);
+  int32_t int8_to_dense(const LoweredValue& v, TensorId to);
 
   bool dry_, f16_, simdgroup_matrices_ = false;
   std::vector<LoweredValue> values_;
@@ -146,7 +173,7 @@ class Lowering {
   std::set<KernelId> distrusted_;
   uint64_t binding_bytes_ = uint64_t{128} << 20;
   std::vector<std::shared_ptr<const Constant>> known_;
-  std::vector<std::string> problems_;
+  std::vector<std::string> error_labels_;
   size_t node_ = 0;
   std::string key_;
 };
@@ -160,23 +187,6 @@ inline std::array<uint32_t, 3> row_groups(int64_t rows) {
 inline uint32_t groups_of(int64_t items, int64_t per_group) {
   return static_cast<uint32_t>((items + per_group - 1) / per_group);
 }
-
-/// Push constants: int32 and float words in order.
-class Push {
- public:
-  Push& i(int64_t value) { return word(static_cast<int32_t>(value)); }
-  Push& f(double value) { return word(static_cast<float>(value)); }
-  std::vector<std::byte> bytes() const { return bytes_; }
-
- private:
-  template <class T>
-  Push& word(T value) {
-    const auto* first = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), first, first + 4);
-    return *this;
-  }
-  std::vector<std::byte> bytes_;
-};
 
 /// Codes of functions.inc.
 enum class Function : int32_t {
@@ -215,30 +225,31 @@ class NodeLowering {
   /// Contents of a float constant as doubles; in a dry run ones, unless it is a single number.
   std::vector<double> floats(int i) const;
 
-  TensorId rows(int i) {
+  TensorId dense(int i) {
     note_wide(i);
-    return lowering_.rows(in_id(i));
+    return lowering_.dense(in_id(i));
   }
-  TensorId image(int i) { return lowering_.image(in_id(i)); }
-  /// True if the value exists as an image and not as rows.
-  bool held_as_image(int i) {
+  TensorId nc4hw4(int i) { return lowering_.nc4hw4(in_id(i)); }
+  /// True if the value exists as an NC4HW4 buffer and not dense.
+  bool held_as_nc4hw4(int i) {
     const LoweredValue& v = in_value(i);
-    return v.image != kNoTensor && v.rows == kNoTensor;
+    return v.nc4hw4 != kNoTensor && v.dense == kNoTensor;
   }
   /// A new tensor for output o, of which the next step is the maker.
-  TensorId make_rows(int o = 0);
-  TensorId make_image(int o = 0);
+  TensorId make_dense(int o = 0);
+  TensorId make_nc4hw4(int o = 0);
   /// A tensor that only this node's steps use; `type` says what its elements are.
   TensorId make_scratch(int64_t elements, DType type = DType::kF32);
   /// Where a step of this node says what is wrong with its operands.
-  TensorId problem() { return lowering_.add_problem(view_.label()); }
-  /// Output o is input i's rows, whose bytes it shares.
+  TensorId error_record() { return lowering_.add_error_record(view_.label()); }
+  /// Output o is input i in dense layout, whose bytes it shares.
   void alias(int o, int i);
+  /// A constant of the storage type that only this node reads.
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
-  /// 32-bit integers that kernels read.
-  TensorId words(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// The same of 32-bit floats or int32, in fp16 sessions too.
+  TensorId wide_weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// wide: the kernel's variant for 32 bits in fp16 sessions too.
-  int32_t step(KernelId id, std::vector<int32_t> spec, const Push& push, std::vector<TensorId> bindings,
+  int32_t step(KernelId id, std::vector<int32_t> spec, PushBytes params, std::vector<TensorId> bindings,
                std::array<uint32_t, 3> groups, double work, bool wide = false);
 
   /// A step that was changed to do this node's work as well.
@@ -249,7 +260,7 @@ class NodeLowering {
   /// Refuses all but f32, f16 and bf16 for input i.
   Status require_float(int i);
   const Verdict& verdict() const { return verdict_; }
-  /// A number that was read as rows and that 32 bits do not hold.
+  /// A number that was read dense and that 32 bits do not hold.
   const std::optional<int64_t>& wide() const { return wide_; }
 
  private:
@@ -274,8 +285,8 @@ LowerFn find_lowering(std::string_view op);
 /// The same for an operator on quantised tensors: quantized_lowerings.inc.
 LowerFn find_quantized_lowering(std::string_view op);
 
-/// Integers of 8 bits, quantised or not: rows have 32 bits for each, an image four channels of a pixel in a word, all
-/// as unsigned bytes, for which byte_offset is added.
+/// Integers of 8 bits, quantised or not: dense tensors have an int32 for each, NC4HW4 buffers four channels of a pixel
+/// in 32 bits, as unsigned bytes, for which byte_offset is added.
 inline bool is_byte(DType t) {
   return t == DType::kI8 || t == DType::kU8;
 }

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
-#include "backends/gpu/parts.h"
+#include "backends/gpu/layout/params.h"
 #include "backends/gpu/self_check.h"
+#include "backends/gpu/splitting/dispatch_splitting.h"
 #include "base/hash.h"
 
 namespace pinnace::gpu {
@@ -45,23 +46,23 @@ void enter_inputs(const Segment& segment, const DeviceCaps& caps, Lowering& lowe
     LoweredValue& v = lowering.value(segment.inputs[i]);
     const int64_t elements = v.type->elements();
     const TensorId host = lowering.add_tensor(DeviceTensor::Place::kInput, i, static_cast<size_t>(elements) * 4);
-    v.rows = host;
+    v.dense = host;
     // Kernels that read an input several times do so in the device's own memory; in fp32 on unified memory it is there.
     if (!is_device_float(v.type->dtype) || (!lowering.f16() && caps.unified_memory) || elements == 0) continue;
-    v.rows = lowering.add_tensor(DeviceTensor::Place::kActivation, 0,
-                                 static_cast<size_t>(elements) * lowering.element_bytes(*v.type));
+    v.dense = lowering.add_tensor(DeviceTensor::Place::kActivation, 0,
+                                  static_cast<size_t>(elements) * lowering.element_bytes(*v.type));
     const int64_t vectors = (elements + 3) / 4;
     lowering.begin_node(node_of(segment, segment.inputs[i], false), {});
-    v.rows_step = lowering.add_step({{KernelId::enter, lowering.f16(), {}},
-                                     Push().i(vectors).i(0).i(0).i(0).i(0).bytes(),
-                                     {host, v.rows},
-                                     line_groups(vectors, 64),
-                                     0,
-                                     static_cast<double>(elements)});
+    v.dense_step = lowering.add_step({{KernelId::enter, lowering.f16(), {}},
+                                      PushBytes(LayoutParams{.count = vectors}).copy(),
+                                      {host, v.dense},
+                                      line_groups(vectors, 64),
+                                      0,
+                                      static_cast<double>(elements)});
   }
 }
 
-/// Leaves out steps whose results nobody reads: an input that was turned into an image while it was entered.
+/// Leaves out steps whose results nobody reads: an input that was turned into NC4HW4 while it was entered.
 void keep_what_is_read(LoweredSegment& made, std::vector<Step> steps) {
   for (Step& step : steps) {
     if (!step.dead) made.steps.push_back(std::move(step));
@@ -75,7 +76,7 @@ void keep_what_is_read(LoweredSegment& made, std::vector<Step> steps) {
       const auto t = static_cast<size_t>(step.bindings[b]);
       if (code.written >> b & 1) {
         wanted |= read[t] || made.tensors[t].place == DeviceTensor::Place::kOutput ||
-                  made.tensors[t].place == DeviceTensor::Place::kProblem;
+                  made.tensors[t].place == DeviceTensor::Place::kErrorRecord;
       }
     }
     if (!wanted) {
@@ -98,8 +99,8 @@ std::string too_small_for(const KernelCode& code, const DeviceCaps& caps) {
 
 /// Between the layouts and the host: no node has these to itself, so without one of them the device is of no use.
 bool serves_all(KernelId id) {
-  return id == KernelId::enter || id == KernelId::enter_image || id == KernelId::leave || id == KernelId::leave_image ||
-         id == KernelId::image_to_rows || id == KernelId::rows_to_image;
+  return id == KernelId::enter || id == KernelId::enter_nc4hw4 || id == KernelId::leave ||
+         id == KernelId::leave_nc4hw4 || id == KernelId::nc4hw4_to_dense || id == KernelId::dense_to_nc4hw4;
 }
 
 }  // namespace
@@ -138,12 +139,12 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
   for (WeightRequest& request : lowering.weights()) {
     request.key = str_cat(f16 ? "f16 " : "f32 ", segment.key_prefix, request.key);
   }
-  made.problems = std::move(lowering.problems());
+  made.error_labels = std::move(lowering.error_labels());
   made.known = std::move(lowering.known());
   made.tensors = std::move(lowering.tensors());
   made.weights = std::move(lowering.weights());
   keep_what_is_read(made, std::move(lowering.steps()));
-  divide_steps(made, caps);
+  split_dispatches(made, caps);
   return made;
 }
 
@@ -156,37 +157,37 @@ Result<FittedSegment> fit_segment(const Segment& segment, const std::shared_ptr<
   fitted.verdicts.resize(nodes);
   if (f16 && !fitted.f16) fitted.notices.assign(nodes, "the device has no storage of 16-bit floats: fp32 instead");
   std::set<KernelId> distrusted;
-  std::map<KernelId, Verdict> problems;
+  std::map<KernelId, Verdict> unusable;
   for (;;) {  // ends: each turn but the last leaves 16 bits, once, or distrusts one kernel more
     PINNACE_ASSIGN(fitted.lowered, lower_segment(segment, caps, fitted.f16, distrusted));
-    problems.clear();
+    unusable.clear();
     std::set<std::pair<KernelId, bool>> wanted;
     for (const Step& step : fitted.lowered.steps) {
       const KernelCode& code = kernel_code(step.kernel.id, step.kernel.f16);
       if (std::string lack = too_small_for(code, caps); !lack.empty()) {
-        problems[step.kernel.id] = refusal(Rule::kDeviceLimit, std::move(lack));
+        unusable[step.kernel.id] = refusal(Rule::kDeviceLimit, std::move(lack));
       } else {
         wanted.insert({step.kernel.id, step.kernel.f16 && code.f16_storage});
       }
     }
     PINNACE_ASSIGN(const auto failed, failed_self_checks(context, wanted));
     for (const auto& [id, what] : failed) {
-      problems[id] = refusal(Rule::kSelfCheck, str_cat(kernel_code(id, fitted.f16).name, ": ", what));
+      unusable[id] = refusal(Rule::kSelfCheck, str_cat(kernel_code(id, fitted.f16).name, ": ", what));
     }
-    if (problems.empty()) break;
+    if (unusable.empty()) break;
     // What stands beside another kernel for the sake of a capability alone is given up first, then 16 bits, then the
     // rest.
     const auto go_around = [&](bool beside_others) {
       const auto meant = [&](KernelId id) {
-        return problems.contains(id) && (!beside_others || kernel_code(id, fitted.f16).simdgroup_matrices);
+        return unusable.contains(id) && (!beside_others || kernel_code(id, fitted.f16).simdgroup_matrices);
       };
       bool news = false;
-      for (const auto& [id, problem] : problems) news |= meant(id) && distrusted.insert(id).second;
+      for (const auto& [id, why] : unusable) news |= meant(id) && distrusted.insert(id).second;
       for (const Step& step : fitted.lowered.steps) {
         if (!news || !meant(step.kernel.id)) continue;
-        const Verdict& problem = problems[step.kernel.id];
+        const Verdict& why = unusable[step.kernel.id];
         std::string& notice = fitted.notices[step.node];
-        const std::string reason = str_cat("another kernel instead: ", problem.text, ", ", problem.value);
+        const std::string reason = str_cat("another kernel instead: ", why.text, ", ", why.value);
         if (notice.find(reason) != std::string::npos) continue;
         notice += notice.empty() ? reason : "; " + reason;
       }
@@ -205,7 +206,7 @@ Result<FittedSegment> fit_segment(const Segment& segment, const std::shared_ptr<
   }
   for (const Step& step : fitted.lowered.steps) {
     Verdict verdict;
-    if (const auto found = problems.find(step.kernel.id); found != problems.end()) {
+    if (const auto found = unusable.find(step.kernel.id); found != unusable.end()) {
       verdict = found->second;
       if (serves_all(step.kernel.id)) fitted.verdicts.assign(nodes, verdict);
     } else {

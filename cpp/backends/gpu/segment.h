@@ -14,8 +14,8 @@ struct LoweredSegment {
   std::vector<Step> steps;  ///< only those whose results are read
   std::vector<WeightRequest> weights;
   std::vector<const Node*> nodes;
-  std::vector<std::string> kernels;   ///< per node of the segment
-  std::vector<std::string> problems;  ///< labels of what kernels may report
+  std::vector<std::string> kernels;       ///< per node of the segment
+  std::vector<std::string> error_labels;  ///< labels of what kernels may report
   /// What the fill functions of `weights` look at, beside the segment's inference.
   struct Operands {
     std::vector<const TensorType*> types, outputs;

@@ -1,4 +1,4 @@
-// Running canaries and judging their answers.
+// Running known-answer tests and judging their answers.
 #include "backends/gpu/self_check.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace pinnace::gpu {
 namespace {
 
-/// A canary as a segment of its own, with what its inputs hold.
+/// A known-answer test as a segment of its own, with what its inputs hold.
 struct Trial {
   Graph graph;
   Inference inference;
@@ -49,9 +49,9 @@ Result<ConstantPtr> contents_of(const TensorType& type, uint32_t seed) {
 }
 
 /// Null where the build lacks an operator of it: a library for one model.
-Result<std::unique_ptr<Trial>> trial_of(const Canary& canary) {
+Result<std::unique_ptr<Trial>> trial_of(const KnownAnswerTest& test) {
   auto trial = std::make_unique<Trial>();
-  PINNACE_ASSIGN(trial->graph, parse(str_cat("graph \"canary\" {\n", canary.graph, "\n}")));
+  PINNACE_ASSIGN(trial->graph, parse(str_cat("graph \"known answer\" {\n", test.graph, "\n}")));
   for (const auto& node : trial->graph.nodes) {
     if (!trial->ops.find(node->op) || !find_lowering(node->op)) return std::unique_ptr<Trial>();
   }
@@ -90,7 +90,7 @@ int64_t integer(DType dtype, const std::byte* at) {
 }
 
 /// Integers must be equal. Sums and functions in float32 differ from the reference by 2e-5 of the largest; operands and
-/// results of 16 bits have 11 of them, and some canaries are four operators.
+/// results of 16 bits have 11 of them, and some tests are four operators.
 std::string difference(const ReferenceOutput& want, const std::byte* got, bool f16) {
   const auto count = static_cast<size_t>(want.type.elements());
   if (want.type.dtype != DType::kF32) {
@@ -112,7 +112,8 @@ std::string difference(const ReferenceOutput& want, const std::byte* got, bool f
   return {};
 }
 
-/// A canary of an ordinary kernel is lowered to that one, not to what stands beside it for simdgroup matrices.
+/// A known-answer test of an ordinary kernel is lowered to that one, not to what stands beside it for simdgroup
+/// matrices.
 Result<FittedSegment> fitted(Trial& trial, KernelId kernel, const Context& context, bool f16) {
   FittedSegment made;
   made.f16 = f16;
@@ -163,19 +164,19 @@ Result<std::string> judge(Trial& trial, FittedSegment ready, const std::shared_p
 
 }  // namespace
 
-std::span<const Canary> all_canaries() {
-  static constexpr Canary all[] = {
-#define CANARY(kernel, graph) {KernelId::kernel, graph},
-#include "backends/gpu/canaries.inc"
-#undef CANARY
+std::span<const KnownAnswerTest> known_answer_tests() {
+  static constexpr KnownAnswerTest all[] = {
+#define KNOWN_ANSWER(kernel, graph) {KernelId::kernel, graph},
+#include "backends/gpu/known_answers.inc"
+#undef KNOWN_ANSWER
   };
   return all;
 }
 
-Result<std::set<KernelId>> kernels_of(const Canary& canary, const std::shared_ptr<Context>& context, bool f16) {
-  PINNACE_ASSIGN(const auto trial, trial_of(canary));
-  if (!trial) return unsupported("this build lacks an operator of the canary");
-  PINNACE_ASSIGN(const FittedSegment made, fitted(*trial, canary.kernel, *context, f16));
+Result<std::set<KernelId>> kernels_of(const KnownAnswerTest& test, const std::shared_ptr<Context>& context, bool f16) {
+  PINNACE_ASSIGN(const auto trial, trial_of(test));
+  if (!trial) return unsupported("this build lacks an operator of the test");
+  PINNACE_ASSIGN(const FittedSegment made, fitted(*trial, test.kernel, *context, f16));
   std::set<KernelId> all;
   for (const Step& step : made.lowered.steps) all.insert(step.kernel.id);
   return all;
@@ -204,17 +205,17 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
   for (const auto& [id, f16] : kernels) {
     const std::string name(kernel_code(id, f16).name);
     if (results.contains(name)) continue;
-    for (const Canary& canary : all_canaries()) {
-      if (canary.kernel != id) continue;
-      PINNACE_ASSIGN(auto trial, trial_of(canary));
+    for (const KnownAnswerTest& test : known_answer_tests()) {
+      if (test.kernel != id) continue;
+      PINNACE_ASSIGN(auto trial, trial_of(test));
       if (!trial) continue;
-      PINNACE_ASSIGN(FittedSegment ready, fitted(*trial, canary.kernel, *context, f16));
+      PINNACE_ASSIGN(FittedSegment ready, fitted(*trial, test.kernel, *context, f16));
       for (const Step& step : ready.lowered.steps) keys.push_back(step.kernel);
       pending.push_back({name, f16, std::move(trial), std::move(ready)});
     }
   }
   if (!pending.empty()) {
-    // All at once, by several threads; where the device's compiler refuses one, each canary says whether it needs it.
+    // All at once, by several threads; where the device's compiler refuses one, each test says whether it needs it.
     std::set<std::string, std::less<>> refused;
     const Status all = context->kernels(keys).status();
     if (!all.ok() && all.code() != Code::kUnsupported) return all;

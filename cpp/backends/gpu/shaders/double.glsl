@@ -1,6 +1,6 @@
 // Arithmetic in 64-bit floats by 32-bit integers, to the bit: where the reference's sums round, these round alike. A
-// number is (low word, high word) of IEEE's format; finite, and zero or normal, as is every result: the lowering sees to
-// that. Zeros are +0. Rounded to nearest, ties to even.
+// number is (low word, high word) of IEEE's format; finite, and zero or normal, as is every result: the lowering sees
+// to that. Zeros are +0. Rounded to nearest, ties to even.
 const uvec2 kZeroDouble = uvec2(0u);
 
 bool less64(uvec2 a, uvec2 b) { return a.y < b.y || (a.y == b.y && a.x < b.x); }

@@ -1,5 +1,5 @@
-// Sums, differences, products and powers of integers by their low 32 bits; `beyond` says that one did not fit 32 bits with a sign.
-// Computed without signs: Metal's language leaves it open what becomes of an int that overflows.
+// Sums, differences, products and powers of integers by their low 32 bits; `beyond` says that one did not fit 32 bits
+// with a sign. Computed without signs: Metal's language leaves it open what becomes of an int that overflows.
 bool beyond = false;
 
 int sum(int a, int b) {

@@ -1,5 +1,5 @@
-// Functions of numbers, over T, which is float or vec4 (SELECT picks lane by lane: c ? a : b). NaN stays NaN in all that
-// are written with comparisons; elsewhere it is what the device makes of it.
+// Functions of numbers, over T, which is float or vec4 (SELECT picks lane by lane: c ? a : b). NaN stays NaN in all
+// that are written with comparisons; elsewhere it is what the device makes of it.
 // Codes are those of backends/gpu/functions.inc; the build generates them as FN_name.
 #ifdef SCALAR
 #define T float
@@ -88,8 +88,8 @@ T power(T x, T y) {
 }
 T round_even(T x) { return roundEven(x); }
 
-// Of magnitudes above tan(pi / 8) and above its inverse from the complement; below by Cephes' polynomial, relative error
-// 2e-7.
+// Of magnitudes above tan(pi / 8) and above its inverse from the complement; below by Cephes' polynomial, relative
+// error 2e-7.
 T atan_safe(T x) {
   T a = abs(x);
   B high = GT(a, T(2.41421356)), middle = GT(a, T(0.414213562));

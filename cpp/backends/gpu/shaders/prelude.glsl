@@ -1,6 +1,6 @@
 // What every kernel starts with: the storage type of tensors, loads and stores, the number of an invocation.
-// -DSTORAGE_F16: tensors are 16-bit floats. Arithmetic is always in 32 bits. -DWORDS: elements are 32 bits of any type.
-#if defined(WORDS)
+// -DSTORAGE_F16: tensors are 16-bit floats. Arithmetic is always in 32 bits. -DINT32: elements are 32 bits of any type.
+#if defined(INT32)
 #define S uint
 #elif defined(STORAGE_F16)
 #extension GL_EXT_shader_16bit_storage : require

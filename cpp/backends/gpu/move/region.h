@@ -1,0 +1,25 @@
+// Copies between strided regions.
+#pragma once
+
+#include "backends/gpu/binary/strided.h"
+
+namespace pinnace::gpu {
+
+/// A region of up to six dimensions and how it lies on both sides; strides in elements.
+struct Region {
+  Six size, from_stride{}, to_stride{};
+  int64_t from = 0, to = 0;
+  Region() { size.fill(1); }
+  int64_t count() const {
+    int64_t all = 1;
+    for (int64_t n : size) all *= n;
+    return all;
+  }
+};
+
+/// All of a dense result; how it lies on the other side is the caller's to say.
+Region whole_region(const Shape& shape);
+
+void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region& r);
+
+}  // namespace pinnace::gpu

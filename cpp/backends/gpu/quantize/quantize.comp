@@ -1,0 +1,47 @@
+#version 450
+// Floats to quantised integers: the integer is how many of its scale's LEVELS - 1 thresholds the float reaches, so no
+// division is rounded here. FORM 0: dense to dense; of bytes also 1: dense to NC4HW4; 2: NC4HW4 to NC4HW4.
+//   thresholds [scales][LEVELS + 1] float32: LEVELS - 1 ascending, the integer of NaN, and -1 where the scale is
+//     negative, else 1
+#extension GL_GOOGLE_include_directive : require
+#include "params.glsl"
+#include "params.inc"
+#include "prelude.glsl"
+#include "int8.glsl"
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int FORM = 0;
+layout(constant_id = 1) const int LEVELS = 256;  // a power of two
+layout(set = 0, binding = 0) readonly buffer X { S x[]; };
+layout(set = 0, binding = 1) readonly buffer T { float thresholds[]; };
+layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };
+// Of dense tensors, element i takes scale i / inner % scales; of NC4HW4, the channel's if there are several.
+layout(push_constant) uniform Params { QUANTIZE_PARAMS } p;
+
+int quantized(float v, int scale) {
+  int first = scale * (LEVELS + 1);
+  if (isnan(v)) return int(thresholds[first + LEVELS - 1]);
+  v *= thresholds[first + LEVELS];
+  int found = 0;
+  for (int step = LEVELS / 2; step > 0; step /= 2) {
+    if (v >= thresholds[first + found + step - 1]) found += step;
+  }
+  return found;
+}
+
+void main() {
+  int i = linear_item();
+  if (i >= p.count) return;
+  if (FORM == 0) {
+    y[i] = uint(quantized(float(x[i]), i / p.inner % p.scales) - p.offset);
+    return;
+  }
+  int pixel = i % p.pixels, block = i / p.pixels;
+  int image = block / p.blocks, c = block % p.blocks * 4;
+  ivec4 v = ivec4(0);
+  for (int l = 0; l < 4; l++) {
+    if (c + l >= p.channels) break;
+    int at = FORM == 1 ? (image * p.channels + c + l) * p.pixels + pixel : i * 4 + l;
+    v[l] = quantized(float(x[at]), p.scales == 1 ? 0 : c + l);
+  }
+  y[i] = pack_bytes(v);
+}

@@ -1,0 +1,49 @@
+// What depends on the order of elements: the largest and their places.
+#include "backends/gpu/lowering.h"
+#include "backends/gpu/sort/params.h"
+#include "ops/move.h"
+
+namespace pinnace::gpu {
+namespace {
+
+/// A lane is looked through once per element that is wanted.
+constexpr int64_t kMostLooks = int64_t{1} << 28;
+
+/// values: the output that takes them, -1 for places only.
+Status top(NodeLowering& n, int axis, int64_t k, bool smallest, bool last, bool nan_first, int values, int places) {
+  const bool floats = is_device_float(n.in(0).dtype);
+  const AxisView v = view_axis(n.in(0).shape, axis);
+  if (v.size == 0) return n.refuse(Rule::kAttribute, "an axis without elements");
+  if (k > kMostLooks / v.size) return n.refuse(Rule::kAttribute, str_cat("the first ", k, " of ", v.size));
+  const int64_t lanes = v.outer * v.inner;
+  const TensorId x = n.dense(0), at = n.make_dense(places), y = values < 0 ? at : n.make_dense(values);
+  std::vector<int32_t> spec = {smallest ? 1 : 0, last ? 1 : 0, values < 0 ? 0 : 1};
+  if (floats) spec.push_back(nan_first ? 1 : 0);
+  n.step(floats ? KernelId::top_k : KernelId::top_k_int32, std::move(spec),
+         TopKParams{.lanes = lanes, .size = v.size, .inner = v.inner, .k = k}, {x, y, at}, row_groups(lanes),
+         static_cast<double>(lanes) * static_cast<double>(v.size) * static_cast<double>(k));
+  return {};
+}
+
+Status arg_reduce(NodeLowering& n, bool smallest) {
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  return top(n, axis, 1, smallest, n.view().attr_int("select_last_index") != 0, true, -1, 0);
+}
+
+}  // namespace
+
+Status lower_arg_max(NodeLowering& n) {
+  return arg_reduce(n, false);
+}
+
+Status lower_arg_min(NodeLowering& n) {
+  return arg_reduce(n, true);
+}
+
+Status lower_top_k(NodeLowering& n) {
+  PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
+  const bool smallest = n.view().attr_int("largest") == 0;
+  return top(n, axis, n.out().shape[static_cast<size_t>(axis)].size, smallest, false, !smallest, 0, 1);
+}
+
+}  // namespace pinnace::gpu

@@ -1,0 +1,94 @@
+// Chains of functions as steps of one kernel; where a chain made the operand and nobody else reads it, both become one.
+#include "backends/gpu/unary/chain.h"
+
+#include "backends/gpu/binary/strided.h"
+#include "backends/gpu/unary/params.h"
+
+namespace pinnace::gpu {
+namespace {
+
+constexpr int kMaxStages = 4;
+
+/// What has forms for integers: the same function of int32.
+bool has_int32_form(Function f) {
+  return f == Function::k_abs || f == Function::k_neg || f == Function::k_sign || f == Function::k_relu ||
+         f == Function::k_none;
+}
+
+/// Whether a function of the step has an operand by channel.
+bool has_channel(const Step& step) {
+  const std::vector<int32_t>& spec = step.kernel.spec;
+  for (int k = 0; k < spec[0]; ++k) {
+    if (spec[5 + static_cast<size_t>(k)] == static_cast<int32_t>(MapStage::Operand::kChannel)) return true;
+  }
+  return false;
+}
+
+/// Whether the step has room for these functions after its own, and operands by channel of as many images.
+bool continues(const Step& step, std::span<const MapStage> stages) {
+  if (step.kernel.spec[0] + static_cast<int32_t>(stages.size()) > kMaxStages) return false;
+  int64_t images = 0;
+  for (const MapStage& stage : stages) {
+    if (stage.operand == MapStage::Operand::kChannel) images = stage.images;
+  }
+  return !images || !has_channel(step) || images == step.params<ElementwiseParams>().operand_images;
+}
+
+}  // namespace
+
+Status unary_step(NodeLowering& n, Function function, double p, double q) {
+  if (!is_device_float(n.in(0).dtype) && has_int32_form(function)) return int32_unary(n, function);
+  PINNACE_TRY(n.require_float(0));
+  const bool image = n.held_as_nc4hw4(0) && n.in(0).rank() >= 3;
+  LoweredValue& v = n.in_value(0);
+  const TensorId x = image ? n.nc4hw4(0) : n.dense(0);
+  const int32_t maker = v.one_reader ? (image ? v.nc4hw4_step : v.dense_step) : -1;
+  const MapStage stage{function, p, q};
+  map_step(n, x, maker, image, {&stage, 1});
+  return {};
+}
+
+void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<const MapStage> stages) {
+  Lowering& all = n.all();
+  std::vector<int32_t> spec(10, 0);  // how many functions; which; modes of their operands; whether planes matter
+  ElementwiseParams params;
+  std::vector<TensorId> bindings(6, x);  // x, y, operands
+  const ImageShape s = image_shape(n.out());
+  const int64_t vectors = image ? s.vectors() : (n.out().elements() + 3) / 4;
+  if (maker >= 0) {
+    Step& before = all.steps()[static_cast<size_t>(maker)];
+    if (before.kernel.id == KernelId::elementwise && continues(before, stages)) {
+      before.dead = true;
+      spec = before.kernel.spec;
+      bindings = before.bindings;
+      params.numbers = before.params<ElementwiseParams>().numbers;
+      if (has_channel(before)) params.operand_images = before.params<ElementwiseParams>().operand_images;
+    }
+  }
+  for (const MapStage& stage : stages) {
+    const auto k = static_cast<size_t>(spec[0]++);
+    spec[1 + k] = static_cast<int32_t>(stage.function);
+    spec[5 + k] = static_cast<int32_t>(stage.operand);
+    params.numbers[2 * k] = stage.p;
+    params.numbers[2 * k + 1] = stage.q;
+    if (stage.operand != MapStage::Operand::kNumber) bindings[2 + k] = stage.tensor;
+    if (stage.operand == MapStage::Operand::kChannel) params.operand_images = stage.images;
+  }
+  spec[9] = image && s.C % 4 != 0 ? 1 : 0;
+  bindings[1] = image ? n.make_nc4hw4() : n.make_dense();
+  params.count = vectors;
+  params.pixels = image ? s.pixels : 1;
+  params.blocks = image ? s.blocks() : 1;
+  params.lanes = image && s.C % 4 ? s.C % 4 : 4;
+  n.step(KernelId::elementwise, std::move(spec), params, std::move(bindings), line_groups(vectors, 64),
+         static_cast<double>(vectors * 4));
+}
+
+void apply_after(NodeLowering& n, const Activation& activation, bool image) {
+  const Epilogue e = epilogue_of(activation);
+  LoweredValue* v = n.all().dry() ? nullptr : &n.all().value(n.out_id());
+  const MapStage stage{e.function, e.a, e.b};
+  map_step(n, v ? (image ? v->nc4hw4 : v->dense) : 0, -1, image, {&stage, 1});
+}
+
+}  // namespace pinnace::gpu
