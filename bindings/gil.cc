@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "log.h"
+
 namespace py = pybind11;
 
 namespace pinnace::bindings {
@@ -63,7 +65,7 @@ auto parked_at_exit(F f) {
 }
 
 /// With the GIL, before the interpreter goes away.
-void end() {
+void end_runs() {
   ending = pthread_self();
   closed.store(true, std::memory_order_release);
   std::vector<std::shared_ptr<Run>> left;
@@ -83,10 +85,17 @@ void end() {
   }
 }
 
+/// What is to happen once the interpreter is about to shut down.
+void end() {
+  end_runs();
+  end_log();
+}
+
 /// In a forked child, where only this thread is left.
 void begin_child() {
   inside.store(inside_here);
   runs.clear();
+  begin_log_of_child();
 }
 
 }  // namespace

@@ -52,9 +52,18 @@ Signals::~Signals() {
 bool Signals::poll(void* signals) {
   const WithGil gil;
   if (!gil.held()) return true;  // the interpreter ends
-  if (PyErr_CheckSignals() == 0) return false;
-  static_cast<Signals*>(signals)->raised_.emplace();  // takes the error off the thread
-  return true;
+  std::optional<py::error_already_set>& raised = static_cast<Signals*>(signals)->raised_;
+  if (PyErr_CheckSignals() != 0) {
+    raised.emplace();  // takes the error off the thread
+    return true;
+  }
+  try {
+    deliver_log();
+  } catch (py::error_already_set& error) {
+    raised.emplace(error);
+    return true;
+  }
+  return false;
 }
 
 void Signals::rethrow() {

@@ -9,6 +9,7 @@
 
 #include "errors.h"
 #include "gil.h"
+#include "log.h"
 
 namespace pinnace::bindings {
 
@@ -20,7 +21,8 @@ void add_cancel(pybind11::module_& module);
 RunOptions run_options(std::optional<double> timeout, const CancelToken* cancel);
 
 /// While it lives, the core's calls on this thread take note of signals: about every 50 ms their Python handlers run,
-/// and if one raises, the call ends early. Needs the GIL to be made, and to rethrow.
+/// and if one raises, the call ends early. Messages of the core are delivered then too (log.h). Needs the GIL to be
+/// made, and to rethrow.
 class Signals {
  public:
   Signals();
@@ -48,6 +50,7 @@ auto interruptible(F&& f) {
     const WithoutGil release;
     return f();
   }();
+  deliver_log();
   signals.rethrow();
   return check(std::move(result));
 }

@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "gil.h"
 #include "interrupt.h"
+#include "log.h"
 #include "operators.h"
 #include "testing.h"
 #include "types.h"
@@ -12,6 +13,7 @@ PYBIND11_MODULE(_core_of_main, module) {
   pinnace::bindings::add_exit(module);
   module.attr("built_from") = pinnace::bindings::built_from();
   pinnace::bindings::add_errors(module);
+  pinnace::bindings::add_log(module);
   pinnace::bindings::add_cancel(module);
   pinnace::bindings::add_operators(module);
   pinnace::bindings::add_custom_op(module);

@@ -121,6 +121,7 @@ class PendingRun {
     };
     const Status status = wait();
     const std::lock_guard taken_once(taking_, std::adopt_lock);
+    deliver_log();
     check(status);
     // Recursive: making arrays may collect garbage, and with it call this.
     if (making_) check(Status(Code::kInvalidArgument, "result() is being made by this thread"));

@@ -176,6 +176,12 @@ function(pinnace_host_dependencies target)
   target_sources(${target} PRIVATE ${folder}/onnx_model.pb.cc ${folder}/onnx_model.pb.h)
   target_include_directories(${target} PRIVATE ${folder})
   target_compile_definitions(${target} PRIVATE SIMDJSON_EXCEPTIONS=0)
+  # spdlog and fmt are headers here (convert/host_log.cc), nothing to link or to bring along. For another processor they
+  # lie where the compiler looks anyway.
+  find_path(PINNACE_SPDLOG spdlog/logger.h REQUIRED)
+  if(NOT CMAKE_CROSSCOMPILING)
+    target_include_directories(${target} SYSTEM PRIVATE ${PINNACE_SPDLOG})
+  endif()
 endfunction()
 
 function(pinnace_host_link target scope)

@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
-  libspdlog-dev libsimdjson-dev libzip-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libgtest-dev
+  libspdlog-dev libsimdjson-dev libzip-dev libxxhash-dev libcli11-dev libgtest-dev
   python3-venv python3-dev
   qemu-user
   mesa-vulkan-drivers libvulkan-dev vulkan-validationlayers glslc spirv-tools libspirv-cross-c-shared-dev

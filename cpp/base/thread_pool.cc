@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace pinnace {
@@ -244,7 +245,14 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
     // Whatever is not given, memory or a thread, the job is done by fewer.
     if (!at_border([&] { return s.workers.reserve(State::kShares), true; }, false)) break;
     auto started = Thread::start([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
-    if (!started.ok()) break;
+    if (!started.ok()) {
+      static constinit std::atomic<bool> told{false};
+      if (logs(LogLevel::kWarn) && !told.exchange(true, std::memory_order_relaxed)) {
+        PINNACE_LOG_WARN("loops run on ", s.workers.size() + 1, " threads instead of ", helpers + 1, ": ",
+                         started.status().message());
+      }
+      break;
+    }
     s.workers.push_back(std::move(*started));
     s.followed = {};
   }

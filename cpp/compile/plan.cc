@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/offset_plan.h"
 #include "base/type_size.h"
 #include "compile/partition.h"
@@ -159,9 +160,30 @@ bool review(const PlanRequest& request, const Plan& plan, GivenBack& given_back)
   return changed;
 }
 
+/// Where each node runs, and each refusal; one line for the plan as a whole.
+void log_plan(const PlanRequest& request, const Plan& plan, const LogTime& time) {
+  std::map<std::string, int> nodes_on;
+  std::string sizes, counts;
+  int refusals = 0;
+  for (const Placement& row : plan.placement) {
+    const std::string where = row.backend == "none" ? row.kernel : "on " + row.backend;
+    PINNACE_LOG_DEBUG(row.op, " '", row.node, "' ", where, row.backend == "none" ? "" : ": ",
+                      row.backend == "none" ? "" : row.kernel);
+    for (const std::string& why : row.why) PINNACE_LOG_DEBUG(why);
+    ++nodes_on[where];
+    refusals += static_cast<int>(row.why.size());
+  }
+  for (const TensorType& type : request.input_types) sizes += str_cat(sizes.empty() ? "" : ", ", type);
+  for (const auto& [where, count] : nodes_on) counts += str_cat(", ", count, " ", where);
+  PINNACE_LOG_INFO("planned '", request.graph.name, "' for ", sizes.empty() ? "no inputs" : sizes, ": ",
+                   plan.placement.size(), " nodes", counts, "; ", refusals, " refusals, ", plan.steps.size(),
+                   " segments, ", plan.arena_bytes, " bytes between them, in ", time.text());
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const PlanRequest& request) {
+  const LogTime time;
   const Graph& graph = request.graph;
   Plan plan;
   PINNACE_ASSIGN(plan.inference, infer(graph, request.input_types, {}, request.ops));
@@ -243,6 +265,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
   for (Step& step : plan.steps) {
     if (step.kind == Step::Kind::kSegment) step.workspace_offset = offsets.offsets[next++];
   }
+  log_several(LogLevel::kInfo, [&] { log_plan(request, plan, time); });
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/open_file.h"
 #include "compile/plan.h"
@@ -125,9 +126,12 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->format = std::move(format);
   data->custom = std::move(custom);
   data->ops = options.ops;
+  for (const std::string& note : data->notes) PINNACE_LOG_INFO("note: ", note);
   PINNACE_TRY(name_dims(data->graph, options.dim_names));
   PINNACE_TRY(verify(data->graph));
   PINNACE_TRY(update_types(data->graph, data->custom->table()));
+  const LogTime time;
+  const size_t nodes_before = data->graph.nodes.size();
   const PassContext context{data->custom->table(), {}};
   PINNACE_ASSIGN(std::vector<std::optional<Tensor>> examples, match_examples(data->graph, options.examples));
   PINNACE_ASSIGN(
@@ -137,6 +141,7 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
     data->reports.push_back({std::string(r.pass->name), r.changes, r.milliseconds, r.largest_error});
   }
   data->graph.compact();
+  PINNACE_LOG_INFO("passes: ", nodes_before, " nodes became ", data->graph.nodes.size(), ", in ", time.text());
   data->inputs = specs(data->graph, data->graph.inputs, nullptr);
   data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
   return Model(std::move(data));
@@ -188,9 +193,11 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
       return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
     }
     const ImportOptions import{options.symbols, options.model_name, custom->table()};
+    const LogTime time;
     PINNACE_ASSIGN(Imported imported, format == "pt2"     ? import_torch(path, import)
                                       : format == "nnapi" ? import_nnapi_json(path, import)
                                                           : import_onnx_separated(path, import, options.separate_dims));
+    PINNACE_LOG_INFO("imported '", path, "' (", format, "): ", imported.graph.nodes.size(), " nodes, in ", time.text());
     return finish(std::move(imported), std::move(format), options, std::move(custom));
   });
 }
@@ -302,6 +309,7 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
 
 Result<Program> Model::build(const BuildOptions& options) const {
   return at_border([&]() -> Result<Program> {
+    const LogTime time;
     std::string targets;
     std::vector<TargetChoice> storing;
     for (const std::string& target : options.targets) {
@@ -316,8 +324,12 @@ Result<Program> Model::build(const BuildOptions& options) const {
     metadata.emplace_back("targets", targets);
     PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
     PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
-    if (storing.empty()) return program;
-    return with_payloads(program, options, storing, *data_);
+    if (!storing.empty()) {
+      PINNACE_ASSIGN(program, with_payloads(program, options, storing, *data_));
+    }
+    PINNACE_LOG_INFO("built for ", targets, ": ", program.bytes().size(), " bytes, ", program.data().payloads.size(),
+                     " payloads, in ", time.text());
+    return program;
   });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "ops/work.h"
 #include "passes/compare_runs.h"
@@ -133,8 +134,10 @@ Result<std::vector<PassResult>> run_passes(Graph& graph, const PassContext& cont
       const auto start = std::chrono::steady_clock::now();
       auto changes = run_nested(pass, graph, context);
       if (!changes) return changes.status().with_prefix(str_cat("pass ", pass.name, ": "));
-      result.milliseconds +=
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      const auto taken = std::chrono::steady_clock::now() - start;
+      result.milliseconds += std::chrono::duration<double, std::milli>(taken).count();
+      PINNACE_LOG_DEBUG("pass ", pass.name, ", round ", round + 1, ": ", *changes, " changes, in ",
+                        LogTime::text_of(taken));
       if (*changes == 0) continue;
       result.changes += *changes;
       // Typing passes report a change only the first time, so they do not keep the rounds going.

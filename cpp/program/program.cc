@@ -5,6 +5,7 @@
 
 #include "base/atomic_file.h"
 #include "base/border.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "program/node_info.h"
 #include "program/reader.h"
@@ -24,12 +25,15 @@ Result<Program> from_buffer(std::string name, Buffer buffer, Verify verify) {
 
 Result<Program> Program::open(const std::string& path, Verify verify) {
   return at_border([&]() -> Result<Program> {
+    const LogTime time;
     PINNACE_ASSIGN(auto file, MappedFile::open(path));
     const std::span<const std::byte> bytes = file->bytes();
     std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
     const int descriptor = file->descriptor();
     PINNACE_ASSIGN(auto data,
                    read_program(std::move(name), std::move(file), bytes, {.verify = verify, .descriptor = descriptor}));
+    PINNACE_LOG_INFO("opened '", path, "': ", bytes.size(), " bytes, ", data->graph.nodes.size(), " nodes, ",
+                     data->payloads.size(), " payloads, in ", time.text());
     return Program(std::move(data));
   });
 }
@@ -98,7 +102,12 @@ Result<Program> Program::without_payloads() const {
 }
 
 Status Program::save(const std::string& path) const {
-  return at_border([&] { return write_file_atomically(path, data_->bytes); });
+  return at_border([&]() -> Status {
+    const LogTime time;
+    PINNACE_TRY(write_file_atomically(path, data_->bytes));
+    PINNACE_LOG_INFO("saved '", path, "': ", data_->bytes.size(), " bytes, in ", time.text());
+    return {};
+  });
 }
 
 }  // namespace pinnace

@@ -5,6 +5,7 @@
 #include <pinnace/pinnace.h>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "base/status.h"
 
 using pinnace::at_border;
@@ -31,6 +32,7 @@ struct pnc_cancel_token {
 namespace {
 
 static_assert(static_cast<int>(pinnace::Code::kVerification) == PNC_VERIFICATION);
+static_assert(static_cast<int>(pinnace::LogLevel::kOff) == PNC_LOG_OFF);
 static_assert(static_cast<int>(DType::kU4) == PNC_U4);
 static_assert(static_cast<int>(DType::kU2) == PNC_U2);
 
@@ -85,6 +87,16 @@ Status fill_spec(std::span<const TensorSpec> specs, int32_t index, pnc_spec* spe
   *spec = {from.name.c_str(), static_cast<pnc_dtype>(from.type.dtype), from.type.rank(), {}};
   for (int d = 0; d < from.type.rank(); ++d) spec->shape[d] = from.type.shape[d].size;
   return {};
+}
+
+void call_log_sink(const pinnace::LogReceiver& to, pinnace::LogLevel level, const std::string& text) {
+  reinterpret_cast<pnc_log_sink>(to.function)(to.user, static_cast<pnc_log_level>(level), text.c_str());
+}
+
+/// Numbers that are no level stay none.
+pinnace::LogLevel level_of(pnc_log_level level) {
+  const auto number = static_cast<unsigned>(level);
+  return static_cast<pinnace::LogLevel>(std::min(number, PNC_LOG_OFF + 1u));
 }
 
 Status open_program(const char* path, pnc_program** program) {
@@ -157,6 +169,15 @@ const char* pnc_version(void) {
 }
 const char* pnc_error(void) {
   return last_failure().message().c_str();
+}
+
+pnc_status pnc_set_log_sink(pnc_log_sink sink, pnc_log_level least, void* user) {
+  const pinnace::LogReceiver receiver{call_log_sink, reinterpret_cast<void (*)()>(sink), user};
+  return report(pinnace::set_log_receiver(sink ? receiver : pinnace::LogReceiver{}, level_of(least)));
+}
+
+pnc_status pnc_set_log_level(pnc_log_level least) {
+  return report(pinnace::set_log_level(level_of(least)));
 }
 
 pnc_status pnc_program_open(const char* path, pnc_program** program) {

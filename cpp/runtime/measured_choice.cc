@@ -10,6 +10,7 @@
 
 #include "base/environment.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/private_folder.h"
 #include "base/process.h"
 #include "base/thread.h"
@@ -218,6 +219,7 @@ class Memory {
     known_[key] = times;
     if (cache_folder().empty()) return {};
     PINNACE_ASSIGN(const PrivateFolder folder, PrivateFolder::open(cache_folder()));
+    PINNACE_LOG_DEBUG("times of auto are written to '", cache_folder(), "/", file_of(key), "'");
     std::string text = key + "\n";
     for (const Timing& t : {times.device, times.rest}) text += str_cat(t.us, t.finished ? " finished\n" : " stopped\n");
     text = str_cat(kMagic, hash64(bytes_of(text)), "\n", text);
@@ -241,19 +243,28 @@ class Memory {
   /// False if the file is not there, not trusted, damaged, or of something else.
   static bool read(const std::string& key, Times* times) {
     if (cache_folder().empty()) return false;
+    const auto ignored = [&](std::string_view why) {
+      PINNACE_LOG_DEBUG("times of auto in '", cache_folder(), "/", file_of(key), "' are not used: ", why);
+      return false;
+    };
     const auto folder = PrivateFolder::open(cache_folder());
-    if (!folder) return false;
+    if (!folder) return ignored(folder.status().message());
     const auto file = folder->read(file_of(key));
-    if (!file) return false;
+    if (!file) return ignored(file.status().message());
     const auto bytes = (*file)->bytes();
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const size_t line = text.find('\n');
-    if (line == std::string_view::npos) return false;
+    constexpr std::string_view kDamaged = "the file is damaged or of another model, device or build";
+    if (line == std::string_view::npos) return ignored(kDamaged);
     const std::string_view first = text.substr(0, line + 1);
     text.remove_prefix(line + 1);
-    if (first != str_cat(kMagic, hash64(bytes_of(text)), "\n") || !text.starts_with(key + "\n")) return false;
+    if (first != str_cat(kMagic, hash64(bytes_of(text)), "\n") || !text.starts_with(key + "\n")) {
+      return ignored(kDamaged);
+    }
     text.remove_prefix(key.size() + 1);
-    return take(&text, &times->device) && take(&text, &times->rest) && text.empty();
+    if (!take(&text, &times->device) || !take(&text, &times->rest) || !text.empty()) return ignored(kDamaged);
+    PINNACE_LOG_DEBUG("times of auto are read from '", cache_folder(), "/", file_of(key), "'");
+    return true;
   }
 
   std::map<std::string, Times> known_;
@@ -319,7 +330,10 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
   PINNACE_ASSIGN(const auto custom, CustomOps::create(request.options.ops));
   const Graph& graph = request.program.data().graph;
   const Sizes sizes = sizes_of(graph, custom->table());
-  if (work_of(graph, sizes.values) < kWorthMeasuring) return request.prepare(request.targets, true);
+  if (work_of(graph, sizes.values) < kWorthMeasuring) {
+    PINNACE_LOG_DEBUG("auto measures nothing: '", graph.name, "' has too little work for another device to pay");
+    return request.prepare(request.targets, true);
+  }
 
   AutoChoice choice;
   std::shared_ptr<const Prepared> rest, best;
@@ -327,8 +341,14 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
   Times best_times;
   for (const Backend* backend : backends) {
     const TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
-    if (!backend->unavailable(spec).empty()) continue;  // that a machine has no device is no news
-    const auto pass_over = [&](const std::string& reason) { choice.passed_over.emplace_back(spec.backend, reason); };
+    if (const std::string reason = backend->unavailable(spec); !reason.empty()) {  // no news: most machines lack some
+      PINNACE_LOG_DEBUG("auto: ", spec.backend, " cannot run here: ", reason);
+      continue;
+    }
+    const auto pass_over = [&](const std::string& reason) {
+      PINNACE_LOG_INFO("auto passes over ", spec.backend, " for '", graph.name, "': ", reason);
+      choice.passed_over.emplace_back(spec.backend, reason);
+    };
     const auto device = backend->measured_device(spec);
     if (!device) {
       pass_over(device.status().message());
@@ -377,6 +397,7 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
         }
         times = {*timed, *plain};
         if (const Status kept = memory.lock()->add(key, times); !kept.ok()) {
+          PINNACE_LOG_WARN("times of auto are not kept, and measured again by the next process: ", kept.message());
           not_kept = str_cat("; these times are not kept: ", kept.message());
         }
       }
@@ -389,6 +410,8 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
       choice.passed_over.emplace_back(
           choice.chosen, str_cat(text_of(best_times.device), " there, ", text_of(times.device), " on ", spec.backend));
     }
+    PINNACE_LOG_INFO("auto takes ", spec.backend, " for '", graph.name, "': ", text_of(times.device), " there, ",
+                     text_of(times.rest), " without it");
     choice.chosen = spec.backend;
     choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it", not_kept);
     best = std::move(with);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "base/work_mutex.h"
@@ -74,6 +75,8 @@ bool note_loss(std::vector<TargetChoice>& targets, const Status& status, bool fa
     if (!reopen && !fallback) continue;
     (reopen ? t.reopened : t.lost) = how;
     again = true;
+    PINNACE_LOG_WARN(name, gone ? " lost its device (" : " does not run this (", how,
+                     "): ", reopen ? "it is opened anew" : "its nodes go to the next target");
   }
   return again;
 }
@@ -99,6 +102,18 @@ Status plan_declared(Prepared::Data& data) {
     if (!open || plan.status().code() != Code::kInvalidArgument) return plan.status();
   }
   return {};
+}
+
+/// What was chosen, in one line.
+void log_prepared(const Prepared::Data& data, const LogTime& time) {
+  std::string order;
+  for (const TargetChoice& t : data.targets) {
+    order += str_cat(order.empty() ? "" : ", then ", t.spec.backend, t.spec.variant.empty() ? "" : ":", t.spec.variant,
+                     t.lost.empty() ? "" : " (lost)");
+  }
+  PINNACE_LOG_INFO("prepared '", data.graph().name, "' for ", order, ": ", data.options.precision, ", ", data.threads,
+                   " threads, ", cpu_backend().description(), ", ", data.packed.made_bytes(),
+                   " bytes packed beside the file, in ", time.text());
 }
 
 Status keep_values(Prepared::Data& data) {
@@ -178,6 +193,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   const WorkLockAnew making(slot->making, "the preparation of the same program");
   PINNACE_TRY(making.status());
   if (auto alive = slot->prepared.lock(); alive && !alive->data().left_behind()) return alive;
+  const LogTime time;
   std::shared_ptr<Prepared> prepared(new Prepared);
   prepared->data_ = std::make_unique<Data>(program, options);
   Data& data = *prepared->data_;
@@ -193,6 +209,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   for (const State& s : graph.states) data.state_outputs.push_back(s.output);
   PINNACE_TRY(plan_declared(data));
   slot->prepared = prepared;
+  log_several(LogLevel::kInfo, [&] { log_prepared(data, time); });
   return std::shared_ptr<const Prepared>(std::move(prepared));
 }
 

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/thread.h"
@@ -84,6 +85,15 @@ struct Session::Data {
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
              std::vector<NodeTiming>* timings);
+  /// The same without timings, with a message of its time where runs are traced.
+  Status run_logged(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options) {
+    if (!logs(LogLevel::kTrace)) return run(in, out, options, nullptr);
+    const LogTime time;
+    Status status = run(in, out, options, nullptr);
+    PINNACE_LOG_TRACE("ran '", prepared->data().graph().name, "' in ", time.text(),
+                      status.ok() ? "" : ", which failed: ", status.message());
+    return status;
+  }
   /// run() once, as `prepared` has it.
   Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings);
 };
@@ -205,7 +215,7 @@ Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outp
   return at_border([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
-    PINNACE_TRY(data_->run(inputs, outputs, options, nullptr));
+    PINNACE_TRY(data_->run_logged(inputs, outputs, options));
     if (finished) finished(*this);
     return {};
   });
@@ -361,7 +371,8 @@ struct Run::Data {
   CancelToken cancel;
   Status status;  ///< written before `done` is set
   std::atomic<bool> done{false};
-  std::mutex mutex;  ///< of `ended`
+  std::atomic<bool> told{false};  ///< somebody has waited for the status
+  std::mutex mutex;               ///< of `ended`
   std::condition_variable ended;
 
   void finish(Status result) {
@@ -379,6 +390,10 @@ struct Run::Data {
       thread.detach();
     } else {
       thread.join();
+      const bool failed = !status.ok() && status.code() != Code::kCancelled;
+      if (failed && !told.load(std::memory_order_relaxed) && process == ::getpid()) {
+        PINNACE_LOG_ERROR("a run that nobody waited for failed: ", status.message());
+      }
     }
   }
 };
@@ -407,6 +422,7 @@ Status Run::wait() {
     }
     std::unique_lock lock(data->mutex);
     data->ended.wait(lock, [&] { return data->done.load(std::memory_order_acquire); });
+    data->told.store(true, std::memory_order_relaxed);
     return data->status;
   });
 }
@@ -441,7 +457,7 @@ Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tens
       Status status = at_border([&]() -> Status {
         {
           const CancelScope scope({.cancel = &run->cancel});
-          PINNACE_TRY(session->run(in, out, options, nullptr));
+          PINNACE_TRY(session->run_logged(in, out, options));
         }
         if (finished) finished(Session(session));
         return {};

@@ -37,7 +37,7 @@ int fail(const std::string& text) {
 }
 
 struct Arguments {
-  std::string program, target = "auto", precision = "fp32";
+  std::string program, target = "auto", precision = "fp32", log = "off";
   int threads = 0, runs = 0;
   bool placement = false;
   std::vector<std::string> inputs, outputs, sizes;
@@ -200,7 +200,15 @@ int bench(Session& session, const std::vector<Tensor>& tensors, int runs) {
   return 0;
 }
 
+void print_message(void*, pinnace::LogLevel level, std::string_view text) {
+  std::fprintf(stderr, "pinnace-run: %s: %.*s\n", pinnace::log_level_name(level), static_cast<int>(text.size()),
+               text.data());
+}
+
 int run(const Arguments& arguments) {
+  const auto log = pinnace::log_level_from_name(arguments.log);
+  if (!log) return fail(log.status());
+  if (const Status status = pinnace::set_log_sink(print_message, *log); !status.ok()) return fail(status);
   auto program = Program::open(arguments.program);
   if (!program) return fail(program.status());
   pinnace::Options options;
@@ -296,6 +304,7 @@ int main(int argc, char** argv) {
   app.add_option("--output", arguments.outputs, "NAME=FILE for the raw bytes of an output, run after run");
   app.add_option("--size", arguments.sizes, "NAME=NUMBER for an open dimension");
   app.add_option("--bench", arguments.runs, "time so many runs")->check(CLI::PositiveNumber);
+  app.add_option("--log", arguments.log, "messages of this level and above on stderr: trace, debug, info, warn, error");
   app.add_flag("--placement", arguments.placement, "print where each node runs");
   app.set_version_flag("--version", std::string("pinnace-run ") + pnc_version());
   std::set_new_handler(out_of_memory);

@@ -22,6 +22,7 @@ from pinnace._core import (
     passes,
 )
 from pinnace.files import printable
+from pinnace.log import set_log_level
 from pinnace.nnapi import nnapi_library_path
 from pinnace.program import NodeInfo, Program, diff
 from pinnace.session import Future, Placement, PlanInfo, Profile, Session, devices
@@ -66,6 +67,7 @@ __all__ = [
     "load",
     "nnapi_library_path",
     "passes",
+    "set_log_level",
 ]
 
 

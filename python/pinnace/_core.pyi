@@ -29,15 +29,19 @@ __all__: list[str] = [
     "Unsupported",
     "VerificationError",
     "built_from",
+    "deliver_log_to",
     "devices",
     "diff",
     "import_model_text",
     "import_onnx_text",
+    "log",
+    "log_to_stderr",
     "operators",
     "passes",
     "run_graph_text",
     "run_model_reference",
     "run_onnx_reference",
+    "set_log_level",
 ]
 
 class Error(Exception):
@@ -361,6 +365,11 @@ class Model:
     @property
     def symbols(self) -> list[typing.Any]: ...
 
+def deliver_log_to(function: collections.abc.Callable[..., typing.Any]) -> typing.Any:
+    """
+    Has function(level, text) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.
+    """
+
 def devices() -> list[typing.Any]:
     """
     Targets of this build, whether each can run here, and what or why not.
@@ -379,6 +388,16 @@ def import_model_text(path: str) -> str:
 def import_onnx_text(path: str) -> str:
     """
     Imports an ONNX model and gives its graph's text form. For tests.
+    """
+
+def log(level: str, text: str) -> None:
+    """
+    A message of the package's own.
+    """
+
+def log_to_stderr(level: str) -> None:
+    """
+    As PINNACE_LOG: messages are written to stderr as they arise, and delivered as well.
     """
 
 def operators() -> list[typing.Any]:
@@ -407,6 +426,11 @@ def run_model_reference(path: str, steps: collections.abc.Sequence[typing.Any]) 
 def run_onnx_reference(path: str, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
     """
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
+    """
+
+def set_log_level(level: str) -> None:
+    """
+    See pinnace.set_log_level.
     """
 
 built_from: str

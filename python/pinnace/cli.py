@@ -2,7 +2,7 @@
 
 Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert, out of memory);
 2: wrong use, or what cannot be read or written, standard output included; 130: Ctrl-C, after which no file is
-half-written. Data on stdout, messages on stderr.
+half-written. Data on stdout, messages on stderr; --log LEVEL has the library's own messages there too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pinnace import __version__, _core
 from pinnace.array_file import read_array
 from pinnace.comparison import compare
 from pinnace.files import member_names, printable, reason, replaced
+from pinnace.log import log_to_stderr
 from pinnace.made_inputs import seeded_inputs
 from pinnace.model import load
 from pinnace.program import Program, diff
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
+        if level := getattr(options, "log", None):
+            log_to_stderr(level)
         status: int = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -85,9 +88,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pinnace {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
 
+    def log(parser: argparse.ArgumentParser) -> None:
+        text = "messages of this level and above on stderr: trace, debug, info, warn, error or off"
+        parser.add_argument("--log", metavar="LEVEL", default=argparse.SUPPRESS, help=text)
+
+    log(parser)
+
     def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
+        log(sub)
         return sub
 
     def target(sub: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
@@ -12,6 +13,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.files import printable, temporary_folder
+from pinnace.log import log
 from pinnace.made_inputs import InputMaker, attempts, facts_of, first_that_runs, ranges_of
 from pinnace.onnx_source import OnnxSource
 from pinnace.program import NodeInfo, Program
@@ -243,7 +245,9 @@ def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[st
             if not args and not kwargs:
                 raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
             twin = module_twin(source)  # before torch.export runs it, which may change what it counts
+            start = time.perf_counter()
             program = export_module(source, args, kwargs, dynamic_shapes)
+            log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
             options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
         else:

@@ -5,6 +5,7 @@ When two values count as equal is stated in agreement.py; docs/verification.md h
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from pinnace.agreement import BOUNDS, PRECISION_BOUNDS, Agreement, agreement, bo
 from pinnace.dataflow import Dataflow
 from pinnace.files import one_line
 from pinnace.layer_differences import first_difference, layer_differences
+from pinnace.log import log
 from pinnace.made_sizes import near_sizes
 from pinnace.program import Program
 from pinnace.quantized_allowance import QuantizedAllowance
@@ -60,6 +62,7 @@ def verify_program(
     if source is None:
         return Program(program._core.with_metadata({"verified": "no: the model has no source to run"}))
     inputs = [[np.asarray(input_array(f"input {name!r}", e[name])) for name in program.inputs] for e in examples]
+    start = time.perf_counter()
     work = Verification(program, source, inputs)
     facts: dict[str, str] = {}
     for target in targets:
@@ -74,6 +77,9 @@ def verify_program(
     doubts = work.doubts() if ran else ["no target ran it here"]
     if doubts:
         facts["verified"] = f"inconclusive: {'; '.join(doubts)}; {facts['verified']}"
+    for key, value in facts.items():
+        log("info", f"{key}: {value}")
+    log("info", f"verified in {time.perf_counter() - start:.2f} s")
     return Program(program._core.with_metadata(facts))
 
 

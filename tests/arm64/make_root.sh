@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Makes a folder with Debian's ARM64 packages that the Python extension is built against and tried in: Python, pytest,
-# protobuf, libzip, simdjson. Nothing is installed on this machine, and no architecture added to it: apt resolves against
-# an empty list of installed packages, only downloads, and dpkg-deb unpacks.
+# protobuf, libzip, simdjson, spdlog. Nothing is installed on this machine, and no architecture added to it: apt
+# resolves against an empty list of installed packages, only downloads, and dpkg-deb unpacks.
 #   make_root.sh FOLDER [PACKAGE...]     a finished folder with the same packages is left alone
 set -euo pipefail
 root=${1:?make_root.sh FOLDER [PACKAGE...]}
 shift
 packages=(python3-minimal libpython3-stdlib libpython3.11-dev python3-pytest libstdc++6
-  libprotobuf-dev libzip-dev libsimdjson-dev "$@")
+  libprotobuf-dev libzip-dev libsimdjson-dev libspdlog-dev "$@")
 mkdir -p "$root"
 root=$(cd "$root" && pwd)
 [[ -f $root/.packages && $(<"$root/.packages") == "${packages[*]}" ]] && exit 0

@@ -13,6 +13,7 @@
 #include <pinnace/pinnace.h>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "cpp/fault_harness.h"
 #include "cpp/program_fixture.h"
@@ -186,6 +187,30 @@ TEST_P(Faults, Save) {
   };
   expect_places(fail_everywhere({"save", before, [&] { return small.save(path); }, after, [] {}}, GetParam()),
                 {Fault::kFile}, GetParam());
+}
+
+/// With everything told: the messages that lack memory are lost, and nothing else changes.
+TEST_P(Faults, SessionsWithALog) {
+  const Net net(kSmall);
+  static int64_t messages = 0;
+  messages = 0;
+  std::optional<Session> session;
+  const auto end = [&] {
+    session.reset();
+    EXPECT_TRUE(set_log_sink(nullptr).ok());
+  };
+  fail_everywhere(
+      {"session that logs",
+       [] { EXPECT_TRUE(set_log_sink([](void*, LogLevel, std::string_view) { ++messages; }, LogLevel::kTrace).ok()); },
+       [&] {
+         auto made = Session::create(net.program, {.target = "cpu", .threads = 1});
+         if (!made) return made.status();
+         session.emplace(std::move(*made));
+         return session->run(net.inputs);
+       },
+       [&](const Status&) { return session ? net.check(*session) : std::string(); }, end},
+      GetParam());
+  EXPECT_GT(messages, 0);
 }
 
 TEST_P(Faults, Sessions) {

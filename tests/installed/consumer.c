@@ -10,6 +10,10 @@ static int fail(void) {
   return 1;
 }
 
+static void count_message(void* user, pnc_log_level level, const char* text) {
+  if (level < PNC_LOG_OFF && strlen(text) > 0) ++*(int*)user;
+}
+
 int main(int argc, char** argv) {
   pnc_program* program = NULL;
   pnc_session* session = NULL;
@@ -21,7 +25,11 @@ int main(int argc, char** argv) {
 
   pnc_options options = {"nothing", NULL, 2, 0};
   if (pnc_session_create(program, &options, &session) == PNC_OK || session) return 5;
+  int messages = 0;
+  if (pnc_set_log_sink(count_message, PNC_LOG_INFO, &messages) != PNC_OK) return fail();
+  if (pnc_set_log_level(PNC_LOG_DEBUG) != PNC_OK) return fail();
   if (pnc_session_create(program, NULL, &session) != PNC_OK) return fail();
+  if (pnc_set_log_sink(NULL, PNC_LOG_INFO, NULL) != PNC_OK || messages == 0) return 14;
 
   pnc_spec spec;
   pnc_tensor output;

@@ -9,6 +9,7 @@
 #include "backends/gpu/self_check.h"
 #include "base/environment.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/private_folder.h"
 #include "base/process.h"
@@ -37,6 +38,7 @@ struct Cached {
   uint64_t hash = 0;  // of the whole file
   SelfChecks::Results results;
   std::vector<std::byte> blob;
+  const char* problem = nullptr;  // why nothing of the file is taken
 };
 
 /// Takes a length and that many bytes off the front; false if they are not there.
@@ -72,23 +74,29 @@ std::string name_in(const std::string& path) {
 
 /// What a file holds that is trusted, whole and of this device; else nothing.
 Cached read_cache(const PrivateFolder& folder, const std::string& name, const std::string& identity) {
+  const auto refuse = [](const char* why) { return Cached{.problem = why}; };
   const auto file = folder.read(name);
-  if (!file) return {};
+  if (!file) return refuse(file.status().rule() == kUntrusted ? "others can write it" : "it cannot be read");
   std::span<const std::byte> rest = (*file)->bytes();
-  if (rest.size() < kHeader || std::memcmp(rest.data(), kMagic, sizeof kMagic) != 0) return {};
+  if (rest.size() < kHeader || std::memcmp(rest.data(), kMagic, sizeof kMagic) != 0) {
+    return refuse("it is of another version");
+  }
   uint64_t hash = 0;
   std::memcpy(&hash, rest.data() + sizeof kMagic, 8);
   rest = rest.subspan(kHeader);
-  if (hash64(rest) != hash) return {};
+  constexpr const char* kDamaged = "it is damaged";
+  if (hash64(rest) != hash) return refuse(kDamaged);
   std::span<const std::byte> of, results, blob;
-  if (!take_part(&rest, &of) || !take_part(&rest, &results) || !take_part(&rest, &blob) || !rest.empty()) return {};
-  if (text_of(of) != identity) return {};
+  if (!take_part(&rest, &of) || !take_part(&rest, &results) || !take_part(&rest, &blob) || !rest.empty()) {
+    return refuse(kDamaged);
+  }
+  if (text_of(of) != identity) return refuse("it is of another device, driver or build");
   Cached cached;
   cached.hash = hash;
   std::string_view lines = text_of(results);
   while (!lines.empty()) {
     const size_t end = lines.find('\n'), tab = lines.find('\t');
-    if (end == std::string_view::npos || tab > end) return {};
+    if (end == std::string_view::npos || tab > end) return refuse(kDamaged);
     cached.results.emplace(lines.substr(0, tab), lines.substr(tab + 1, end - tab - 1));
     lines.remove_prefix(end + 1);
   }
@@ -230,7 +238,15 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
   if (const std::string path = made->cache_path(); !path.empty()) {
     const auto folder = PrivateFolder::open(cache_folder());
     Cached cached;
-    if (folder) cached = read_cache(*folder, name_in(path), identity);
+    if (folder) {
+      cached = read_cache(*folder, name_in(path), identity);
+      PINNACE_LOG_DEBUG("kernels kept in '", path, "' ", cached.problem ? "are not used: " : "are used: ",
+                        cached.problem ? std::string(cached.problem)
+                                       : str_cat(cached.blob.size(), " bytes of compiled code, ", cached.results.size(),
+                                                 " results of self-checks"));
+    } else {
+      PINNACE_LOG_WARN("PINNACE_GPU_CACHE is not used: ", folder.status().message());
+    }
     {
       std::lock_guard results(made->checks_->mutex);
       made->checks_->results.merge(cached.results);
@@ -241,6 +257,7 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
       PINNACE_ASSIGN(made->device_, driver.open(index, options));
     }
   }
+  PINNACE_LOG_INFO("opened ", driver.name, " device ", index, ": ", identity, known.devices > 1 ? ", anew" : "");
   known.context = made;
   return made;
 }
@@ -299,7 +316,12 @@ void Context::store_cache() {
   if (hash == there.hash) return;
   std::memcpy(file.data() + sizeof kMagic, &hash, 8);
   // A cache that cannot be written costs time, never a run.
-  static_cast<void>(folder->write(name_in(path), file).ok());
+  const Status written = folder->write(name_in(path), file);
+  if (written.ok()) {
+    PINNACE_LOG_DEBUG("kernels are kept in '", path, "': ", file.size(), " bytes");
+  } else {
+    PINNACE_LOG_WARN("kernels are not kept, and compiled again by the next process: ", written.message());
+  }
 }
 
 size_t Context::kernel_count() {
@@ -322,6 +344,7 @@ Result<std::vector<const Kernel*>> Context::kernels(std::span<const KernelKey> k
   for (const KernelKey& key : keys) {
     if (kernels_.try_emplace(key).second) missing.push_back(&key);
   }
+  const LogTime time;
   std::vector<Status> done(missing.size());
   std::vector<std::unique_ptr<Kernel>*> places;
   for (const KernelKey* key : missing) places.push_back(&kernels_[*key]);
@@ -341,6 +364,7 @@ Result<std::vector<const Kernel*>> Context::kernels(std::span<const KernelKey> k
     if (made) *places[static_cast<size_t>(i)] = std::move(*made);
   });
   for (const Status& status : done) PINNACE_TRY(status);
+  if (!missing.empty()) PINNACE_LOG_INFO("compiled ", missing.size(), " kernels, in ", time.text());
   if (!missing.empty()) store_cache();
   std::vector<const Kernel*> all;
   for (const KernelKey& key : keys) all.push_back(kernels_[key].get());

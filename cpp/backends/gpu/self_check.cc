@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/gpu/executable.h"
+#include "base/log.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -215,7 +216,13 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
     }
   }
   if (!pending.empty()) {
+<<<<<<< d97b4275179e98258b0a6b6612ab3c6019791086
     // All at once, by several threads; where the device's compiler refuses one, each test says whether it needs it.
+=======
+    const LogTime time;
+    const size_t known_before = results.size();
+    // All at once, by several threads; where the device's compiler refuses one, each canary says whether it needs it.
+>>>>>>> logging
     std::set<std::string, std::less<>> refused;
     const Status all = context->kernels(keys).status();
     if (!all.ok() && all.code() != Code::kUnsupported) return all;
@@ -231,6 +238,16 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
       }
       PINNACE_ASSIGN(result, judge(*p.trial, std::move(p.ready), context, context->spoils(p.name)));
     }
+    log_several(LogLevel::kInfo, [&] {
+      for (const Pending& p : pending) {
+        const auto found = results.find(p.name);
+        if (found == results.end() || found->second.empty()) continue;
+        PINNACE_LOG_WARN("kernel ", p.name, " of ", context->caps().identity,
+                         " is not used, its self-check failed: ", found->second);
+      }
+      PINNACE_LOG_INFO("self-checks of ", results.size() - known_before, " kernels on ", context->caps().identity,
+                       ", in ", time.text());
+    });
     {
       std::lock_guard lock(known.mutex);
       known.results = results;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "base/log.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -33,6 +34,7 @@ Result<WeightStore::Placed> WeightStore::place(const std::shared_ptr<Context>& c
                                                std::span<const WeightRequest> requests) {
   const WorkLock lock(mutex_, kWork);
   PINNACE_TRY(lock.status());
+  const LogTime time;
   auto& [held, buffers, places] = on(context);
   Device& device = context->device();
   const size_t most = std::min<uint64_t>(context->caps().max_buffer_bytes, uint64_t{256} << 20);
@@ -82,6 +84,14 @@ Result<WeightStore::Placed> WeightStore::place(const std::shared_ptr<Context>& c
     }
     buffers.push_back(std::move(buffer));
     begin = end;
+  }
+  if (!missing.empty()) {
+    log_several(LogLevel::kInfo, [&] {
+      size_t bytes = 0;
+      for (size_t i : missing) bytes += requests[i].bytes();
+      PINNACE_LOG_INFO("weights for ", context->caps().identity, ": ", missing.size(), " packed and uploaded, ", bytes,
+                       " bytes, in ", time.text());
+    });
   }
   Placed placed{{}, current_};
   for (const WeightRequest& request : requests) placed.bindings.push_back(places[request.key]);

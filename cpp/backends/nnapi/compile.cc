@@ -7,6 +7,7 @@
 #include "backends/nnapi/executable.h"
 #include "backends/nnapi/kept_states.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 namespace pinnace::nnapi_client {
 
@@ -338,12 +339,21 @@ class SegmentCompiler {
 
   Result<std::unique_ptr<Executable>> build(const std::shared_ptr<const Library>& library, const DeviceInfo& device,
                                             const DriverOptions& options) {
+    const LogTime time;
     PINNACE_TRY(build_parts(library, device, options));
     for (Stage& stage : made_->stages_) {
       if (stage.model) PINNACE_TRY(stage.model->compile());
     }
     keep_states();
     note_weights(options.level);
+    PINNACE_LOG_INFO("compiled for NNAPI device ", device.name, " ", device.version, ", feature level ", options.level,
+                     ": ", made_->stages_.size(), " models, in ", time.text());
+    if (!options.cache_folder.empty()) {
+      PINNACE_LOG_DEBUG("the NNAPI driver may keep what it compiled in '", options.cache_folder, "'");
+    }
+    if (!options.cache_problem.empty()) {
+      PINNACE_LOG_WARN("PINNACE_NNAPI_CACHE is not used: ", options.cache_problem);
+    }
     if (const std::string& problem = options.cache_problem; !problem.empty() && !made_->notices_.empty()) {
       std::string& notice = made_->notices_.front();
       notice += str_cat(notice.empty() ? "" : "; ", "the driver keeps nothing: ", problem);

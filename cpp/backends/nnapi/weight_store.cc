@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
+
 namespace pinnace::nnapi_client {
 namespace {
 
@@ -95,6 +97,8 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
                                                      const std::function<Status(size_t)>& check) {
   const WorkLock lock(mutex_, "the placing of weights for NNAPI");
   PINNACE_TRY(lock.status());
+  const LogTime time;
+  const size_t placed_before = placed_.size();
   std::vector<InFile> files;
   std::map<Name, std::shared_ptr<const StoredBytes>> stored;
   for (const Weight& w : weights) {
@@ -136,6 +140,10 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
       placed_.emplace(found->first, PlacedWeight{memory, found->second, to, of_file != stored.end()});
       fresh.erase(found);
     }
+  }
+  if (placed_.size() > placed_before) {
+    PINNACE_LOG_INFO("weights for ", target, ": ", placed_.size() - placed_before, " placed, ", stored.size(),
+                     " of them from the file, ", total, " bytes made, in ", time.text());
   }
   std::vector<PlacedWeight> all;
   for (const Weight& w : weights) all.push_back(placed_.at({w.key, w.bytes}));

@@ -8,6 +8,7 @@
 
 #ifdef __cplusplus
 #include <pinnace/cancel.h>
+#include <pinnace/log.h>
 #include <pinnace/program.h>
 #include <pinnace/session.h>
 #include <pinnace/status.h>
@@ -107,10 +108,31 @@ typedef struct pnc_run_options {
   int64_t timeout_ns;             /* from the call on; 0: as long as it takes */
 } pnc_run_options;
 
+/* The numbers of pinnace::LogLevel. */
+typedef enum pnc_log_level {
+  PNC_LOG_TRACE = 0, /* each run */
+  PNC_LOG_DEBUG = 1, /* each node and each decision */
+  PNC_LOG_INFO = 2,  /* each phase: loaded, planned, packed, measured, prepared */
+  PNC_LOG_WARN = 3,  /* something is slower than it could be, or other than was asked for */
+  PNC_LOG_ERROR = 4, /* something failed in a place from which no call can return it */
+  PNC_LOG_OFF = 5    /* of no message; as a limit: none is wanted */
+} pnc_log_level;
+
+/* Takes one message: one line of UTF-8, valid until return. It may be called on any thread and on several at once, and
+ * must neither call pinnace nor wait for a thread that does. See pinnace::LogSink. */
+typedef void (*pnc_log_sink)(void* user, pnc_log_level level, const char* text);
+
 /* "0.1.0" */
 PNC_API const char* pnc_version(void);
 /* The sentence of the last failure of the calling thread; valid until its next failure. Never NULL. */
 PNC_API const char* pnc_error(void);
+
+/* Sends messages of level `least` and above to `sink`, with `user`, instead of the one before; NULL: they are dropped.
+ * On return no call of the one before is under way. See pinnace::set_log_sink. PNC_INVALID_ARGUMENT: called by a sink,
+ * or `least` is no level. */
+PNC_API pnc_status pnc_set_log_sink(pnc_log_sink sink, pnc_log_level least, void* user);
+/* Changes the least level that the present sink gets. See pinnace::set_log_level. */
+PNC_API pnc_status pnc_set_log_level(pnc_log_level least);
 
 /* Maps and verifies a .pnc file. *program is NULL on failure. */
 PNC_API pnc_status pnc_program_open(const char* path, pnc_program** program);

@@ -5,6 +5,7 @@
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/executable.h"
 #include "base/cancel.h"
+#include "base/log.h"
 #include "base/offset_plan.h"
 #include "ops/empty.h"
 
@@ -86,7 +87,22 @@ Status make_packed(const Segment& segment, const Lowered& lowered, const std::st
     for (const Constant* source : sources) source->drop_pages();  // whoever wants them again has them from the file
     return {};
   };
+  const LogTime time;
   PINNACE_ASSIGN(const auto packed, segment.packed.get_all(requests, ThreadPool::shared(), valid, pack));
+  if (!packed.empty()) {
+    log_several(LogLevel::kInfo, [&] {
+      size_t stored = 0, stored_bytes = 0, bytes = 0;
+      for (size_t i = 0; i < packed.size(); ++i) {
+        bytes += requests[i].bytes;
+        stored += packed[i].stored;
+        stored_bytes += packed[i].stored ? requests[i].bytes : 0;
+      }
+      const std::string notice = stored == packed.size() ? "" : payload_notice(segment.packed, target);
+      PINNACE_LOG_INFO("weights for ", target, ": ", packed.size() - stored, " packed (", bytes - stored_bytes,
+                       " bytes), ", stored, " taken from the file (", stored_bytes, " bytes), in ", time.text(),
+                       notice.empty() ? "" : "; ", notice);
+    });
+  }
   for (size_t i = 0; i < packed.size(); ++i) {
     Call& call = calls[packing[i]];
     call.packed = packed[i].data;

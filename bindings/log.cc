@@ -1,0 +1,118 @@
+// Delivery to Python's `logging`, set_log_level(), log_to_stderr(), log().
+//
+// The GIL is given up wherever a line is written or the sink is changed, which waits for lines that are being written:
+// who reads stderr at its other end may be a thread of this process.
+#include "log.h"
+
+#include <new>
+#include <optional>
+#include <string>
+
+#include "errors.h"
+#include "gil.h"
+
+namespace py = pybind11;
+
+namespace pinnace::bindings {
+namespace {
+
+bool delivering = false;   // with the GIL: another thread is at it, whose handler gave the GIL up
+bool uses_stderr = false;  // PINNACE_LOG or log_to_stderr() asked for it
+
+/// pinnace.log._deliver, as long as the process: references are never given back.
+PyObject* receiver = nullptr;
+
+void deliver(const LogMessage& message) {
+  if (!receiver) return;
+  // A thread may lose the GIL in it, and come back when the interpreter is gone.
+  const auto to = py::reinterpret_borrow<py::function>(receiver);
+  const py::object handled = call_python(to, py::make_tuple(log_level_name(message.level), message.text));
+  if (!handled.is(py::bool_(false)) || uses_stderr) return;  // on stderr it stands already
+  const WithoutGil release;
+  print_log(message.level, message.text);
+}
+
+/// What PINNACE_LOG named; None: nothing.
+py::object deliver_to(const py::function& function) {
+  receiver = function.inc_ref().ptr();
+  const std::optional<LogLevel> given = environment_log_level();
+  return given ? py::object(py::str(log_level_name(*given))) : py::none();
+}
+
+LogLevel level_of(const std::string& name) {
+  return check(log_level_from_name(name));
+}
+
+void set_level(const std::string& name) {
+  const LogLevel level = level_of(name);
+  const auto set = [&] {
+    const WithoutGil release;
+    Status status = uses_stderr ? log_to_stderr(level) : Status();
+    return status.ok() ? keep_log(level) : status;
+  };
+  check(set());
+}
+
+void write_to_stderr(const std::string& name) {
+  check(log_level_from_name(name));
+  uses_stderr = true;
+  set_level(name);
+}
+
+void log(const std::string& level, const std::string& text) {
+  const LogLevel number = level_of(level);
+  {
+    const WithoutGil release;
+    write_log(number, text);
+  }
+  deliver_log();
+}
+
+}  // namespace
+
+void deliver_kept_log() {
+  if (delivering) return;
+  struct Delivering {
+    Delivering() { delivering = true; }
+    ~Delivering() { delivering = false; }
+  } const mark;
+  try {
+    do {
+      for (const LogMessage& message : take_log()) {
+        try {
+          deliver(message);
+        } catch (py::error_already_set& error) {
+          if (!error.matches(PyExc_Exception)) throw;
+          error.discard_as_unraisable("a message of pinnace");
+        }
+      }
+    } while (log_is_kept());
+  } catch (const std::bad_alloc&) {  // fails no call: the messages wait for the next one, or are lost
+  }
+}
+
+void end_log() {
+  deliver_log();
+  const WithoutGil release;
+  static_cast<void>(keep_log(LogLevel::kOff));
+}
+
+void begin_log_of_child() {
+  delivering = false;
+  static_cast<void>(take_log());
+}
+
+void add_log(py::module_& module) {
+  const std::optional<LogLevel> given = environment_log_level();
+  uses_stderr = given.has_value();
+  check(keep_log(given.value_or(LogLevel::kWarn)));
+  module.def(
+      "deliver_log_to", deliver_to, py::arg("function"),
+      "Has function(level, text) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.");
+  module.def("set_log_level", set_level, py::arg("level"), "See pinnace.set_log_level.");
+  module.def("log_to_stderr", write_to_stderr, py::arg("level"),
+             "As PINNACE_LOG: messages are written to stderr as they arise, and delivered as well.");
+  module.def("log", log, py::arg("level"), py::arg("text"), "A message of the package's own.");
+}
+
+}  // namespace pinnace::bindings
