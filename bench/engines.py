@@ -68,8 +68,8 @@ class Pinnace(Engine):
 
         with np.load(case / "inputs.npz") as inputs:
             # As one does for a known processor: weights packed ahead for its level, and for the one of pinnace-avx2.
-            (cpu,) = (d for d in pn.devices() if d["target"] == "cpu")
-            levels = {cpu["description"].split(", ")[-2], "avx2"} if platform.machine() == "x86_64" else {"neon"}
+            (cpu,) = (d for d in pn.devices() if d.target == "cpu")
+            levels = {cpu.description.split(", ")[-2], "avx2"} if platform.machine() == "x86_64" else {"neon"}
             targets = [f"cpu:{level}" for level in sorted(levels)]
             pn.load(self.source(case), dict(inputs)).build(targets=targets).save(case / self.file)
 

@@ -23,7 +23,7 @@ SOFTWARE = ("llvmpipe", "swiftshader")
 
 def devices(python: Path, environment: dict[str, str]) -> Row:
     """{"device": what the first Vulkan device calls itself, or why there is none, "software": whether it is a CPU}."""
-    found = "[d['description'] for d in pinnace.devices() if d['target'] == 'vulkan']"
+    found = "[d.description for d in pinnace.devices() if d.target == 'vulkan']"
     code = f"import json, pinnace; print(json.dumps({found}))"
     done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, timeout=120, env=environment)
     said = json.loads(done.stdout)[0] if done.returncode == 0 else "unknown"

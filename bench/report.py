@@ -232,7 +232,7 @@ def run_operators(data: Row, store: Any, names: list[str], counts: list[int]) ->
 
 def level() -> str:
     """The instruction set that our kernels run here."""
-    code = "import pinnace; print(*(d['description'] for d in pinnace.devices() if d['target'] == 'cpu'))"
+    code = "import pinnace; print(*(d.description for d in pinnace.devices() if d.target == 'cpu'))"
     done = subprocess.run([str(python_of("")), "-c", code], capture_output=True, text=True, timeout=60, env=variables())
     found = re.search(r", (\w+), \d+ processor", done.stdout)
     return found[1] if found else ""

@@ -70,8 +70,8 @@ Model load_torch_nnapi(const py::array& serialized, const std::vector<py::array>
   return interruptible([&] { return Model::load_torch_nnapi(source, options); });
 }
 
-py::list check_rows(const Model& model, const std::vector<std::string>& targets) {
-  py::list rows;
+Rows check_rows(const Model& model, const std::vector<std::string>& targets) {
+  Rows rows;
   for (const CheckRow& r : interruptible([&] { return model.check(targets); })) {
     py::dict d;
     d["node"] = r.node;
@@ -96,8 +96,8 @@ Program build(const Model& model, const std::vector<std::string>& targets,
   return interruptible([&] { return model.build(options); });
 }
 
-py::list pass_report_dicts(const Model& model) {
-  py::list rows;
+Rows pass_report_dicts(const Model& model) {
+  Rows rows;
   for (const PassReport& r : model.pass_reports()) {
     py::dict d;
     d["pass"] = r.pass;
@@ -122,6 +122,9 @@ void add_model(py::module_& module) {
                   "per open dimension. "
                   "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array). "
                   "separate_dims: names of dimensions of an ONNX file that are not one and the same.")
+      .def_static(
+          "format_of", [](const std::string& path) { return check(Model::format_of(path)); }, py::arg("path"),
+          "The format that load() would take a file for, by its first bytes.")
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
                   py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),
                   py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,

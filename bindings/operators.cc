@@ -7,6 +7,7 @@
 #include "arrays.h"
 #include "errors.h"
 #include "gil.h"
+#include "types.h"
 
 namespace py = pybind11;
 
@@ -34,8 +35,8 @@ py::dict attribute_dict(const OperatorAttribute& attribute) {
   return d;
 }
 
-py::list operator_dicts() {
-  py::list all;
+Rows operator_dicts() {
+  Rows all;
   for (const OperatorInfo& info : operators()) {
     py::list inputs, attributes;
     for (const OperatorInput& input : info.inputs) inputs.append(input_dict(input));
@@ -53,7 +54,7 @@ py::list operator_dicts() {
   return all;
 }
 
-py::list run_text(const std::string& text, const py::sequence& arrays) {
+Arrays run_text(const std::string& text, const py::sequence& arrays) {
   std::vector<BorrowedArray> borrowed;
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -68,7 +69,7 @@ py::list run_text(const std::string& text, const py::sequence& arrays) {
     };
     outputs = check(run());
   }
-  py::list results;
+  Arrays results;
   for (const OwnedTensor& output : outputs) results.append(array_of(output.type, output.bytes));
   return results;
 }

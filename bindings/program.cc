@@ -31,20 +31,20 @@ py::bytes bytes_of(const Program& program) {
   return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-py::dict metadata_dict(const Program& program) {
-  py::dict d;
+py::typing::Dict<py::str, py::str> metadata_dict(const Program& program) {
+  py::typing::Dict<py::str, py::str> d;
   for (const auto& [key, value] : program.metadata()) d[py::str(key)] = value;
   return d;
 }
 
-py::list state_dicts(const Program& program) {
-  py::list all;
+Rows state_dicts(const Program& program) {
+  Rows all;
   for (const StateSpec& state : program.states()) all.append(spec_dict({state.name, state.type}));
   return all;
 }
 
-py::list payload_dicts(const Program& program) {
-  py::list all;
+Rows payload_dicts(const Program& program) {
+  Rows all;
   for (const PayloadInfo& p : program.payloads()) {
     all.append(py::dict(py::arg("target") = p.target, py::arg("key") = p.key, py::arg("bytes") = p.bytes));
   }

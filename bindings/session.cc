@@ -61,15 +61,15 @@ struct Call {
   }
 
   /// The arrays. After an exception it may be called again: nothing is lost.
-  py::list take() {
-    py::list list;
+  Arrays take() {
+    Arrays list;
     for (size_t i = 0; i < results.size(); ++i) list.append(results[i] ? results[i] : array_of(copies[i]));
     copies.clear();
     return list;
   }
 };
 
-py::list run(Session& session, const py::sequence& arrays, std::optional<double> timeout, const CancelToken* cancel) {
+Arrays run(Session& session, const py::sequence& arrays, std::optional<double> timeout, const CancelToken* cancel) {
   const RunOptions options = run_options(timeout, cancel);
   Call call(session, arrays);
   interruptible([&] { return session.run(call.inputs, call.outputs, call.copier(), options); });
@@ -105,7 +105,7 @@ class PendingRun {
 
   bool done() const { return run_->done(); }
   void cancel() { run_->cancel(); }
-  py::list result() {
+  Arrays result() {
     // The run's thread needs no GIL, so signals are looked at between waits; whoever is told to stop waiting does not
     // want the run to go on either.
     while (!ended_within(std::chrono::milliseconds(50))) {
@@ -132,7 +132,7 @@ class PendingRun {
       } const making{making_ = true};
       taken_ = call_->take();
     }
-    return py::list(taken_);
+    return Arrays(taken_);
   }
 
  private:
@@ -163,13 +163,13 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
   return std::make_unique<Session>(interruptible([&] { return Session::create(program, options); }));
 }
 
-py::list placement_dicts(const Session& session) {
+Rows placement_dicts(const Session& session) {
   // Without the GIL: what it waits for may be held by a thread that wants the GIL to look at signals.
   const std::vector<Placement> placement = [&] {
     const WithoutGil release;
     return session.placement();
   }();
-  py::list rows;
+  Rows rows;
   for (const Placement& p : placement) {
     py::dict d;
     d["node"] = p.node;
@@ -199,13 +199,13 @@ py::dict plan_dict(const Session& session) {
   return d;
 }
 
-py::tuple profile(Session& session, const py::sequence& arrays, std::optional<double> timeout,
-                  const CancelToken* cancel) {
+py::typing::Tuple<Arrays, Rows> profile(Session& session, const py::sequence& arrays, std::optional<double> timeout,
+                                        const CancelToken* cancel) {
   const RunOptions options = run_options(timeout, cancel);
   Call call(session, arrays);
   const std::vector<ProfileEvent> events =
       interruptible([&] { return session.profile(call.inputs, call.outputs, call.copier(), options); });
-  py::list rows;
+  Rows rows;
   for (const ProfileEvent& e : events) {
     py::dict d;
     d["node"] = e.node;
@@ -241,8 +241,8 @@ void set_state(Session& session, int i, const py::object& value) {
   check(go());
 }
 
-py::list device_dicts() {
-  py::list all;
+Rows device_dicts() {
+  Rows all;
   const auto look = [] {
     const WithoutGil release;
     return devices();

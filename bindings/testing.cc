@@ -7,12 +7,13 @@
 #include "arrays.h"
 #include "errors.h"
 #include "gil.h"
+#include "types.h"
 
 namespace py = pybind11;
 
 namespace pinnace::bindings {
 namespace {
-py::list run_onnx(const std::string& path, const py::sequence& arrays) {
+Arrays run_onnx(const std::string& path, const py::sequence& arrays) {
   std::vector<BorrowedArray> borrowed;
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -23,12 +24,12 @@ py::list run_onnx(const std::string& path, const py::sequence& arrays) {
     const WithoutGil release;
     return run_onnx_reference(path, inputs);
   };
-  py::list results;
+  Arrays results;
   for (const OwnedTensor& output : check(run())) results.append(array_of(output.type, output.bytes));
   return results;
 }
 
-py::list run_model(const std::string& path, const py::sequence& steps) {
+py::typing::List<Arrays> run_model(const std::string& path, const py::sequence& steps) {
   std::vector<BorrowedArray> borrowed;
   std::vector<std::vector<Tensor>> inputs;
   for (const py::handle step : steps) {
@@ -43,9 +44,9 @@ py::list run_model(const std::string& path, const py::sequence& steps) {
     const WithoutGil release;
     return run_model_reference(path, inputs);
   };
-  py::list results;
+  py::typing::List<Arrays> results;
   for (const std::vector<OwnedTensor>& outputs : check(run())) {
-    py::list arrays;
+    Arrays arrays;
     for (const OwnedTensor& output : outputs) arrays.append(array_of(output.type, output.bytes));
     results.append(arrays);
   }

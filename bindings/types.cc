@@ -45,14 +45,14 @@ py::dict spec_dict(const TensorSpec& spec) {
   return d;
 }
 
-py::list spec_dicts(std::span<const TensorSpec> specs) {
-  py::list all;
+Rows spec_dicts(std::span<const TensorSpec> specs) {
+  Rows all;
   for (const TensorSpec& spec : specs) all.append(spec_dict(spec));
   return all;
 }
 
-py::list symbol_dicts(std::span<const Symbol> symbols) {
-  py::list all;
+Rows symbol_dicts(std::span<const Symbol> symbols) {
+  Rows all;
   for (const Symbol& s : symbols) {
     py::dict d;
     d["name"] = s.name;
@@ -64,8 +64,8 @@ py::list symbol_dicts(std::span<const Symbol> symbols) {
   return all;
 }
 
-py::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols) {
-  py::list all;
+Rows node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols) {
+  Rows all;
   for (const NodeInfo& node : nodes) {
     py::list types;
     for (const TensorType& type : node.output_types) types.append(to_string(type, symbols));

@@ -1,7 +1,9 @@
 // Types, specs and nodes as plain Python values: what the package pinnace builds its classes from.
 #pragma once
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/typing.h>
 
 #include <span>
 
@@ -9,13 +11,17 @@
 
 namespace pinnace::bindings {
 
+/// Rows of one kind: dicts with the names of a dataclass's fields, which the package makes of them.
+using Rows = pybind11::typing::List<pybind11::dict>;
+using Arrays = pybind11::typing::List<pybind11::array>;
+
 /// {"name", "dtype": numpy dtype, "shape": [int | index of a symbol as (index,) | None], "quantization": dict | None}
 pybind11::dict spec_dict(const TensorSpec& spec);
-pybind11::list spec_dicts(std::span<const TensorSpec> specs);
+Rows spec_dicts(std::span<const TensorSpec> specs);
 /// {"name", "min", "max": int | None, "multiple_of"}
-pybind11::list symbol_dicts(std::span<const Symbol> symbols);
+Rows symbol_dicts(std::span<const Symbol> symbols);
 /// The fields of NodeInfo; output_types as text.
-pybind11::list node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols);
+Rows node_dicts(const std::vector<NodeInfo>& nodes, std::span<const Symbol> symbols);
 /// {"fits", "inferred", "failure"}, and with details "nodes" and "values".
 pybind11::dict trial_dict(const ShapeTrial& trial);
 /// What a shape trial takes inputs to hold: place of the input, and its elements.

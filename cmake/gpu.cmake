@@ -41,7 +41,8 @@ function(pinnace_shaders target)
     OUTPUT ${output}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/shaders.py ${folder} ${output} ${PINNACE_SPIRV_CROSS}
             --glslc ${PINNACE_GLSLC} --spirv-val ${PINNACE_SPIRV_VAL} --keep ${PROJECT_BINARY_DIR}/generated/gpu/msl
-    DEPENDS ${shaders} ${lists} ${folder}/functions.inc ${PROJECT_SOURCE_DIR}/cmake/shaders.py
+    DEPENDS ${shaders} ${lists} ${folder}/functions.inc ${PROJECT_SOURCE_DIR}/cpp/ops/unary.inc
+            ${PROJECT_SOURCE_DIR}/cmake/shaders.py
     COMMENT "Compiling GPU kernels"
     VERBATIM)
   target_sources(${target} PRIVATE ${output})

@@ -35,11 +35,23 @@ def files(source: Path) -> list[Path]:
     return [top, *(source / "cpp" / name for name in re.findall(r'^#include "(.+)"$', top.read_text(), re.MULTILINE))]
 
 
+def with_unary_rows(source: Path, text: str) -> str:
+    """A list that reads ops/unary.inc, with the lines that its macros UNARY_<use>(op) make of each row."""
+    text = text.replace("\\\n", " ")
+    macros = dict(re.findall(r"^#define UNARY_([A-Z]+)\(op\)(.*)$", text, re.MULTILINE))
+    rows = re.findall(r"^UNARY\(\w+, (\w+), (\w+),", (source / "cpp/ops/unary.inc").read_text(), re.MULTILINE)
+    lines = []
+    for op, use in rows if '#include "ops/unary.inc"' in text else []:
+        body = re.sub(r"UNARY_([A-Z]+)\(op\)", lambda m: macros[m[1]], macros[use])
+        lines += re.findall(r"KERNELS.*?, \w+\)(?=\s*KERNELS|\s*$)", body.replace("(op)", f"({op})"))
+    return "\n".join([*lines, *(line for line in text.splitlines() if line and line[0] != "#")])
+
+
 def kernels(source: Path) -> list[Kernel]:
     """All of them, in the order in which nodes try them."""
     found = []
     for path in files(source)[1:]:
-        text = re.sub(r"//.*", "", path.read_text())
+        text = with_unary_rows(source, re.sub(r"//.*", "", path.read_text()))
         for line in re.split(r"\n(?=\S)", text.strip()):
             form = _LINE.match(re.sub(r"\s+", " ", line))
             if not form:

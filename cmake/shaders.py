@@ -64,8 +64,30 @@ class Manifest:
     simdgroup_matrices: bool = False
 
 
+ROOT = Path(__file__).resolve().parents[1]
+UNARY = ROOT / "cpp/ops/unary.inc"
+
+
+def unary_rows() -> list[list[str]]:
+    """The rows of unary.inc: kind, name, use, parameters, and the formulas, of which GLSL's is the last."""
+    rows: list[list[str]] = []
+    depth = 0
+    for token in re.findall(r"^UNARY\w*\(|[(),\n]|[^(),\n]+", re.sub(r"//[^\n]*", "", UNARY.read_text()), re.MULTILINE):
+        if token.startswith("UNARY"):
+            rows.append([""])
+            depth = 1
+            continue
+        depth += (token == "(") - (token == ")")
+        if depth == 1 and token == ",":
+            rows[-1].append("")
+        elif depth > 0:
+            rows[-1][-1] += token
+    return [[" ".join(column.split()) for column in row] for row in rows]
+
+
 def variants(folder: Path) -> list[Variant]:
     functions = re.findall(r"^FUNCTION\((\w+)\)", (folder / "functions.inc").read_text(), re.MULTILINE)
+    functions += [name for _, name, use, *_ in unary_rows() if use != "POWER"]
     codes = [f"FN_{name}={i}" for i, name in enumerate(functions)]
     found = []
     for path in folder.glob("*/kernels.inc"):
@@ -193,7 +215,7 @@ def shared_texts(folder: Path, variant: Variant) -> bytes:
     """All that the variant's file may include: from shaders/ and from its own folder."""
     places = (folder / "shaders", (folder / variant.file).parent)
     texts = [path for place in places for path in (*place.glob("*.glsl"), *place.glob("params.inc"))]
-    return b"".join(path.read_bytes() for path in sorted(texts))
+    return UNARY.read_bytes() + b"".join(path.read_bytes() for path in sorted(texts))
 
 
 def compile_variant(
@@ -204,7 +226,7 @@ def compile_variant(
         for old in cache.glob(f"{variant.name}.*.spv"):
             old.unlink()
         partial = spv.with_suffix(".tmp")
-        command = [tools[0], "-O", "--target-env=vulkan1.1", f"-I{folder / 'shaders'}", *flags]
+        command = [tools[0], "-O", "--target-env=vulkan1.1", f"-I{folder / 'shaders'}", f"-I{ROOT / 'cpp'}", *flags]
         command += [f"-D{d}" for d in variant.defines]
         for step in (
             [*command, str(folder / variant.file), "-o", str(partial)],
@@ -292,6 +314,8 @@ def own_text(folder: Path, variant: Variant, text: str | None = None) -> str:
     family = variant.file.split("/")[0]
     text = text.replace('#include "params.inc"\n', "")
     text = re.sub(r"\b\w+_PARAMS\b", lambda m: push_members(folder, family, m[0]), text)
+    cases = [f"        case FN_{name}: return {row[-1]};\n" for _, name, use, *row in unary_rows() if use == "EPILOGUE"]
+    text = text.replace('#include "ops/unary.inc"\n', "".join(cases))
     line = variant.name.removesuffix("_f16").removesuffix("_f32")
     text, entries = re.subn(rf"\bkernel void {line}\(", f"kernel void {variant.name}(", text)
     if entries != 1:

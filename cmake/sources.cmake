@@ -54,7 +54,8 @@ function(pinnace_only variable)
   file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/kernels.inc
        ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/*/kernels.inc)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${models} ${script}
-               ${PROJECT_SOURCE_DIR}/cmake/kernel_lists.py ${PROJECT_SOURCE_DIR}/cpp/ops/ops.inc ${kernels})
+               ${PROJECT_SOURCE_DIR}/cmake/kernel_lists.py ${PROJECT_SOURCE_DIR}/cpp/ops/ops.inc
+               ${PROJECT_SOURCE_DIR}/cpp/ops/unary.inc ${kernels})
   list(POP_FRONT unused dtypes)
   set(kept ${${variable}})
   # Rules of other back ends ask operators that the models lack for their windows and axes: there the linker decides.

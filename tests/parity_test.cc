@@ -50,14 +50,14 @@ void check_error(const BuiltCase& built) {
 
 /// Where the schema lets the output share an input's memory, it must give the same bits there.
 void check_in_place(const BuiltCase& built, const std::vector<ReferenceOutput>& outputs) {
-  if (built.op->view) {
+  if (built.op->has(Trait::kView)) {
     ASSERT_EQ(outputs[0].bytes.size(), built.inputs[0].bytes->bytes()) << "a view changes the number of bytes";
     EXPECT_EQ(std::memcmp(outputs[0].bytes.data(), built.inputs[0].bytes->data(), outputs[0].bytes.size()), 0)
         << "a view changes bytes";
   }
   for (size_t i = 0; i < built.inputs.size(); ++i) {
     const CaseTensor& input = built.inputs[i];
-    const bool viewed = i == 0 && built.op->view;
+    const bool viewed = i == 0 && built.op->has(Trait::kView);
     const bool replaced = i < 32 && (built.op->in_place >> i & 1) && input.present &&
                           input.type.dtype == outputs[0].type.dtype && input.type.shape == outputs[0].type.shape;
     if (!viewed && !replaced) continue;

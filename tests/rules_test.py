@@ -6,11 +6,12 @@ break it, so that a rule that sees nothing is noticed. `python tests/rules_test.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Who may include whom. A key is a folder below cpp/, the longest that matches a file counts; the values are folders or
 # files that it may include beside itself. <system> and <pinnace/...> headers are free for all.
-_BACKEND = ("base", "graph", "ops", "backends/backend.h", "backends/rule.h")
+_BACKEND = (
+    *("base", "graph", "ops"),
+    *(f"backends/{name}" for name in ("backend.h", "packed_constants.h", "rule.h", "rule_table.inc")),
+)
 _COMPILE = (*_BACKEND, "backends/backends.inc")
 MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "include": (),
@@ -47,6 +51,25 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "nnapi_host": ("base", "graph", "ops", "nnapi", "passes", "program", "compile", "runtime"),
     "tools": (),
 }
+
+# Modules and folders of python/pinnace from the bottom up: each imports from those before it and, in a folder, from
+# its neighbours, without a circle. __init__ and __main__ stand above all. _core is the extension.
+PACKAGE_ORDER = (
+    *(
+        "files",
+        "log",
+        "types",
+        "shape_trials",
+        "arrays",
+        "agreement",
+        "nnapi",
+        "targets",
+        "pass_reports",
+        "program",
+        "session",
+    ),
+    *("torch", "inputs", "sources", "verify", "model", "loading", "cli"),
+)
 
 # Words that no code in cpp/ uses, with the reason that a reader gets. tools/ is a program and may print.
 FORBIDDEN = (
@@ -76,6 +99,11 @@ LINE_LIMITED = {".cc", ".h", ".py", ".sh", ".cmake", ".comp", ".glsl", ".metal"}
 BINARY_LIMIT_BYTES = 100_000
 VAGUE_NAME = re.compile(r"(?:^|_)(?:utils?|helpers?|common(?!_subexpressions)|misc)(?:_|$)")
 SNAKE_CASE = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+# Names that look like files of the tree in README.md and docs/.
+SOURCE_SUFFIXES = LINE_LIMITED | {".fbs", ".inc", ".md", ".mm", ".toml"}
+PAGE_WIDTH = 130  # of prose; tables, headings and code are as wide as they are
+WIDE_PAGES = {"operators.md", "results.md"}  # written by scripts
+FOREIGN = {"run.py"}  # files of others that pages name: the conformance vectors' runner
 NAMED_BY_OTHERS = Path("tests/fakes/metal")  # headers that are included by the names that Apple gave them
 
 # ---- reading a tree -------------------------------------------------------------------------------------------------
@@ -222,6 +250,86 @@ def rule_environment(root: Path) -> Iterator[str]:
                 yield f"{path}:{line}: the package reads no variables"
 
 
+def _module_of(path: Path) -> str:
+    """`sources.base` for python/pinnace/sources/base.py; a folder's name for its __init__.py, "" for the package's."""
+    parts = path.relative_to("python/pinnace").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(tree: ast.Module, modules: Container[str]) -> Iterator[tuple[int, str, str]]:
+    """(line, module of the package, name or "") of each import of the package's own, wherever in a file it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pinnace":
+            module = (node.module or "").partition(".")[2]
+            for alias in node.names:
+                inner = f"{module}.{alias.name}".lstrip(".")
+                yield (node.lineno, inner, "") if inner in modules else (node.lineno, module, alias.name)
+        elif isinstance(node, ast.Import):
+            yield from (
+                (node.lineno, alias.name.partition(".")[2], "")
+                for alias in node.names
+                if alias.name.split(".")[0] == "pinnace"
+            )
+
+
+def _private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _private_names(tree: ast.Module) -> set[str]:
+    """Private names that a module makes: functions, classes, variables, attributes."""
+    made = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    made |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    made |= {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+    return {name for name in made if _private(name)}
+
+
+def rule_package_imports(root: Path) -> Iterator[str]:
+    """Modules of the Python package import one way (PACKAGE_ORDER), and private names stay in their module."""
+    trees = {p: ast.parse(text(root / p)) for p in below(root, "python/pinnace", ".py")}
+    modules = {_module_of(path) for path in trees} - {""}
+    private = {path: _private_names(tree) for path, tree in trees.items()}
+    edges: dict[str, set[str]] = {}
+    for path, tree in trees.items():
+        own = _module_of(path)
+        unit = own.split(".")[0]
+        if unit not in (*PACKAGE_ORDER, "", "__main__"):
+            yield f"{path}: {unit} is not in PACKAGE_ORDER"
+            continue
+        for line, module, name in _imports(tree, modules):
+            if module == "_core" or name == "_core":
+                continue
+            if _private(name) or _private(module):
+                yield f"{path}:{line}: {name or module} is private to {module or 'the package'}"
+            other = module.split(".")[0]
+            if other == unit:
+                edges.setdefault(own, set()).add(module)
+            elif unit in PACKAGE_ORDER and other and other not in PACKAGE_ORDER[: PACKAGE_ORDER.index(unit)]:
+                yield f"{path}:{line}: {unit} may not import {module}, which stands above it"
+        others = set().union(*(names for other, names in private.items() if other != path))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or not _private(node.attr) or node.attr in private[path]:
+                continue
+            if node.attr in others and node.attr not in ("_core", "_schema"):  # torch has an attribute _schema
+                yield f"{path}:{node.lineno}: {ast.unparse(node)} is private to another module"
+    done: set[str] = set()
+    for start in sorted(edges):
+        circle = _circle(edges, start, [], done)
+        if circle:
+            yield f"python/pinnace: {' imports '.join(circle)}"
+
+
+def _circle(edges: dict[str, set[str]], at: str, way: list[str], done: set[str]) -> list[str]:
+    """The first circle of imports that is reached from `at`; empty where there is none, or it was found already."""
+    if at in way:
+        return [*way[way.index(at) :], at]
+    if at in done:
+        return []
+    done.add(at)
+    found = (_circle(edges, after, [*way, at], done) for after in sorted(edges.get(at, ())))
+    return next((circle for circle in found if circle), [])
+
+
 def rule_opening_comment(root: Path) -> Iterator[str]:
     """A source file opens by saying what it holds."""
     for path in files(root):
@@ -295,7 +403,7 @@ def rule_special_values(root: Path) -> Iterator[str]:
             continue
         opening, _, rest = (root / path).read_text().partition("#include")
         schema = rest.partition("PINNACE_OP(")[2]
-        if re.search(r"\bk(?:Floats|Numbers|Reals|ProductTypes)\b", schema) and "NaN" not in opening:
+        if re.search(r"\bk(?:Floats|Numbers|Reals|ProductTypes)\b|\bunary_op\b", schema) and "NaN" not in opening:
             yield f"{path}: computes with floats and does not say what becomes of NaN"
 
 
@@ -319,6 +427,58 @@ def rule_tests_without_importers(root: Path) -> Iterator[str]:
             headers = {Path("tests", name) for name in re.findall(r'#include "(cpp/\S+)"', source)}
             open_files += [header for header in headers - seen if (root / header).is_file()]
             seen |= headers
+
+
+def _anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ +(.+?) *$", re.sub(r"^(```|~~~).*?^\1", "", page, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def rule_pages(root: Path) -> Iterator[str]:
+    """Relative links of README.md and docs/ lead somewhere, what looks like a file of the tree is one, lines are short.
+
+    A how-to page may name the files that its numbered steps make.
+    """
+    tree = {p.as_posix() for p in files(root)}
+    folders = {parent.as_posix() for p in files(root) for parent in p.parents}
+    top = {p.parts[0] for p in files(root)} - {"build"}
+
+    # Every path as it is seen from any folder above it: `backends/cpu/layout.cc` and `layout.cc`.
+    seen = {"/".join(p.parts[i:]) for p in files(root) for i in range(len(p.parts))}
+
+    def known(name: str) -> bool:
+        name = name.rstrip("/")
+        if "*" not in name:  # a folder of the tree may be named as it is seen from cpp/
+            return name in (seen if "." in name else tree) or bool({name, f"cpp/{name}"} & folders)
+        pattern = re.compile(re.escape(name).replace(r"\*", "[^/]*"))
+        return any(pattern.fullmatch(p) for p in seen)
+
+    for page in (p for p in files(root) if p == Path("README.md") or (p.parts[0] == "docs" and p.suffix == ".md")):
+        source = text(root / page)
+        made = set(re.findall(r"^\d+\. `([\w./]+)`:", source, re.M))
+        prose = re.sub(r"^ *(```|~~~).*?^ *\1", lambda m: "\n" * m[0].count("\n"), source, flags=re.M | re.S)
+        for number, written in enumerate(prose.splitlines(), 1):
+            code_or_table = written.startswith(("|", "#", "    ")) or page.name in WIDE_PAGES
+            if len(written) > PAGE_WIDTH and not code_or_table:
+                yield f"{page}:{number}: {len(written)} columns, more than {PAGE_WIDTH}"
+        for match in re.finditer(r"\]\(([^)\s]+)\)", prose):
+            target, _, anchor = match[1].partition("#")
+            if re.match(r"\w+:", target):
+                continue
+            where = f"{page}:{line_of(prose, match.start())}"
+            path = (root / page).parent / target if target else root / page
+            if not path.exists():
+                yield f"{where}: the link leads to {target}, which is not there"
+            elif anchor and path.suffix == ".md" and anchor not in _anchors(text(path)):
+                yield f"{where}: {target or page} has no heading #{anchor}"
+        for match in re.finditer(r"`([\w.*-]+(?:/[\w.*-]+)*/?)`", prose):
+            name = match[1]
+            looks = Path(name).suffix in SOURCE_SUFFIXES or (name.split("/")[0] in top and "/" in name)
+            if name.startswith(("build/", "dist/", ".", "/")) or name in FOREIGN | made:
+                continue
+            if looks and not known(name):
+                yield f"{page}:{line_of(prose, match.start())}: there is no {name}"
 
 
 Rule = Callable[[Path], Iterator[str]]
@@ -383,6 +543,26 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         ({"python/pinnace/a.py": '"""A."""\nimport os\n\nB = os.environ["B"]\n'}, ["a.py:4: the package reads"]),
         ({"python/pinnace/a.py": '"""A."""\nfrom os import getenv\n'}, ["a.py:2: the package reads"]),
     ],
+    "package_imports": [
+        ({"python/pinnace/a.py": '"""A."""\n'}, ["a.py: a is not in PACKAGE_ORDER"]),
+        ({"python/pinnace/files.py": '"""A."""\nfrom pinnace.types import Dim\n'}, ["files may not import types"]),
+        ({"python/pinnace/torch/a.py": '"""A."""\nimport pinnace.sources.b\n'}, ["torch may not import sources.b"]),
+        ({"python/pinnace/cli/a.py": '"""A."""\nfrom pinnace.model import _b\n'}, ["_b is private to model"]),
+        (
+            {
+                "python/pinnace/model.py": '"""A."""\ndef f(x):\n    return x._b\n',
+                "python/pinnace/program.py": '"""A."""\nclass A:\n    def f(self):\n        self._b = 1\n',
+            },
+            ["model.py:3: x._b is private to another module"],
+        ),
+        (
+            {
+                "python/pinnace/cli/a.py": '"""A."""\n\ndef f():\n    from pinnace.cli import b\n',
+                "python/pinnace/cli/b.py": '"""B."""\nfrom pinnace.cli.a import f\n',
+            },
+            ["cli.a imports cli.b imports cli.a"],
+        ),
+    ],
     "opening_comment": [
         ({"cpp/base/a.h": "#pragma once\nint a;\n"}, ["a.h: opens without"]),
         ({"scripts/a.py": "#!/usr/bin/env python3\nimport os\n"}, ["a.py: opens without"]),
@@ -409,6 +589,15 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
             },
             ['b_test.cc: needs "import/import.h"'],
         ),
+    ],
+    "pages": [
+        ({"README.md": "# A\n\n[b](docs/b.md)\n"}, ["README.md:3: the link leads to docs/b.md"]),
+        ({"docs/a.md": "# A\n\n[b](#b-c) [a](#a)\n"}, ["docs/a.md:3: docs/a.md has no heading #b-c"]),
+        ({"docs/a.md": "# A\n", "docs/b/c.md": "[a](../a.md#a)\n[a](../a.md#b)\n"}, ["docs/b/c.md:2: ../a.md has no"]),
+        ({"docs/a.md": "`cpp/a.cc` and `b.h`\n"}, ["there is no cpp/a.cc", "there is no b.h"]),
+        ({"docs/a.md": "`cpp/a/` and `docs/a*.md`\n", "cpp/b/c.cc": _CC}, ["there is no cpp/a/"]),
+        ({"docs/a.md": f"# A\n\n{'a ' * 66}\n"}, ["docs/a.md:3: 132 columns"]),
+        ({"docs/a.md": "1. `cpp/a.cc`: a file\n\n`cpp/a.cc` `cpp/b.cc`\n"}, ["docs/a.md:3: there is no cpp/b.cc"]),
     ],
     "instruction_sets": [
         (
@@ -473,7 +662,12 @@ int f(char* p) {{ return snprintf(p, 1, "%d", 1) + fprintf(stderr, "x") + log.pr
     "tests/cases/a.cc": _CC,
     "tests/cases/b.cc": _CC,
     "cpp/ops/long_list.inc": "// A list.\n" * 900,
+    "README.md": "# A b-c: `d`\n\n[a](#a-b-c-d) [b](https://a.b) [c](cpp/ops/a.cc)\n\n`ops/a.cc` `ops/` `ops/*.cc`\n",
+    "docs/a.md": "# A\n\n```text\n[a](nowhere.md) `no.cc`\n```\n\n`c.pnc` `a/b` `a.cc` `dist/c.py` [a](../README.md)\n",
     "python/pinnace/__init__.py": "",
+    "python/pinnace/cli/__init__.py": '"""A."""\nfrom pinnace import __version__, _core\nfrom pinnace.cli.b import C\n',
+    "python/pinnace/cli/b.py": '"""A."""\nfrom pinnace.files import d\nclass C:\n    x = d._core\n',
+    "python/pinnace/files.py": '"""A."""\nclass A:\n    def f(self):\n        self._e = self._core\n',
     "scripts/a.py": '#!/usr/bin/env python3\n"""What it does."""\n',
 }
 

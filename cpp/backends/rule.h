@@ -1,5 +1,6 @@
-// A rule by which a back end leaves a node to others. Each back end lists its own in a rules.inc of
-// RULE(name, id, text, meaning) lines, from which the enumeration, the table and docs/*_rules.md are made.
+// A rule by which a back end, or the planner, leaves a node to others. Each lists its own in a rules.inc of
+// RULE(name, id, text, meaning) lines: rule_table.inc makes the enumeration and the table of them,
+// scripts/generate_docs.py the tables of docs/.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/cancel.h"
+#include "compile/rules.h"
 
 namespace pinnace {
 namespace {
@@ -85,9 +86,10 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
         Verdict verdict;
         if (!choice.lost.empty()) {
           const char* again = choice.reopened.empty() ? "" : ", opened anew and lost again";
-          verdict = {false, "P-2", str_cat("its device was lost", again, " (", choice.lost, ")"), "", "", ""};
+          verdict = planner::refusal(planner::Rule::kLost, {});
+          verdict.text += str_cat(again, " (", choice.lost, ")");
         } else if (dynamic && choice.backend != &cpu_backend()) {
-          verdict = {false, "P-1", "its sizes depend on data, which only the CPU back end takes", "", "", ""};
+          verdict = planner::refusal(planner::Rule::kDataSizes, {});
         } else if (const auto found = given_back.find({static_cast<int32_t>(k), static_cast<int32_t>(t)});
                    found != given_back.end()) {
           verdict = found->second;

@@ -10,6 +10,7 @@
 #include <pinnace/session.h>
 
 #include "backends/backend.h"
+#include "backends/packed_constants.h"
 #include "compile/targets.h"
 
 namespace pinnace {

@@ -16,13 +16,13 @@ std::span<const Backend* const> all_backends() {
   return backends;
 }
 
-namespace {
-
 std::vector<const Backend*> known_backends(std::span<const Backend* const> extra) {
   std::vector<const Backend*> known(extra.begin(), extra.end());
   known.insert(known.end(), all_backends().begin(), all_backends().end());
   return known;
 }
+
+namespace {
 
 std::string_view trim(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);

@@ -15,6 +15,9 @@ struct TargetChoice {
   std::string reopened = {};  ///< how it was lost the first time, after which it was opened anew; empty: it was not
 };
 
+/// The application's back ends (`extra`), then those built in: the order in which names are looked up.
+std::vector<const Backend*> known_backends(std::span<const Backend* const> extra);
+
 /// "auto", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are found first.
 /// "auto" takes every back end that is available and automatic(). kInvalidArgument: unknown name, with the list of
 /// known ones; kUnsupported: known, but not in this build or not available here, with its reason.

@@ -1,18 +1,12 @@
 // The main line of a conversion, in order: load (import, passes, verify), check, build (compile, write, read back).
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/border.h"
 #include "base/log.h"
-#include "base/mapped_file.h"
-#include "base/open_file.h"
 #include "compile/plan.h"
 #include "convert/model_data.h"
 #include "import/import.h"
-#include "import/onnx/separate_dims.h"
 #include "ops/work.h"
 #include "passes/pass.h"
 #include "program/node_info.h"
@@ -23,17 +17,8 @@
 namespace pinnace {
 namespace {
 
-/// The format by content: a .pnc starts with its magic, a .pt2 is a zip, anything else is taken for ONNX's protobuf.
-Result<std::string> format_of(const std::string& path) {
-  PINNACE_ASSIGN(const RegularFile file, open_regular(path));
-  unsigned char head[4] = {};
-  const ssize_t got = ::read(file.descriptor.get(), head, sizeof head);
-  if (got < 0) return file_error("read", path, errno);
-  if (got == 0) return Status(Code::kCorruptFile, str_cat(path, ": is empty")).with_offset(0);
-  if (got == 4 && std::memcmp(head, kProgramMagic, 4) == 0) return std::string("pnc");
-  if (got == 4 && std::memcmp(head, "PK\3\4", 4) == 0) return std::string("pt2");
-  if (head[0] == '{') return std::string("nnapi");  // no field of an ONNX model starts with this byte
-  return std::string("onnx");
+bool is_program(std::string_view head) {
+  return head.size() >= 4 && std::memcmp(head.data(), kProgramMagic, 4) == 0;
 }
 
 std::vector<TensorSpec> specs(const Graph& graph, const std::vector<ValueId>& ids,
@@ -105,10 +90,9 @@ Result<std::vector<std::optional<Tensor>>> match_examples(const Graph& graph,
     if (!fits) {
       return invalid(label, " is ", to_string(tensor.type), ", the input takes ", to_string(type, graph.symbols));
     }
-    if (tensor.memory.kind != Memory::Kind::kHost || !tensor.dim_order.empty() ||
-        (tensor.type.bytes() > 0 && !tensor.memory.host) ||
+    if ((tensor.type.bytes() > 0 && !tensor.memory.host) ||
         tensor.memory.bytes < static_cast<size_t>(tensor.type.bytes())) {
-      return invalid(label, ": its memory must be the host's, dense and of ", tensor.type.bytes(), " bytes");
+      return invalid(label, ": it must have ", tensor.type.bytes(), " bytes of memory");
     }
     matched[at] = tensor;
     // The input's own type has the quantisation.
@@ -179,26 +163,33 @@ std::vector<std::pair<std::string, std::string>> passes() {
   return list;
 }
 
+Result<std::string> Model::format_of(const std::string& path) {
+  return at_border([&]() -> Result<std::string> {
+    PINNACE_ASSIGN(const std::string head, sniffed_bytes(path));
+    return std::string(is_program(head) ? "pnc" : find_importer(head).format);
+  });
+}
+
 Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
   return at_border([&]() -> Result<Model> {
     const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
-    PINNACE_ASSIGN(std::string format, format_of(path));
-    if (format == "pnc") {
+    PINNACE_ASSIGN(const std::string head, sniffed_bytes(path));
+    if (is_program(head)) {
       // A program was optimised when it was made; running the passes again would change what its metadata vouch for.
       PINNACE_ASSIGN(Program program, Program::open(path, Verify::kFull));
       LoadOptions as_is = options;
       as_is.disabled_passes = {"all"};
-      return finish({program.data().graph.clone(), {}}, std::move(format), as_is, std::move(custom));
+      return finish({program.data().graph.clone()}, "pnc", as_is, std::move(custom));
     }
-    const ImportOptions import{options.symbols, options.model_name, custom->table()};
+    const Importer& importer = find_importer(head);
     const LogTime time;
-    PINNACE_ASSIGN(Imported imported, format == "pt2"     ? import_torch(path, import)
-                                      : format == "nnapi" ? import_nnapi_json(path, import)
-                                                          : import_onnx_separated(path, import, options.separate_dims));
-    PINNACE_LOG_INFO("imported '", path, "' (", format, "): ", imported.graph.nodes.size(), " nodes, in ", time.text());
-    return finish(std::move(imported), std::move(format), options, std::move(custom));
+    PINNACE_ASSIGN(Imported imported, importer.import(path, {options.symbols, options.model_name, custom->table(),
+                                                             options.separate_dims}));
+    PINNACE_LOG_INFO("imported '", path, "' (", importer.format, "): ", imported.graph.nodes.size(), " nodes, in ",
+                     time.text());
+    return finish(std::move(imported), std::string(importer.format), options, std::move(custom));
   });
 }
 
@@ -207,8 +198,7 @@ Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadO
     const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
-    PINNACE_ASSIGN(Imported imported,
-                   import_torch_nnapi(source, {options.symbols, options.model_name, custom->table()}));
+    PINNACE_ASSIGN(Imported imported, import_torch_nnapi(source, {.symbols = options.symbols, .ops = custom->table()}));
     return finish(std::move(imported), "nnapi", options, std::move(custom));
   });
 }
@@ -219,7 +209,7 @@ Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
     PINNACE_ASSIGN(Graph graph, pinnace::parse(text));
-    return finish({std::move(graph), {}}, "text", options, std::move(custom));
+    return finish({std::move(graph)}, "text", options, std::move(custom));
   });
 }
 

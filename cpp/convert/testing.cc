@@ -1,13 +1,7 @@
 // Import and reference run in one call, for tests of the importers alone.
 #include <pinnace/testing.h>
 
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "base/border.h"
-#include "base/mapped_file.h"
-#include "base/open_file.h"
 #include "import/import.h"
 #include "ops/infer.h"
 #include "program/program_data.h"
@@ -28,13 +22,9 @@ Status check_input(const Graph& graph, size_t index, const Tensor& tensor) {
   return {};
 }
 
-/// A zip archive is torch's, anything else is taken for ONNX.
 Result<Imported> import_any(const std::string& path) {
-  PINNACE_ASSIGN(const RegularFile file, open_regular(path));
-  char head[2] = {};
-  const ssize_t got = ::read(file.descriptor.get(), head, sizeof head);
-  if (got < 0) return file_error("read", path, errno);
-  return got == 2 && head[0] == 'P' && head[1] == 'K' ? import_torch(path, {}) : import_onnx(path, {});
+  PINNACE_ASSIGN(const std::string head, sniffed_bytes(path));
+  return find_importer(head).import(path, {});
 }
 
 Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph,

@@ -1,9 +1,9 @@
-// Call: what lowering functions are written with.
+// Call: what mapping functions are written with.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "nnapi/lowering.h"
+#include "nnapi/mapping.h"
 #include "ops/element.h"
 
 namespace pinnace::nnapi {
@@ -16,7 +16,7 @@ constexpr int64_t kLongestList = 1 << 16;
 
 Result<ValueId> Call::in(size_t i) const {
   if (!has(i)) return error("input ", i, " has no value");
-  return lowering_.values[operation_.inputs[i]];
+  return builder_.values[operation_.inputs[i]];
 }
 
 Result<TensorType> Call::concrete(ValueId id) const {
@@ -33,8 +33,8 @@ Result<int64_t> Call::size(ValueId id, int d) const {
 // ------------------------------------------------------------------------------------------------------ contents
 
 Result<ConstantPtr> Call::contents(ValueId id) {
-  if (const ConstantPtr& data = lowering_.data(id)) return data;
-  return lowering_.need(id).with_prefix(str_cat(name_, ": "));
+  if (const ConstantPtr& data = builder_.data(id)) return data;
+  return builder_.need(id).with_prefix(str_cat(name_, ": "));
 }
 
 Result<std::vector<int64_t>> Call::ints_of(ValueId id) {
@@ -105,7 +105,7 @@ Result<ValueId> Call::constant_ints(std::span<const int64_t> values, DType dtype
       reinterpret_cast<int64_t*>(bytes.data())[i] = values[i];
     }
   }
-  return lowering_.add_constant(name_ + "/ints", type, Constant::of(std::move(bytes)));
+  return builder_.add_constant(name_ + "/ints", type, Constant::of(std::move(bytes)));
 }
 
 Result<ValueId> Call::constant_scalar(DType dtype, double value) {
@@ -116,20 +116,20 @@ Result<ValueId> Call::constant_scalar(DType dtype, double value) {
     *reinterpret_cast<T*>(bytes.data()) = convert<T>(value);
     return 0;
   });
-  return lowering_.add_constant(name_ + "/scalar", type, Constant::of(std::move(bytes)));
+  return builder_.add_constant(name_ + "/scalar", type, Constant::of(std::move(bytes)));
 }
 
 Result<ValueId> Call::constant_floats(std::span<const float> values) {
   PINNACE_ASSIGN(ConstantPtr bytes, Constant::copy_of(values.data(), values.size_bytes()));
-  return lowering_.add_constant(name_ + "/floats", {DType::kF32, {static_cast<int64_t>(values.size())}, nullptr},
-                                std::move(bytes));
+  return builder_.add_constant(name_ + "/floats", {DType::kF32, {static_cast<int64_t>(values.size())}, nullptr},
+                               std::move(bytes));
 }
 
 // --------------------------------------------------------------------------------------------------------- nodes
 
 Result<std::vector<ValueId>> Call::emit_many(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, int outputs,
                                              const QuantizationPtr& quantization) {
-  return lowering_.emit(op, str_cat(name_, "/", op), std::move(inputs), std::move(attrs), outputs, quantization);
+  return builder_.emit(op, str_cat(name_, "/", op), std::move(inputs), std::move(attrs), outputs, quantization);
 }
 
 Result<ValueId> Call::emit(std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
@@ -190,19 +190,19 @@ Result<ValueId> Call::to_nchw(ValueId id, bool nchw) {
   if (nchw) return id;
   if (const ValueId first = channels_first(id); first != kNoValue) return first;
   PINNACE_ASSIGN(const ValueId first, transpose(id, {0, 3, 1, 2}));
-  lowering_.channels_first[id] = first;
+  builder_.channels_first[id] = first;
   return first;
 }
 Result<ValueId> Call::from_nchw(ValueId id, bool nchw) {
   if (nchw) return id;
   PINNACE_ASSIGN(const ValueId last, transpose(id, {0, 2, 3, 1}));
-  lowering_.channels_first[last] = id;
+  builder_.channels_first[last] = id;
   return last;
 }
 
 ValueId Call::channels_first(ValueId id) const {
-  const auto found = lowering_.channels_first.find(id);
-  return found == lowering_.channels_first.end() ? kNoValue : found->second;
+  const auto found = builder_.channels_first.find(id);
+  return found == builder_.channels_first.end() ? kNoValue : found->second;
 }
 
 Result<ValueId> Call::pointwise(std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
@@ -272,7 +272,7 @@ Status Call::finish(size_t i, ValueId id) {
     }
     if (!fits) return error("output ", i, " is ", made, ", the operand ", wanted);
   }
-  lowering_.values[operation_.outputs[i]] = id;
+  builder_.values[operation_.outputs[i]] = id;
   return {};
 }
 

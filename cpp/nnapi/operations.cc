@@ -64,7 +64,7 @@ std::string_view next_word(std::string_view& text) {
 }
 
 /// "f16@3": the name, and the level after it, 0 if there is none. The list has levels of one digit.
-std::string_view name_and_level(std::string_view word, int& level) {
+std::string_view name_and_feature_level(std::string_view word, int& level) {
   const size_t at = word.find('@');
   level = at == std::string_view::npos ? 0 : word[at + 1] - '0';
   return word.substr(0, at);
@@ -73,7 +73,7 @@ std::string_view name_and_level(std::string_view word, int& level) {
 /// One signature's match: which type T is, and the level that the operands need so far.
 struct Match {
   std::optional<OperandCode> T;
-  int level = 0;
+  int feature_level = 0;
 };
 
 bool fits(std::string_view name, OperandCode type, const Match& m) {
@@ -88,8 +88,8 @@ bool fits(std::string_view name, OperandCode type, const Match& m) {
 bool fits_alternatives(std::string_view word, OperandCode type, Match& m) {
   while (!word.empty()) {
     int level = 0;
-    if (fits(name_and_level(cut(word, '/'), level), type, m)) {
-      m.level = std::max({m.level, level, static_cast<int>(info(type).since)});
+    if (fits(name_and_feature_level(cut(word, '/'), level), type, m)) {
+      m.feature_level = std::max({m.feature_level, level, static_cast<int>(info(type).since)});
       return true;
     }
   }
@@ -168,19 +168,19 @@ const OperationInfo* operation_info(int32_t code) {
   return code >= 0 && code < kOperationCount ? &kOperations[code] : nullptr;
 }
 
-int signature_level(int32_t code, std::span<const OperandCode> inputs, std::span<const OperandCode> outputs) {
+int signature_feature_level(int32_t code, std::span<const OperandCode> inputs, std::span<const OperandCode> outputs) {
   const OperationInfo* operation = operation_info(code);
   int lowest = 0;
   for (const Signature& s : kSignatures) {
     if (!operation || static_cast<int32_t>(s.op) != code) continue;
     for (std::string_view types = s.types; !types.empty();) {
       int level = 0;
-      const std::string_view name = name_and_level(next_word(types), level);
+      const std::string_view name = name_and_feature_level(next_word(types), level);
       for (const OperandCodeInfo& c : kCodes) {
         if (name != c.short_name) continue;
-        Match m{c.code, std::max(operation->level, level)};
+        Match m{c.code, std::max(operation->feature_level, level)};
         if (!fits_any_list(s.inputs, inputs, m) || !fits_any_list(s.outputs, outputs, m)) continue;
-        if (lowest == 0 || m.level < lowest) lowest = m.level;
+        if (lowest == 0 || m.feature_level < lowest) lowest = m.feature_level;
       }
     }
   }

@@ -21,7 +21,7 @@ struct Checked {
   const Model& model;
   const Operation& operation;
   const OperationInfo& known;
-  int level;  ///< needed so far
+  int feature_level;  ///< needed so far
 
   const Operand& in(size_t i) const { return model.operands[operation.inputs[i]]; }
   const Operand& out(size_t i) const { return model.operands[operation.outputs[i]]; }
@@ -29,7 +29,7 @@ struct Checked {
   bool is(std::initializer_list<Op> ops) const {
     return std::find(ops.begin(), ops.end(), static_cast<Op>(operation.code)) != ops.end();
   }
-  void need(int at_least) { level = std::max(level, at_least); }
+  void need(int at_least) { feature_level = std::max(feature_level, at_least); }
   template <class... Parts>
   [[gnu::always_inline]] Status error(const Parts&... parts) const {
     return invalid(known.name, ": ", parts...);
@@ -53,7 +53,7 @@ bool dims_agree(const Operand& a, const Operand& b) {
 }
 
 /// An open rank came with level 3.
-void need_level_of_open_rank(Checked& c) {
+void need_feature_level_of_open_rank(Checked& c) {
   for (const auto* list : {&c.operation.inputs, &c.operation.outputs}) {
     for (uint32_t i : *list) {
       if (c.model.operands[i].rank_open()) c.need(3);
@@ -91,7 +91,7 @@ Status check_scales(Checked& c) {
   return {};
 }
 
-void need_level_of_rank(Checked& c) {
+void need_feature_level_of_rank(Checked& c) {
   const size_t rank = c.in(0).dims.size();
   if (c.is({Op::SOFTMAX}) && rank != 2 && rank != 4) c.need(3);
   if (c.is({Op::L2_NORMALIZATION, Op::LOCAL_RESPONSE_NORMALIZATION}) && rank != 4) c.need(3);
@@ -218,7 +218,7 @@ uint64_t Operand::bytes() const {
 Result<int> validate_operation(const Model& model, const Operation& operation, int level) {
   const OperationInfo* known = operation_info(operation.code);
   if (!known) return invalid("operation ", operation.code, " does not exist");
-  Checked c{model, operation, *known, known->level};
+  Checked c{model, operation, *known, known->feature_level};
   std::vector<OperandCode> types[2];
   for (int side : {0, 1}) {
     for (uint32_t i : side ? operation.outputs : operation.inputs) {
@@ -227,22 +227,23 @@ Result<int> validate_operation(const Model& model, const Operation& operation, i
       types[side].push_back(model.operands[i].type);
     }
   }
-  int needed = signature_level(operation.code, types[0], types[1]);
+  int needed = signature_feature_level(operation.code, types[0], types[1]);
   // Inputs that change nothing need not be known to a level.
   for (size_t left = types[0].size(); needed > 0 && left > 1 && is_default(c, left - 1); --left) {
-    const int without = signature_level(operation.code, std::span(types[0]).first(left - 1), types[1]);
+    const int without = signature_feature_level(operation.code, std::span(types[0]).first(left - 1), types[1]);
     if (without > 0) needed = std::min(needed, without);
   }
   if (needed == 0) return c.error("number or types of the operands fit no signature");
   c.need(needed);
-  need_level_of_open_rank(c);
+  need_feature_level_of_open_rank(c);
   PINNACE_TRY(validate_shapes(model, operation));
   PINNACE_TRY(check_scales(c));
-  need_level_of_rank(c);
+  need_feature_level_of_rank(c);
   if (c.is({Op::IF})) PINNACE_TRY(check_if(c));
   if (c.is({Op::WHILE})) PINNACE_TRY(check_while(c));
-  if (c.level > level) return unsupported(known->name, ": needs feature level ", c.level, ", there is ", level);
-  return c.level;
+  if (c.feature_level > level)
+    return unsupported(known->name, ": needs feature level ", c.feature_level, ", there is ", level);
+  return c.feature_level;
 }
 
 Status finish_model(Model& model, std::vector<uint32_t>* order) {

@@ -54,7 +54,7 @@ void add_model(Hasher& hasher, const nnapi::Model& model) {
   add_list(hasher, std::span(model.outputs));
 }
 
-/// What tells one build of this library from the next: lowering may change without the version.
+/// What tells one build of this library from the next: mappings may change without the version.
 std::string library() {
   std::string text = PINNACE_VERSION;
   Dl_info found = {};

@@ -11,7 +11,7 @@
 #include <pinnace/session.h>
 
 #include "base/private_folder.h"
-#include "nnapi/lower.h"
+#include "nnapi/to_graph.h"
 #include "nnapi_host/neural_networks.h"
 
 namespace pinnace::nnapi_host {

@@ -1,5 +1,5 @@
 // The functions of the C interface as the library implements them. What it exports calls these at once, or, where an
-// environment variable asks for it, through the test bench.
+// environment variable asks for it, through the test bed.
 #pragma once
 
 #include <iterator>
@@ -27,7 +27,7 @@ enum class Function : uint8_t {
 
 struct FunctionInfo {
   const char* name;        ///< without its prefix
-  int level;               ///< that introduced it, 1 to 8
+  int feature_level;       ///< that introduced it, 1 to 8
   bool gives_code = true;  ///< returns a result code
 };
 inline constexpr FunctionInfo kFunctions[] = {

@@ -3,9 +3,9 @@
 
 #include "base/border.h"
 #include "compile/targets.h"
-#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
+#include "nnapi_host/test_bed/test_bed.h"
 
 using namespace pinnace::nnapi_host;
 
@@ -42,7 +42,7 @@ using Devices = std::vector<const ANeuralNetworksDevice*>;
 /// with what stands in for them.
 bool runs(const pinnace::nnapi::Model& model, const Devices& chosen) {
   return std::all_of(model.operations.begin(), model.operations.end(), [&](const auto& operation) {
-    if (chosen.empty()) return pinnace::nnapi::can_lower(model, operation);
+    if (chosen.empty()) return pinnace::nnapi::has_mapping(model, operation);
     return std::any_of(chosen.begin(), chosen.end(),
                        [&](auto* device) { return device_takes(*device, model, operation); });
   });
@@ -67,7 +67,7 @@ int finish(ANeuralNetworksCompilation& compilation) {
   std::optional<Cache> cache;
   if (const std::string& directory = compilation.cache_directory; !directory.empty()) {
     cache.emplace(directory, compilation.cache_token, engine->model(), engine->options().target);
-    if (Bench* const bench = Bench::get()) bench->cache_folder(compilation, cache->problem());
+    if (TestBed* const bed = TestBed::get()) bed->cache_folder(compilation, cache->problem());
   }
   const Deadline deadline(compilation.timeout_ns);
   const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);

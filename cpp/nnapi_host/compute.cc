@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/border.h"
-#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/execution.h"
+#include "nnapi_host/test_bed/test_bed.h"
 
 using namespace pinnace;
 using namespace pinnace::nnapi_host;
@@ -126,13 +126,13 @@ void ANeuralNetworksExecution::fail(int code) {
 }
 
 int ANeuralNetworksExecution::compute(const Deadline& deadline) {
-  Bench* const bench = Bench::get();
+  TestBed* const bed = TestBed::get();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<uint32_t>> found;
   const auto compute_and_tell = [&] {
-    int result = bench ? bench->before_computation(*this) : ANEURALNETWORKS_NO_ERROR;
+    int result = bed ? bed->before_computation(*this) : ANEURALNETWORKS_NO_ERROR;
     if (result == ANEURALNETWORKS_NO_ERROR) result = run(found, deadline);
-    if (bench) bench->after_computation(*this, result, found);
+    if (bed) bed->after_computation(*this, result, found);
     return result;
   };
   const int code = at_border(compute_and_tell, ANEURALNETWORKS_OUT_OF_MEMORY);

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "compile/targets.h"
-#include "nnapi_host/bench/bench.h"
 #include "nnapi_host/objects.h"
+#include "nnapi_host/test_bed/test_bed.h"
 
 namespace pinnace::nnapi_host {
 namespace {
@@ -11,12 +11,11 @@ namespace {
 constexpr int32_t kCpu = 2, kGpu = 3;  // NNAPI's types of devices
 
 std::vector<ANeuralNetworksDevice> find_devices() {
-  const Bench* const bench = Bench::get();
+  const TestBed* const bed = TestBed::get();
   std::vector<ANeuralNetworksDevice> found = {{"pinnace-cpu", PINNACE_VERSION, kCpu, &cpu_backend()}};
-  for (const Backend* backend : all_backends()) {
-    if (backend->name() != "vulkan" || (bench && !bench->settings().gpu)) continue;
-    if (!backend->unavailable({"vulkan", "", "fp32"}).empty()) continue;
-    found.push_back({"pinnace-vulkan", PINNACE_VERSION, kGpu, backend});
+  if (bed && !bed->settings().gpu) return found;
+  if (const auto gpu = parse_targets("vulkan", "fp32", {}); gpu.ok()) {
+    found.push_back({"pinnace-vulkan", PINNACE_VERSION, kGpu, gpu->front().backend});
   }
   return found;
 }
@@ -24,8 +23,8 @@ std::vector<ANeuralNetworksDevice> find_devices() {
 }  // namespace
 
 int feature_level() {
-  const Bench* const bench = Bench::get();
-  return bench ? bench->settings().level : nnapi::kNewestLevel;
+  const TestBed* const bed = TestBed::get();
+  return bed ? bed->settings().feature_level : nnapi::kNewestFeatureLevel;
 }
 
 std::span<const ANeuralNetworksDevice> all_devices() {
@@ -35,12 +34,12 @@ std::span<const ANeuralNetworksDevice> all_devices() {
 
 namespace {
 
-/// What the test bench says.
+/// What the test bed says.
 bool pretends_to_take(const nnapi::Model& model, const nnapi::Operation& operation) {
-  const Bench* const bench = Bench::get();
-  if (!bench || bench->settings().unsupported.none()) return true;
+  const TestBed* const bed = TestBed::get();
+  if (!bed || bed->settings().unsupported.none()) return true;
   const bool known = nnapi::operation_info(operation.code) != nullptr;
-  if (known && bench->settings().unsupported.test(static_cast<size_t>(operation.code))) return false;
+  if (known && bed->settings().unsupported.test(static_cast<size_t>(operation.code))) return false;
   return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](uint32_t i) {
     const nnapi::Model* const referenced = model.operands[i].model.get();
     return !referenced || std::all_of(referenced->operations.begin(), referenced->operations.end(),
@@ -51,7 +50,7 @@ bool pretends_to_take(const nnapi::Model& model, const nnapi::Operation& operati
 }  // namespace
 
 bool device_takes(const ANeuralNetworksDevice& device, const nnapi::Model& model, const nnapi::Operation& operation) {
-  if (!nnapi::can_lower(model, operation) || !pretends_to_take(model, operation)) return false;
+  if (!nnapi::has_mapping(model, operation) || !pretends_to_take(model, operation)) return false;
   return device.backend == &cpu_backend() || backend_takes(*device.backend, model, operation);
 }
 
@@ -74,7 +73,7 @@ int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count) {
 using namespace pinnace::nnapi_host;
 
 int64_t plain::getRuntimeFeatureLevel(void) {
-  return pinnace::nnapi::level_code(feature_level());
+  return pinnace::nnapi::feature_level_code(feature_level());
 }
 
 int plain::getDeviceCount(uint32_t* numDevices) {
@@ -111,7 +110,7 @@ int plain::Device_getVersion(const ANeuralNetworksDevice* device, const char** v
 
 int plain::Device_getFeatureLevel(const ANeuralNetworksDevice* device, int64_t* featureLevel) {
   if (!device || !featureLevel) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *featureLevel = pinnace::nnapi::level_code(feature_level());
+  *featureLevel = pinnace::nnapi::feature_level_code(feature_level());
   return ANEURALNETWORKS_NO_ERROR;
 }
 

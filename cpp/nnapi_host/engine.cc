@@ -74,21 +74,21 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
     if (deadline.passed()) return late();
     for (const InputArgument& input : inputs) specs.push_back({input.dims, input.omitted, false, input.data});
     for (uint32_t i : constants) specs[i].constant = true;
-    PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(*model_, specs, true));
-    if (!lowered.needed.empty()) {
+    PINNACE_ASSIGN(nnapi::ModelGraph mapped, nnapi::to_graph(*model_, specs, true));
+    if (!mapped.needed.empty()) {
       if (!have_values) return unsupported("values of inputs are needed");
-      for (uint32_t i : lowered.needed) {
+      for (uint32_t i : mapped.needed) {
         if (std::find(constants.begin(), constants.end(), i) == constants.end()) constants.push_back(i);
       }
       continue;
     }
     if (deadline.passed()) return late();
-    PINNACE_TRY(run_passes(lowered.graph, PassContext{}, {}).status());
-    lowered.graph.compact();
+    PINNACE_TRY(run_passes(mapped.graph, PassContext{}, {}).status());
+    mapped.graph.compact();
     std::vector<TensorType> outputs;
-    for (ValueId id : lowered.graph.outputs) outputs.push_back(lowered.graph.value(id).type);
+    for (ValueId id : mapped.graph.outputs) outputs.push_back(mapped.graph.value(id).type);
     if (deadline.passed()) return late();
-    const Program program = program_of(std::move(lowered.graph));
+    const Program program = program_of(std::move(mapped.graph));
     PINNACE_ASSIGN(auto prepared, Prepared::create(program, options_));
     Entry entry;
     for (const InputArgument& input : inputs) {
@@ -99,7 +99,7 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
       PINNACE_ASSIGN(ConstantPtr copy, Constant::copy_of(inputs[i].data.data(), inputs[i].data.size()));
       entry.values.emplace_back(i, std::move(copy));
     }
-    entry.made = std::make_shared<Specialisation>(std::move(prepared), std::move(lowered.inputs), std::move(outputs));
+    entry.made = std::make_shared<Specialisation>(std::move(prepared), std::move(mapped.inputs), std::move(outputs));
     return entry;
   }
 }

@@ -11,7 +11,7 @@
 #include <pinnace/session.h>
 
 #include "base/process.h"
-#include "nnapi/lower.h"
+#include "nnapi/to_graph.h"
 #include "nnapi_host/cache.h"
 #include "nnapi_host/deadline.h"
 

@@ -1,7 +1,7 @@
-// What the library exports. Without a test bench a call costs one branch that always goes the same way. No exception
+// What the library exports. Without a test bed a call costs one branch that always goes the same way. No exception
 // leaves it: without memory a call is OUT_OF_MEMORY where it returns a result code.
 #include "base/border.h"
-#include "nnapi_host/bench/bench.h"
+#include "nnapi_host/test_bed/test_bed.h"
 
 using namespace pinnace::nnapi_host;
 
@@ -18,14 +18,14 @@ R guarded(Call call) {
 
 }  // namespace
 
-#define EXPORTED(symbol, name, result, parameters, ...)                                                  \
-  result symbol parameters {                                                                             \
-    return guarded<result>([&]() -> result {                                                             \
-      if (bench_is_off()) [[likely]]                                                                     \
-        return plain::name(__VA_ARGS__);                                                                 \
-      Bench* const bench = Bench::get();                                                                 \
-      return bench ? bench->call(Function::name, plain::name, ##__VA_ARGS__) : plain::name(__VA_ARGS__); \
-    });                                                                                                  \
+#define EXPORTED(symbol, name, result, parameters, ...)                                              \
+  result symbol parameters {                                                                         \
+    return guarded<result>([&]() -> result {                                                         \
+      if (test_bed_is_off()) [[likely]]                                                              \
+        return plain::name(__VA_ARGS__);                                                             \
+      TestBed* const bed = TestBed::get();                                                           \
+      return bed ? bed->call(Function::name, plain::name, ##__VA_ARGS__) : plain::name(__VA_ARGS__); \
+    });                                                                                              \
   }
 #define FUNCTION(name, level, result, parameters, ...) \
   EXPORTED(ANeuralNetworks##name, name, result, parameters, ##__VA_ARGS__)

@@ -22,7 +22,7 @@ namespace pinnace::nnapi_host {
 int feature_level();
 /// Those of this machine: the CPU, then a GPU where Vulkan is. They live for ever; the first call looks for them.
 std::span<const ANeuralNetworksDevice> all_devices();
-/// True if the device takes the operation: it can be lowered, the back end takes what it becomes, and the test bench
+/// True if the device takes the operation: it has a mapping, the back end takes what it becomes, and the test bed
 /// does not pretend otherwise. `model` is finished.
 bool device_takes(const ANeuralNetworksDevice& device, const nnapi::Model& model, const nnapi::Operation& operation);
 /// The same of a back end, to the operation by itself: what it reads is an input unless it is a constant. All shapes

@@ -45,9 +45,9 @@ bool backend_takes(const Backend& backend, const nnapi::Model& model, const nnap
   if (!one) return false;
   std::vector<nnapi::InputSpec> inputs;
   for (uint32_t i : one->inputs) inputs.push_back({one->operands[i].dims});
-  auto lowered = nnapi::lower(*one, inputs, true);
-  if (!lowered || !lowered->needed.empty()) return false;
-  Graph& graph = lowered->graph;
+  auto mapped = nnapi::to_graph(*one, inputs, true);
+  if (!mapped || !mapped->needed.empty()) return false;
+  Graph& graph = mapped->graph;
   if (!run_passes(graph, PassContext{}, {}).ok()) return false;
   graph.compact();
   const auto inference = infer(graph);

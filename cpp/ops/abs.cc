@@ -3,9 +3,7 @@
 //   y  as x; quantised: declared scale and zero point
 // NaN stays NaN; -0 becomes 0; the smallest signed integer stays itself. Quantised: by table, see quantized_map.h.
 // Source: ONNX Abs, opset 13.
-#include <cmath>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
@@ -34,5 +32,7 @@ PINNACE_OP(abs){
     .type = same_type,
     .reference = abs_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .unary = UnaryKind::kAbs,
 };
 }  // namespace pinnace

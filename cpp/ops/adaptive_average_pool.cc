@@ -74,5 +74,7 @@ PINNACE_OP(adaptive_average_pool){
     .attrs = {required_attr("output_size", AttrKind::kInts)},
     .type = adaptive_average_pool_type,
     .reference = adaptive_average_pool_reference,
+    .traits = Trait::kFoldsQuantization,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

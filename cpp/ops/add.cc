@@ -56,5 +56,6 @@ PINNACE_OP(add){
     .type = add_type,
     .reference = add_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

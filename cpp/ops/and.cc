@@ -19,5 +19,6 @@ PINNACE_OP(and){
     .type = binary_type,
     .reference = and_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -20,5 +20,6 @@ PINNACE_OP(arg_max){
     .attrs = kArgReduceAttrs,
     .type = arg_reduce_type,
     .reference = arg_max_reference,
+    .traits = Trait::kCompares,
 };
 }  // namespace pinnace

@@ -20,5 +20,6 @@ PINNACE_OP(arg_min){
     .attrs = kArgReduceAttrs,
     .type = arg_reduce_type,
     .reference = arg_min_reference,
+    .traits = Trait::kCompares,
 };
 }  // namespace pinnace

@@ -3,22 +3,8 @@
 //   y  as x; quantised: declared scale and zero point
 // NaN outside [-1, 1]; -0 stays -0. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
 // Source: ONNX Asin, opset 22.
-#include <cmath>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
-namespace {
-Status asin_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(node.threads(), in[0], out[0], [](double v) { return std::asin(v); });
-}
-}  // namespace
-
-PINNACE_OP(asin){
-    .name = "asin",
-    .inputs = {{"x", kReals}},
-    .type = real_function_type,
-    .reference = asin_reference,
-    .in_place = 1,
-};
+PINNACE_OP(asin) = unary_op<UnaryKind::kAsin>();
 }  // namespace pinnace

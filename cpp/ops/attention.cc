@@ -246,6 +246,12 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
     return {};
   });
 }
+
+/// Every query meets every key, and every value: y holds a number for each.
+double attention_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
+  const TensorType& k = *inputs[1];
+  return elements_if_known(y) * 2 * elements_if_known(k) / std::max(1.0, last_if_known(k));
+}
 }  // namespace
 
 PINNACE_OP(attention){
@@ -263,5 +269,7 @@ PINNACE_OP(attention){
     .max_outputs = 4,
     .types = attention_types,
     .reference = attention_reference,
+    .work = Work::kPair,
+    .multiply_adds = attention_multiply_adds,
 };
 }  // namespace pinnace

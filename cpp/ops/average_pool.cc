@@ -50,5 +50,7 @@ PINNACE_OP(average_pool){
               kPadsAttr, kStridesAttr},
     .type = average_pool_type,
     .reference = average_pool_reference,
+    .traits = Trait::kFoldsQuantization,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

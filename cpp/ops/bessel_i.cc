@@ -61,5 +61,7 @@ PINNACE_OP(bessel_i){
     .type = bessel_i_type,
     .reference = bessel_i_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

@@ -34,6 +34,6 @@ PINNACE_OP(bit_cast){
     .attrs = {required_attr("to", AttrKind::kString)},
     .type = bit_cast_type,
     .reference = bit_cast_reference,
-    .view = true,
+    .traits = Trait::kView | Trait::kKeepsSameType,
 };
 }  // namespace pinnace

@@ -38,5 +38,6 @@ PINNACE_OP(bit_shift){
     .type = bit_shift_type,
     .reference = bit_shift_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

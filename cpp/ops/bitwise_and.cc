@@ -26,5 +26,6 @@ PINNACE_OP(bitwise_and){
     .type = bitwise_and_type,
     .reference = bitwise_and_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

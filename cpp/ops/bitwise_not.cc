@@ -26,5 +26,6 @@ PINNACE_OP(bitwise_not){
     .type = bitwise_not_type,
     .reference = bitwise_not_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -26,5 +26,6 @@ PINNACE_OP(bitwise_or){
     .type = bitwise_or_type,
     .reference = bitwise_or_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

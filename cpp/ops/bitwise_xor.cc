@@ -26,5 +26,6 @@ PINNACE_OP(bitwise_xor){
     .type = bitwise_xor_type,
     .reference = bitwise_xor_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -203,5 +203,7 @@ PINNACE_OP(box_with_nms_limit){
     .max_outputs = 4,
     .types = box_with_nms_limit_types,
     .reference = box_with_nms_limit_reference,
+    .traits = Trait::kRunsToCount,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

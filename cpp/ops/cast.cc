@@ -122,5 +122,7 @@ PINNACE_OP(cast){
     .type = cast_type,
     .reference = cast_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise | Trait::kConverts | Trait::kKeepsSameType,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

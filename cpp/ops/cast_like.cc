@@ -26,5 +26,6 @@ PINNACE_OP(cast_like){
     .type = cast_like_type,
     .reference = cast_like_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise | Trait::kConverts | Trait::kKeepsSameType,
 };
 }  // namespace pinnace

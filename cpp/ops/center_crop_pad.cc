@@ -69,5 +69,6 @@ PINNACE_OP(center_crop_pad){
     .attrs = {ints_attr("axes")},
     .type = center_crop_pad_type,
     .reference = center_crop_pad_reference,
+    .traits = Trait::kMoves,
 };
 }  // namespace pinnace

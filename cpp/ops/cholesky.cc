@@ -59,5 +59,6 @@ PINNACE_OP(cholesky){
     .type = cholesky_type,
     .reference = cholesky_reference,
     .in_place = 1,
+    .work = Work::kSquare,
 };
 }  // namespace pinnace

@@ -5,7 +5,7 @@
 //   y    as x; quantised: declared scale and zero point
 // NaN in x, min or max gives NaN; min > max gives max. Quantised: by table, see quantized_map.h.
 // Source: ONNX Clip, opset 13.
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
@@ -53,5 +53,7 @@ PINNACE_OP(clip){
     .type = clip_type,
     .reference = clip_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise | Trait::kFoldsQuantization,
+    .unary = UnaryKind::kClip,
 };
 }  // namespace pinnace

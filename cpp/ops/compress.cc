@@ -67,5 +67,7 @@ PINNACE_OP(compress){
     .attrs = {int_attr("axis", kFlat)},
     .type = compress_type,
     .reference = compress_reference,
+    .traits = Trait::kMoves | Trait::kRunsToCount,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

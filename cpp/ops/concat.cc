@@ -74,5 +74,7 @@ PINNACE_OP(concat){
     .attrs = {required_attr("axis", AttrKind::kInt)},
     .type = concat_type,
     .reference = concat_reference,
+    .traits = Trait::kMoves | Trait::kKeepsOnlyInput | Trait::kFoldsQuantization,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

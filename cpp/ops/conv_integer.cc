@@ -56,5 +56,6 @@ PINNACE_OP(conv_integer){
     .attrs = {kAutoPadAttr, kDilationsAttr, int_attr("group", 1), ints_attr("kernel_shape"), kPadsAttr, kStridesAttr},
     .type = conv_integer_type,
     .reference = conv_integer_reference,
+    .work = Work::kWindow,
 };
 }  // namespace pinnace

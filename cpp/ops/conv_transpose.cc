@@ -182,6 +182,13 @@ Status conv_transpose_reference(const NodeView& node, std::span<const TensorView
         store_line(y, (n * M + m) * y_size, 1, y_size, sums);
       });
 }
+
+/// Every input meets every tap.
+double conv_transpose_multiply_adds(std::span<const TensorType* const> inputs, const TensorType&) {
+  const TensorType &x = *inputs[0], &w = *inputs[1];
+  const double channels = x.rank() > 1 && x.shape[1].known() ? static_cast<double>(x.shape[1].size) : 1;
+  return elements_if_known(x) * elements_if_known(w) / std::max(1.0, channels);
+}
 }  // namespace
 
 PINNACE_OP(conv_transpose){
@@ -192,5 +199,8 @@ PINNACE_OP(conv_transpose){
               kActivationParamsAttr},
     .type = conv_transpose_type,
     .reference = conv_transpose_reference,
+    .traits = Trait::kProduct | Trait::kFoldsQuantization,
+    .work = Work::kScattered,
+    .multiply_adds = conv_transpose_multiply_adds,
 };
 }  // namespace pinnace

@@ -128,5 +128,6 @@ PINNACE_OP(deform_conv){
               kStridesAttr},
     .type = deform_conv_type,
     .reference = deform_conv_reference,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

@@ -47,5 +47,7 @@ PINNACE_OP(depth_to_space){
     .attrs = {required_attr("blocksize", AttrKind::kInt), string_attr("mode", "DCR")},
     .type = depth_to_space_type,
     .reference = depth_to_space_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

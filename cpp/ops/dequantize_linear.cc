@@ -66,5 +66,6 @@ PINNACE_OP(dequantize_linear){
     .attrs = {int_attr("axis", 1), int_attr("block_size", 0), string_attr("output_dtype", "")},
     .type = dequantize_linear_type,
     .reference = dequantize_linear_reference,
+    .traits = Trait::kConverts,
 };
 }  // namespace pinnace

@@ -65,5 +65,6 @@ PINNACE_OP(det){
     .inputs = {{"x", kFloats}},
     .type = det_type,
     .reference = det_reference,
+    .work = Work::kSquare,
 };
 }  // namespace pinnace

@@ -221,5 +221,6 @@ PINNACE_OP(detection_postprocessing){
     .max_outputs = 4,
     .types = detection_postprocessing_types,
     .reference = detection_postprocessing_reference,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

@@ -99,5 +99,6 @@ PINNACE_OP(dft){
     .attrs = {int_attr("inverse", 0), int_attr("onesided", 0)},
     .type = dft_type,
     .reference = dft_reference,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

@@ -49,5 +49,7 @@ PINNACE_OP(digamma){
     .type = [](const NodeView& node) -> Result<TensorType> { return node.input(0); },
     .reference = digamma_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

@@ -35,5 +35,6 @@ PINNACE_OP(div){
     .type = binary_type,
     .reference = div_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

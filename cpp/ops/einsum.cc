@@ -162,5 +162,6 @@ PINNACE_OP(einsum){
     .attrs = {required_attr("equation", AttrKind::kString)},
     .type = einsum_type,
     .reference = einsum_reference,
+    .work = Work::kEinsum,
 };
 }  // namespace pinnace

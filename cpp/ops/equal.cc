@@ -24,5 +24,6 @@ PINNACE_OP(equal){
     .inputs = {{"a", kAny, 'T'}, {"b", kAny, 'T'}},
     .type = compare_type,
     .reference = equal_reference,
+    .traits = Trait::kElementwise | Trait::kCompares,
 };
 }  // namespace pinnace

@@ -3,22 +3,8 @@
 //   y  as x; quantised: declared scale and zero point
 // -0 stays -0; infinities give +-1. Computed in double, rounded once. Quantised: by table, see quantized_map.h.
 // NaN stays NaN. Source: ONNX Erf, opset 13.
-#include <cmath>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
-namespace {
-Status erf_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(node.threads(), in[0], out[0], [](double v) { return std::erf(v); });
-}
-}  // namespace
-
-PINNACE_OP(erf){
-    .name = "erf",
-    .inputs = {{"x", kReals}},
-    .type = real_function_type,
-    .reference = erf_reference,
-    .in_place = 1,
-};
+PINNACE_OP(erf) = unary_op<UnaryKind::kErf>();
 }  // namespace pinnace

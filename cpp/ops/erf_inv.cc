@@ -42,5 +42,7 @@ PINNACE_OP(erf_inv){
     .type = [](const NodeView& node) -> Result<TensorType> { return node.input(0); },
     .reference = erf_inv_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

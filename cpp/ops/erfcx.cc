@@ -32,5 +32,6 @@ PINNACE_OP(erfcx){
     .type = same_type,
     .reference = erfcx_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

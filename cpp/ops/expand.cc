@@ -43,5 +43,7 @@ PINNACE_OP(expand){
     .inputs = {{"x", kBytewise}, {"shape", kI64}},
     .type = expand_type,
     .reference = expand_reference,
+    .traits = Trait::kMoves | Trait::kKeepsSameType,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

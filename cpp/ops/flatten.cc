@@ -30,6 +30,7 @@ PINNACE_OP(flatten){
     .attrs = {int_attr("axis", 1)},
     .type = flatten_type,
     .reference = flatten_reference,
-    .view = true,
+    .traits = Trait::kView | Trait::kReshapes | Trait::kMoves | Trait::kKeepsSameType | Trait::kFoldsQuantization,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -45,5 +45,7 @@ PINNACE_OP(gather){
     .attrs = {int_attr("axis", 0)},
     .type = gather_type,
     .reference = gather_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

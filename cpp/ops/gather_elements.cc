@@ -59,5 +59,6 @@ PINNACE_OP(gather_elements){
     .attrs = {int_attr("axis", 0)},
     .type = gather_elements_type,
     .reference = gather_elements_reference,
+    .traits = Trait::kMoves,
 };
 }  // namespace pinnace

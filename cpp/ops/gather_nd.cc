@@ -63,5 +63,6 @@ PINNACE_OP(gather_nd){
     .attrs = {int_attr("batch_dims", 0)},
     .type = gather_nd_type,
     .reference = gather_nd_reference,
+    .traits = Trait::kMoves,
 };
 }  // namespace pinnace

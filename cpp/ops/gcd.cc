@@ -35,5 +35,6 @@ PINNACE_OP(gcd){
     .type = gcd_type,
     .reference = gcd_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -5,10 +5,7 @@
 // NaN stays NaN; -inf gives NaN, as the formula does. erfc(-x / sqrt(2)) stands for 1 + erf, so that small results keep
 // their digits. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX Gelu,
 // opset 20.
-#include <cmath>
-#include <numbers>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
@@ -19,13 +16,8 @@ Result<TensorType> gelu_type(const NodeView& node) {
 }
 
 Status gelu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  if (node.attr_string("approximate") == "tanh") {
-    const double k = std::sqrt(2 / std::numbers::pi);
-    return map_function(node.threads(), in[0], out[0],
-                        [k](double v) { return v / 2 * (1 + std::tanh(k * (v + 0.044715 * v * v * v))); });
-  }
-  return map_function(node.threads(), in[0], out[0],
-                      [](double v) { return v / 2 * std::erfc(-v / std::numbers::sqrt2); });
+  const bool tanh = node.attr_string("approximate") == "tanh";
+  return (tanh ? unary_reference<UnaryKind::kGeluTanh> : unary_reference<UnaryKind::kGelu>)(node, in, out);
 }
 }  // namespace
 
@@ -36,5 +28,7 @@ PINNACE_OP(gelu){
     .type = gelu_type,
     .reference = gelu_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise | Trait::kFoldsQuantization,
+    .unary = UnaryKind::kGelu,
 };
 }  // namespace pinnace

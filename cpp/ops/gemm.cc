@@ -81,6 +81,10 @@ Status gemm_reference(const NodeView& node, std::span<const TensorView> in, std:
         store_line(y, row * N + first, 1, count, sums);
       });
 }
+
+double gemm_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
+  return elements_if_known(y) * elements_if_known(*inputs[1]) / std::max(1.0, last_if_known(y));
+}
 }  // namespace
 
 PINNACE_OP(gemm){
@@ -90,5 +94,8 @@ PINNACE_OP(gemm){
               kActivationAttr, kActivationParamsAttr},
     .type = gemm_type,
     .reference = gemm_reference,
+    .traits = Trait::kProduct | Trait::kFoldsQuantization,
+    .work = Work::kPair,
+    .multiply_adds = gemm_multiply_adds,
 };
 }  // namespace pinnace

@@ -160,5 +160,7 @@ PINNACE_OP(generate_proposals){
     .max_outputs = 3,
     .types = generate_proposals_types,
     .reference = generate_proposals_reference,
+    .traits = Trait::kRunsToCount,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

@@ -37,5 +37,6 @@ PINNACE_OP(global_average_pool){
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .type = global_average_pool_type,
     .reference = global_average_pool_reference,
+    .traits = Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

@@ -50,5 +50,6 @@ PINNACE_OP(global_max_pool){
     .inputs = {{"x", kFloats | kI8 | kU8}},
     .type = global_max_pool_type,
     .reference = global_max_pool_reference,
+    .traits = Trait::kCompares | Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

@@ -23,5 +23,6 @@ PINNACE_OP(greater){
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,
     .reference = greater_reference,
+    .traits = Trait::kElementwise | Trait::kCompares,
 };
 }  // namespace pinnace

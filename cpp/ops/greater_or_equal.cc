@@ -25,5 +25,6 @@ PINNACE_OP(greater_or_equal){
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,
     .reference = greater_or_equal_reference,
+    .traits = Trait::kElementwise | Trait::kCompares,
 };
 }  // namespace pinnace

@@ -188,5 +188,6 @@ PINNACE_OP(grid_sample){
     .attrs = {int_attr("align_corners", 0), string_attr("mode", "linear"), string_attr("padding_mode", "zeros")},
     .type = grid_sample_type,
     .reference = grid_sample_reference,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

@@ -62,5 +62,8 @@ PINNACE_OP(gru){
     .max_outputs = 2,
     .types = gru_types,
     .reference = gru_reference,
+    .traits = Trait::kRecurrent,
+    .work = Work::kSquared,
+    .multiply_adds = recurrent_multiply_adds,
 };
 }  // namespace pinnace

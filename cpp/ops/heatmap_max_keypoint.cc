@@ -98,5 +98,6 @@ PINNACE_OP(heatmap_max_keypoint){
     .max_outputs = 2,
     .types = heatmap_max_keypoint_types,
     .reference = heatmap_max_keypoint_reference,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

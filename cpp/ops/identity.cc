@@ -30,6 +30,7 @@ PINNACE_OP(identity){
     .type = identity_type,
     .reference = identity_reference,
     .in_place = 1,
-    .view = true,
+    .traits = Trait::kView | Trait::kMoves | Trait::kKeepsSameType,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -58,5 +58,6 @@ PINNACE_OP(if){
     .attrs = {required_attr("else_branch", AttrKind::kGraph), required_attr("then_branch", AttrKind::kGraph)},
     .max_outputs = -1,
     .types = if_types,
+    .traits = Trait::kControlFlow,
 };
 }  // namespace pinnace

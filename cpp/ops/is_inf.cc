@@ -32,5 +32,6 @@ PINNACE_OP(is_inf){
     .attrs = {int_attr("detect_negative", 1), int_attr("detect_positive", 1)},
     .type = is_inf_type,
     .reference = is_inf_reference,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -23,5 +23,6 @@ PINNACE_OP(is_nan){
     .inputs = {{"x", kFloats}},
     .type = is_nan_type,
     .reference = is_nan_reference,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -23,5 +23,6 @@ PINNACE_OP(less){
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,
     .reference = less_reference,
+    .traits = Trait::kElementwise | Trait::kCompares,
 };
 }  // namespace pinnace

@@ -24,5 +24,6 @@ PINNACE_OP(less_or_equal){
     .inputs = {{"a", kNumbers, 'T'}, {"b", kNumbers, 'T'}},
     .type = compare_type,
     .reference = less_or_equal_reference,
+    .traits = Trait::kElementwise | Trait::kCompares,
 };
 }  // namespace pinnace

@@ -168,5 +168,6 @@ PINNACE_OP(linear_attention){
     .max_outputs = 2,
     .types = linear_attention_types,
     .reference = linear_attention_reference,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

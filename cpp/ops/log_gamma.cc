@@ -31,5 +31,7 @@ PINNACE_OP(log_gamma){
     .type = [](const NodeView& node) -> Result<TensorType> { return node.input(0); },
     .reference = log_gamma_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

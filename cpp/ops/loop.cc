@@ -102,5 +102,6 @@ PINNACE_OP(loop){
     .attrs = {required_attr("body", AttrKind::kGraph), required_attr("carried", AttrKind::kInt)},
     .max_outputs = -1,
     .types = loop_types,
+    .traits = Trait::kControlFlow,
 };
 }  // namespace pinnace

@@ -48,5 +48,6 @@ PINNACE_OP(lp_pool){
     .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelShapeAttr, int_attr("p", 2), kPadsAttr, kStridesAttr},
     .type = lp_pool_type,
     .reference = lp_pool_reference,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

@@ -54,5 +54,6 @@ PINNACE_OP(lrn){
     .type = lrn_type,
     .reference = lrn_reference,
     .in_place = 1,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

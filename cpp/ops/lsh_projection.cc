@@ -84,5 +84,6 @@ PINNACE_OP(lsh_projection){
     .attrs = {int_attr("dense", 0), int_attr("apart", 0)},
     .type = lsh_projection_type,
     .reference = lsh_projection_reference,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

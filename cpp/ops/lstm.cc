@@ -62,5 +62,8 @@ PINNACE_OP(lstm){
     .max_outputs = 3,
     .types = lstm_types,
     .reference = lstm_reference,
+    .traits = Trait::kRecurrent,
+    .work = Work::kSquared,
+    .multiply_adds = recurrent_multiply_adds,
 };
 }  // namespace pinnace

@@ -110,6 +110,10 @@ Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 
 constexpr DTypes kWrapping = kI32 | kI64 | dtypes(DType::kU32, DType::kU64);
+
+double mat_mul_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
+  return elements_if_known(y) * last_if_known(*inputs[0]);
+}
 }  // namespace
 
 PINNACE_OP(mat_mul){
@@ -120,5 +124,8 @@ PINNACE_OP(mat_mul){
     .attrs = {kActivationAttr, kActivationParamsAttr},
     .type = mat_mul_type,
     .reference = mat_mul_reference,
+    .traits = Trait::kProduct | Trait::kFoldsQuantization,
+    .work = Work::kMatrix,
+    .multiply_adds = mat_mul_multiply_adds,
 };
 }  // namespace pinnace

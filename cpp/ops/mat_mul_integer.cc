@@ -73,5 +73,6 @@ PINNACE_OP(mat_mul_integer){
                {"b_zero_point", kI8 | kU8, 'B', Arity::kOptional}},
     .type = mat_mul_integer_type,
     .reference = mat_mul_integer_reference,
+    .work = Work::kMatrix,
 };
 }  // namespace pinnace

@@ -27,5 +27,6 @@ PINNACE_OP(max){
     .type = variadic_type,
     .reference = max_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kCompares | Trait::kKeepsOnlyInput,
 };
 }  // namespace pinnace

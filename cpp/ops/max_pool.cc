@@ -84,5 +84,7 @@ PINNACE_OP(max_pool){
     .max_outputs = 2,
     .types = max_pool_types,
     .reference = max_pool_reference,
+    .traits = Trait::kCompares | Trait::kFoldsQuantization,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

@@ -99,5 +99,6 @@ PINNACE_OP(max_roi_pool){
     .attrs = {required_attr("pooled_shape", AttrKind::kInts), float_attr("spatial_scale", 1)},
     .type = max_roi_pool_type,
     .reference = max_roi_pool_reference,
+    .work = Work::kPair,
 };
 }  // namespace pinnace

@@ -23,5 +23,6 @@ PINNACE_OP(mean){
     .type = variadic_type,
     .reference = mean_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kKeepsOnlyInput,
 };
 }  // namespace pinnace

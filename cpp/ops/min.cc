@@ -27,5 +27,6 @@ PINNACE_OP(min){
     .type = variadic_type,
     .reference = min_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kCompares | Trait::kKeepsOnlyInput,
 };
 }  // namespace pinnace

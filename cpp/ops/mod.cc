@@ -53,5 +53,6 @@ PINNACE_OP(mod){
     .type = mod_type,
     .reference = mod_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -32,5 +32,6 @@ PINNACE_OP(mul){
     .type = binary_type,
     .reference = mul_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

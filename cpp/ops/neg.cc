@@ -3,7 +3,7 @@
 //   y  as x; quantised: declared scale and zero point
 // NaN stays NaN; 0 becomes -0 for floats; the smallest signed integer stays itself. Quantised: by table, see
 // quantized_map.h. Source: ONNX Neg, opset 13.
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
@@ -35,5 +35,7 @@ PINNACE_OP(neg){
     .type = neg_type,
     .reference = neg_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .unary = UnaryKind::kNeg,
 };
 }  // namespace pinnace

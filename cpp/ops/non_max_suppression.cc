@@ -144,5 +144,7 @@ PINNACE_OP(non_max_suppression){
     .attrs = {int_attr("center_point_box", 0)},
     .type = non_max_suppression_type,
     .reference = non_max_suppression_reference,
+    .traits = Trait::kRunsToCount,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

@@ -51,5 +51,6 @@ PINNACE_OP(non_zero){
     .inputs = {{"x", kAny}},
     .type = non_zero_type,
     .reference = non_zero_reference,
+    .traits = Trait::kRunsToCount,
 };
 }  // namespace pinnace

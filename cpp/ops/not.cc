@@ -18,5 +18,6 @@ PINNACE_OP(not){
     .type = same_type,
     .reference = not_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -390,4 +390,14 @@ Result<TensorType> compare_type(const NodeView& node) {
   return TensorType{DType::kBool, std::move(shape), nullptr};
 }
 
+double elements_if_known(const TensorType& type) {
+  double elements = 1;
+  for (const Dim& d : type.shape) elements *= d.known() ? static_cast<double>(d.size) : 1;
+  return elements;
+}
+
+double last_if_known(const TensorType& type) {
+  return type.shape.empty() || !type.shape.back().known() ? 1 : static_cast<double>(type.shape.back().size);
+}
+
 }  // namespace pinnace

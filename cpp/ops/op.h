@@ -237,6 +237,69 @@ using TypesFn = Status (*)(const NodeView& node, std::span<TensorType> outputs);
 using ReferenceFn = Status (*)(const NodeView& node, std::span<const TensorView> inputs,
                                std::span<const TensorView> outputs);
 
+/// Properties that passes, planners and back ends ask of operators as groups; a set of bits.
+using Traits = uint32_t;
+struct Trait {
+  /// An element of the result depends on the elements of the inputs at the same place, after broadcasting, alone.
+  static constexpr Traits kElementwise = 1 << 0;
+  /// Output 0 has the bytes of input 0, only its type differs: planners need not copy.
+  static constexpr Traits kView = 1 << 1;
+  /// A view that gives the elements another shape, and nothing else.
+  static constexpr Traits kReshapes = 1 << 2;
+  /// Results are elements of the inputs, or a constant, unchanged.
+  static constexpr Traits kMoves = 1 << 3;
+  /// Elements are compared with each other and not computed with: results are some of them, their places, or booleans.
+  static constexpr Traits kCompares = 1 << 4;
+  /// Gives numbers another element type.
+  static constexpr Traits kConverts = 1 << 5;
+  /// Output 0 is input 0 wherever both have the same type.
+  static constexpr Traits kKeepsSameType = 1 << 6;
+  /// Takes any number of inputs, and gives a single one as it is.
+  static constexpr Traits kKeepsOnlyInput = 1 << 7;
+  /// Sums of products of input 0 with weights, input 1, perhaps with a bias, input 2: conv, conv_transpose, gemm,
+  /// mat_mul.
+  static constexpr Traits kProduct = 1 << 8;
+  /// Goes step by step along a sequence, with weights as inputs 1 and 2 and a state.
+  static constexpr Traits kRecurrent = 1 << 9;
+  /// Reduces axes of input 0 to one element each.
+  static constexpr Traits kReduction = 1 << 10;
+  /// Runs nested graphs.
+  static constexpr Traits kControlFlow = 1 << 11;
+  /// Has the same meaning on quantised types as between dequantize_linear and quantize_linear, but for rounding: the
+  /// pass fold_quantization may put one for the other.
+  static constexpr Traits kFoldsQuantization = 1 << 12;
+  /// How large the results are depends on contents: the shape rule runs the operator where they are known.
+  static constexpr Traits kRunsToCount = 1 << 13;
+};
+
+/// Which row of unary.inc an operator is; ops/unary_kind.h has the enumerators. 0 is none.
+enum class UnaryKind : uint8_t;
+
+/// How the time that reference code takes grows, beyond one pass over its operands (ops/work.h).
+enum class Work : uint8_t {
+  kPlain,       ///< a pass
+  kConstant,    ///< reads no contents
+  kCopied,      ///< a pass that only moves or converts, however many inputs there are
+  kSorted,      ///< a pass with a logarithm of the sizes in it, or a transcendental function of many terms
+  kMatrix,      ///< y times the last dimension of input 0
+  kSquare,      ///< elimination: elements times the last dimension
+  kWindow,      ///< every output reads what one output channel has of weights; all weights are read for every image
+  kScattered,   ///< every input meets what one input channel has of weights
+  kPair,        ///< every output may read every input
+  kSquared,     ///< every element of the inputs may meet every other
+  kResize,      ///< axes one after another: between them the tensor may be larger than both
+  kEinsum,      ///< every combination of the letters
+  kSamples,     ///< outputs times the samples of a bin
+  kVectorizer,  ///< all pairs of places, for every length of n-grams
+};
+
+/// Elements of a type, and the size of its last dimension; sizes that are not known count as 1.
+double elements_if_known(const TensorType& type);
+double last_if_known(const TensorType& type);
+
+/// Multiplications and additions of a node of these types (null: left out). What is not known counts as 1.
+using MultiplyAddsFn = double (*)(std::span<const TensorType* const> inputs, const TensorType& y);
+
 /// One operator. Every field but name, inputs and type (or types) has a usable default.
 struct OpDef {
   std::string_view name;
@@ -253,11 +316,16 @@ struct OpDef {
   /// Bit i: output 0 may be written over input i where both have the same type; reference and kernels read each element
   /// of that input before they write the output's.
   uint32_t in_place = 0;
-  /// Output 0 has the bytes of input 0, only its type differs: planners need not copy.
-  bool view = false;
+  Traits traits = 0;
+  UnaryKind unary{};
+  Work work = Work::kPlain;
+  MultiplyAddsFn multiply_adds = nullptr;  ///< of products, attention and recurrent operators
   /// What an application's own operator needs besides its node (see <pinnace/custom_op.h>); null for built-in ones.
   /// With a context, attributes are not checked against the schema.
   const void* context = nullptr;
+
+  /// True if it has one of the traits.
+  bool has(Traits any) const { return (traits & any) != 0; }
 };
 
 inline std::string_view NodeView::input_name(int i) const {

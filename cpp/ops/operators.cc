@@ -83,7 +83,6 @@ Result<TensorType> fitted(const Graph& graph, const Value& value, const Tensor& 
     type.shape[i] = size;
   }
   const Memory& memory = given.memory;
-  if (memory.kind != Memory::Kind::kHost || !given.dim_order.empty()) return fail("takes dense host memory only");
   const auto bytes = static_cast<size_t>(type.bytes());
   if (memory.bytes < bytes || (bytes && !memory.host)) {
     return fail("has ", memory.bytes, " bytes of memory, needs ", bytes);

@@ -19,5 +19,6 @@ PINNACE_OP(or){
     .type = binary_type,
     .reference = or_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -136,5 +136,7 @@ PINNACE_OP(pad){
     .attrs = {string_attr("mode", "constant")},
     .type = pad_type,
     .reference = pad_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

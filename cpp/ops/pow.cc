@@ -94,5 +94,6 @@ PINNACE_OP(pow){
     .type = pow_type,
     .reference = pow_reference,
     .in_place = 0b01,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -45,5 +45,6 @@ PINNACE_OP(prelu){
     .type = prelu_type,
     .reference = prelu_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -113,5 +113,6 @@ PINNACE_OP(quantize_linear){
               string_attr("precision", ""), int_attr("saturate", 1)},
     .type = quantize_linear_type,
     .reference = quantize_linear_reference,
+    .traits = Trait::kConverts,
 };
 }  // namespace pinnace

@@ -278,5 +278,6 @@ PINNACE_OP(quantized_lstm){
     .max_outputs = 2,
     .types = quantized_lstm_types,
     .reference = quantized_lstm_reference,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

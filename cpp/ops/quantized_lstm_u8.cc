@@ -96,5 +96,6 @@ PINNACE_OP(quantized_lstm_u8){
     .max_outputs = 2,
     .types = quantized_lstm_u8_types,
     .reference = quantized_lstm_u8_reference,
+    .work = Work::kSquared,
 };
 }  // namespace pinnace

@@ -79,5 +79,6 @@ PINNACE_OP(random_multinomial){
     .attrs = {required_attr("samples", AttrKind::kInt)},
     .type = random_multinomial_type,
     .reference = random_multinomial_reference,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

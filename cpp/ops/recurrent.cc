@@ -196,4 +196,10 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
   });
 }
 
+double recurrent_multiply_adds(std::span<const TensorType* const> inputs, const TensorType&) {
+  const TensorType& x = *inputs[0];
+  const double steps = elements_if_known(x) / std::max(1.0, last_if_known(x));
+  return steps * (elements_if_known(*inputs[1]) + elements_if_known(*inputs[2]));
+}
+
 }  // namespace pinnace

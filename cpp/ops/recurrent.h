@@ -70,6 +70,9 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
                      std::span<const TensorView> in, std::span<const TensorView> out,
                      const std::function<void(const RecurrentStep&)>& step);
 
+/// Of all three: each step of each sequence takes w and r once.
+double recurrent_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y);
+
 /// to[row] = m[row] . v + b[row] + c[row]; c may be null. m [rows, columns].
 void affine(const double* m, const double* v, const double* b, const double* c, int64_t rows, int64_t columns,
             double* to);

@@ -28,5 +28,6 @@ PINNACE_OP(reduce_l1){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_l1_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

@@ -24,5 +24,6 @@ PINNACE_OP(reduce_l2){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_l2_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

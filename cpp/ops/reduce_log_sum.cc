@@ -24,5 +24,6 @@ PINNACE_OP(reduce_log_sum){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_log_sum_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

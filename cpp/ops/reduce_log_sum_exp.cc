@@ -29,5 +29,6 @@ PINNACE_OP(reduce_log_sum_exp){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_log_sum_exp_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

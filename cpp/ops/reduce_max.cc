@@ -23,5 +23,6 @@ PINNACE_OP(reduce_max){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_max_reference,
+    .traits = Trait::kCompares | Trait::kReduction,
 };
 }  // namespace pinnace

@@ -24,5 +24,6 @@ PINNACE_OP(reduce_mean){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_mean_reference,
+    .traits = Trait::kReduction | Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

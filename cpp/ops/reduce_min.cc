@@ -23,5 +23,6 @@ PINNACE_OP(reduce_min){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_min_reference,
+    .traits = Trait::kCompares | Trait::kReduction,
 };
 }  // namespace pinnace

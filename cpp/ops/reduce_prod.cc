@@ -25,5 +25,6 @@ PINNACE_OP(reduce_prod){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_prod_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

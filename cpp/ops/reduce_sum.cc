@@ -25,5 +25,6 @@ PINNACE_OP(reduce_sum){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_sum_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

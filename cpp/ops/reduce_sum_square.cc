@@ -25,5 +25,6 @@ PINNACE_OP(reduce_sum_square){
     .attrs = kReduceAttrs,
     .type = reduce_type,
     .reference = reduce_sum_square_reference,
+    .traits = Trait::kReduction,
 };
 }  // namespace pinnace

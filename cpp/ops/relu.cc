@@ -2,7 +2,7 @@
 //   x  [...]  floats, signed integers, quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
 // NaN stays NaN; -0 becomes 0. Quantised: dequantise, max, quantise. Source: ONNX Relu, opset 14.
-#include "ops/element.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
@@ -38,5 +38,7 @@ PINNACE_OP(relu){
     .type = same_type,
     .reference = relu_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise | Trait::kFoldsQuantization,
+    .unary = UnaryKind::kRelu,
 };
 }  // namespace pinnace

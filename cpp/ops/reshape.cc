@@ -91,6 +91,7 @@ PINNACE_OP(reshape){
     .attrs = {int_attr("allowzero", 0)},
     .type = reshape_type,
     .reference = reshape_reference,
-    .view = true,
+    .traits = Trait::kView | Trait::kReshapes | Trait::kMoves | Trait::kKeepsSameType | Trait::kFoldsQuantization,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -362,5 +362,7 @@ PINNACE_OP(resize){
               string_attr("mode", "nearest"), string_attr("nearest_mode", "round_prefer_floor")},
     .type = resize_type,
     .reference = resize_reference,
+    .traits = Trait::kFoldsQuantization,
+    .work = Work::kResize,
 };
 }  // namespace pinnace

@@ -61,5 +61,6 @@ PINNACE_OP(reverse_sequence){
     .attrs = {int_attr("batch_axis", 1), int_attr("time_axis", 0)},
     .type = reverse_sequence_type,
     .reference = reverse_sequence_reference,
+    .traits = Trait::kMoves,
 };
 }  // namespace pinnace

@@ -42,5 +42,8 @@ PINNACE_OP(rnn){
     .max_outputs = 2,
     .types = rnn_types,
     .reference = rnn_reference,
+    .traits = Trait::kRecurrent,
+    .work = Work::kSquared,
+    .multiply_adds = recurrent_multiply_adds,
 };
 }  // namespace pinnace

@@ -178,5 +178,6 @@ PINNACE_OP(roi_align){
               int_attr("sampling_ratio_width", -1), float_attr("spatial_scale", 1), string_attr("outside", "zero")},
     .type = roi_align_type,
     .reference = roi_align_reference,
+    .work = Work::kSamples,
 };
 }  // namespace pinnace

@@ -58,5 +58,6 @@ PINNACE_OP(search_sorted){
     .attrs = {int_attr("right", 0)},
     .type = search_sorted_type,
     .reference = search_sorted_reference,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

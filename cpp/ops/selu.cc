@@ -5,25 +5,8 @@
 //   y  as x; quantised: declared scale and zero point
 // NaN stays NaN. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX Selu, opset
 // 22.
-#include <cmath>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
-namespace {
-Status selu_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  const double alpha = node.attr_float("alpha"), gamma = node.attr_float("gamma");
-  return map_function(node.threads(), in[0], out[0],
-                      [alpha, gamma](double v) { return v > 0 ? gamma * v : gamma * alpha * std::expm1(v); });
-}
-}  // namespace
-
-PINNACE_OP(selu){
-    .name = "selu",
-    .inputs = {{"x", kReals}},
-    .attrs = {float_attr("alpha", 1.67326319217681884765625), float_attr("gamma", 1.05070102214813232421875)},
-    .type = real_function_type,
-    .reference = selu_reference,
-    .in_place = 1,
-};
+PINNACE_OP(selu) = unary_op<UnaryKind::kSelu>();
 }  // namespace pinnace

@@ -37,5 +37,6 @@ PINNACE_OP(shape){
     .attrs = {int_attr("start", 0), int_attr("end", kToTheEnd)},
     .type = shape_type,
     .reference = shape_reference,
+    .work = Work::kConstant,
 };
 }  // namespace pinnace

@@ -5,13 +5,13 @@
 //   y      as x; quantised: declared scale and zero point
 // NaN gives 0, as the definition says. Integers are computed in double and truncated. Quantised: by table, see
 // quantized_map.h. Source: ONNX Shrink, opset 9.
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
 Status shrink_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const double bias = node.attr_float("bias"), lambd = node.attr_float("lambd");
-  const auto shrink = [=](double v) { return v < -lambd ? v + bias : v > lambd ? v - bias : 0.0; };
+  const auto shrink = [=](double v) { return UnaryRow<UnaryKind::kShrink>::formula(v, bias, lambd); };
   if (in[0].type->quantized()) return map_function(node.threads(), in[0], out[0], shrink);
   return visit(in[0].dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -25,9 +25,11 @@ Status shrink_reference(const NodeView& node, std::span<const TensorView> in, st
 PINNACE_OP(shrink){
     .name = "shrink",
     .inputs = {{"x", kNumbers}},
-    .attrs = {float_attr("bias", 0), float_attr("lambd", 0.5)},
+    .attrs = UnaryRow<UnaryKind::kShrink>::parameters,
     .type = same_type,
     .reference = shrink_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .unary = UnaryKind::kShrink,
 };
 }  // namespace pinnace

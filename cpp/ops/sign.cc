@@ -2,7 +2,7 @@
 //   x  [...]  numbers, or quantised i8 | u8
 //   y  as x; quantised: declared scale and zero point
 // NaN stays NaN; -0 becomes 0. Quantised: by table, see quantized_map.h. Source: ONNX Sign, opset 13.
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
 namespace {
@@ -28,5 +28,7 @@ PINNACE_OP(sign){
     .type = same_type,
     .reference = sign_reference,
     .in_place = 1,
+    .traits = Trait::kElementwise,
+    .unary = UnaryKind::kSign,
 };
 }  // namespace pinnace

@@ -3,22 +3,8 @@
 //   y  as x; quantised: declared scale and zero point
 // -0 stays -0. Computed in double, rounded once. Quantised: by table, see quantized_map.h. NaN and infinities stay.
 // Source: ONNX Sinh, opset 22.
-#include <cmath>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
-namespace {
-Status sinh_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(node.threads(), in[0], out[0], [](double v) { return std::sinh(v); });
-}
-}  // namespace
-
-PINNACE_OP(sinh){
-    .name = "sinh",
-    .inputs = {{"x", kReals}},
-    .type = real_function_type,
-    .reference = sinh_reference,
-    .in_place = 1,
-};
+PINNACE_OP(sinh) = unary_op<UnaryKind::kSinh>();
 }  // namespace pinnace

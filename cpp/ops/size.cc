@@ -21,5 +21,6 @@ PINNACE_OP(size){
     .inputs = {{"x", kEvery}},
     .type = size_type,
     .reference = size_reference,
+    .work = Work::kConstant,
 };
 }  // namespace pinnace

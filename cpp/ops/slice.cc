@@ -145,5 +145,7 @@ PINNACE_OP(slice){
                {"steps", kIndices, 'I', Arity::kOptional}},
     .type = slice_type,
     .reference = slice_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -43,5 +43,6 @@ PINNACE_OP(softmax){
     .type = softmax_type,
     .reference = softmax_reference,
     .in_place = 1,
+    .traits = Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

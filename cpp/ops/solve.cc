@@ -91,5 +91,6 @@ PINNACE_OP(solve){
     .inputs = {{"a", kFloats}, {"b", kFloats}},
     .type = solve_type,
     .reference = solve_reference,
+    .work = Work::kSquare,
 };
 }  // namespace pinnace

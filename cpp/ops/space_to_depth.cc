@@ -43,5 +43,7 @@ PINNACE_OP(space_to_depth){
     .attrs = {required_attr("blocksize", AttrKind::kInt), string_attr("mode", "DCR")},
     .type = space_to_depth_type,
     .reference = space_to_depth_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

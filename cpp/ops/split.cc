@@ -81,5 +81,7 @@ PINNACE_OP(split){
     .max_outputs = -1,
     .types = split_types,
     .reference = split_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

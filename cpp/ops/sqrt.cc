@@ -3,22 +3,8 @@
 //   y  as x; quantised: declared scale and zero point
 // NaN below 0; -0 stays -0. Computed in double, rounded once. Quantised: by table, see quantized_map.h. Source: ONNX
 // Sqrt, opset 13.
-#include <cmath>
-
-#include "ops/quantized_map.h"
+#include "ops/unary.h"
 
 namespace pinnace {
-namespace {
-Status sqrt_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  return map_function(node.threads(), in[0], out[0], [](double v) { return std::sqrt(v); });
-}
-}  // namespace
-
-PINNACE_OP(sqrt){
-    .name = "sqrt",
-    .inputs = {{"x", kReals}},
-    .type = real_function_type,
-    .reference = sqrt_reference,
-    .in_place = 1,
-};
+PINNACE_OP(sqrt) = unary_op<UnaryKind::kSqrt>();
 }  // namespace pinnace

@@ -47,6 +47,7 @@ PINNACE_OP(squeeze){
     .inputs = {{"x", kEvery}, {"axes", kI64, 0, Arity::kOptional}},
     .type = squeeze_type,
     .reference = squeeze_reference,
-    .view = true,
+    .traits = Trait::kView | Trait::kReshapes | Trait::kMoves | Trait::kKeepsSameType | Trait::kFoldsQuantization,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -89,5 +89,6 @@ PINNACE_OP(stft){
     .attrs = {int_attr("onesided", 1)},
     .type = stft_type,
     .reference = stft_reference,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

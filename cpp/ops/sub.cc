@@ -32,5 +32,6 @@ PINNACE_OP(sub){
     .type = binary_type,
     .reference = sub_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kFoldsQuantization,
 };
 }  // namespace pinnace

@@ -22,5 +22,6 @@ PINNACE_OP(sum){
     .type = variadic_type,
     .reference = sum_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise | Trait::kKeepsOnlyInput,
 };
 }  // namespace pinnace

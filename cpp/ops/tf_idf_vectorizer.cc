@@ -142,5 +142,6 @@ PINNACE_OP(tf_idf_vectorizer){
               required_attr("pool_int64s", AttrKind::kInts), floats_attr("weights")},
     .type = tf_idf_vectorizer_type,
     .reference = tf_idf_vectorizer_reference,
+    .work = Work::kVectorizer,
 };
 }  // namespace pinnace

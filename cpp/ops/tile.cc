@@ -47,5 +47,7 @@ PINNACE_OP(tile){
     .inputs = {{"x", kAny}, {"repeats", kI64}},
     .type = tile_type,
     .reference = tile_reference,
+    .traits = Trait::kMoves,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -73,5 +73,7 @@ PINNACE_OP(top_k){
     .max_outputs = 2,
     .types = top_k_types,
     .reference = top_k_reference,
+    .traits = Trait::kCompares,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

@@ -51,5 +51,7 @@ PINNACE_OP(transpose){
     .attrs = {ints_attr("perm")},
     .type = transpose_type,
     .reference = transpose_reference,
+    .traits = Trait::kMoves | Trait::kFoldsQuantization,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

@@ -43,5 +43,6 @@ PINNACE_OP(trilu){
     .type = trilu_type,
     .reference = trilu_reference,
     .in_place = 1,
+    .traits = Trait::kMoves,
 };
 }  // namespace pinnace

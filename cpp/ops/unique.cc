@@ -141,5 +141,7 @@ PINNACE_OP(unique){
     .max_outputs = 4,
     .types = unique_types,
     .reference = unique_reference,
+    .traits = Trait::kRunsToCount,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

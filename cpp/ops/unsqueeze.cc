@@ -35,6 +35,7 @@ PINNACE_OP(unsqueeze){
     .inputs = {{"x", kEvery}, {"axes", kI64}},
     .type = unsqueeze_type,
     .reference = unsqueeze_reference,
-    .view = true,
+    .traits = Trait::kView | Trait::kReshapes | Trait::kMoves | Trait::kKeepsSameType | Trait::kFoldsQuantization,
+    .work = Work::kCopied,
 };
 }  // namespace pinnace

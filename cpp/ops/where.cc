@@ -63,5 +63,6 @@ PINNACE_OP(where){
     .type = where_type,
     .reference = where_reference,
     .in_place = 0b110,
+    .traits = Trait::kElementwise | Trait::kMoves,
 };
 }  // namespace pinnace

@@ -19,5 +19,6 @@ PINNACE_OP(xor){
     .type = binary_type,
     .reference = xor_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
 };
 }  // namespace pinnace

@@ -78,5 +78,7 @@ PINNACE_OP(zeta){
     .type = binary_type,
     .reference = zeta_reference,
     .in_place = 0b11,
+    .traits = Trait::kElementwise,
+    .work = Work::kSorted,
 };
 }  // namespace pinnace

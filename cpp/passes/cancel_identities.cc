@@ -1,19 +1,15 @@
-// cancel_identities: nodes that give what they read are bypassed: identity; cast to the type that the value has;
-// reshape, flatten, squeeze, unsqueeze, expand and transpose that change no dimension; concat, sum, mean, max and min
-// of one input; adding or subtracting 0, multiplying with or dividing by 1. Conditions: the result has the type of the
-// value read, every dimension known or the same symbol. A result that leaves the graph passes its name to the node that
-// makes the value; where that is not possible (an input, a constant, a value that leaves too) the node stays. Bits
-// stay, save that -0 + 0 would be 0.
+// cancel_identities: nodes that give what they read are bypassed: operators with Trait::kKeepsSameType (casts, views,
+// expand) whose result has the type of the value; transpose that changes no dimension; operators with
+// Trait::kKeepsOnlyInput (concat, sum, mean, max, min) of one input; adding or subtracting 0, multiplying with or
+// dividing by 1. Conditions: the result has the type of the value read, every dimension known or the same symbol. A
+// result that leaves the graph passes its name to the node that makes the value; where that is not possible (an input,
+// a constant, a value that leaves too) the node stays. Bits stay, save that -0 + 0 would be 0.
 #include <algorithm>
 
 #include "passes/rewrite.h"
 
 namespace pinnace {
 namespace {
-
-bool in(std::string_view op, std::initializer_list<std::string_view> ops) {
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
-}
 
 bool surely_equal(const TensorType& a, const TensorType& b) {
   return a == b && std::all_of(a.shape.begin(), a.shape.end(), [](Dim d) { return d.known() || d.symbol >= 0; });
@@ -23,7 +19,7 @@ bool surely_equal(const TensorType& a, const TensorType& b) {
 ValueId passed_on(const Rewrite& rewrite, const Node& node) {
   if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
   const ValueId x = node.inputs[0];
-  if (in(node.op, {"identity", "cast", "reshape", "flatten", "squeeze", "unsqueeze", "expand"})) return x;
+  if (rewrite.has(node, Trait::kKeepsSameType)) return x;
   if (node.op == "transpose") {
     const auto perm = ints_or_empty(node, "perm");
     if (perm.empty()) return rewrite.type(x).rank() < 2 ? x : kNoValue;
@@ -32,11 +28,11 @@ ValueId passed_on(const Rewrite& rewrite, const Node& node) {
     }
     return x;
   }
-  if (node.inputs.size() == 1 && in(node.op, {"concat", "sum", "mean", "max", "min"})) return x;
+  if (node.inputs.size() == 1 && rewrite.has(node, Trait::kKeepsOnlyInput)) return x;
   if (node.inputs.size() != 2 || rewrite.type(x).quantized() || !string_or(node, "activation", "").empty())
     return kNoValue;
-  if (in(node.op, {"add", "sub"}) && rewrite.is_scalar(node.inputs[1], 0)) return x;
-  if (in(node.op, {"mul", "div"}) && rewrite.scalar(node.inputs[1]) == 1.0) return x;
+  if ((node.op == "add" || node.op == "sub") && rewrite.is_scalar(node.inputs[1], 0)) return x;
+  if ((node.op == "mul" || node.op == "div") && rewrite.scalar(node.inputs[1]) == 1.0) return x;
   if (node.op == "add" && rewrite.is_scalar(x, 0)) return node.inputs[1];
   if (node.op == "mul" && rewrite.scalar(x) == 1.0) return node.inputs[1];
   return kNoValue;

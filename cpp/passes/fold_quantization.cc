@@ -1,5 +1,5 @@
 // fold_quantization: dequantize_linear -> operator -> quantize_linear becomes the operator on quantised types, for
-// products, add, sub, mul, activations, softmax, pools, resize, concat and operators that only move elements. relu or
+// operators with Trait::kFoldsQuantization. relu or
 // clip between a product or add and quantize_linear goes along, and so does a change of shape behind another operator.
 // A mean of whole planes is a global_average_pool; nothing in between, a change of scale, is a clip without bounds.
 // Plain and quantised integers meet in casts that keep the bytes; between two folded operators none remains. A
@@ -9,48 +9,13 @@
 // may round to neighbouring integers, so one step of each folded result's scale.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
-#include "ops/element.h"
+#include "ops/activation.h"
 #include "passes/rewrite.h"
 
 namespace pinnace {
 namespace {
-
-constexpr std::string_view kProducts[] = {"conv", "conv_transpose", "gemm", "mat_mul"};
-constexpr std::string_view kViews[] = {"reshape", "flatten", "squeeze", "unsqueeze"};
-constexpr std::string_view kOthers[] = {"add",
-                                        "sub",
-                                        "mul",
-                                        "relu",
-                                        "clip",
-                                        "leaky_relu",
-                                        "sigmoid",
-                                        "tanh",
-                                        "hard_swish",
-                                        "hard_sigmoid",
-                                        "silu",
-                                        "gelu",
-                                        "softmax",
-                                        "resize",
-                                        "reshape",
-                                        "flatten",
-                                        "squeeze",
-                                        "unsqueeze",
-                                        "transpose",
-                                        "concat",
-                                        "max_pool",
-                                        "average_pool",
-                                        "adaptive_average_pool",
-                                        "global_average_pool",
-                                        "global_max_pool",
-                                        "reduce_mean"};
-
-template <size_t N>
-bool is_one_of(const std::string_view (&list)[N], std::string_view op) {
-  return std::find(std::begin(list), std::end(list), op) != std::end(list);
-}
 
 /// A constant's numbers, or the product of two constants, which is how importers state the scale of a bias.
 std::optional<std::vector<double>> known_numbers(const Rewrite& rewrite, ValueId id) {
@@ -200,23 +165,14 @@ std::optional<std::vector<double>> bias_of(const Rewrite& rewrite, ValueId id, c
   return numbers;
 }
 
-/// relu or clip with constant limits as a fused activation of `node`; false for other nodes.
+/// relu or clip with constant limits as an activation of `node`; false where they are not constant.
 bool set_clamp(const Rewrite& rewrite, const Node& clamp, Node& node) {
-  if (clamp.op == "relu") {
-    node.set_attr("activation", std::string("relu"));
-    return true;
+  const auto activation = rewrite.unary(clamp);
+  if (!activation) return false;
+  node.set_attr("activation", std::string(unary_name(activation->kind)));
+  if (activation->kind == UnaryKind::kClip) {
+    node.set_attr("activation_params", std::vector<double>{activation->p, activation->q});
   }
-  if (clamp.op != "clip") return false;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  std::vector<double> limits = {-kInfinity, kInfinity};
-  for (size_t i = 1; i < clamp.inputs.size(); ++i) {
-    if (clamp.inputs[i] == kNoValue) continue;
-    const auto number = rewrite.scalar(clamp.inputs[i]);
-    if (!number || std::isnan(*number)) return false;
-    limits[i - 1] = *number;
-  }
-  node.set_attr("activation", std::string("clip"));
-  node.set_attr("activation_params", limits);
   return true;
 }
 
@@ -273,7 +229,7 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
   Node* main = rewrite.producer(last.inputs[0]);
   Node* view = nullptr;
   std::vector<After> after;
-  if (main && is_one_of(kViews, main->op) && y.quantization->axis < 0 && rewrite.inner(main->inputs[0])) {
+  if (main && rewrite.has(*main, Trait::kReshapes) && y.quantization->axis < 0 && rewrite.inner(main->inputs[0])) {
     Node* before = rewrite.producer(main->inputs[0]);
     if (before && before->op != "dequantize_linear" && before->outputs.size() == 1) {
       after.push_back({main->op, {main->inputs.begin() + 1, main->inputs.end()}, main->attrs, y});
@@ -282,14 +238,15 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
     }
   }
   Node* clamp = nullptr;
-  if (main && (main->op == "relu" || main->op == "clip") && rewrite.inner(main->inputs[0])) {
+  const UnaryKind unary = main ? rewrite.op(*main).unary : UnaryKind::kNone;
+  if ((unary == UnaryKind::kRelu || unary == UnaryKind::kClip) && rewrite.inner(main->inputs[0])) {
     Node* before = rewrite.producer(main->inputs[0]);
-    if (before && (is_one_of(kProducts, before->op) || before->op == "add")) clamp = std::exchange(main, before);
+    if (before && carries_activation(rewrite.op(*before))) clamp = std::exchange(main, before);
   }
   if (!main || main->outputs.size() != 1) return false;
-  const bool product = is_one_of(kProducts, main->op), rescales = main->op == "dequantize_linear";
+  const bool product = rewrite.has(*main, Trait::kProduct), rescales = main->op == "dequantize_linear";
   const OpDef* op = context.ops.find(rescales ? "clip" : main->op);
-  if ((!product && !rescales && !is_one_of(kOthers, main->op)) || !op) return false;
+  if (!op || (!rescales && !op->has(Trait::kFoldsQuantization))) return false;
   Node trial;
   trial.op = op->name;
   trial.name = main->name;

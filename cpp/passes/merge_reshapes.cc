@@ -1,7 +1,7 @@
-// merge_reshapes: reshape, flatten, squeeze or unsqueeze of the result of another of them becomes one reshape of the
-// value before. No arithmetic changes. Conditions: the shape is known but for one dimension, or the second is a reshape
-// whose shape input names every dimension (no 0 that copies one from its input); no squeeze of an open size, which
-// refuses all but 1; no quantisation along an axis, whose place reshape would not know.
+// merge_reshapes: an operator with Trait::kReshapes (reshape, flatten, squeeze, unsqueeze) on the result of another
+// becomes one reshape of the value before. No arithmetic changes. Conditions: the shape is known but for one dimension,
+// or the second is a reshape whose shape input names every dimension (no 0 that copies one from its input); no squeeze
+// of an open size, which refuses all but 1; no quantisation along an axis, whose place reshape would not know.
 #include <algorithm>
 
 #include "passes/rewrite.h"
@@ -9,11 +9,8 @@
 namespace pinnace {
 namespace {
 
-bool reshapes(const Node& node) {
-  for (std::string_view op : {"reshape", "flatten", "squeeze", "unsqueeze"}) {
-    if (node.op == op) return node.outputs.size() == 1;
-  }
-  return false;
+bool reshapes(const Rewrite& rewrite, const Node& node) {
+  return rewrite.has(node, Trait::kReshapes) && node.outputs.size() == 1;
 }
 
 /// True for a squeeze of a dimension whose size is open: it refuses other sizes than 1, which a reshape would not.
@@ -49,10 +46,10 @@ Result<ValueId> target(Rewrite& rewrite, const Node& node) {
 Result<int> run(Graph& graph, const PassContext& context) {
   Rewrite rewrite(graph, context);
   for (Node* node : rewrite.nodes()) {
-    if (!rewrite.alive(node) || !reshapes(*node)) continue;
+    if (!rewrite.alive(node) || !reshapes(rewrite, *node)) continue;
     const ValueId between = node->inputs[0];
     Node* first = rewrite.producer(between);
-    if (!first || !reshapes(*first) || checks_sizes(rewrite, *first) || checks_sizes(rewrite, *node)) continue;
+    if (!first || !reshapes(rewrite, *first) || checks_sizes(rewrite, *first) || checks_sizes(rewrite, *node)) continue;
     const auto& quantization = rewrite.type(between).quantization;
     if (quantization && quantization->axis >= 0) continue;
     PINNACE_ASSIGN(const ValueId shape, target(rewrite, *node));

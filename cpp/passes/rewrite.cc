@@ -200,12 +200,22 @@ double Rewrite::float_attr(const Node& node, std::string_view name) const {
   if (const Attr* attr = node.attr(name)) {
     if (const double* found = std::get_if<double>(attr)) return *found;
   }
-  const OpDef* op = context_.ops.find(node.op);
-  for (const AttrDef& def : op->attrs) {
+  for (const AttrDef& def : op(node).attrs) {
     if (std::string_view(def.name) == name) return def.float_default();
   }
   assert(false);
   return 0;
+}
+
+std::optional<Unary> Rewrite::unary(const Node& node) const {
+  if (op(node).unary == UnaryKind::kNone) return std::nullopt;
+  std::vector<const TensorType*> types;
+  std::vector<const void*> data;
+  for (ValueId id : node.inputs) {
+    types.push_back(id == kNoValue ? nullptr : &type(id));
+    data.push_back(id == kNoValue || !graph_.value(id).constant ? nullptr : graph_.value(id).constant->data());
+  }
+  return unary_of(NodeView(node, op(node), types, data));
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "ops/unary.h"
 #include "passes/pass.h"
 
 namespace pinnace {
@@ -77,6 +78,12 @@ class Rewrite {
   bool is_scalar(ValueId id, double wanted) const;
   /// An attribute of a built-in operator, or the default that its schema states: 0.2 as float32 is not 0.2.
   double float_attr(const Node& node, std::string_view name) const;
+
+  const OpDef& op(const Node& node) const { return *context_.ops.find(node.op); }
+  /// True if the node's operator has one of the traits.
+  bool has(const Node& node, Traits any) const { return op(node).has(any); }
+  /// The unary function that a node of this graph applies (unary_of), with what constants say.
+  std::optional<Unary> unary(const Node& node) const;
 
  private:
   void redirect(ValueId from, ValueId to);

@@ -7,15 +7,6 @@ namespace pinnace {
 namespace {
 
 Status check_memory(std::string_view what, const std::string& name, const Tensor& t, int64_t bytes) {
-  if (t.memory.kind != Memory::Kind::kHost) {
-    return unsupported(what, " '", name, "': memory of kind ", static_cast<int>(t.memory.kind),
-                       " is not taken by any back end of this build; use host memory");
-  }
-  for (size_t i = 0; i < t.dim_order.size(); ++i) {
-    if (t.dim_order[i] != static_cast<int32_t>(i)) {
-      return unsupported(what, " '", name, "': only the row-major dim_order is taken by the back ends of this build");
-    }
-  }
   if (!t.memory.host && bytes > 0) return invalid(what, " '", name, "' has no memory");
   if (static_cast<int64_t>(std::min<size_t>(t.memory.bytes, INT64_MAX)) < bytes) {
     return invalid(what, " '", name, "' has ", t.memory.bytes, " bytes of memory, its type ", t.type, " needs ", bytes);
@@ -104,7 +95,7 @@ Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> i
   for (size_t i = 0; i < specs.size(); ++i) {
     const TensorSpec& spec = specs[i];
     const Tensor& t = outputs[i];
-    if (!t.memory.host && t.memory.kind == Memory::Kind::kHost) continue;
+    if (!t.memory.host) continue;
     if (t.type.dtype != spec.type.dtype || t.type.rank() != spec.type.rank()) {
       return invalid("output '", spec.name, "': is ", t.type, ", must be ", spec.type);
     }

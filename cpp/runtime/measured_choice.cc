@@ -62,42 +62,18 @@ Sizes sizes_of(const Graph& graph, const OpTable& ops) {
   return sizes;
 }
 
-double count(const TensorType& type) {
-  double elements = 1;
-  for (const Dim& d : type.shape) elements *= d.known() ? static_cast<double>(d.size) : 1;
-  return elements;
-}
-double last(const TensorType& type) {
-  return type.shape.empty() || !type.shape.back().known() ? 1 : static_cast<double>(type.shape.back().size);
-}
-
 /// Multiply-adds of products, elements of all else; bodies of control flow are not looked into.
-double work_of(const Graph& graph, const std::vector<TensorType>& values) {
+double work_of(const Graph& graph, const std::vector<TensorType>& values, const OpTable& ops) {
   double work = 0;
   if (values.empty()) return work;
   for (const auto& node : graph.nodes) {
     const auto of = [&](ValueId id) -> const TensorType& { return values[static_cast<size_t>(id)]; };
     if (node->outputs.empty()) continue;
     const TensorType& y = of(node->outputs[0]);
-    double each = 1;
-    if (node->inputs.size() > 1 && node->inputs[0] != kNoValue && node->inputs[1] != kNoValue) {
-      const TensorType &x = of(node->inputs[0]), &w = of(node->inputs[1]);
-      if (node->op == "conv" && w.rank() > 0 && w.shape[0].known()) {
-        each = count(w) / std::max<double>(1, static_cast<double>(w.shape[0].size));
-      } else if (node->op == "conv_transpose") {  // every input meets every tap
-        each = count(x) * count(w) / std::max(1.0, count(y));
-        if (x.rank() > 1 && x.shape[1].known()) each /= std::max<double>(1, static_cast<double>(x.shape[1].size));
-      } else if (node->op == "gemm") {
-        each = count(w) / std::max(1.0, last(y));
-      } else if (node->op == "mat_mul") {
-        each = last(x);
-      } else if (node->op == "attention") {
-        each = 2 * count(w) / std::max(1.0, last(w));
-      } else if (node->op == "lstm" || node->op == "gru" || node->op == "rnn") {
-        each = 2 * count(w) / std::max(1.0, last(y));
-      }
-    }
-    work += count(y) * each;
+    const OpDef* op = ops.find(node->op);
+    std::vector<const TensorType*> inputs;
+    for (ValueId id : node->inputs) inputs.push_back(id == kNoValue ? nullptr : &of(id));
+    work += op && op->multiply_adds ? op->multiply_adds(inputs, y) : elements_if_known(y);
   }
   return work;
 }
@@ -118,7 +94,7 @@ Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> t
   std::vector<Buffer> memory;
   std::vector<TensorView> inputs, states;
   const auto room = [&](const TensorType& type, std::vector<TensorView>& views) -> Status {
-    if (count(type) * dtype_bits(type.dtype) / 8 > kMostBytes) {
+    if (elements_if_known(type) * dtype_bits(type.dtype) / 8 > kMostBytes) {
       return unsupported("a tensor of ", type, " is too large to be made up");
     }
     const auto bytes = static_cast<size_t>(std::max<int64_t>(1, type.bytes()));
@@ -322,15 +298,13 @@ Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& r
   // An operator of the application's that is being timed may make a session of its own.
   static thread_local bool measuring_here = false;
   if (measuring_here) return request.prepare(request.targets, true);
-  std::vector<const Backend*> backends;
-  for (const auto& all : {std::span<const Backend* const>(request.options.backends), all_backends()}) {
-    std::copy_if(all.begin(), all.end(), std::back_inserter(backends), [](const Backend* b) { return b->measured(); });
-  }
+  std::vector<const Backend*> backends = known_backends(request.options.backends);
+  std::erase_if(backends, [](const Backend* b) { return !b->measured(); });
   if (backends.empty()) return request.prepare(request.targets, true);
   PINNACE_ASSIGN(const auto custom, CustomOps::create(request.options.ops));
   const Graph& graph = request.program.data().graph;
   const Sizes sizes = sizes_of(graph, custom->table());
-  if (work_of(graph, sizes.values) < kWorthMeasuring) {
+  if (work_of(graph, sizes.values, custom->table()) < kWorthMeasuring) {
     PINNACE_LOG_DEBUG("auto measures nothing: '", graph.name, "' has too little work for another device to pay");
     return request.prepare(request.targets, true);
   }

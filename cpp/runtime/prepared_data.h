@@ -5,6 +5,7 @@
 
 #include <pinnace/session.h>
 
+#include "backends/packed_constants.h"
 #include "base/process.h"
 #include "program/program_data.h"
 #include "runtime/custom_ops.h"

@@ -305,9 +305,7 @@ Status check_copy(const std::string& name, const Tensor& state, const Tensor& ot
   if (other.type.dtype != state.type.dtype || other.type.shape != state.type.shape) {
     return invalid("state '", name, "' is ", state.type, ", was given ", other.type);
   }
-  if (other.memory.kind != Memory::Kind::kHost || (!other.memory.host && state.memory.bytes)) {
-    return invalid("state '", name, "' is copied from and to host memory alone");
-  }
+  if (!other.memory.host && state.memory.bytes) return invalid("state '", name, "' was given no memory");
   if (other.memory.bytes < state.memory.bytes) {
     return invalid("state '", name, "' has ", state.memory.bytes, " bytes, was given memory of ", other.memory.bytes);
   }

@@ -19,45 +19,82 @@ from pinnace._core import (
     OutOfMemory,
     Unsupported,
     VerificationError,
-    passes,
 )
 from pinnace.files import printable
 from pinnace.log import set_log_level
 from pinnace.nnapi import nnapi_library_path
-from pinnace.program import NodeInfo, Program, diff
-from pinnace.session import Future, Placement, PlanInfo, Profile, Session, devices
-from pinnace.types import Dim, Quantization, TensorSpec, custom_op
+from pinnace.pass_reports import PassInfo, PassReport, passes
+from pinnace.program import Metadata, NodeInfo, Payload, Program, diff
+from pinnace.session import Event, Future, Placement, PlanInfo, Profile, Session, State
+from pinnace.shape_trials import ShapeTrial, TrialNode, TrialValue
+from pinnace.targets import Device, devices
+from pinnace.types import Array, Dim, Quantization, ReferenceFunction, Shape, ShapeFunction, TensorSpec, custom_op
 
 if TYPE_CHECKING:
-    from pinnace.comparison import Comparison, compare
-    from pinnace.model import CheckReport, Model, load
+    from pinnace.agreement import Agreement, ExactDistances
+    from pinnace.loading import load
+    from pinnace.model import CheckNode, CheckReport, Model
+    from pinnace.verify.comparison import Comparison, ComparisonRow, NodeCount, compare
 
 __version__ = "0.1.0"
 
+# What prepares models is imported when it is first asked for: running them takes 2.5 MB less without it.
+_LATER = {
+    "Agreement": "pinnace.agreement",
+    "CheckNode": "pinnace.model",
+    "CheckReport": "pinnace.model",
+    "Comparison": "pinnace.verify.comparison",
+    "ComparisonRow": "pinnace.verify.comparison",
+    "ExactDistances": "pinnace.agreement",
+    "Model": "pinnace.model",
+    "NodeCount": "pinnace.verify.comparison",
+    "compare": "pinnace.verify.comparison",
+    "load": "pinnace.loading",
+}
+
 __all__ = [
+    "Agreement",
+    "Array",
     "CancelToken",
     "Cancelled",
+    "CheckNode",
     "CheckReport",
     "Comparison",
+    "ComparisonRow",
     "ConversionError",
     "CorruptFile",
+    "Device",
     "DeviceLost",
     "Dim",
     "Error",
+    "Event",
+    "ExactDistances",
     "FileError",
     "Future",
     "InvalidArgument",
+    "Metadata",
     "Model",
+    "NodeCount",
     "NodeInfo",
     "NodeProblem",
     "OutOfMemory",
+    "PassInfo",
+    "PassReport",
+    "Payload",
     "Placement",
     "PlanInfo",
     "Profile",
     "Program",
     "Quantization",
+    "ReferenceFunction",
     "Session",
+    "Shape",
+    "ShapeFunction",
+    "ShapeTrial",
+    "State",
     "TensorSpec",
+    "TrialNode",
+    "TrialValue",
     "Unsupported",
     "VerificationError",
     "compare",
@@ -77,15 +114,6 @@ def _error_text(error: Error) -> str:
 
 
 Error.__str__ = _error_text  # type: ignore[method-assign, assignment]
-
-# What prepares models is imported when it is first asked for: running them takes 2.5 MB less without it.
-_LATER = {
-    "CheckReport": "pinnace.model",
-    "Comparison": "pinnace.comparison",
-    "Model": "pinnace.model",
-    "compare": "pinnace.comparison",
-    "load": "pinnace.model",
-}
 
 
 def __getattr__(name: str) -> Any:

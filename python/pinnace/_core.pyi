@@ -180,19 +180,19 @@ class Program:
         The same program without what back ends stored in it.
         """
     @property
-    def inputs(self) -> list[typing.Any]: ...
+    def inputs(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def metadata(self) -> dict[str, typing.Any]: ...
+    def metadata(self) -> dict[str, str]: ...
     @property
-    def nodes(self) -> list[typing.Any]: ...
+    def nodes(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def outputs(self) -> list[typing.Any]: ...
+    def outputs(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def payloads(self) -> list[typing.Any]: ...
+    def payloads(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def states(self) -> list[typing.Any]: ...
+    def states(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def symbols(self) -> list[typing.Any]: ...
+    def symbols(self) -> list[dict[str, typing.Any]]: ...
 
 class Session:
     """
@@ -215,7 +215,7 @@ class Session:
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
         cancel: CancelToken | None = None,
-    ) -> tuple[typing.Any, ...]:
+    ) -> tuple[list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]], list[dict[str, typing.Any]]]:
         """
         (outputs, list of timed nodes).
         """
@@ -225,7 +225,7 @@ class Session:
         inputs: collections.abc.Sequence[typing.Any],
         timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
         cancel: CancelToken | None = None,
-    ) -> list[typing.Any]:
+    ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
         """
         Arrays in order in, list of new arrays out. The GIL is released.
         """
@@ -237,15 +237,15 @@ class Session:
         A copy of a state's contents.
         """
     @property
-    def inputs(self) -> list[typing.Any]: ...
+    def inputs(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def outputs(self) -> list[typing.Any]: ...
+    def outputs(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def placement(self) -> list[typing.Any]: ...
+    def placement(self) -> list[dict[str, typing.Any]]: ...
     @property
     def plan(self) -> dict[str, typing.Any]: ...
     @property
-    def symbols(self) -> list[typing.Any]: ...
+    def symbols(self) -> list[dict[str, typing.Any]]: ...
 
 class PendingRun:
     """
@@ -260,12 +260,17 @@ class PendingRun:
     ) -> None: ...
     def cancel(self) -> None: ...
     def done(self) -> bool: ...
-    def result(self) -> list[typing.Any]: ...
+    def result(self) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]: ...
 
 class Model:
     """
     An imported and optimised graph. See pinnace.Model.
     """
+    @staticmethod
+    def format_of(path: str) -> str:
+        """
+        The format that load() would take a file for, by its first bytes.
+        """
     @staticmethod
     def load(
         path: str,
@@ -317,7 +322,7 @@ class Model:
     def build(
         self, targets: collections.abc.Sequence[str], metadata: collections.abc.Mapping[str, str] = {}
     ) -> Program: ...
-    def check(self, targets: collections.abc.Sequence[str]) -> list[typing.Any]:
+    def check(self, targets: collections.abc.Sequence[str]) -> list[dict[str, typing.Any]]:
         """
         One dict per node and target.
         """
@@ -353,24 +358,24 @@ class Model:
     @property
     def format(self) -> str: ...
     @property
-    def inputs(self) -> list[typing.Any]: ...
+    def inputs(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def nodes(self) -> list[typing.Any]: ...
+    def nodes(self) -> list[dict[str, typing.Any]]: ...
     @property
     def notes(self) -> list[str]: ...
     @property
-    def outputs(self) -> list[typing.Any]: ...
+    def outputs(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def pass_reports(self) -> list[typing.Any]: ...
+    def pass_reports(self) -> list[dict[str, typing.Any]]: ...
     @property
-    def symbols(self) -> list[typing.Any]: ...
+    def symbols(self) -> list[dict[str, typing.Any]]: ...
 
 def deliver_log_to(function: collections.abc.Callable[..., typing.Any]) -> typing.Any:
     """
     Has function(level, text) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.
     """
 
-def devices() -> list[typing.Any]:
+def devices() -> list[dict[str, typing.Any]]:
     """
     Targets of this build, whether each can run here, and what or why not.
     """
@@ -400,7 +405,7 @@ def log_to_stderr(level: str) -> None:
     As PINNACE_LOG: messages are written to stderr as they arise, and delivered as well.
     """
 
-def operators() -> list[typing.Any]:
+def operators() -> list[dict[str, typing.Any]]:
     """
     Every operator of this build, in alphabetical order, as a dict: name, version, inputs, attributes, min_outputs, max_outputs (-1: any number), control_flow.
     """
@@ -410,7 +415,9 @@ def passes() -> list[tuple[str, str]]:
     (name, summary) of every pass, in the order in which they run.
     """
 
-def run_graph_text(text: str, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+def run_graph_text(
+    text: str, inputs: collections.abc.Sequence[typing.Any]
+) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
     """
     Runs a graph given in its text form by reference code.
 
@@ -418,12 +425,16 @@ def run_graph_text(text: str, inputs: collections.abc.Sequence[typing.Any]) -> l
     InvalidArgument: the text does not parse, or types do not fit.
     """
 
-def run_model_reference(path: str, steps: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+def run_model_reference(
+    path: str, steps: collections.abc.Sequence[typing.Any]
+) -> list[list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]]:
     """
     Imports a .pt2 or ONNX model, or opens a .pnc, and runs it by reference code once per step, a list of arrays in the order of its inputs; states are kept from step to step. Returns one list of arrays per step. For tests.
     """
 
-def run_onnx_reference(path: str, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+def run_onnx_reference(
+    path: str, inputs: collections.abc.Sequence[typing.Any]
+) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
     """
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
     """

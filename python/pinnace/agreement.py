@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,17 @@ def slice_bound(bound: float) -> float:
     return max(bound, min(SLICE_FACTOR * bound, SLICE_MOST))
 
 
+class ExactDistances(NamedTuple):
+    """Largest distances from the exact values, computed in float64, relative to the value's largest magnitude.
+
+    ours    of the program's values.
+    source  of the source's own.
+    """
+
+    ours: float
+    source: float
+
+
 @dataclass(frozen=True)
 class Agreement:
     """How far a value is from the wanted one, and whether that counts as equal.
@@ -54,8 +65,7 @@ class Agreement:
     largest   the largest absolute difference.
     relative  that relative to the largest magnitude of the whole, marks and non-finite values apart.
     ok, why   the verdict; what is wrong where it is no.
-    exact     (ours, source): largest distances from the exact values, relative to the same magnitude; None where the
-              bounds sufficed or nothing can compute exact values.
+    exact     how far both are from the exact values; None where the bounds sufficed or nothing can compute those.
     note      what an equal verdict rests on beside the bounds; empty where on nothing.
     """
 
@@ -63,7 +73,7 @@ class Agreement:
     relative: float
     ok: bool
     why: str
-    exact: tuple[float, float] | None = None
+    exact: ExactDistances | None = None
     note: str = ""
 
 
@@ -280,7 +290,7 @@ class _Floats:
                 own = np.where(ordinary, np.nan_to_num(np.abs(self.got - self.exact), nan=np.inf), 0.0)
                 source = np.where(ordinary, np.nan_to_num(np.abs(self.want - self.exact), nan=np.inf), 0.0)
             ours, theirs = float(own.max()), float(source.max())
-            found = replace(found, exact=(_ratio(ours, magnitude), _ratio(theirs, magnitude)))
+            found = replace(found, exact=ExactDistances(_ratio(ours, magnitude), _ratio(theirs, magnitude)))
             base = self.exact
         else:
             source = np.zeros(self.shape)
@@ -323,7 +333,7 @@ class _Floats:
         at = f" at {worst.place}" if worst.place else ""
         why = f"differs by {worst.relative:.3g} of its largest magnitude{at}, bound {bound:g}"
         if found.exact is not None:
-            why += f"; from float64 ours by {found.exact[0]:.3g}, the source by {found.exact[1]:.3g}"
+            why += f"; from float64 ours by {found.exact.ours:.3g}, the source by {found.exact.source:.3g}"
         return replace(found, ok=False, why=why)
 
 
@@ -391,4 +401,13 @@ def _least(dtype: np.dtype[Any]) -> float:
     return float(info.smallest_subnormal if str(dtype) == "float16" else info.smallest_normal)
 
 
-__all__ = ["BOUNDS", "PRECISION_BOUNDS", "Agreement", "agreement", "bounds_of", "slice_bound", "slices_of"]
+__all__ = [
+    "BOUNDS",
+    "PRECISION_BOUNDS",
+    "Agreement",
+    "ExactDistances",
+    "agreement",
+    "bounds_of",
+    "slice_bound",
+    "slices_of",
+]

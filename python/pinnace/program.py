@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
 from pinnace import _core
-from pinnace.types import TensorSpec, signature, specs_from
+from pinnace.shape_trials import ShapeTrial, shape_trial
+from pinnace.types import TensorSpec, custom_ops, signature, specs_from
 
 
 @dataclass(frozen=True)
 class NodeInfo:
     """One node of the portable graph.
 
-    `path` names the enclosing control flow, `source` the line of the user's model.
+    name          its name, from the source model where that has one.
+    op            its operator, in snake_case.
+    path          the control flow that encloses it, such as "loop1.body"; empty at the top level.
+    source        the line of the user's model: "net.py:41"; may be empty.
+    module        the user's module: "layers.3.conv1"; may be empty.
+    inputs        names of the values that it reads, "" for an input that is left out.
+    outputs       names of the values that it makes.
+    output_types  their types in the text form: "f32[batch,8]".
     """
 
     name: str
@@ -28,18 +37,83 @@ class NodeInfo:
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes that a back end keeps in a file: packed weights, a compiled model."""
+    """Bytes that a back end keeps in a file: packed weights, a compiled model.
+
+    target  whose they are: "cpu:avx2".
+    key     what they are, in the back end's own words.
+    bytes   how many.
+    """
 
     target: str
     key: str
     bytes: int
 
 
+class Metadata(Mapping[str, str]):
+    """Facts that a program carries, text by name: `metadata["verified"]`. What a build records has properties too."""
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        """Made by Program.metadata. entries: the facts, which are copied."""
+        self._entries = dict(entries)
+
+    def __getitem__(self, key: str) -> str:
+        """One fact. KeyError: there is none of that name."""
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterates over the names."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """The number of facts."""
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        """All facts."""
+        return f"Metadata({self._entries!r})"
+
+    @property
+    def source(self) -> str:
+        """The name of the model that the program was made from; empty where it is not recorded."""
+        return self.get("source", "")
+
+    @property
+    def verified(self) -> str:
+        """How many inputs were compared, with what; begins with "no" where nothing was compared, with "inconclusive"
+        where the comparison proves nothing. Empty where it is not recorded.
+        """
+        return self.get("verified", "")
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether verification found no difference and proves nothing: an output that does not move, for instance."""
+        return self.verified.startswith("inconclusive")
+
+    @property
+    def verified_on(self) -> dict[str, str]:
+        """By target "yes: …" with the largest difference, or "no: …" with the reason."""
+        return self._below("verified.", but=("second", "sizes", "paths"))
+
+    @property
+    def made_up(self) -> dict[str, str]:
+        """By input what was made up for it, since nobody gave it."""
+        return self._below("made_up.")
+
+    @property
+    def ranges(self) -> dict[str, str]:
+        """By dimension the sizes that the graph was found to take."""
+        return self._below("range.")
+
+    def _below(self, prefix: str, but: Sequence[str] = ()) -> dict[str, str]:
+        rows = {key.removeprefix(prefix): value for key, value in self.items() if key.startswith(prefix)}
+        return {name: value for name, value in rows.items() if name not in but}
+
+
 class Program:
     """A converted model: immutable, verified, shared by any number of sessions."""
 
     def __init__(self, core: _core.Program) -> None:
-        """Made by open, from_bytes and Model.build."""
+        """Made by open, from_bytes and Model.build. core: the extension's program."""
         self._core = core
 
     def __repr__(self) -> str:
@@ -48,20 +122,24 @@ class Program:
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, verify_hashes: bool = True, on_use: bool = False) -> Program:
-        """Maps a .pnc file. FileError; CorruptFile (offset, rule); Unsupported where it is newer than this build.
+        """Maps a .pnc file.
 
-        on_use  hashes of weights and payloads are checked when a session first uses them, and CorruptFile is raised
-                then, instead of all of them here: what no session reads never leaves the disk.
+        path           of the file.
+        verify_hashes  False: hashes of weights and payloads are not checked; all else always is.
+        on_use         hashes of weights and payloads are checked when a session first uses them, and CorruptFile is
+                       raised then, instead of all of them here: what no session reads never leaves the disk.
+
+        FileError: it cannot be read; CorruptFile (offset, rule); Unsupported: it is newer than this build.
         """
         return cls(_core.Program.open(fspath(path), verify_hashes, on_use))
 
     @classmethod
     def from_bytes(cls, data: bytes, *, verify_hashes: bool = True) -> Program:
-        """As open, from bytes."""
+        """As open, from the bytes of a file, `data`, which are copied. verify_hashes and errors are those of open."""
         return cls(_core.Program.from_bytes(data, verify_hashes))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the file atomically: whatever fails, a file that was there stays whole. FileError."""
+        """Writes the file `path` atomically: whatever fails, a file that was there stays whole. FileError."""
         self._core.save(fspath(path))
 
     def to_bytes(self) -> bytes:
@@ -89,24 +167,57 @@ class Program:
         return [NodeInfo(**row) for row in self._core.nodes]
 
     @property
-    def metadata(self) -> dict[str, str]:
+    def metadata(self) -> Metadata:
         """Facts recorded at conversion: producer, source, what was verified and how closely."""
-        return dict(self._core.metadata)
+        return Metadata(self._core.metadata)
 
     @property
     def payloads(self) -> list[Payload]:
         """What back ends stored in the file, by target and key."""
         return [Payload(**row) for row in self._core.payloads]
 
+    def with_metadata(self, entries: Mapping[str, str]) -> Program:
+        """The same program with these facts more, or changed. entries: text by name. OutOfMemory."""
+        return Program(self._core.with_metadata(entries))
+
     def without_payloads(self) -> Program:
-        """The same program without them: smaller, slower to prepare, the same results."""
+        """The same program without them: smaller, slower to prepare, the same results. OutOfMemory."""
         return Program(self._core.without_payloads())
 
     def text(self, max_constant_bytes: int = 64) -> str:
-        """The graph's text form; longer constants appear as a hash."""
+        """The graph's text form; constants longer than `max_constant_bytes` appear as a hash."""
         return self._core.text(max_constant_bytes)
+
+    def try_shapes(
+        self,
+        shapes: Sequence[Sequence[int]],
+        *,
+        details: bool = False,
+        contents: Sequence[tuple[int, Sequence[int]]] = (),
+    ) -> ShapeTrial:
+        """What the shape rules say at given sizes of the inputs. Nothing runs; ranges of dimensions are not looked at.
+
+        shapes    one list of sizes per input, in order.
+        details   True: the trial also has every node and value.
+        contents  (place of an input, its integers in order), for inputs by which the graph branches.
+
+        InvalidArgument: another number of inputs, another rank, a negative size, or one that differs from a fixed one;
+        contents that the input cannot have.
+        """
+        return shape_trial(self._core.try_shapes(shapes, details, custom_ops(), contents))
+
+
+def core_of(program: Program) -> _core.Program:
+    """The extension's program, for the parts of this package that hand it to the extension."""
+    return program._core
 
 
 def diff(a: Program, b: Program, *, include_metadata: bool = True) -> list[str]:
-    """Differences between two programs, one line each; empty if there is none."""
+    """Differences between two programs, `a` and `b`, one line each; empty if there is none.
+
+    include_metadata  False: their metadata may differ. Raises nothing.
+    """
     return list(_core.diff(a._core, b._core, include_metadata))
+
+
+__all__ = ["Metadata", "NodeInfo", "Payload", "Program", "core_of", "diff"]

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from pinnace import _core
+from pinnace.arrays import input_array, ordered_inputs
 from pinnace.files import write_text
-from pinnace.program import Program
+from pinnace.program import Program, core_of
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one node runs: back end, kernel, one reason per target that was passed over, bytes copied into it.
+    """Where one node runs.
 
-    `notice` is what else there is to know: why packed weights in the file were of no use, that a lost device was opened
-    anew, which times "auto" chose by. It is empty where there is nothing to say.
+    node, op      its name and operator.
+    source        the line of the user's model: "net.py:41"; may be empty.
+    backend       "cpu", "vulkan", …; "runtime" for control flow, "none" for what is computed ahead of the run.
+    kernel        what runs it there: "conv_f32_avx2", "reference".
+    why           one reason per target that was passed over.
+    bytes_copied  bytes of its inputs that come from another back end.
+    notice        what else there is to know: why packed weights in the file were of no use, that a lost device was
+                  opened anew, which times "auto" chose by. Empty where there is nothing to say.
     """
 
     node: str
@@ -40,7 +42,14 @@ class Placement:
 
 @dataclass(frozen=True)
 class PlanInfo:
-    """Sizes of the plan for the shapes of the last run that succeeded. peak_bytes is what the session allocated."""
+    """Sizes of the plan for the shapes of the last run that succeeded.
+
+    peak_bytes            what the session allocates for these shapes, beside the weights.
+    constant_bytes        weights packed or copied beside the program, which all its sessions share.
+    segments              parts of the graph that run on one back end each.
+    nodes_run             nodes that a run executes.
+    nodes_computed_ahead  nodes whose results were computed when the plan was made.
+    """
 
     peak_bytes: int
     constant_bytes: int
@@ -51,7 +60,14 @@ class PlanInfo:
 
 @dataclass(frozen=True)
 class Event:
-    """One timed node of a profiled run; times in nanoseconds since the run's start."""
+    """One timed node of a profiled run.
+
+    node, op     its name and operator.
+    backend      where it ran.
+    kernel       what ran it there.
+    start_ns     when it began, in nanoseconds since the run's start.
+    duration_ns  how long it took, in nanoseconds.
+    """
 
     node: str
     op: str
@@ -61,16 +77,27 @@ class Event:
     duration_ns: int
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile:
-    """The nodes of one run in order of start, with times."""
+    """One run with what each node took.
 
-    def __init__(self, events: list[Event], outputs: dict[str, Array]) -> None:
-        """Made by Session.profile."""
-        self.events = events
-        self.outputs = outputs
+    events   the nodes in order of start.
+    outputs  what Session.run() would have returned: name -> array.
+    """
+
+    events: list[Event]
+    outputs: dict[str, Array]
+
+    def __repr__(self) -> str:
+        """How many nodes, and how long from the first one's start to the last one's end."""
+        total = max((e.start_ns + e.duration_ns for e in self.events), default=0)
+        return f"<pinnace.Profile: {len(self.events)} nodes in {total / 1e6:.3g} ms>"
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the run in Chrome's trace format, which Perfetto opens, as a whole or not at all. FileError."""
+        """Writes the run to `path` in Chrome's trace format, which Perfetto opens.
+
+        FileError: it cannot be written; what was at `path` is whole then.
+        """
         rows = [
             {
                 "name": e.node,
@@ -95,9 +122,13 @@ class Future:
     """
 
     def __init__(self, pending: _core.PendingRun, names: list[str]) -> None:
-        """Made by Session.run_async."""
+        """Made by Session.run_async. pending: the extension's run; names: of the outputs, in order."""
         self._pending = pending
         self._names = names
+
+    def __repr__(self) -> str:
+        """Whether it is done."""
+        return f"<pinnace.Future: {'done' if self.done() else 'running'}>"
 
     def done(self) -> bool:
         """True once result() would not wait."""
@@ -135,6 +166,9 @@ class Session:
                first.
     require_payload  True: Unsupported rather than pack weights that the file does not hold packed for the target.
 
+    The arguments program (as a Program), target (as text), threads, precision, fallback and plan_cache are attributes,
+    to read.
+
     Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open
     raises.
     """
@@ -155,10 +189,18 @@ class Session:
         if not isinstance(program, Program):
             program = Program.open(program, on_use=True)
         self.program = program
-        targets = target if isinstance(target, str) else ",".join(target)
-        self.precision = precision
+        self.target = target if isinstance(target, str) else ",".join(target)
+        self.threads, self.precision, self.fallback, self.plan_cache = threads, precision, fallback, plan_cache
         self._core = _core.Session(
-            program._core, targets, threads, precision, fallback, list(keep), plan_cache, custom_ops(), require_payload
+            core_of(program),
+            self.target,
+            threads,
+            precision,
+            fallback,
+            list(keep),
+            plan_cache,
+            custom_ops(),
+            require_payload,
         )
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
         self._outputs = specs_from(self._core.outputs, self._core.symbols)
@@ -200,17 +242,24 @@ class Session:
     ) -> Future:
         """Starts a run on a thread of its own and returns at once.
 
-        `timeout` (counted from this call) and `cancel` are as for run(); result() then raises Cancelled. The session is
-        busy until the run is done.
+        `inputs`, `timeout` (counted from this call) and `cancel` are as for run(); result() then raises Cancelled.
+        InvalidArgument as from run(). The session is busy until the run is done.
         """
         return Future(_core.PendingRun(self._core, self._bind(inputs), timeout, cancel), self._output_names)
 
     def profile(
         self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
     ) -> Profile:
-        """Runs once, as run() does, and records what each node took."""
+        """Runs once, as run() does, and records what each node took. inputs, timeout, cancel and errors: see run()."""
         outputs, rows = self._core.profile(self._bind(inputs), timeout, cancel)
         return Profile([Event(**row) for row in rows], dict(zip(self._output_names, outputs, strict=True)))
+
+    def kept_values(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Runs once and returns the values of `keep` alone, name -> array. In what run() returns an inner value cannot
+        be told from an output of the same name. inputs and errors: see run().
+        """
+        own = len(self.program.outputs)
+        return dict(zip(self._output_names[own:], self._core.run(self._bind(inputs))[own:], strict=True))
 
     @property
     def placement(self) -> list[Placement]:
@@ -225,42 +274,45 @@ class Session:
     @property
     def state(self) -> State:
         """What the session keeps between runs, by name: readable and writable."""
-        return State(self._core, [s["name"] for s in self.program._core.states])
+        return State(self._core, [spec["name"] for spec in core_of(self.program).states])
 
     def reset_state(self) -> None:
         """Puts every state back to its initial value."""
         self._core.reset_state()
 
     def _bind(self, inputs: Any) -> list[Any]:
-        if not isinstance(inputs, Mapping):
-            names = ", ".join(map(repr, self._inputs)) or "none"
-            raise _core.InvalidArgument(f"inputs: {type(inputs).__name__}, must be arrays by name ({names})")
-        missing = [name for name in self._inputs if name not in inputs]
-        extra = [name for name in inputs if name not in self._inputs]
-        if missing or extra:
-            parts = [f"missing {', '.join(map(repr, missing))}"] * bool(missing)
-            parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
-            takes = ", ".join(str(spec) for spec in self._inputs.values()) or "no inputs"
-            raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
-        return [input_array(f"input {name!r}", inputs[name]) for name in self._inputs]
+        return ordered_inputs(self._inputs, inputs)
 
 
 def nodes_on(session: Session, target: str) -> tuple[int, int]:
-    """Of the nodes that compute something in a run: how many do on a back end that `target` names, and how many are."""
+    """Of the nodes that compute something in a run of `session`: how many do on a back end that `target` names, and how
+    many are.
+    """
     names = {part.partition(":")[0] for part in target.split(",")}
     backends = [row.backend for row in session.placement if row.backend not in ("none", "runtime")]
     return sum("auto" in names or backend in names for backend in backends), len(backends)
 
 
 class State:
-    """States of a session by name."""
+    """What a session keeps between runs, by name: `session.state["h"]` reads a copy, assignment replaces it.
+
+    One thread at a time uses it, as it does the session.
+    """
 
     def __init__(self, core: _core.Session, names: list[str]) -> None:
-        """Made by Session.state."""
+        """Made by Session.state. core: the extension's session; names: of its states, in order."""
         self._core = core
         self._names = names
 
-    def __iter__(self) -> Any:
+    def __repr__(self) -> str:
+        """The names."""
+        return f"<pinnace.State: {', '.join(map(repr, self._names)) or 'none'}>"
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a state of that name."""
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
         """Iterates over the names."""
         return iter(self._names)
 
@@ -282,68 +334,4 @@ class State:
         return self._names.index(name)
 
 
-def as_array(value: Any) -> Any:
-    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied."""
-    if isinstance(value, np.ndarray):
-        return value
-    if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
-        value = value.detach()
-        if value.is_quantized:  # as the integers that it stores
-            value = value.int_repr()
-        name = str(value.dtype).removeprefix("torch.")
-        if name == "bfloat16" or name.startswith("float8_"):  # not among numpy's own: the bits travel as integers
-            import ml_dtypes
-            import torch
-
-            return value.view(torch.int16 if name == "bfloat16" else torch.uint8).numpy().view(getattr(ml_dtypes, name))
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return np.asarray(value)
-
-
-def as_tensor(value: Any) -> torch.Tensor:
-    """A torch tensor with memory of its own, of whatever element type the array has, bfloat16 and float8 too.
-
-    InvalidArgument: torch has no tensors of its type, text for instance.
-    """
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    array = np.array(value)
-    name = str(array.dtype)
-    if name == "bfloat16" or name.startswith("float8_"):
-        tensor: torch.Tensor = torch.from_numpy(array.view(np.int16 if name == "bfloat16" else np.uint8))
-        return tensor.view(getattr(torch, name))
-    try:
-        return torch.from_numpy(array)
-    except TypeError as error:
-        raise _core.InvalidArgument(f"an array of {name} cannot be a tensor: {error}") from error
-
-
-def input_array(name: str, value: Any) -> Any:
-    """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is."""
-    try:
-        return as_array(value)
-    except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise
-        raise _core.InvalidArgument(f"{name} is not an array: {error}") from error
-
-
-def devices() -> list[dict[str, Any]]:
-    """Targets of this build: target, available, description (the device, or why it is not available)."""
-    return list(_core.devices())
-
-
-__all__ = [
-    "Event",
-    "Future",
-    "Placement",
-    "PlanInfo",
-    "Profile",
-    "Session",
-    "State",
-    "as_array",
-    "as_tensor",
-    "devices",
-    "input_array",
-]
+__all__ = ["Event", "Future", "Placement", "PlanInfo", "Profile", "Session", "State", "nodes_on"]

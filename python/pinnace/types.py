@@ -20,7 +20,15 @@ Shape = tuple["int | Dim | None", ...]
 
 @dataclass(frozen=True)
 class Dim:
-    """A dimension whose size each run fixes: min <= size <= max (None: no bound) and size % multiple_of == 0."""
+    """A dimension whose size each run fixes: min <= size <= max and size % multiple_of == 0.
+
+    name         what it is called in shapes and messages.
+    min          the smallest size, at least 0.
+    max          the largest size; None: there is no bound.
+    multiple_of  what sizes are multiples of, at least 1.
+
+    InvalidArgument: no size satisfies this.
+    """
 
     name: str
     min: int = 0
@@ -42,7 +50,13 @@ class Dim:
 
 @dataclass(frozen=True)
 class Quantization:
-    """real = (q - zero_point) * scale; per tensor (axis -1), per index of `axis`, or per `block` elements along it."""
+    """How stored integers q stand for real numbers: real = (q - zero_point) * scale.
+
+    scales       one, one per index of `axis`, or one per block of elements along it.
+    zero_points  as many.
+    axis         -1: the whole tensor has one scale.
+    block        how many elements along `axis` share a scale; 0: each index of `axis` has its own.
+    """
 
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
@@ -52,7 +66,13 @@ class Quantization:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output. `shape` holds sizes, Dims where each run fixes the size, None where data decide it."""
+    """An input, an output or a state.
+
+    name          what run() calls it.
+    dtype         of numpy, or of ml_dtypes (bfloat16, float8, int4).
+    shape         sizes: a number, a Dim where each run fixes the size, None where data decide it.
+    quantization  how integers stand for real numbers; None for what is not quantised.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -92,7 +112,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
             return str(item)
         if isinstance(item, dict):
             return {key: finite(part) for key, part in item.items()}
-        if isinstance(item, list):
+        if isinstance(item, list | tuple):
             return [finite(part) for part in item]
         return item
 
@@ -115,6 +135,7 @@ def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, 
     shape      (inputs as (dtype, shape) with None for unknown sizes, attributes as text) -> (dtype, shape) per output.
     reference  (arrays, attributes) -> one array per output, of exactly those types. Called from any thread with the
                GIL.
+    outputs    how many outputs it has.
 
     InvalidArgument: the name is taken.
     """

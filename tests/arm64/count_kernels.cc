@@ -15,7 +15,7 @@
 namespace pinnace::cpu {
 namespace {
 
-constexpr MapF32 kRelu6{MapKind::kClip, 0, 6};
+constexpr UnaryF32 kRelu6{UnaryKind::kClip, 0, 6};
 
 /// Floats, or halves, of 0.5.
 template <class T>
@@ -28,7 +28,7 @@ std::vector<float> floats(int64_t count) {
 
 /// A 1x1 convolution of M pixels, or taps > 1: rows of `taps` blocks.
 template <class T = float>
-void gemm(int64_t M, int64_t K, int64_t N, const MapF32& map, bool adds, int64_t taps, int64_t times,
+void gemm(int64_t M, int64_t K, int64_t N, const UnaryF32& map, bool adds, int64_t taps, int64_t times,
           const GemmTiles<T>& tiles = gemm_f32_tiles_generic) {
   const std::vector<T> a = numbers<T>(M * K * taps + 64), b = numbers<T>((N + 16) * (K * taps + 1)),
                        residual = numbers<T>(M * N);
@@ -86,7 +86,7 @@ void depthwise(int32_t kernel, int32_t stride, int64_t size, int64_t channels, i
 }
 
 /// A map over numbers that lie next to each other.
-void map(MapKind kind, int64_t count, int64_t times) {
+void map(UnaryKind kind, int64_t count, int64_t times) {
   const std::vector<float> x = floats(count);
   std::vector<float> y = x;
   for (int64_t i = 0; i < times; ++i) activation_loops_f32_generic.map({kind, 0, 6}, x.data(), y.data(), count);
@@ -165,7 +165,7 @@ constexpr Kernel kKernels[] = {
     {"gemm_84x16x96_clip", [](int64_t times) { gemm(84, 16, 96, kRelu6, false, 1, times); }},
     {"gemm_49x160x96_clip", [](int64_t times) { gemm(49, 160, 96, kRelu6, false, 1, times); }},
     {"gemm_84x144x24_add", [](int64_t times) { gemm(84, 144, 24, {}, true, 1, times); }},
-    {"gemm_84x64x20_silu", [](int64_t times) { gemm(84, 64, 20, {MapKind::kSilu, 0, 0}, false, 1, times); }},
+    {"gemm_84x64x20_silu", [](int64_t times) { gemm(84, 64, 20, {UnaryKind::kSilu, 0, 0}, false, 1, times); }},
     {"gemm_1x1280x1000", [](int64_t times) { gemm(1, 1280, 1000, {}, false, 1, times); }},
     {"conv_stem_112x27x32_clip", [](int64_t times) { gemm(112, 9, 32, kRelu6, false, 3, times); }},
     {"depthwise_3x3_14x14x64", [](int64_t times) { depthwise(3, 1, 14, 64, times); }},
@@ -174,9 +174,9 @@ constexpr Kernel kKernels[] = {
     {"depthwise_5x5_14x14x64", [](int64_t times) { depthwise(5, 1, 14, 64, times); }},
     {"depthwise_5x5_s2_14x14x64", [](int64_t times) { depthwise(5, 2, 14, 64, times); }},
     {"winograd_input_64", [](int64_t times) { winograd_input(64, times); }},
-    {"map_silu_4096", [](int64_t times) { map(MapKind::kSilu, 4096, times); }},
-    {"map_gelu_4096", [](int64_t times) { map(MapKind::kGelu, 4096, times); }},
-    {"map_hard_swish_4096", [](int64_t times) { map(MapKind::kHardSwish, 4096, times); }},
+    {"map_silu_4096", [](int64_t times) { map(UnaryKind::kSilu, 4096, times); }},
+    {"map_gelu_4096", [](int64_t times) { map(UnaryKind::kGelu, 4096, times); }},
+    {"map_hard_swish_4096", [](int64_t times) { map(UnaryKind::kHardSwish, 4096, times); }},
     {"gemm_f16_84x96x96", [](int64_t times) { gemm(84, 96, 96, {}, false, 1, times, kGemmF16); }},
     {"gemm_f16_84x16x96_clip", [](int64_t times) { gemm(84, 16, 96, kRelu6, false, 1, times, kGemmF16); }},
     {"gemm_f16_49x160x96_clip", [](int64_t times) { gemm(49, 160, 96, kRelu6, false, 1, times, kGemmF16); }},

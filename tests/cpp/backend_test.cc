@@ -7,7 +7,9 @@
 
 #include <pinnace/model.h>
 
+#include "cpp/text_program.h"
 #include "fakes/backend.h"
+#include "fakes/null_backend.h"
 #include "program/program_data.h"
 #include "program/writer.h"
 
@@ -15,6 +17,8 @@ namespace pinnace {
 namespace {
 
 using fakes::FakeBackend;
+using testing::model_of;
+using testing::program_of;
 
 constexpr char kNet[] = R"(graph "net" {
   symbol n 1..4
@@ -29,20 +33,6 @@ constexpr char kNet[] = R"(graph "net" {
   %a : f32[n,3,6,6] = add(%c2, %r1) {activation="relu"}
   output "y" %a
 })";
-
-Model model_of(const std::string& text) {
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  return *model;
-}
-
-Program program_of(const std::string& text) {
-  auto program = model_of(text).build();
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  return *program;
-}
 
 Options on(const Backend& backend, const std::string& target = "fake") {
   Options options;
@@ -100,6 +90,37 @@ const Placement& row(const std::vector<Placement>& rows, const std::string& op, 
   static const Placement none;
   ADD_FAILURE() << "no " << op;
   return none;
+}
+
+TEST(NullBackend, RunsAWholeProgramAndComputesNothing) {
+  const fakes::NullBackend null;
+  Options options = on(null, "null");
+  options.fallback = false;
+  auto session = Session::create(program_of(kNet), options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (const Placement& p : session->placement()) {
+    EXPECT_EQ(p.backend, "null");
+    EXPECT_EQ(p.kernel, "nothing");
+  }
+  auto y = run_net(*session, 3);
+  ASSERT_TRUE(y.ok()) << y.status().message();
+  EXPECT_EQ(*y, std::vector<float>(3 * 3 * 6 * 6));
+}
+
+TEST(NullBackend, LeavesToTheCpuWhatItsRuleRefuses) {
+  constexpr const char* kText = R"(graph "g" {
+    input %x : f32[3]
+    %n : i32[3] = cast(%x) {to="i32"}
+    %m : i32[3] = neg(%n)
+    %y : f32[3] = cast(%m) {to="f32"}
+    output "y" %y })";
+  const fakes::NullBackend null;
+  auto session = Session::create(program_of(kText), on(null, "null"));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const Placement neg = row(session->placement(), "neg");
+  EXPECT_EQ(neg.backend, "cpu");
+  ASSERT_EQ(neg.why.size(), 1u);
+  EXPECT_NE(neg.why[0].find("it takes float32 alone, is i32[3] (rule Z-1)"), std::string::npos) << neg.why[0];
 }
 
 TEST(Backend, BytesThatAreCastToAQuantisedTypeAreReadWhereTheyLie) {

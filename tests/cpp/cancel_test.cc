@@ -17,12 +17,15 @@
 #include "base/cancel.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "cpp/text_program.h"
 
 namespace pinnace {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using testing::model_of;
+using testing::program_of;
 
 /// Half a second is promised; other processes may share the processor with a test.
 constexpr milliseconds kSoon(5000);
@@ -65,18 +68,6 @@ constexpr std::string_view kConvolutions = R"(graph "g" {
   %y = conv(%x, %w) {pads=[2,2,2,2]}
   output "y" %y
 })";
-
-Model model_of(std::string_view text) {
-  auto model = Model::parse(text, {.disabled_passes = {"all"}});
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.status().message());
-  return std::move(*model);
-}
-
-Program program_of(std::string_view text) {
-  auto program = model_of(text).build();
-  EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.status().message());
-  return std::move(*program);
-}
 
 /// Inputs of ones, false for bools.
 struct Inputs {

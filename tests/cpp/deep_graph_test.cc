@@ -26,7 +26,7 @@ std::string load_and_run(const std::string& path, float wanted) {
   auto session = Session::create(*program, {.threads = 1});
   if (!session.ok()) return session.status().message();
   float x[] = {1, -1};
-  Tensor in{program->inputs()[0].type, {}, {}};
+  Tensor in{program->inputs()[0].type, {}};
   in.memory.host = x, in.memory.bytes = sizeof x;
   const Status status = session->run(std::vector{in});
   if (!status.ok()) return status.message();

@@ -1,6 +1,7 @@
 // What "auto" sends to a GPU: parts of a graph whose work pays for the copies, by rule V-22; by name all goes there.
 #include <gtest/gtest.h>
 
+#include "backends/packed_constants.h"
 #include "compile/plan.h"
 #include "compile/targets.h"
 #include "cpp/gpu_session.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/packed_constants.h"
 #include "graph/graph.h"
 #include "ops/infer.h"
 

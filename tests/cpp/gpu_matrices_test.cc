@@ -12,6 +12,7 @@
 
 #include "backends/gpu/backend.h"
 #include "backends/gpu/self_check.h"
+#include "backends/packed_constants.h"
 #include "base/half.h"
 #include "cases/parse_case.h"
 #include "cpp/gpu_session.h"

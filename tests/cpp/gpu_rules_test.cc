@@ -1,5 +1,5 @@
-// docs/gpu_rules.md holds the rules' table word for word and names every operator that is lowered; each list is in
-// order.
+// docs/gpu_rules.md holds the rules' table word for word and names every operator that is lowered, but unary functions;
+// each list is in order.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -10,6 +10,12 @@
 
 namespace pinnace::testing {
 namespace {
+
+/// These follow the others in each list, and new ones need not be on the page.
+bool is_unary(const std::string& name) {
+  const OpDef* op = find_op(name);
+  return op && op->unary != UnaryKind::kNone;
+}
 
 TEST(GpuRules, AreDocumented) {
   std::ifstream file(PINNACE_TEST_DATA "/../../docs/gpu_rules.md");
@@ -22,10 +28,9 @@ TEST(GpuRules, AreDocumented) {
 #define LOWERING(op, function) names.push_back(#op);
 #include "backends/gpu/lowerings.inc"
 #undef LOWERING
-  for (const std::string& name : names) {
-    EXPECT_NE(page.find(str_cat("`", name, "`")), std::string::npos) << name;
-    EXPECT_NE(find_op(name), nullptr) << name;
-  }
+  for (const std::string& name : names) EXPECT_NE(find_op(name), nullptr) << name;
+  std::erase_if(names, is_unary);
+  for (const std::string& name : names) EXPECT_NE(page.find(str_cat("`", name, "`")), std::string::npos) << name;
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   std::vector<std::string> quantized;
 #define QUANTIZED_LOWERING(op, function) quantized.push_back(#op);
@@ -33,9 +38,10 @@ TEST(GpuRules, AreDocumented) {
 #undef QUANTIZED_LOWERING
   const size_t second = page.find("## Operators on quantised tensors");
   ASSERT_NE(second, std::string::npos);
+  for (const std::string& name : quantized) EXPECT_NE(find_op(name), nullptr) << name;
+  std::erase_if(quantized, is_unary);
   for (const std::string& name : quantized) {
     EXPECT_NE(page.find(str_cat("`", name, "`"), second), std::string::npos) << name;
-    EXPECT_NE(find_op(name), nullptr) << name;
   }
   EXPECT_TRUE(std::is_sorted(quantized.begin(), quantized.end()));
 }

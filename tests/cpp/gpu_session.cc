@@ -4,6 +4,7 @@
 #include <pinnace/model.h>
 
 #include "cases/parse_case.h"
+#include "cpp/text_program.h"
 #include "ops/infer.h"
 
 namespace pinnace::testing {
@@ -52,12 +53,7 @@ SmallNetwork::SmallNetwork() {
   const auto made = std::move(*run_graph_reference(graph, {&view, 1}));
   const auto* first = reinterpret_cast<const float*>(made[0].bytes.data());
   want.assign(first, first + made[0].type.elements());
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  auto built = model->build();
-  EXPECT_TRUE(built.ok()) << built.status().message();
-  program.emplace(*built);
+  program.emplace(program_of(text));
 }
 
 std::string SmallNetwork::check(Session& session, double bound) const {

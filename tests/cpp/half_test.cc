@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/cpu/cast/half_f32.h"
+#include "backends/packed_constants.h"
 #include "base/half.h"
 #include "cpp/kernel_line.h"
 #include "cpp/quantized_contract.h"

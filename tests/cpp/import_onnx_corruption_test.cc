@@ -139,7 +139,7 @@ class OnnxCorruption : public OnnxTest {
     std::vector<std::vector<std::byte>> memory;
     std::vector<Tensor> inputs;
     for (const TensorSpec& spec : session.inputs()) {
-      Tensor t{spec.type, {}, {}};
+      Tensor t{spec.type, {}};
       for (Dim& d : t.type.shape) {
         if (d.symbol >= 0) d = Dim(std::max<int64_t>(1, session.symbols()[static_cast<size_t>(d.symbol)].min));
       }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/backend.h"
+#include "backends/packed_constants.h"
 #include "base/half.h"
 #include "cases/run_case.h"
 

@@ -137,7 +137,7 @@ TEST(NestedInference, WhatABranchCannotComputeIsAnErrorOnlyWhenItIsTaken) {
       auto session = plan(reaching_beyond(count), passes);
       ASSERT_TRUE(session.ok()) << session.status().message();
       float x = 2;
-      Tensor in{{DType::kF32, {1}, nullptr}, {}, {}};
+      Tensor in{{DType::kF32, {1}, nullptr}, {}};
       in.memory.host = &x, in.memory.bytes = sizeof x;
       uint8_t taken = 0;
       ASSERT_TRUE(session->run(std::vector{scalar(taken), in}).ok());

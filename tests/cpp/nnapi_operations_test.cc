@@ -8,8 +8,8 @@
 
 #include "cpp/nnapi_client.h"
 #include "cpp/nnapi_forms.h"
-#include "nnapi/lower.h"
 #include "nnapi/operations.h"
+#include "nnapi/to_graph.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ using pinnace::nnapi::OperationInfo;
 constexpr int32_t kCodes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 int level_of(const OperationInfo& op, const Form& form) {
-  return pinnace::nnapi::signature_level(op.code, form.in, form.out);
+  return pinnace::nnapi::signature_feature_level(op.code, form.in, form.out);
 }
 
 TEST(NnapiOperations, EveryOneHasAFormThatItsLevelTakes) {
@@ -30,9 +30,9 @@ TEST(NnapiOperations, EveryOneHasAFormThatItsLevelTakes) {
     if (op.code == 96 || op.code == 97) continue;  // IF and WHILE take what their models take
     ASSERT_TRUE(forms.contains(op.name)) << op.name;
     const int level = level_of(op, forms.at(op.name));
-    EXPECT_GE(level, op.level) << op.name;
+    EXPECT_GE(level, op.feature_level) << op.name;
     // Inputs that came later raise it, to no more than the level of half-pixel centres.
-    EXPECT_LE(level, std::max(op.level, 4)) << op.name;
+    EXPECT_LE(level, std::max(op.feature_level, 4)) << op.name;
   }
 }
 
@@ -73,7 +73,9 @@ TEST(NnapiOperations, OneOperandTooManyTooFewOrOfAnotherTypeIsRefused) {
 
 TEST(NnapiOperations, LevelsRise) {
   using enum OperandCode;
-  const auto level = [](int32_t code, Types in, Types out) { return pinnace::nnapi::signature_level(code, in, out); };
+  const auto level = [](int32_t code, Types in, Types out) {
+    return pinnace::nnapi::signature_feature_level(code, in, out);
+  };
   EXPECT_EQ(level(0, {kTensorFloat32, kTensorFloat32, kInt32}, {kTensorFloat32}), 1);
   EXPECT_EQ(level(0, {kTensorFloat16, kTensorFloat16, kInt32}, {kTensorFloat16}), 3);
   EXPECT_EQ(level(0, {kTensorInt32, kTensorInt32, kInt32}, {kTensorInt32}), 4);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "backends/nnapi/rules.h"
+#include "backends/packed_constants.h"
 #include "cpp/counted_memory.h"
 #include "cpp/nnapi_node.h"
 

@@ -1,5 +1,5 @@
 // What addOperation asks of ranks and dimensions: what Android's runtime asks, no more and no less. What it lets pass
-// has a meaning, or is refused when it is lowered.
+// has a meaning, or is refused when it is mapped.
 #include <deque>
 #include <map>
 #include <random>
@@ -8,8 +8,8 @@
 
 #include "cpp/nnapi_client.h"
 #include "cpp/nnapi_forms.h"
-#include "nnapi/lower.h"
 #include "nnapi/operations.h"
+#include "nnapi/to_graph.h"
 
 namespace {
 
@@ -226,11 +226,11 @@ TEST(NnapiShapes, QuantisationIsComparedOfQuantisedTensors) {
   EXPECT_FALSE(differs("REVERSE", {{i32, i32}, {i32}}, 0));
 }
 
-// What passes here reaches the lowering with ranks that no rule has looked at: it must answer.
+// What passes here reaches the mappings with ranks that no rule has looked at: it must answer.
 TEST(NnapiShapes, LoweringAnswersToEveryRank) {
   std::mt19937 random(19);
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  std::map<std::string, int> lowered;
+  std::map<std::string, int> mapped;
   int refused = 0;
   for (const auto& [name, form] : plain_forms()) {
     for (int round = 0; round < 150; ++round) {
@@ -260,16 +260,16 @@ TEST(NnapiShapes, LoweringAnswersToEveryRank) {
       ASSERT_TRUE(nnapi::finish_model(model).ok());
       std::vector<nnapi::InputSpec> specs;
       for (uint32_t i : model.inputs) specs.push_back({model.operands[i].dims});
-      const auto result = nnapi::lower(model, specs);
+      const auto result = nnapi::to_graph(model, specs);
       if (result.ok()) {
-        ++lowered[name];
+        ++mapped[name];
       } else {
         EXPECT_FALSE(result.status().message().empty());
         ++refused;
       }
     }
   }
-  EXPECT_GT(lowered.size(), 40u) << "most would be wrong of a test that hits nothing";
+  EXPECT_GT(mapped.size(), 40u) << "most would be wrong of a test that hits nothing";
   EXPECT_GT(refused, 2000);
 }
 

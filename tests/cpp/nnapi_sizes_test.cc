@@ -1,5 +1,5 @@
 // Weights of NNAPI models whose bytes depend on the sizes of a run: plans of one session share none of them. And shapes
-// alone, of which no lowering takes memory.
+// alone, of which no mapping takes memory.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include "cpp/counted_memory.h"
 #include "cpp/nnapi_operation.h"
 #include "cpp/text_program.h"
-#include "nnapi/lower.h"
 #include "nnapi/operations.h"
+#include "nnapi/to_graph.h"
 
 namespace pinnace {
 namespace {
@@ -55,7 +55,7 @@ TEST(NnapiSizes, RowsCountedFromTheEndAreThoseOfTheirSize) {
 using nnapi::Lifetime;
 using nnapi::OperandCode;
 
-constexpr size_t kMost = 1 << 20;  ///< that a lowering may take in one block
+constexpr size_t kMost = 1 << 20;  ///< that a mapping may take in one block
 
 /// A model made by hand: constants, inputs of any size.
 struct HandMade {
@@ -87,14 +87,14 @@ struct HandMade {
     EXPECT_TRUE(level.ok()) << level.status().message();
   }
   /// Lowers it for the inputs' own shapes. What takes more than it may, and cannot be refused, is in `overdrawn`.
-  Status lower(size_t& overdrawn) {
+  Status map(size_t& overdrawn) {
     EXPECT_TRUE(nnapi::finish_model(model).ok());
     std::vector<nnapi::InputSpec> specs;
     for (uint32_t i : model.inputs) specs.push_back({model.operands[i].dims});
     const testing::MemoryWatch watch(kMost);
-    auto lowered = nnapi::lower(model, specs);
+    auto mapped = nnapi::to_graph(model, specs);
     overdrawn = watch.overdrawn();
-    return lowered.status();
+    return mapped.status();
   }
 };
 
@@ -109,7 +109,7 @@ TEST(NnapiSizes, MirroredPadsOfHugeTensorsTakeNoMemory) {
       one.add(nnapi::Op::MIRROR_PAD, {x, pads, how},
               {one.operand(OperandCode::kTensorQuant8Asymm, {0}, Lifetime::kOutput, 0.5f)});
       size_t overdrawn = 0;
-      const Status status = one.lower(overdrawn);
+      const Status status = one.map(overdrawn);
       EXPECT_EQ(overdrawn, 0u);
       EXPECT_EQ(status.ok(), n < 1'431'000'000u) << status.message();
     }
@@ -123,7 +123,7 @@ TEST(NnapiSizes, MirroredPadsOfManyDimensionsAreRefused) {
   const uint32_t pads = one.ints({40, 2}, std::vector<int32_t>(80, 1)), how = one.ints({}, {1});
   one.add(nnapi::Op::MIRROR_PAD, {x, pads, how}, {one.floats(std::vector<uint32_t>(40, 0), Lifetime::kOutput)});
   size_t overdrawn = 0;
-  EXPECT_EQ(one.lower(overdrawn).code(), Code::kInvalidArgument);
+  EXPECT_EQ(one.map(overdrawn).code(), Code::kInvalidArgument);
   EXPECT_EQ(overdrawn, 0u);
 }
 
@@ -139,7 +139,7 @@ TEST(NnapiSizes, ListsAsLongAsTensorsAreRefused) {
   const uint32_t keep = one.ints({}, {1});
   one.add(nnapi::Op::MEAN, {x, axes, keep}, {one.floats({0, 0}, Lifetime::kOutput)});
   size_t overdrawn = 0;
-  const Status status = one.lower(overdrawn);
+  const Status status = one.map(overdrawn);
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_NE(status.message().find("536870912"), std::string_view::npos) << status.message();
   EXPECT_EQ(overdrawn, 0u);
@@ -166,7 +166,7 @@ TEST(NnapiSizes, BiasesThatAreNotThereAreTakenLikeOtherMemory) {
   one.add(nnapi::Op::RNN, {x, w, r, b, h, one.ints({}, {0})},
           {one.floats({0, 0}, Lifetime::kOutput), one.floats({0, 0}, Lifetime::kOutput)});
   size_t overdrawn = 0;
-  const Status status = one.lower(overdrawn);
+  const Status status = one.map(overdrawn);
   EXPECT_EQ(overdrawn, 0u);
   if (testing::kMemoryIsCounted) {
     EXPECT_EQ(status.code(), Code::kOutOfMemory) << status.message();

@@ -13,6 +13,7 @@
 #include "cases/run_case.h"
 #include "cpp/child_process.h"
 #include "cpp/random_cases.h"
+#include "cpp/text_program.h"
 #include "program/program_data.h"
 
 namespace pinnace::testing {
@@ -46,11 +47,7 @@ Program stream(bool lstm) {
   text += lstm ? str_cat(", %cn : ", state, " = lstm(%x, %w, %r, %b, none, %h, %c)\n")
                : std::string(" = gru(%x, %w, %r, %b, none, %h) {linear_before_reset=1}\n");
   text += " output \"y\" %y\n}";
-  LoadOptions options;
-  options.disabled_passes = {"all"};
-  auto model = Model::parse(text, options);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  return *model->build();
+  return program_of(text);
 }
 
 Options on(const std::string& target, bool fallback = false, int plans = 8) {

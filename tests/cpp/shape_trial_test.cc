@@ -5,7 +5,7 @@
 #include <pinnace/model.h>
 
 #include "cpp/onnx_fixture.h"
-#include "import/onnx/separate_dims.h"
+#include "import/import.h"
 
 namespace pinnace::testing {
 namespace {
@@ -195,12 +195,11 @@ TEST_F(OnnxDimNames, NamesAreSeparatedOnDemand) {
   make("N", "N");
   write(path(), model_.SerializeAsString());
   for (const std::string& wanted : {std::string("N"), std::string()}) {
-    const auto imported = import_onnx_separated(path(), {}, {&wanted, 1});
+    const auto imported = import_onnx(path(), {.separate_dims = {wanted}});
     ASSERT_TRUE(imported.ok()) << imported.status().message();
     EXPECT_EQ(names(*imported), (std::vector<std::string>{"x_dim0", "z_dim0"}));
   }
-  const std::string other = "M";
-  const auto imported = import_onnx_separated(path(), {}, {&other, 1});
+  const auto imported = import_onnx(path(), {.separate_dims = {"M"}});
   ASSERT_TRUE(imported.ok()) << imported.status().message();
   EXPECT_EQ(names(*imported), (std::vector<std::string>{"N"}));
 }

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "backends/backend.h"
+#include "backends/packed_constants.h"
 #include "base/cancel.h"
 #include "cpp/forks.h"
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "backends/packed_constants.h"
 #include "cpp/fault_harness.h"
 #include "ops/activation.h"
 #include "ops/convolution.h"
@@ -150,7 +151,7 @@ class FakeExecutable final : public Executable {
       for (int64_t i = 0; i < count; ++i) y[i] = x[i] < 0 ? 0 : x[i];
     } else if (step.node->op == "add") {
       const float* b = at(context, step.inputs[1]);
-      for (int64_t i = 0; i < count; ++i) y[i] = step.activation.apply_f32(x[i] + b[i]);
+      for (int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(step.activation(double{x[i]} + double{b[i]}));
     } else {
       convolve(step, x, y);
     }
@@ -177,7 +178,7 @@ class FakeExecutable final : public Executable {
                 for (int64_t c = 0; c < C; ++c) sum += double{from[c]} * weight[c * M];
               }
             }
-            to[m] = step.activation.apply_f32(static_cast<float>(sum));
+            to[m] = static_cast<float>(step.activation(sum));
           }
         }
       }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include "base/text.h"
 #include "compile/plan.h"
 #include "cpp/scratch_folder.h"
+#include "import/import.h"
 #include "ops/infer.h"
 #include "program/program_data.h"
 
@@ -224,6 +226,23 @@ void build_and_run(const Model& model) {
   const auto program = model.build();
   if (!program.ok()) return require_refusal(program.status());
   run_accepted(*program);
+}
+
+void judge(const Result<Model>& model) {
+  if (model.ok()) {
+    build_and_run(*model);
+  } else {
+    require_refusal(model.status());
+  }
+}
+
+void judge(const Result<Model>& model, std::span<const uint8_t> bytes) {
+  if (!model.ok() || chosen_to_run(bytes)) judge(model);
+}
+
+bool is_taken_for(std::string_view format, std::span<const uint8_t> bytes) {
+  const size_t seen = std::min(bytes.size(), kSniffedBytes);
+  return find_importer({reinterpret_cast<const char*>(bytes.data()), seen}).format == format;
 }
 
 bool chosen_to_run(std::span<const uint8_t> bytes) {

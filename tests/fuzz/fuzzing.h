@@ -43,6 +43,14 @@ void run_accepted(const Program& program);
 /// The model as a program, written and read back, then run_accepted. Refusals of any step are fine.
 void build_and_run(const Model& model);
 
+/// What a target does with a reader's answer: refusals are documented ones, models are built and run.
+void judge(const Result<Model>& model);
+/// The same for an input of a reader, of which only those that are chosen_to_run() are run.
+void judge(const Result<Model>& model, std::span<const uint8_t> bytes);
+
+/// Whether a file of these bytes goes to the importer of that format.
+bool is_taken_for(std::string_view format, std::span<const uint8_t> bytes);
+
 /// True for one input of eight, always for the same ones, and for all where PINNACE_FUZZ_RUN is set: targets for
 /// readers run only these, since a run takes several times as long as reading.
 bool chosen_to_run(std::span<const uint8_t> bytes);

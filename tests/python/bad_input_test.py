@@ -22,7 +22,7 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import _core
-from pinnace.made_inputs import seeded_inputs
+from pinnace.inputs.maker import seeded_inputs
 from slices import rotating_slice
 
 TEXT = """graph "g" {

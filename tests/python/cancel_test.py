@@ -401,7 +401,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command(name: str, folder: Path) -> None:
-    """Status 130, a last line on stderr that says so, no output that is half there and nothing in the folder for temporary files."""
+    """Status 130, a last line on stderr that says so, no output that is half there, and no temporary file left."""
     rng = random.Random(f"{test_seed()}/{name}")
     np.save(folder / "go.npy", np.bool_(True))
     made, temporary = folder / "made", folder / "temporary"

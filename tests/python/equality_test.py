@@ -17,11 +17,12 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from pinnace import cli
 from pinnace.agreement import agreement, slice_bound
-from pinnace.dataflow import Dataflow
-from pinnace.reference_runs import ReferenceRun, Rounding
-from pinnace.second_input import second_inputs
-from pinnace.source import ProgramSource
-from pinnace.verify import MORE_SEEDS, is_inconclusive, verify_program
+from pinnace.inputs.second_input import second_inputs
+from pinnace.sources.pinnace_program import ProgramSource
+from pinnace.sources.rounding import Rounding
+from pinnace.verify.dataflow import Dataflow
+from pinnace.verify.reference_runs import ReferenceRun
+from pinnace.verify.verification import MORE_SEEDS, verify_program
 from torch import nn
 from torch_modules import Of
 
@@ -225,7 +226,7 @@ def test_a_target_that_cannot_run_here_is_inconclusive(tmp_path: Path, capsys: p
     absent = "cpu:avx2" if platform.machine() == "aarch64" else "cpu:neon"
     program = pn.load(nn.ReLU(), (torch.randn(3),)).build([absent])
     assert program.metadata["verified"].startswith("inconclusive: no target ran it here")
-    assert is_inconclusive(program)
+    assert program.metadata.inconclusive
     torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(3),)), tmp_path / "m.pt2")
     command = ["convert", str(tmp_path / "m.pt2"), "-o", str(tmp_path / "m.pnc"), "--target", absent]
     assert cli.main(command) == 1
@@ -257,7 +258,7 @@ def test_what_proves_nothing_is_inconclusive(function: Callable[..., Any], says:
 
 def test_outputs_of_sizes_alone_may_stay_the_same() -> None:
     program = pn.load(Of(lambda x: (x * 2, x.shape[0], torch.ones(3))), (torch.randn(2, 5),)).build()
-    assert not is_inconclusive(program)
+    assert not program.metadata.inconclusive
 
 
 def test_branches_that_never_ran_are_named() -> None:
@@ -590,7 +591,7 @@ def test_ties_of_argmax_are_named() -> None:
 
 
 def test_pi_and_minus_pi_are_one_angle() -> None:
-    from pinnace.ties import sides_of_pi
+    from pinnace.verify.ties import sides_of_pi
 
     want = np.array([np.pi, -np.pi, 1.0, -3.1], np.float32)
     turned = sides_of_pi(np.array([-np.pi, -np.pi, 1.0, -3.1], np.float32), want, 1e-4)

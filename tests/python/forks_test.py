@@ -14,7 +14,7 @@ import time
 import pinnace as pn
 import pytest
 
-AVAILABLE = {row["target"]: row["available"] for row in pn.devices()}
+AVAILABLE = {device.target: device.available for device in pn.devices()}
 TARGETS = [target for target in ("cpu", "vulkan", "softmetal", "nnapi") if AVAILABLE.get(target)]
 # A thread that Mesa starts in the child may lie where one of the parent's lay, which the sanitizer takes for the same
 # thread, started twice: it ends the process.

@@ -24,7 +24,7 @@ import pytest
 from onnx import TensorProto, helper
 from pinnace import cli
 from pinnace.files import member_names, printable
-from pinnace.zip_file import ZipFile, damage_named, is_zip
+from pinnace.torch.zip_file import ZipFile, damage_named, is_zip
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 HOSTILE = [

@@ -26,8 +26,9 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from pinnace import cli, torchscript
-from pinnace.source import open_torch_archive
+from pinnace import cli
+from pinnace.sources.torch_program import open_torch_archive
+from pinnace.torch import script
 from slices import rotating_slice
 from torch import Tensor, nn
 
@@ -633,15 +634,15 @@ def test_torch_reads_the_torchscript_that_was_checked(
         warnings.simplefilter("ignore")
         jit.save(jit.trace(nn.ReLU(), torch.ones(3)), str(path))
         jit.save(jit.trace(nn.Sigmoid(), torch.ones(3)), str(other))
-    check = torchscript._check_code
+    check = script._check_code
 
     def check_and_replace(archive: Any) -> None:
         check(archive)
         other.replace(path)
 
-    monkeypatch.setattr(torchscript, "_check_code", check_and_replace)
+    monkeypatch.setattr(script, "_check_code", check_and_replace)
     if not by_path:
         exists = os.path.exists
         monkeypatch.setattr(os.path, "exists", lambda p: exists(p) and not str(p).startswith("/proc/"))
     x = torch.tensor([-1.0, 0.0, 2.0])
-    assert torch.equal(torchscript.open_script(str(path))(x), x.relu())
+    assert torch.equal(script.open_script(str(path))(x), x.relu())

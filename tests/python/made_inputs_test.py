@@ -18,8 +18,9 @@ import pinnace as pn
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from pinnace import _core, cli
-from pinnace.made_inputs import InputMaker, range_text, seeded_inputs
-from pinnace.made_sizes import TRIES, near_sizes, search
+from pinnace.inputs.attempts import range_text
+from pinnace.inputs.maker import InputMaker, seeded_inputs
+from pinnace.inputs.size_search import TRIES, near_sizes, search
 
 Inputs = dict[str, tuple[int, Sequence[int | str | None]]]
 F, I64, BOOL, U8 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.UINT8
@@ -164,14 +165,14 @@ def test_near_sizes_are_bounded() -> None:
     specs = [pn.TensorSpec("x", np.dtype(np.float32), tuple(dims), None)]
     asked: list[Any] = []
 
-    def rules(shapes: list[list[int]]) -> dict[str, Any]:
+    def rules(shapes: list[list[int]]) -> pn.ShapeTrial:
         asked.append(shapes)
-        return {"fits": False, "inferred": len(asked), "failure": "none"}
+        return pn.ShapeTrial(False, len(asked), "none")
 
     now, wanted = {d.name: 8 for d in dims}, {d.name: 7 for d in dims}
     assert near_sizes(specs, rules, now, wanted, {}, tries=50) == []
     assert len(asked) == 50
-    all_fit = near_sizes(specs, lambda _: {"fits": True}, now, wanted, {}, tries=50)
+    all_fit = near_sizes(specs, lambda _: pn.ShapeTrial(True), now, wanted, {}, tries=50)
     assert now not in all_fit
     assert len({tuple(sizes.values()) for sizes in all_fit}) == len(all_fit) > 6
 
@@ -617,23 +618,23 @@ def test_a_search_without_end_ends(tmp_path: Path) -> None:
     """By the number of tries, by time, and with the rule that stood longest."""
     model = pn.load(unfitting(tmp_path, 200))
     specs = list(model.inputs.values())
-    found = search(specs, model._core.try_shapes, tries=300)
+    found = search(specs, model.try_shapes, tries=300)
     assert found.smallest is None
     assert found.tried <= 300
     assert not found.complete
     start = time.monotonic()
-    assert not search(specs, model._core.try_shapes, tries=10**9, seconds=0.5).complete
+    assert not search(specs, model.try_shapes, tries=10**9, seconds=0.5).complete
     assert time.monotonic() - start < 5
     with pytest.raises(pn.InvalidArgument, match=r"none passes every shape rule.*furthest got to: concat"):
         model.build()
-    assert search(specs, model._core.try_shapes).tried <= TRIES
+    assert search(specs, model.try_shapes).tried <= TRIES
 
 
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C ends the search with 130, and leaves no file."""
     path, output = unfitting(tmp_path, 200), tmp_path / "m.pnc"
     code = (
-        "import sys, pinnace.made_sizes as s; s.search.__kwdefaults__.update(tries=10**9, seconds=600.0);"
+        "import sys, pinnace.inputs.size_search as s; s.search.__kwdefaults__.update(tries=10**9, seconds=600.0);"
         "from pinnace.cli import main; print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "convert", path, "-o", str(output)]

@@ -20,8 +20,8 @@ from slices import all_mode, rotating_slice
 
 __all__ = ["vectors"]
 
-VULKAN = next((d for d in pn.devices() if d["target"] == "vulkan"), None)
-PROBLEM = "" if VULKAN and VULKAN["available"] else "no Vulkan device"
+VULKAN = next((d for d in pn.devices() if d.target == "vulkan"), None)
+PROBLEM = "" if VULKAN and VULKAN.available else "no Vulkan device"
 pytestmark = [
     pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM),
     pytest.mark.skipif(not LIBRARY.is_file(), reason="build/release has no libneuralnetworks.so: make build"),

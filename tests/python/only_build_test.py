@@ -86,8 +86,8 @@ def test_packed_weights_tell_the_kernels(files: Path) -> None:
 
 
 def test_packed_for_this_machine(files: Path) -> None:
-    (cpu,) = (d for d in pn.devices() if d["target"] == "cpu")
-    level = cpu["description"].split(", ")[1]
+    (cpu,) = (d for d in pn.devices() if d.target == "cpu")
+    level = cpu.description.split(", ")[1]
     pn.load(small_net(), (X,)).build(targets=[f"cpu:{level}"]).save(files / "here.pnc")
     _, kernels, _ = lists(files, "here.pnc")
     keys = {p.key.split("/")[2] for p in pn.Program.open(files / "here.pnc").payloads}
@@ -190,6 +190,6 @@ def test_the_library_with_the_other_back_ends(files: Path) -> None:
     build = files / "build_all"
     library = built_library(files, build, "-DPINNACE_ONLY_GPU=ON", "-DPINNACE_ONLY_NNAPI=ON")
     check_runs(library, files / "plain.pnc", COptions(b"cpu", None, 0, 1))
-    for target in {d["target"] for d in pn.devices() if d["available"]} & {"vulkan", "nnapi"}:
+    for target in {d.target for d in pn.devices() if d.available} & {"vulkan", "nnapi"}:
         check_runs(library, files / "plain.pnc", COptions(target.encode(), None, 0, 1))
     shutil.rmtree(build)

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from pinnace.float64_onnx import DoubleModel
-from pinnace.onnx_evaluator import evaluator
+from pinnace.sources.onnx_evaluator import evaluator
+from pinnace.sources.onnx_float64 import DoubleModel
 
 onnxruntime = pytest.importorskip("onnxruntime")
 F, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL

@@ -11,8 +11,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from pinnace.float64_onnx import DoubleModel
-from pinnace.onnx_evaluator import evaluator
+from pinnace.sources.onnx_evaluator import evaluator
+from pinnace.sources.onnx_float64 import DoubleModel
 
 Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(17)

@@ -17,9 +17,9 @@ import torch
 import zoo
 from pinnace import _core
 from pinnace.agreement import agreement
+from pinnace.inputs.second_input import second_inputs
 from pinnace.program import Program
-from pinnace.second_input import second_inputs
-from pinnace.verify import Verification, is_inconclusive, verify_program
+from pinnace.verify.verification import Verification, verify_program
 from planted_faults import faults
 from slices import all_mode, rotating_slice, test_seed
 from torch import nn
@@ -122,7 +122,7 @@ def search(name: str) -> Search:
     right = parsed(text)
     assert right is not None
     example = model._examples[0]
-    assert not is_inconclusive(verify_program(right, model._source, [example], ["cpu"]))
+    assert not verify_program(right, model._source, [example], ["cpu"]).metadata.inconclusive
     # The source is the same for all: it runs once.
     assert model._source is not None
     first = Verification(right, model._source, [list(example.values())])

@@ -15,10 +15,10 @@ import pytest
 import torch
 from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from pinnace.dataflow import Dataflow
-from pinnace.onnx_source import OnnxSource
 from pinnace.program import Program
-from pinnace.verify import verify_program
+from pinnace.sources.onnx_file import OnnxSource
+from pinnace.verify.dataflow import Dataflow
+from pinnace.verify.verification import verify_program
 from torch import nn
 
 Array = np.ndarray[Any, Any]

@@ -16,8 +16,8 @@ import pinnace as pn
 import pytest
 import torch
 from onnx import TensorProto, helper
-from pinnace.onnx_source import OnnxSource
-from pinnace.torch_archive import load_archive
+from pinnace.sources.onnx_file import OnnxSource
+from pinnace.torch.archive import load_archive
 from torch import nn
 from torch_modules import Of
 
@@ -50,7 +50,7 @@ def test_a_bfloat16_torchscript_is_verified() -> None:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "int16"])
 def test_arrays_keep_type_and_bits_on_their_way_through_torch(dtype: str) -> None:
-    from pinnace.session import as_array, as_tensor
+    from pinnace.arrays import as_array, as_tensor
 
     tensor = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.0, -8.0]]).to(getattr(torch, dtype))
     array = as_array(tensor)
@@ -239,14 +239,14 @@ def test_a_child_can_read_what_another_thread_of_the_parent_was_reading(tmp_path
     torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(2, 3),)), path)
     code = (
         "import os, signal, sys, threading\n"
-        "from pinnace import torch_archive\n"
-        "lock = torch_archive._reading['lock']\n"
+        "from pinnace.torch import archive\n"
+        "lock = archive._reading['lock']\n"
         "thread = threading.Thread(target=lock.acquire)\n"
         "thread.start(); thread.join()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    signal.alarm(60)\n"
-        "    torch_archive.load_archive(sys.argv[1])\n"
+        "    archive.load_archive(sys.argv[1])\n"
         "    os._exit(0)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )

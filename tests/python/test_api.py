@@ -93,8 +93,8 @@ def test_compare_and_a_wrong_weight(module: nn.Module, x: torch.Tensor, tmp_path
 
 
 def test_verification_names_the_first_difference(module: nn.Module, x: torch.Tensor) -> None:
-    from pinnace.source import TorchSource
-    from pinnace.torch_export import export_module
+    from pinnace.sources.torch_program import TorchSource
+    from pinnace.torch.export import export_module
 
     model = pn.load(module, example_inputs=(x,))
     wrong = Small()

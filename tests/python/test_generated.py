@@ -1,5 +1,5 @@
-"""Generated files are what their generator writes now: docs/operators.md, docs/imports.md, README's table, the
-extension's stub.
+"""Generated files are what their generator writes now: docs/operators.md, docs/imports.md, docs/python_api.md, README's
+table, the extension's stub.
 """
 
 from __future__ import annotations

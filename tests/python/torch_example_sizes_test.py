@@ -13,9 +13,9 @@ import onnx
 import pinnace as pn
 import pytest
 from onnx import TensorProto, helper
-from pinnace import torch_example_sizes
-from pinnace.made_inputs import InputMaker
-from pinnace.torch_example_sizes import MAX_SIZE, example_sizes
+from pinnace.inputs.maker import InputMaker
+from pinnace.torch import example_sizes as sizes_module
+from pinnace.torch.example_sizes import MAX_SIZE, example_sizes
 
 SPECS = {"x": pn.TensorSpec("x", np.dtype(np.float32), (pn.Dim("n"), 3, pn.Dim("t")), None)}
 OPEN_N = {"as_expr": {"expr_str": "s1", "hint": {"as_int": 5}}}
@@ -106,7 +106,7 @@ def test_archives_that_say_it_twice_or_not_at_all(tmp_path: Path) -> None:
 
 def test_large_json_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(PROGRAM)
-    monkeypatch.setattr(torch_example_sizes, "MAX_JSON", len(text) - 1)
+    monkeypatch.setattr(sizes_module, "MAX_JSON", len(text) - 1)
     parsed: list[int] = []
     loads = json.loads
 
@@ -117,7 +117,7 @@ def test_large_json_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(json, "loads", counted)
     assert sizes(tmp_path, text) == {}
     assert parsed == []
-    monkeypatch.setattr(torch_example_sizes, "MAX_JSON", len(text))
+    monkeypatch.setattr(sizes_module, "MAX_JSON", len(text))
     assert sizes(tmp_path, text) == {"n": 5, "t": 7}
     assert parsed == [len(text)]
 

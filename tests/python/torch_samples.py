@@ -22,8 +22,8 @@ import numpy as np
 import pinnace as pn
 import torch
 from pinnace import _core
-from pinnace.reference_runs import ReferenceRun
-from pinnace.torch_export import decompose
+from pinnace.torch.export import decompose
+from pinnace.verify.reference_runs import ReferenceRun
 from torch import Tensor, nn
 from torch.utils import _pytree
 

@@ -17,10 +17,11 @@ import pytest
 import torch
 from pinnace import cli
 from pinnace.agreement import agreement
-from pinnace.reference_runs import ReferenceRun
-from pinnace.source import TorchSource
+from pinnace.sources.torch_program import TorchSource
 from pinnace.types import TensorSpec
-from pinnace.verify import MOST_CHOICES, other_sizes, resized, verify_program
+from pinnace.verify.other_sizes import MOST_CHOICES, other_sizes, resized
+from pinnace.verify.reference_runs import ReferenceRun
+from pinnace.verify.verification import verify_program
 from torch import nn
 
 Array = np.ndarray[Any, Any]

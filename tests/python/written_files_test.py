@@ -166,7 +166,7 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 import numpy as np
 import pinnace as pn
-from pinnace.onnx_source import OnnxSource
+from pinnace.sources.onnx_file import OnnxSource
 x = np.ones((2, 3), np.float32)
 program = pn.load(folder + "/net.onnx").build()
 result = pn.compare(program, folder + "/net.onnx", [{"x": x}])

@@ -19,8 +19,8 @@ import pinnace as pn
 import pytest
 import torch
 import zoo
-from pinnace.float64_torch import DoubleModule
-from pinnace.reference_runs import ReferenceRun
+from pinnace.sources.torch_float64 import DoubleModule
+from pinnace.verify.reference_runs import ReferenceRun
 from slices import all_mode, rotating_slice
 from torch import nn
 from torch.utils import _pytree

@@ -23,19 +23,15 @@
 
 namespace pinnace::cpu {
 
-static_assert(static_cast<int>(ActivationKind::kRelu) == static_cast<int>(MapKind::kRelu) &&
-              static_cast<int>(ActivationKind::kHardSigmoid) == static_cast<int>(MapKind::kHardSigmoid) &&
-              static_cast<int>(ActivationKind::kGeluTanh) == static_cast<int>(MapKind::kGeluTanh));
-
-inline MapF32 map_of(const Activation& activation) {
-  return {static_cast<MapKind>(activation.kind), static_cast<float>(activation.a), static_cast<float>(activation.b)};
+inline UnaryF32 unary_f32(const Unary& f) {
+  return {f.kind, static_cast<float>(f.p), static_cast<float>(f.q)};
 }
 
 /// The node's fused activation; its attributes were checked by the shape rule.
-inline MapF32 fused_map(const NodeView& node) {
+inline UnaryF32 fused_unary(const NodeView& node) {
   const auto activation = parse_activation(node);
   assert(activation.ok());
-  return map_of(*activation);
+  return unary_f32(*activation);
 }
 
 /// The loops of one instruction set, by family.

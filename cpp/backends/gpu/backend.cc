@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "backends/gpu/executable.h"
+#include "backends/packed_constants.h"
 #include "base/environment.h"
 
 namespace pinnace::gpu {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/sorted_table.h"
+
 namespace pinnace::gpu {
 namespace {
 
@@ -45,30 +47,32 @@ std::array<uint32_t, 3> line_groups(int64_t items, uint32_t local) {
   return {static_cast<uint32_t>((groups + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
 }
 
-Epilogue epilogue_of(const Activation& activation) {
-  static constexpr struct {
-    ActivationKind kind;
-    Function function;
-  } all[] = {{ActivationKind::kNone, Function::k_none},
-             {ActivationKind::kRelu, Function::k_relu},
-             {ActivationKind::kClip, Function::k_clip},
-             {ActivationKind::kLeakyRelu, Function::k_leaky_relu},
-             {ActivationKind::kHardSwish, Function::k_hard_swish},
-             {ActivationKind::kHardSigmoid, Function::k_hard_sigmoid},
-             {ActivationKind::kSigmoid, Function::k_sigmoid},
-             {ActivationKind::kSilu, Function::k_silu},
-             {ActivationKind::kTanh, Function::k_tanh},
-             {ActivationKind::kGelu, Function::k_gelu},
-             {ActivationKind::kGeluTanh, Function::k_gelu_tanh}};
-  for (const auto& line : all) {
-    if (line.kind == activation.kind) return {line.function, activation.a, activation.b};
+Function function_of(UnaryKind kind) {
+  switch (kind) {
+#define UNARY_POWER(kind, name)
+#define UNARY_ALONE(kind, name) \
+  case UnaryKind::kind:         \
+    return Function::k_##name;
+#define UNARY_FUSED(kind, name) UNARY_ALONE(kind, name)
+#define UNARY_EPILOGUE(kind, name) UNARY_ALONE(kind, name)
+#define UNARY(kind, name, use, ...) UNARY_##use(kind, name)
+#include "ops/unary.inc"
+#undef UNARY
+#undef UNARY_POWER
+#undef UNARY_ALONE
+#undef UNARY_FUSED
+#undef UNARY_EPILOGUE
+    default:
+      return Function::k_none;
   }
-  return {};
+}
+
+Epilogue epilogue_of(const Activation& activation) {
+  return {function_of(activation.kind), activation.p, activation.q};
 }
 
 bool in_epilogue(const Activation& activation) {
-  return activation.kind != ActivationKind::kTanh && activation.kind != ActivationKind::kGelu &&
-         activation.kind != ActivationKind::kGeluTanh;
+  return activation.none() || unary_use(activation.kind) == UnaryUse::EPILOGUE;
 }
 
 // ------------------------------------------------------------------------------------------------------------ Lowering
@@ -205,33 +209,21 @@ Status NodeLowering::require_float(int i) {
 }
 
 LowerFn find_lowering(std::string_view op) {
-  static constexpr struct {
-    std::string_view op;
-    LowerFn function;
-  } all[] = {
-#define LOWERING(op, function) {#op, function},
+  static constexpr SortedTable kLowerings({
+#define LOWERING(op, function) TableLine<std::string_view, LowerFn>{#op, function},
 #include "backends/gpu/lowerings.inc"
 #undef LOWERING
-  };
-  for (const auto& line : all) {
-    if (line.op == op) return line.function;
-  }
-  return nullptr;
+  });
+  return kLowerings.find(op);
 }
 
 LowerFn find_quantized_lowering(std::string_view op) {
-  static constexpr struct {
-    std::string_view op;
-    LowerFn function;
-  } all[] = {
-#define QUANTIZED_LOWERING(op, function) {#op, function},
+  static constexpr SortedTable kLowerings({
+#define QUANTIZED_LOWERING(op, function) TableLine<std::string_view, LowerFn>{#op, function},
 #include "backends/gpu/quantized_lowerings.inc"
 #undef QUANTIZED_LOWERING
-  };
-  for (const auto& line : all) {
-    if (line.op == op) return line.function;
-  }
-  return nullptr;
+  });
+  return kLowerings.find(op);
 }
 
 Status lower_node(Lowering& lowering, const NodeView& view, std::span<const TensorType* const> outputs,

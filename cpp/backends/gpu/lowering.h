@@ -188,12 +188,25 @@ inline uint32_t groups_of(int64_t items, int64_t per_group) {
   return static_cast<uint32_t>((items + per_group - 1) / per_group);
 }
 
-/// Codes of functions.inc.
+/// Codes of functions.inc, then of unary.inc; cmake/shaders.py counts in the same way.
 enum class Function : int32_t {
 #define FUNCTION(name) k_##name,
 #include "backends/gpu/functions.inc"
 #undef FUNCTION
+#define UNARY_POWER(name)
+#define UNARY_ALONE(name) k_##name,
+#define UNARY_FUSED(name) k_##name,
+#define UNARY_EPILOGUE(name) k_##name,
+#define UNARY(kind, name, use, ...) UNARY_##use(name)
+#include "ops/unary.inc"
+#undef UNARY
+#undef UNARY_POWER
+#undef UNARY_ALONE
+#undef UNARY_FUSED
+#undef UNARY_EPILOGUE
 };
+/// The code of a unary function that is not of use POWER.
+Function function_of(UnaryKind kind);
 
 /// An activation as kernels take it.
 struct Epilogue {

@@ -2,29 +2,13 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "backends/rule.h"
 
 namespace pinnace::gpu {
 
-enum class Rule : uint8_t {
-#define RULE(name, id, text, meaning) name,
-#include "backends/gpu/rules.inc"
-#undef RULE
-};
-
-/// In the order of Rule, which is that of their ids.
-inline constexpr RuleInfo kRules[] = {
-#define RULE(name, id, text, meaning) {id, text, meaning},
-#include "backends/gpu/rules.inc"
-#undef RULE
-};
-inline const RuleInfo& info(Rule rule) {
-  return kRules[static_cast<size_t>(rule)];
-}
-/// The verdict that refuses by `rule`, with the value that breaks it.
-inline Verdict refusal(Rule rule, std::string value) {
-  return pinnace::refusal(info(rule), std::move(value));
-}
+#define RULES "backends/gpu/rules.inc"
+#include "backends/rule_table.inc"
 
 }  // namespace pinnace::gpu

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/gpu/executable.h"
+#include "backends/packed_constants.h"
 #include "base/log.h"
 
 namespace pinnace::gpu {
@@ -216,13 +217,9 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
     }
   }
   if (!pending.empty()) {
-<<<<<<< d97b4275179e98258b0a6b6612ab3c6019791086
-    // All at once, by several threads; where the device's compiler refuses one, each test says whether it needs it.
-=======
     const LogTime time;
     const size_t known_before = results.size();
-    // All at once, by several threads; where the device's compiler refuses one, each canary says whether it needs it.
->>>>>>> logging
+    // All at once, by several threads; where the device's compiler refuses one, each test says whether it needs it.
     std::set<std::string, std::less<>> refused;
     const Status all = context->kernels(keys).status();
     if (!all.ok() && all.code() != Code::kUnsupported) return all;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/gpu/lowering.h"
+#include "backends/packed_constants.h"
 #include "base/work_mutex.h"
 
 namespace pinnace::gpu {

@@ -7,22 +7,22 @@ namespace nnapi_client {
 namespace {
 
 /// 1 to 8 for "27" to "31" and "fl1" to "fl8"; 0 for anything else.
-int level_of(std::string_view variant) {
+int feature_level_of(std::string_view variant) {
   if (variant.size() == 3 && variant.starts_with("fl") && variant[2] >= '1' && variant[2] <= '8')
     return variant[2] - '0';
   for (int level = 1; level <= 5; ++level) {
-    if (variant == str_cat(nnapi::level_code(level))) return level;
+    if (variant == str_cat(nnapi::feature_level_code(level))) return level;
   }
   return 0;
 }
 
 /// The level that a target means: the stated one, else that of this machine's device, else the newest.
-int level_of(const TargetSpec& target) {
-  if (const int stated = level_of(target.variant)) return stated;
+int feature_level_of(const TargetSpec& target) {
+  if (const int stated = feature_level_of(target.variant)) return stated;
   if (auto library = open_library(); library) {
-    if (const auto device = choose_device(**library, 1)) return device->level;
+    if (const auto device = choose_device(**library, 1)) return device->feature_level;
   }
-  return nnapi::kNewestLevel;
+  return nnapi::kNewestFeatureLevel;
 }
 
 class NnapiBackend final : public Backend {
@@ -30,14 +30,14 @@ class NnapiBackend final : public Backend {
   std::string_view name() const override { return "nnapi"; }
 
   std::string unknown_variant(const TargetSpec& target) const override {
-    if (target.variant.empty() || level_of(target.variant)) return {};
+    if (target.variant.empty() || feature_level_of(target.variant)) return {};
     return str_cat("'", target.variant, "' is no feature level: 27 to 31 or fl1 to fl8");
   }
 
   std::string unavailable(const TargetSpec& target) const override {
     const auto library = open_library();
     if (!library) return library.status().message();
-    const auto device = choose_device(**library, std::max(1, level_of(target.variant)));
+    const auto device = choose_device(**library, std::max(1, feature_level_of(target.variant)));
     return device ? std::string() : device.status().message();
   }
 
@@ -46,7 +46,8 @@ class NnapiBackend final : public Backend {
     if (!library) return library.status().message();
     const auto device = choose_device(**library, 1);
     if (!device) return device.status().message();
-    return str_cat(device->name, " ", device->version, ", feature level ", device->level, ", ", (*library)->path);
+    return str_cat(device->name, " ", device->version, ", feature level ", device->feature_level, ", ",
+                   (*library)->path);
   }
 
   /// Off Android the library is our own, whose device is the CPU back end.
@@ -62,7 +63,7 @@ class NnapiBackend final : public Backend {
 
   Verdict supports(const NodeView& node, const TargetSpec& target) const override {
     if (target.precision == "bf16") return refusal(Rule::kPrecision, target.precision);
-    return lower_alone(node, level_of(target));
+    return lower_alone(node, feature_level_of(target));
   }
 
   std::vector<Verdict> review(const Segment& segment, const TargetSpec& target, bool elsewhere) const override {
@@ -70,7 +71,7 @@ class NnapiBackend final : public Backend {
       return std::vector<Verdict>(segment.nodes.size(),
                                   refusal(Rule::kNoInputs, str_cat(segment.nodes.size(), " nodes")));
     }
-    const int level = level_of(target);
+    const int level = feature_level_of(target);
     const auto options = DriverOptions::from_environment(level, target.precision == "fp16");
     if (!options) return {};  // compile() says so
     if (elsewhere && !options->any_work) {
@@ -85,8 +86,8 @@ class NnapiBackend final : public Backend {
   }
 
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
-    const int level = level_of(target);
-    if (target.storing) return store_segment(segment, DriverOptions{.level = level});
+    const int level = feature_level_of(target);
+    if (target.storing) return store_segment(segment, DriverOptions{.feature_level = level});
     auto library = open_library();
     if (!library) return Status(Code::kDeviceLost, library.status().message());
     auto device = choose_device(**library, level);
@@ -95,7 +96,7 @@ class NnapiBackend final : public Backend {
     return compile_segment(segment, *library, *device, options);
   }
 
-  bool stores_payloads(const TargetSpec& target) const override { return level_of(target.variant) > 0; }
+  bool stores_payloads(const TargetSpec& target) const override { return feature_level_of(target.variant) > 0; }
   bool checks_constants() const override { return true; }
 };
 

@@ -6,6 +6,7 @@
 
 #include "backends/nnapi/executable.h"
 #include "backends/nnapi/kept_states.h"
+#include "backends/packed_constants.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -26,64 +27,23 @@ std::string operations_text(const nnapi::Model& model, size_t first) {
 }
 
 /// Operators that change, move or compare plain 8-bit integers without computing with them: those stop at the ends of
-/// their range in NNAPI, where ours wrap.
-bool takes_bytes(std::string_view op) {
-  static constexpr std::string_view names[] = {"arg_max",
-                                               "arg_min",
-                                               "cast",
-                                               "concat",
-                                               "depth_to_space",
-                                               "dequantize_linear",
-                                               "equal",
-                                               "expand",
-                                               "flatten",
-                                               "gather",
-                                               "greater",
-                                               "greater_or_equal",
-                                               "identity",
-                                               "if",
-                                               "less",
-                                               "less_or_equal",
-                                               "loop",
-                                               "lsh_projection",
-                                               "max",
-                                               "max_pool",
-                                               "min",
-                                               "pad",
-                                               "quantize_linear",
-                                               "quantized_lstm",
-                                               "quantized_lstm_u8",
-                                               "reshape",
-                                               "slice",
-                                               "space_to_depth",
-                                               "split",
-                                               "squeeze",
-                                               "tile",
-                                               "top_k",
-                                               "transpose",
-                                               "unsqueeze",
-                                               "where"};
-  return std::find(std::begin(names), std::end(names), op) != std::end(names);
-}
-
-/// Operators that read or make u16, which stands as i32 and would otherwise be computed with as such.
-bool takes_sixteen_bits(std::string_view op) {
-  return op == "cast" || op == "quantize_linear" || op == "dequantize_linear";
+/// their range in NNAPI, where ours wrap. Reductions are computed with where a feature level lacks them.
+bool takes_bytes(const OpDef& op) {
+  if (op.has(Trait::kReduction)) return false;
+  if (op.has(Trait::kMoves | Trait::kCompares | Trait::kConverts | Trait::kControlFlow)) return true;
+  return op.name == "lsh_projection" || op.name == "quantized_lstm" || op.name == "quantized_lstm_u8";
 }
 
 /// Operators whose lowering looks at the graph's sizes, not at an operand's, or at no sizes at all.
-bool takes_any_rank(std::string_view op) {
-  static constexpr std::string_view names[] = {"flatten",     "gather",  "identity", "if",        "loop",
-                                               "log_softmax", "reshape", "squeeze",  "transpose", "unsqueeze"};
-  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+bool takes_any_rank(const OpDef& op) {
+  if (op.has(Trait::kView | Trait::kControlFlow)) return true;
+  return op.name == "gather" || op.name == "log_softmax" || op.name == "transpose";
 }
 
 /// Operators whose lowering leaves the contents of constants to what fills weights; what the file has laid out of these
 /// is then not read. Places and sizes, integers, are always looked at.
-bool reads_only_to_fill(std::string_view op) {
-  static constexpr std::string_view names[] = {"conv", "conv_transpose", "gather",  "gemm",
-                                               "gru",  "lstm",           "mat_mul", "rnn"};
-  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+bool reads_only_to_fill(const OpDef& op) {
+  return op.has(Trait::kProduct | Trait::kRecurrent) || op.name == "gather";
 }
 bool computed_with(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kI8 || dtype == DType::kU8;
@@ -91,57 +51,13 @@ bool computed_with(DType dtype) {
 
 /// What payloads of a level are for: "nnapi:29", "nnapi:fl6".
 std::string target_name(int level) {
-  return level <= 5 ? str_cat("nnapi:", nnapi::level_code(level)) : str_cat("nnapi:fl", level);
+  return level <= 5 ? str_cat("nnapi:", nnapi::feature_level_code(level)) : str_cat("nnapi:fl", level);
 }
 
 /// Operators that look at each element by itself: ranks above 4 stand as one dimension, if no input is repeated but
 /// single numbers.
 bool takes_elements(const NodeView& view, std::span<const TensorType* const> outputs) {
-  static constexpr std::string_view names[] = {"abs",
-                                               "add",
-                                               "and",
-                                               "cast",
-                                               "ceil",
-                                               "celu",
-                                               "clip",
-                                               "div",
-                                               "elu",
-                                               "equal",
-                                               "erf",
-                                               "exp",
-                                               "floor",
-                                               "gelu",
-                                               "greater",
-                                               "greater_or_equal",
-                                               "hard_sigmoid",
-                                               "hard_swish",
-                                               "leaky_relu",
-                                               "less",
-                                               "less_or_equal",
-                                               "log",
-                                               "max",
-                                               "min",
-                                               "mish",
-                                               "mul",
-                                               "neg",
-                                               "not",
-                                               "or",
-                                               "pow",
-                                               "reciprocal",
-                                               "relu",
-                                               "selu",
-                                               "sigmoid",
-                                               "silu",
-                                               "sin",
-                                               "softplus",
-                                               "softsign",
-                                               "sqrt",
-                                               "sub",
-                                               "sum",
-                                               "tanh",
-                                               "where",
-                                               "xor"};
-  if (std::find(std::begin(names), std::end(names), view.node().op) == std::end(names)) return false;
+  if (!view.op().has(Trait::kElementwise)) return false;
   for (int i = 0; i < view.input_count(); ++i) {
     if (!view.has_input(i)) continue;
     const TensorType& type = view.input(i);
@@ -172,7 +88,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       return Status(Code::kUnsupported, verdict.text);
     }
   }
-  if (!takes_bytes(view.node().op)) {
+  if (!takes_bytes(view.op())) {
     for (int i = 0; i < view.input_count(); ++i) {
       if (!view.has_input(i) || view.input(i).quantized()) continue;
       if (view.input(i).dtype != DType::kU8 && view.input(i).dtype != DType::kI8) continue;
@@ -180,7 +96,8 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       return Status(Code::kUnsupported, verdict.text);
     }
   }
-  if (!takes_sixteen_bits(view.node().op)) {
+  // u16 stands as i32, and would otherwise be computed with as such.
+  if (!view.op().has(Trait::kConverts)) {
     for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
       const int at = i - view.input_count();
       if (at < 0 && !view.has_input(i)) continue;
@@ -190,7 +107,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       return Status(Code::kUnsupported, verdict.text);
     }
   }
-  if (!takes_any_rank(view.node().op) && !takes_elements(view, outputs)) {
+  if (!takes_any_rank(view.op()) && !takes_elements(view, outputs)) {
     for (int i = 0; i < view.input_count() + view.output_count(); ++i) {
       const int at = i - view.input_count();
       if (at < 0 && !view.has_input(i)) continue;
@@ -270,7 +187,7 @@ Verdict lower_alone(const NodeView& node, int level) {
 class SegmentCompiler {
  public:
   SegmentCompiler(const Segment& segment, const DriverOptions& options)
-      : segment_(segment), lowering_(options.level, false, values(segment)), made_(new NnapiExecutable) {}
+      : segment_(segment), lowering_(options.feature_level, false, values(segment)), made_(new NnapiExecutable) {}
 
   /// Constants are checked before they are read: here, or where a weight is made of them.
   Status lower() {
@@ -288,7 +205,7 @@ class SegmentCompiler {
       for (const auto& [name, attr] : node.attrs) {
         if (const auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(check_constants(**body));
       }
-      const bool later = reads_only_to_fill(node.op);
+      const bool later = reads_only_to_fill(view.op());
       for (ValueId id : node.inputs) {
         if (id == kNoValue || !segment_.inference.data[static_cast<size_t>(id)]) continue;
         if (later && computed_with(segment_.inference.types[static_cast<size_t>(id)].dtype)) continue;
@@ -345,9 +262,9 @@ class SegmentCompiler {
       if (stage.model) PINNACE_TRY(stage.model->compile());
     }
     keep_states();
-    note_weights(options.level);
-    PINNACE_LOG_INFO("compiled for NNAPI device ", device.name, " ", device.version, ", feature level ", options.level,
-                     ": ", made_->stages_.size(), " models, in ", time.text());
+    note_weights(options.feature_level);
+    PINNACE_LOG_INFO("compiled for NNAPI device ", device.name, " ", device.version, ", feature level ",
+                     options.feature_level, ": ", made_->stages_.size(), " models, in ", time.text());
     if (!options.cache_folder.empty()) {
       PINNACE_LOG_DEBUG("the NNAPI driver may keep what it compiled in '", options.cache_folder, "'");
     }
@@ -386,8 +303,8 @@ class SegmentCompiler {
     place_borders();
     PINNACE_ASSIGN(const auto store, segment_.packed.shared<WeightStore>("nnapi weights"));
     const auto check = [&](size_t w) { return check_constants_of(node_of(w)); };
-    PINNACE_ASSIGN(placed_,
-                   store->place(library, target_name(options.level), segment_.packed, lowering_.weights(), check));
+    PINNACE_ASSIGN(placed_, store->place(library, target_name(options.feature_level), segment_.packed,
+                                         lowering_.weights(), check));
     drop_sources();
     for (size_t s = 0; s < parts_.size(); ++s) {
       Stage stage;
@@ -445,7 +362,7 @@ class SegmentCompiler {
   /// level, and values that were computed ahead, which may be others for other sizes.
   std::string key_of(int32_t index) const {
     const Node& node = *segment_.graph.nodes[static_cast<size_t>(index)];
-    std::string key = str_cat("layout ", kWeightLayout, "/fl", lowering_.level(), "/", segment_.key_prefix,
+    std::string key = str_cat("layout ", kWeightLayout, "/fl", lowering_.feature_level(), "/", segment_.key_prefix,
                               numbered(index), " ", node.name);
     for (ValueId id : node.inputs) {
       if (id == kNoValue || segment_.graph.value(id).constant || !segment_.inference.data[static_cast<size_t>(id)])
@@ -671,7 +588,7 @@ Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment,
 Result<std::unique_ptr<Executable>> store_segment(const Segment& segment, const DriverOptions& options) {
   SegmentCompiler compiler(segment, options);
   PINNACE_TRY(compiler.lower());
-  return compiler.store(options.level);
+  return compiler.store(options.feature_level);
 }
 
 }  // namespace pinnace::nnapi_client

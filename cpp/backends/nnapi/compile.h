@@ -18,8 +18,8 @@ Result<std::unique_ptr<Executable>> compile_segment(const Segment& segment,
                                                     const std::shared_ptr<const Library>& library,
                                                     const DeviceInfo& device, const DriverOptions& options);
 
-/// Lowers a segment and leaves its weights, as options.level wants them, in Segment::packed. No library is needed, and
-/// what is returned does not run.
+/// Lowers a segment and leaves its weights, as options.feature_level wants them, in Segment::packed. No library is
+/// needed, and what is returned does not run.
 Result<std::unique_ptr<Executable>> store_segment(const Segment& segment, const DriverOptions& options);
 
 }  // namespace pinnace::nnapi_client

@@ -15,27 +15,11 @@ double elements(const TensorType& type) {
 }
 
 /// Products of a node, or 0 where it is no product.
-double products(const Node& node, const std::vector<TensorType>& types) {
-  const auto type = [&](ValueId id) -> const TensorType& { return types[static_cast<size_t>(id)]; };
-  const TensorType& y = type(node.outputs[0]);
-  if (node.op == "conv" && y.rank() > 1) {
-    const TensorType& w = type(node.inputs[1]);
-    return elements(y) * elements(w) / static_cast<double>(std::max<int64_t>(1, w.shape[0].size));
-  }
-  if (node.op == "conv_transpose") {
-    const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]);
-    return elements(x) * elements(w) / static_cast<double>(std::max<int64_t>(1, w.shape[0].size));
-  }
-  if (node.op == "lstm" || node.op == "gru" || node.op == "rnn") {
-    const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]), &r = type(node.inputs[2]);
-    const double steps = elements(x) / static_cast<double>(std::max<int64_t>(1, x.shape.back().size));
-    return steps * (elements(w) + elements(r));
-  }
-  if (node.op == "gemm" || node.op == "mat_mul") {
-    const TensorType& a = type(node.inputs[0]);
-    return a.rank() < 1 ? 0 : elements(y) * static_cast<double>(a.shape.back().size);
-  }
-  return 0;
+double products(const Node& node, const OpDef& op, const std::vector<TensorType>& types) {
+  if (!op.has(Trait::kProduct | Trait::kRecurrent)) return 0;
+  std::vector<const TensorType*> inputs;
+  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : &types[static_cast<size_t>(id)]);
+  return op.multiply_adds(inputs, types[static_cast<size_t>(node.outputs[0])]);
 }
 
 constexpr double kRounds = 16;  // of a loop whose count is not known
@@ -53,7 +37,7 @@ double work_of(const Graph& graph, const Inference& inference, const OpTable& op
 /// Bodies run with the sizes that the node's inputs have: a loop as often as is known, of two branches the longer one.
 double work_of(const Node& node, const Inference& inference, const OpTable& ops) {
   const std::vector<TensorType>& types = inference.types;
-  double work = kProduct * products(node, types);
+  double work = kProduct * products(node, *ops.find(node.op), types);
   for (ValueId id : node.outputs) work += kElement * elements(types[static_cast<size_t>(id)]);
   const bool loop = node.op == "loop";
   double rounds = 1, bodies = 0;

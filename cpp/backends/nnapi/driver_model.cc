@@ -54,7 +54,7 @@ Result<std::unique_ptr<DriverModel>> DriverModel::build(std::shared_ptr<const Li
   made->options_ = options;
   made->constants_.assign(constants.begin(), constants.end());
   PINNACE_TRY(made->add_all(model, nullptr, made->model_));
-  if (!options.cache_folder.empty() && options.level >= 3) made->make_token(model);
+  if (!options.cache_folder.empty() && options.feature_level >= 3) made->make_token(model);
   return made;
 }
 
@@ -100,7 +100,7 @@ void DriverModel::make_token(const nnapi::Model& model) {
     add(&part, sizeof part);
     add_text(device_.name);
     add_text(device_.version);
-    const int facts[] = {options_.level, options_.relaxed, options_.preference};
+    const int facts[] = {options_.feature_level, options_.relaxed, options_.preference};
     add(facts, sizeof facts);
     hash_model(hasher, model, nullptr);
     const uint64_t digest = hasher.digest();
@@ -151,14 +151,14 @@ Status DriverModel::add_all(const nnapi::Model& model, const nnapi::Model* body,
   }
   CALL(Model_identifyInputsAndOutputs, to, static_cast<uint32_t>(model.inputs.size()), model.inputs.data(),
        static_cast<uint32_t>(model.outputs.size()), model.outputs.data());
-  if (options_.relaxed && options_.level >= 2) CALL(Model_relaxComputationFloat32toFloat16, to, true);
+  if (options_.relaxed && options_.feature_level >= 2) CALL(Model_relaxComputationFloat32toFloat16, to, true);
   CALL(Model_finish, to);
   return {};
 }
 
 Result<std::vector<bool>> DriverModel::supported(size_t operations) const {
   std::vector<bool> taken(operations, true);
-  if (options_.level < 3 || !device_.device) return taken;
+  if (options_.feature_level < 3 || !device_.device) return taken;
   const std::unique_ptr<bool[]> answers(new bool[operations]());
   const Device* const devices[] = {device_.device};
   CALL(Model_getSupportedOperationsForDevices, model_, devices, 1, answers.get());
@@ -167,7 +167,7 @@ Result<std::vector<bool>> DriverModel::supported(size_t operations) const {
 }
 
 Status DriverModel::create_compilation() {
-  const bool named = options_.level >= 3 && device_.device;
+  const bool named = options_.feature_level >= 3 && device_.device;
   if (named) {
     const Device* const devices[] = {device_.device};
     CALL(Compilation_createForDevices, model_, devices, 1, &compilation_);
@@ -178,7 +178,7 @@ Status DriverModel::create_compilation() {
   if (named && !options_.cache_folder.empty()) {
     CALL(Compilation_setCaching, compilation_, options_.cache_folder.c_str(), token_);
   }
-  if (options_.level >= 4) {
+  if (options_.feature_level >= 4) {
     CALL(Compilation_setPriority, compilation_, options_.priority);
     if (named && options_.deadline_ns) CALL(Compilation_setTimeout, compilation_, options_.deadline_ns);
   }
@@ -222,8 +222,8 @@ Result<std::unique_ptr<DriverModel::Slot>> DriverModel::take_slot(std::span<cons
     }
   }
   auto slot = std::make_unique<Slot>(library_);
-  if (options_.level >= 3) CALL(Burst_create, compilation_, &slot->burst);
-  if (options_.level >= 5) PINNACE_TRY(bind(*slot, inputs, outputs));
+  if (options_.feature_level >= 3) CALL(Burst_create, compilation_, &slot->burst);
+  if (options_.feature_level >= 5) PINNACE_TRY(bind(*slot, inputs, outputs));
   return slot;
 }
 
@@ -340,12 +340,12 @@ Status DriverModel::run_once(const Slot& slot, std::span<const Bytes> inputs, st
   Execution* execution = nullptr;
   CALL(Execution_create, compilation_, &execution);
   const Freed freed(f.Execution_free, execution);
-  const bool measures = device_ns && options_.level >= 3 && device_.device;
+  const bool measures = device_ns && options_.feature_level >= 3 && device_.device;
   const auto prepare = [&]() -> Status {
     for (size_t i = 0; i < inputs.size(); ++i) PINNACE_TRY(set_input(execution, i, inputs[i]));
     for (size_t i = 0; i < outputs.size(); ++i) PINNACE_TRY(set_output(execution, i, outputs[i]));
     if (measures) CALL(Execution_setMeasureTiming, execution, true);
-    if (options_.level >= 4 && device_.device && options_.deadline_ns) {
+    if (options_.feature_level >= 4 && device_.device && options_.deadline_ns) {
       CALL(Execution_setTimeout, execution, options_.deadline_ns);
     }
     if (!bodies_.empty()) {

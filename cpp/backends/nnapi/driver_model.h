@@ -17,7 +17,7 @@ namespace pinnace::nnapi_client {
 
 /// How models are compiled and run.
 struct DriverOptions {
-  int level = 1;              ///< whose functions are used: at most the library's and the device's
+  int feature_level = 1;      ///< whose functions are used: at most the library's and the device's
   bool relaxed = false;       ///< float32 may be computed as float16 (level 2)
   int preference = 1;         ///< NNAPI's: low power, fast single answer, sustained speed
   int priority = 100;         ///< NNAPI's: low 90, medium 100, high 110 (level 4)
@@ -88,7 +88,7 @@ class DriverModel {
     return SharedMemory::create(library_, bytes, what);
   }
   /// Whether the library has memories of a device's own choice (level 4).
-  bool makes_memories() const { return options_.level >= 4; }
+  bool makes_memories() const { return options_.feature_level >= 4; }
   /// Two that serve as this input and as this output; false if the device makes none. After compile().
   bool make_memories(uint32_t input, uint32_t output, std::shared_ptr<SharedMemory> (&to)[2]) const;
   /// Copies all of a memory to one of the same size, one of them of the device's own.

@@ -34,7 +34,7 @@ Result<DriverOptions> DriverOptions::from_environment(int level, bool relaxed) {
   static constexpr Name work[] = {{"worth", 0}, {"any", 1}};
   static constexpr Name priorities[] = {{"low", 90}, {"medium", 100}, {"high", 110}};
   DriverOptions options;
-  options.level = level;
+  options.feature_level = level;
   options.relaxed = relaxed;
   PINNACE_TRY(read_name("PINNACE_NNAPI_PREFERENCE", preferences, options.preference));
   PINNACE_TRY(read_name("PINNACE_NNAPI_PRIORITY", priorities, options.priority));

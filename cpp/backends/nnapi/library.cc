@@ -44,13 +44,13 @@ void* open_path(const std::string& path, std::string& tried) {
 }
 
 /// 27 to 31 and 1000006 to 1000008 as 1 to 8; a newer one counts as 8.
-int level_of(int64_t code) {
+int feature_level_of(int64_t code) {
   if (code >= 1000006) return static_cast<int>(std::min<int64_t>(code - 1000000, 8));
   return static_cast<int>(std::clamp<int64_t>(code - 26, 1, 5));
 }
 
 /// By the functions that are there, as a library before level 5 cannot be asked.
-int level_by_functions(void* handle) {
+int feature_level_by_functions(void* handle) {
   int level = 0;
   bool whole[9] = {true, true, true, true, true, true, true, true, true};
 #define FUNCTION(since, result, name, arguments) \
@@ -69,9 +69,9 @@ void load(void* handle, int level, Functions& to) {
 }
 
 Status find_devices(Library& library) {
-  if (library.level < 3) {
+  if (library.feature_level < 3) {
     DeviceInfo any;
-    any.level = library.level;
+    any.feature_level = library.feature_level;
     library.devices.push_back(any);
     return {};
   }
@@ -93,7 +93,7 @@ Status find_devices(Library& library) {
     info.name = name;
     info.version = version;
     info.type = type;
-    info.level = std::min(level_of(level), library.level);
+    info.feature_level = std::min(feature_level_of(level), library.feature_level);
     library.devices.push_back(std::move(info));
   }
   return {};
@@ -117,7 +117,7 @@ int preference(const DeviceInfo& device) {
 std::string list_of(const Library& library) {
   std::string text;
   for (const DeviceInfo& d : library.devices) {
-    text += str_cat(text.empty() ? "" : ", ", d.name, " (level ", d.level, ")");
+    text += str_cat(text.empty() ? "" : ", ", d.name, " (level ", d.feature_level, ")");
   }
   return text.empty() ? "none" : text;
 }
@@ -147,14 +147,15 @@ Result<std::shared_ptr<const Library>> open_library() {
     }
   }
   if (!handle) return unsupported("no NNAPI library, tried ", tried);
-  library->level = level_by_functions(handle);
-  if (library->level < 1) return unsupported(library->path, " is no NNAPI library: it lacks functions of level 1");
-  if (library->level >= 5) {
+  library->feature_level = feature_level_by_functions(handle);
+  if (library->feature_level < 1)
+    return unsupported(library->path, " is no NNAPI library: it lacks functions of level 1");
+  if (library->feature_level >= 5) {
     load(handle, 5, library->functions);
-    library->level = level_of(library->functions._getRuntimeFeatureLevel());
+    library->feature_level = feature_level_of(library->functions._getRuntimeFeatureLevel());
     library->functions = {};
   }
-  load(handle, std::min(library->level, 5), library->functions);
+  load(handle, std::min(library->feature_level, 5), library->functions);
   PINNACE_TRY(find_devices(*library));
   return std::shared_ptr<const Library>(std::move(library));
 }
@@ -165,11 +166,11 @@ Result<DeviceInfo> choose_device(const Library& library, int level) {
   for (const DeviceInfo& d : library.devices) {
     if (wanted && *wanted && d.device) {
       if (d.name == wanted) best = &d;
-    } else if (preference(d) >= 0 && d.level >= level && (!best || preference(d) > preference(*best))) {
+    } else if (preference(d) >= 0 && d.feature_level >= level && (!best || preference(d) > preference(*best))) {
       best = &d;
     }
   }
-  if (best && best->level >= level) return *best;
+  if (best && best->feature_level >= level) return *best;
   if (wanted && *wanted) {
     return unsupported("PINNACE_NNAPI_DEVICE is ", wanted, ", and ", library.path, " has ", list_of(library));
   }

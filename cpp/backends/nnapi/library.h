@@ -14,15 +14,15 @@ struct DeviceInfo {
   Device* device = nullptr;  ///< null below level 3, where devices cannot be named
   std::string name = "the system's choice";
   std::string version;
-  int type = 0;   ///< NNAPI's: 0 unknown, 1 other, 2 CPU, 3 GPU, 4 accelerator
-  int level = 1;  ///< 1 to 8
+  int type = 0;           ///< NNAPI's: 0 unknown, 1 other, 2 CPU, 3 GPU, 4 accelerator
+  int feature_level = 1;  ///< 1 to 8
 };
 
 /// An opened library; it is never closed, since drivers do not survive that.
 struct Library {
   std::string path;  ///< as it was found
   Functions functions;
-  int level = 1;  ///< of the runtime, 1 to 8
+  int feature_level = 1;  ///< of the runtime, 1 to 8
   std::vector<DeviceInfo> devices;
 };
 

@@ -125,7 +125,7 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
     to.scale = q.scales[0];
     to.zero_point = q.zero_points[0];
     to.type = kTensorQuant8Asymm;
-    if (type.dtype == DType::kI8 && level_ >= 4) {
+    if (type.dtype == DType::kI8 && feature_level_ >= 4) {
       to.type = kTensorQuant8AsymmSigned;
     } else if (type.dtype == DType::kI8) {  // shifted: docs/nnapi_rules.md, rewrites
       to.elements = Elements::kFlipSign;
@@ -145,8 +145,8 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
       case DType::kU8:  // plain integers: stored numbers of scale 1
       case DType::kI8:
         to.scale = 1;
-        to.type = type.dtype == DType::kI8 && level_ >= 4 ? kTensorQuant8AsymmSigned : kTensorQuant8Asymm;
-        if (type.dtype == DType::kI8 && level_ < 4) {
+        to.type = type.dtype == DType::kI8 && feature_level_ >= 4 ? kTensorQuant8AsymmSigned : kTensorQuant8Asymm;
+        if (type.dtype == DType::kI8 && feature_level_ < 4) {
           to.elements = Elements::kFlipSign;
           to.zero_point = 128;
         }
@@ -168,8 +168,9 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
     }
   }
   const nnapi::OperandCodeInfo& code = nnapi::info(to.type);
-  if (code.since > level_) {
-    return no(Rule::kLevel, str_cat(code.name, " is of level ", static_cast<int>(code.since), ", here are ", level_));
+  if (code.since > feature_level_) {
+    return no(Rule::kFeatureLevel,
+              str_cat(code.name, " is of level ", static_cast<int>(code.since), ", here are ", feature_level_));
   }
   return check_operand(to.type, to.dims, to.scale, to.zero_point, verdict).ok();
 }
@@ -266,16 +267,16 @@ Status Lowering::add_operation(Op op, std::vector<OperandId> inputs, std::vector
       PINNACE_TRY(check_operand(o.type, o.dims, o.scale, o.zero_point, verdict));
     }
   }
-  const auto needed = nnapi::validate_operation(model_, operation, nnapi::kNewestLevel);
+  const auto needed = nnapi::validate_operation(model_, operation, nnapi::kNewestFeatureLevel);
   if (!needed) return refuse(verdict, Rule::kSignature, needed.status().message());
   // What the runtime lets pass its driver need not take.
   if (const Status ranks = nnapi::check_documented_ranks(model_, operation); !ranks.ok()) {
     return refuse(verdict, Rule::kSignature, ranks.message());
   }
-  if (*needed > level_) {
+  if (*needed > feature_level_) {
     return refuse(
-        verdict, Rule::kLevel,
-        str_cat(nnapi::operation_info(operation.code)->name, " needs level ", *needed, ", here are ", level_));
+        verdict, Rule::kFeatureLevel,
+        str_cat(nnapi::operation_info(operation.code)->name, " needs level ", *needed, ", here are ", feature_level_));
   }
   model_.operations.push_back(std::move(operation));
   return {};
@@ -315,7 +316,7 @@ Result<OperandId> Lowering::change_layout(ValueId id, Layout layout, Verdict& ve
     std::vector<int32_t> shape(spec.dims.begin(), spec.dims.end());
     const OperandId sizes = add_constant({kTensorInt32, {4}}, shape.data(), 16);
     PINNACE_TRY(add_operation(Op::RESHAPE, {from, sizes}, {to}, verdict));
-  } else if (level_ >= 2) {
+  } else if (feature_level_ >= 2) {
     const int32_t last[] = {0, 2, 3, 1}, first[] = {0, 3, 1, 2};
     const OperandId perm = add_constant({kTensorInt32, {4}}, layout == Layout::kPlain ? first : last, 16);
     PINNACE_TRY(add_operation(Op::TRANSPOSE, {from, perm}, {to}, verdict));

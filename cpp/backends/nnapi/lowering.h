@@ -93,9 +93,9 @@ class Lowering {
  public:
   /// `values`: one per ValueId that nodes mention. dry: weights are not made and constants need no data.
   Lowering(int level, bool dry, std::vector<LoweredValue> values)
-      : level_(level), dry_(dry), values_(std::move(values)) {}
+      : feature_level_(level), dry_(dry), values_(std::move(values)) {}
 
-  int level() const { return level_; }
+  int feature_level() const { return feature_level_; }
   bool dry() const { return dry_; }
   nnapi::Model& model() { return model_; }
   LoweredValue& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
@@ -162,7 +162,7 @@ class Lowering {
   OperandId constant(ValueId id, Layout layout, OperandSpec spec);
   Result<OperandId> change_layout(ValueId id, Layout layout, Verdict& verdict);
 
-  int level_;
+  int feature_level_;
   bool dry_;
   nnapi::Model model_;
   std::vector<LoweredValue> values_;
@@ -189,7 +189,7 @@ class NodeLowering {
       : lowering_(lowering), view_(view), outputs_(outputs) {}
 
   const NodeView& view() const { return view_; }
-  int level() const { return lowering_.level(); }
+  int feature_level() const { return lowering_.feature_level(); }
   Lowering& lowering() { return lowering_; }
   bool has(int i) const { return view_.has_input(i); }
   const TensorType& in_type(int i) const { return view_.input(i); }
@@ -266,7 +266,7 @@ LowerFn find_lowering(std::string_view op);
 /// be. kRefused where the operator has no form for i64 but those that ask for positions themselves.
 Result<Int64> plan_int64(NodeLowering& n);
 
-/// x to y through an activation, as operations.
-Status add_activation(NodeLowering& n, const Activation& activation, OperandId x, OperandId y);
+/// y = f(x), as operations.
+Status add_unary(NodeLowering& n, const Unary& f, OperandId x, OperandId y);
 
 }  // namespace pinnace::nnapi_client

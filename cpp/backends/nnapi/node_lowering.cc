@@ -3,6 +3,7 @@
 
 #include "backends/nnapi/lowering.h"
 #include "base/half.h"
+#include "base/sorted_table.h"
 #include "ops/linear_quantization.h"
 
 namespace pinnace::nnapi_client {
@@ -14,18 +15,12 @@ using enum OperandCode;
 #undef LOWERING
 
 LowerFn find_lowering(std::string_view op) {
-  static constexpr struct {
-    std::string_view op;
-    LowerFn function;
-  } all[] = {
-#define LOWERING(op, function) {#op, function},
+  static constexpr SortedTable kLowerings({
+#define LOWERING(op, function) TableLine<std::string_view, LowerFn>{#op, function},
 #include "backends/nnapi/lowerings.inc"
 #undef LOWERING
-  };
-  for (const auto& line : all) {
-    if (line.op == op) return line.function;
-  }
-  return nullptr;
+  });
+  return kLowerings.find(op);
 }
 
 Status NodeLowering::refuse(Rule rule, std::string value) {
@@ -90,12 +85,12 @@ namespace {
 /// NNAPI's fuse code for an activation of floats, or -1.
 int fuse_code_f32(const Activation& a) {
   if (a.none()) return 0;
-  if (a.kind == ActivationKind::kRelu) return 1;
-  if (a.kind != ActivationKind::kClip) return -1;
-  if (a.a == -1 && a.b == 1) return 2;
-  if (a.a == 0 && a.b == 6) return 3;
-  if (a.a == 0 && std::isinf(a.b)) return 1;
-  return std::isinf(a.a) && std::isinf(a.b) ? 0 : -1;
+  if (a.kind == UnaryKind::kRelu) return 1;
+  if (a.kind != UnaryKind::kClip) return -1;
+  if (a.p == -1 && a.q == 1) return 2;
+  if (a.p == 0 && a.q == 6) return 3;
+  if (a.p == 0 && std::isinf(a.q)) return 1;
+  return std::isinf(a.p) && std::isinf(a.q) ? 0 : -1;
 }
 
 /// The bounds that a fuse code sets to stored integers of type y.
@@ -131,7 +126,7 @@ Status NodeLowering::add_activated(Op op, std::vector<OperandId> inputs, const A
   inputs.push_back(scalar(std::max(code, 0)));
   inputs.insert(inputs.end(), after.begin(), after.end());
   PINNACE_TRY(add(op, std::move(inputs), made));
-  return code >= 0 ? Status() : add_activation(*this, activation, made, output);
+  return code >= 0 ? Status() : add_unary(*this, activation, made, output);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/packed_constants.h"
 #include "base/log.h"
 
 namespace pinnace::nnapi_client {

@@ -1,4 +1,4 @@
-// From NNAPI models to graphs: parse and lower; of PyTorch's, put back the order of dimensions that PyTorch shows.
+// From NNAPI models to graphs: parse and map; of PyTorch's, put back the order of dimensions that PyTorch shows.
 #include "import/import.h"
 
 #include <pinnace/model.h>
@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "import/nnapi/json_model.h"
 #include "import/nnapi/torch_model.h"
-#include "nnapi/lower.h"
+#include "nnapi/to_graph.h"
 #include "ops/work.h"
 
 namespace pinnace {
@@ -85,12 +85,12 @@ Result<Imported> import_torch_nnapi(const TorchNnapiModel& source, const ImportO
   PINNACE_TRY(check_formats(source.input_formats, model.inputs.size(), "inputs"));
   PINNACE_TRY(check_formats(source.output_formats, model.outputs.size(), "outputs"));
   PINNACE_ASSIGN(const std::vector<nnapi::InputSpec> specs, input_specs(model, source));
-  PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(model, specs));
-  if (!lowered.needed.empty()) {
-    return unsupported("input ", lowered.needed[0],
+  PINNACE_ASSIGN(nnapi::ModelGraph mapped, nnapi::to_graph(model, specs));
+  if (!mapped.needed.empty()) {
+    return unsupported("input ", mapped.needed[0],
                        " holds what has to be known before a run: an axis, a size or a stride");
   }
-  Imported imported{std::move(lowered.graph), {}};
+  Imported imported{std::move(mapped.graph), {}};
   Graph& graph = imported.graph;
   graph.name = "nnapi";
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -109,6 +109,10 @@ Result<Imported> import_torch_nnapi(const TorchNnapiModel& source, const ImportO
   return imported;
 }
 
+bool is_json_object(std::string_view head) {
+  return head.starts_with('{');  // no field of an ONNX model starts with this byte
+}
+
 Result<Imported> import_nnapi_json(const std::string& path, const ImportOptions& options) {
   const AheadBudget budget;
   PINNACE_ASSIGN(const nnapi::JsonModel source, nnapi::parse_json_model(path, options.model_name));
@@ -123,14 +127,14 @@ Result<Imported> import_nnapi_json(const std::string& path, const ImportOptions&
     specs.push_back(std::move(spec));
   }
   Imported imported;
-  imported.notes.push_back(str_cat("needs NNAPI feature level ", source.level));
+  imported.notes.push_back(str_cat("needs NNAPI feature level ", source.feature_level));
   for (;;) {
-    PINNACE_ASSIGN(nnapi::Lowered lowered, nnapi::lower(model, specs));
-    if (lowered.needed.empty()) {
-      imported.graph = std::move(lowered.graph);
+    PINNACE_ASSIGN(nnapi::ModelGraph mapped, nnapi::to_graph(model, specs));
+    if (mapped.needed.empty()) {
+      imported.graph = std::move(mapped.graph);
       break;
     }
-    for (uint32_t i : lowered.needed) {
+    for (uint32_t i : mapped.needed) {
       if (specs[i].constant) return unsupported(path, ": input ", i, " must be known, and is not enough");
       specs[i].constant = true;
       imported.notes.push_back(

@@ -105,7 +105,7 @@ class CaseReader {
     JsonModel made;
     PINNACE_TRY(read_inputs(main, *model, made.values));
     made.model = std::move(*model);
-    made.level = level_;
+    made.feature_level = feature_level_;
     return made;
   }
 
@@ -263,7 +263,7 @@ class CaseReader {
     const Status status =
         validate_operand(type, static_cast<uint32_t>(operand.dims.size()), dims, operand.scale, operand.zero_point);
     if (!status.ok()) return corrupt(status.message());
-    level_ = std::max<int>(level_, info(operand.type).since);
+    feature_level_ = std::max<int>(feature_level_, info(operand.type).since);
     if (operand.type == OperandCode::kTensorQuant8SymmPerChannel) PINNACE_TRY(read_channels(e, operand));
     PINNACE_TRY(read_life(e, operand, depth));
     if (operand.type == OperandCode::kModel && !operand.model) return corrupt("a MODEL without its graph");
@@ -283,7 +283,7 @@ class CaseReader {
       if (!level.ok()) {
         return level.status().with_prefix(str_cat(path_, ": ", where_, ": operation ", model.operations.size(), ": "));
       }
-      level_ = std::max(level_, *level);
+      feature_level_ = std::max(feature_level_, *level);
       model.operations.push_back(std::move(operation));
     }
     return {};
@@ -344,7 +344,7 @@ class CaseReader {
   std::vector<element> buffers_, refs_;
   std::map<std::pair<size_t, OperandCode>, ConstantPtr> values_;
   std::vector<std::shared_ptr<const Model>> referenced_;
-  int level_ = 1;
+  int feature_level_ = 1;
 };
 
 }  // namespace

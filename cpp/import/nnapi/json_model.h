@@ -13,7 +13,7 @@ struct JsonModel {
   Model model;  ///< finished
   /// Per input of the model its value; null: omitted. Bytes as NNAPI has them.
   std::vector<ConstantPtr> values;
-  int level = 1;  ///< the feature level that its operations and operand types need
+  int feature_level = 1;  ///< the feature level that its operations and operand types need
 };
 
 /// Parses the case of that name (empty: the only one) and checks it as a client's calls would be: operand types,

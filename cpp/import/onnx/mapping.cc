@@ -1,24 +1,10 @@
 // The table from ONNX's operators to mapping functions, and the rule for those that need none of their own.
 #include "import/onnx/mapping.h"
 
-#include <algorithm>
-#include <iterator>
+#include "base/sorted_table.h"
 
 namespace pinnace::onnx {
 namespace {
-struct Entry {
-  std::string_view op_type;
-  MapFn function;
-};
-constexpr Entry kMappings[] = {
-#define MAP(op_type, function) {#op_type, map_##function},
-#include "import/onnx/mappings.inc"
-#undef MAP
-};
-static_assert(std::is_sorted(std::begin(kMappings), std::end(kMappings),
-                             [](const Entry& a, const Entry& b) { return a.op_type < b.op_type; }),
-              "mappings.inc must be in alphabetical order, capitals before small letters");
-
 bool upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
@@ -28,9 +14,12 @@ bool lower(char c) {
 }  // namespace
 
 MapFn find_mapping(std::string_view op_type) {
-  const auto* at = std::lower_bound(std::begin(kMappings), std::end(kMappings), op_type,
-                                    [](const Entry& e, std::string_view wanted) { return e.op_type < wanted; });
-  return at != std::end(kMappings) && at->op_type == op_type ? at->function : nullptr;
+  static constexpr SortedTable kMappings({
+#define MAP(op_type, function) TableLine<std::string_view, MapFn>{#op_type, map_##function},
+#include "import/onnx/mappings.inc"
+#undef MAP
+  });
+  return kMappings.find(op_type);
 }
 
 std::string snake_case(std::string_view name) {

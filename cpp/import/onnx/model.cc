@@ -11,7 +11,6 @@
 #include "base/open_file.h"
 #include "base/utf8.h"
 #include "import/onnx/open_ranks.h"
-#include "import/onnx/separate_dims.h"
 #include "import/onnx/wire_cost.h"
 #include "ops/work.h"
 
@@ -276,8 +275,7 @@ struct OpenRanks {
   bool contradicted = false;  ///< an output has another rank than the file declares
 };
 
-Result<Imported> import_model(proto::ModelProto& model, Folder folder, const ImportOptions& options,
-                              std::span<const std::string> separate_dims, OpenRanks& ranks) {
+Result<Imported> import_model(proto::ModelProto& model, Folder folder, const ImportOptions& options, OpenRanks& ranks) {
   Import import{options, ExternalData(std::move(folder)), {}, {}, {}, 0, 0, kSparseBytes, {}, 0};
   Frame frame;
   PINNACE_ASSIGN(frame.opsets, versions_of(model));
@@ -293,7 +291,7 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   import.symbols = &builder.graph.symbols;
   builder.graph.name = model.graph().name();
   Scope scope{builder, frame, nullptr, {}};
-  Symbols symbols(model.graph(), builder.graph, options.symbols, separate_dims);
+  Symbols symbols(model.graph(), builder.graph, options.symbols, options.separate_dims);
   PINNACE_TRY(import_initializers(scope, model.graph()));
   // The bytes are in constants now; clear() would keep the string's memory.
   for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
@@ -320,19 +318,18 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
 }  // namespace
 }  // namespace onnx
 
-Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
-  return import_onnx_separated(path, options, {});
+bool is_any_file(std::string_view) {
+  return true;
 }
 
-Result<Imported> import_onnx_separated(const std::string& path, const ImportOptions& options,
-                                       std::span<const std::string> separate_dims) {
+Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
   const AheadBudget budget;
   const auto import = [&](const ImportOptions& with, onnx::OpenRanks& ranks) -> Result<Imported> {
     auto model = onnx::parse_model(path);
     if (!model.ok())
       return model.status().code() == Code::kFile ? model.status() : model.status().with_prefix(path + ": ");
     PINNACE_ASSIGN(Folder folder, Folder::of_file(path));
-    auto imported = onnx::import_model(**model, std::move(folder), with, separate_dims, ranks);
+    auto imported = onnx::import_model(**model, std::move(folder), with, ranks);
     if (!imported.ok()) return imported.status().with_prefix(path + ": ");
     return imported;
   };

@@ -95,6 +95,10 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
 }  // namespace
 }  // namespace torch_import
 
+bool is_zip_archive(std::string_view head) {
+  return head.starts_with("PK\3\4");
+}
+
 Result<Imported> import_torch(const std::string& path, const ImportOptions& options) {
   const AheadBudget budget;
   auto imported = torch_import::import_archive(path, options);

@@ -138,6 +138,8 @@ class Model {
   /// content. kFile, kCorruptFile; kConversion lists every node that cannot be imported in nodes(). Nothing in the file
   /// is executed or unpickled.
   static Result<Model> load(const std::string& path, const LoadOptions& options = {});
+  /// The format that load() would take a file for, as in format(). kFile; kCorruptFile: it is empty.
+  static Result<std::string> format_of(const std::string& path);
   /// From a model in PyTorch's serialised NNAPI form. kCorruptFile says at which byte.
   static Result<Model> load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options = {});
   /// From the text form of a graph.

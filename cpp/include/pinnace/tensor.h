@@ -125,25 +125,17 @@ struct TensorType {
 /// 3}".
 std::string to_string(const TensorType& type, std::span<const Symbol> symbols = {});
 
-/// Where the bytes of a Tensor are. Borrowed: pinnace never frees it. Kinds other than kHost answer kUnsupported until
-/// a back end that takes them is built in.
+/// Where the bytes of a Tensor are, in the host's memory. Borrowed: pinnace never frees it.
 struct Memory {
-  enum class Kind : uint8_t { kHost = 0, kFileDescriptor = 1, kAHardwareBuffer = 2, kVkBuffer = 3, kMTLBuffer = 4 };
-  Kind kind = Kind::kHost;
-  void* host = nullptr;  ///< kHost: first byte
-  void* handle = nullptr;
-  int fd = -1;
-  size_t offset = 0;
-  size_t bytes = 0;  ///< bytes available from the first one
+  void* host = nullptr;  ///< first byte
+  size_t bytes = 0;      ///< available from there on
 };
 
-/// A concrete type and borrowed memory. dim_order, if not empty, lists the dimensions from slowest to fastest in memory
-/// ({0, 2, 3, 1} is NHWC); empty means dense row-major. As an output, a Tensor with null memory asks the session to own
-/// the bytes until its next run.
+/// A concrete type and borrowed memory, dense and row-major. As an output, a Tensor with null memory asks the session
+/// to own the bytes until its next run.
 struct Tensor {
   TensorType type;
   Memory memory;
-  std::vector<int32_t> dim_order;
 };
 
 /// An input or output of a program.

@@ -1,7 +1,6 @@
 // Symbolic sizes of .pt2 archives: what is parsed prints as text that is stable, and its range and factor are sound.
 #include "import/torch/expression.h"
-#include "fuzz/fuzzing.h"
-#include "fuzz/text_mutator.h"
+#include "fuzz/text_target.h"
 
 namespace pinnace::torch_import {
 
@@ -20,14 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::require(range.min >= 0 && range.min <= range.max, "a range of sizes is not empty and not below 0", text);
   }
   return 0;
-}
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  return fuzz::mutate_text(data, size, max_size, seed);
-}
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* a, size_t a_size, const uint8_t* b, size_t b_size,
-                                            uint8_t* out, size_t max_size, unsigned seed) {
-  return fuzz::cross_texts(a, a_size, b, b_size, out, max_size, seed);
 }
 
 }  // namespace pinnace::torch_import

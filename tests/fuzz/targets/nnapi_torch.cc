@@ -31,11 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   source.output_formats.assign(parsed->outputs.size(), static_cast<int>(head >> 25 & 1));
   const auto model = Model::load_torch_nnapi(source);
-  if (!model.ok()) {
-    fuzz::require_refusal(model.status());
-    return 0;
-  }
-  if (fuzz::chosen_to_run({data, size})) fuzz::build_and_run(*model);
+  fuzz::judge(model, {data, size});
   return 0;
 }
 

@@ -86,14 +86,10 @@ void mutate(std::vector<Entry>& entries, size_t room, unsigned seed) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::InputFile file("model.pt2");
-  if (size < 4 || std::memcmp(data, "PK\3\4", 4) != 0) return 0;  // told apart from other formats by this
+  if (!fuzz::is_taken_for("pt2", {data, size})) return 0;
   file.write({data, size});
   const auto model = Model::load(file.path());
-  if (!model.ok()) {
-    fuzz::require_refusal(model.status());
-    return 0;
-  }
-  if (fuzz::chosen_to_run({data, size})) fuzz::build_and_run(*model);
+  fuzz::judge(model, {data, size});
   return 0;
 }
 

@@ -1,8 +1,7 @@
 // The JSON entries of .pt2 archives, in an archive that is otherwise right: the program, and after a zero byte the
 // weights' configuration. The four weights and constants that it may name have 64 bytes each.
 #include "cpp/torch_fixture.h"
-#include "fuzz/fuzzing.h"
-#include "fuzz/text_mutator.h"
+#include "fuzz/text_target.h"
 
 namespace pinnace {
 
@@ -23,20 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   file.write(torch_import::zip_of(entries));
   const auto model = Model::load(file.path());
-  if (!model.ok()) {
-    fuzz::require_refusal(model.status());
-    return 0;
-  }
-  if (fuzz::chosen_to_run({data, size})) fuzz::build_and_run(*model);
+  fuzz::judge(model, {data, size});
   return 0;
-}
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  return fuzz::mutate_text(data, size, max_size, seed);
-}
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* a, size_t a_size, const uint8_t* b, size_t b_size,
-                                            uint8_t* out, size_t max_size, unsigned seed) {
-  return fuzz::cross_texts(a, a_size, b, b_size, out, max_size, seed);
 }
 
 }  // namespace pinnace

@@ -26,7 +26,7 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
                   std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const BinaryKind kind = binary_kind(node.node().op);
-  const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
+  const UnaryF32 map = node.node().op == "add" ? fused_unary(node) : UnaryF32{};
   T* y = out[0].data<T>();
   const auto pair = [&](const TensorView& a, const TensorView& b) {
     PairLoops l;
@@ -34,7 +34,7 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
     const int a_step = l.rank && l.step[0][0], b_step = l.rank && l.step[1][0];
     for_each_run(context, l, out[0].elements(), [&](int64_t at_a, int64_t at_b, int64_t at, int64_t count) {
       isa.arithmetic->dense(kind, a.data<T>() + at_a, a_step, b.data<T>() + at_b, b_step, y + at, count);
-      if (map.kind != MapKind::kNone) isa.activation->map(map, y + at, y + at, count);
+      if (map.kind != UnaryKind::kNone) isa.activation->map(map, y + at, y + at, count);
     });
   };
   pair(in[0], in[1]);
@@ -100,7 +100,7 @@ Status nhwc_binary_run(const NodeView& node, const KernelContext& context, std::
                        std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const BinaryKind kind = binary_kind(node.node().op);
-  const MapF32 map = node.node().op == "add" ? fused_map(node) : MapF32{};
+  const UnaryF32 map = node.node().op == "add" ? fused_unary(node) : UnaryF32{};
   const auto y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   const Shape& shape = out[0].type->shape;
   const Meets how[2] = {meets(*in[0].type, shape, !context.layouts[0].nhwc),
@@ -118,7 +118,7 @@ Status nhwc_binary_run(const NodeView& node, const KernelContext& context, std::
     } else {
       isa.arithmetic->pixels(kind, from_a, a.pixel, from_b, b.pixel, to, y.pitch, y.size.w, channels);
     }
-    if (map.kind != MapKind::kNone) isa.activation->map(map, to, to, y.size.w * y.pitch);
+    if (map.kind != UnaryKind::kNone) isa.activation->map(map, to, to, y.size.w * y.pitch);
   });
   return {};
 }

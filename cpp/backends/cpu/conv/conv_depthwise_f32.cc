@@ -42,7 +42,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
 
 struct DepthwisePlan {
   Window window;
-  MapF32 map;
+  UnaryF32 map;
 };
 
 int64_t depthwise_plan_bytes(const NodeView&) {
@@ -50,7 +50,7 @@ int64_t depthwise_plan_bytes(const NodeView&) {
 }
 
 void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) DepthwisePlan{nhwc_conv(node).window, fused_map(node)};
+  new (to) DepthwisePlan{nhwc_conv(node).window, fused_unary(node)};
 }
 
 template <const auto& isa>
@@ -172,7 +172,7 @@ constexpr CpuKernel make_depthwise() {
 
 struct DilatedPlan {
   Window window;
-  MapF32 map;
+  UnaryF32 map;
   /// Sizes of the largest of the small images, with zeros around.
   int64_t rows() const { return (window.out[1] + window.dilation[1] - 1) / window.dilation[1] + window.kernel[1] - 1; }
   int64_t columns() const {
@@ -197,7 +197,7 @@ int64_t dilated_plan_bytes(const NodeView&) {
 }
 
 void dilated_plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) DilatedPlan{nhwc_conv(node).window, fused_map(node)};
+  new (to) DilatedPlan{nhwc_conv(node).window, fused_unary(node)};
 }
 
 template <const F32Isa& isa>

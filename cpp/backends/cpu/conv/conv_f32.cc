@@ -130,7 +130,7 @@ template <const F32Isa& isa>
 Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const ConvShape s = shape_of(node);
-  const MapF32 map = fused_map(node);
+  const UnaryF32 map = fused_unary(node);
   const int nr = isa.planes->nr, mr = isa.planes->mr;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const auto* packed = reinterpret_cast<const float*>(context.packed);
@@ -251,7 +251,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const ConvShape s = shape_of(node);
   const Window& w = s.window;
   const PaddedPlane plane = padded_plane(w);
-  const MapF32 map = fused_map(node);
+  const UnaryF32 map = fused_unary(node);
   const int64_t planes = s.batch * s.groups;
   const int64_t tasks = std::min<int64_t>(context.threads, planes);
   context.parallel(tasks, [&](int64_t t) {

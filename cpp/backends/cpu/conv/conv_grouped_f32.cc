@@ -48,7 +48,7 @@ Status pack(const NodeView& node, std::byte* packed) {
 
 struct GroupedPlan {
   NhwcConv conv;
-  MapF32 map;
+  UnaryF32 map;
 };
 
 int64_t plan_bytes(const NodeView&) {
@@ -56,7 +56,7 @@ int64_t plan_bytes(const NodeView&) {
 }
 
 void plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) GroupedPlan{nhwc_conv(node), fused_map(node)};
+  new (to) GroupedPlan{nhwc_conv(node), fused_unary(node)};
 }
 
 /// Rows of a task take the weights of a few registers of channels at a time, which then stay in the nearest cache.

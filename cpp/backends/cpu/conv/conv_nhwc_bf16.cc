@@ -80,7 +80,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const bool adds = in.size() > 3 && in[3].present();
   const NhwcF32 r = adds ? nhwc_of(in[3], context.layouts[3]) : NhwcF32{};
-  const MapF32 map = fused_map(node);
+  const UnaryF32 map = fused_unary(node);
   const Blocks blocks(c, x.pitch);
   const bool one = flat(c, x) && flat(c, y) && (!adds || flat(c, r));
 

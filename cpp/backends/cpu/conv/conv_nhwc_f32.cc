@@ -122,7 +122,7 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
                                  .step_y = 1,
                                  .step_x = 1,
                                  .phase_count = 1,
-                                 .map = fused_map(node)};
+                                 .map = fused_unary(node)};
   new (plan->phases()) ConvPhase{.y = 0, .x = 0, .first_block = 0, .block_count = c.blocks(), .K = c.K(), .packed = 0};
   const ptrdiff_t row = nhwc_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
   ptrdiff_t* block = plan->blocks();

@@ -22,7 +22,7 @@ inline V splat(float x) {
   return Wide::all(x);
 }
 /// The map out of line, where it would be inlined many times: 40 KB of the library.
-__attribute__((noinline)) V apply_apart(const MapF32& m, V x) {
+__attribute__((noinline)) V apply_apart(const UnaryF32& m, V x) {
   return activate<Wide>(m, x);
 }
 
@@ -60,7 +60,7 @@ inline void tile(const GemmF32& g, const float* a, const float* b, int64_t m, in
   for (int r = 0; r < ROWS; ++r) {
     const float bias = g.row_bias ? g.row_bias[m + r] : 0.0f;
     V y0 = sum0[r] + bias + c0, y1 = sum1[r] + bias + c1;
-    if (g.map.kind != MapKind::kNone) {
+    if (g.map.kind != UnaryKind::kNone) {
       y0 = apply_apart(g.map, y0);
       y1 = apply_apart(g.map, y1);
     }

@@ -19,7 +19,7 @@ struct GemmF32 {
   ptrdiff_t c_row;
   const float* row_bias;
   const float* column_bias;
-  MapF32 map;
+  UnaryF32 map;
 };
 
 /// One channel of a depthwise convolution. x holds the zero-padded input plane, its columns sorted by their remainder
@@ -32,7 +32,7 @@ struct DepthwiseF32 {
   float bias;
   float* y;
   int64_t out_h, out_w, kernel_h, kernel_w, stride_y, stride_x, dilation_y, dilation_x;
-  MapF32 map;
+  UnaryF32 map;
 };
 
 struct ConvPlanesLoops {

@@ -31,7 +31,7 @@ struct ConvPlan {
   int64_t stride_y, stride_x;                 ///< pixels of the input from output to output of a phase
   int64_t step_y, step_x;                     ///< of the output from output to output of a phase: as many as phases
   int64_t phase_count;
-  MapF32 map;
+  UnaryF32 map;
   ConvPhase* phases() { return reinterpret_cast<ConvPhase*>(this + 1); }
   const ConvPhase* phases() const { return reinterpret_cast<const ConvPhase*>(this + 1); }
   ptrdiff_t* blocks() { return reinterpret_cast<ptrdiff_t*>(phases() + phase_count); }

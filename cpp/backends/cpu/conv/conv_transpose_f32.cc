@@ -72,7 +72,7 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
                                  .step_y = t.phases(1),
                                  .step_x = t.phases(2),
                                  .phase_count = t.phases(1) * t.phases(2),
-                                 .map = fused_map(node)};
+                                 .map = fused_unary(node)};
   const ptrdiff_t row = nhwc_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
   const int64_t columns = padded_columns(*isa.gemm, t.out_channels);
   ConvPhase* phase = plan->phases();
@@ -170,7 +170,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
   const Transposed t = transposed(node);
   const Window& w = t.window;
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
-  const MapF32 map = fused_map(node);
+  const UnaryF32 map = fused_unary(node);
   const int64_t lanes = isa.depthwise->lanes, step = std::min<int64_t>(lanes, 8), rows = y.size.n * y.size.h;
   const int64_t each = std::max<int64_t>(1, std::min(rows / (4 * context.threads), 16384 / (y.size.w * y.pitch)));
   context.parallel((rows + each - 1) / each, [&](int64_t task) {

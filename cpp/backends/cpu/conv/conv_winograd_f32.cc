@@ -171,7 +171,7 @@ Status winograd_run(const NodeView& node, const KernelContext& context, std::spa
   const auto* bias = reinterpret_cast<const float*>(context.packed);
   const float* weights = bias + bias_floats(c);
   const int64_t weight_floats = shape.floats(tiles), panels = shape.panels(tiles);
-  const MapF32 map = fused_map(node);
+  const UnaryF32 map = fused_unary(node);
   const int64_t in_channels = (c.in_channels + 7) / 8 * 8, out_channels = (c.out_channels + 7) / 8 * 8;
 
   struct Place {

@@ -37,7 +37,7 @@ __attribute__((always_inline)) inline void multiply_add(Halves& sum, Halves a, H
 /// ROWS x COLUMNS outputs of 8 channels, the first one's first tap at x. Each input pixel is loaded once, and goes into
 /// every output that it is part of. Two rows have their kernel's height known: it is KW.
 template <int KW, int STRIDE, int COLUMNS, int ROWS>
-__attribute__((always_inline)) inline void depthwise_tile(const Depthwise& d, const MapF32& m, const uint16_t* x,
+__attribute__((always_inline)) inline void depthwise_tile(const Depthwise& d, const UnaryF32& m, const uint16_t* x,
                                                           const uint16_t* w, uint16_t* y, Halves low, Halves high) {
   Halves sums[ROWS][COLUMNS];
   const Halves bias = load(w);
@@ -77,7 +77,7 @@ __attribute__((always_inline)) inline void depthwise_tile(const Depthwise& d, co
     PINNACE_UNROLL for (int ky = STRIDE; ky < KW; ++ky) row_of_x(Number<0>{}, Number<2>{}, ky);
     PINNACE_UNROLL for (int ky = KW; ky < KW + STRIDE; ++ky) row_of_x(Number<1>{}, Number<1>{}, ky);
   }
-  const bool clamp = m.kind == MapKind::kRelu || m.kind == MapKind::kClip;
+  const bool clamp = m.kind == UnaryKind::kRelu || m.kind == UnaryKind::kClip;
   if (clamp) {
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
       PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sums[r][i] = vminq_f16(vmaxq_f16(sums[r][i], low), high);
@@ -87,7 +87,7 @@ __attribute__((always_inline)) inline void depthwise_tile(const Depthwise& d, co
     uint16_t* pixel = y + r * d.y_row;
     char* at = reinterpret_cast<char*>(pixel);
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) store_pixel(at, y_step, sums[r][i]);
-    if (clamp || m.kind == MapKind::kNone) continue;
+    if (clamp || m.kind == UnaryKind::kNone) continue;
     for (int i = 0; i < COLUMNS; ++i) map(m, pixel + i * d.y_pitch, pixel + i * d.y_pitch, kLanes);
   }
 }
@@ -97,11 +97,11 @@ template <int KW, int STRIDE, int ROWS>
 void depthwise_of(const Depthwise& rows) {
   // Copies whose address nobody has stay in registers.
   const Depthwise d = rows;
-  const MapF32 m = rows.map;
+  const UnaryF32 m = rows.map;
   constexpr int kMost = ROWS == 2 && KW == 5 ? 4 : 7;
   const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * KW) * kLanes;
-  const Halves low = vdupq_n_f16(static_cast<float16_t>(m.kind == MapKind::kClip ? m.a : 0.0f));
-  const Halves high = vdupq_n_f16(static_cast<float16_t>(m.kind == MapKind::kClip ? m.b : __builtin_inff()));
+  const Halves low = vdupq_n_f16(static_cast<float16_t>(m.kind == UnaryKind::kClip ? m.p : 0.0f));
+  const Halves high = vdupq_n_f16(static_cast<float16_t>(m.kind == UnaryKind::kClip ? m.q : __builtin_inff()));
   for (int64_t c = 0; c < d.channels; c += kLanes) {
     const uint16_t* w = d.weights + c / kLanes * panel;
     const uint16_t* x = d.x + c;
@@ -143,7 +143,7 @@ void depthwise_any(const Depthwise& d) {
       }
       uint16_t* y = d.y + c + ox * d.y_pitch;
       store(y, sums);
-      if (d.map.kind != MapKind::kNone) map(d.map, y, y, kLanes);
+      if (d.map.kind != UnaryKind::kNone) map(d.map, y, y, kLanes);
     }
   }
 }

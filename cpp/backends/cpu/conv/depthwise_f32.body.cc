@@ -71,10 +71,10 @@ inline void depthwise_tile(const DepthwiseRowsF32& d, const float* x, const floa
     PINNACE_UNROLL for (int ky = STRIDE; ky < KW; ++ky) row_of_x(Number<0>{}, Number<2>{}, ky);
     PINNACE_UNROLL for (int ky = KW; ky < KW + STRIDE; ++ky) row_of_x(Number<1>{}, Number<1>{}, ky);
   }
-  const bool clamp = d.map.kind == MapKind::kRelu || d.map.kind == MapKind::kClip;
-  const bool maps = !clamp && d.map.kind != MapKind::kNone;
-  const T low = V::all(d.map.kind == MapKind::kClip ? d.map.a : clamp ? 0.0f : -__builtin_inff());
-  const T high = V::all(d.map.kind == MapKind::kClip ? d.map.b : __builtin_inff());
+  const bool clamp = d.map.kind == UnaryKind::kRelu || d.map.kind == UnaryKind::kClip;
+  const bool maps = !clamp && d.map.kind != UnaryKind::kNone;
+  const T low = V::all(d.map.kind == UnaryKind::kClip ? d.map.p : clamp ? 0.0f : -__builtin_inff());
+  const T high = V::all(d.map.kind == UnaryKind::kClip ? d.map.q : __builtin_inff());
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
       V::store(y + r * d.y_row + i * d.y_pitch, V::at_most(V::at_least(sum[r][i], low), high));
@@ -137,7 +137,7 @@ void depthwise_any(const DepthwiseRowsF32& d) {
         }
       }
       V::store(d.y + c + ox * d.y_pitch, sum);
-      if (d.map.kind != MapKind::kNone) map_rows<V>(d.map, d.y + c + ox * d.y_pitch, 0, 1);
+      if (d.map.kind != UnaryKind::kNone) map_rows<V>(d.map, d.y + c + ox * d.y_pitch, 0, 1);
     }
   }
 }

@@ -22,7 +22,7 @@ struct DepthwiseRows {
   int64_t out_w;
   int32_t kernel_h, kernel_w, stride_x, dilation_x;
   int32_t rows;  ///< 2 only where two_rows() says so; the second row's x is stride_x tap rows below
-  MapF32 map;
+  UnaryF32 map;
 };
 using DepthwiseRowsF32 = DepthwiseRows<float>;
 

@@ -33,8 +33,9 @@ __attribute__((always_inline)) inline void neon_multiply_add(float32x4_t& sum, f
 /// ROWS x COLUMNS outputs of 8 channels, the first one's first tap at x. Each input pixel is loaded once, and goes into
 /// every output that it is part of. Two rows have their kernel's height known: it is KW.
 template <int KW, int STRIDE, int COLUMNS, int ROWS>
-__attribute__((always_inline)) inline void neon_depthwise(const DepthwiseRowsF32& d, const MapF32& map, const float* x,
-                                                          const float* w, float* y, float32x4_t low, float32x4_t high) {
+__attribute__((always_inline)) inline void neon_depthwise(const DepthwiseRowsF32& d, const UnaryF32& map,
+                                                          const float* x, const float* w, float* y, float32x4_t low,
+                                                          float32x4_t high) {
   float32x4_t sum[ROWS][COLUMNS][2];
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
@@ -79,7 +80,7 @@ __attribute__((always_inline)) inline void neon_depthwise(const DepthwiseRowsF32
     PINNACE_UNROLL for (int ky = STRIDE; ky < KW; ++ky) row_of_x(Number<0>{}, Number<2>{}, ky);
     PINNACE_UNROLL for (int ky = KW; ky < KW + STRIDE; ++ky) row_of_x(Number<1>{}, Number<1>{}, ky);
   }
-  const bool clamp = map.kind == MapKind::kRelu || map.kind == MapKind::kClip;
+  const bool clamp = map.kind == UnaryKind::kRelu || map.kind == UnaryKind::kClip;
   if (clamp) {
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
       PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
@@ -95,7 +96,7 @@ __attribute__((always_inline)) inline void neon_depthwise(const DepthwiseRowsF32
       pixel += d.y_pitch;
       asm volatile("" : "+r"(pixel));  // else each has an address of its own, and no two are stored at once
     }
-    if (!clamp && map.kind != MapKind::kNone) {
+    if (!clamp && map.kind != UnaryKind::kNone) {
       map_rows<Wide>(map, y + r * d.y_row, d.y_pitch, COLUMNS);
       map_rows<Wide>(map, y + r * d.y_row + 4, d.y_pitch, COLUMNS);
     }
@@ -107,11 +108,11 @@ template <int KW, int STRIDE, int ROWS>
 void depthwise_of(const DepthwiseRowsF32& rows) {
   // Copies whose address nobody has stay in registers.
   const DepthwiseRowsF32 d = rows;
-  const MapF32 map = rows.map;
+  const UnaryF32 map = rows.map;
   constexpr int kMost = KW == 3 ? 4 : KW == 5 ? 7 : 5;
   const int64_t panel = (1 + static_cast<int64_t>(d.kernel_h) * KW) * kNeonChannels;
-  const float32x4_t low = vdupq_n_f32(map.kind == MapKind::kClip ? map.a : 0.0f);
-  const float32x4_t high = vdupq_n_f32(map.kind == MapKind::kClip ? map.b : __builtin_inff());
+  const float32x4_t low = vdupq_n_f32(map.kind == UnaryKind::kClip ? map.p : 0.0f);
+  const float32x4_t high = vdupq_n_f32(map.kind == UnaryKind::kClip ? map.q : __builtin_inff());
   for (int64_t c = 0; c < d.channels; c += kNeonChannels) {
     const float* w = d.weights + c / kNeonChannels * panel;
     const float* x = d.x + c;

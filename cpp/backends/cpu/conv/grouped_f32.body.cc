@@ -104,13 +104,13 @@ inline void grouped_tile(const GroupedRowF32& g, const float* x, const float* w,
       }
     }
   }
-  const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
-  const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
+  const bool clamp = g.map.kind == UnaryKind::kRelu || g.map.kind == UnaryKind::kClip;
+  const T low = V::all(g.map.kind == UnaryKind::kClip ? g.map.p : clamp ? 0.0f : -__builtin_inff());
+  const T high = V::all(g.map.kind == UnaryKind::kClip ? g.map.q : __builtin_inff());
   PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
     V::store(y + i * g.y_pitch, V::at_most(V::at_least(sum[i], low), high));
   }
-  if (!clamp && g.map.kind != MapKind::kNone) map_rows<V>(g.map, y, g.y_pitch, COLUMNS);
+  if (!clamp && g.map.kind != UnaryKind::kNone) map_rows<V>(g.map, y, g.y_pitch, COLUMNS);
 }
 
 /// Channels [first, last).

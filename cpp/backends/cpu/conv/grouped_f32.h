@@ -26,7 +26,7 @@ struct GroupedRowF32 {
   int64_t out_w;
   int32_t each;
   int32_t kernel_h, kernel_w, stride_x, dilation_x;
-  MapF32 map;
+  UnaryF32 map;
 };
 
 struct GroupedF32 {

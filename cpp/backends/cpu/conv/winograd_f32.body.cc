@@ -72,9 +72,9 @@ inline void output_of(const WinogradOutputF32& w, int64_t c) {
     PINNACE_UNROLL for (int i = 0; i < OUT; ++i) half[i][j] = y[i];
   }
   const T bias = V::load(w.bias + c);
-  const bool clamp = w.map.kind == MapKind::kRelu || w.map.kind == MapKind::kClip;
-  const T low = V::all(w.map.kind == MapKind::kClip ? w.map.a : clamp ? 0.0f : -__builtin_inff());
-  const T high = V::all(w.map.kind == MapKind::kClip ? w.map.b : __builtin_inff());
+  const bool clamp = w.map.kind == UnaryKind::kRelu || w.map.kind == UnaryKind::kClip;
+  const T low = V::all(w.map.kind == UnaryKind::kClip ? w.map.p : clamp ? 0.0f : -__builtin_inff());
+  const T high = V::all(w.map.kind == UnaryKind::kClip ? w.map.q : __builtin_inff());
   PINNACE_UNROLL for (int i = 0; i < OUT; ++i) {
     if (i >= w.rows) break;
     T y[OUT];
@@ -87,7 +87,7 @@ inline void output_of(const WinogradOutputF32& w, int64_t c) {
       if (residual) sum += V::load(residual + j * w.residual_pitch);
       V::store(to + j * w.pitch, V::at_most(V::at_least(sum, low), high));
     }
-    if (!clamp && w.map.kind != MapKind::kNone) map_rows<V>(w.map, to, w.pitch, w.columns);
+    if (!clamp && w.map.kind != UnaryKind::kNone) map_rows<V>(w.map, to, w.pitch, w.columns);
   }
 }
 

@@ -32,7 +32,7 @@ struct WinogradOutputF32 {
   ptrdiff_t residual_pitch, residual_row;
   int64_t channels;
   int32_t rows, columns;
-  MapF32 map;
+  UnaryF32 map;
 };
 
 struct WinogradF32 {

@@ -165,8 +165,8 @@ __attribute__((noinline)) void run_tiles(const Rows& g, int64_t tiles, const uin
 #undef PINNACE_ASSEMBLE
 }
 
-/// What is left to do where a panel is not whole or has a curve for a map, which is taken in float32: residual, map and
-/// copy, from `tile`, which is in the nearest cache.
+/// What is left to do where a panel is not whole or has an activation that is no clamp, which is computed in float32:
+/// residual, activation and copy, from `tile`, which is in the nearest cache.
 __attribute__((noinline)) void finish(const Rows& g, const uint16_t* tile, int64_t width, int64_t rows, uint16_t* c,
                                       const uint16_t* residual) {
   const auto size = [&](int64_t columns) { return static_cast<size_t>(columns * kBytes); };
@@ -182,7 +182,7 @@ __attribute__((noinline)) void finish(const Rows& g, const uint16_t* tile, int64
       }
       residual += g.residual_row;
     }
-    for (int j = 0; j < g.columns && g.map.kind != MapKind::kNone; j += 4) {
+    for (int j = 0; j < g.columns && g.map.kind != UnaryKind::kNone; j += 4) {
       auto* four = reinterpret_cast<F16Bits*>(sums + j);
       Wide::store(four, activate<Wide>(g.map, Wide::load(four)));
     }
@@ -196,12 +196,12 @@ void tiles(const Rows& g, int64_t first, int64_t count) {
   const uint16_t* a = g.a + first * g.a_row;
   uint16_t* c = g.c + first * g.c_row;
   const uint16_t* residual = g.residual ? g.residual + first * g.residual_row : nullptr;
-  const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  if (g.columns == WIDTH && (clamp || g.map.kind == MapKind::kNone)) {
+  const bool clamp = g.map.kind == UnaryKind::kRelu || g.map.kind == UnaryKind::kClip;
+  if (g.columns == WIDTH && (clamp || g.map.kind == UnaryKind::kNone)) {
     float16_t limits[16];
     for (int j = 0; j < 8; ++j) {
-      limits[j] = static_cast<float16_t>(g.map.kind == MapKind::kClip ? g.map.a : 0);
-      limits[8 + j] = static_cast<float16_t>(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
+      limits[j] = static_cast<float16_t>(g.map.kind == UnaryKind::kClip ? g.map.p : 0);
+      limits[8 + j] = static_cast<float16_t>(g.map.kind == UnaryKind::kClip ? g.map.q : __builtin_inff());
     }
     return run_tiles<MR, WIDTH>(g, count, a,
                                 {residual, g.residual_row * kBytes, clamp ? limits : nullptr, c, g.c_row * kBytes});

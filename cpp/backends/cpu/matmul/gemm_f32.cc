@@ -93,7 +93,7 @@ void ProductF32::block(const GemmTilesF32& tiles, int64_t m0, int64_t m1, int64_
       g.residual_row = c_row;
       g.M = m1 - m0;
       g.columns = static_cast<int32_t>(std::min<int64_t>(tiles.nr, shape.N - n));
-      g.map = k + 1 == blocks ? map : MapF32{};
+      g.map = k + 1 == blocks ? map : UnaryF32{};
       tiles.rows(g, static_cast<int32_t>(panel_width(tiles, n, shape.N)));
     }
   }

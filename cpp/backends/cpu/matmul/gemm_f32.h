@@ -95,7 +95,7 @@ struct ProductF32 {
   float* c;
   ptrdiff_t c_row;
   int64_t M;
-  MapF32 map;
+  UnaryF32 map;
 
   /// Rows [m0, m1) of panels [p0, p1). Every element's sum runs over ascending k, whatever is cut where.
   void block(const GemmTilesF32& tiles, int64_t m0, int64_t m1, int64_t p0, int64_t p1) const;

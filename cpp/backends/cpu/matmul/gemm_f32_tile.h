@@ -18,8 +18,8 @@ namespace {
 
 using Weight = PINNACE_WEIGHT;
 
-/// What is left to do where a tile is not whole or has a curve for a map: residual, map and copy, from `tile`, which is
-/// in the nearest cache.
+/// What is left to do where a tile is not whole or has an activation that is no clamp: residual, activation and copy,
+/// from `tile`, which is in the nearest cache.
 template <class V, int NV, class F>
 inline void finish_by(const GemmRowsF32& g, const float* tile, int64_t rows, float* c, const float* residual, F f) {
   using T = typename V::T;
@@ -45,15 +45,15 @@ __attribute__((noinline)) void finish(const GemmRowsF32& g, const float* tile, i
                                       const float* residual) {
   using T = typename V::T;
   switch (g.map.kind) {  // a loop of its own for what networks have in every layer
-    case MapKind::kNone:
+    case UnaryKind::kNone:
       return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return x; });
-    case MapKind::kHardSwish:
+    case UnaryKind::kHardSwish:
       return finish_by<V, NV>(g, tile, rows, c, residual,
-                              [](T x) { return activate<V>({MapKind::kHardSwish, 0, 0}, x); });
-    case MapKind::kSilu:
-      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return activate<V>({MapKind::kSilu, 0, 0}, x); });
-    case MapKind::kGelu:
-      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return activate<V>({MapKind::kGelu, 0, 0}, x); });
+                              [](T x) { return activate<V>({UnaryKind::kHardSwish, 0, 0}, x); });
+    case UnaryKind::kSilu:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return activate<V>({UnaryKind::kSilu, 0, 0}, x); });
+    case UnaryKind::kGelu:
+      return finish_by<V, NV>(g, tile, rows, c, residual, [](T x) { return activate<V>({UnaryKind::kGelu, 0, 0}, x); });
     default:
       return finish_by<V, NV>(g, tile, rows, c, residual, [&](T x) { return activate<V>(g.map, x); });
   }
@@ -77,11 +77,11 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   const char* a_tile = reinterpret_cast<const char*>(g.a + first * g.a_row);
   float* c = g.c + first * g.c_row;
   const float* residual = g.residual ? g.residual + first * g.residual_row : nullptr;
-  const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  const bool hard_swish = g.map.kind == MapKind::kHardSwish;
-  const bool simple = g.columns == kWidth && (clamp || hard_swish || g.map.kind == MapKind::kNone);
-  const T low = V::all(g.map.kind == MapKind::kClip ? g.map.a : clamp ? 0.0f : -__builtin_inff());
-  const T high = V::all(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
+  const bool clamp = g.map.kind == UnaryKind::kRelu || g.map.kind == UnaryKind::kClip;
+  const bool hard_swish = g.map.kind == UnaryKind::kHardSwish;
+  const bool simple = g.columns == kWidth && (clamp || hard_swish || g.map.kind == UnaryKind::kNone);
+  const T low = V::all(g.map.kind == UnaryKind::kClip ? g.map.p : clamp ? 0.0f : -__builtin_inff());
+  const T high = V::all(g.map.kind == UnaryKind::kClip ? g.map.q : __builtin_inff());
   // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part
   // of a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two
   // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
@@ -154,7 +154,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       if (hard_swish) {
         PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
           PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-            V::store(c + i * g.c_row + j * V::kLanes, activate<V>({MapKind::kHardSwish, 0, 0}, sum[i][j]));
+            V::store(c + i * g.c_row + j * V::kLanes, activate<V>({UnaryKind::kHardSwish, 0, 0}, sum[i][j]));
           }
         }
       } else {

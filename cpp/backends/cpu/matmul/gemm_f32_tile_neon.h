@@ -89,10 +89,10 @@ __attribute__((noinline)) void tiles_by_lanes(const GemmRowsF32& rows, int64_t f
   const float* a_tile = g.a + first * g.a_row;
   float* c = g.c + first * g.c_row;
   const float* residual = g.residual ? g.residual + first * g.residual_row : nullptr;
-  const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  const bool whole = g.columns == kWidth && (clamp || g.map.kind == MapKind::kNone);
-  const float32x4_t low = vdupq_n_f32(g.map.kind == MapKind::kClip ? g.map.a : 0.0f);
-  const float32x4_t high = vdupq_n_f32(g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff());
+  const bool clamp = g.map.kind == UnaryKind::kRelu || g.map.kind == UnaryKind::kClip;
+  const bool whole = g.columns == kWidth && (clamp || g.map.kind == UnaryKind::kNone);
+  const float32x4_t low = vdupq_n_f32(g.map.kind == UnaryKind::kClip ? g.map.p : 0.0f);
+  const float32x4_t high = vdupq_n_f32(g.map.kind == UnaryKind::kClip ? g.map.q : __builtin_inff());
   for (int64_t tile = 0; tile < count; ++tile) {
     float32x4_t sum[MR][NV];
     const float* bias = g.b;

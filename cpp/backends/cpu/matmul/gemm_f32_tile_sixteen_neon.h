@@ -96,10 +96,10 @@ __attribute__((noinline)) void sixteen_tiles(const GemmRowsF32& g, int64_t first
   const float* a = g.a + first * g.a_row;
   float* c = g.c + first * g.c_row;
   const float* residual = g.residual ? g.residual + first * g.residual_row : nullptr;
-  const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  if (g.columns == 16 && (clamp || g.map.kind == MapKind::kNone)) {
-    const float low = g.map.kind == MapKind::kClip ? g.map.a : 0;
-    const float high = g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff();
+  const bool clamp = g.map.kind == UnaryKind::kRelu || g.map.kind == UnaryKind::kClip;
+  if (g.columns == 16 && (clamp || g.map.kind == UnaryKind::kNone)) {
+    const float low = g.map.kind == UnaryKind::kClip ? g.map.p : 0;
+    const float high = g.map.kind == UnaryKind::kClip ? g.map.q : __builtin_inff();
     const float limits[] = {low, low, low, low, high, high, high, high};
     sixteen_columns<MR>(g, count, a,
                         {residual, g.residual_row * kFloat, clamp ? limits : nullptr, c, g.c_row * kFloat});

@@ -31,7 +31,7 @@ struct GemmRows {
   ptrdiff_t residual_row;
   int64_t M;
   int32_t columns;  ///< of c (and residual) in this panel: 1 to its width
-  MapF32 map;
+  UnaryF32 map;
 };
 using GemmRowsF32 = GemmRows<float>;
 

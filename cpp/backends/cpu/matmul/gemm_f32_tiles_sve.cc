@@ -36,7 +36,7 @@ namespace {
     const int64_t m = row + i;                                                                                \
     if (g.residual) s##i = svadd_f32_x(stored, s##i, svld1_f32(stored, g.residual + m * g.residual_row + n)); \
     if (clamp) s##i = clamped(stored, s##i, low, high);                                                       \
-    if (curve) s##i = mapped(g.map, stored, s##i);                                                            \
+    if (by_function) s##i = mapped(g.map, stored, s##i);                                                      \
     svst1_f32(stored, g.c + m * g.c_row + n, s##i);                                                           \
   }
 
@@ -61,10 +61,10 @@ void tile(const GemmRowsF32& g, int64_t row, int64_t n, int64_t width) {
       PINNACE_EACH_ROW(PINNACE_ONE)
     }
   }
-  const bool clamp = g.map.kind == MapKind::kRelu || g.map.kind == MapKind::kClip;
-  const bool curve = !clamp && g.map.kind != MapKind::kNone;
-  const float low = g.map.kind == MapKind::kClip ? g.map.a : 0;
-  const float high = g.map.kind == MapKind::kClip ? g.map.b : __builtin_inff();
+  const bool clamp = g.map.kind == UnaryKind::kRelu || g.map.kind == UnaryKind::kClip;
+  const bool by_function = !clamp && g.map.kind != UnaryKind::kNone;
+  const float low = g.map.kind == UnaryKind::kClip ? g.map.p : 0;
+  const float high = g.map.kind == UnaryKind::kClip ? g.map.q : __builtin_inff();
   PINNACE_EACH_ROW(PINNACE_END)
 }
 

@@ -106,7 +106,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   const float *a = in[0].data<float>(), *b = in[1].data<float>();
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
-  ProductF32 whole{a, p.K, nullptr, shape, out[0].data<float>(), p.N, p.M, fused_map(node)};
+  ProductF32 whole{a, p.K, nullptr, shape, out[0].data<float>(), p.N, p.M, fused_unary(node)};
   const int64_t floats = shape.floats(tiles), panels = shape.panels(tiles);
   if (PACKED) {
     whole.b = reinterpret_cast<const float*>(context.packed);

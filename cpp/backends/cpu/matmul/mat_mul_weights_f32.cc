@@ -120,7 +120,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
            std::span<const TensorView> out) {
   static constexpr ptrdiff_t kNone[] = {0};
   const StoredWeights s = weights_of(node);
-  const MapF32 map = fused_map(node);
+  const UnaryF32 map = fused_unary(node);
   const int64_t panels = (s.N + isa.gemm->nr - 1) / isa.gemm->nr, tasks = std::min<int64_t>(context.threads, panels);
   context.parallel(tasks, [&](int64_t t) {
     const GemmTilesF32& tiles = *isa.gemm;
@@ -152,7 +152,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
         g.a = in[0].data<float>() + first;
         g.k = last - first;
         g.residual = first > 0 ? g.c : nullptr;  // what the chunks before have summed
-        g.map = last == s.K ? map : MapF32{};
+        g.map = last == s.K ? map : UnaryF32{};
         tiles.rows(g, static_cast<int32_t>(width));
       }
     }

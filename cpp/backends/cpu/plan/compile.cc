@@ -4,6 +4,7 @@
 
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/executable.h"
+#include "backends/packed_constants.h"
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/offset_plan.h"
@@ -238,7 +239,7 @@ class Compilation {
   bool takes_over(int32_t k, size_t i) const {
     const LoweredNode& node = nodes_[k];
     const ValueId x = node.inputs[i], y = node.outputs[0];
-    const bool view = node.op->view && i == 0;
+    const bool view = node.op->has(Trait::kView) && i == 0;
     if (x == kNoValue || !(view || (i < 32 && (node.op->in_place >> i & 1)))) return false;
     if (made_at_[x] < 0 || output_of_[x] >= 0 || output_of_[root_[x]] >= 0 || output_of_[y] >= 0) return false;
     if (view) return types_[x].bytes() == types_[y].bytes();
@@ -370,8 +371,8 @@ class Compilation {
         call.inputs.push_back(id == kNoValue ? Operand{} : Operand{&types_[id], places_[id]});
       }
       for (ValueId id : node.outputs) call.outputs.push_back({&types_[id], places_[id]});
-      call.nothing_to_do |= node.op && node.op->view && output_of_[node.outputs[0]] < 0 && node.inputs[0] != kNoValue &&
-                            root_[node.outputs[0]] == root_[node.inputs[0]];
+      call.nothing_to_do |= node.op && node.op->has(Trait::kView) && output_of_[node.outputs[0]] < 0 &&
+                            node.inputs[0] != kNoValue && root_[node.outputs[0]] == root_[node.inputs[0]];
     }
   }
 

@@ -59,7 +59,7 @@ Status stopped_at(const Call& call) {
 std::string_view CpuExecutable::kernel(size_t i) const {
   if (legalized_) i = static_cast<size_t>(legalized_->node_of[i]);
   const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
-  if (call.nothing_to_do && call.op->view) return "view";
+  if (call.nothing_to_do && call.op->has(Trait::kView)) return "view";
   return call.fused_run >= 0 ? std::string_view(fused_run_names_[static_cast<size_t>(call.fused_run)]) : name_of(call);
 }
 

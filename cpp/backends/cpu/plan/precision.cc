@@ -179,7 +179,7 @@ class Retyping {
       own = type(id).dtype;
     }
     if (!any || !one_type(node, own)) return false;
-    if (segment_.ops.find(node.op)->view) return true;
+    if (segment_.ops.find(node.op)->has(Trait::kView)) return true;
     const CpuKernelLine* line = line_of(node);
     return line && line->dtype == kAnyDType;
   }

@@ -76,11 +76,11 @@ inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* row
 struct Gates {
   const RecurrentBlockF32& b;
   template <bool DEFAULT>
-  T sigmoid(const MapF32& map, T x) const {
+  T sigmoid(const UnaryF32& map, T x) const {
     return DEFAULT ? PINNACE_ISA::sigmoid<V>(x) : activate<V>(map, clipped(x));
   }
   template <bool DEFAULT>
-  T tangent(const MapF32& map, T x) const {
+  T tangent(const UnaryF32& map, T x) const {
     return DEFAULT ? PINNACE_ISA::tangent<V>(x) : activate<V>(map, clipped(x));
   }
   T clipped(T x) const { return b.clip > 0 ? V::at_most(V::at_least(x, V::all(-b.clip)), V::all(b.clip)) : x; }
@@ -137,9 +137,9 @@ __attribute__((noinline)) void finish_rows(const RecurrentBlockF32& b, const Rec
                                            const float* sums) {
   const int32_t step = b.gates * b.units;
   const bool by_default = b.clip == 0 && (b.kind == RecurrentKind::kRnn
-                                              ? b.f.kind == MapKind::kTanh
-                                              : b.f.kind == MapKind::kSigmoid && b.g.kind == MapKind::kTanh &&
-                                                    (b.kind != RecurrentKind::kLstm || b.h.kind == MapKind::kTanh));
+                                              ? b.f.kind == UnaryKind::kTanh
+                                              : b.f.kind == UnaryKind::kSigmoid && b.g.kind == UnaryKind::kTanh &&
+                                                    (b.kind != RecurrentKind::kLstm || b.h.kind == UnaryKind::kTanh));
   for (int32_t r = 0; r < count; ++r) {
     by_default ? finish<true>(b, rows[r], sums + r * step) : finish<false>(b, rows[r], sums + r * step);
   }

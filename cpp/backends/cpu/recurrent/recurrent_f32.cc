@@ -59,26 +59,26 @@ std::span<const std::string_view> defaults_of(const NodeView& node) {
 }
 
 /// False for activations that only the reference has.
-bool map_of_gate(const GateActivation& gate, MapF32* map) {
+bool map_of_gate(const GateActivation& gate, UnaryF32* map) {
   using Kind = GateActivation::Kind;
   const auto alpha = static_cast<float>(gate.alpha), beta = static_cast<float>(gate.beta);
-  const auto set = [&](MapKind kind, float a, float b) {  // field by field: the bytes between stay 0
+  const auto set = [&](UnaryKind kind, float p, float q) {  // field by field: the bytes between stay 0
     map->kind = kind;
-    map->a = a;
-    map->b = b;
+    map->p = p;
+    map->q = q;
     return true;
   };
   switch (gate.kind) {
     case Kind::kRelu:
-      return set(MapKind::kRelu, 0, 0);
+      return set(UnaryKind::kRelu, 0, 0);
     case Kind::kTanh:
-      return set(MapKind::kTanh, 0, 0);
+      return set(UnaryKind::kTanh, 0, 0);
     case Kind::kSigmoid:
-      return set(MapKind::kSigmoid, 0, 0);
+      return set(UnaryKind::kSigmoid, 0, 0);
     case Kind::kLeakyRelu:
-      return set(MapKind::kLeakyRelu, alpha, 0);
+      return set(UnaryKind::kLeakyRelu, alpha, 0);
     case Kind::kHardSigmoid:
-      return set(MapKind::kHardSigmoid, alpha, beta);
+      return set(UnaryKind::kHardSigmoid, alpha, beta);
     default:
       return false;
   }
@@ -99,7 +99,7 @@ struct Plan {
   /// Few rows: W is packed like R and streamed beside it, for tiles need rows.
   bool streamed;
   float clip;
-  MapF32 maps[2][3];
+  UnaryF32 maps[2][3];
   int64_t T, B, I, H;
   int32_t lanes, block;  ///< floats in a register, hidden units in a block
   int64_t padded;        ///< H, rounded up to whole registers

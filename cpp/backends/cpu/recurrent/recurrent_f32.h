@@ -37,7 +37,7 @@ struct RecurrentBlockF32 {
   const float* extra;  ///< kProject: biases [gates][units]; kGru: R's bias of h [units]; kLstm: P [3][units]
   const RecurrentRowF32* rows;
   int32_t row_count;
-  MapF32 f, g, h;
+  UnaryF32 f, g, h;
   float clip;         ///< 0: none
   bool input_forget;  ///< lstm: f = 1 - i
 };

@@ -100,7 +100,7 @@ void exp_sums(const F32Isa& isa, const float* x, ptrdiff_t step, int64_t rows, i
   for (int64_t i = 0; i < rows; i += kTogether) {
     const int64_t some = std::min(kTogether, rows - i);
     isa.arithmetic->pixels(BinaryKind::kSub, x + i * step, step, most, 0, part, count, some, count);
-    isa.activation->map({MapKind::kExp, 0, 0}, part, part, some * count);
+    isa.activation->map({UnaryKind::kExp, 0, 0}, part, part, some * count);
     float total[kColumns] = {};
     isa.columns->sum(part, count, some, count, total);
     for (int64_t c = 0; c < count; ++c) sums[c] += static_cast<double>(total[c]);

@@ -70,7 +70,7 @@ Status softmax_columns_run(const NodeView& node, const KernelContext& context, s
     for (int64_t i = 0; i < lanes.size; ++i) {
       float* row = y + i * lanes.inner;
       isa.arithmetic->dense(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
-      isa.activation->map({MapKind::kExp, 0, 0}, row, row, count);
+      isa.activation->map({UnaryKind::kExp, 0, 0}, row, row, count);
     }
     isa.columns->sum(y, lanes.inner, lanes.size, count, sums);
     for (int64_t c = 0; c < count; ++c) sums[c] = 1 / sums[c];

@@ -9,7 +9,7 @@ namespace pinnace::cpu {
 namespace neon_dotprod {
 namespace {
 
-inline void map(const MapF32& m, const uint16_t* x, uint16_t* y, int64_t count) {
+inline void map(const UnaryF32& m, const uint16_t* x, uint16_t* y, int64_t count) {
   const auto four = [&](const uint16_t* from, uint16_t* to) {
     Wide::store(reinterpret_cast<F16Bits*>(to), activate<Wide>(m, Wide::load(reinterpret_cast<const F16Bits*>(from))));
   };

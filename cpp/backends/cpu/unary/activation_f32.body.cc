@@ -7,7 +7,7 @@ namespace pinnace::cpu {
 namespace PINNACE_ISA {
 namespace {
 
-void map(const MapF32& m, const float* x, float* y, int64_t count) {
+void map(const UnaryF32& m, const float* x, float* y, int64_t count) {
   int64_t i = 0;
   for (; i + Wide::kLanes <= count; i += Wide::kLanes) Wide::store(y + i, activate<Wide>(m, Wide::load(x + i)));
   if (i < count) {

@@ -8,41 +8,6 @@
 namespace pinnace::cpu {
 namespace {
 
-/// The map that a unary node is: relu, clip, sigmoid, …
-MapF32 map_of_op(const NodeView& node) {
-  const std::string& op = node.node().op;
-  if (op == "relu") return {MapKind::kRelu, 0, 0};
-  if (op == "leaky_relu") return {MapKind::kLeakyRelu, static_cast<float>(node.attr_float("alpha")), 0};
-  if (op == "hard_swish") return {MapKind::kHardSwish, 0, 0};
-  if (op == "hard_sigmoid") {
-    return {MapKind::kHardSigmoid, static_cast<float>(node.attr_float("alpha")),
-            static_cast<float>(node.attr_float("beta"))};
-  }
-  if (op == "sigmoid") return {MapKind::kSigmoid, 0, 0};
-  if (op == "silu") return {MapKind::kSilu, 0, 0};
-  if (op == "tanh") return {MapKind::kTanh, 0, 0};
-  if (op == "exp") return {MapKind::kExp, 0, 0};
-  if (op == "gelu") return {node.attr_string("approximate") == "tanh" ? MapKind::kGeluTanh : MapKind::kGelu, 0, 0};
-  if (op == "clip") {
-    // clip_bounds_known() made sure that the bounds are constants.
-    const auto low = node.has_input(1) ? node.input_floats(1) : std::nullopt;
-    const auto high = node.has_input(2) ? node.input_floats(2) : std::nullopt;
-    return {MapKind::kClip, low ? static_cast<float>((*low)[0]) : -__builtin_inff(),
-            high ? static_cast<float>((*high)[0]) : __builtin_inff()};
-  }
-  return {};
-}
-
-/// A clip whose bounds are constants and not NaN, which would make every result NaN.
-bool clip_bounds_known(const NodeView& node) {
-  for (int i : {1, 2}) {
-    if (!node.has_input(i)) continue;
-    const auto bound = node.input_floats(i);
-    if (!bound || bound->size() != 1 || (*bound)[0] != (*bound)[0]) return false;
-  }
-  return true;
-}
-
 /// Elements that one task takes: small tensors stay on one thread.
 constexpr int64_t kChunk = 16384;
 
@@ -50,7 +15,7 @@ template <const auto& isa>
 Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   using T = ElementOf<isa>;
-  const MapF32 map = map_of_op(node);
+  const UnaryF32 map = unary_f32(*unary_of(node));
   const T* x = in[0].data<T>();
   T* y = out[0].data<T>();
   const int64_t count = out[0].elements();
@@ -60,20 +25,21 @@ Status map_run(const NodeView& node, const KernelContext& context, std::span<con
   return {};
 }
 
+/// Of clip: its bounds are constants and not NaN, which would make every result NaN.
+bool map_takes(const NodeView& node) {
+  return unary_of(node).has_value();
+}
+
 template <const auto& isa>
 constexpr CpuKernel make_map() {
-  return {.precision = isa.precision, .run = map_run<isa>};
-}
-template <const auto& isa>
-constexpr CpuKernel make_clip() {
-  return {.takes = clip_bounds_known, .precision = isa.precision, .run = map_run<isa>};
+  return {.takes = map_takes, .precision = isa.precision, .run = map_run<isa>};
 }
 
 template <const auto& isa>
 Status nhwc_map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   using T = ElementOf<isa>;
-  const MapF32 map = map_of_op(node);
+  const UnaryF32 map = unary_f32(*unary_of(node));
   const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t row) {
     const T* from = x.at + n * x.step + row * x.row;
@@ -85,7 +51,7 @@ Status nhwc_map_run(const NodeView& node, const KernelContext& context, std::spa
 }
 
 bool nhwc_map_takes(const NodeView& node) {
-  return is_nhwc_input(node, 0) && (node.node().op != "clip" || clip_bounds_known(node));
+  return is_nhwc_input(node, 0) && map_takes(node);
 }
 
 template <const auto& isa>
@@ -100,13 +66,10 @@ constexpr CpuKernel make_nhwc_map() {
 }  // namespace
 
 PINNACE_KERNELS_F32(activation_f32, make_map)
-PINNACE_KERNELS_F32(clip_f32, make_clip)
 PINNACE_KERNELS_F32(activation_nhwc_f32, make_nhwc_map)
 PINNACE_KERNELS_SVE(activation_f32, make_map, activation_sve)
-PINNACE_KERNELS_SVE(clip_f32, make_clip, activation_sve)
 PINNACE_KERNELS_SVE(activation_nhwc_f32, make_nhwc_map, activation_sve)
 PINNACE_KERNELS_F16(activation_f16, make_map)
-PINNACE_KERNELS_F16(clip_f16, make_clip)
 PINNACE_KERNELS_F16(activation_nhwc_f16, make_nhwc_map)
 
 }  // namespace pinnace::cpu

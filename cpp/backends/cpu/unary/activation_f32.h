@@ -6,28 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/unary_kind.h"
+
 namespace pinnace::cpu {
 
-/// Same numbers as ActivationKind; checked where the tables are used.
-enum class MapKind : int32_t {
-  kNone,
-  kRelu,
-  kClip,
-  kLeakyRelu,
-  kHardSwish,
-  kHardSigmoid,
-  kSigmoid,
-  kSilu,
-  kTanh,
-  kGelu,
-  kGeluTanh,
-  kExp
-};
-
-/// A map and its parameters: kClip [a, b], kLeakyRelu a, kHardSigmoid a * x + b.
-struct MapF32 {
-  MapKind kind = MapKind::kNone;
-  float a = 0, b = 0;
+/// A unary function (ops/unary.inc) and its parameters.
+struct UnaryF32 {
+  UnaryKind kind = UnaryKind::kNone;
+  float p = 0, q = 0;
 };
 
 /// Accuracy: exp 3e-7 relative; sigmoid, tanh, gelu 4e-7 absolute (relative for |x| >= 0.5), silu and gelu times |x|.
@@ -35,7 +21,7 @@ struct MapF32 {
 template <class T>
 struct ActivationLoops {
   /// y[i] = map(x[i]); y may be x.
-  void (*map)(const MapF32&, const T* x, T* y, int64_t count);
+  void (*map)(const UnaryF32&, const T* x, T* y, int64_t count);
 };
 
 extern const ActivationLoops<float> activation_loops_f32_generic;

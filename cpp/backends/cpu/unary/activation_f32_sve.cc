@@ -4,7 +4,7 @@
 namespace pinnace::cpu {
 namespace {
 
-void map(const MapF32& m, const float* x, float* y, int64_t count) {
+void map(const UnaryF32& m, const float* x, float* y, int64_t count) {
   const auto lanes = static_cast<int64_t>(svcntw());
   for (int64_t i = 0; i < count; i += lanes) {
     const svbool_t some = svwhilelt_b32_s64(i, count);

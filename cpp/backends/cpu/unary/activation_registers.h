@@ -90,36 +90,30 @@ inline typename V::T error_function(typename V::T x) {
   return V::select(x == x, (T)((I)y | ((I)x & (int32_t)0x80000000)), x);
 }
 
+/// The rows of unary.inc that are activations, and exp.
 template <class V>
-inline typename V::T activate(const MapF32& m, typename V::T x) {
+inline typename V::T activate(const UnaryF32& m, typename V::T x) {
   using T = typename V::T;
+  [[maybe_unused]] const float p = m.p, q = m.q;
   switch (m.kind) {
-    case MapKind::kNone:
-      return x;
-    case MapKind::kRelu:
-      return V::select(x <= 0.0f, T{}, x);
-    case MapKind::kClip:
-      return V::at_most(V::at_least(x, V::all(m.a)), V::all(m.b));
-    case MapKind::kLeakyRelu:
-      return V::select(x < 0.0f, x * m.a, x);
-    case MapKind::kHardSwish:
-      return x * V::at_most(V::at_least(x * (1.0f / 6) + 0.5f, T{}), V::all(1.0f));
-    case MapKind::kHardSigmoid:
-      return V::at_most(V::at_least(x * m.a + m.b, T{}), V::all(1.0f));
-    case MapKind::kSigmoid:
-      return sigmoid<V>(x);
-    case MapKind::kSilu:
-      return x * sigmoid<V>(x);
-    case MapKind::kTanh:
-      return tangent<V>(x);
-    case MapKind::kGelu:
-      return 0.5f * x * (1.0f + error_function<V>(x * 0.70710678f));
-    case MapKind::kGeluTanh:
-      return 0.5f * x * (1.0f + tangent<V>(0.79788456f * (x + 0.044715f * x * x * x)));
-    case MapKind::kExp:
+#define UNARY_ALONE(kind, simd)
+#define UNARY_POWER(kind, simd)
+#define UNARY_FUSED(kind, simd) \
+  case UnaryKind::kind:         \
+    return simd;
+#define UNARY_EPILOGUE(kind, simd) UNARY_FUSED(kind, simd)
+#define UNARY(kind, name, use, parameters, reference, simd, glsl) UNARY_##use(kind, simd)
+#include "ops/unary.inc"
+#undef UNARY
+#undef UNARY_ALONE
+#undef UNARY_POWER
+#undef UNARY_FUSED
+#undef UNARY_EPILOGUE
+    case UnaryKind::kExp:
       return exponential<V>(x);
+    default:
+      return x;
   }
-  return x;
 }
 
 /// c = map(c) for one register in each row. Out of line: the maps are long, and inlined into every kernel they would be
@@ -129,13 +123,13 @@ inline void each_row(float* c, ptrdiff_t row, int64_t rows, F f) {
   for (int64_t i = 0; i < rows; ++i, c += row) V::store(c, f(V::load(c)));
 }
 template <class V>
-__attribute__((noinline)) void map_rows(const MapF32& map, float* c, ptrdiff_t row, int64_t rows) {
+__attribute__((noinline)) void map_rows(const UnaryF32& map, float* c, ptrdiff_t row, int64_t rows) {
   using T = typename V::T;
   switch (map.kind) {
-    case MapKind::kHardSwish:
-      return each_row<V>(c, row, rows, [](T x) { return activate<V>({MapKind::kHardSwish, 0, 0}, x); });
-    case MapKind::kSilu:
-      return each_row<V>(c, row, rows, [](T x) { return activate<V>({MapKind::kSilu, 0, 0}, x); });
+    case UnaryKind::kHardSwish:
+      return each_row<V>(c, row, rows, [](T x) { return activate<V>({UnaryKind::kHardSwish, 0, 0}, x); });
+    case UnaryKind::kSilu:
+      return each_row<V>(c, row, rows, [](T x) { return activate<V>({UnaryKind::kSilu, 0, 0}, x); });
     default:
       return each_row<V>(c, row, rows, [&](T x) { return activate<V>(map, x); });
   }

@@ -67,40 +67,49 @@ inline Floats error_function(svbool_t p, Floats x) {
   return svsel_f32(svcmpuo_f32(p, x, x), x, odd);
 }
 
-/// map(x) in the lanes of p; the others are of no value. Out of line: the curves are long.
-__attribute__((noinline)) Floats mapped(const MapF32& m, svbool_t p, Floats x) {
+/// By the formula for NEON, through memory: for functions that have none here. SVE's registers hold up to 64 floats.
+__attribute__((noinline)) Floats by_neon(const UnaryF32& m, Floats x) {
+  float lanes[64];
+  svst1_f32(svptrue_b32(), lanes, x);
+  activation_loops_f32_generic.map(m, lanes, lanes, static_cast<int64_t>(svcntw()));
+  return svld1_f32(svptrue_b32(), lanes);
+}
+
+/// f(x) in the lanes of p; the others are of no value. Out of line: the formulas are long.
+__attribute__((noinline)) Floats mapped(const UnaryF32& m, svbool_t p, Floats x) {
   switch (m.kind) {
-    case MapKind::kNone:
+    case UnaryKind::kNone:
       return x;
-    case MapKind::kRelu:
+    case UnaryKind::kRelu:
       return svsel_f32(svcmple_n_f32(p, x, 0), all(0), x);
-    case MapKind::kClip:
-      return clamped(p, x, m.a, m.b);
-    case MapKind::kLeakyRelu:
-      return svsel_f32(svcmplt_n_f32(p, x, 0), svmul_n_f32_x(p, x, m.a), x);
-    case MapKind::kHardSwish:
+    case UnaryKind::kClip:
+      return clamped(p, x, m.p, m.q);
+    case UnaryKind::kLeakyRelu:
+      return svsel_f32(svcmplt_n_f32(p, x, 0), svmul_n_f32_x(p, x, m.p), x);
+    case UnaryKind::kHardSwish:
       return svmul_f32_x(p, x, clamped(p, svmad_n_f32_x(p, x, all(1.0f / 6), 0.5f), 0, 1));
-    case MapKind::kHardSigmoid:
-      return clamped(p, svmad_n_f32_x(p, x, all(m.a), m.b), 0, 1);
-    case MapKind::kSigmoid:
+    case UnaryKind::kHardSigmoid:
+      return clamped(p, svmad_n_f32_x(p, x, all(m.p), m.q), 0, 1);
+    case UnaryKind::kSigmoid:
       return sigmoid(p, x);
-    case MapKind::kSilu:
+    case UnaryKind::kSilu:
       return svmul_f32_x(p, x, sigmoid(p, x));
-    case MapKind::kTanh:
+    case UnaryKind::kTanh:
       return tangent(p, x);
-    case MapKind::kGelu: {
+    case UnaryKind::kGelu: {
       const Floats half = svmul_n_f32_x(p, x, 0.5f);
       return svmla_f32_x(p, half, half, error_function(p, svmul_n_f32_x(p, x, 0.70710678f)));
     }
-    case MapKind::kGeluTanh: {
+    case UnaryKind::kGeluTanh: {
       const Floats half = svmul_n_f32_x(p, x, 0.5f), cube = svmul_f32_x(p, x, svmul_f32_x(p, x, x));
       const Floats inner = svmul_n_f32_x(p, svmla_n_f32_x(p, x, cube, 0.044715f), 0.79788456f);
       return svmla_f32_x(p, half, half, tangent(p, inner));
     }
-    case MapKind::kExp:
+    case UnaryKind::kExp:
       return exponential(p, x);
+    default:
+      return by_neon(m, x);
   }
-  return x;
 }
 
 }  // namespace

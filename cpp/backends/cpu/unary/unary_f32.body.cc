@@ -258,76 +258,25 @@ inline void each_of(const float* x, float* y, int64_t count, F f) {
   __builtin_memcpy(y + i, part, sizeof(float) * static_cast<size_t>(count - i));
 }
 
-void map_of_kind(const UnaryF32& m, const float* x, float* y, int64_t count) {
+/// The rows of unary.inc that are no activations, which ActivationLoops has.
+void map_of_kind(const UnaryF32& m, const float* from, float* to, int64_t count) {
+  [[maybe_unused]] const float p = m.p, q = m.q;
   switch (m.kind) {
-    case UnaryKind::kNeg:
-      return each_of(x, y, count, [](T v) { return -v; });
-    case UnaryKind::kAbs:
-      return each_of(x, y, count, [](T v) { return V::absolute(v); });
-    case UnaryKind::kSqrt:
-      return each_of(x, y, count, [](T v) { return root(v); });
-    case UnaryKind::kReciprocal:
-      return each_of(x, y, count, [](T v) { return 1.0f / v; });
-    case UnaryKind::kErf:
-      return each_of(x, y, count, [](T v) { return error_function(v); });
-    case UnaryKind::kLog:
-      return each_of(x, y, count, [](T v) { return logarithm(v); });
-    case UnaryKind::kSquare:
-      return each_of(x, y, count, [](T v) { return v * v; });
-    case UnaryKind::kCube:
-      return each_of(x, y, count, [](T v) { return v * v * v; });
-    case UnaryKind::kRoot:
-      return each_of(x, y, count, [](T v) { return power_half(v); });
-    case UnaryKind::kRsqrt:
-      return each_of(x, y, count, [](T v) { return 1.0f / power_half(v); });
-    case UnaryKind::kCopy:
-      return each_of(x, y, count, [](T v) { return v; });
-    case UnaryKind::kElu:
-      return each_of(x, y, count, [&](T v) {
-        return V::select(v >= 0.0f, v * m.b, m.a * exponential_minus_one(V::at_most(v * m.c, T{})));
-      });
-    case UnaryKind::kSoftplus:
-      return each_of(x, y, count, [](T v) { return softplus(v); });
-    case UnaryKind::kSoftsign:
-      return each_of(x, y, count, [](T v) { return v / (1.0f + V::absolute(v)); });
-    case UnaryKind::kMish:
-      return each_of(x, y, count, [](T v) { return mish(v); });
-    case UnaryKind::kFloor:
-      return each_of(x, y, count, [](T v) { return lower(v); });
-    case UnaryKind::kCeil:
-      return each_of(x, y, count, [](T v) { return upper(v); });
-    case UnaryKind::kRound:
-      return each_of(x, y, count, [](T v) { return nearest(v); });
-    case UnaryKind::kSign:
-      return each_of(x, y, count, [](T v) { return sign(v); });
-    case UnaryKind::kSin:
-      return each_of(x, y, count, [](T v) { return sine(v); });
-    case UnaryKind::kCos:
-      return each_of(x, y, count, [](T v) { return cosine(v); });
-    case UnaryKind::kTan:
-      return each_of(x, y, count, [](T v) { return tangent_of_angle(v); });
-    case UnaryKind::kSinh:
-      return each_of(x, y, count, [](T v) { return hyperbolic_sine(v); });
-    case UnaryKind::kCosh:
-      return each_of(x, y, count, [](T v) { return hyperbolic_cosine(v); });
-    case UnaryKind::kAsin:
-      return each_of(x, y, count, [](T v) { return arc_sine(v); });
-    case UnaryKind::kAcos:
-      return each_of(x, y, count, [](T v) { return arc_cosine(v); });
-    case UnaryKind::kAtan:
-      return each_of(x, y, count, [](T v) { return arc_tangent(v); });
-    case UnaryKind::kAsinh:
-      return each_of(x, y, count, [](T v) { return area_sine(v); });
-    case UnaryKind::kAcosh:
-      return each_of(x, y, count, [](T v) { return area_cosine(v); });
-    case UnaryKind::kAtanh:
-      return each_of(x, y, count, [](T v) { return area_tangent(v); });
-    case UnaryKind::kWholePower:
-      return each_of(x, y, count, [power = static_cast<int>(m.a)](T v) { return whole_power(v, power); });
-    case UnaryKind::kThreshold:
-      return each_of(x, y, count, [&](T v) { return V::select(v > m.a, v, T{}); });
-    case UnaryKind::kShrink:
-      return each_of(x, y, count, [&](T v) { return V::select(v < -m.b, v + m.a, V::select(v > m.b, v - m.a, T{})); });
+#define UNARY_FUSED(kind, simd)
+#define UNARY_EPILOGUE(kind, simd)
+#define UNARY_ALONE(kind, simd) \
+  case UnaryKind::kind:         \
+    return each_of(from, to, count, [&](T x) -> T { return simd; });
+#define UNARY_POWER(kind, simd) UNARY_ALONE(kind, simd)
+#define UNARY(kind, name, use, parameters, reference, simd, glsl) UNARY_##use(kind, simd)
+#include "ops/unary.inc"
+#undef UNARY
+#undef UNARY_FUSED
+#undef UNARY_EPILOGUE
+#undef UNARY_ALONE
+#undef UNARY_POWER
+    default:
+      return each_of(from, to, count, [](T x) { return x; });
   }
 }
 

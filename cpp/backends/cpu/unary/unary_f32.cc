@@ -6,23 +6,10 @@
 #include <cmath>
 
 #include "backends/cpu/binary/broadcast_runs.h"
+#include "backends/cpu/f32_isa.h"
 
 namespace pinnace::cpu {
 namespace {
-
-constexpr std::pair<std::string_view, UnaryKind> kFunctions[] = {
-    {"neg", UnaryKind::kNeg},           {"abs", UnaryKind::kAbs},
-    {"sqrt", UnaryKind::kSqrt},         {"reciprocal", UnaryKind::kReciprocal},
-    {"erf", UnaryKind::kErf},           {"log", UnaryKind::kLog},
-    {"softplus", UnaryKind::kSoftplus}, {"softsign", UnaryKind::kSoftsign},
-    {"mish", UnaryKind::kMish},         {"floor", UnaryKind::kFloor},
-    {"ceil", UnaryKind::kCeil},         {"round", UnaryKind::kRound},
-    {"sign", UnaryKind::kSign},         {"sin", UnaryKind::kSin},
-    {"cos", UnaryKind::kCos},           {"tan", UnaryKind::kTan},
-    {"sinh", UnaryKind::kSinh},         {"cosh", UnaryKind::kCosh},
-    {"asin", UnaryKind::kAsin},         {"acos", UnaryKind::kAcos},
-    {"atan", UnaryKind::kAtan},         {"asinh", UnaryKind::kAsinh},
-    {"acosh", UnaryKind::kAcosh},       {"atanh", UnaryKind::kAtanh}};
 
 /// False for a power that is left to power_and_mod_f32.
 bool power_of(const NodeView& node, UnaryF32* m) {
@@ -36,8 +23,8 @@ bool power_of(const NodeView& node, UnaryF32* m) {
     return false;
   }
   constexpr std::pair<double, UnaryKind> kPowers[] = {{2, UnaryKind::kSquare},      {3, UnaryKind::kCube},
-                                                      {0.5, UnaryKind::kRoot},      {-0.5, UnaryKind::kRsqrt},
-                                                      {-1, UnaryKind::kReciprocal}, {1, UnaryKind::kCopy}};
+                                                      {0.5, UnaryKind::kRoot},      {-0.5, UnaryKind::kInverseRoot},
+                                                      {-1, UnaryKind::kReciprocal}, {1, UnaryKind::kNone}};
   for (const auto& [value, is] : kPowers) {
     if (power == value) {
       m->kind = is;
@@ -45,39 +32,17 @@ bool power_of(const NodeView& node, UnaryF32* m) {
     }
   }
   m->kind = UnaryKind::kWholePower;
-  m->a = static_cast<float>(power);
+  m->p = static_cast<float>(power);
   return std::fabs(power) <= 8 && power == std::floor(power);
 }
 
-/// False where only the reference has the function, or parameters that double has and single precision has not.
+/// False for parameters that double has and single precision has not.
 bool function_of(const NodeView& node, UnaryF32* m) {
-  const std::string& op = node.node().op;
-  if (op == "pow") return power_of(node, m);
-  for (const auto& [name, kind] : kFunctions) {
-    if (op == name) {
-      m->kind = kind;
-      return true;
-    }
-  }
-  double a = 0, b = 0, c = 1;
-  if (op == "thresholded_relu") {
-    m->kind = UnaryKind::kThreshold;
-    a = node.attr_float("alpha");
-  } else if (op == "shrink") {
-    m->kind = UnaryKind::kShrink;
-    a = node.attr_float("bias");
-    b = node.attr_float("lambd");
-  } else {  // elu, selu, celu
-    m->kind = UnaryKind::kElu;
-    b = op == "selu" ? node.attr_float("gamma") : 1;
-    a = node.attr_float("alpha") * b;
-    if (op == "celu") {
-      c = 1 / a;
-      if (!(c > 1e-30 && c < 1e30)) return false;
-    }
-  }
-  *m = {m->kind, static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)};
-  return std::fabs(a) < 1e30 && std::fabs(b) < 1e30;
+  const auto f = unary_of(node);
+  if (!f) return power_of(node, m);
+  *m = unary_f32(*f);
+  if (f->kind == UnaryKind::kCelu && !(f->p > 1e-30)) return false;
+  return std::fabs(f->p) < 1e30 && std::fabs(f->q) < 1e30 && std::fabs(f->p * f->q) < 1e30;
 }
 
 bool takes(const NodeView& node) {

@@ -1,61 +1,21 @@
-// Float32 functions of one variable that no other kernel fuses, compiled once per instruction set. Plain pointers and
-// sizes only.
+// Float32 unary functions that no other kernel fuses, and powers and remainders of two numbers, compiled once per
+// instruction set. Plain pointers and sizes only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/unary/activation_f32.h"
+
 namespace pinnace::cpu {
-
-enum class UnaryKind : int32_t {
-  kNeg,
-  kAbs,
-  kSqrt,
-  kReciprocal,
-  kErf,
-  kLog,
-  kSquare,
-  kCube,
-  kRoot,
-  kRsqrt,
-  kCopy,
-  kElu,
-  kSoftplus,
-  kSoftsign,
-  kMish,
-  kFloor,
-  kCeil,
-  kRound,
-  kSign,
-  kSin,
-  kCos,
-  kTan,
-  kSinh,
-  kCosh,
-  kAsin,
-  kAcos,
-  kAtan,
-  kAsinh,
-  kAcosh,
-  kAtanh,
-  kWholePower,
-  kThreshold,
-  kShrink
-};
-
-/// A function and its parameters. kElu: b * x where x >= 0, else a * (exp(x * c) - 1); kThreshold: x where x > a, else
-/// 0; kWholePower: x^a, a whole and |a| <= 8; kShrink: x + a where x < -b, x - a where x > b, else 0.
-struct UnaryF32 {
-  UnaryKind kind = UnaryKind::kCopy;
-  float a = 0, b = 0, c = 0;
-};
 
 /// x^y as C's pow; the remainder of x / y with the sign of y (of a quotient rounded down), or that of x.
 enum class PowerOrModKind : int32_t { kPower, kFloorMod, kTruncMod };
 
 struct UnaryLoopsF32 {
-  /// y[i] = f(x[i]); y may be x. Relative error below 4e-7 (kWholePower: 5e-7), of sines and tangents beside their
-  /// roots too. kRoot and kRsqrt are pow(x, 0.5) and pow(x, -0.5), which differ from roots at -0 and -inf.
+  /// y[i] = f(x[i]) for functions of use ALONE and POWER (ops/unary.inc) and kNone; y may be x. Relative error below
+  /// 4e-7 (kWholePower: 5e-7), of sines and tangents beside their roots too. kRoot and kInverseRoot are pow(x, 0.5) and
+  /// pow(x, -0.5), which differ from roots at -0 and -inf.
   void (*map)(const UnaryF32& m, const float* x, float* y, int64_t count);
   /// z[i] = x[i * x_step] op y[i * y_step], steps 0 or 1; z may be x or y where that step is 1. Computed in double, so
   /// that powers are within 7e-8 and remainders exact.

@@ -1,14 +1,15 @@
-// The epilogue of products: the activation that a node carries. ACT is a spec constant, a code of activation kinds.
+// The epilogue of products: the activation that a node carries, a row of unary.inc of use EPILOGUE. ACT is a spec
+// constant, its code.
+#include "numbers.glsl"
+
 vec4 activate(int act, vec4 x, float p, float q) {
-  vec4 zero = vec4(0.0), one = vec4(1.0);
   switch (act) {
-    case FN_relu: return mix(x, zero, lessThan(x, zero));
-    case FN_clip: { vec4 r = mix(x, vec4(p), lessThan(x, vec4(p))); return mix(r, vec4(q), greaterThan(r, vec4(q))); }
-    case FN_leaky_relu: return mix(x, x * p, lessThan(x, zero));
-    case FN_hard_swish: return x * clamp(x * (1.0 / 6.0) + 0.5, zero, one);
-    case FN_hard_sigmoid: return clamp(x * p + q, zero, one);
-    case FN_sigmoid: return one / (one + exp(-x));
-    case FN_silu: return x / (one + exp(-x));
+#define UNARY_POWER(name, glsl)
+#define UNARY_ALONE(name, glsl)
+#define UNARY_FUSED(name, glsl)
+#define UNARY_EPILOGUE(name, glsl) case FN_##name: return glsl;
+#define UNARY(kind, name, use, parameters, reference, simd, glsl) UNARY_##use(name, glsl)
+#include "ops/unary.inc"
   }
   return x;
 }

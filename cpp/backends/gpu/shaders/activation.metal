@@ -1,16 +1,23 @@
-// The epilogue of products, as activation.glsl has it, of one number: ACT is a function constant, a code of activation
-// kinds.
+// The epilogue of products, as activation.glsl has it, of one number: ACT is a function constant, the code of a row of
+// unary.inc. In place of the include the build puts the cases of use EPILOGUE, with the formulas of GLSL.
+#define T float
+#define LT(a, b) ((a) < (b))
+#define LE(a, b) ((a) <= (b))
+#define GT(a, b) ((a) > (b))
+#define GE(a, b) ((a) >= (b))
+#define SELECT(c, a, b) ((c) ? (a) : (b))
+#define IS_NAN(a) isnan(a)
+float clip(float x, float low, float high)
+{
+    float r = x < low ? low : x;
+    return r > high ? high : r;
+}
 float activate(float x, float p, float q)
 {
     switch (ACT)
     {
-        case FN_relu: return x < 0.0f ? 0.0f : x;
-        case FN_clip: x = x < p ? p : x; return x > q ? q : x;
-        case FN_leaky_relu: return x < 0.0f ? x * p : x;
-        case FN_hard_swish: return x * clamp(x * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f);
-        case FN_hard_sigmoid: return clamp(x * p + q, 0.0f, 1.0f);
-        case FN_sigmoid: return 1.0f / (1.0f + exp(-x));
-        case FN_silu: return x / (1.0f + exp(-x));
+#include "ops/unary.inc"
     }
     return x;
 }
+#undef T

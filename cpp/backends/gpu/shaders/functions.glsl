@@ -1,24 +1,11 @@
 // Functions of numbers, over T, which is float or vec4 (SELECT picks lane by lane: c ? a : b). NaN stays NaN in all
 // that are written with comparisons; elsewhere it is what the device makes of it.
-// Codes are those of backends/gpu/functions.inc; the build generates them as FN_name.
+// Codes are those of backends/gpu/functions.inc and ops/unary.inc; the build generates them as FN_name.
+#include "numbers.glsl"
 #ifdef SCALAR
-#define T float
 #define B bool
-#define LT(a, b) ((a) < (b))
-#define LE(a, b) ((a) <= (b))
-#define GT(a, b) ((a) > (b))
-#define GE(a, b) ((a) >= (b))
-#define SELECT(c, a, b) ((c) ? (a) : (b))
-#define IS_NAN(a) isnan(a)
 #else
-#define T vec4
 #define B bvec4
-#define LT(a, b) lessThan(a, b)
-#define LE(a, b) lessThanEqual(a, b)
-#define GT(a, b) greaterThan(a, b)
-#define GE(a, b) greaterThanEqual(a, b)
-#define SELECT(c, a, b) mix(b, a, c)
-#define IS_NAN(a) isnan(a)
 #endif
 
 // 1 / (1 + exp(-x)); exp overflows to infinity, which gives 0.
@@ -61,10 +48,6 @@ T expm1_safe(T x) {
 T softplus(T x) {
   T a = abs(x);
   return SELECT(GT(x, T(0.0)), x, T(0.0)) + SELECT(IS_NAN(x), x, log1p_safe(exp(-a)));
-}
-T clip(T x, T low, T high) {
-  T r = SELECT(LT(x, low), low, x);
-  return SELECT(GT(r, high), high, r);
 }
 T power(T x, T y) {
   T infinity = T(uintBitsToFloat(0x7f800000u)), nan = T(uintBitsToFloat(0x7fc00000u));
@@ -188,7 +171,14 @@ float remainder(float a, float b, bool floored) {
 
 // One function of one or two numbers; p and q are its parameters.
 T apply(int code, T a, T b, float p, float q) {
+  T x = a;  // as formulas in unary.inc have it
   switch (code) {
+#define UNARY_POWER(name, glsl)
+#define UNARY_ALONE(name, glsl) case FN_##name: return glsl;
+#define UNARY_FUSED(name, glsl) UNARY_ALONE(name, glsl)
+#define UNARY_EPILOGUE(name, glsl) UNARY_ALONE(name, glsl)
+#define UNARY(kind, name, use, parameters, reference, simd, glsl) UNARY_##use(name, glsl)
+#include "ops/unary.inc"
     case FN_add: return a + b;
     case FN_sub: return a - b;
     case FN_rsub: return b - a;
@@ -207,48 +197,8 @@ T apply(int code, T a, T b, float p, float q) {
     case FN_prelu: return SELECT(LT(a, T(0.0)), a * b, a);
     case FN_rprelu: return SELECT(LT(b, T(0.0)), a * b, b);
     case FN_affine: return a * T(p) + T(q);
-    case FN_abs: return abs(a);
-    case FN_neg: return -a;
-    case FN_exp: return exp(a);
-    case FN_log: return log(a);
-    case FN_sqrt: return sqrt(a);
-    case FN_reciprocal: return T(1.0) / a;
-    case FN_floor: return floor(a);
-    case FN_ceil: return ceil(a);
-    case FN_round: return round_even(a);
-    case FN_sign: return SELECT(IS_NAN(a), a, sign(a));
-    case FN_erf: return erf_safe(a);
-    case FN_sin: return sin(a);
-    case FN_cos: return cos(a);
-    case FN_tan: return sin(a) / cos(a);
-    case FN_asin: return asin_safe(a);
-    case FN_acos: return acos_safe(a);
-    case FN_atan: return atan_safe(a);
-    case FN_sinh: return sinh_safe(a);
-    case FN_cosh: return cosh_safe(a);
-    case FN_asinh: return asinh_safe(a);
-    case FN_acosh: return acosh_safe(a);
-    case FN_atanh: return atanh_safe(a);
     case FN_to_f16: return to_f16(a);
     case FN_to_bf16: return to_bf16(a);
-    case FN_relu: return SELECT(LT(a, T(0.0)), T(0.0), a);
-    case FN_clip: return clip(a, T(p), T(q));
-    case FN_leaky_relu: return SELECT(LT(a, T(0.0)), a * T(p), a);
-    case FN_hard_sigmoid: return clip(a * T(p) + T(q), T(0.0), T(1.0));
-    case FN_hard_swish: return a * clip(a * T(1.0 / 6.0) + T(0.5), T(0.0), T(1.0));
-    case FN_sigmoid: return sigmoid(a);
-    case FN_silu: return a * sigmoid(a);
-    case FN_tanh: return tanh_safe(a);
-    case FN_gelu: return a * T(0.5) * (T(1.0) + erf_safe(a * T(0.707106781)));
-    case FN_gelu_tanh: return a * T(0.5) * (T(1.0) + tanh_safe(T(0.797884561) * (a + T(0.044715) * a * a * a)));
-    case FN_elu: return SELECT(LT(a, T(0.0)), T(p) * expm1_safe(a), a);
-    case FN_selu: return T(q) * SELECT(LT(a, T(0.0)), T(p) * expm1_safe(a), a);
-    case FN_celu: return SELECT(LT(a, T(0.0)), T(p) * expm1_safe(a / T(p)), a);
-    case FN_softplus: return softplus(a);
-    case FN_softsign: return a / (T(1.0) + abs(a));
-    case FN_mish: return a * tanh_safe(softplus(a));
-    case FN_thresholded_relu: return SELECT(GT(a, T(p)), a, T(0.0));
-    case FN_shrink: return SELECT(LT(a, T(-p)), a + T(q), SELECT(GT(a, T(p)), a - T(q), T(0.0)));
   }
   return a;
 }

@@ -7,75 +7,7 @@
 
 namespace pinnace::gpu {
 
-#define PINNACE_UNARY(op)                   \
-  Status lower_##op(NodeLowering& n) {      \
-    return unary_step(n, Function::k_##op); \
-  }
-
-PINNACE_UNARY(abs)
-PINNACE_UNARY(acos)
-PINNACE_UNARY(acosh)
-PINNACE_UNARY(asin)
-PINNACE_UNARY(asinh)
-PINNACE_UNARY(atan)
-PINNACE_UNARY(atanh)
-PINNACE_UNARY(ceil)
-PINNACE_UNARY(cos)
-PINNACE_UNARY(cosh)
-PINNACE_UNARY(erf)
-PINNACE_UNARY(exp)
-PINNACE_UNARY(floor)
-PINNACE_UNARY(hard_swish)
-PINNACE_UNARY(log)
-PINNACE_UNARY(mish)
-PINNACE_UNARY(neg)
-PINNACE_UNARY(reciprocal)
-PINNACE_UNARY(relu)
-PINNACE_UNARY(round)
-PINNACE_UNARY(sigmoid)
-PINNACE_UNARY(sign)
-PINNACE_UNARY(silu)
-PINNACE_UNARY(sin)
-PINNACE_UNARY(sinh)
-PINNACE_UNARY(softplus)
-PINNACE_UNARY(softsign)
-PINNACE_UNARY(sqrt)
-PINNACE_UNARY(tan)
-PINNACE_UNARY(tanh)
-#undef PINNACE_UNARY
-
-Status lower_celu(NodeLowering& n) {
-  return unary_step(n, Function::k_celu, n.view().attr_float("alpha"));
-}
-
-Status lower_elu(NodeLowering& n) {
-  return unary_step(n, Function::k_elu, n.view().attr_float("alpha"));
-}
-
-Status lower_leaky_relu(NodeLowering& n) {
-  return unary_step(n, Function::k_leaky_relu, n.view().attr_float("alpha"));
-}
-
-Status lower_thresholded_relu(NodeLowering& n) {
-  return unary_step(n, Function::k_thresholded_relu, n.view().attr_float("alpha"));
-}
-
-Status lower_selu(NodeLowering& n) {
-  return unary_step(n, Function::k_selu, n.view().attr_float("alpha"), n.view().attr_float("gamma"));
-}
-
-Status lower_shrink(NodeLowering& n) {
-  return unary_step(n, Function::k_shrink, n.view().attr_float("lambd"), n.view().attr_float("bias"));
-}
-
-Status lower_hard_sigmoid(NodeLowering& n) {
-  return unary_step(n, Function::k_hard_sigmoid, n.view().attr_float("alpha"), n.view().attr_float("beta"));
-}
-
-Status lower_gelu(NodeLowering& n) {
-  return unary_step(n, n.view().attr_string("approximate") == "tanh" ? Function::k_gelu_tanh : Function::k_gelu);
-}
-
+namespace {
 /// By stages where a bound is known in a run only, or a NaN; integers by one step per bound.
 Status lower_clip(NodeLowering& n) {
   const Function functions[2] = {Function::k_max, Function::k_min};
@@ -113,6 +45,15 @@ Status lower_clip(NodeLowering& n) {
   const bool image = n.held_as_nc4hw4(0) && n.in(0).rank() >= 3;
   map_step(n, image ? n.nc4hw4(0) : n.dense(0), -1, image, stages);
   return {};
+}
+
+}  // namespace
+
+/// Of one row of unary.inc.
+Status lower_unary(NodeLowering& n) {
+  if (n.view().op().unary == UnaryKind::kClip) return lower_clip(n);  // whose bounds may be inputs
+  const auto f = unary_of(n.view());
+  return f ? unary_step(n, function_of(f->kind), f->p, f->q) : n.refuse(Rule::kOperator, n.node().op);
 }
 
 }  // namespace pinnace::gpu

@@ -54,7 +54,7 @@ Result<Body> open(NodeLowering& n, std::string_view name, std::vector<TensorType
       if (data) computed.add({static_cast<const std::byte*>(data->data()), data->bytes()});
     }
   }
-  Body body{graph, inference, Lowering(n.level(), n.lowering().dry(), std::move(values)),
+  Body body{graph, inference, Lowering(n.feature_level(), n.lowering().dry(), std::move(values)),
             str_cat(n.lowering().key(), "/", name, "#", computed.digest())};
   body.lowering.set_key(body.key);
   body.lowering.keep(inference);
@@ -159,9 +159,9 @@ Status same_size(NodeLowering& n, const Body& body, ValueId id, const TensorType
 }
 
 Status check_level(NodeLowering& n) {
-  if (n.level() < 4) {
-    return n.refuse(Rule::kLevel,
-                    str_cat(n.view().node().op == "if" ? "IF" : "WHILE", " needs level 4, here are ", n.level()));
+  if (n.feature_level() < 4) {
+    return n.refuse(Rule::kFeatureLevel, str_cat(n.view().node().op == "if" ? "IF" : "WHILE",
+                                                 " needs level 4, here are ", n.feature_level()));
   }
   return {};
 }
@@ -346,7 +346,7 @@ Status lower_loop(NodeLowering& n) {
   PINNACE_TRY(outputs.add_value(out[0]));
   outputs.finish();
 
-  Lowering goes_on(n.level(), n.lowering().dry(), {});
+  Lowering goes_on(n.feature_level(), n.lowering().dry(), {});
   for (OperandId id : state) goes_on.add_body_input(kNoValue, n.operand(id));
   const auto& known = goes_on.model().inputs;
   PINNACE_TRY(

@@ -45,11 +45,11 @@ Status lower_conv(NodeLowering& n) {
     return finish_images(n, images);
   }
   const bool scales = n.in_type(1).quantized() && n.in_type(1).quantization->scales.size() > 1;
-  if (scales && n.level() < 3 && w.dilation[1] == 1 && w.dilation[2] == 1) {
+  if (scales && n.feature_level() < 3 && w.dilation[1] == 1 && w.dilation[2] == 1) {
     PINNACE_TRY(per_channel_conv(n, {w, activation, x, images.y, static_cast<uint32_t>(groups), C, M, all}));
     return finish_images(n, images);
   }
-  if ((w.dilation[1] > 1 || w.dilation[2] > 1) && n.level() < 3) {
+  if ((w.dilation[1] > 1 || w.dilation[2] > 1) && n.feature_level() < 3) {
     PINNACE_TRY(dilated_conv(n, {w, activation, x, images.y, static_cast<uint32_t>(groups), C, M, all}));
     return finish_images(n, images);
   }

@@ -34,7 +34,7 @@ Status lower_arithmetic(NodeLowering& n, Op op, const Activation& activation) {
     PINNACE_TRY(n.add(op, {x0, x1, n.scalar(0)}, to));
     return store_floats(n, to, p.y);
   }
-  if (op == Op::SUB && n.level() == 1 && y.type == kTensorFloat32) {
+  if (op == Op::SUB && n.feature_level() == 1 && y.type == kTensorFloat32) {
     Chain c{n, p.y};
     c.sub(p.a, p.b, p.y);
     return c.status;
@@ -97,7 +97,7 @@ Status lower_pow(NodeLowering& n) {
 /// Quantised: scales of their own on all three.
 Status lower_prelu(NodeLowering& n) {
   PINNACE_ASSIGN(const Pair p, pair(n));
-  if (n.level() >= 3 || quantized_type(n.operand(p.y).type)) return n.add(Op::PRELU, {p.a, p.b}, p.y);
+  if (n.feature_level() >= 3 || quantized_type(n.operand(p.y).type)) return n.add(Op::PRELU, {p.a, p.b}, p.y);
   n.rewritten("prelu by relu of both signs");
   Chain c{n, p.a};
   const OperandId negative = c.mul(c.relu(c.neg(p.a)), p.b);

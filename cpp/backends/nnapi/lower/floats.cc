@@ -42,14 +42,14 @@ OperandId Chain::op(Op code, std::vector<OperandId> inputs, OperandId to) {
 }
 
 OperandId Chain::sub(OperandId a, OperandId b, OperandId to) {
-  if (n.level() >= 2) return op(Op::SUB, {a, b, n.scalar(0)}, to);
+  if (n.feature_level() >= 2) return op(Op::SUB, {a, b, n.scalar(0)}, to);
   const OperandId turned = n.temp(b);
   op(Op::MUL, {b, num(-1), n.scalar(0)}, turned);
   return add(a, turned, to);
 }
 
 OperandId Chain::abs(OperandId a, OperandId to) {
-  if (n.level() >= 3) return op(Op::ABS, {a}, to);
+  if (n.feature_level() >= 3) return op(Op::ABS, {a}, to);
   return add(relu(a), relu(neg(a)), to);
 }
 

@@ -9,7 +9,7 @@ using enum nnapi::OperandCode;
 namespace {
 /// Indices that may be negative, counted from the begin, at level 3, which adds floats only: exact up to 2^24.
 Result<OperandId> counted_as_floats(NodeLowering& n, OperandId indices, int32_t size) {
-  if (size > 1 << 24) return n.refuse(Rule::kLevel, str_cat("an axis of ", size, " needs level 4"));
+  if (size > 1 << 24) return n.refuse(Rule::kFeatureLevel, str_cat("an axis of ", size, " needs level 4"));
   n.rewritten("indices counted in floats");
   const std::vector<uint32_t> dims = n.operand(indices).dims;
   const OperandId floats = n.temp(OperandSpec{kTensorFloat32, dims}), moved = n.temp(floats), chosen = n.temp(floats);
@@ -70,9 +70,9 @@ Status lower_gather(NodeLowering& n) {
     });
   } else {
     PINNACE_ASSIGN(indices, n.in_positions(1));
-    if (n.level() == 3) {
+    if (n.feature_level() == 3) {
       PINNACE_ASSIGN(indices, counted_as_floats(n, indices, size));
-    } else if (n.level() >= 4) {
+    } else if (n.feature_level() >= 4) {
       const int32_t zero = 0;
       const OperandId sign = n.temp(OperandSpec{kTensorBool8, n.operand(indices).dims}), moved = n.temp(indices);
       const OperandId counted = n.temp(indices);

@@ -48,7 +48,7 @@ Status take_states(NodeLowering& n, RecurrentLowering& r, uint32_t d, Direction&
 
 Status by_sequence(NodeLowering& n, RecurrentLowering& r, int code) {
   const TensorType& like = n.in_type(0);
-  const bool states = n.level() >= 4;
+  const bool states = n.feature_level() >= 4;
   const OperandId nothing = n.real(0, like);
   std::vector<Direction> made(r.D);
   std::vector<OperandId> inputs = {r.x}, outputs;
@@ -126,7 +126,7 @@ Status lower_lstm(NodeLowering& n) {
     if (own < 0 || (d == 1 && own != code)) return n.refuse(Rule::kAttribute, "activations");
     code = own;
   }
-  const bool whole = n.level() >= 4 || (n.level() == 3 && n.view().output_count() < 3);
+  const bool whole = n.feature_level() >= 4 || (n.feature_level() == 3 && n.view().output_count() < 3);
   return whole ? by_sequence(n, r, code) : by_steps(n, r, code);
 }
 

@@ -83,7 +83,7 @@ Status lower_transpose(NodeLowering& n) {
     PINNACE_ASSIGN(const OperandId y, n.out(0, Layout::kChannelsLast));
     return reshape_into(n, x, y);
   }
-  if (image && n.level() < 2 && std::ranges::equal(perm, kToLast)) layout = Layout::kChannelsLast;
+  if (image && n.feature_level() < 2 && std::ranges::equal(perm, kToLast)) layout = Layout::kChannelsLast;
   PINNACE_ASSIGN(const OperandId x, n.in(0, layout));
   PINNACE_ASSIGN(const OperandId y, n.out());
   std::vector<int64_t> sizes;

@@ -45,7 +45,7 @@ Status lower_batch(NodeLowering& n, const Activation& activation) {
   if (!n.has(2) && activation.none()) return batch_mat_mul(n, a, b, y);
   const OperandId product = n.temp(y);
   PINNACE_TRY(batch_mat_mul(n, a, b, product));
-  if (!n.has(2)) return add_activation(n, activation, product, y);
+  if (!n.has(2)) return add_unary(n, activation, product, y);
   PINNACE_ASSIGN(const OperandId bias, n.in(2));
   return n.add_activated(Op::ADD, {product, bias}, activation, y);
 }

@@ -216,7 +216,8 @@ struct QuantizedCell {
 
 Status lower_quantized_lstm(NodeLowering& n) {
   const NodeView& view = n.view();
-  if (n.level() < 4) return n.refuse(Rule::kLevel, str_cat("QUANTIZED_LSTM needs level 4, here are ", n.level()));
+  if (n.feature_level() < 4)
+    return n.refuse(Rule::kFeatureLevel, str_cat("QUANTIZED_LSTM needs level 4, here are ", n.feature_level()));
   PINNACE_TRY(check_constants(n, {kW, kR, kP, kNorm, kB, kProjection, kProjectionBias}));
   PINNACE_TRY(
       check_factors(n, {"x_factors", "h_factors", "p_factors", "norm_scales"}, {"hidden_factor", "projection_factor"}));

@@ -48,7 +48,7 @@ Result<Reduction> reduction(NodeLowering& n) {
 /// One of NNAPI's reductions of x to y.
 Status reduce(NodeLowering& n, Op op, const Reduction& r, OperandId x, OperandId y) {
   const bool mean = op == Op::MEAN;
-  if (n.level() >= (mean ? 2 : 3)) {
+  if (n.feature_level() >= (mean ? 2 : 3)) {
     const OperandId axes = n.ints(r.axes);
     return n.add(op, {x, axes, mean ? n.scalar(r.keep) : n.flag(r.keep)}, y);
   }
@@ -56,7 +56,7 @@ Status reduce(NodeLowering& n, Op op, const Reduction& r, OperandId x, OperandId
   const bool neighbours = last - first == r.axes.size();
   const bool pools = op == Op::MEAN || op == Op::REDUCE_MAX || op == Op::REDUCE_MIN || op == Op::REDUCE_SUM;
   if (!pools || (!neighbours && op != Op::REDUCE_SUM)) {
-    return n.refuse(Rule::kLevel,
+    return n.refuse(Rule::kFeatureLevel,
                     str_cat(nnapi::operation_info(static_cast<int32_t>(op))->name, " needs level ", mean ? 2 : 3));
   }
   Chain c{n, y};

@@ -55,7 +55,7 @@ Status lower_resize(NodeLowering& n) {
   const Flags forms[] = {{false, false}, {true, false}, {false, true}};
   for (const Flags& f : forms) {
     const int needed = f.align || f.half ? 4 : nearest ? 3 : 1;
-    if (!plain || n.level() < needed) continue;
+    if (!plain || n.feature_level() < needed) continue;
     bool same = true;
     for (const ResizeAxis& a : axes)
       same &= a.identity(spec) ? (a.axis < 2 || same_places(spec, a, f)) : a.axis >= 2 && same_places(spec, a, f);

@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view kDefaults[] = {"tanh"};
 
 Status by_sequence(NodeLowering& n, RecurrentLowering& r, int code) {
-  const bool states = n.level() >= 4;
+  const bool states = n.feature_level() >= 4;
   std::vector<Direction> made(r.D);
   std::vector<OperandId> inputs = {r.x}, outputs, lasts;
   if (r.D == 1 && r.reverse) {
@@ -69,7 +69,7 @@ Status lower_rnn(NodeLowering& n) {
   PINNACE_ASSIGN(RecurrentLowering r, RecurrentLowering::open(n, 1, kDefaults));
   const int code = recurrent_code(r.activations[0]);
   if (code < 0 || recurrent_code(r.activations.back()) != code) return n.refuse(Rule::kAttribute, "activations");
-  return n.level() >= 3 ? by_sequence(n, r, code) : by_steps(n, r, code);
+  return n.feature_level() >= 3 ? by_sequence(n, r, code) : by_steps(n, r, code);
 }
 
 }  // namespace pinnace::nnapi_client

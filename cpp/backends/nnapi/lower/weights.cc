@@ -95,9 +95,9 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
   // Below level 3 there is one scale: rewrites/per_channel_conv.cc takes channels that share it.
   const auto own = std::span(q.scales).subspan(q.scales.size() > 1 ? static_cast<size_t>(first_channel) : 0);
   const size_t count = std::min<size_t>(own.size(), from.dims[channel_dim]);
-  const bool one_scale = n.level() < 3 && std::all_of(
-                                              own.begin(), own.begin() + static_cast<ptrdiff_t>(count),
-                                              [&](float scale) { return scale == own[0]; });
+  const bool one_scale = n.feature_level() < 3 && std::all_of(
+                                                      own.begin(), own.begin() + static_cast<ptrdiff_t>(count),
+                                                      [&](float scale) { return scale == own[0]; });
   const bool per_channel = q.scales.size() > 1 && !one_scale;
   // The type that stands beside x; the same constant may be wanted signed and unsigned.
   if (per_channel) spec.type = kTensorQuant8SymmPerChannel;
@@ -107,7 +107,7 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
     for (int32_t zero : q.zero_points) {
       if (zero + shift != 0) return n.refuse(Rule::kQuantization, str_cat("zero point ", zero));
     }
-    if (n.level() < 3) return n.refuse(Rule::kLevel, "scales per channel need level 3");
+    if (n.feature_level() < 3) return n.refuse(Rule::kFeatureLevel, "scales per channel need level 3");
   } else {
     const size_t channel = q.scales.size() > 1 ? static_cast<size_t>(first_channel) : 0;
     spec.scale = q.scales[channel];

@@ -24,10 +24,11 @@ Result<OperandId> matrix(NodeLowering& n, OperandId all, uint32_t i) {
 
 Status batch_mat_mul(NodeLowering& n, OperandId a, OperandId b, OperandId y) {
   const std::vector<uint32_t> da = n.operand(a).dims, db = n.operand(b).dims;
-  if (n.level() >= 6 && da.size() <= 4) return n.add(Op::BATCH_MATMUL, {a, b, n.flag(false), n.flag(false)}, y);
+  if (n.feature_level() >= 6 && da.size() <= 4) return n.add(Op::BATCH_MATMUL, {a, b, n.flag(false), n.flag(false)}, y);
   uint32_t batch = 1;
   for (size_t i = 0; i + 2 < da.size(); ++i) batch *= da[i];
-  if (batch > kMostProducts) return n.refuse(Rule::kLevel, str_cat(batch, " products; BATCH_MATMUL needs level 6"));
+  if (batch > kMostProducts)
+    return n.refuse(Rule::kFeatureLevel, str_cat(batch, " products; BATCH_MATMUL needs level 6"));
   n.rewritten("a product for each of a batch");
   const uint32_t M = da[da.size() - 2], K = da.back(), N = db.back();
   const int32_t turn[] = {0, 2, 1};

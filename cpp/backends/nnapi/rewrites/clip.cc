@@ -8,14 +8,14 @@
 namespace pinnace::nnapi_client {
 namespace {
 Status bounded_below(NodeLowering& n, double low, OperandId x, OperandId y) {
-  if (n.level() >= 3) return n.add(Op::MAXIMUM, {x, n.number(low, x)}, y);
+  if (n.feature_level() >= 3) return n.add(Op::MAXIMUM, {x, n.number(low, x)}, y);
   if (low == 0) return n.add(Op::RELU, {x}, y);
   const OperandId part = n.temp(x);
   PINNACE_TRY(n.add(Op::ADD, {x, n.number(-low, x), n.scalar(1)}, part));  // and relu
   return n.add(Op::ADD, {part, n.number(low, x), n.scalar(0)}, y);
 }
 Status bounded_above(NodeLowering& n, double high, OperandId x, OperandId y) {
-  if (n.level() >= 3) return n.add(Op::MINIMUM, {x, n.number(high, x)}, y);
+  if (n.feature_level() >= 3) return n.add(Op::MINIMUM, {x, n.number(high, x)}, y);
   const OperandId turned = n.temp(x), part = n.temp(x), back = n.temp(x);
   PINNACE_TRY(n.add(Op::MUL, {x, n.number(-1, x), n.scalar(0)}, turned));
   PINNACE_TRY(n.add(Op::ADD, {turned, n.number(high, x), n.scalar(1)}, part));  // relu(high - x)
@@ -27,8 +27,8 @@ Status bounded_above(NodeLowering& n, double high, OperandId x, OperandId y) {
 Status clip_float(NodeLowering& n, double low, double high, OperandId x, OperandId y) {
   if (low == 0 && high == 6) return n.add(Op::RELU6, {x}, y);
   if (low == -1 && high == 1) return n.add(Op::RELU1, {x}, y);
-  if (n.level() < 3) n.rewritten("clip by relu");
-  if (low == 0 && high == 1 && n.level() < 3) {
+  if (n.feature_level() < 3) n.rewritten("clip by relu");
+  if (low == 0 && high == 1 && n.feature_level() < 3) {
     const OperandId positive = n.temp(x);
     PINNACE_TRY(n.add(Op::RELU, {x}, positive));
     return n.add(Op::RELU1, {positive}, y);

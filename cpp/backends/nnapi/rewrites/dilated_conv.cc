@@ -39,7 +39,7 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
     uint64_t size = g.dims[d];
     if (d == 1 || d == 2) size = (size - 1) * static_cast<uint64_t>(c.window.dilation[d]) + 1;
     if (size > kMostSpreadBytes / bytes) {
-      return n.refuse(Rule::kLevel,
+      return n.refuse(Rule::kFeatureLevel,
                       str_cat("dilation ", c.window.dilation[1], " by ", c.window.dilation[2],
                               " needs level 3: with zeros the filter has above ", kMostSpreadBytes, " bytes"));
     }
@@ -78,7 +78,7 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
 
 Status dilated_conv(NodeLowering& n, const Convolution& c) {
   const Window& w = c.window;
-  if (n.level() < 2 || w.stride[1] > 1 || w.stride[2] > 1) return with_zeros(n, c);
+  if (n.feature_level() < 2 || w.stride[1] > 1 || w.stride[2] > 1) return with_zeros(n, c);
   n.rewritten("dilation by space_to_batch");
   const auto dims = n.operand(c.x).dims;
   std::vector<uint32_t> batched = dims, made = n.operand(c.y).dims, back = made;

@@ -5,7 +5,7 @@
 namespace pinnace::nnapi_client {
 
 Status elu(NodeLowering& n, double alpha, OperandId x, OperandId y) {
-  if (n.level() >= 4) {
+  if (n.feature_level() >= 4) {
     const bool half = n.operand(x).type == nnapi::OperandCode::kTensorFloat16;
     const auto code = half ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
     return n.add(Op::ELU, {x, n.lowering().add_scalar(static_cast<float>(alpha), code)}, y);

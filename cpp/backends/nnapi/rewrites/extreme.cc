@@ -6,8 +6,8 @@
 namespace pinnace::nnapi_client {
 
 Status extreme(NodeLowering& n, bool larger, OperandId a, OperandId b, OperandId y) {
-  if (n.level() >= 3) return n.add(larger ? Op::MAXIMUM : Op::MINIMUM, {a, b}, y);
-  if (quantized_type(n.operand(y).type)) return n.refuse(Rule::kLevel, "quantised max and min need level 3");
+  if (n.feature_level() >= 3) return n.add(larger ? Op::MAXIMUM : Op::MINIMUM, {a, b}, y);
+  if (quantized_type(n.operand(y).type)) return n.refuse(Rule::kFeatureLevel, "quantised max and min need level 3");
   n.rewritten("max and min by relu");
   Chain c{n, y};
   const OperandId part = c.relu(larger ? c.sub(a, b) : c.sub(b, a));

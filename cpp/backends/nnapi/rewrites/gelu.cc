@@ -14,7 +14,7 @@ namespace {
 /// exp(-z) for z >= 0.
 OperandId decay(Chain& c, OperandId z) {
   const OperandId turned = c.neg(z);
-  if (c.n.level() >= 3) return c.op(Op::EXP, {turned});
+  if (c.n.feature_level() >= 3) return c.op(Op::EXP, {turned});
   const OperandId s = c.op(Op::LOGISTIC, {turned});
   return c.div(s, c.add(c.neg(s), c.num(1)));
 }

@@ -12,7 +12,7 @@ Result<OperandId> channels_of(NodeLowering& n, OperandId x, uint32_t first, uint
   dims[3] = count;
   const OperandId part = n.temp(x, dims);
   const auto sizes = std::vector<int32_t>(dims.begin(), dims.end());
-  if (n.level() >= 2) {
+  if (n.feature_level() >= 2) {
     const int32_t begin[] = {0, 0, 0, static_cast<int32_t>(first)}, ones[] = {1, 1, 1, 1};
     const int32_t end[] = {sizes[0], sizes[1], sizes[2], static_cast<int32_t>(first + count)};
     PINNACE_TRY(n.add(Op::STRIDED_SLICE,
@@ -35,7 +35,7 @@ Result<OperandId> channels_of(NodeLowering& n, OperandId x, uint32_t first, uint
 Status grouped_conv(NodeLowering& n, const Convolution& c) {
   const Window& w = c.window;
   const bool dilated = w.dilation[1] > 1 || w.dilation[2] > 1;
-  if (n.level() >= 3 && !dilated) {
+  if (n.feature_level() >= 3 && !dilated) {
     PINNACE_ASSIGN(const OperandId filter, filter_operand(n, 1, c.x, c.filter, 0));
     PINNACE_ASSIGN(const OperandId bias, bias_operand(n, 2, c.x, filter, c.out_channels));
     std::vector<OperandId> inputs = {c.x, filter, bias};
@@ -44,7 +44,7 @@ Status grouped_conv(NodeLowering& n, const Convolution& c) {
     inputs.push_back(n.scalar(static_cast<int32_t>(c.groups)));
     return n.add_activated(Op::GROUPED_CONV_2D, std::move(inputs), c.activation, c.y, {n.flag(false)});
   }
-  if (dilated && n.level() < 3) return n.refuse(Rule::kDilation, "in groups");
+  if (dilated && n.feature_level() < 3) return n.refuse(Rule::kDilation, "in groups");
   if (c.groups > kMostParts) return n.refuse(Rule::kGroups, str_cat(c.groups));
   n.rewritten("a convolution for each group");
   const uint32_t in = c.in_channels / c.groups, out = c.out_channels / c.groups;

@@ -5,7 +5,7 @@
 namespace pinnace::nnapi_client {
 
 Status hard_swish(NodeLowering& n, OperandId x, OperandId y) {
-  if (n.level() >= 4) return n.add(Op::HARD_SWISH, {x}, y);
+  if (n.feature_level() >= 4) return n.add(Op::HARD_SWISH, {x}, y);
   n.rewritten("hard_swish by add, relu6, mul");
   const OperandId gate = n.temp(x), part = n.temp(x);
   PINNACE_TRY(n.add(Op::ADD, {x, n.number(3, x), n.scalar(3)}, gate));

@@ -5,7 +5,7 @@
 namespace pinnace::nnapi_client {
 
 Status leaky_relu(NodeLowering& n, double alpha, OperandId x, OperandId y) {
-  if (n.level() >= 3) return n.add(Op::PRELU, {x, n.number(alpha, x)}, y);
+  if (n.feature_level() >= 3) return n.add(Op::PRELU, {x, n.number(alpha, x)}, y);
   n.rewritten("leaky_relu by relu of both signs");
   const OperandId positive = n.temp(x), turned = n.temp(x), negative = n.temp(x);
   PINNACE_TRY(n.add(Op::RELU, {x}, positive));

@@ -13,17 +13,17 @@ Status pad_constant(NodeLowering& n, OperandId x, std::span<const int32_t> pads,
   const nnapi::Operand o = n.operand(x);
   if (quantized_type(o.type)) {
     const double q = std::nearbyint(value / o.scale) + o.zero_point;
-    const bool is_zero = q == o.zero_point && (o.zero_point == 0 || n.level() >= 3);
+    const bool is_zero = q == o.zero_point && (o.zero_point == 0 || n.feature_level() >= 3);
     if (is_zero) return n.add(Op::PAD, {x, amounts}, y);
     return n.add(Op::PAD_V2, {x, amounts, n.scalar(static_cast<int32_t>(q))}, y);
   }
   if (value == 0) return n.add(Op::PAD, {x, amounts}, y);
-  if (n.level() >= 3) {
+  if (n.feature_level() >= 3) {
     const bool half = o.type == nnapi::OperandCode::kTensorFloat16;
     const auto code = half ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
     return n.add(Op::PAD_V2, {x, amounts, n.lowering().add_scalar(static_cast<float>(value), code)}, y);
   }
-  if (!std::isfinite(value)) return n.refuse(Rule::kLevel, "an infinite constant needs level 3");
+  if (!std::isfinite(value)) return n.refuse(Rule::kFeatureLevel, "an infinite constant needs level 3");
   n.rewritten("pad with a constant by adding it");
   Chain c{n, x};
   const OperandId less = c.add(x, c.num(-value));

@@ -26,7 +26,7 @@ Status gather_axis(NodeLowering& n, OperandId x, int32_t axis, int32_t before, O
 }
 
 Status concat_axis(NodeLowering& n, OperandId x, int32_t axis, int32_t before, int32_t after, OperandId y) {
-  if (before > kMostRows || after > kMostRows) return n.refuse(Rule::kLevel, "long mirrored pads need level 3");
+  if (before > kMostRows || after > kMostRows) return n.refuse(Rule::kFeatureLevel, "long mirrored pads need level 3");
   const std::vector<uint32_t> dims = n.operand(x).dims;
   const auto at = static_cast<size_t>(axis);
   const auto row = [&](int32_t place) -> Result<OperandId> {
@@ -60,7 +60,7 @@ Status concat_axis(NodeLowering& n, OperandId x, int32_t axis, int32_t before, i
 
 Status pad_reflect(NodeLowering& n, OperandId x, std::span<const int32_t> pads, OperandId y) {
   const auto rank = static_cast<uint32_t>(pads.size() / 2);
-  if (n.level() >= 7) return n.add(Op::MIRROR_PAD, {x, n.ints(pads, {rank, 2}), n.scalar(0)}, y);
+  if (n.feature_level() >= 7) return n.add(Op::MIRROR_PAD, {x, n.ints(pads, {rank, 2}), n.scalar(0)}, y);
   n.rewritten("mirrored pad by places");
   std::vector<int32_t> axes;
   for (uint32_t i = 0; i < rank; ++i) {
@@ -73,7 +73,7 @@ Status pad_reflect(NodeLowering& n, OperandId x, std::span<const int32_t> pads, 
     std::vector<uint32_t> dims = n.operand(from).dims;
     dims[at] += static_cast<uint32_t>(pads[2 * at] + pads[2 * at + 1]);
     const OperandId to = k + 1 == axes.size() ? y : n.temp(x, dims);
-    if (n.level() >= 3) {
+    if (n.feature_level() >= 3) {
       PINNACE_TRY(gather_axis(n, from, axes[k], pads[2 * at], to));
     } else {
       PINNACE_TRY(concat_axis(n, from, axes[k], pads[2 * at], pads[2 * at + 1], to));

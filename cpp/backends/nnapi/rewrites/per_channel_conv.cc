@@ -21,10 +21,11 @@ Status per_channel_conv(NodeLowering& n, const Convolution& c) {
     } else {
       runs.push_back({m, 1});
     }
-    if (scales[m] != scales[runs.back().first]) return n.refuse(Rule::kLevel, "scales per channel need level 3");
+    if (scales[m] != scales[runs.back().first]) return n.refuse(Rule::kFeatureLevel, "scales per channel need level 3");
   }
   if (runs.size() > kMostParts) {
-    return n.refuse(Rule::kLevel, str_cat(runs.size(), " scales per channel need level 3, at most ", kMostParts));
+    return n.refuse(Rule::kFeatureLevel,
+                    str_cat(runs.size(), " scales per channel need level 3, at most ", kMostParts));
   }
   n.rewritten("a convolution for each scale");
   std::vector<OperandId> parts;

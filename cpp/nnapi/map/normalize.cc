@@ -1,0 +1,103 @@
+// Softmax and normalisations.
+#include <algorithm>
+
+#include "nnapi/mapping.h"
+
+namespace pinnace::nnapi {
+namespace {
+
+/// The axis of input i, by default the last one.
+Result<int64_t> optional_axis(Call& call, size_t i, ValueId x) {
+  if (call.rank(x) < 1) return call.error("a scalar has no axis");
+  if (i < call.inputs()) return call.axis(i, call.rank(x));
+  return int64_t{call.rank(x) - 1};
+}
+
+Result<ValueId> times(Call& call, ValueId x, double factor) {
+  if (factor == 1) return x;
+  PINNACE_ASSIGN(ValueId scalar, call.constant_scalar(call.type(x).dtype, factor));
+  return call.emit("mul", {x, scalar});
+}
+
+/// A fixed quantisation of the output where x is quantised, else null.
+QuantizationPtr fixed(Call& call, ValueId x, float scale, int32_t unsigned_zero) {
+  if (!call.quantized(x)) return nullptr;
+  return per_tensor(scale, unsigned_zero - (call.type(x).dtype == DType::kI8 ? 128 : 0));
+}
+
+}  // namespace
+
+Status map_softmax(Call& call) {
+  PINNACE_ASSIGN(ValueId x, call.in(0));
+  PINNACE_ASSIGN(double beta, call.real(1));
+  if (!(beta > 0)) return call.error("beta ", beta, " is not above 0");
+  PINNACE_ASSIGN(int64_t axis, optional_axis(call, 2, x));
+  const QuantizationPtr q = call.type(x).quantization;
+  if (!q) {
+    PINNACE_ASSIGN(x, times(call, x, beta));
+  } else if (beta != 1) {  // a scale times beta is all that beta does
+    PINNACE_ASSIGN(x, call.reinterpret(x, per_tensor(q->scales[0] * static_cast<float>(beta), q->zero_points[0])));
+  }
+  PINNACE_ASSIGN(ValueId y, call.emit("softmax", {x}, {{"axis", axis}}, fixed(call, x, 1.0f / 256, 0)));
+  return call.finish(0, y);
+}
+
+Status map_log_softmax(Call& call) {
+  PINNACE_ASSIGN(ValueId x, call.in(0));
+  PINNACE_ASSIGN(double beta, call.real(1));
+  PINNACE_ASSIGN(int64_t axis, optional_axis(call, 2, x));
+  PINNACE_ASSIGN(x, times(call, x, beta));
+  PINNACE_ASSIGN(ValueId y, call.emit("log_softmax", {x}, {{"axis", axis}}));
+  return call.finish(0, y);
+}
+
+Status map_l2_normalization(Call& call) {
+  PINNACE_ASSIGN(ValueId x, call.in(0));
+  PINNACE_ASSIGN(int64_t axis, optional_axis(call, 1, x));
+  PINNACE_ASSIGN(ValueId y, call.emit("lp_normalization", {x}, {{"axis", axis}, {"p", int64_t{2}}},
+                                      fixed(call, x, 1.0f / 128, 128)));
+  return call.finish(0, y);
+}
+
+// Our lrn works along dimension 1 and divides alpha by the size of the window.
+Status map_local_response_normalization(Call& call) {
+  PINNACE_ASSIGN(ValueId x, call.in(0));
+  PINNACE_ASSIGN(int64_t radius, call.integer(1));
+  PINNACE_ASSIGN(double bias, call.real(2));
+  PINNACE_ASSIGN(double alpha, call.real(3));
+  PINNACE_ASSIGN(double beta, call.real(4));
+  PINNACE_ASSIGN(int64_t axis, optional_axis(call, 5, x));
+  PINNACE_ASSIGN(TensorType type, call.concrete(x));
+  if (radius < 0) return call.error("radius ", radius, " is negative");
+  std::vector<int64_t> dims;
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < type.rank(); ++d) {
+    dims.push_back(type.shape[static_cast<size_t>(d)].size);
+    if (d < axis) outer *= dims.back();
+    if (d > axis) inner *= dims.back();
+  }
+  const int64_t channels = dims[static_cast<size_t>(axis)], size = 2 * std::min(radius, channels) + 1;
+  Attrs attrs = {{"alpha", alpha * static_cast<double>(size)}, {"beta", beta}, {"bias", bias}, {"size", size}};
+  PINNACE_ASSIGN(ValueId y, call.reshape(x, {outer, channels, inner}));
+  PINNACE_ASSIGN(y, call.emit("lrn", {y}, std::move(attrs)));
+  PINNACE_ASSIGN(y, call.reshape(y, std::move(dims)));
+  return call.finish(0, y);
+}
+
+Status map_instance_normalization(Call& call) {
+  PINNACE_ASSIGN(ValueId x, call.in(0));
+  PINNACE_ASSIGN(ValueId gamma, call.in(1));
+  PINNACE_ASSIGN(ValueId beta, call.in(2));
+  PINNACE_ASSIGN(double epsilon, call.real(3));
+  PINNACE_ASSIGN(bool nchw, call.flag(4));
+  PINNACE_ASSIGN(int64_t channels, call.size(x, nchw ? 1 : 3));
+  PINNACE_ASSIGN(ValueId shape, call.constant_ints({channels}));
+  PINNACE_ASSIGN(ValueId scale, call.emit("expand", {gamma, shape}));
+  PINNACE_ASSIGN(ValueId offset, call.emit("expand", {beta, shape}));
+  PINNACE_ASSIGN(ValueId y, call.to_nchw(x, nchw));
+  PINNACE_ASSIGN(y, call.emit("instance_normalization", {y, scale, offset}, {{"epsilon", epsilon}}));
+  PINNACE_ASSIGN(y, call.from_nchw(y, nchw));
+  return call.finish(0, y);
+}
+
+}  // namespace pinnace::nnapi

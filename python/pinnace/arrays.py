@@ -1,0 +1,86 @@
+"""Arrays and tensors of a call: numpy, DLPack, torch, and what numpy makes arrays of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.types import Array, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+def as_array(value: Any) -> Any:
+    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
+        value = value.detach()
+        if value.is_quantized:  # as the integers that it stores
+            value = value.int_repr()
+        name = str(value.dtype).removeprefix("torch.")
+        if name == "bfloat16" or name.startswith("float8_"):  # not among numpy's own: the bits travel as integers
+            import ml_dtypes
+            import torch
+
+            return value.view(torch.int16 if name == "bfloat16" else torch.uint8).numpy().view(getattr(ml_dtypes, name))
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """A torch tensor with memory of its own, of whatever element type the array has, bfloat16 and float8 too.
+
+    InvalidArgument: torch has no tensors of its type, text for instance.
+    """
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    array = np.array(value)
+    name = str(array.dtype)
+    if name == "bfloat16" or name.startswith("float8_"):
+        tensor: torch.Tensor = torch.from_numpy(array.view(np.int16 if name == "bfloat16" else np.uint8))
+        return tensor.view(getattr(torch, name))
+    try:
+        return torch.from_numpy(array)
+    except TypeError as error:
+        raise _core.InvalidArgument(f"an array of {name} cannot be a tensor: {error}") from error
+
+
+def input_array(name: str, value: Any) -> Any:
+    """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is."""
+    try:
+        return as_array(value)
+    except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise
+        raise _core.InvalidArgument(f"{name} is not an array: {error}") from error
+
+
+def to_numpy(tensor: torch.Tensor) -> Array:
+    """A tensor's values, dense; quantised ones as the integers that they store. Memory is shared where it can be."""
+    return np.asarray(as_array(tensor.detach().contiguous()))
+
+
+def ordered_inputs(specs: Mapping[str, TensorSpec], inputs: Any) -> list[Any]:
+    """The arrays of a call in the order of `specs`, its inputs. InvalidArgument: it is no mapping, names are missing or
+    unknown, or a value is no array.
+    """
+    if not isinstance(inputs, Mapping):
+        names = ", ".join(map(repr, specs)) or "none"
+        raise _core.InvalidArgument(f"inputs: {type(inputs).__name__}, must be arrays by name ({names})")
+    missing = [name for name in specs if name not in inputs]
+    extra = [name for name in inputs if name not in specs]
+    if missing or extra:
+        parts = [f"missing {', '.join(map(repr, missing))}"] * bool(missing)
+        parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
+        takes = ", ".join(str(spec) for spec in specs.values()) or "no inputs"
+        raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
+    return [input_array(f"input {name!r}", inputs[name]) for name in specs]
+
+
+__all__ = ["as_array", "as_tensor", "input_array", "ordered_inputs", "to_numpy"]

@@ -1,0 +1,53 @@
+"""The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
+
+Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert, out of memory);
+2: wrong use, or what cannot be read or written, standard output included; 130: Ctrl-C, after which no file is
+half-written. Data on stdout, messages on stderr; --log LEVEL has the library's own messages there too.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+
+from pinnace import _core
+from pinnace.cli.output import drop_output, failed
+from pinnace.cli.parser import option_parser
+from pinnace.files import reason
+from pinnace.log import log_to_stderr
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status.
+
+    arguments  those after the command's name; None: the process's own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names may have letters that the terminal's encoding lacks
+            stream.reconfigure(errors="backslashreplace")
+    options = option_parser().parse_args(arguments)
+    try:
+        if level := getattr(options, "log", None):
+            log_to_stderr(level)
+        status: int = options.run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `pinnace inspect net.pnc | head`: what is left to write has no reader
+        drop_output()
+        return 0
+    except OSError as error:  # of standard output, on a full disk for instance: those of files are FileError
+        drop_output()
+        return failed(f"cannot write: {reason(error)}" if error.filename is None else error, 2)
+    except KeyboardInterrupt:
+        return failed("interrupted", 130)
+    except (_core.InvalidArgument, _core.FileError) as error:
+        return failed(error, 2)
+    except _core.Error as error:
+        return failed(error, 1)
+    except MemoryError:
+        return failed("out of memory", 1)
+
+
+__all__ = ["main"]

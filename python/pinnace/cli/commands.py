@@ -1,0 +1,261 @@
+"""The commands: each takes the options that the parser read, and returns its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import time
+import zipfile
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pinnace.cli.arguments import check_writable, dims, feed, load_inputs
+from pinnace.cli.output import failed, show
+from pinnace.files import member_names, printable, replaced
+from pinnace.loading import load
+from pinnace.program import Program, diff
+from pinnace.session import Session
+from pinnace.targets import devices
+from pinnace.types import Dim, TensorSpec, json_text
+from pinnace.verify.comparison import compare
+
+
+def convert_command(options: argparse.Namespace) -> int:
+    """Imports a model, verifies the program and writes it."""
+    check_writable(options.output)
+    model = load(
+        options.model, load_inputs(options.input), symbols=dims(options.dim), disabled_passes=options.disable_pass
+    )
+    for note in model.notes:
+        show(f"note: {printable(note)}", file=sys.stderr)
+    program = model.build(options.target or ["cpu"], verify=not options.no_verify, reference=options.reference)
+    _print_found(program)
+    program.save(options.output)
+    facts = {
+        "output": options.output,
+        "bytes": len(program.to_bytes()),
+        "nodes": len(program.nodes),
+        "notes": model.notes,
+        **program.metadata,
+    }
+    if options.json:
+        show(json.dumps(facts))
+    else:
+        show(f"{options.output}: {facts['bytes']:,} bytes, {facts['nodes']} nodes")
+        for key, value in program.metadata.items():
+            if key.startswith("verified"):
+                show(f"  {printable(key)}: {printable(value)}")
+    if program.metadata.inconclusive and not options.allow_inconclusive:
+        return failed(
+            f"{options.output} is written, but its verification proves nothing ({program.metadata.verified}). Give "
+            "inputs of your own (--input NAME=FILE.npy), or take it as it is (--allow-inconclusive)",
+            1,
+        )
+    return 0
+
+
+def _print_found(program: Program) -> None:
+    """What the build made up and found out, for whoever gave neither inputs nor sizes."""
+    metadata = program.metadata
+    for found, title in (
+        (metadata.made_up, "made up, since it was not given (--input NAME=FILE.npy gives an input):"),
+        (metadata.ranges, "sizes that the model takes, by its shape rules (--dim NAME=MIN..MAX narrows them):"),
+    ):
+        if found:
+            show(title, file=sys.stderr)
+        for name, value in found.items():
+            show(f"  {printable(name)}: {printable(value)}", file=sys.stderr)
+    if "made_up" in metadata:
+        show(f"note: {printable(metadata['made_up'])}", file=sys.stderr)
+
+
+def _spec_facts(spec: TensorSpec) -> dict[str, Any]:
+    """Sizes are numbers, {"name", "min", "max", "multiple_of"} where each run fixes them, null where data decide."""
+    shape = [asdict(d) if isinstance(d, Dim) else d for d in spec.shape]
+    quantization = asdict(spec.quantization) if spec.quantization else None
+    return {"name": spec.name, "dtype": str(spec.dtype), "shape": shape, "quantization": quantization}
+
+
+def inspect_command(options: argparse.Namespace) -> int:
+    """Shows what a .pnc file holds."""
+    program = Program.open(options.program)
+    if options.text:
+        show(program.text())
+    elif options.json:
+        rows = {
+            "inputs": [_spec_facts(s) for s in program.inputs.values()],
+            "outputs": [_spec_facts(s) for s in program.outputs.values()],
+            "states": [_spec_facts(s) for s in program.states.values()],
+            "metadata": dict(program.metadata),
+            "payloads": [asdict(payload) for payload in program.payloads],
+            "nodes": [asdict(node) for node in program.nodes],
+        }
+        show(json.dumps(rows, indent=1))
+    else:
+        for kind, specs in (("input", program.inputs), ("output", program.outputs), ("state", program.states)):
+            for spec in specs.values():
+                show(f"{kind:8}{spec}")
+        for key, value in program.metadata.items():
+            show(f"{printable(key)}: {printable(value)}")
+        sizes: dict[str, list[int]] = {}
+        for payload in program.payloads:
+            sizes.setdefault(payload.target, []).append(payload.bytes)
+        for target, parts in sizes.items():
+            show(f"payload for {target}: {len(parts)} parts, {sum(parts):,} bytes")
+        for node in program.nodes:
+            place = f"  {node.source}" if node.source else ""
+            path = f"{node.path}/" if node.path else ""
+            show(printable(f"{path}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}"))
+    return 0
+
+
+def check_command(options: argparse.Namespace) -> int:
+    """Shows whether each node can run on a target; 1 if some cannot."""
+    report = load(options.model).check(options.target or ["cpu"])
+    if options.json:
+        show(json.dumps([asdict(node) for node in report.nodes], indent=1))
+    else:
+        show(report)
+    return 0 if report.ok else 1
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Runs a .pnc file once."""
+    if options.output:
+        check_writable(options.output)
+    program = Program.open(options.program)
+    session = Session(program, options.target or "auto", options.threads, options.precision)
+    outputs = session.run(feed(program, options.input))
+    if options.output:
+        members = member_names(outputs)
+        # np.savez takes the arrays as keyword arguments, and some names of outputs are arguments of its own.
+        with replaced(options.output) as whole, zipfile.ZipFile(whole, "w") as archive:
+            for name, array in outputs.items():
+                with archive.open(f"{members[name]}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+    if options.json:
+        rows = {
+            name: {"dtype": str(a.dtype), "shape": list(a.shape), "values": a.tolist()} for name, a in outputs.items()
+        }
+        show(json_text(rows))
+    elif not options.output:
+        for name, array in outputs.items():
+            values = np.array2string(array.ravel()[:8], precision=6, separator=" ", max_line_width=10_000)
+            show(f"{printable(name)}: {array.dtype}{list(array.shape)} {values}{' …' if array.size > 8 else ''}")
+    return 0
+
+
+def compare_command(options: argparse.Namespace) -> int:
+    """Compares a .pnc file with its source; 1 unless all is equal, proven and available."""
+    program = Program.open(options.program)
+    result = compare(
+        program,
+        options.reference,
+        [feed(program, options.input)],
+        targets=options.target or ["cpu"],
+        precision=options.precision or ["fp32"],
+    )
+    if options.html:
+        result.to_html(options.html)
+    show(result.to_json() if options.json else result)
+    proven = not result.inconclusive or options.allow_inconclusive
+    return 0 if result.ok and not result.unavailable and proven else 1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one choice of target, precision and threads took. `create_and_first_run_ms` has the session's creation."""
+
+    target: str
+    precision: str
+    threads: int
+    runs: int
+    median_ms: float
+    p10_ms: float
+    p90_ms: float
+    create_and_first_run_ms: float
+    peak_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.target} {self.precision} threads {self.threads}: median {self.median_ms:.2f} ms "
+            f"(p10 {self.p10_ms:.2f}, p90 {self.p90_ms:.2f}, {self.runs} runs), "
+            f"first {self.create_and_first_run_ms:.1f} ms, {self.peak_bytes:,} bytes"
+        )
+
+
+def bench_command(options: argparse.Namespace) -> int:
+    """Times a .pnc file."""
+    program = Program.open(options.program)
+    inputs = feed(program, options.input)
+    rows = []
+    for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
+        for threads in options.threads:
+            start = time.perf_counter()
+            session = Session(program, target, threads, precision)
+            session.run(inputs)
+            first = time.perf_counter() - start
+            times = []
+            for _ in range(options.runs):
+                start = time.perf_counter()
+                session.run(inputs)
+                times.append((time.perf_counter() - start) * 1e3)
+            times.sort()
+            rows.append(
+                Timing(
+                    target=target,
+                    precision=precision,
+                    threads=threads,
+                    runs=len(times),
+                    median_ms=statistics.median(times),
+                    p10_ms=times[len(times) // 10],
+                    p90_ms=times[len(times) * 9 // 10],
+                    create_and_first_run_ms=first * 1e3,
+                    peak_bytes=session.plan.peak_bytes,
+                )
+            )
+    if options.json:
+        show(json_text([asdict(row) for row in rows]))
+    else:
+        for row in rows:
+            show(row)
+    return 0
+
+
+def devices_command(options: argparse.Namespace) -> int:
+    """Shows the targets of this build."""
+    rows = devices()
+    if options.json:
+        show(json_text([asdict(row) for row in rows]))
+    else:
+        for row in rows:
+            show(f"{row.target}: {'' if row.available else 'not available: '}{row.description}")
+    return 0
+
+
+def diff_command(options: argparse.Namespace) -> int:
+    """Shows what differs between two .pnc files; 1 if anything does."""
+    lines = diff(Program.open(options.a), Program.open(options.b))
+    if options.json:
+        show(json.dumps(lines))
+    else:
+        show("\n".join(lines) if lines else "no difference")
+    return 1 if lines else 0
+
+
+__all__ = [
+    "Timing",
+    "bench_command",
+    "check_command",
+    "compare_command",
+    "convert_command",
+    "devices_command",
+    "diff_command",
+    "inspect_command",
+    "run_command",
+]

@@ -1,0 +1,143 @@
+"""The options of every command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from pinnace import __version__
+from pinnace.cli import commands
+
+
+def option_parser() -> argparse.ArgumentParser:
+    """Reads every command's options; `options.run` is the function of `commands` to call with them."""
+    parser = argparse.ArgumentParser(prog="pinnace", description="Convert, run and compare models.")
+    parser.add_argument("--version", action="version", version=f"pinnace {__version__}")
+    subcommands = parser.add_subparsers(dest="command", required=True)
+
+    def log(parser: argparse.ArgumentParser) -> None:
+        text = "messages of this level and above on stderr: trace, debug, info, warn, error or off"
+        parser.add_argument("--log", metavar="LEVEL", default=argparse.SUPPRESS, help=text)
+
+    log(parser)
+
+    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        sub = subcommands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        log(sub)
+        return sub
+
+    def target(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--target", action="append", help="cpu, cpu:avx2, …; may be given several times")
+
+    def precision(sub: argparse.ArgumentParser, several: bool) -> None:
+        text = "fp32 (default), fp16 or bf16" + ("; may be given several times" if several else "")
+        if several:
+            sub.add_argument("--precision", action="append", help=text)
+        else:
+            sub.add_argument("--precision", default="fp32", help=text)
+
+    def inconclusive(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--allow-inconclusive",
+            action="store_true",
+            help="status 0 although equal outputs prove nothing: they do not move with the input, for instance",
+        )
+
+    def inputs(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded"
+        )
+
+    convert = command("convert", commands.convert_command, "a .pt2 or .onnx model to a verified .pnc file")
+    convert.add_argument("model")
+    convert.add_argument("-o", "--output", required=True)
+    convert.add_argument(
+        "--no-verify", action="store_true", help="do not compare with the source; the file records that"
+    )
+    convert.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=MIN..MAX", help="range of an open dimension"
+    )
+    convert.add_argument("--disable-pass", action="append", default=[], metavar="PASS")
+    convert.add_argument("--json", action="store_true")
+    convert.add_argument("--reference", metavar="FILE", help="hold it against this .pt2, .onnx or .pnc, not its source")
+    inconclusive(convert)
+    target(convert)
+    inputs(convert)
+
+    inspect = command("inspect", commands.inspect_command, "what a .pnc file holds")
+    inspect.add_argument("program")
+    inspect.add_argument("--text", action="store_true", help="the whole graph in its text form")
+    inspect.add_argument("--json", action="store_true")
+
+    check = command(
+        "check", commands.check_command, "whether each node of a model can run on a target; needs no device"
+    )
+    check.add_argument("model")
+    check.add_argument("--json", action="store_true")
+    target(check)
+
+    run = command("run", commands.run_command, "run a .pnc file once")
+    run.add_argument("program")
+    run.add_argument("--threads", type=_whole(0), default=0, help="most threads of the run; 0: all processors")
+    run.add_argument(
+        "--output",
+        metavar="FILE.npz",
+        help="where to write the outputs, each as NAME.npy; in names, %%2F stands for / and so on, as in URLs",
+    )
+    run.add_argument("--json", action="store_true", help="all values of the outputs as JSON")
+    target(run)
+    precision(run, several=False)
+    inputs(run)
+
+    comp = command(
+        "compare",
+        commands.compare_command,
+        "a .pnc file against its source, layer by layer; status 1 too if a target cannot run here",
+    )
+    comp.add_argument("program")
+    comp.add_argument("--reference", required=True, help=".pt2, .onnx or .pnc")
+    comp.add_argument("--html", metavar="FILE")
+    comp.add_argument("--json", action="store_true")
+    inconclusive(comp)
+    target(comp)
+    precision(comp, several=True)
+    inputs(comp)
+
+    bench = command("bench", commands.bench_command, "time a .pnc file")
+    bench.add_argument("program")
+    bench.add_argument("--threads", type=_whole_list, default=[1], metavar="N,N,…", help="default: 1")
+    bench.add_argument("--runs", type=_whole(1), default=50)
+    bench.add_argument("--json", action="store_true")
+    target(bench)
+    precision(bench, several=True)
+    inputs(bench)
+
+    command("devices", commands.devices_command, "targets of this build, and whether they can run here").add_argument(
+        "--json", action="store_true"
+    )
+
+    differ = command("diff", commands.diff_command, "what differs between two .pnc files; status 1 if anything does")
+    differ.add_argument("a")
+    differ.add_argument("b")
+    differ.add_argument("--json", action="store_true", help="the differences as a list of sentences")
+    return parser
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    """A type for argparse: whole numbers from `least` on."""
+
+    def whole_number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return whole_number
+
+
+def _whole_list(text: str) -> list[int]:
+    return [_whole(0)(part) for part in text.split(",")]
+
+
+__all__ = ["option_parser"]

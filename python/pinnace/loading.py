@@ -1,0 +1,247 @@
+"""load(): any model, live or in a file, to a Model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from os import fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.arrays import as_tensor, input_array
+from pinnace.files import temporary_folder
+from pinnace.inputs.separate_dims import load_separated
+from pinnace.log import log
+from pinnace.model import Model
+from pinnace.sources.base import Source
+from pinnace.sources.lazy import LazySource
+from pinnace.sources.onnx_file import OnnxSource
+from pinnace.sources.pinnace_program import ProgramSource
+from pinnace.sources.torch_module import LiveSource, module_twin
+from pinnace.sources.torch_nnapi import NnapiSource
+from pinnace.sources.torch_program import TorchSource, open_torch_archive
+from pinnace.sources.torchscript import ScriptSource
+from pinnace.torch.archive import archive_kind
+from pinnace.torch.example_sizes import example_sizes
+from pinnace.torch.export import decompose, dim_names, export_module, is_exported, is_module, save_exported
+from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
+from pinnace.torch.script import export_script, is_script, is_script_file, open_script
+from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
+
+
+def load(
+    source: Any,
+    example_inputs: Sequence[Any] | Mapping[str, Any] = (),
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+    symbols: Sequence[Dim] = (),
+    disabled_passes: Sequence[str] = (),
+    check_passes: bool = False,
+    model_name: str = "",
+    cancel: _core.CancelToken | None = None,
+) -> Model:
+    """Imports a model and optimises its graph.
+
+    source           nn.Module (exported here), torch.export.ExportedProgram, ScriptModule, or the path of a .pt2,
+                     .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped).
+    example_inputs   for a module: its positional arguments; for TorchScript: its tensors, whose shapes become the
+                     program's; else arrays for the model's inputs, of their shapes and dtypes, in order or by name.
+                     They are what build() verifies on, beside one run at other sizes where sizes are open.
+    dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim for dimensions that
+                     vary.
+    example_kwargs   for a module: its keyword arguments, by name.
+    symbols          ranges for dimensions that a file leaves open, by the name they have there.
+    disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
+                     example inputs, or on seeded ones.
+    model_name       which model of an archive with several.
+    cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
+
+    Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
+    text are left out with a note. A dict of tensors, or a named tuple such as topk's, gives them the names of its keys
+    or fields. Which operators import: docs/imports.md.
+
+    FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
+    rule. Unsupported: TorchScript that reaches files, or a package that is missing; InvalidArgument: arguments that do
+    not fit; Cancelled.
+    """
+    options = {
+        "disabled_passes": list(disabled_passes),
+        "check_passes": check_passes,
+        "symbols": [(d.name, d.min, d.max, d.multiple_of) for d in symbols],
+        "model_name": model_name,
+        "ops": custom_ops(),
+    }
+    with _core.CancelScope(cancel):
+        return _load(source, example_inputs, dynamic_shapes, dict(example_kwargs or {}), options)
+
+
+def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: Any) -> Model:
+    runner: Source | None
+    check_passes = options["check_passes"]
+    if is_script(source) or (not is_module(source) and not is_exported(source) and is_script_file(fspath(source))):
+        name = type(source).__name__ if is_script(source) else Path(fspath(source)).name
+        script = source if is_script(source) else open_script(fspath(source))
+        tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
+        core, notes, runner = _import_script(script, name, tensors, options)
+        example_inputs = tensors
+    elif is_module(source) or is_exported(source):
+        name = type(source).__name__
+        if is_module(source):
+            args = () if isinstance(example_inputs, Mapping) else tuple(example_inputs)
+            kwargs.update(example_inputs if isinstance(example_inputs, Mapping) else {})
+            if not args and not kwargs:
+                raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
+            twin = module_twin(source)  # before torch.export runs it, which may change what it counts
+            start = time.perf_counter()
+            program = export_module(source, args, kwargs, dynamic_shapes)
+            log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
+            options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
+            example_inputs = _call_tensors(args, kwargs)
+        else:
+            program, twin = source, None
+        if check_passes:
+            options["examples"] = _example_list(example_inputs)
+        core, notes = _import_exported(program, name, options)
+        runner = TorchSource(program)
+        if twin is not None:
+            runner = LiveSource(twin, runner)
+    else:
+        path = fspath(source)
+        name = Path(path).name
+        if check_passes:
+            options["examples"] = _example_list(example_inputs)
+        core, notes, runner = _import_path(path, options, example_inputs)
+    inputs = specs_from(core.inputs, core.symbols)
+    known_sizes: Callable[[], dict[str, int]] = dict
+    if core.format == "pt2" and isinstance(runner, LazySource):
+        known_sizes = partial(example_sizes, fspath(source), options["model_name"], inputs)
+    return Model(core, runner, _named_examples(inputs, example_inputs), name, notes, known_sizes)
+
+
+def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> list[Any]:
+    """The tensors of a TorchScript module's call; InvalidArgument for what such a module cannot be given."""
+    import torch
+
+    if dynamic_shapes:
+        raise _core.InvalidArgument("dynamic_shapes: TorchScript is converted for the shapes of its example_inputs")
+    if isinstance(example_inputs, Mapping) or kwargs:
+        raise _core.InvalidArgument(
+            "example_inputs of TorchScript are tensors in the order of its inputs, without names"
+        )
+    return [
+        v if isinstance(v, torch.Tensor) else as_tensor(input_array(f"example_inputs: number {i}", v))
+        for i, v in enumerate(example_inputs)
+    ]
+
+
+def _import_script(
+    script: Any, name: str, tensors: list[Any], options: Mapping[str, Any]
+) -> tuple[_core.Model, list[str], Source]:
+    part = nnapi_part(script)
+    if part is not None:
+        return load_nnapi(part, tensors, options), [], NnapiSource(script, tensors)
+    core, notes = _import_exported(export_script(script, tensors), name, options)
+    return core, notes, ScriptSource(script, tensors)
+
+
+def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:
+    """Through a temporary archive: there is one way in. Operators that the importer lacks are decomposed, alone.
+
+    Errors name the model, by `name`, where they would name that archive.
+    """
+    notes: list[str] = []
+    before: _core.ConversionError | None = None
+    with temporary_folder() as folder:
+        path = str(Path(folder) / "model.pt2")
+        for _ in range(8):  # a decomposition may bring operators that need one themselves
+            save_exported(program, path, name)
+            try:
+                return _core.Model.load(path, **options), notes
+            except _core.Error as error:
+                error.args = (str(error).replace(path, name),)
+                if not isinstance(error, _core.ConversionError):
+                    raise
+                if before is not None and not error.nodes:
+                    raise before from error  # the decomposition brought what no node can be blamed for
+                before = error
+                simpler = decompose(program, error)
+                if simpler is None or str(simpler.graph) == str(program.graph):
+                    raise
+                notes.append("decomposed by torch: " + ", ".join(sorted({p.op for p in error.nodes})))
+                program = simpler
+    raise _core.ConversionError("torch's decompositions do not end")
+
+
+def _import_path(
+    path: str, options: Mapping[str, Any], example_inputs: Any = ()
+) -> tuple[_core.Model, list[str], Source | None]:
+    try:
+        core, notes = load_separated(
+            lambda names, ones: _core.Model.load(
+                path,
+                **{**options, "symbols": [*options["symbols"], *((name, 1, 1, 1) for name in ones)]},
+                separate_dims=names,
+            ),
+            _example_list(example_inputs),
+            [name for name, *_ in options["symbols"]],
+            onnx=_core.Model.format_of(path) == "onnx",
+        )
+    except _core.ConversionError as refusal:
+        if archive_kind(path) != "export":
+            raise
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            raise refusal from None
+        try:
+            program = open_torch_archive(path, options["model_name"]).program
+        except _core.Error as error:
+            refusal.args = (f"{refusal}\ntorch cannot be asked to decompose them: {error}",)
+            raise refusal from error
+        core, notes = _import_exported(program, path, {**options, "model_name": ""})
+        return core, notes, TorchSource(program)
+    if core.format == "pnc":
+        return core, [], ProgramSource(path)
+    if core.format == "onnx":
+        return core, notes, LazySource(lambda: OnnxSource(path))
+    if core.format == "nnapi":
+        return core, [], None
+    return core, [], LazySource(lambda: open_torch_archive(path, options["model_name"]))
+
+
+def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    from torch.utils import _pytree
+
+    return [leaf for leaf in _pytree.tree_flatten((tuple(args), dict(kwargs)))[0] if hasattr(leaf, "detach")]
+
+
+def _example_list(example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+    if isinstance(example_inputs, Mapping):
+        return [(name, input_array(f"example_inputs: {name!r}", value)) for name, value in example_inputs.items()]
+    return [("", input_array(f"example_inputs: number {i}", value)) for i, value in enumerate(example_inputs)]
+
+
+def _named_examples(
+    inputs: Mapping[str, TensorSpec], example_inputs: Sequence[Any] | Mapping[str, Any]
+) -> list[dict[str, Array]]:
+    if not example_inputs:
+        return []
+    names = list(inputs)
+    if isinstance(example_inputs, Mapping):
+        unknown = [n for n in example_inputs if n not in names]
+        if unknown:
+            raise _core.InvalidArgument(f"example_inputs: unknown {unknown}; the model takes {names}")
+        example = dict(example_inputs)
+    else:
+        if len(example_inputs) != len(names):
+            raise _core.InvalidArgument(f"example_inputs has {len(example_inputs)} arrays, the model takes {names}")
+        example = dict(zip(names, example_inputs, strict=True))
+    return [{n: np.array(input_array(f"example_inputs: {n!r}", v)) for n, v in example.items()}]
+
+
+__all__ = ["load"]

@@ -1,0 +1,217 @@
+"""ONNX files as what a conversion is held against: run by onnxruntime, or by ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.files import one_line, open_regular
+from pinnace.sources.base import Source, source_errors
+from pinnace.sources.onnx_evaluator import evaluator
+from pinnace.sources.onnx_float64 import double_model
+from pinnace.types import Array
+
+_REASON = 200  # characters: metadata has such values
+
+
+class OnnxSource:
+    """An ONNX file, run by onnxruntime with its optimisations off, some of which approximate; by ONNX's reference
+    evaluator where that is not installed or has no code for what the file asks. `description` says which it is, after
+    the first run also why.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Unsupported, with what to install, where neither package is there."""
+        self.path = path
+        self._evaluate = False
+        try:
+            import onnxruntime
+
+            self.description = f"onnxruntime {onnxruntime.__version__}, optimisations off"
+        except ImportError:
+            self._evaluate = True
+            try:
+                self.description = _evaluator_name()
+            except ImportError as error:
+                raise _core.Unsupported(
+                    "running an ONNX model for comparison needs a package: pip install onnxruntime, or onnx"
+                ) from error
+        self._session: Any = None
+        self._names: list[str] = []
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order. FileError: it is no ONNX file; Unsupported: neither package runs the model."""
+        if self._session is None:
+            try:
+                self._session, self._names = self._open(self.path)
+            except _core.Error:
+                raise
+            except Exception as error:
+                return self._run_otherwise(inputs, error)
+        with source_errors(self.description):
+            try:
+                return self._call(self._session, self._names, inputs)
+            except Exception as error:
+                # So it says of a node; of inputs that do not fit the model it complains in other words.
+                if self._evaluate or "returned while running" not in str(error):
+                    raise
+                return self._run_otherwise(inputs, error)
+
+    def _run_otherwise(self, inputs: Sequence[Array], refusal: Exception) -> list[Array]:
+        """The run by the reference evaluator, and all later ones, after what was to run it refused."""
+        self._check_file(refusal)
+        reasons = [f"{self.description}: {one_line(refusal, _REASON)}"]
+        if not self._evaluate:
+            try:
+                name = _evaluator_name()
+                self._evaluate = True
+                session, names = self._open(self.path)
+                outputs = self._call(session, names, inputs)
+                self._session, self._names = session, names
+                self.description = f"{name}, for {self.description} refuses the model: {one_line(refusal, _REASON)}"
+                return outputs
+            except _core.Error:
+                raise
+            except ImportError:
+                reasons.append("ONNX's reference evaluator is not installed (pip install onnx)")
+            except Exception as error:
+                reasons.append(f"{name}: {one_line(error, _REASON)}")
+            self._evaluate = False
+        raise _core.Unsupported(
+            f"{self.path}: nothing here runs it: {'; '.join(reasons)}; verify=False builds without a comparison"
+        ) from refusal
+
+    def _check_file(self, refusal: Exception) -> None:
+        """FileError if it was the file, and not what it asks for, that was refused."""
+        try:
+            import onnx
+        except ImportError:
+            bad = type(refusal).__name__ in ("InvalidProtobuf", "NoSuchFile")
+        else:
+            try:
+                with open_regular(self.path) as file:
+                    bad = not onnx.load_model_from_string(file.read()).graph.output
+            except _core.Error:
+                raise
+            except Exception:  # protobuf's errors, the system's: whatever it is, the file cannot be read
+                bad = True
+        if bad:
+            raise _core.FileError(f"{self.path}: {self.description} cannot load it: {refusal}") from refusal
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Inner values by ONNX's names: the model with those values as outputs is run once. None without onnx, which
+        writes that model."""
+        try:
+            import onnx
+        except ImportError:
+            return {}
+        with source_errors(self.description), open_regular(self.path) as file:
+            model = onnx.load_model_from_string(file.read())
+        made = [o for node in model.graph.node for o in node.output if o in names]
+        known = {o.name for o in model.graph.output}
+        wanted = [o for o in made if o not in known]
+        outputs = len(model.graph.output)
+        for name in wanted:
+            model.graph.output.append(onnx.ValueInfoProto(name=name))
+        with source_errors(self.description):
+            session, input_names = self._open_changed(model)
+            results = self._call(session, input_names, inputs)
+        found = dict(zip(wanted, results[outputs:], strict=True))
+        found.update({o.name: r for o, r in zip(model.graph.output, results, strict=False) if o.name in names})
+        return found
+
+    def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+        """As in Source. Each value is made under another name and read as an input. Unsupported: onnx is missing."""
+        try:
+            import onnx
+        except ImportError as error:
+            raise _core.Unsupported("changing an ONNX model needs a package: pip install onnx") from error
+        with source_errors(self.description), open_regular(self.path) as file:
+            model = onnx.load_model_from_string(file.read())
+        own, graph = [], model.graph
+        outputs = [o.name for o in graph.output]
+        for node in graph.node:
+            for place, name in enumerate(node.output):
+                if name in given and name not in outputs:
+                    node.output[place] = f"{name}__own"
+                    own.append(name)
+                    type_ = onnx.helper.np_dtype_to_tensor_dtype(given[name].dtype)
+                    graph.input.append(onnx.helper.make_tensor_value_info(name, type_, given[name].shape))
+                    graph.output.append(onnx.ValueInfoProto(name=f"{name}__own"))
+        kept = [v for v in graph.value_info if v.name not in given]
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
+        with source_errors(self.description):
+            session, names = self._open_changed(model)
+            feeds = dict(zip([n for n in names if n not in own], inputs, strict=True)) | {n: given[n] for n in own}
+            made = [np.asarray(o) for o in session.run(None, feeds)]
+        return made[: len(outputs)], dict(zip(own, made[len(outputs) :], strict=True))
+
+    def _open(self, path: str) -> tuple[Any, list[str]]:
+        open_regular(path).close()  # what reads it next would wait at a pipe
+        if self._evaluate:
+            return self._evaluator(path)
+        return self._runtime(path, {})
+
+    def _open_changed(self, model: Any) -> tuple[Any, list[str]]:
+        """A model that was read from the file and changed; its external data stay where they are, beside the file."""
+        folder = str(Path(self.path).absolute().parent)
+        if self._evaluate:
+            from onnx.external_data_helper import load_external_data_for_model
+
+            load_external_data_for_model(model, folder)
+            return self._evaluator(model)
+        return self._runtime(
+            model.SerializeToString(), {"session.model_external_initializers_file_folder_path": folder}
+        )
+
+    @staticmethod
+    def _evaluator(model: Any) -> tuple[Any, list[str]]:
+        made = evaluator(model)
+        return made, list(made.input_names)
+
+    def float64(self) -> Source | None:
+        """The model in double precision, by ONNX's reference evaluator; None without onnx."""
+        return double_model(self.path)
+
+    def optimised(self, inputs: Sequence[Array]) -> list[Array] | None:
+        """Outputs with onnxruntime's optimisations on; None where it fails, or the evaluator runs the model."""
+        if self._evaluate:
+            return None
+        try:
+            session, names = self._runtime(self.path, {}, optimise=True)
+            return self._call(session, names, inputs)
+        except Exception:  # whatever it is, the run without them is the reference
+            return None
+
+    @staticmethod
+    def _runtime(model: str | bytes, entries: Mapping[str, str], optimise: bool = False) -> tuple[Any, list[str]]:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        if not optimise:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4  # what it refuses is in the exception
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # calls are few
+        for name, value in entries.items():
+            options.add_session_config_entry(name, value)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return session, [i.name for i in session.get_inputs()]
+
+    @staticmethod
+    def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> list[Array]:
+        with np.errstate(all="ignore"):  # of the evaluator: what overflows shows in the results
+            return [np.asarray(o) for o in session.run(None, dict(zip(names, inputs, strict=True)))]
+
+
+def _evaluator_name() -> str:
+    import onnx
+
+    return f"onnx {onnx.__version__} reference evaluator"
+
+
+__all__ = ["OnnxSource"]

@@ -1,0 +1,55 @@
+"""source_of(): whatever a user calls the reference, as a source model that can be run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from pinnace import _core
+from pinnace.arrays import as_tensor, input_array
+from pinnace.program import Program
+from pinnace.sources.base import Source
+from pinnace.sources.onnx_file import OnnxSource
+from pinnace.sources.pinnace_program import ProgramSource
+from pinnace.sources.torch_module import LiveSource, module_twin
+from pinnace.sources.torch_program import TorchSource, open_torch_archive
+from pinnace.torch.archive import archive_kind
+from pinnace.torch.export import export_module, is_exported, is_module
+
+
+def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by their names where forward() has these, else in their order."""
+    try:
+        inspect.signature(module.forward).bind(**example)
+    except TypeError:
+        return tuple(example.values()), {}
+    return (), dict(example)
+
+
+def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
+    """The runnable form of whatever a user calls the reference: nn.Module, ExportedProgram, path or Program."""
+    if isinstance(reference, Program):
+        return ProgramSource(reference)
+    if is_exported(reference):
+        return TorchSource(reference)
+    if is_module(reference):
+        example = {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
+        twin = module_twin(reference)
+        args, kwargs = _call_of(reference, example)
+        exported = TorchSource(export_module(reference, args, kwargs, None))
+        return exported if twin is None else LiveSource(twin, exported)
+    path = str(reference)
+    made_by = _core.Model.format_of(path)
+    if made_by == "pnc":
+        return ProgramSource(path)
+    if made_by == "pt2":
+        if archive_kind(path) == "script":
+            raise _core.Unsupported(f"{path}: TorchScript is compared when load() builds it, with its example_inputs")
+        return open_torch_archive(path)
+    if made_by == "onnx":
+        return OnnxSource(path)
+    raise _core.Unsupported(f"{path}: nothing here runs a model of the format {made_by}")
+
+
+__all__ = ["source_of"]

@@ -1,0 +1,118 @@
+"""Live PyTorch modules as what a conversion is held against: the module itself, not what torch.export made of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pinnace.agreement import agreement
+from pinnace.arrays import to_numpy
+from pinnace.sources.base import Source, Steps, source_errors
+from pinnace.sources.torch_float64 import DoubleModule
+from pinnace.sources.torch_program import TorchSource
+from pinnace.sources.torch_tensors import output_tensors
+from pinnace.types import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+def module_twin(module: torch.nn.Module) -> torch.nn.Module | None:
+    """The module in eval mode as it is now, with state of its own and shared parameters, which inference leaves alone.
+
+    None: it has parts that cannot be copied.
+    """
+    shared = {id(p): p for p in module.parameters()}
+    try:
+        twin = copy.deepcopy(module, shared)
+    except Exception:  # what a class of the user's raises when it is copied
+        return None
+    return twin.eval()
+
+
+class LiveSource:
+    """A module that is called as its user calls it, several times in a row."""
+
+    def __init__(self, module: torch.nn.Module, exported: TorchSource) -> None:
+        """module: what module_twin() gave. exported: its exported program, which knows how a call is made of arrays and
+        names inner values."""
+        self._module = module
+        self.exported = exported
+        self.description = exported.description
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs of one call."""
+        return self.run_steps([inputs]).outputs[0]
+
+    def run_steps(self, steps: Sequence[Sequence[Array]]) -> Steps:
+        """As base.steps_of(), on a copy. States are buffers by their names."""
+        import torch
+
+        with source_errors(self.description), torch.no_grad():
+            module = self._copy()
+            outputs = []
+            for inputs in steps:
+                args, kwargs = self.exported.arguments(inputs)
+                outputs.append([to_numpy(t).copy() for t in output_tensors(module(*args, **kwargs))])
+            return Steps(outputs, {name: to_numpy(t).copy() for name, t in module.named_buffers()})
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Inner values, of the exported program: a module's own have no names that a conversion keeps."""
+        return self.exported.layers(inputs, names)
+
+    def float64(self) -> Source | None:
+        """The module in double precision."""
+        return DoubleModule(lambda: copy.deepcopy(self._module), self.exported.arguments, None)
+
+    def exporter_changes(self, steps: Sequence[Sequence[Array]], call: int) -> str:
+        """One phrase where the exported program differs from the module in that call; empty where it does not.
+
+        It names the first submodule whose result differs, of those that are called once.
+        """
+        live, made = self.run_steps(steps).outputs[call], self.exported.run_steps(steps).outputs[call]
+        if len(live) == len(made) and all(agreement(b, a).ok for a, b in zip(live, made, strict=True)):
+            return ""
+        said = f"torch.export changed the model: the program that it made differs from the module{self._where(steps)}"
+        return f"{said}; load() an ExportedProgram to convert what torch.export made of it"
+
+    def _where(self, steps: Sequence[Sequence[Array]]) -> str:
+        import torch
+
+        seen: dict[str, list[Any]] = {}
+        module = self._copy()
+        for name, part in module.named_modules():
+            if name:
+                part.register_forward_hook(
+                    lambda _module, _inputs, output, name=name: seen.setdefault(name, []).append(output)
+                )
+        with source_errors(self.description), torch.no_grad():
+            args, kwargs = self.exported.arguments(steps[0])
+            module(*args, **kwargs)
+        last = _last_values(self.exported.program)
+        values = self.exported.layers(steps[0], set(last.values()))
+        for name, outputs in seen.items():
+            value, output = values.get(last.get(name, "")), outputs[0]
+            if value is None or len(outputs) != 1 or not isinstance(output, torch.Tensor) or output.is_nested:
+                continue
+            own = to_numpy(output)
+            if own.shape == value.shape and not agreement(value, own).ok:
+                return f", first in {type(module.get_submodule(name)).__name__} '{name}'"
+        return ""
+
+    def _copy(self) -> Any:
+        return copy.deepcopy(self._module, {id(p): p for p in self._module.parameters()})
+
+
+def _last_values(program: Any) -> dict[str, str]:
+    """Per submodule path: the exported graph's last value that it computed."""
+    last: dict[str, str] = {}
+    for node in program.graph.nodes:
+        for path, _ in (node.meta.get("nn_module_stack") or {}).values():
+            name = str(path).removeprefix("L['self'].").removeprefix("L['self']")
+            if name:
+                last[name] = node.name
+    return last
+
+
+__all__ = ["LiveSource", "module_twin"]

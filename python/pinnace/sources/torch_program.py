@@ -1,0 +1,136 @@
+"""Exported PyTorch programs as source models, run by torch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pinnace.arrays import as_tensor, to_numpy
+from pinnace.sources.base import Source, Steps, source_errors
+from pinnace.sources.torch_float64 import DoubleModule
+from pinnace.sources.torch_tensors import output_tensors
+from pinnace.torch.archive import load_archive
+from pinnace.types import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchSource:
+    """An ExportedProgram, run by torch in eval mode without gradients."""
+
+    def __init__(self, program: torch.export.ExportedProgram) -> None:
+        """Keeps the program; runs work on a copy, made anew after one that wrote into it."""
+        import torch
+
+        self.program = program
+        self.description = f"torch {torch.__version__}"
+        self._module: Any = None
+        self._untouched: list[int] = []
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs in order: tensors, and ints as int64 scalars."""
+        return self.run_steps([inputs]).outputs[0]
+
+    def run_steps(self, steps: Sequence[Sequence[Array]]) -> Steps:
+        """As steps_of(). States are buffers, by their names in the module."""
+        import torch
+
+        with source_errors(self.description), torch.no_grad():
+            if self._module is None or _versions(self._module) != self._untouched:
+                self._module = _copied(self.program).module()
+                self._untouched = _versions(self._module)
+            outputs = []
+            for inputs in steps:
+                args, kwargs = self.arguments(inputs)
+                outputs.append([to_numpy(t).copy() for t in output_tensors(self._module(*args, **kwargs))])
+            return Steps(outputs, {name: to_numpy(t).copy() for name, t in self._module.named_buffers()})
+
+    def float64(self) -> Source | None:
+        """The program in double precision."""
+        return DoubleModule(lambda: _copied(self.program).module(), self.arguments, self.layers)
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        """Values of the exported graph's nodes by name."""
+        return self._interpreted(inputs, names, {})[1]
+
+    def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+        """As in Source."""
+        return self._interpreted(inputs, set(given), given)
+
+    def _interpreted(
+        self, inputs: Sequence[Array], names: set[str], given: Mapping[str, Array]
+    ) -> tuple[list[Array], dict[str, Array]]:
+        """User outputs and the named nodes' values, node by node; `given` ones take the place of what was computed."""
+        import torch
+        from torch.utils import _pytree
+
+        found: dict[str, Array] = {}
+
+        class Recorder(torch.fx.Interpreter):
+            def run_node(self, n: torch.fx.Node) -> Any:
+                result = super().run_node(n)
+                if n.name in names and isinstance(result, torch.Tensor):
+                    found[n.name] = to_numpy(result).copy()  # later nodes may write into it
+                    if n.name in given and given[n.name].shape == result.shape:
+                        return as_tensor(given[n.name]).to(result.dtype)
+                return result
+
+        with source_errors(self.description), torch.no_grad():
+            program = _copied(self.program)
+            args, kwargs = self.arguments(inputs)
+            flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]
+            lifted = []
+            state = {**program.state_dict, **program.constants}
+            user = iter(flat)
+            for spec in program.graph_signature.input_specs:
+                lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
+            made = Recorder(program.graph_module).run(*lifted)
+            specs = program.graph_signature.output_specs
+            users = [o for o, spec in zip(made, specs, strict=True) if spec.kind.name == "USER_OUTPUT"]
+            return [to_numpy(t) for t in output_tensors(users)], found
+
+    def arguments(self, inputs: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call's args and kwargs: user tensors from `inputs`, the rest as exported."""
+        from torch.utils import _pytree
+
+        tensors = iter(inputs)
+        flat: list[Any] = []
+        for spec in self.program.graph_signature.input_specs:
+            if spec.kind.name != "USER_INPUT":
+                continue
+            if hasattr(spec.arg, "value"):  # a constant of the call
+                flat.append(spec.arg.value)
+            else:
+                flat.append(as_tensor(next(tensors)))
+        in_spec = self.program.call_spec.in_spec
+        if in_spec is None:
+            return tuple(flat), {}
+        args, kwargs = _pytree.tree_unflatten(flat, in_spec)
+        return args, kwargs
+
+
+def _versions(module: Any) -> list[int]:
+    """How often each tensor of a module was written into."""
+    import torch
+
+    own = [t for m in module.modules() for t in vars(m).values() if isinstance(t, torch.Tensor)]
+    return [t._version for t in (*module.parameters(), *module.buffers(), *own)]
+
+
+def _copied(program: Any) -> Any:
+    """A deep copy. What torch warns of while it copies its own classes is nothing that a user could change."""
+    import copy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return copy.deepcopy(program)
+
+
+def open_torch_archive(path: str, model_name: str = "") -> TorchSource:
+    """The program of a .pt2 file, as torch_archive hands it to torch: nothing in the file runs. Raises as it does."""
+    return TorchSource(load_archive(path, model_name))
+
+
+__all__ = ["TorchSource", "open_torch_archive"]

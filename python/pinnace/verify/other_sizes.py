@@ -1,0 +1,94 @@
+"""Sizes of open dimensions that no example has, and examples cut or repeated to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from pinnace.inputs.size_search import Shapes, near_sizes
+from pinnace.program import Program
+from pinnace.shape_trials import ShapeTrial
+from pinnace.types import Array, Dim, TensorSpec
+
+MOST_CHOICES = 4  # of other sizes, behind the first, where the source refuses them
+
+
+def other_sizes(specs: Sequence[TensorSpec], examples: Sequence[Sequence[Array]]) -> dict[str, int]:
+    """A legal size for every open dimension for which all the examples have the same one; not that one.
+
+    An eighth smaller and one step more for each further dimension, so that dimensions which were equal or multiples of
+    each other are not any more; larger where none from 2 on is smaller.
+    """
+    seen: dict[str, set[int]] = {}
+    dims: dict[str, Dim] = {}
+    for arrays in examples:
+        for spec, array in zip(specs, arrays, strict=True):
+            for dim, size in zip(spec.shape, array.shape, strict=True):
+                if isinstance(dim, Dim):
+                    seen.setdefault(dim.name, set()).add(size)
+                    dims[dim.name] = dim
+    found: dict[str, int] = {}
+    for name, sizes in seen.items():
+        size = _other_size(dims[name], next(iter(sizes)), len(found)) if len(sizes) == 1 else None
+        if size is not None:
+            found[name] = size
+    return found
+
+
+def _other_size(dim: Dim, size: int, place: int) -> int | None:
+    step = dim.multiple_of
+    smaller = (size * 7 // 8 // step - place) * step
+    if smaller >= max(dim.min, 2):
+        return smaller
+    if dim.max is None or size + step <= dim.max:
+        return size + step
+    return size - step if size - step >= max(dim.min, 1) else None
+
+
+def resized(x: Array, spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
+    """The array cut or repeated to the given sizes. Repeated floats become up to 1/64 smaller, since equal ones have no
+    order that a sort must keep, unless all are whole numbers, which may stand for something."""
+    random = np.random.default_rng(5)
+    whole = x.dtype.kind in "iub" or not np.any(np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0) % 1)
+    for axis, dim in enumerate(spec.shape):
+        if not isinstance(dim, Dim) or dim.name not in sizes:
+            continue
+        old, new = x.shape[axis], sizes[dim.name]
+        if old == 0:
+            x = np.zeros([*x.shape[:axis], new, *x.shape[axis + 1 :]], x.dtype)
+            continue
+        made = np.take(x, np.arange(new) % old, axis)
+        if new > old and not whole:
+            more = [slice(None)] * axis + [slice(old, None)]
+            part = made[tuple(more)]
+            made[tuple(more)] = (part.astype(np.float64) * random.uniform(63 / 64, 1, part.shape)).astype(x.dtype)
+        x = made
+    return x
+
+
+def size_choices(program: Program, example: Sequence[Array], wanted: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Sizes to try, each where the source refused those before: the wanted ones, whatever the program's rules say
+    of them, since the source alone decides what is right; then near ones that pass these rules."""
+    if not wanted:
+        return
+    yield dict(wanted)
+    specs = list(program.inputs.values())
+    sizes = _sizes_of(specs, example)
+    known = {n: s for n, s in sizes.items() if n not in wanted}
+    now = {n: s for n, s in sizes.items() if n in wanted}
+
+    def rules(shapes: Shapes) -> ShapeTrial:
+        return program.try_shapes(shapes)
+
+    for near in near_sizes(specs, rules, now, wanted, known)[:MOST_CHOICES]:
+        yield {name: size for name, size in near.items() if size != now.get(name, size)}
+
+
+def _sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str, int]:
+    """The sizes that open dimensions have in one example."""
+    pairs = (p for spec, x in zip(specs, arrays, strict=True) for p in zip(spec.shape, x.shape, strict=True))
+    return {dim.name: size for dim, size in pairs if isinstance(dim, Dim)}
+
+
+__all__ = ["MOST_CHOICES", "other_sizes", "resized", "size_choices"]

@@ -1,0 +1,106 @@
+"""What values downstream of quantisation may differ by: two right programs round a tie, or a float beside one, to
+different integers, and all that follows from those integers differs.
+
+So each rounding is held against the source on the program's own integers before it, where it may differ by one step,
+at ties alone; and the outputs against what the source makes of the program's last integers, by the bounds of any other
+value. What has added up by the end is at most OUTPUT_MOST of an output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.agreement import Agreement, agreement
+from pinnace.program import Program
+from pinnace.session import Session
+from pinnace.sources.base import Source
+from pinnace.types import Array
+from pinnace.verify.dataflow import Dataflow
+
+OUTPUT_MOST = 0.1
+# Of one rounding's values at most so many may stand at a tie: of means of sixteen integers, one in sixteen does.
+TIES_MOST = 0.125
+_INTEGERS = ("i8", "u8", "i16", "u16")
+
+
+class QuantizedAllowance:
+    """One program on one target, for one call's inputs."""
+
+    def __init__(
+        self, program: Program, flow: Dataflow, source: Source, inputs: Sequence[Array], target: str, precision: str
+    ) -> None:
+        """Runs nothing yet."""
+        self.program, self.flow, self.source = program, flow, source
+        self.inputs, self.target, self.precision = inputs, target, precision
+        self._found: tuple[list[Array], str, str] | None = None
+
+    def judge(self, place: int, got: Array, verdict: Agreement, bounds: Mapping[str, float]) -> Agreement:
+        """The verdict on output `place`, which is outside of its bounds, with the program's own roundings allowed.
+
+        As it is where the source shows no inner integers, or the output is not downstream of any.
+        """
+        output = list(self.program.outputs)[place]
+        if not self.flow.origins(output).roundings:
+            return verdict
+        if self._found is None:
+            self._found = self._measure()
+        outputs, ties, wrong = self._found
+        if wrong:
+            return replace(verdict, why=f"{verdict.why}; {wrong}")
+        if not ties:
+            return verdict
+        after = agreement(got, outputs[place], bounds)
+        integers = got.dtype.kind in "iu"
+        steps_only = integers and after.largest <= 1
+        if not after.ok and not steps_only:
+            return replace(verdict, why=f"{verdict.why}; on the same integers it {after.why}")
+        if not integers and verdict.relative > OUTPUT_MOST:
+            return replace(verdict, why=f"{verdict.why}; {ties}, which excuse {OUTPUT_MOST:g} at most")
+        return replace(verdict, ok=True, why="", note=f"{ties}; on the same integers {after.relative:.3g}")
+
+    def _measure(self) -> tuple[list[Array], str, str]:
+        """(the source's outputs for the program's integers, which of those differ at ties, what is wrong)."""
+        with_values: Callable[..., tuple[list[Array], dict[str, Array]]] | None
+        with_values = getattr(self.source, "with_values", None)
+        if with_values is None:
+            return [], "", ""
+        names = [
+            name
+            for node in self.flow.nodes
+            for name, type_ in zip(node.outputs, node.output_types, strict=False)
+            if type_.split("[")[0].split("{")[0] in _INTEGERS and self.flow.origins_of(name).values
+        ]
+        if not names:
+            return [], "", ""
+        session = Session(self.program, self.target, precision=self.precision, keep=names, plan_cache=1)
+        feed = dict(zip(self.program.inputs, self.inputs, strict=True))
+        kept = session.kept_values(feed)
+        try:
+            outputs, own = with_values(self.inputs, kept)
+        except _core.Error:
+            return [], "", ""
+        said = []
+        for name, value in own.items():
+            mine = kept[name]
+            if mine.shape != value.shape or mine.dtype != value.dtype:
+                continue
+            steps = np.abs(mine.astype(np.int64) - value.astype(np.int64))
+            count = int(np.count_nonzero(steps))
+            if not count:
+                continue
+            if steps.max() > 1 or count > max(1, TIES_MOST * steps.size):
+                places = f"{int(steps.max())} steps at most, in {count} of {steps.size} places"
+                return outputs, "", f"quantised value {name!r} differs on the same integers before it by {places}"
+            said.append(f"{count} of {steps.size} of {name!r}")
+        if not own:
+            return outputs, "", ""
+        more = f" and in {len(said) - 2} values more" if len(said) > 2 else ""
+        ties = f"ties round to the other side ({', '.join(said[:2])}{more})" if said else "ties before it"
+        return outputs, ties, ""
+
+
+__all__ = ["OUTPUT_MOST", "QuantizedAllowance"]

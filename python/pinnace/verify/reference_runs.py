@@ -1,0 +1,177 @@
+"""Calls of the source that a program is held against, and the verdict on each value: bounds first, then the arbiter."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.agreement import BOUNDS, MOVEMENT_MOST, Agreement, agreement
+from pinnace.sources.base import Source, Steps, arbiter_of, steps_of
+from pinnace.sources.rounding import Rounding
+from pinnace.types import Array
+
+# How much inputs are changed to see what a rounding error in them does: 8 units in the last place of float32's largest
+# value, one of the 16-bit types'.
+ROUNDING = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
+# A quantised network without inner values to look at rounds such a change to another integer now and then.
+NUDGE = 1e-5
+# Where all that is left are rounding errors, there is nothing to be relative to. They are then as large as those of
+# adding up the inputs: so many units in the last place of their root sum of squares.
+NOISE = 4.0
+
+
+class ReferenceRun:
+    """Calls in a row of a source, each list of inputs one call, from the initial state on. Run when first asked."""
+
+    def __init__(self, source: Source, steps: Sequence[Sequence[Array]], nudge: float = 0.0) -> None:
+        """nudge: how much inputs change where the source's own movement has to tell; 0: by ROUNDING."""
+        self.source, self.steps, self.nudge = source, [list(step) for step in steps], nudge
+        self._ran: Steps | None = None
+        self._exact: Steps | None = None
+        self._moved: list[Steps] | None = None
+        self._own: list[Steps] | None = None
+        self._rounded: list[Steps] | None = None
+        self._asked = False
+
+    @property
+    def ran(self) -> Steps:
+        """Outputs per call and final states."""
+        if self._ran is None:
+            self._ran = steps_of(self.source, self.steps)
+        return self._ran
+
+    @property
+    def exact(self) -> Steps | None:
+        """The same in float64; None where nothing computes it."""
+        if not self._asked:
+            self._asked = True
+            try:
+                arbiter = arbiter_of(self.source)
+                self._exact = steps_of(arbiter, self.steps) if arbiter is not None else None
+            except _core.Error:  # no code for doubles, or for these types: then the source's movement has to tell
+                self._exact = None
+        return self._exact
+
+    def judge(
+        self, call: int, place: int, got: Array, bounds: Mapping[str, float] = BOUNDS, floats: bool | None = None
+    ) -> Agreement:
+        """The verdict on an output of a call. floats: whether a float among the inputs flows into it; None: if the
+        inputs have one at all."""
+        return self._judged(got, bounds, lambda steps: steps.outputs[call][place], floats)
+
+    def judge_state(self, name: str, got: Array, bounds: Mapping[str, float] = BOUNDS) -> Agreement:
+        """The verdict on a state after the last call."""
+        return self._judged(got, bounds, lambda steps: steps.states[name], None)
+
+    def _judged(
+        self, got: Array, bounds: Mapping[str, float], of: Callable[[Steps], Array], floats: bool | None
+    ) -> Agreement:
+        want = of(self.ran)
+        verdict = agreement(got, want, bounds)
+        if verdict.ok or str(want.dtype) not in BOUNDS or got.shape != want.shape or got.dtype != want.dtype:
+            return verdict
+        if np.any(~np.isfinite(got) & np.isfinite(want)):
+            return verdict
+        if self.exact is not None:
+            exact = of(self.exact)
+            verdict = agreement(got, want, bounds, exact)
+            if not verdict.ok:
+                rounded = floats is False or not self._has_floats()
+                runs = self.rounded if rounded else self.moved
+                verdict = agreement(got, want, bounds, exact, [of(s) for s in runs], rounded=rounded)
+        else:
+            moved = [of(s) for s in self.moved_by_itself]
+            verdict = agreement(got, want, bounds, None, moved, self.nudge > 0)
+        if verdict.ok or verdict.largest > self._noise(want):
+            return verdict
+        moved = [of(s) for s in self.moved_by_itself]
+        if is_noise(got, want, [x for step in self.steps for x in step], moved):
+            return replace(verdict, ok=True, why="", note="nothing but rounding errors, in both")
+        return verdict
+
+    def _has_floats(self) -> bool:
+        return any(str(x.dtype) in ROUNDING for step in self.steps for x in step)
+
+    @property
+    def moved(self) -> list[Steps]:
+        """The calls in float64 with inputs that differ by a rounding error, three times; not those that fail."""
+        if self._moved is None:
+            self._moved = self._nudged_runs(arbiter_of(self.source) or self.source)
+        return self._moved
+
+    @property
+    def rounded(self) -> list[Steps]:
+        """The calls in float64 with rounding errors at every operator, three times: where no input is a float, so that
+        none can carry one. Runs that fail are left out."""
+        if self._rounded is None:
+            self._rounded = []
+            arbiter = arbiter_of(self.source)
+            make: Callable[[Rounding], Source] | None = getattr(arbiter, "rounded", None)
+            rounding = Rounding(np.random.default_rng(7))
+            for _ in range(3 if make else 0):
+                with contextlib.suppress(_core.Error):  # an index that was computed in floats may be another one
+                    self._rounded.append(steps_of(make(rounding), self.steps))  # type: ignore[misc]
+        return self._rounded
+
+    @property
+    def moved_by_itself(self) -> list[Steps]:
+        """The same by the source itself."""
+        if self._own is None:
+            self._own = self._nudged_runs(self.source)
+        return self._own
+
+    def _nudged_runs(self, runs: Source) -> list[Steps]:
+        random, steps, ran = np.random.default_rng(7), getattr(self.source, "steps", None), []
+        for _ in range(3):
+            changed = [nudged(x, steps, self.nudge, random) for x in self.steps]
+            with contextlib.suppress(_core.Error):  # what is no probability any more, or not positive definite
+                ran.append(steps_of(runs, changed))
+        return ran
+
+    def _noise(self, want: Array) -> float:
+        """How large values may be that are nothing but rounding errors of adding up the inputs."""
+        floats = [x.astype(np.float64) for step in self.steps for x in step if str(x.dtype) in ROUNDING]
+        norm = max((float(np.linalg.norm(np.nan_to_num(x))) for x in floats), default=0.0)
+        return 2 * NOISE * ROUNDING[str(want.dtype)] * norm
+
+
+def nudged(
+    inputs: Sequence[Array], steps: Sequence[float] | None, nudge: float, random: np.random.Generator
+) -> list[Array]:
+    """Each element changed by a random part of the source's step for its input, where it has one, floats else of
+    `nudge` (0: of ROUNDING) of the largest."""
+    return [_nudged(x, step, nudge, random) for x, step in zip(inputs, steps or [0.0] * len(inputs), strict=True)]
+
+
+def _nudged(x: Array, step: float, nudge: float, random: np.random.Generator) -> Array:
+    if str(x.dtype) in ROUNDING:
+        wide = x.astype(np.float64)
+        size = step or (nudge or ROUNDING[str(x.dtype)]) * _largest(wide)
+        return np.asarray((wide + random.uniform(-size, size, x.shape)).astype(x.dtype))
+    if not step:
+        return x
+    limits = np.iinfo(x.dtype)
+    moved = x.astype(np.int64) + random.integers(-1, 2, x.shape)
+    return np.asarray(np.clip(moved, limits.min, limits.max).astype(x.dtype))
+
+
+def _largest(x: Array) -> float:
+    """The largest finite magnitude: masks hold infinities."""
+    return float(np.abs(x, where=np.isfinite(x), out=np.zeros(x.shape)).max(initial=0.0))
+
+
+def is_noise(got: Array, want: Array, inputs: Sequence[Array], moved: Sequence[Array]) -> bool:
+    """Whether both are rounding errors: values that a rounding error in the inputs changes wholly, and so small beside
+    the inputs that nothing else can be left of them."""
+    norms = [float(np.linalg.norm(np.nan_to_num(x.astype(np.float64)))) for x in inputs if str(x.dtype) in ROUNDING]
+    units = ROUNDING[str(want.dtype)] * max(norms, default=0.0)
+    largest = max(_largest(got.astype(np.float64)), _largest(want.astype(np.float64)))
+    changes = [agreement(m, want).relative for m in moved if m.shape == want.shape]
+    return max(changes, default=0.0) >= MOVEMENT_MOST and largest <= NOISE * units
+
+
+__all__ = ["NUDGE", "ROUNDING", "ReferenceRun", "is_noise", "nudged"]

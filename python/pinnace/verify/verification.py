@@ -1,0 +1,334 @@
+"""Verification of a converted program against its source: what is run, what is recorded, where the first difference is.
+
+When two values count as equal is stated in agreement.py; docs/verification.md has the whole with its reasons.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.agreement import BOUNDS, Agreement, agreement, bounds_of
+from pinnace.arrays import input_array
+from pinnace.files import one_line
+from pinnace.inputs.second_input import second_inputs
+from pinnace.log import log
+from pinnace.program import Program
+from pinnace.session import Session, nodes_on
+from pinnace.sources.base import Source
+from pinnace.types import Array
+from pinnace.verify.dataflow import Dataflow
+from pinnace.verify.layer_differences import first_difference
+from pinnace.verify.other_sizes import other_sizes, resized, size_choices
+from pinnace.verify.quantized_allowance import QuantizedAllowance
+from pinnace.verify.reference_runs import NUDGE, ReferenceRun
+from pinnace.verify.ties import is_tie, sides_of_pi, tied_value
+from pinnace.verify.unseen_paths import UnseenPaths
+
+# Seeds of further inputs, beside the second.
+MORE_SEEDS = (3, 4, 5)
+# Weights and memory of a run: a model with no more is run on these as well, which costs a few milliseconds.
+SMALL_BYTES = 8 << 20
+
+
+def is_small(session: Session) -> bool:
+    """Whether runs of the program cost next to nothing, as its last one has shown."""
+    plan = session.plan
+    return plan.constant_bytes + plan.peak_bytes <= SMALL_BYTES
+
+
+def verify_program(
+    program: Program, source: Source | None, examples: Sequence[Mapping[str, Any]], targets: Sequence[str]
+) -> Program:
+    """The program with its verification recorded: on the examples, on a second input beside the first of them, and
+    where sizes are open once at other sizes.
+
+    verified           how many inputs, against what; "inconclusive: …" where equal outputs prove nothing: an output
+                       does not move with the input, is empty or has no finite value, or no target could be tried.
+    verified.<target>  "yes: …" with the largest difference and how many nodes ran there, or "no: …": it cannot run
+                       here, or no node did.
+    verified.second    "yes" or "no: …" for the second input; absent where there are no inputs.
+    verified.sizes     "yes: …" or "no: …" for the other sizes; absent where none are open or the examples have several.
+    verified.paths     branches and loops that never ran; absent where all did.
+
+    InvalidArgument: an example does not fit the program, which runs before its source does. VerificationError names
+    output, error and the first layer that differs.
+    """
+    if source is None:
+        return program.with_metadata({"verified": "no: the model has no source to run"})
+    inputs = [[np.asarray(input_array(f"input {name!r}", e[name])) for name in program.inputs] for e in examples]
+    start = time.perf_counter()
+    work = Verification(program, source, inputs)
+    facts: dict[str, str] = {}
+    for target in targets:
+        try:
+            session = Session(program, target)
+        except _core.Unsupported as error:
+            facts[f"verified.{target}"] = f"no: {one_line(error)}"
+            continue
+        facts |= work.on(session, target)
+    facts["verified"] = f"{len(examples)} input(s) against {source.description}"
+    ran = any(facts[f"verified.{target}"].startswith("yes") for target in targets)
+    doubts = work.doubts() if ran else ["no target ran it here"]
+    if doubts:
+        facts["verified"] = f"inconclusive: {'; '.join(doubts)}; {facts['verified']}"
+    for key, value in facts.items():
+        log("info", f"{key}: {value}")
+    log("info", f"verified in {time.perf_counter() - start:.2f} s")
+    return program.with_metadata(facts)
+
+
+@dataclass
+class _Findings:
+    """What the outputs that were held against references gave, as the metadata say it."""
+
+    worst: float = 0.0
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def add(self, name: str, verdict: Agreement) -> None:
+        self.worst = max(self.worst, verdict.relative)
+        if verdict.note:
+            exact = f" (ours {verdict.exact.ours:.3g}, the source {verdict.exact.source:.3g})" if verdict.exact else ""
+            self.notes[f"{name}: {verdict.note}{exact}"] = None
+
+    def __str__(self) -> str:
+        notes = list(self.notes)
+        more = [f"{len(notes) - 4} notes more"] if len(notes) > 4 else []
+        return "; ".join([f"largest relative difference {self.worst:.3g}", *notes[:4], *more])
+
+
+class Verification:
+    """One program and source, on any number of targets: the source runs once for all of them."""
+
+    def __init__(self, program: Program, source: Source, examples: list[list[Array]]) -> None:
+        self.program, self.source, self.examples = program, source, examples
+        self.flow = Dataflow(program)
+        self.outputs = list(program.outputs)
+        self.references: list[ReferenceRun] = []
+        self.second = ""
+        self.tried: set[int] = set()
+        self.sizes = ""
+        self.unseen = UnseenPaths(program)
+        self._ran: dict[tuple[int, ...], dict[str, Array]] = {}  # on the present target, by the inputs that were run
+
+    def on(self, session: Session, target: str) -> dict[str, str]:
+        """Runs everything there. What to record; VerificationError."""
+        findings = _Findings()
+        self._ran = {}
+        for example in [] if self.references else self.examples:  # what does not fit is refused before the source runs
+            session.reset_state()
+            self._ran[_identity(example)] = self.unseen.run(session, example)
+        for reference in self.referred():
+            self.hold(session, target, reference, findings)
+        self._hold_on_more(session, target, findings)
+        ran, nodes = nodes_on(session, target)
+        yes = "yes" if ran or not nodes else "no"
+        facts = {f"verified.{target}": f"{yes}: {findings}; {ran} of {nodes} nodes ran there"}
+        if not self.sizes:
+            self.sizes = self._at_other_sizes(session, target) or "-"
+        facts |= {"verified.sizes": self.sizes} if self.sizes != "-" else {}
+        facts |= {"verified.second": self.second} if self.second else {}
+        return facts | ({"verified.paths": never} if (never := self.unseen.named()) else {})
+
+    def referred(self) -> list[ReferenceRun]:
+        """The source's calls, made when first asked for."""
+        if not self.references:
+            self._refer()
+        return self.references
+
+    def _refer(self) -> None:
+        """Calls of the source: the first example and a second input beside it, then the first again where there is
+        state; each other example by itself."""
+        first = self.examples[0]
+        again = [first] if self.program.states else []
+        refused = ""
+        for other in second_inputs(first):
+            reference = ReferenceRun(self.source, [first, other, *again], self._nudge())
+            try:
+                reference.ran  # noqa: B018 (runs it)
+            except _core.Error as error:
+                refused = refused or one_line(error)
+                continue
+            self.references, self.second = [reference], "yes"
+            break
+        else:
+            calls = 3 if self.program.states else 2 if hasattr(self.source, "run_steps") else 1
+            self.references = [ReferenceRun(self.source, [first] * calls, self._nudge())]
+            self.second = f"no: the source refuses it: {refused}" if refused else "no: no other values are known"
+            self.second = self.second if self.program.inputs else ""
+        self.references += [ReferenceRun(self.source, [e], self._nudge()) for e in self.examples[1:]]
+
+    def _nudge(self) -> float:
+        return NUDGE if any(self.flow.origins(name).roundings for name in self.outputs) else 0.0
+
+    # ---- one reference against one session
+
+    def hold(self, session: Session, target: str, reference: ReferenceRun, findings: _Findings, at: str = "") -> None:
+        """VerificationError if an output or a final state is not equal to the reference's."""
+        session.reset_state()
+        given = reference.ran.outputs
+        for call, inputs in enumerate(reference.steps):
+            try:
+                known = self._ran.pop(_identity(inputs), None) if not self.program.states else None
+                got = self.unseen.run(session, inputs) if known is None else known
+            except _core.Error as error:
+                raise _core.VerificationError(
+                    f"on {target}: {at or self._call(call)}the source runs and the program does not: {error}"
+                ) from error
+            if len(got) != len(given[call]):
+                raise _core.VerificationError(f"the program has {len(got)} outputs, its source gave {len(given[call])}")
+            allowance = QuantizedAllowance(self.program, self.flow, self.source, inputs, target, session.precision)
+            for place, (name, value) in enumerate(got.items()):
+                verdict = self.verdict(reference, call, place, value, allowance, session.precision)
+                if not verdict.ok:
+                    where = f"{at or self._call(call)}output {name!r} {verdict.why}"
+                    raise _core.VerificationError(f"on {target}: {where}; {self._explained(reference, call, target)}")
+                findings.add(f"output {name!r}", verdict)
+        self._hold_states(session, target, reference, findings)
+
+    def _call(self, call: int) -> str:
+        if call == 0:
+            return ""
+        return f"in call {call + 1}, {'the first input again' if call == 2 else 'a second input'}: "
+
+    def verdict(
+        self,
+        reference: ReferenceRun,
+        call: int,
+        place: int,
+        got: Array,
+        allowance: QuantizedAllowance,
+        precision: str = "fp32",
+        tolerance: Mapping[str, float] | None = None,
+    ) -> Agreement:
+        """On one output: bounds of the arithmetic's precision, the arbiter, ties, and what quantisation allows."""
+        output, want = self.outputs[place], reference.ran.outputs[call][place]
+        halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
+        bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | dict(tolerance or {})
+        floats = self.flow.has_float_input(output)
+        verdict = reference.judge(call, place, got, bounds, floats)
+        if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
+            return verdict
+        turned = sides_of_pi(got, want, bounds.get(str(want.dtype), 0.0))
+        if turned is not None:
+            other = reference.judge(call, place, turned, bounds, floats)
+            if other.ok:
+                return Agreement(other.largest, other.relative, True, "", other.exact, "pi for -pi")
+        tied = tied_value(self.flow, output)
+        if tied is not None:
+            inputs = dict(zip(self.program.inputs, reference.steps[call], strict=True))
+            values = inputs.get(tied[1], self.source.layers(reference.steps[call], {tied[1]}).get(tied[1]))
+            if values is not None and is_tie(got, want, values, bounds):
+                return Agreement(verdict.largest, 0.0, True, "", None, f"ties of {tied[0]} taken in another order")
+        return allowance.judge(place, got, verdict, bounds)
+
+    def _hold_states(self, session: Session, target: str, reference: ReferenceRun, findings: _Findings) -> None:
+        for name in session.state:
+            if name in reference.ran.states:
+                value = session.state[name]
+                verdict = reference.judge_state(name, value)
+                if not verdict.ok:
+                    calls = len(reference.steps)
+                    raise _core.VerificationError(f"on {target}: after {calls} call(s) state {name!r} {verdict.why}")
+                findings.add(f"state {name!r}", verdict)
+
+    def _explained(self, reference: ReferenceRun, call: int, target: str) -> str:
+        """The first difference, and whether two ways of running the source differ as well."""
+        said = [first_difference(self.program, self.source, reference.steps[call], target)]
+        said += ways_differ(self.source, reference, call)
+        return "; ".join(said)
+
+    # ---- what would prove nothing
+
+    def _hold_on_more(self, session: Session, target: str, findings: _Findings) -> None:
+        """More inputs, tried once: where the model is small, for a ReLU that gives 0 hides what is wrong before it;
+        and where an output was the same for all so far. The former only if exact values can be computed: without them
+        each input is one more chance that rounding is taken for a fault."""
+        more = is_small(session) and hasattr(self.source, "float64")
+        for seed in MORE_SEEDS:
+            if self.second != "yes" or seed in self.tried or not (more or self.unmoved()):
+                continue
+            self.tried.add(seed)
+            for other in second_inputs(self.examples[0], seed):
+                reference = ReferenceRun(self.source, [other], self._nudge())
+                try:
+                    reference.ran  # noqa: B018 (runs it)
+                except _core.Error:
+                    continue
+                self.references.append(reference)
+                self.hold(session, target, reference, findings, f"on a further input (seed {seed}): ")
+                break
+
+    def unmoved(self) -> list[str]:
+        """Outputs that contents of inputs flow into and that were the same in all calls of the source."""
+        still = []
+        for place, name in enumerate(self.outputs):
+            seen = [outputs[place] for r in self.references for outputs in r.ran.outputs]
+            same = all(x.shape == seen[0].shape and x.tobytes() == seen[0].tobytes() for x in seen)
+            if same and self.flow.origins(name).values:
+                still.append(name)
+        return still
+
+    def doubts(self) -> list[str]:
+        """Why equal outputs prove nothing; empty where they do prove something."""
+        doubts = []
+        for place, name in enumerate(self.outputs):
+            seen = [outputs[place] for r in self.references for outputs in r.ran.outputs]
+            if all(x.size == 0 for x in seen):
+                doubts.append(f"output {name!r} is empty")
+            elif all(x.dtype.kind in "fV" and not np.isfinite(x.astype(np.float64)).any() for x in seen):
+                doubts.append(f"output {name!r} has no finite value")
+        constant = [name for name in self.unmoved() if not any(repr(name) in d for d in doubts)]
+        return doubts + [f"output {name!r} does not move with the input" for name in constant]
+
+    # ---- other sizes
+
+    def _at_other_sizes(self, session: Session, target: str) -> str | None:
+        """Holds the program against its source at sizes that no example has: one more run of both.
+
+        What to record; None where there are no such sizes. VerificationError: outputs differ, or only the source runs.
+        """
+        specs = list(self.program.inputs.values())
+        wanted = other_sizes(specs, self.examples)
+        refused = ""
+        for part in size_choices(self.program, self.examples[0], wanted):
+            at = ", ".join(f"{name} = {size}" for name, size in part.items())
+            inputs = [resized(x, spec, part) for x, spec in zip(self.examples[0], specs, strict=True)]
+            reference = ReferenceRun(self.source, [inputs], self._nudge())
+            try:
+                reference.ran  # noqa: B018 (runs it)
+            except _core.Error as error:
+                refused = refused or f"the source cannot run at {at}: {one_line(error, 160)}"
+                continue
+            findings = _Findings()
+            self.hold(session, target, reference, findings, f"at {at}: ")
+            return f"yes: also at {at}, {findings}" + (f"; {refused}" if refused else "")
+        return f"no: {refused}" if refused else None
+
+
+def _identity(inputs: Sequence[Array]) -> tuple[int, ...]:
+    return tuple(map(id, inputs))
+
+
+def ways_differ(source: Source, reference: ReferenceRun, call: int) -> list[str]:
+    """Phrases that say so where two ways of running the source differ: a module from what torch.export made of it, a
+    runtime without its optimisations from the same with them."""
+    said = []
+    changes = getattr(source, "exporter_changes", None)
+    optimised = getattr(source, "optimised", None)
+    if changes and (text := changes(reference.steps, call)):
+        said.append(text)
+    if optimised and (other := optimised(reference.steps[call])) is not None:
+        plain = reference.ran.outputs[call]
+        far = max((agreement(a, b) for a, b in zip(other, plain, strict=True)), key=lambda d: d.relative)
+        if not far.ok:
+            said.append(f"with its optimisations on, the source differs from itself by {far.relative:.3g}")
+    return said
+
+
+__all__ = ["MORE_SEEDS", "Verification", "verify_program"]

@@ -1,0 +1,124 @@
+// Every row of unary.inc: the CPU's formula beside the reference formula over a grid of values. The GPU's formula is
+// compared with the same reference by the cases of each operator (gpu_cases_test.cc: Vulkan and softmetal).
+#include "ops/unary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "backends/cpu/unary/activation_f32.h"
+#include "backends/cpu/unary/unary_f32.h"
+#include "base/cpu_features.h"
+#include "base/text.h"
+
+namespace pinnace::testing {
+namespace {
+
+struct Row {
+  UnaryKind kind;
+  double (*formula)(double x, double p, double q);
+};
+constexpr Row kRows[] = {
+#define UNARY(kind, ...) {UnaryKind::kind, UnaryRow<UnaryKind::kind>::formula},
+#include "ops/unary.inc"
+#undef UNARY
+};
+
+struct Level {
+  Cpu needs;
+  const cpu::ActivationLoops<float>* activations;
+  const cpu::UnaryLoopsF32* others;
+};
+constexpr Level kLevels[] = {
+    {Cpu::generic, &cpu::activation_loops_f32_generic, &cpu::unary_loops_f32_generic},
+#if defined(__x86_64__)
+    {Cpu::avx2, &cpu::activation_loops_f32_avx2, &cpu::unary_loops_f32_avx2},
+    {Cpu::avx512, &cpu::activation_loops_f32_avx512, &cpu::unary_loops_f32_avx512},
+#endif
+};
+
+/// Both signs, 2^-30 to 2^5 and the edges.
+std::vector<float> grid() {
+  std::vector<float> values = {0.0f, -0.0f, 88.0f, -88.0f, 1e10f, INFINITY, -INFINITY, NAN};
+  for (float x = 0x1p-30f; x < 0x1p5f; x *= 1.19f) {
+    values.push_back(x);
+    values.push_back(-x);
+  }
+  return values;
+}
+
+/// What unary.inc promises, and the rounding of the reference to float32.
+double bound(UnaryKind kind, double x, double y) {
+  constexpr double kRounding = 0x1p-24;
+  const double least = 0x1p-126 * std::max(1.0, std::fabs(x));  // exp ends at the least normal number
+  const double size = is_activation(kind) ? std::max({1.0, std::fabs(x), std::fabs(y)}) : std::fabs(y);
+  return (kind == UnaryKind::kWholePower ? 5e-7 : 4e-7) * size + kRounding * std::fabs(y) + least;
+}
+
+void compare(const Row& row, const Level& level, double p, double q) {
+  const std::vector<float> x = grid();
+  std::vector<float> y(x.size());
+  const cpu::UnaryF32 function{row.kind, static_cast<float>(p), static_cast<float>(q)};
+  (is_activation(row.kind) ? level.activations->map : level.others->map)(function, x.data(), y.data(),
+                                                                         static_cast<int64_t>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double real = static_cast<double>(x[i]);
+    const double wanted = row.formula(real, static_cast<double>(function.p), static_cast<double>(function.q));
+    const auto rounded = static_cast<float>(wanted);
+    const std::string where = str_cat(unary_name(row.kind), "(", x[i], "; ", function.p, ", ", function.q, ") by ",
+                                      cpu_level_name(level.needs));
+    if (std::isnan(rounded)) {
+      EXPECT_TRUE(std::isnan(y[i])) << where << " is " << y[i];
+    } else if (std::isinf(rounded)) {
+      EXPECT_EQ(y[i], rounded) << where;
+    } else {
+      EXPECT_NEAR(static_cast<double>(y[i]), wanted, bound(row.kind, real, wanted)) << where;
+    }
+  }
+}
+
+TEST(UnaryKernel, EveryRowAgreesWithItsReference) {
+  int compared = 0;
+  for (const Row& row : kRows) {
+    const auto parameters = unary_parameters(row.kind);
+    const double p = parameters.size() > 0 ? parameters[0].float_default() : 0;
+    const double q = parameters.size() > 1 ? parameters[1].float_default() : 0;
+    for (const Level& level : kLevels) {
+      if (!cpu_runs(level.needs)) continue;
+      compare(row, level, p, q);
+      if (row.kind == UnaryKind::kWholePower) {
+        compare(row, level, -3, 0);
+      } else if (!parameters.empty()) {
+        compare(row, level, 0.375, 1.75);
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, static_cast<int>(std::size(kRows)));
+}
+
+TEST(Unary, NamesAndParameters) {
+  EXPECT_EQ(unary_name(UnaryKind::kNone), "");
+  for (const Row& row : kRows) {
+    EXPECT_LE(unary_parameters(row.kind).size(), 2u) << unary_name(row.kind);
+    const OpDef* op = find_op(unary_name(row.kind));
+    if (op) {
+      EXPECT_EQ(op->unary, row.kind) << op->name;
+    }
+  }
+  for (const OpDef* op : all_ops()) {
+    if (op->unary == UnaryKind::kNone) continue;
+    EXPECT_EQ(unary_name(op->unary), op->name);
+    EXPECT_TRUE(op->has(Trait::kElementwise)) << op->name;
+    const auto parameters = unary_parameters(op->unary);
+    if (op->unary == UnaryKind::kClip || op->unary == UnaryKind::kGelu) continue;  // inputs; a string
+    ASSERT_EQ(op->attrs.size(), parameters.size()) << op->name;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      EXPECT_EQ(std::string_view(op->attrs.begin()[i].name), std::string_view(parameters[i].name)) << op->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pinnace::testing
