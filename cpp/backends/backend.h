@@ -28,8 +28,8 @@ struct TargetSpec {
 /// Whether a node can run, and the rule that refuses it if not.
 struct Verdict {
   bool supported = true;
-  std::string rule;     ///< identifier, "V-031"; empty if supported
-  std::string text;     ///< one phrase: "mode cubic, has linear and nearest"
+  std::string rule;     ///< identifier, "V-6"; empty if supported
+  std::string text;     ///< one phrase: "the input must be a constant"
   std::string value;    ///< the value that breaks the rule
   std::string rewrite;  ///< what the node becomes, if it is rewritten
   std::string kernel;   ///< what will run it, where that is known before compiling

@@ -94,8 +94,12 @@ class [[nodiscard]] Result {
   Result(const Result& other) : status_(other.status_) {
     if (ok()) new (&value_) T(other.value_);
   }
-  Result(Result&& other) noexcept(kMoves) : status_(std::move(other).status()) {
-    if (ok()) new (&value_) T(std::move(other.value_));
+  Result(Result&& other) noexcept(kMoves) {
+    if (other.ok()) {
+      new (&value_) T(std::move(other.value_));
+    } else {
+      status_.failure_ = std::exchange(other.status_.failure_, taken());
+    }
   }
   Result& operator=(Result other) noexcept {
     static_assert(kMoves, "there would be neither the old value nor the new one");
@@ -145,8 +149,10 @@ class [[nodiscard]] Result {
 
  private:
   static constexpr bool kMoves = std::is_nothrow_move_constructible_v<T>;
-  /// Stands where a failure was taken out: there is no value either.
-  static Status::Failure* taken() noexcept { return reinterpret_cast<Status::Failure*>(uintptr_t{1}); }
+  /// Stands where a failure was taken out: there is no value either. The address of nothing, and never followed.
+  static Status::Failure* taken() noexcept {
+    return reinterpret_cast<Status::Failure*>(uintptr_t{1});  // NOLINT(performance-no-int-to-ptr): only compared
+  }
 
   union {
     Status status_{};  ///< success where there is a value

@@ -11,8 +11,36 @@ struct Product {
   int64_t batches = 1, M = 1, N = 1, K = 0;
   bool b_shared = true;  ///< one b for all batches
   ptrdiff_t k_step = 0, n_step = 1;
-  std::vector<int64_t> a_at, b_at;  ///< element offset of each batch's matrix
 };
+
+/// Which matrix of each operand a batch of the result is made of.
+struct BatchOperands {
+  int64_t a = 0, b = 0;
+};
+
+/// Size of batch dimension `d` of `rank` of an operand, which has leading ones where it has fewer dimensions.
+int64_t batch_size(const Shape& shape, size_t rank, size_t d) {
+  const size_t own = shape.size() >= 2 ? shape.size() - 2 : 0;
+  return d + own < rank ? 1 : shape[d + own - rank].size;
+}
+
+/// Batch `i` of the result, counted in row-major order over the broadcast batch dimensions. Computed and not tabled, so
+/// that a run allocates nothing.
+BatchOperands batch_operands(const Shape& a, const Shape& b, int64_t i) {
+  const size_t rank = std::max<size_t>({a.size(), b.size(), 2}) - 2;
+  BatchOperands at;
+  int64_t a_step = 1, b_step = 1;
+  for (size_t d = rank; d-- > 0;) {
+    const int64_t a_size = batch_size(a, rank, d), b_size = batch_size(b, rank, d);
+    const int64_t size = std::max(a_size, b_size), index = i % size;
+    i /= size;
+    if (a_size > 1) at.a += index * a_step;
+    if (b_size > 1) at.b += index * b_step;
+    a_step *= a_size;
+    b_step *= b_size;
+  }
+  return at;
+}
 
 Product mat_mul_product(const NodeView& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
@@ -27,30 +55,10 @@ Product mat_mul_product(const NodeView& node) {
   p.b_shared = b_batches == 1;
   if (p.b_shared) {  // one tall matrix: rows of all batches share b
     p.M *= a_batches;
-    p.a_at = p.b_at = {0};
     return p;
   }
-  // Row-major walk over the broadcast batch dimensions.
   const size_t rank = std::max(a.size(), b.size()) - 2;
-  const auto size = [&](const Shape& s, size_t d) {
-    const size_t own = s.size() >= 2 ? s.size() - 2 : 0;
-    return d + own < rank ? int64_t{1} : s[d + own - rank].size;
-  };
-  for (size_t d = 0; d < rank; ++d)
-    p.batches *= std::max(size(a, d), size(b, d)) ? std::max(size(a, d), size(b, d)) : 0;
-  for (int64_t i = 0; i < p.batches; ++i) {
-    int64_t left = i, a_index = 0, b_index = 0, a_step = 1, b_step = 1;
-    for (size_t d = rank; d-- > 0;) {
-      const int64_t n = std::max(size(a, d), size(b, d)), at = left % n;
-      left /= n;
-      if (size(a, d) > 1) a_index += at * a_step;
-      if (size(b, d) > 1) b_index += at * b_step;
-      a_step *= size(a, d);
-      b_step *= size(b, d);
-    }
-    p.a_at.push_back(a_index * p.M * p.K);
-    p.b_at.push_back(b_index * p.K * p.N);
-  }
+  for (size_t d = 0; d < rank; ++d) p.batches *= std::max(batch_size(a, rank, d), batch_size(b, rank, d));
   return p;
 }
 
@@ -63,7 +71,6 @@ Product gemm_product(const NodeView& node) {
   p.N = b[trans_b ? 0 : 1].size;
   p.k_step = trans_b ? 1 : p.N;
   p.n_step = trans_b ? p.K : 1;
-  p.a_at = p.b_at = {0};
   return p;
 }
 
@@ -122,8 +129,9 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
       float* own = scratch + t * floats;
       one.b = own;
       for (int64_t i = p.batches * t / tasks; i < p.batches * (t + 1) / tasks && !loop_stops(); ++i) {
-        shape.pack(*isa.gemm, b + p.b_at[static_cast<size_t>(i)], p.k_step, p.n_step, bias, 1, 0, panels, own);
-        one.a = a + p.a_at[static_cast<size_t>(i)];
+        const BatchOperands at = batch_operands(node.input(0).shape, node.input(1).shape, i);
+        shape.pack(*isa.gemm, b + at.b * p.K * p.N, p.k_step, p.n_step, bias, 1, 0, panels, own);
+        one.a = a + at.a * p.M * p.K;
         one.c = whole.c + i * p.M * p.N;
         one.block(*isa.gemm, 0, p.M, 0, panels);
       }
