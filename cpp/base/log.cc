@@ -32,7 +32,7 @@ constinit LogReceiver receiver;   // read by those that are counted in `calls`, 
 constinit std::atomic<bool> listening{false};
 
 constinit std::atomic<uint64_t> calls{0};  // the process in the upper half, its calls of the sink in the lower
-thread_local bool inside = false;          // this thread is in the sink
+thread_local bool in_sink = false;          // this thread is in the sink
 
 uint64_t this_process() {
   return static_cast<uint64_t>(static_cast<uint32_t>(::getpid())) << 32;
@@ -46,10 +46,10 @@ class Call {
     uint64_t seen = calls.load(std::memory_order_relaxed);
     while (!calls.compare_exchange_weak(seen, (seen & kProcess) == process_ ? seen + 1 : process_ | 1)) {
     }
-    inside = true;
+    in_sink = true;
   }
   ~Call() {
-    inside = false;
+    in_sink = false;
     if (process_ == this_process()) calls.fetch_sub(1);  // in a child that the sink made, nothing was counted
   }
   Call(const Call&) = delete;
@@ -65,7 +65,7 @@ bool calls_are_under_way() {
 }
 
 Status check_change(LogLevel least) {
-  if (inside) return invalid("a log sink cannot change the log");
+  if (in_sink) return invalid("a log sink cannot change the log");
   if (least > LogLevel::kOff) return invalid("log level ", static_cast<int>(least), " is not one of 0 to 5");
   return {};
 }
@@ -119,7 +119,7 @@ Status set_log_level(LogLevel least) {
 }
 
 void send_log(LogLevel level, std::string_view text) {
-  if (inside) return;
+  if (in_sink) return;
   std::string line = printable(text.substr(0, kLongestText));
   if (text.size() > kLongestText) line += str_cat(" ... (", text.size() - kLongestText, " bytes more)");
   const Call call;
