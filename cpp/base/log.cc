@@ -32,7 +32,7 @@ constinit LogReceiver receiver;   // read by those that are counted in `calls`, 
 constinit std::atomic<bool> listening{false};
 
 constinit std::atomic<uint64_t> calls{0};  // the process in the upper half, its calls of the sink in the lower
-thread_local bool in_sink = false;          // this thread is in the sink
+thread_local bool in_sink = false;         // this thread is in the sink
 
 uint64_t this_process() {
   return static_cast<uint64_t>(static_cast<uint32_t>(::getpid())) << 32;

@@ -165,7 +165,8 @@ class Session {
   /// outputs and state untouched. A GPU that is lost is opened anew, once, and the run is made again on it; after that
   /// it is planned around where Options::fallback allows, as any other lost device is at once. placement() says so.
   /// Else kDeviceLost: make a new Session. After a failure inside an operator outputs are unspecified and state is
-  /// unchanged. A shape that is cached allocates nothing. kCancelled: `options` ended it, the sentence says which and
+  /// unchanged. Input sizes whose plan is cached take no memory where kernels run the nodes; reference code, control
+  /// flow and sizes that depend on the inputs' elements do. kCancelled: `options` ended it, the sentence says which and
   /// in which node.
   Status run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {}, const Finished& finished = {},
              const RunOptions& options = {});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 
 #include "backends/cpu/f32_isa.h"
 #include "ops/lines.h"
@@ -336,6 +337,13 @@ bool mean_variance_takes(const NodeView& node) {
   return node.input(0).elements() > 0 && axes.set(node);
 }
 
+int64_t mean_variance_plan_bytes(const NodeView&) {
+  return sizeof(MeanAxes);
+}
+void mean_variance_plan(const NodeView& node, const Layout*, std::byte* to) {
+  (new (to) MeanAxes)->set(node);
+}
+
 /// The sum of f(x - centre) in double, eight sums side by side: nothing but 1e-9 is added to the deviation, so that
 /// what float32 would lose of the mean of equal numbers would be all of the result.
 template <class F>
@@ -350,10 +358,9 @@ double sum_about(const float* x, int64_t count, double centre, F f) {
 }
 
 template <const F32Isa& isa>
-Status mean_variance_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status mean_variance_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                          std::span<const TensorView> out) {
-  MeanAxes s;
-  s.set(node);
+  const auto& s = *reinterpret_cast<const MeanAxes*>(context.plan);
   const int64_t each = rows_per_task(s.before * s.behind);
   const auto count = static_cast<double>(s.before * s.behind);
   context.parallel((s.kept + each - 1) / each, [&](int64_t t) {
@@ -381,7 +388,10 @@ Status mean_variance_run(const NodeView& node, const KernelContext& context, std
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_mean_variance() {
-  return {.takes = mean_variance_takes, .run = mean_variance_run<isa>};
+  return {.takes = mean_variance_takes,
+          .plan_bytes = mean_variance_plan_bytes,
+          .plan = mean_variance_plan,
+          .run = mean_variance_run<isa>};
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // average_pool and adaptive_average_pool in float32, over NHWC-packed tensors and over dense tensors.
 #include <algorithm>
-#include <array>
+#include <cassert>
+#include <new>
 
 #include "backends/cpu/f32_isa.h"
-#include "ops/pool.h"
+#include "backends/cpu/pool/pool_plan.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -14,9 +15,8 @@ struct Bin {
   double counted;
 };
 
-/// The bins of both pools. One of the two.
+/// The bins of both pools, of which a node is one. What run() needs of the node, worked out with the plan.
 struct Bins {
-  const NodeView& node;
   bool adaptive, with_pads;
   Window w;               // of a window
   int64_t in[2], out[2];  // of an adaptive pool
@@ -48,8 +48,7 @@ bool bins_of(const NodeView& node, Bins* bins) {
     bins->out[1] = sizes.back();
     return bins->out[0] > 0 && bins->out[1] > 0;
   }
-  Shape y;
-  const auto window = check_pool(node, y);
+  const auto window = pool_window(node);
   if (!window.ok() || window->out_size() < 1 || window->rank > 2) return false;
   bins->w = *window;
   bins->with_pads = node.attr_int("count_include_pad") != 0;
@@ -57,8 +56,16 @@ bool bins_of(const NodeView& node, Bins* bins) {
 }
 
 bool takes(const NodeView& node) {
-  Bins bins{.node = node};
+  Bins bins{};
   return bins_of(node, &bins);
+}
+
+int64_t plan_bytes(const NodeView&) {
+  return sizeof(Bins);
+}
+void plan(const NodeView& node, const Layout*, std::byte* to) {
+  [[maybe_unused]] const bool taken = bins_of(node, new (to) Bins{});
+  assert(taken);
 }
 
 int64_t together(int64_t elements) {
@@ -66,10 +73,9 @@ int64_t together(int64_t elements) {
 }
 
 template <const F32Isa& isa>
-Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  Bins bins{.node = node};
-  if (!bins_of(node, &bins)) return unsupported(node.label());
+  const auto& bins = *reinterpret_cast<const Bins*>(context.plan);
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t channels = std::min(x.pitch, y.pitch), rows = y.size.n * y.size.h;
   const int64_t each = together(x.size.w * x.pitch * x.size.h / std::max<int64_t>(1, y.size.h));
@@ -95,13 +101,17 @@ Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<co
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_nhwc() {
-  return {.takes = takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<isa>};
+  return {.takes = takes,
+          .layouts = Layouts::kFollows,
+          .nhwc_inputs = 0b1,
+          .plan_bytes = plan_bytes,
+          .plan = plan,
+          .run = nhwc_run<isa>};
 }
 
-Status dense_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
-  Bins bins{.node = node};
-  if (!bins_of(node, &bins)) return unsupported(node.label());
+  const auto& bins = *reinterpret_cast<const Bins*>(context.plan);
   const NhwcSizes from = nhwc_sizes(*in[0].type), to = nhwc_sizes(*out[0].type);
   const int64_t planes = from.n * from.c, each = together(from.h * from.w);
   context.parallel((planes + each - 1) / each, [&](int64_t t) {
@@ -130,6 +140,6 @@ Status dense_run(const NodeView& node, const KernelContext& context, std::span<c
 PINNACE_KERNELS_F32(average_pool_nhwc_f32, make_nhwc)
 
 extern const CpuKernel average_pool_f32_generic;
-const CpuKernel average_pool_f32_generic = {.takes = takes, .run = dense_run};
+const CpuKernel average_pool_f32_generic = {.takes = takes, .plan_bytes = plan_bytes, .plan = plan, .run = dense_run};
 
 }  // namespace pinnace::cpu

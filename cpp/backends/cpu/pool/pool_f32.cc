@@ -1,8 +1,7 @@
 // Pooling of dense float32 tensors: largest of a window, mean over trailing dimensions.
 #include <algorithm>
 
-#include "backends/cpu/kernel.h"
-#include "ops/window.h"
+#include "backends/cpu/pool/pool_plan.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -10,11 +9,6 @@ namespace {
 /// Rows that one task takes, so that it has about 16,384 elements.
 int64_t rows_per_task(int64_t columns) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns));
-}
-
-Result<Window> pool_window(const NodeView& node) {
-  PINNACE_ASSIGN(Shape kernel, kernel_shape_of(node, node.input(0)));
-  return window_of(node, node.input(0).shape, kernel, node.attr_int("ceil_mode") != 0);
 }
 
 bool max_pool_takes(const NodeView& node) {
@@ -25,9 +19,9 @@ bool max_pool_takes(const NodeView& node) {
   return w.ok() && w->kernel[1] <= 256 && w->kernel[2] <= 256;
 }
 
-Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, pool_window(node));
+  const Window& w = planned_window(context);
   const int64_t planes = in[0].dim(0) * in[0].dim(1);
   const int64_t each = rows_per_task(w.in_size());
   context.parallel((planes + each - 1) / each, [&](int64_t t) {
@@ -79,7 +73,8 @@ Status global_average_pool_run(const NodeView&, const KernelContext& context, st
 }  // namespace
 
 extern const CpuKernel max_pool_f32_generic, global_average_pool_f32_generic;
-const CpuKernel max_pool_f32_generic = {.takes = max_pool_takes, .run = max_pool_run};
+const CpuKernel max_pool_f32_generic = {
+    .takes = max_pool_takes, .plan_bytes = window_plan_bytes, .plan = plan_window, .run = max_pool_run};
 const CpuKernel global_average_pool_f32_generic = {.takes = global_pool_takes, .run = global_average_pool_run};
 
 }  // namespace pinnace::cpu

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/i8_isa.h"
 #include "backends/cpu/pace.h"
-#include "ops/pool.h"
+#include "backends/cpu/pool/pool_plan.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -23,13 +23,9 @@ struct Rows {
         half{out + w.out[2], out + w.out[2] + (w.in[2] + 1) / 2} {}
 };
 
-Result<Window> window_of(const NodeView& node) {
-  Shape y;
-  return check_pool(node, y);
-}
 template <class T>
 int64_t rows_scratch(const NodeView& node, int threads) {
-  const auto w = window_of(node);
+  const auto w = pool_window(node);
   return w.ok() ? threads * Rows<T>::bytes(*w) : 0;
 }
 
@@ -102,7 +98,7 @@ void join_columns(const Window& w, const Rows<T>& rows, Join join) {
 // ------------------------------------------------------------------------------------------------------- max_pool
 
 bool has_windows(const NodeView& node) {
-  const auto window = window_of(node);
+  const auto window = pool_window(node);
   return window.ok() && window->out_size() > 0 && node.input(0).elements() > 0;
 }
 
@@ -110,9 +106,9 @@ bool max_pool_takes(const NodeView& node) {
   return node.output_count() == 1 && has_windows(node);
 }
 
-Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, window_of(node));
+  const Window& w = planned_window(context);
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const auto larger_of = [](uint8_t a, uint8_t b) { return a > b ? a : b; };
   for_rows<uint8_t>(context, w, in[0].dim(0) * in[0].dim(1),
@@ -132,13 +128,13 @@ constexpr int64_t kMostSummands = int64_t{1} << 22;
 
 bool average_pool_takes(const NodeView& node) {
   if (!fits_nhwc_i8(node.input(0)) || !node.output_quantization(0) || !has_windows(node)) return false;
-  return window_of(node)->taps() <= kMostSummands;
+  return pool_window(node)->taps() <= kMostSummands;
 }
 
 template <const I8Isa& isa>
 Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, window_of(node));
+  const Window& w = planned_window(context);
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const bool with_pads = node.attr_int("count_include_pad") != 0;
@@ -173,7 +169,11 @@ Status average_pool_run(const NodeView& node, const KernelContext& context, std:
 
 template <const I8Isa& isa>
 constexpr CpuKernel make_average_pool() {
-  return {.takes = average_pool_takes, .scratch_bytes = rows_scratch<int32_t>, .run = average_pool_run<isa>};
+  return {.takes = average_pool_takes,
+          .plan_bytes = window_plan_bytes,
+          .plan = plan_window,
+          .scratch_bytes = rows_scratch<int32_t>,
+          .run = average_pool_run<isa>};
 }
 
 bool global_pool_takes(const NodeView& node) {
@@ -216,7 +216,10 @@ PINNACE_KERNELS_I8(global_average_pool_i8, make_global_average_pool)
 
 // Maxima of bytes are what every processor has.
 extern const CpuKernel max_pool_i8_generic;
-const CpuKernel max_pool_i8_generic = {
-    .takes = max_pool_takes, .scratch_bytes = rows_scratch<uint8_t>, .run = max_pool_run};
+const CpuKernel max_pool_i8_generic = {.takes = max_pool_takes,
+                                       .plan_bytes = window_plan_bytes,
+                                       .plan = plan_window,
+                                       .scratch_bytes = rows_scratch<uint8_t>,
+                                       .run = max_pool_run};
 
 }  // namespace pinnace::cpu

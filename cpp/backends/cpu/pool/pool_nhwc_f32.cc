@@ -2,17 +2,12 @@
 // an image already.
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/pool/pool_plan.h"
 #include "base/half.h"
 #include "ops/lines.h"
-#include "ops/pool.h"
 
 namespace pinnace::cpu {
 namespace {
-
-Result<Window> pool_window(const NodeView& node) {
-  PINNACE_ASSIGN(Shape kernel, kernel_shape_of(node, node.input(0)));
-  return window_of(node, node.input(0).shape, kernel, node.attr_int("ceil_mode") != 0);
-}
 
 bool max_pool_takes(const NodeView& node) {
   if (node.output_count() != 1 || !is_nhwc_input(node, 0)) return false;
@@ -21,18 +16,11 @@ bool max_pool_takes(const NodeView& node) {
   return window.ok() && window->out_size() > 0 && window->kernel[1] <= 256 && window->kernel[2] <= 256;
 }
 
-int64_t max_pool_plan_bytes(const NodeView&) {
-  return sizeof(Window);
-}
-void max_pool_plan(const NodeView& node, const Layout*, std::byte* to) {
-  new (to) Window(*pool_window(node));
-}
-
 template <const auto& isa>
 void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                    int64_t first, int64_t last) {
   using T = ElementOf<isa>;
-  const auto& w = *reinterpret_cast<const Window*>(context.plan);
+  const Window& w = planned_window(context);
   const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, oy = u % y.size.h;
@@ -74,8 +62,8 @@ constexpr CpuKernel make_max_pool() {
           .layouts = Layouts::kFollows,
           .nhwc_inputs = 0b1,
           .precision = isa.precision,
-          .plan_bytes = max_pool_plan_bytes,
-          .plan = max_pool_plan,
+          .plan_bytes = window_plan_bytes,
+          .plan = plan_window,
           .run = max_pool_run<isa>,
           .rows = max_pool_rows<isa>,
           .reads_rows = max_pool_reads_rows};

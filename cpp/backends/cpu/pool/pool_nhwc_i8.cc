@@ -2,15 +2,10 @@
 // already.
 #include "backends/cpu/i8_isa.h"
 #include "backends/cpu/plan/nhwc_rows.h"
-#include "ops/pool.h"
+#include "backends/cpu/pool/pool_plan.h"
 
 namespace pinnace::cpu {
 namespace {
-
-Result<Window> pool_window(const NodeView& node) {
-  Shape y;
-  return check_pool(node, y);
-}
 
 bool max_pool_takes(const NodeView& node) {
   if (node.output_count() != 1 || !is_nhwc_input_i8(node, 0)) return false;
@@ -19,9 +14,9 @@ bool max_pool_takes(const NodeView& node) {
 }
 
 template <const I8Isa& isa>
-Status max_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, pool_window(node));
+  const Window& w = planned_window(context);
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   for_rows_i8(context, y, [&](int64_t n, int64_t oy) {
     const Taps rows = taps_at(w, 1, oy);
@@ -38,7 +33,12 @@ Status max_pool_run(const NodeView& node, const KernelContext& context, std::spa
 
 template <const I8Isa& isa>
 constexpr CpuKernel make_max_pool() {
-  return {.takes = max_pool_takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = max_pool_run<isa>};
+  return {.takes = max_pool_takes,
+          .layouts = Layouts::kFollows,
+          .nhwc_inputs = 0b1,
+          .plan_bytes = window_plan_bytes,
+          .plan = plan_window,
+          .run = max_pool_run<isa>};
 }
 
 /// Sums of bytes stay within int32.
@@ -54,7 +54,7 @@ bool average_pool_takes(const NodeView& node) {
 template <const I8Isa& isa>
 Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Window w, pool_window(node));
+  const Window& w = planned_window(context);
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
   const bool with_pads = node.attr_int("count_include_pad") != 0;
@@ -86,7 +86,12 @@ Status average_pool_run(const NodeView& node, const KernelContext& context, std:
 
 template <const I8Isa& isa>
 constexpr CpuKernel make_average_pool() {
-  return {.takes = average_pool_takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = average_pool_run<isa>};
+  return {.takes = average_pool_takes,
+          .layouts = Layouts::kFollows,
+          .nhwc_inputs = 0b1,
+          .plan_bytes = window_plan_bytes,
+          .plan = plan_window,
+          .run = average_pool_run<isa>};
 }
 
 bool global_pool_takes(const NodeView& node) {

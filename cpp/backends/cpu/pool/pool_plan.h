@@ -1,0 +1,27 @@
+// The window of a pool as its kernels need it: worked out once for a node's sizes, kept with the plan.
+#pragma once
+
+#include <new>
+
+#include "backends/cpu/kernel.h"
+#include "ops/pool.h"
+
+namespace pinnace::cpu {
+
+inline Result<Window> pool_window(const NodeView& node) {
+  Shape y;
+  return check_pool(node, y);
+}
+
+/// CpuKernel::plan_bytes and plan of a kernel that needs the window alone. `takes` has seen that it is right.
+inline int64_t window_plan_bytes(const NodeView&) {
+  return sizeof(Window);
+}
+inline void plan_window(const NodeView& node, const Layout*, std::byte* to) {
+  new (to) Window(*pool_window(node));
+}
+inline const Window& planned_window(const KernelContext& context) {
+  return *reinterpret_cast<const Window*>(context.plan);
+}
+
+}  // namespace pinnace::cpu
