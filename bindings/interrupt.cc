@@ -58,7 +58,7 @@ bool Signals::poll(void* signals) {
     return true;
   }
   try {
-    deliver_log();
+    deliver_log_meanwhile();
   } catch (py::error_already_set& error) {
     raised.emplace(error);
     return true;

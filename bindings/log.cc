@@ -4,6 +4,9 @@
 // who reads stderr at its other end may be a thread of this process.
 #include "log.h"
 
+#include <chrono>
+#include <deque>
+#include <limits>
 #include <new>
 #include <optional>
 #include <string>
@@ -16,17 +19,34 @@ namespace py = pybind11;
 namespace pinnace::bindings {
 namespace {
 
+using Seconds = std::chrono::duration<double>;
+
+/// Longest time that a call spends on messages at its end: with a slow handler and threads that log much, the rest
+/// waits for later calls, so that no call hands over what all others say.
+constexpr Seconds kAtEnd{0.1};
+/// The same in the middle of a call, where others may wait for it, and whose time limit goes on.
+constexpr Seconds kMeanwhile{0.005};
+/// At the end of the interpreter.
+constexpr Seconds kLast{5};
+
 bool delivering = false;   // with the GIL: another thread is at it, whose handler gave the GIL up
 bool uses_stderr = false;  // PINNACE_LOG or log_to_stderr() asked for it
 
 /// pinnace.log._deliver, as long as the process: references are never given back.
 PyObject* receiver = nullptr;
 
+/// Taken and not delivered yet, in order. With the GIL. Never destroyed.
+std::deque<LogMessage>& undelivered() {
+  static auto* const messages = new std::deque<LogMessage>;
+  return *messages;
+}
+
 void deliver(const LogMessage& message) {
   if (!receiver) return;
   // A thread may lose the GIL in it, and come back when the interpreter is gone.
   const auto to = py::reinterpret_borrow<py::function>(receiver);
-  const py::object handled = call_python(to, py::make_tuple(log_level_name(message.level), message.text));
+  const double time = std::chrono::duration<double>(message.time.time_since_epoch()).count();
+  const py::object handled = call_python(to, py::make_tuple(log_level_name(message.level), message.text, time));
   if (!handled.is(py::bool_(false)) || uses_stderr) return;  // on stderr it stands already
   const WithoutGil release;
   print_log(message.level, message.text);
@@ -59,60 +79,89 @@ void write_to_stderr(const std::string& name) {
   set_level(name);
 }
 
-void log(const std::string& level, const std::string& text) {
+void write(const std::string& level, const std::string& text) {
   const LogLevel number = level_of(level);
-  {
-    const WithoutGil release;
-    write_log(number, text);
-  }
+  const WithoutGil release;
+  write_log(number, text);
+}
+
+void log(const std::string& level, const std::string& text) {
+  write(level, text);
   deliver_log();
 }
 
 }  // namespace
 
-void deliver_kept_log() {
-  if (delivering) return;
+namespace {
+
+/// What is there when it begins, for about so long.
+void deliver_for(Seconds time) {
+  std::deque<LogMessage>& waiting = undelivered();
+  if (delivering || (!log_is_kept() && waiting.empty())) return;
   struct Delivering {
     Delivering() { delivering = true; }
     ~Delivering() { delivering = false; }
   } const mark;
+  const auto end = std::chrono::steady_clock::now() + time;
   try {
-    do {
-      for (const LogMessage& message : take_log()) {
-        try {
-          deliver(message);
-        } catch (py::error_already_set& error) {
-          if (!error.matches(PyExc_Exception)) throw;
-          error.discard_as_unraisable("a message of pinnace");
-        }
+    if (log_is_kept()) {
+      for (LogMessage& message : take_log()) waiting.push_back(std::move(message));
+    }
+    for (size_t left = waiting.size(); left > 0 && std::chrono::steady_clock::now() < end; --left) {
+      const LogMessage message = std::move(waiting.front());
+      waiting.pop_front();  // whatever its handler raises: the others wait for the next call
+      try {
+        deliver(message);
+      } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_Exception)) throw;
+        error.discard_as_unraisable("a message of pinnace");
       }
-    } while (log_is_kept());
+    }
   } catch (const std::bad_alloc&) {  // fails no call: the messages wait for the next one, or are lost
   }
 }
 
+}  // namespace
+
+void deliver_log() {
+  deliver_for(kAtEnd);
+}
+
+void deliver_log_meanwhile() {
+  deliver_for(kMeanwhile);
+}
+
 void end_log() {
-  deliver_log();
-  const WithoutGil release;
-  static_cast<void>(keep_log(LogLevel::kOff));
+  {
+    const WithoutGil release;
+    static_cast<void>(keep_log(LogLevel::kOff));
+  }
+  deliver_for(kLast);
 }
 
 void begin_log_of_child() {
   delivering = false;
+  undelivered().clear();
   static_cast<void>(take_log());
 }
 
 void add_log(py::module_& module) {
   const std::optional<LogLevel> given = environment_log_level();
   uses_stderr = given.has_value();
-  check(keep_log(given.value_or(LogLevel::kWarn)));
+  {
+    const WithoutGil release;
+    check(keep_log(given.value_or(LogLevel::kWarn)));
+  }
   module.def(
       "deliver_log_to", deliver_to, py::arg("function"),
-      "Has function(level, text) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.");
+      "Has function(level, text, seconds since 1970) called with the GIL, False if nobody took the text. Gives "
+             "PINNACE_LOG's level.");
   module.def("set_log_level", set_level, py::arg("level"), "See pinnace.set_log_level.");
   module.def("log_to_stderr", write_to_stderr, py::arg("level"),
              "As PINNACE_LOG: messages are written to stderr as they arise, and delivered as well.");
   module.def("log", log, py::arg("level"), py::arg("text"), "A message of the package's own.");
+  module.def("write_log", write, py::arg("level"), py::arg("text"), "The same, delivered with the next call.");
+  module.def("deliver_log", deliver_log, "Delivers what waits, as the end of a call does.");
 }
 
 }  // namespace pinnace::bindings

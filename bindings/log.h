@@ -10,13 +10,12 @@
 
 namespace pinnace::bindings {
 
-/// Hands what was kept to the logger "pinnace", with the GIL. What a handler raises is printed and dropped, as
-/// `logging` does with errors of handlers; exceptions that are no errors, such as KeyboardInterrupt, are thrown.
-void deliver_kept_log();
-/// The same; one load where there is nothing to deliver.
-inline void deliver_log() {
-  if (log_is_kept()) deliver_kept_log();
-}
+/// At the end of a call: hands what is kept to the logger "pinnace", for a tenth of a second at most; the rest waits for
+/// the next call. With the GIL. What a handler raises is printed and dropped, as `logging` does with errors of handlers;
+/// exceptions that are no errors, such as KeyboardInterrupt, are thrown.
+void deliver_log();
+/// The same in the middle of a call, for a twentieth of that.
+void deliver_log_meanwhile();
 
 /// At the end of the interpreter: from now on nothing is kept.
 void end_log();

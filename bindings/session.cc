@@ -109,9 +109,13 @@ class PendingRun {
     // The run's thread needs no GIL, so signals are looked at between waits; whoever is told to stop waiting does not
     // want the run to go on either.
     while (!ended_within(std::chrono::milliseconds(50))) {
-      if (PyErr_CheckSignals() == 0) continue;
-      run_->cancel();
-      throw py::error_already_set();
+      try {
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        deliver_log_meanwhile();
+      } catch (py::error_already_set&) {
+        run_->cancel();
+        throw;
+      }
     }
     const auto wait = [&] {
       const WithoutGil release;

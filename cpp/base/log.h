@@ -2,7 +2,7 @@
 //
 // Where nobody wants the level, a message costs one relaxed load, and its parts are not evaluated. Where somebody does,
 // it can fail nothing: memory that its parts or its text lack costs the message alone. Parts are those of str_cat; they
-// name things (files, nodes, devices, sizes, times) and never what a tensor holds.
+// name things (files, nodes, devices, sizes, times) and never what a run's inputs, outputs or states hold.
 #pragma once
 
 #include <atomic>

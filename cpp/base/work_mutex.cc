@@ -35,8 +35,8 @@ Status WorkMutex::take(std::string_view work, bool anew) {
   const void* const self = this_thread();
   if (thread_.load(std::memory_order_relaxed) == self) {
     return invalid("this thread is at ", work,
-                   " already: a signal handler or an operator of the application cannot wait for the call that it is "
-                   "called from");
+                   " already: a signal handler, a handler of the log or an operator of the application cannot wait for "
+                   "the call that it is called from");
   }
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     if (anew ? mutex_.try_lock_anew() : mutex_.try_lock()) break;

@@ -88,7 +88,7 @@ void keep(LogLevel level, std::string_view text) {
     ++all->dropped;
     return;
   }
-  all->messages.push_back({level, std::string(text)});
+  all->messages.push_back({level, std::string(text), std::chrono::system_clock::now()});
   all->bytes += bytes;
 }
 
@@ -99,8 +99,13 @@ void take_message(void*, LogLevel level, std::string_view text) {
 
 Status change(std::atomic<LogLevel>& which, LogLevel least) {
   if (least > LogLevel::kOff) return invalid("log level ", static_cast<int>(least), " is not one of 0 to 5");
-  which.store(least, std::memory_order_relaxed);
-  return set_log_sink(take_message, std::min(stderr_least.load(), kept_least.load()));
+  which.store(least);
+  for (;;) {
+    const LogLevel wanted = std::min(stderr_least.load(), kept_least.load());
+    PINNACE_TRY(set_log_sink(take_message, wanted));
+    // Another thread may have changed the other level meanwhile, and set the sink's before this one did.
+    if (wanted == std::min(stderr_least.load(), kept_least.load())) return {};
+  }
 }
 
 constinit std::optional<LogLevel> from_environment;
@@ -142,7 +147,7 @@ std::vector<LogMessage> take_log() {
   const auto all = kept.lock();
   if (all->dropped) {
     const std::string text = str_cat(all->dropped, " messages were dropped: nobody took those before them in time");
-    all->messages.push_back({LogLevel::kWarn, text});
+    all->messages.push_back({LogLevel::kWarn, text, std::chrono::system_clock::now()});
     all->dropped = 0;
   }
   std::swap(*all, taken);

@@ -390,7 +390,8 @@ struct Run::Data {
       thread.join();
       const bool failed = !status.ok() && status.code() != Code::kCancelled;
       if (failed && !told.load(std::memory_order_relaxed) && process == ::getpid()) {
-        PINNACE_LOG_ERROR("a run that nobody waited for failed: ", status.message());
+        PINNACE_LOG_ERROR("a run that nobody waited for failed (", code_name(status.code()),
+                          "); who waits for it gets the sentence that names place, rule and value");
       }
     }
   }

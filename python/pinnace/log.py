@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+# Imported before the core's end is registered, so that logging.shutdown() comes after the last delivery.
+import logging
 
 from pinnace import _core
 
-if TYPE_CHECKING:
-    from logging import Logger
+_logger = logging.getLogger("pinnace")
 
 # Numbers of `logging`, which has no level below debug's.
 _NUMBERS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "error": 40, "off": 60}
@@ -24,13 +24,13 @@ def set_log_level(level: str) -> None:
     number 5 there. What is said at which level: docs/logging.md. InvalidArgument: there is no such level.
     """
     _core.set_log_level(level)
-    _logger().setLevel(_NUMBERS[level])
+    _logger.setLevel(_NUMBERS[level])
 
 
 def log_to_stderr(level: str) -> None:
     """The same, as PINNACE_LOG does it: messages are on stderr as they arise. For commands. InvalidArgument."""
     _core.log_to_stderr(level)
-    _logger().setLevel(_NUMBERS[level])
+    _logger.setLevel(_NUMBERS[level])
 
 
 def log(level: str, text: str) -> None:
@@ -38,20 +38,20 @@ def log(level: str, text: str) -> None:
     _core.log(level, text)
 
 
-def _logger() -> Logger:
-    import logging  # where something is logged: it takes memory
-
-    return logging.getLogger("pinnace")
-
-
-def _deliver(level: str, text: str) -> bool:
-    """Called by the core, with one of its messages. False: nobody handles it."""
-    logger = _logger()
-    if not logger.hasHandlers():
+def _deliver(level: str, text: str, time: float) -> bool:
+    """Called by the core, with one of its messages and when it arose. False: it is wanted, and nobody handles it."""
+    number = _NUMBERS[level]
+    if not _logger.isEnabledFor(number):
+        return True
+    if not _logger.hasHandlers():
         return False
-    logger.log(_NUMBERS[level], text, stacklevel=2)
+    # No line of the caller's: the message may be another thread's.
+    record = _logger.makeRecord(_logger.name, number, "pinnace", 0, text, (), None)
+    record.relativeCreated -= (record.created - time) * 1000
+    record.created, record.msecs = time, int(time % 1 * 1000)
+    _logger.handle(record)
     return True
 
 
 if level := _core.deliver_log_to(_deliver):  # what PINNACE_LOG names
-    _logger().setLevel(_NUMBERS[level])
+    _logger.setLevel(_NUMBERS[level])

@@ -233,7 +233,8 @@ class Session:
         Returns name -> array. Dense arrays are read in place; others are copied. The GIL is released. InvalidArgument
         names input, dimension, value and rule; nothing was changed then. Cancelled: `timeout` or `cancel` ended the
         run, the sentence says which and in which node. Ctrl-C ends it too, with KeyboardInterrupt, as does any signal
-        whose handler raises. States are then unchanged, and the session can run again.
+        whose handler raises. States are then unchanged, unless the signal came when the run had ended already, and
+        the session can run again.
         """
         return dict(zip(self._output_names, self._core.run(self._bind(inputs), timeout, cancel), strict=True))
 

@@ -9,7 +9,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,7 +124,20 @@ def test_messages_hold_no_values(records: Records) -> None:
     session = pn.Session(make_program(), target="cpu")
     session.run(feed())
     session.run_async(feed(3)).result()
+    gather = """graph "g" {
+      input %x : f32[4]
+      input %i : i64[2]
+      %y : f32[2] = gather(%x, %i)
+      output "y" %y
+    }"""
+    program = pn.Program(pn._core.Model.parse(gather, [], False, []).build(["cpu"]))
+    future = pn.Session(program).run_async({"x": np.zeros(4, np.float32), "i": np.array([1, 4321])})
+    while not future.done():
+        time.sleep(0.001)
+    del future
+    pn._core.deliver_log()
     text = "\n".join(records.lines())
+    assert "a run that nobody waited for failed (" in text
     assert "4321" not in text
     assert not re.search(r"12[3-9]\d\.5", text)
 
@@ -187,6 +202,72 @@ def test_a_handler_that_fails_fails_no_call(records: Records) -> None:
         logging.getLogger("pinnace").removeHandler(handler)
 
 
+def test_what_is_left_waits_for_the_next_call(records: Records) -> None:
+    """A call spends a tenth of a second on messages, and none is lost where a handler raises what is no error."""
+
+    class Slow(logging.Handler):
+        raised: type[BaseException] | None = None
+
+        def emit(self, record: logging.LogRecord) -> None:
+            time.sleep(0.02)
+            if self.raised:
+                raised, self.raised = self.raised, None
+                raise raised
+
+    handler = Slow()
+    logging.getLogger("pinnace").addHandler(handler)
+    try:
+        session = pn.Session(make_program(), target="cpu")
+        pn.set_log_level("info")
+        before = time.time()
+        for i in range(40):
+            pn.log.log("info", f"message {i}") if i == 39 else pn._core.write_log("info", f"message {i}")
+        after = time.time()
+        assert after - before < 0.5, "40 messages of 20 ms each were all delivered by one call"
+        assert len(records.records) < 20
+        handler.raised = KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt):
+            session.run(feed())
+        for _ in range(20):
+            session.run(feed())
+        assert records.lines() == [f"message {i}" for i in range(40)]
+        assert all(before - 0.001 <= r.created <= after for r in records.records), "the time at which they arose"
+    finally:
+        logging.getLogger("pinnace").removeHandler(handler)
+
+
+def test_messages_come_while_a_result_is_waited_for(records: Records) -> None:
+    text = """graph "spin" {
+      input %n : i64[]
+      const %go : bool[] = {1}
+      %m : i64[] = loop(%n, %go, %n) {body=graph "body" {
+        input %i : i64[]
+        input %c : bool[]
+        input %x : i64[]
+        %y : i64[] = add(%x, %i)
+        output "c" %c
+        output "y" %y
+      }}
+      output "m" %m
+    }"""
+    session = pn.Session(pn.Program(pn._core.Model.parse(text, [], False, []).build(["cpu"])), target="cpu")
+    pn.set_log_level("info")
+    future = session.run_async({"n": np.array(2**60)}, timeout=1.5)
+    pn._core.write_log("info", "meanwhile")
+    seen: list[float] = []
+    watch = threading.Thread(
+        target=lambda: [time.sleep(0.01) for _ in range(100) if not records.records] and seen.append(time.time())
+    )
+    watch.start()
+    start = time.time()
+    with pytest.raises(pn.Cancelled):
+        future.result()
+    assert time.time() - start > 1
+    watch.join()
+    assert records.lines() == ["meanwhile"]
+    assert seen[0] - start < 1
+
+
 def test_threads_that_wait_for_each_other_log(records: Records) -> None:
     """Some pack and plan under locks for which others wait; all of them log, to a handler that gives up the GIL."""
 
@@ -213,6 +294,8 @@ def test_threads_that_wait_for_each_other_log(records: Records) -> None:
             thread.join(60)
         assert not [t for t in threads if t.is_alive()]
         assert not wrong
+        for _ in range(100):  # what slow handlers left
+            pn._core.deliver_log()
     finally:
         logging.getLogger("pinnace").removeHandler(handler)
     assert sum(r.levelno == 5 for r in records.records) == 24
@@ -246,6 +329,22 @@ def test_without_a_handler_messages_are_on_stderr() -> None:
     done = child("logging.basicConfig(format='mine %(name)s %(levelname)s %(message)s')\n" + code)
     assert "mine pinnace INFO prepared 'net' for cpu" in done.stderr
     assert " info pinnace: " not in done.stderr
+
+
+def test_the_logger_decides() -> None:
+    """A level above the message's silences it, handler or none; the last ones come before logging shuts down."""
+    done = child("logging.getLogger('pinnace').setLevel(logging.CRITICAL); pn.log.log('error', 'x')")
+    assert done.stderr == ""
+    code = """
+handler = logging.FileHandler(os.environ["LOG_FILE"], mode="w")
+logging.getLogger().addHandler(handler)
+pn._core.write_log("warn", "the last one")
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.txt"
+        done = child(code, LOG_FILE=str(path))
+        assert done.returncode == 0, done.stderr
+        assert path.read_text() == "the last one\n"
 
 
 def test_warnings_come_unasked() -> None:

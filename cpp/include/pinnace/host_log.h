@@ -3,6 +3,7 @@
 // to stderr when the library is loaded. The device library has <pinnace/log.h> alone.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ std::optional<LogLevel> environment_log_level();
 struct LogMessage {
   LogLevel level;
   std::string text;
+  std::chrono::system_clock::time_point time;  ///< when it arose
 };
 
 /// Keeps messages of level `least` and above, in the order in which they arose, until take_log(); kOff: none. At most

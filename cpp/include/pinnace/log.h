@@ -30,7 +30,8 @@ Result<LogLevel> log_level_from_name(std::string_view name);
 ///
 /// user     as it was given to set_log_sink.
 /// text     one line of UTF-8, at most about 4,000 bytes, with a null character behind it; control characters of names
-///          that a file brought are escaped. Borrowed until return. It never holds the contents of a tensor.
+///          that a file brought are escaped. Borrowed until return. It never holds what a run's inputs, outputs or
+///          states hold; of the model, a refusal names the attribute or constant that breaks its rule.
 ///
 /// Called on any thread of the application's or of pinnace's, on several at once, and in a forked child as well. Locks
 /// of the library may be held meanwhile: it must not call pinnace, must not wait for a thread that does, and must not

@@ -128,7 +128,7 @@ Result<OperandId> block(NodeLowering& n, const Block& b) {
 
 }  // namespace
 
-/// Rows of w meet [x, h]; NNAPI's row of the state stands before that of the input (cpp/nnapi/lower/quantized_lstm.cc).
+/// Rows of w meet [x, h]; NNAPI's row of the state stands before that of the input (cpp/nnapi/map/quantized_lstm.cc).
 Status lower_quantized_lstm_u8(NodeLowering& n) {
   enum { kX, kW, kB, kC, kH };
   constexpr float kStateScale = 1.0f / 128, kCellScale = 1.0f / 2048;
