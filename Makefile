@@ -72,8 +72,9 @@ soak: build/$(SOAK_PRESET)/build.ninja
 	@$(PYTHON) scripts/soak.py --minutes $(SOAK_MINUTES) --preset $(SOAK_PRESET)
 endif
 
-wheel: setup ## a wheel in dist/ that brings its libraries along, tried in an empty environment
-	@scripts/wheel.sh
+wheel: build/release/build.ninja ## a wheel in dist/ that brings its libraries along, tried in an empty environment
+	@cmake --build build/release --parallel $(JOBS) --target _core
+	@scripts/wheel.sh build/release
 
 wheel-arm64: setup ## the same for ARM64, cross-built and tried in emulation
 	@scripts/arm64_wheel.sh

@@ -1,7 +1,5 @@
-# The GPU back ends: shaders become embedded arrays. What they need to be built is looked for, and without it they are
-# left out, with a line that says what was missing.
-
-# pinnace_gpu(VAR): VAR is true if this build has the GPU back ends; their sources are taken off RUNTIME_SOURCES if not.
+# What the GPU back ends need to be built is looked for, and without it they are left out, with a line that says what was
+# missing. VAR says whether this build has them.
 function(pinnace_gpu variable)
   find_package(Python 3.11 COMPONENTS Interpreter)
   find_program(PINNACE_GLSLC glslc)
@@ -27,25 +25,4 @@ function(pinnace_gpu variable)
     return()
   endif()
   set(${variable} ON PARENT_SCOPE)
-endfunction()
-
-# pinnace_shaders(target): the generated source with all kernels.
-function(pinnace_shaders target)
-  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
-  set(folder ${PROJECT_SOURCE_DIR}/cpp/backends/gpu)
-  set(output ${PROJECT_BINARY_DIR}/generated/gpu/kernel_data.cc)
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/gpu)
-  file(GLOB_RECURSE shaders CONFIGURE_DEPENDS ${folder}/*.comp ${folder}/*.glsl ${folder}/*.metal)
-  file(GLOB lists CONFIGURE_DEPENDS ${folder}/*/kernels.inc ${folder}/*/params.inc)
-  add_custom_command(
-    OUTPUT ${output}
-    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/shaders.py ${folder} ${output} ${PINNACE_SPIRV_CROSS}
-            --glslc ${PINNACE_GLSLC} --spirv-val ${PINNACE_SPIRV_VAL} --keep ${PROJECT_BINARY_DIR}/generated/gpu/msl
-    DEPENDS ${shaders} ${lists} ${folder}/functions.inc ${PROJECT_SOURCE_DIR}/cpp/ops/unary.inc
-            ${PROJECT_SOURCE_DIR}/cmake/shaders.py
-    COMMENT "Compiling GPU kernels"
-    VERBATIM)
-  target_sources(${target} PRIVATE ${output})
-  # Numbers and text: nothing for an optimiser.
-  set_source_files_properties(${output} PROPERTIES COMPILE_OPTIONS "-O0")
 endfunction()

@@ -1,9 +1,10 @@
 # Metal's kernels compiled for this processor: translated to C++ by translate.py, compiled by clang, which alone has the
 # vectors and half floats that they are made of, and linked with the engine to a library of one exported function.
 
-# Where clang 16 or later is found and the build is for this machine: PINNACE_SOFTMETAL_CLANG and the engine's objects.
+# pinnace_find_softmetal(VAR): whether clang 16 or later is found, PINNACE_SOFTMETAL_CLANG, and the build is for this machine.
 # Fibers are unknown to the thread sanitizer.
-function(pinnace_find_softmetal)
+function(pinnace_find_softmetal variable)
+  set(${variable} OFF PARENT_SCOPE)
   set(missing)
   find_program(PINNACE_SOFTMETAL_CLANG NAMES clang++-19 clang++-18 clang++-17 clang++-16 clang++)
   if(CMAKE_CROSSCOMPILING OR PINNACE_SANITIZE MATCHES "thread")
@@ -22,17 +23,14 @@ function(pinnace_find_softmetal)
     message(STATUS "Target softmetal is left out: ${missing}")
     return()
   endif()
-  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
-  file(GLOB engine CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/backends/softmetal/execution/*.cc)
-  add_library(softmetal_engine OBJECT ${engine})
-  pinnace_core(softmetal_engine)
+  set(${variable} ON PARENT_SCOPE)
 endfunction()
 
 # pinnace_find_objcxx(VAR): whether tests can build Objective-C++ on Linux, which takes GCC with gobjc++. A macro: languages
 # are enabled where they are used.
 macro(pinnace_find_objcxx variable)
   set(${variable} OFF)
-  if(PINNACE_TESTS AND TARGET softmetal_engine AND NOT APPLE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(PINNACE_TESTS AND PINNACE_HAS_SOFTMETAL AND NOT APPLE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(CMAKE_OBJCXX_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "Objective-C++ compiler")
     set(CMAKE_OBJCXX_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -x objective-c++ -fsyntax-only /dev/null

@@ -1,17 +1,33 @@
-# Functions that CMakeLists.txt is made of: finding sources, the flags of the C++ core, generated code, dependencies.
+# Functions that the CMakeLists.txt files are made of: a folder's sources, the flags of the C++ core.
 
-# pinnace_sources(VAR folder...): every .cc below cpp/<folder>, without those that are compiled once per instruction set.
-function(pinnace_sources variable)
-  set(found)
-  foreach(folder ${ARGN})
-    file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/${folder}/*.cc)
-    list(APPEND found ${files})
-  endforeach()
+# pinnace_sources(target [ONLY file...] [EXCEPT file...]): every .cc of this folder, or these alone, or all but these, is
+# compiled as part of the target, once; but not those that are compiled once per instruction set.
+function(pinnace_sources target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ONLY;EXCEPT")
+  file(GLOB found CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(arg_ONLY)
+    set(found ${arg_ONLY})
+  endif()
+  list(REMOVE_ITEM found ${arg_EXCEPT})
+  list(TRANSFORM found PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   get_property(bodies GLOBAL PROPERTY PINNACE_BODIES)
   list(REMOVE_ITEM found ${bodies})
-  # Size counts: on devices, and in the memory of every process. All but the CPU's kernels and changes of layout: -O2,
-  # and on ARM64, where models are only run, -Os, half of what -O3 makes of it. There what only drives kernels has no
-  # loops cloned and unrolled either, and what moves elements of any type is small.
+  target_sources(${target} PRIVATE ${found})
+  foreach(file ${found})
+    pinnace_optimization(options ${file})
+    set_property(SOURCE ${file} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS ${options})
+  endforeach()
+endfunction()
+
+# Size counts: on devices, and in the memory of every process. All but the CPU's kernels and changes of layout: -O2,
+# and on ARM64, where models are only run, -Os, half of what -O3 makes of it. There what only drives kernels has no
+# loops cloned and unrolled either, and what moves elements of any type is small. A build for one model (PINNACE_ONLY) is
+# built for size wherever it runs.
+function(pinnace_optimization variable file)
+  set(options)
+  pinnace_is_kernel(kernel ${file})
+  get_property(small GLOBAL PROPERTY PINNACE_SMALL)
+  get_property(fast GLOBAL PROPERTY PINNACE_FAST)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     set(others "-O2")
     set(drivers "-O3")
@@ -22,25 +38,40 @@ function(pinnace_sources variable)
       set(drivers "-O2")
       set(moves "-Os")
     endif()
-    get_property(small GLOBAL PROPERTY PINNACE_SMALL)
-    get_property(fast GLOBAL PROPERTY PINNACE_FAST)
-    foreach(file ${found})
-      pinnace_is_kernel(kernel ${file})
-      if(file IN_LIST small)
-        set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${moves})
-      elseif(kernel)
-        set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${drivers})
-      elseif(NOT file IN_LIST fast)
-        set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${others})
-      endif()
-    endforeach()
+    if(file IN_LIST small)
+      set(options ${moves})
+    elseif(kernel)
+      set(options ${drivers})
+    elseif(NOT file IN_LIST fast)
+      set(options ${others})
+    endif()
   endif()
-  set(${variable} ${found} PARENT_SCOPE)
+  if(PINNACE_ONLY AND kernel AND NOT file IN_LIST small)
+    list(APPEND options -O2)
+  elseif(PINNACE_ONLY)
+    list(APPEND options -Os)
+  endif()
+  set(${variable} ${options} PARENT_SCOPE)
 endfunction()
 
-# pinnace_only(VAR model.pnc...): leaves in VAR the sources that these models need, puts lists of their operators and
-# kernels before the full ones, and builds for size what is not a kernel. What nobody refers to the linker leaves out.
-function(pinnace_only variable)
+# pinnace_subfolders(): every folder in this one that has a CMakeLists.txt.
+function(pinnace_subfolders)
+  file(GLOB lists CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(list ${lists})
+    cmake_path(GET list PARENT_PATH folder)
+    add_subdirectory(${folder})
+  endforeach()
+endfunction()
+
+# pinnace_test_sources(): every .cc of this folder is part of the C++ tests.
+function(pinnace_test_sources)
+  file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  target_sources(pinnace_tests PRIVATE ${found})
+endfunction()
+
+# pinnace_only(model.pnc...): a build for these models. Puts lists of their operators and kernels before the full ones, and
+# leaves in PINNACE_UNUSED_OPERATORS the operators whose files are left out. What nobody refers to the linker leaves out.
+function(pinnace_only)
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
   set(folder ${PROJECT_BINARY_DIR}/only)
   set(script ${PROJECT_SOURCE_DIR}/cmake/only.py)
@@ -57,33 +88,19 @@ function(pinnace_only variable)
                ${PROJECT_SOURCE_DIR}/cmake/kernel_lists.py ${PROJECT_SOURCE_DIR}/cpp/ops/ops.inc
                ${PROJECT_SOURCE_DIR}/cpp/ops/unary.inc ${kernels})
   list(POP_FRONT unused dtypes)
-  set(kept ${${variable}})
   # Rules of other back ends ask operators that the models lack for their windows and axes: there the linker decides.
-  if(NOT PINNACE_ONLY_GPU AND NOT PINNACE_ONLY_NNAPI)
-    foreach(op ${unused})
-      list(REMOVE_ITEM kept ${PROJECT_SOURCE_DIR}/cpp/ops/${op}.cc)
-    endforeach()
+  if(PINNACE_ONLY_GPU OR PINNACE_ONLY_NNAPI)
+    set(unused)
   endif()
+  set(PINNACE_UNUSED_OPERATORS ${unused} PARENT_SCOPE)
   set(backends)
   if(PINNACE_ONLY_GPU)
     string(APPEND backends "#if defined(PINNACE_HAS_VULKAN)\nBACKEND(vulkan)\n#endif\n")
   endif()
   if(PINNACE_ONLY_NNAPI)
     string(APPEND backends "BACKEND(nnapi)\n")
-  else()
-    list(FILTER kept EXCLUDE REGEX "/cpp/(backends/nnapi|nnapi)/")
   endif()
   file(CONFIGURE OUTPUT ${folder}/backends/backends.inc CONTENT "${backends}BACKEND(cpu)\n")
-  get_property(small GLOBAL PROPERTY PINNACE_SMALL)
-  foreach(file ${kept})
-    pinnace_is_kernel(kernel ${file})
-    if(kernel AND NOT file IN_LIST small)
-      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS -O2)
-    else()
-      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS -Os)
-    endif()
-  endforeach()
-  set(${variable} ${kept} PARENT_SCOPE)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON PARENT_SCOPE)
   include_directories(BEFORE ${folder})
   add_compile_definitions(PINNACE_DTYPES=${dtypes})
@@ -135,60 +152,7 @@ function(pinnace_library target)
   endif()
 endfunction()
 
-# Header from a FlatBuffers schema, when the schema is there. The object API is what the writer and the tests use.
-function(pinnace_flatbuffers target schema)
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${schema})
-    return()
-  endif()
-  find_program(FLATC flatc REQUIRED)
-  get_filename_component(name ${schema} NAME_WE)
-  set(folder ${PROJECT_BINARY_DIR}/generated/program)
-  add_custom_command(
-    OUTPUT ${folder}/${name}_generated.h
-    COMMAND ${FLATC} --cpp --no-prefix --scoped-enums --gen-object-api -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
-    DEPENDS ${PROJECT_SOURCE_DIR}/${schema}
-    VERBATIM)
-  target_sources(${target} PRIVATE ${folder}/${name}_generated.h)
-  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated)
-endfunction()
-
-# onnx.proto comes from the pinned onnx package. Its C++ package is renamed: another library in the process may hold the
-# generated classes of the same proto.
-function(pinnace_host_dependencies target)
-  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
-  find_package(Protobuf REQUIRED)
-  execute_process(
-    COMMAND ${Python_EXECUTABLE} -c
-            "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('onnx').origin).parent / 'onnx.proto')"
-    OUTPUT_VARIABLE onnx_proto OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  set(folder ${PROJECT_BINARY_DIR}/generated/onnx)
-  file(MAKE_DIRECTORY ${folder})
-  file(READ ${onnx_proto} text)
-  string(REGEX REPLACE "\npackage onnx;" "\npackage pinnace.onnx_proto;\noption optimize_for = LITE_RUNTIME;" text "${text}")
-  string(REGEX REPLACE "\noption optimize_for = LITE_RUNTIME;(.*)\noption optimize_for = LITE_RUNTIME;"
-                       "\noption optimize_for = LITE_RUNTIME;\\1" text "${text}")
-  file(CONFIGURE OUTPUT ${folder}/onnx_model.proto CONTENT "${text}" @ONLY)
-  add_custom_command(
-    OUTPUT ${folder}/onnx_model.pb.cc ${folder}/onnx_model.pb.h
-    COMMAND protobuf::protoc --cpp_out=${folder} --proto_path=${folder} ${folder}/onnx_model.proto
-    DEPENDS ${folder}/onnx_model.proto
-    VERBATIM)
-  set_source_files_properties(${folder}/onnx_model.pb.cc PROPERTIES COMPILE_OPTIONS "-w")
-  target_sources(${target} PRIVATE ${folder}/onnx_model.pb.cc ${folder}/onnx_model.pb.h)
-  target_include_directories(${target} PRIVATE ${folder})
-  target_compile_definitions(${target} PRIVATE SIMDJSON_EXCEPTIONS=0)
-  # spdlog and fmt are headers here (convert/host_log.cc), nothing to link or to bring along. For another processor they
-  # lie where the compiler looks anyway.
-  find_path(PINNACE_SPDLOG spdlog/logger.h REQUIRED)
-  if(NOT CMAKE_CROSSCOMPILING)
-    target_include_directories(${target} SYSTEM PRIVATE ${PINNACE_SPDLOG})
-  endif()
-endfunction()
-
+# What links the importers needs their libraries.
 function(pinnace_host_link target scope)
-  find_package(simdjson REQUIRED)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
-  find_package(Protobuf REQUIRED)
   target_link_libraries(${target} ${scope} protobuf::libprotobuf-lite simdjson::simdjson PkgConfig::LIBZIP)
 endfunction()

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Builds the wheel, copies into it the shared libraries that a machine without our Debian packages lacks (protobuf, zip,
-# simdjson and what they need), and tries it: an empty environment with numpy alone has to be able to import it.
+# Makes the wheel of the extension that a build has (the first argument, build/release for `make wheel`), copies into it the
+# shared libraries that a machine without our Debian packages lacks (protobuf, zip, simdjson and what they need), and tries
+# it: an empty environment with numpy alone has to be able to import it.
 set -euo pipefail
+from=$(realpath "${1:?the folder of a build}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=$PWD/.venv/bin/python
@@ -9,8 +11,9 @@ export PATH="$PWD/.venv/bin:$PATH"
 rm -rf build/wheel build/wheel-trial
 mkdir -p build/wheel dist
 
-# Without isolation: the build uses .venv's pybind11 and onnx, the versions that the tests ran with.
-"$python" -m build --wheel --no-isolation --outdir build/wheel .
+# Without isolation, and nothing is compiled: this is the extension that the tests ran with.
+"$python" -m build --wheel --no-isolation --outdir build/wheel \
+  -C build-dir=build/wheel/cmake -C cmake.define.PINNACE_WHEEL_FROM="$from" .
 "$python" -m auditwheel repair --wheel-dir build/wheel/repaired build/wheel/*.whl
 wheel=$(ls build/wheel/repaired/*.whl)
 

@@ -396,6 +396,20 @@ def rule_instruction_sets(root: Path) -> Iterator[str]:
             yield f"{path}: {path.parent}/CMakeLists.txt has no BODY line for it"
 
 
+def rule_folders_name_their_sources(root: Path) -> Iterator[str]:
+    """Every folder with C++ sources has a CMakeLists.txt, which takes none of another folder."""
+    if not (root / "CMakeLists.txt").is_file():
+        return
+    sources = [path for top in ("cpp", "bindings", "tests", "bench") for path in below(root, top, ".cc", ".mm")]
+    for folder in sorted({path.parent for path in sources} - {Path("tests/fakes/metal")}):
+        if not (root / folder / "CMakeLists.txt").is_file():
+            yield f"{folder}: has sources and no CMakeLists.txt, so that no build compiles them"
+    for path in files(root):
+        body = text(root / path) if path.name == "CMakeLists.txt" and path.parts[0] == "cpp" else ""
+        if re.search(r"GLOB_RECURSE[^)]*\*\.cc", body):
+            yield f"{path}: takes sources of other folders"
+
+
 def rule_special_values(root: Path) -> Iterator[str]:
     """An operator that computes with floats says in its opening comment what becomes of NaN."""
     for path in files(root):
@@ -409,12 +423,12 @@ def rule_special_values(root: Path) -> Iterator[str]:
 
 def rule_tests_without_importers(root: Path) -> Iterator[str]:
     """A test that imports, applies passes or builds programs is left out where only the runtime is built (ARM64)."""
-    build = root / "CMakeLists.txt"
-    left_out = (
-        re.search(r'TEST_SOURCES EXCLUDE REGEX "(/tests/cpp/\(passes[^"]*)"', text(build)) if build.is_file() else None
-    )
+    build = root / "tests/cpp/CMakeLists.txt"
+    lists = text(build) if build.is_file() else ""
+    left_out = re.search(r'EXCLUDE REGEX "(/tests/cpp/[^"]*)"', lists)
+    folders = re.findall(r"^if\(PINNACE_HOST\)\n  add_subdirectory\((\w+)\)", lists, re.MULTILINE)
     for path in below(root, "tests/cpp", ".cc"):
-        if left_out and re.search(left_out[1], f"/{path}"):
+        if (left_out and re.search(left_out[1], f"/{path}")) or path.parent.name in folders:
             continue
         seen, open_files = {path}, [path]
         while open_files:
@@ -422,7 +436,8 @@ def rule_tests_without_importers(root: Path) -> Iterator[str]:
             if found := re.search(
                 r'#include (?:<pinnace/(?:model|host_log)\.h>|"(?:import|passes|convert|nnapi_host)/\S+")', source
             ):
-                yield f"{path}: needs {found[0].split()[1]}, and is not among the tests that CMakeLists.txt leaves out"
+                needed = found[0].split()[1]
+                yield f"{path}: needs {needed}, and is not among the tests that tests/cpp/CMakeLists.txt leaves out"
                 break
             headers = {Path("tests", name) for name in re.findall(r'#include "(cpp/\S+)"', source)}
             open_files += [header for header in headers - seen if (root / header).is_file()]
@@ -582,7 +597,9 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         ({"tests/cpp/a_test.cc": f"{_CC}#include <pinnace/model.h>\n"}, ["a_test.cc: needs <pinnace/model.h>"]),
         (
             {
-                "CMakeLists.txt": 'list(FILTER TEST_SOURCES EXCLUDE REGEX "/tests/cpp/(passes/|a_test)")\n',
+                "tests/cpp/CMakeLists.txt": "if(PINNACE_HOST)\n  add_subdirectory(passes)\nelse()\n"
+                'list(FILTER sources EXCLUDE REGEX "/tests/cpp/(a_test)")\n',
+                "tests/cpp/passes/a_test.cc": f'{_CC}#include "passes/pass.h"\n',
                 "tests/cpp/a_test.cc": f'{_CC}#include "cpp/b.h"\n',
                 "tests/cpp/b_test.cc": f'{_CC}#include "cpp/b.h"\n',
                 "tests/cpp/b.h": f'{_CC}#include "import/import.h"\n',
@@ -598,6 +615,16 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         ({"docs/a.md": "`cpp/a/` and `docs/a*.md`\n", "cpp/b/c.cc": _CC}, ["there is no cpp/a/"]),
         ({"docs/a.md": f"# A\n\n{'a ' * 66}\n"}, ["docs/a.md:3: 132 columns"]),
         ({"docs/a.md": "1. `cpp/a.cc`: a file\n\n`cpp/a.cc` `cpp/b.cc`\n"}, ["docs/a.md:3: there is no cpp/b.cc"]),
+    ],
+    "folders_name_their_sources": [
+        (
+            {"CMakeLists.txt": "", "cpp/base/CMakeLists.txt": "", "cpp/base/a.cc": _CC, "cpp/base/b/c.cc": _CC},
+            ["cpp/base/b: has sources and no CMakeLists.txt"],
+        ),
+        (
+            {"CMakeLists.txt": "", "cpp/base/CMakeLists.txt": "file(GLOB_RECURSE a *.cc)\n"},
+            ["cpp/base/CMakeLists.txt: takes sources of other folders"],
+        ),
     ],
     "instruction_sets": [
         (

@@ -26,7 +26,9 @@ def named(cell: str) -> list[str]:
 
 
 def cmake() -> str:
-    return "\n".join(path.read_text() for path in [ROOT / "CMakeLists.txt", *sorted((ROOT / "cmake").glob("*.cmake"))])
+    parts = [sorted((ROOT / part).rglob("CMakeLists.txt")) for part in ("cpp", "bindings", "bench", "tests")]
+    lists = [ROOT / "CMakeLists.txt", *sorted((ROOT / "cmake").glob("*.cmake")), *(path for p in parts for path in p)]
+    return "\n".join(path.read_text() for path in lists if path.parent != ROOT / "tests/installed")
 
 
 def test_options() -> None:
@@ -48,7 +50,7 @@ def test_presets() -> None:
 
 def test_targets() -> None:
     made = set(
-        re.findall(r"^\s*(?:add_library|add_executable|pybind11_add_module)\((\w[\w-]*) (?!OBJECT)", cmake(), re.M)
+        re.findall(r"^\s*(?:add_library|add_executable|pybind11_add_module)\((\w[\w-]*)(?! OBJECT)[ )]", cmake(), re.M)
     )
     made |= set(re.findall(r"^\s*pinnace_softmetal_library\((\w+) \d", cmake(), re.M)) | {"fuzz_targets"}
     stated = {named(row[0])[0] for row in rows("What each target gives") if not row[0].startswith("`make")}
