@@ -24,7 +24,7 @@ endfunction()
 function(pinnace_fuzz_headers)
   foreach(target runtime_objects graph_objects host_objects)
     target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map> <unordered_map>
-                              ${PROJECT_SOURCE_DIR}/cpp/ops/infer.h)
+                              ${PROJECT_SOURCE_DIR}/cpp/ops/type_inference.h)
   endforeach()
   target_precompile_headers(host_objects PRIVATE ${PROJECT_SOURCE_DIR}/cpp/import/torch/mapping.h)
 endfunction()

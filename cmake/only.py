@@ -91,8 +91,8 @@ def family(symbol: str) -> str:
 
 @dataclass
 class Needs:
-    """What models need: operators, each with the element types of its first inputs; all element types; CPU levels that
-    weights are packed for; families of kernels, for operators of which all are known.
+    """What models need: operators, each with the element types of its first inputs; all element types; instruction
+    sets that weights are packed for; families of kernels, for operators of which all are known.
     """
 
     types: dict[str, set[str]] = field(default_factory=dict)

@@ -291,10 +291,30 @@ class SpirvCross:
             lib.spvc_context_destroy(context)
 
 
+def lists_of(folder: Path, family: str) -> dict[str, str]:
+    """The lists of a family's params.inc, by name."""
+    text = (folder / family / "params.inc").read_text().replace("\\\n", " ")
+    return dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+
+
+def spec_constants(folder: Path, family: str, name: str) -> list[str]:
+    """The names in a list of specialisation constants, by number: the order of the struct that the host fills."""
+    lists = lists_of(folder, family)
+    names: list[str] = []
+    for kind, inner, other in re.findall(r"SPEC_(\w+)\(([^)]*)\)|(\w+)", lists[name]):
+        if other:
+            names += spec_constants(folder, family, other)
+            continue
+        number, *members, _ = (part.strip() for part in inner.split(","))
+        if int(number) != len(names):
+            raise ShaderError(f"{family}/params.inc: {name}: {members[0]} is number {number}, comes as {len(names)}")
+        names += members if kind == "INT" else members[1:]
+    return names
+
+
 def push_members(folder: Path, family: str, name: str) -> str:
     """The members that a list of a family's params.inc stands for."""
-    text = (folder / family / "params.inc").read_text().replace("\\\n", " ")
-    lists = dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+    lists = lists_of(folder, family)
     members = []
     for kind, member, other in re.findall(r"PUSH_(\w+)\((\w+)[^)]*\)|(\w+)", lists[name]):
         if other:
@@ -306,6 +326,11 @@ def push_members(folder: Path, family: str, name: str) -> str:
     return " ".join(members)
 
 
+def function_constants(names: list[str]) -> str:
+    """Metal's declarations of specialisation constants."""
+    return "\n".join(f"constant int {name} [[function_constant({i})]];" for i, name in enumerate(names))
+
+
 def own_text(folder: Path, variant: Variant, text: str | None = None) -> str:
     """A hand-written kernel of one storage type; `text`: instead of its file's."""
     if text is None:
@@ -314,6 +339,7 @@ def own_text(folder: Path, variant: Variant, text: str | None = None) -> str:
     family = variant.file.split("/")[0]
     text = text.replace('#include "params.inc"\n', "")
     text = re.sub(r"\b\w+_PARAMS\b", lambda m: push_members(folder, family, m[0]), text)
+    text = re.sub(r"\b\w+_CONSTANTS\b", lambda m: function_constants(spec_constants(folder, family, m[0])), text)
     cases = [f"        case FN_{name}: return {row[-1]};\n" for _, name, use, *row in unary_rows() if use == "EPILOGUE"]
     text = text.replace('#include "ops/unary.inc"\n', "".join(cases))
     line = variant.name.removesuffix("_f16").removesuffix("_f32")
@@ -552,6 +578,10 @@ def main() -> int:
     tools = (options.glslc, options.spirv_val)
     try:
         wanted = variants(options.folder)
+        for family in {v.file.split("/")[0] for v in wanted}:
+            for name in lists_of(options.folder, family):
+                if name.endswith("_CONSTANTS"):
+                    spec_constants(options.folder, family, name)
 
         def module(v: Variant) -> bytes:
             return b"" if v.metal else compile_variant(options.folder, cache, v, key(v), tools)

@@ -37,10 +37,10 @@ that stay on the CPU; then which operators stay at the highest level, with the r
 ([rules](nnapi_rules.md)). `scripts/nnapi_models.py` writes this page. `tests/python/nnapi_models_test.py` checks its
 lines, and runs each model at each level through the host library, which then pretends to have that level and no newer
 operation or type: floats are within 1e-4 of the largest output of the CPU's, 8-bit results equal the CPU's. The last
-three lines are torchvision's quantised architecture, loaded from TorchScript; at level 3 they are also compared with
-PyTorch.
+three lines are torchvision's quantised architecture, loaded from TorchScript; at feature level 3 they are also compared
+with PyTorch.
 
-| model | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | stays at level 8 |
+| model | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | stays at feature level 8 |
 |---|---|---|---|---|---|---|---|---|---|
 """
 

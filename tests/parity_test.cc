@@ -108,19 +108,19 @@ void check_open_sizes(const BuiltCase& built, const std::vector<ReferenceOutput>
   };
   Question contents(built);
   contents.forget_contents();
-  check_compatible(contents.infer(), outputs, {}, "contents unknown");
+  check_compatible(contents.infer_types(), outputs, {}, "contents unknown");
   Question sizes(built);
   sizes.forget_contents();
   open_dims(sizes, true);
-  check_compatible(sizes.infer(), outputs, {}, "sizes and contents unknown");
+  check_compatible(sizes.infer_types(), outputs, {}, "sizes and contents unknown");
   open_dims(sizes, false);
-  check_compatible(sizes.infer(), outputs, {}, "all sizes and contents unknown");
+  check_compatible(sizes.infer_types(), outputs, {}, "all sizes and contents unknown");
   Question known(built);
   open_dims(known, true);
   for (size_t i = 0; i < known.types.size(); ++i) {
     if (known.present[i] && !known.types[i].concrete()) known.data[i] = nullptr;
   }
-  check_compatible(known.infer(), outputs, {}, "sizes unknown, indices known");
+  check_compatible(known.infer_types(), outputs, {}, "sizes unknown, indices known");
   // The same size becomes the same symbol, and those below 2 stay: 1 decides broadcasting.
   Question symbols(built);
   std::vector<int64_t> symbol_sizes;
@@ -135,7 +135,7 @@ void check_open_sizes(const BuiltCase& built, const std::vector<ReferenceOutput>
       symbols.data[i] = nullptr;
     }
   }
-  check_compatible(symbols.infer(), outputs, symbol_sizes, "symbols for sizes");
+  check_compatible(symbols.infer_types(), outputs, symbol_sizes, "symbols for sizes");
 }
 
 // ----------------------------------------------------------------------------------------------------------- the tests

@@ -11,8 +11,8 @@
 
 #include "base/cancel.h"
 #include "base/thread_pool.h"
-#include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 
@@ -47,7 +47,7 @@ struct SegmentState {
 /// Nodes to be compiled together, with everything known about their values. All types are concrete.
 struct Segment {
   const Graph& graph;
-  const Inference& inference;
+  const TypeInference& type_inference;
   std::vector<int32_t> nodes;    ///< indices into graph.nodes, in order of execution
   std::vector<ValueId> inputs;   ///< made outside; dense row-major. Values with known data are constants, not inputs
   std::vector<ValueId> outputs;  ///< read outside; to be left dense row-major

@@ -22,72 +22,72 @@ constexpr std::string_view kNames[] = {"generic",     "avx2",         "avx512", 
                                        "avx512_bf16", "neon_dotprod", "neon_i8mm", "sve"};
 // Levels of this architecture above the baseline; what users call the baseline, and what the other architecture has.
 #if defined(__x86_64__)
-constexpr Cpu kLevels[] = {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16};
+constexpr Cpu kInstructionSets[] = {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16};
 constexpr std::string_view kBaseline = "sse2", kHere = "x86-64", kKnown = "sse2 avx2 avx512 avx512_vnni avx512_bf16";
 constexpr std::string_view kElsewhere[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"};
 #else
-constexpr Cpu kLevels[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
+constexpr Cpu kInstructionSets[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
 constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon neon_dotprod neon_i8mm sve";
 constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
 #endif
 
-/// True if the level is worth choosing where it runs: SVE with registers as long as NEON's is not.
-bool pays([[maybe_unused]] Cpu level) {
+/// True if the instruction set is worth choosing where it runs: SVE with registers as long as NEON's is not.
+bool pays([[maybe_unused]] Cpu isa) {
 #if defined(__aarch64__) && defined(__linux__)
   constexpr int kNeonBytes = 16;
-  if (level == Cpu::sve) return (prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK) > kNeonBytes;
+  if (isa == Cpu::sve) return (prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK) > kNeonBytes;
 #endif
   return true;
 }
 
 Cpu choose() {
   Cpu best = Cpu::generic, highest = Cpu::generic;
-  for (const Cpu level : kLevels) {
-    if (!cpu_runs(level)) continue;
-    highest = level;
-    if (pays(level)) best = level;
+  for (const Cpu isa : kInstructionSets) {
+    if (!cpu_runs(isa)) continue;
+    highest = isa;
+    if (pays(isa)) best = isa;
   }
   Cpu wanted;
   const char* forced = environment("PINNACE_CPU_ISA");
-  return forced && cpu_level_from_name(forced, &wanted) ? std::min(highest, wanted) : best;
+  return forced && cpu_isa_from_name(forced, &wanted) ? std::min(highest, wanted) : best;
 }
 }  // namespace
 
-std::string_view cpu_level_name(Cpu level) {
-  return kNames[static_cast<int>(level)];
+std::string_view kernel_isa_name(Cpu isa) {
+  return kNames[static_cast<int>(isa)];
 }
 
-std::string_view cpu_isa_name(Cpu level) {
-  return level == Cpu::generic ? kBaseline : cpu_level_name(level);
+std::string_view cpu_isa_name(Cpu isa) {
+  return isa == Cpu::generic ? kBaseline : kernel_isa_name(isa);
 }
 
-bool cpu_level_from_name(std::string_view name, Cpu* level) {
-  if (name == kBaseline || name == cpu_level_name(Cpu::generic)) {
-    *level = Cpu::generic;
+bool cpu_isa_from_name(std::string_view name, Cpu* isa) {
+  if (name == kBaseline || name == kernel_isa_name(Cpu::generic)) {
+    *isa = Cpu::generic;
     return true;
   }
-  for (const Cpu known : kLevels) {
-    if (name != cpu_level_name(known)) continue;
-    *level = known;
+  for (const Cpu known : kInstructionSets) {
+    if (name != kernel_isa_name(known)) continue;
+    *isa = known;
     return true;
   }
   return false;
 }
 
-bool arm64_level_from_name(std::string_view name, Cpu* level) {
+bool arm64_isa_from_name(std::string_view name, Cpu* isa) {
   constexpr Cpu kArm64[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
-  *level = Cpu::generic;
+  *isa = Cpu::generic;
   if (name == "neon") return true;
   for (const Cpu known : kArm64) {
-    if (name != cpu_level_name(known)) continue;
-    *level = known;
+    if (name != kernel_isa_name(known)) continue;
+    *isa = known;
     return true;
   }
   return false;
 }
 
-std::string cpu_level_problem(std::string_view name) {
-  if (Cpu level; cpu_level_from_name(name, &level)) return {};
+std::string cpu_isa_name_problem(std::string_view name) {
+  if (Cpu isa; cpu_isa_from_name(name, &isa)) return {};
   const bool elsewhere = std::find(std::begin(kElsewhere), std::end(kElsewhere), name) != std::end(kElsewhere);
   return str_cat("'", name, "' is ", elsewhere ? "not an instruction set of " : "no instruction set known here; ",
                  elsewhere ? str_cat(kHere, ", which this build is for; it has ") : "this build has ", kKnown);
@@ -95,39 +95,39 @@ std::string cpu_level_problem(std::string_view name) {
 
 std::string cpu_isa_problem() {
   const char* forced = environment("PINNACE_CPU_ISA");
-  const std::string problem = forced ? cpu_level_problem(forced) : std::string();
+  const std::string problem = forced ? cpu_isa_name_problem(forced) : std::string();
   return problem.empty() ? problem : str_cat("PINNACE_CPU_ISA: ", problem);
 }
 
-bool cpu_runs(Cpu level) {
-  if (level == Cpu::generic) return true;
+bool cpu_runs(Cpu isa) {
+  if (isa == Cpu::generic) return true;
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  if (level == Cpu::avx2) return avx2;
+  if (isa == Cpu::avx2) return avx2;
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512cd");
-  if (level == Cpu::avx512) return avx512;
+  if (isa == Cpu::avx512) return avx512;
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-  if (level == Cpu::avx512_vnni) return vnni;
-  return level == Cpu::avx512_bf16 && vnni && __builtin_cpu_supports("avx512bf16");
+  if (isa == Cpu::avx512_vnni) return vnni;
+  return isa == Cpu::avx512_bf16 && vnni && __builtin_cpu_supports("avx512bf16");
 #elif defined(__aarch64__) && defined(__linux__)
   const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
   const auto has = [](unsigned long bits, unsigned long wanted) { return (bits & wanted) == wanted; };
   const bool dotprod = has(one, HWCAP_ASIMDDP | HWCAP_FPHP | HWCAP_ASIMDHP);
-  if (level == Cpu::neon_dotprod) return dotprod;
+  if (isa == Cpu::neon_dotprod) return dotprod;
   const bool i8mm = dotprod && has(two, HWCAP2_I8MM | HWCAP2_BF16);
-  if (level == Cpu::neon_i8mm) return i8mm;
-  return level == Cpu::sve && i8mm && has(one, HWCAP_SVE);
+  if (isa == Cpu::neon_i8mm) return i8mm;
+  return isa == Cpu::sve && i8mm && has(one, HWCAP_SVE);
 #else
   return false;
 #endif
 }
 
-Cpu cpu_level() {
-  static const Cpu level = choose();
-  return level;
+Cpu cpu_isa() {
+  static const Cpu isa = choose();
+  return isa;
 }
 
 std::string cpu_description() {

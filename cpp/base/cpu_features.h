@@ -1,5 +1,6 @@
-// What this processor can do, as levels that kernels are built for. Levels of both architectures are known everywhere,
-// so that a name can be told from a misspelling; only those of the architecture that a build is for ever run.
+// What this processor can do, as instruction sets that kernels are built for. Those of both architectures are known
+// everywhere, so that a name can be told from a misspelling; only those of the architecture that a build is for ever
+// run.
 #pragma once
 
 #include <string>
@@ -7,37 +8,37 @@
 
 namespace pinnace {
 
-/// Instruction set levels. A kernel names the one it needs; a level implies those below it on the same architecture.
+/// Instruction sets, in order. A kernel names the one it needs; each implies those before it on the same architecture.
 enum class Cpu : uint8_t {
   generic,       ///< the baseline the library is compiled for: x86-64 (SSE2) or ARMv8.0 (NEON)
   avx2,          ///< AVX2, FMA, F16C
   avx512,        ///< AVX-512 F, BW, DQ, VL, CD
   avx512_vnni,   ///< and VNNI
   avx512_bf16,   ///< and dot products of bfloat16: Zen 4, Cooper Lake, Sapphire Rapids
-  neon_dotprod,  ///< ARMv8.2 with dot products of bytes and arithmetic on halves: Cortex-A55, A75 and later
+  neon_dotprod,  ///< ARMv8.2 with dot products of bytes and fp16 arithmetic: Cortex-A55, A75 and later
   neon_i8mm,     ///< and matrix products of bytes, and bfloat16: Cortex-A510, A710, X2 and later
   sve,           ///< and SVE, of whatever length: Neoverse V1, N2. Not A64FX, which has SVE but no dot product
 };
 
-/// "avx2"
-std::string_view cpu_level_name(Cpu level);
-/// The same as users write it: "sse2" or "neon" for the baseline.
-std::string_view cpu_isa_name(Cpu level);
-/// The inverse, with "sse2" or "neon" for the baseline of this architecture; false if the name is no level of this
-/// build's architecture.
-bool cpu_level_from_name(std::string_view name, Cpu* level);
-/// The same for the names of ARM64's levels, whatever this build is for.
-bool arm64_level_from_name(std::string_view name, Cpu* level);
-/// Why a name is no level of this build's architecture, one sentence with the names that are known; empty if it is a
-/// level.
-std::string cpu_level_problem(std::string_view name);
+/// As kernels are called: "avx2", "generic" for the baseline.
+std::string_view kernel_isa_name(Cpu isa);
+/// As users write it: "avx2", "sse2" or "neon" for the baseline.
+std::string_view cpu_isa_name(Cpu isa);
+/// The inverse of both, with "sse2" or "neon" for the baseline of this architecture; false if the name is no
+/// instruction set of this build's architecture.
+bool cpu_isa_from_name(std::string_view name, Cpu* isa);
+/// The same for the names of ARM64's instruction sets, whatever this build is for.
+bool arm64_isa_from_name(std::string_view name, Cpu* isa);
+/// Why a name is no instruction set of this build's architecture, one sentence with the names that are known; empty
+/// if it is one.
+std::string cpu_isa_name_problem(std::string_view name);
 /// The same for what the environment variable PINNACE_CPU_ISA says; empty if it is not set.
 std::string cpu_isa_problem();
-/// True if this processor (and operating system) runs code of that level.
-bool cpu_runs(Cpu level);
-/// The best level that cpu_runs, sve only if its registers are longer than 16 bytes; with PINNACE_CPU_ISA the one that
-/// it names, or the highest that cpu_runs if that is lower. Read once.
-Cpu cpu_level();
+/// True if this processor (and operating system) runs code of that instruction set.
+bool cpu_runs(Cpu isa);
+/// The best instruction set that cpu_runs, sve only if its registers are longer than 16 bytes; with PINNACE_CPU_ISA the
+/// one that it names, or the highest that cpu_runs if that is lower. Read once.
+Cpu cpu_isa();
 /// The processor's own name, "AMD EPYC", for reports.
 std::string cpu_description();
 

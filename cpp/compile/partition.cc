@@ -54,7 +54,8 @@ std::vector<int32_t> order_by_target(const Graph& graph, const std::vector<int32
 
 }  // namespace
 
-Result<Partition> partition(const PlanRequest& request, const Inference& inference, const GivenBack& given_back) {
+Result<Partition> partition(const PlanRequest& request, const TypeInference& type_inference,
+                            const GivenBack& given_back) {
   const Graph& graph = request.graph;
   Partition result;
   std::vector<NodeProblem> elsewhere;
@@ -65,17 +66,17 @@ Result<Partition> partition(const PlanRequest& request, const Inference& inferen
     Placement row{node.name, node.op, node.source.text(), "none", "computed ahead", {}, 0};
     bool dynamic = false;
     int32_t chosen = kComputedAhead;
-    if (!inference.computed[k]) {
+    if (!type_inference.computed[k]) {
       std::vector<const TensorType*> types, declared;
       std::vector<const void*> data;
       for (ValueId id : node.inputs) {
-        types.push_back(id == kNoValue ? nullptr : &inference.types[id]);
-        data.push_back(id != kNoValue && inference.data[id] ? inference.data[id]->data() : nullptr);
-        dynamic |= id != kNoValue && !inference.types[id].concrete();
+        types.push_back(id == kNoValue ? nullptr : &type_inference.types[id]);
+        data.push_back(id != kNoValue && type_inference.data[id] ? type_inference.data[id]->data() : nullptr);
+        dynamic |= id != kNoValue && !type_inference.types[id].concrete();
       }
       for (ValueId id : node.outputs) {
         declared.push_back(&graph.value(id).type);
-        dynamic |= !inference.types[id].concrete();
+        dynamic |= !type_inference.types[id].concrete();
       }
       NodeView view(node, *op, types, data, declared);
       view.set_ops(&request.ops);

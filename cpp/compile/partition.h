@@ -22,6 +22,7 @@ struct Partition {
 /// Nodes that a back end gave back when it saw the run that they were part of: by node and target, with its reason.
 using GivenBack = std::map<std::pair<int32_t, int32_t>, Verdict>;
 
-Result<Partition> partition(const PlanRequest& request, const Inference& inference, const GivenBack& given_back = {});
+Result<Partition> partition(const PlanRequest& request, const TypeInference& type_inference,
+                            const GivenBack& given_back = {});
 
 }  // namespace pinnace

@@ -1,4 +1,4 @@
-// Planning: inference, partition, segments, compilation, and offsets of the values between segments.
+// Planning: type inference, partition, segments, compilation, and offsets of the values between segments.
 #include "compile/plan.h"
 
 #include <algorithm>
@@ -92,20 +92,20 @@ Crossings find_crossings(const PlanRequest& request, Plan& plan) {
     Step& step = plan.steps[s];
     for (int32_t k : step.nodes) {
       for (ValueId id : graph.nodes[k]->inputs) {
-        if (id == kNoValue || plan.inference.data[id]) continue;
+        if (id == kNoValue || plan.type_inference.data[id]) continue;
         c.last[id] = std::max(c.last[id], s);
         if (c.made[id] != s && std::find(step.inputs.begin(), step.inputs.end(), id) == step.inputs.end()) {
           step.inputs.push_back(id);
           const Step* maker = c.made[id] >= 0 ? &plan.steps[c.made[id]] : nullptr;
           if (maker && maker->target && step.target && maker->target->backend != step.target->backend) {
-            plan.placement[k].bytes_copied += std::max<int64_t>(0, bound_bytes(plan.inference.types[id]));
+            plan.placement[k].bytes_copied += std::max<int64_t>(0, bound_bytes(plan.type_inference.types[id]));
           }
         }
       }
     }
   }
   for (size_t i = 0; i < graph.values.size(); ++i) {
-    if (plan.inference.data[i] || c.made[i] < 0) continue;
+    if (plan.type_inference.data[i] || c.made[i] < 0) continue;
     Step& maker = plan.steps[c.made[i]];
     if (c.last[i] > c.made[i] || c.leaves[i] || maker.kind != Step::Kind::kSegment) {
       maker.outputs.push_back(static_cast<ValueId>(i));
@@ -115,8 +115,8 @@ Crossings find_crossings(const PlanRequest& request, Plan& plan) {
 }
 
 Segment segment_of(const PlanRequest& request, const Plan& plan, const Step& step) {
-  return {request.graph, plan.inference, step.nodes,         step.inputs, step.outputs,
-          request.ops,   request.packed, request.key_prefix, step.states};
+  return {request.graph, plan.type_inference, step.nodes,         step.inputs, step.outputs,
+          request.ops,   request.packed,      request.key_prefix, step.states};
 }
 
 /// Tells segments which states they may keep: those that they read and make, and of which nobody else sees either value
@@ -134,8 +134,8 @@ void find_states(const PlanRequest& request, const Crossings& crossings, Plan& p
     // The next value leaves once, as the state's.
     if (made < 0 || readers(in) != 1 || readers(out) != 1) continue;
     Step& step = plan.steps[made];
-    const TensorType& type = plan.inference.types[in];
-    if (step.kind != Step::Kind::kSegment || !type.concrete() || type != plan.inference.types[out]) continue;
+    const TensorType& type = plan.type_inference.types[in];
+    if (step.kind != Step::Kind::kSegment || !type.concrete() || type != plan.type_inference.types[out]) continue;
     const auto input = std::find(step.inputs.begin(), step.inputs.end(), in);
     const auto output = std::find(step.outputs.begin(), step.outputs.end(), out);
     if (input == step.inputs.end() || output == step.outputs.end()) continue;
@@ -186,11 +186,11 @@ Result<Plan> make_plan(const PlanRequest& request) {
   const LogTime time;
   const Graph& graph = request.graph;
   Plan plan;
-  PINNACE_ASSIGN(plan.inference, infer(graph, request.input_types, {}, request.ops));
+  PINNACE_ASSIGN(plan.type_inference, infer_types(graph, request.input_types, {}, request.ops));
   GivenBack given_back;
   Crossings crossings;
   do {  // ends: every turn but the last gives back a node that was not given back before
-    PINNACE_ASSIGN(Partition parts, partition(request, plan.inference, given_back));
+    PINNACE_ASSIGN(Partition parts, partition(request, plan.type_inference, given_back));
     plan.steps = cut(request, parts);
     plan.placement = std::move(parts.placement);
     crossings = find_crossings(request, plan);
@@ -205,14 +205,14 @@ Result<Plan> make_plan(const PlanRequest& request) {
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const auto id = static_cast<ValueId>(i);
     Slot& slot = plan.slots[i];
-    if (plan.inference.data[i]) {
+    if (plan.type_inference.data[i]) {
       slot.kind = Slot::Kind::kConstant;
       continue;
     }
     if (made[i] < 0) continue;
     const bool crosses = last[i] > made[i] || leaves[i] || plan.steps[made[i]].kind != Step::Kind::kSegment;
     if (!crosses) continue;
-    slot.bytes = bound_bytes(plan.inference.types[i]);
+    slot.bytes = bound_bytes(plan.type_inference.types[i]);
     const bool by_control = plan.steps[made[i]].kind == Step::Kind::kControl;
     if (by_control && !leaves[i]) slot.bytes = Dim::kUnknown;  // a body leaves its outputs in memory of its own
     if (leaves[i] || slot.bytes < 0) {
@@ -231,13 +231,13 @@ Result<Plan> make_plan(const PlanRequest& request) {
   const auto check_inputs = [&](const Step& step) -> Status {
     for (int32_t k : step.nodes) {
       for (ValueId id : graph.nodes[k]->inputs) {
-        if (id != kNoValue && plan.inference.data[id]) PINNACE_TRY(plan.inference.data[id]->check());
+        if (id != kNoValue && plan.type_inference.data[id]) PINNACE_TRY(plan.type_inference.data[id]->check());
       }
     }
     return {};
   };
   for (ValueId id : request.outputs) {
-    if (plan.inference.data[id]) PINNACE_TRY(plan.inference.data[id]->check());
+    if (plan.type_inference.data[id]) PINNACE_TRY(plan.type_inference.data[id]->check());
   }
   for (int32_t s = 0; s < end; ++s) {
     Step& step = plan.steps[s];

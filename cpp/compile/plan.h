@@ -44,7 +44,7 @@ struct Slot {
 };
 
 struct Plan {
-  Inference inference;
+  TypeInference type_inference;
   std::vector<Step> steps;
   std::vector<Slot> slots;  ///< per value
   size_t arena_bytes = 0;

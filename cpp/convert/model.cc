@@ -240,14 +240,14 @@ const std::string& Model::format() const {
 
 namespace {
 /// Types for symbols at sizes that the graph can have, since verdicts speak of sizes; for open ones where none fits.
-Result<Inference> infer_sized(const Graph& graph, const OpTable& ops) {
+Result<TypeInference> infer_sized(const Graph& graph, const OpTable& ops) {
   const AheadBudget budget;
   if (!graph.symbols.empty()) {
     for (int64_t wanted : kTriedSizes) {
-      if (auto sized = infer(graph, sized_inputs(graph, wanted), {}, ops)) return sized;
+      if (auto sized = infer_types(graph, sized_inputs(graph, wanted), {}, ops)) return sized;
     }
   }
-  return infer(graph, {}, {}, ops);
+  return infer_types(graph, {}, {}, ops);
 }
 }  // namespace
 
@@ -261,7 +261,7 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
     }
     std::vector<CheckRow> rows;
     if (choices.empty()) return rows;
-    PINNACE_ASSIGN(const Inference inference, infer_sized(data_->graph, data_->custom->table()));
+    PINNACE_ASSIGN(const TypeInference type_inference, infer_sized(data_->graph, data_->custom->table()));
     for (size_t t = 0; t < choices.size(); ++t) {
       const TargetChoice& choice = choices[t];
       const AheadBudget budget;  // of its own, so that no verdict depends on which targets were asked before
@@ -272,8 +272,8 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
         std::vector<const TensorType*> types, declared;
         std::vector<const void*> contents;
         for (ValueId id : node.inputs) {
-          types.push_back(id == kNoValue ? nullptr : &inference.types[id]);
-          contents.push_back(id != kNoValue && inference.data[id] ? inference.data[id]->data() : nullptr);
+          types.push_back(id == kNoValue ? nullptr : &type_inference.types[id]);
+          contents.push_back(id != kNoValue && type_inference.data[id] ? type_inference.data[id]->data() : nullptr);
         }
         for (ValueId id : node.outputs) declared.push_back(&data_->graph.value(id).type);
         // What is computed ahead never runs anywhere.
@@ -282,7 +282,7 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
         // Control flow that a back end does not take as a whole is the runtime's.
         const bool asked = op->reference || choice.backend->takes_control_flow();
         const Verdict verdict =
-            inference.computed[k] || !asked ? Verdict() : choice.backend->supports(view, choice.spec);
+            type_inference.computed[k] || !asked ? Verdict() : choice.backend->supports(view, choice.spec);
         row.supported = verdict.supported || !op->reference;
         if (!verdict.supported) row.rule = str_cat(verdict.rule, ": ", verdict.text);
         row.value = verdict.value;

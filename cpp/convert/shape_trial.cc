@@ -8,7 +8,7 @@
 
 #include "base/border.h"
 #include "convert/model_data.h"
-#include "ops/infer_counted.h"
+#include "ops/type_inference_counted.h"
 #include "program/program_data.h"
 
 namespace pinnace {
@@ -167,7 +167,7 @@ class Details {
   Details(const OpTable& ops, ShapeTrial& trial) : ops_(ops), trial_(trial) {}
 
   /// `inside`: names that values of this graph have outside it, by id; `prefix` goes before all others.
-  void append(const Graph& graph, const Inference& found, std::map<ValueId, std::string> inside,
+  void append(const Graph& graph, const TypeInference& found, std::map<ValueId, std::string> inside,
               const std::string& prefix) {
     const auto name = [&](ValueId id) -> std::string {
       if (id == kNoValue) return {};
@@ -199,7 +199,7 @@ class Details {
       trial_.nodes.push_back(at);
       for (const auto& [key, attr] : node->attrs) {
         if (const auto* body = std::get_if<GraphPtr>(&attr)) {
-          append(**body, begin_inference(**body), entering(*node, at.inputs, **body),
+          append(**body, begin_type_inference(**body), entering(*node, at.inputs, **body),
                  str_cat(prefix, node->name, ".", key, "/"));
         }
       }
@@ -228,7 +228,7 @@ Result<ShapeTrial> try_graph(const Graph& graph, std::span<const std::vector<int
   PINNACE_ASSIGN(const std::vector<TensorType> types, sized(graph, shapes));
   PINNACE_ASSIGN(const std::vector<ConstantPtr> data, known_contents(graph, types, contents));
   ShapeTrial trial;
-  const Result<Inference> found = infer_counted(graph, types, data, ops, trial.inferred);
+  const Result<TypeInference> found = infer_types_counted(graph, types, data, ops, trial.inferred);
   if (!found.ok()) {
     const Code code = found.status().code();
     if (code == Code::kCancelled || code == Code::kOutOfMemory) return found.status();

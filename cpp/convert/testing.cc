@@ -3,7 +3,7 @@
 
 #include "base/border.h"
 #include "import/import.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 #include "program/program_data.h"
 
 namespace pinnace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 

@@ -10,7 +10,7 @@
 
 #include "nnapi/operations.h"
 #include "nnapi/to_graph.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace::nnapi {
 
@@ -35,7 +35,7 @@ class GraphBuilder {
   int nesting = 0;                      ///< of references to models
   std::map<ValueId, ValueId> captured;  ///< of inputs that are the same value of `outer` for ever: that one
   Graph graph;
-  Inference inference;
+  TypeInference type_inference;
   std::vector<ValueId> values;  ///< per operand; kNoValue: omitted, or not made yet
   std::vector<uint32_t> graph_inputs;
   std::vector<uint32_t> needed;
@@ -61,8 +61,8 @@ class GraphBuilder {
   /// A value whose contents must be known is not: its inputs are added to `needed`. Always a failure.
   Status need(ValueId id);
 
-  const TensorType& type(ValueId id) const { return inference.types[static_cast<size_t>(id)]; }
-  const ConstantPtr& data(ValueId id) const { return inference.data[static_cast<size_t>(id)]; }
+  const TensorType& type(ValueId id) const { return type_inference.types[static_cast<size_t>(id)]; }
+  const ConstantPtr& data(ValueId id) const { return type_inference.data[static_cast<size_t>(id)]; }
   ValueId add_constant(std::string name, TensorType type, ConstantPtr data);
   ValueId add_input(std::string name, TensorType type);
   /// The kEntropyInput, added when it is first asked for, in a loop's body other numbers in each iteration; kNoValue

@@ -132,13 +132,13 @@ TensorType tensor_type(const Operand& operand, std::span<const uint32_t> dims) {
 // ----------------------------------------------------------------------------------------------------- the graph
 
 void GraphBuilder::grow() {
-  const size_t before = inference.types.size();
-  inference.types.resize(graph.values.size());
-  inference.data.resize(graph.values.size());
-  inference.known.resize(graph.values.size());
+  const size_t before = type_inference.types.size();
+  type_inference.types.resize(graph.values.size());
+  type_inference.data.resize(graph.values.size());
+  type_inference.known.resize(graph.values.size());
   for (size_t i = before; i < graph.values.size(); ++i) {
-    inference.types[i] = graph.values[i].type;
-    inference.data[i] = graph.values[i].constant;
+    type_inference.types[i] = graph.values[i].type;
+    type_inference.data[i] = graph.values[i].constant;
   }
 }
 
@@ -186,7 +186,7 @@ Result<std::vector<ValueId>> GraphBuilder::emit(std::string_view op, std::string
   }
   Node* node = graph.add_node(std::string(op), def->version, std::move(name), std::move(inputs), made);
   for (auto& [key, value] : attrs) node->set_attr(key, std::move(value));
-  PINNACE_TRY(infer_into(graph, *node, inference));
+  PINNACE_TRY(infer_into(graph, *node, type_inference));
   for (ValueId id : made) graph.value(id).type = type(id);
   return made;
 }

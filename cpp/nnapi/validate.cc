@@ -52,7 +52,7 @@ bool dims_agree(const Operand& a, const Operand& b) {
   return true;
 }
 
-/// An open rank came with level 3.
+/// An open rank came with feature level 3.
 void need_feature_level_of_open_rank(Checked& c) {
   for (const auto* list : {&c.operation.inputs, &c.operation.outputs}) {
     for (uint32_t i : *list) {

@@ -9,6 +9,7 @@
 
 #include "base/cpu_features.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "program/reader.h"
 #include "program/writer.h"
@@ -110,7 +111,7 @@ Cache::Cache(const std::string& directory, const CacheToken& token, const nnapi:
   name_ += ".pnc";
   Hasher hasher;
   add_model(hasher, model);
-  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", cpu_level_name(cpu_level()),
+  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", kernel_isa_name(cpu_isa()),
                  ", target ", target);
 }
 
@@ -125,23 +126,33 @@ Result<Program> Cache::open_program() const {
 }
 
 std::unique_ptr<Cache::Found> Cache::load(const Options& options) const {
+  const auto miss = [&](std::string_view why) {
+    PINNACE_LOG_DEBUG("the cache has nothing for this model, '", name_, "': ", why);
+    return nullptr;
+  };
   const Result<Program> program = open_program();
-  if (!program.ok()) return nullptr;
+  if (!program.ok()) return miss(program.status().message());
   const std::string *key = fact(*program, kKeyFact), *inputs = fact(*program, kInputsFact);
   auto found = std::make_unique<Found>();
-  if (!key || *key != key_ || !inputs || !read_indices(*inputs, model_.inputs.size(), found->inputs)) return nullptr;
-  if (!fits(model_, *program, found->inputs)) return nullptr;
+  if (!key || *key != key_ || !inputs || !read_indices(*inputs, model_.inputs.size(), found->inputs)) {
+    return miss("it is of another model, library, processor or target");
+  }
+  if (!fits(model_, *program, found->inputs)) return miss("its inputs are not the model's");
   auto prepared = Prepared::create(*program, options);
-  if (!prepared.ok()) return nullptr;
+  if (!prepared.ok()) return miss(prepared.status().message());
   auto session = Session::create(*prepared);
-  if (!session.ok()) return nullptr;
+  if (!session.ok()) return miss(session.status().message());
+  PINNACE_LOG_DEBUG("the model is taken from the cache, '", name_, "'");
   found->prepared = std::move(*prepared);
   found->session = std::make_unique<Session>(std::move(*session));
   return found;
 }
 
 void Cache::store(const Prepared& prepared, const std::vector<uint32_t>& inputs) const {
-  if (!folder_.ok()) return;
+  if (!folder_.ok()) {
+    PINNACE_LOG_WARN("the cache folder is not used: ", folder_.status().message());
+    return;
+  }
   std::vector<Payload> payloads;
   const auto storable = prepared.data().packed.storable();
   if (!storable) return;
@@ -153,7 +164,12 @@ void Cache::store(const Prepared& prepared, const std::vector<uint32_t>& inputs)
   const auto bytes =
       write_program(prepared.program().data().graph, {{kKeyFact, key_}, {kInputsFact, indices}}, payloads);
   // Without room, or without the right to write, there is no cache.
-  if (bytes.ok()) (void)folder_->write(name_, {bytes->data(), bytes->size()});
+  const Status kept = bytes.ok() ? folder_->write(name_, {bytes->data(), bytes->size()}) : bytes.status();
+  if (kept.ok()) {
+    PINNACE_LOG_DEBUG("the model is written to the cache, '", name_, "'");
+  } else {
+    PINNACE_LOG_WARN("the model is not written to the cache, '", name_, "': ", kept.message());
+  }
 }
 
 }  // namespace pinnace::nnapi_host

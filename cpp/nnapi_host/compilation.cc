@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/border.h"
+#include "base/log.h"
 #include "compile/targets.h"
 #include "nnapi_host/deadline.h"
 #include "nnapi_host/objects.h"
@@ -62,18 +63,29 @@ pinnace::Options options(const ANeuralNetworksCompilation& compilation) {
 }
 
 int finish(ANeuralNetworksCompilation& compilation) {
-  if (!runs(*compilation.model, compilation.devices)) return ANEURALNETWORKS_BAD_DATA;
+  const pinnace::LogTime time;
+  const size_t operations = compilation.model->operations.size();
   auto engine = std::make_shared<Engine>(compilation.model, options(compilation));
+  const std::string& target = engine->options().target;
+  if (!runs(*compilation.model, compilation.devices)) {
+    PINNACE_LOG_INFO("a model of ", operations, " operations is refused: ", target, " cannot run all of them");
+    return ANEURALNETWORKS_BAD_DATA;
+  }
   std::optional<Cache> cache;
   if (const std::string& directory = compilation.cache_directory; !directory.empty()) {
-    cache.emplace(directory, compilation.cache_token, engine->model(), engine->options().target);
+    cache.emplace(directory, compilation.cache_token, engine->model(), target);
     if (TestBed* const bed = TestBed::get()) bed->cache_folder(compilation, cache->problem());
   }
   const Deadline deadline(compilation.timeout_ns);
   const pinnace::Status prepared = engine->prepare_ahead(deadline, cache ? &*cache : nullptr);
   if (deadline.passed()) return ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT;
+  if (!prepared.ok()) {
+    PINNACE_LOG_INFO("a model of ", operations, " operations is not prepared for its own shapes",
+                     engine->options().fallback ? ", and is when it runs: " : ": ", prepared.message());
+  }
   // The CPU may still take other shapes and values; another device has said that it takes these.
   if (!prepared.ok() && !engine->options().fallback) return code_of(prepared);
+  PINNACE_LOG_INFO("compiled a model of ", operations, " operations for ", target, ", in ", time.text());
   compilation.engine = std::move(engine);
   return ANEURALNETWORKS_NO_ERROR;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "passes/pass.h"
@@ -112,6 +113,7 @@ Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgume
     entries_.splice(entries_.begin(), entries_, entry);
     return entry->made;
   }
+  PINNACE_LOG_DEBUG("a run has shapes or values that the model is not prepared for yet");
   PINNACE_ASSIGN(Entry made, make(inputs, constants_, true, {}));
   constants_.clear();
   for (const auto& value : made.values) constants_.push_back(value.first);

@@ -50,13 +50,13 @@ bool backend_takes(const Backend& backend, const nnapi::Model& model, const nnap
   Graph& graph = mapped->graph;
   if (!run_passes(graph, PassContext{}, {}).ok()) return false;
   graph.compact();
-  const auto inference = infer(graph);
-  if (!inference) return false;
+  const auto type_inference = infer_types(graph);
+  if (!type_inference) return false;
   const TargetChoice targets[] = {{&backend, {std::string(backend.name()), "", "fp32"}, ""}};
   const OpTable ops;
   PackedConstants packed;
   const PlanRequest request{graph, {}, targets, false, graph.outputs, ops, packed, ""};
-  const auto parts = partition(request, *inference);
+  const auto parts = partition(request, *type_inference);
   // Loops, which recurrent cells become, go round on the CPU.
   return parts.ok() && std::find(parts->target.begin(), parts->target.end(), kRuntime) == parts->target.end();
 }

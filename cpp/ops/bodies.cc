@@ -1,4 +1,4 @@
-// Inference into nested graphs.
+// Type inference of nested graphs.
 #include "ops/bodies.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace pinnace {
 namespace {
-// Contents that shapes can depend on: integer vectors and scalars. Others would only make inference compute the body
-// ahead.
+// Contents that shapes can depend on: integer vectors and scalars. Others would only make type inference compute the
+// body ahead.
 bool shapes_depend_on(const TensorType& type) {
   return (kIndices >> static_cast<int>(type.dtype) & 1) && type.rank() <= 1 && type.concrete() &&
          type.elements() <= kKnownElements;
@@ -21,7 +21,7 @@ void put(std::string& key, T number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-/// All that inference reads of an input, so that no two inputs have the same bytes here.
+/// All that type inference reads of an input, so that no two inputs have the same bytes here.
 void put(std::string& key, const TensorType& type, const ConstantPtr& contents) {
   put(key, type.dtype);
   put(key, type.rank());
@@ -39,7 +39,7 @@ void put(std::string& key, const TensorType& type, const ConstantPtr& contents) 
 
 Result<BodyOutputs> infer_outputs(const Graph& body, std::span<const TensorType> inputs,
                                   std::span<const ConstantPtr> contents, const OpTable& ops, Bodies& bodies) {
-  PINNACE_ASSIGN(Inference found, infer_nested(body, inputs, contents, ops, bodies));
+  PINNACE_ASSIGN(TypeInference found, infer_nested(body, inputs, contents, ops, bodies));
   BodyOutputs outputs;
   for (size_t i = 0; i < body.outputs.size(); ++i) {
     const auto id = static_cast<size_t>(body.outputs[i]);

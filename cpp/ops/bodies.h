@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 
@@ -22,12 +22,12 @@ struct BodyOutputs {
 int64_t nested_nodes(const Graph& graph);
 int64_t nested_nodes(const Node& node);
 
-/// What one inference has found of nested graphs, by graph, input types and input contents, and what it may still do.
-/// Steps are nodes, their inputs and outputs, sizes of shapes, and each kBytesPerStep bytes that are kept or computed
-/// ahead. While it lives, no operator, no edge and no constant of a nested graph may change.
+/// What one type inference has found of nested graphs, by graph, input types and input contents, and what it may still
+/// do. Steps are nodes, their inputs and outputs, sizes of shapes, and each kBytesPerStep bytes that are kept or
+/// computed ahead. While it lives, no operator, no edge and no constant of a nested graph may change.
 ///
-/// The inference of a graph and those of its bodies, which shape rules begin, are on one thread's stack. So a thread
-/// has one of these at a time: the latest made that still is. Code that infers another graph makes its own.
+/// The type inference of a graph and those of its bodies, which shape rules begin, are on one thread's stack. So a
+/// thread has one of these at a time: the latest made that still is. Code that infers another graph makes its own.
 class Bodies {
  public:
   /// A graph with so many nested nodes.
@@ -35,7 +35,7 @@ class Bodies {
   ~Bodies();
   Bodies(const Bodies&) = delete;
   Bodies& operator=(const Bodies&) = delete;
-  /// This thread's, or null outside of inference.
+  /// This thread's, or null outside of type inference.
   static Bodies* current();
 
   /// kUnsupported if there are no more steps.
@@ -63,15 +63,15 @@ Result<BodyOutputs> infer_body(const NodeView& node, std::string_view what, cons
 /// The same with the body's declared types.
 Result<BodyOutputs> infer_body(const NodeView& node, std::string_view what, const Graph& body);
 
-/// infer() of a nested graph as part of the inference around it, to whose steps it counts.
-Result<Inference> infer_nested(const Graph& body, std::span<const TensorType> input_types,
-                               std::span<const ConstantPtr> input_data, const OpTable& ops, Bodies& bodies);
+/// infer_types() of a nested graph as part of the type inference around it, to whose steps it counts.
+Result<TypeInference> infer_nested(const Graph& body, std::span<const TensorType> input_types,
+                                   std::span<const ConstantPtr> input_data, const OpTable& ops, Bodies& bodies);
 
-/// As infer(), infer_into() and update_types(), for graphs of which nobody knows whether they run, as bodies, which are
-/// always inferred so: where reference code refuses the contents that it would compute with, an index out of range, the
-/// node is not computed ahead. The error comes when it runs, if it does.
-Result<Inference> infer_what_may_fail(const Graph& graph, const OpTable& ops);
-Status infer_into_what_may_fail(const Graph& graph, const Node& node, Inference& state, const OpTable& ops);
+/// As infer_types(), infer_into() and update_types(), for graphs of which nobody knows whether they run, as bodies,
+/// which are always inferred so: where reference code refuses the contents that it would compute with, an index out of
+/// range, the node is not computed ahead. The error comes when it runs, if it does.
+Result<TypeInference> infer_what_may_fail(const Graph& graph, const OpTable& ops);
+Status infer_into_what_may_fail(const Graph& graph, const Node& node, TypeInference& state, const OpTable& ops);
 Status update_types_of_what_may_fail(Graph& graph, const OpTable& ops);
 
 /// The type of a value that is `a` or `b`: sizes that differ become unknown. kInvalidArgument: element type, rank or

@@ -9,7 +9,7 @@
 #include "ops/op.h"
 
 // Bits of the element types that reference code is made for: all, or those of the models that a build is for, always
-// with f32 and i64. check_node and infer_node refuse the others.
+// with f32 and i64. check_node and infer_node_types refuse the others.
 #if !defined(PINNACE_DTYPES)
 #define PINNACE_DTYPES 0xffffffff
 #endif

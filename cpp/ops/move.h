@@ -91,7 +91,7 @@ A from_real(double x) {
 
 // ----------------------------------------------------------------------------------------------------- dimensions
 
-/// Products and sums of sizes that stay at INT64_MAX instead of overflowing: infer_node refuses such shapes.
+/// Products and sums of sizes that stay at INT64_MAX instead of overflowing: infer_node_types refuses such shapes.
 inline int64_t saturating_mul(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;

@@ -114,7 +114,7 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
   return {};
 }
 
-Result<std::vector<TensorType>> infer_node(const NodeView& node) {
+Result<std::vector<TensorType>> infer_node_types(const NodeView& node) {
   std::vector<const TensorType*> types;
   for (int i = 0; i < node.input_count(); ++i) types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
   PINNACE_TRY(check_node(node.node(), node.op(), types));

@@ -141,7 +141,7 @@ struct KnownInt {
 };
 
 struct OpDef;
-class OpTable;  // ops/infer.h
+class OpTable;  // ops/type_inference.h
 
 /// One node as shape rules, reference code and kernels see it: attributes with defaults filled in, types of the inputs,
 /// and contents of inputs as far as they are known.
@@ -349,7 +349,7 @@ std::span<const OpDef* const> all_ops();
 Status check_node(const Node& node, const OpDef& op, std::span<const TensorType* const> types);
 
 /// check_node, then the shape rule. Results have as many entries as the node has outputs.
-Result<std::vector<TensorType>> infer_node(const NodeView& node);
+Result<std::vector<TensorType>> infer_node_types(const NodeView& node);
 
 // -------------------------------------------------------------------------------------------- parts of shape rules
 

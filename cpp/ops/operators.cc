@@ -5,7 +5,7 @@
 
 #include "base/border.h"
 #include "base/status.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 namespace {

@@ -1,6 +1,6 @@
 // Work that is done before a run: how long reference code takes for a node, and the one budget from which everything
-// that is computed ahead is paid, in inference, in passes and in importers. What the budget does not cover stays in the
-// graph and is computed when it runs.
+// that is computed ahead is paid, in type inference, in passes and in importers. What the budget does not cover stays
+// in the graph and is computed when it runs.
 #pragma once
 
 #include <span>

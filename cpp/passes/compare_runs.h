@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 

@@ -13,7 +13,7 @@ namespace {
 /// folded, expand and constant_of_shape to large sizes are not.
 constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 
-Result<bool> fold(Graph& graph, const Node& node, const Inference& found, const PassContext& context) {
+Result<bool> fold(Graph& graph, const Node& node, const TypeInference& found, const PassContext& context) {
   const OpDef* op = context.ops.find(node.op);
   if (!op || !op->reference || op->context) return false;
   std::vector<TensorView> inputs;
@@ -57,7 +57,7 @@ Result<bool> fold(Graph& graph, const Node& node, const Inference& found, const 
 }
 
 Result<int> run(Graph& graph, const PassContext& context) {
-  PINNACE_ASSIGN(const Inference found, infer_what_may_fail(graph, context.ops));
+  PINNACE_ASSIGN(const TypeInference found, infer_what_may_fail(graph, context.ops));
   std::vector<bool> dead(graph.nodes.size(), false);
   int changes = 0;
   for (size_t k = 0; k < graph.nodes.size(); ++k) {

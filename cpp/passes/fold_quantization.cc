@@ -217,7 +217,7 @@ bool accepted(const Rewrite& rewrite, const Node& node, const OpDef& op, const s
     data.push_back(constant ? rewrite.graph().value(operand.id).constant->data() : nullptr);
   }
   const TensorType* declared[] = {&y};
-  const auto result = infer_node(NodeView(node, op, types, data, declared));
+  const auto result = infer_node_types(NodeView(node, op, types, data, declared));
   return result.ok() && result->size() == 1 && (*result)[0] == y;
 }
 

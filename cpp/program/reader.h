@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 #include "program/program_data.h"
 #include "program/upgrade.h"
 

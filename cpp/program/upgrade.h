@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 

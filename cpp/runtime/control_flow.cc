@@ -44,7 +44,7 @@ std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const
   return state;
 }
 
-void prepare_control(ControlState& state, const Node& node, const Inference& outer) {
+void prepare_control(ControlState& state, const Node& node, const TypeInference& outer) {
   const TensorType index{DType::kI64, {}, nullptr}, condition{DType::kBool, {}, nullptr};
   std::vector<TensorView> views;
   size_t first = 1;  // if: after the condition come the captured values

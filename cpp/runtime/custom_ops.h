@@ -8,7 +8,7 @@
 
 #include <pinnace/custom_op.h>
 
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 

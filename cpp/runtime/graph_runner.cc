@@ -100,9 +100,9 @@ Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> 
   instance->results.resize(outputs_.size());
   for (size_t i = 0; i < values; ++i) {
     TensorView& view = instance->views[i];
-    view.type = &plan.inference.types[i];
+    view.type = &plan.type_inference.types[i];
     if (plan.slots[i].kind == Slot::Kind::kConstant) {
-      view.bytes = const_cast<std::byte*>(plan.inference.data[i]->data());
+      view.bytes = const_cast<std::byte*>(plan.type_inference.data[i]->data());
     } else if (plan.slots[i].kind == Slot::Kind::kArena) {
       view.bytes = instance->memory.data() + plan.slots[i].offset;
     }
@@ -126,7 +126,7 @@ Result<std::unique_ptr<Instance>> GraphRunner::make(std::span<const TensorView> 
     const Node& node = *graph_.nodes[step.nodes[0]];
     if (step.kind == Step::Kind::kControl) {
       state.control = make_control(node, *setup_.ops->find(node.op), *this, step.nodes[0]);
-      prepare_control(*state.control, node, plan.inference);
+      prepare_control(*state.control, node, plan.type_inference);
     } else if (step.kind == Step::Kind::kDynamic) {
       std::vector<ValueId> ins, outs;
       for (ValueId id : node.inputs) {
@@ -175,7 +175,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
   // An output is computed where the caller wants it; a second mention of the same value is copied at the end.
   for (size_t i = 0; i < given.size(); ++i) {
     const ValueId id = outputs_[i];
-    if (given[i].bytes && plan.slots[id].kind == Slot::Kind::kOwned && plan.inference.types[id].concrete()) {
+    if (given[i].bytes && plan.slots[id].kind == Slot::Kind::kOwned && plan.type_inference.types[id].concrete()) {
       instance.views[id].bytes = given[i].bytes;
     }
   }
@@ -255,7 +255,7 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
   }
   for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
   const NodeView view(node, op, types, data, declared);
-  PINNACE_ASSIGN(std::vector<TensorType> made, infer_node(view));
+  PINNACE_ASSIGN(std::vector<TensorType> made, infer_node_types(view));
   state.outputs.clear();
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId id = node.outputs[i];
@@ -266,25 +266,25 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
     instance.views[id] = {&instance.actual[id], to};
     state.outputs.push_back(instance.views[id]);
   }
-  Inference inference = begin_inference(state.alone);
-  inference.computed = {false};
+  TypeInference type_inference = begin_type_inference(state.alone);
+  type_inference.computed = {false};
   const Node& alone = *state.alone.nodes[0];
   std::vector<ValueId> segment_inputs;
   std::vector<TensorView> inputs;
   for (size_t i = 0; i < alone.inputs.size(); ++i) {
     const ValueId id = alone.inputs[i];
     if (id == kNoValue) continue;
-    inference.types[id] = *types[i];
-    inference.data[id] = instance.plan->inference.data[node.inputs[i]];
-    if (inference.data[id]) continue;
+    type_inference.types[id] = *types[i];
+    type_inference.data[id] = instance.plan->type_inference.data[node.inputs[i]];
+    if (type_inference.data[id]) continue;
     segment_inputs.push_back(id);
     inputs.push_back(state.inputs[i]);
   }
   if (!state.executable || state.compiled_for != key) {
     for (size_t i = 0; i < alone.outputs.size(); ++i)
-      inference.types[alone.outputs[i]] = instance.actual[node.outputs[i]];
+      type_inference.types[alone.outputs[i]] = instance.actual[node.outputs[i]];
     const Segment segment{state.alone,
-                          inference,
+                          type_inference,
                           {0},
                           segment_inputs,
                           alone.outputs,

@@ -133,7 +133,7 @@ class GraphRunner {
 std::shared_ptr<ControlState> make_control(const Node& node, const OpDef& op, const GraphRunner& outer, int32_t index);
 /// Plans the bodies ahead where the types of their inputs are concrete; failure is left to the run, which has the real
 /// types.
-void prepare_control(ControlState& state, const Node& node, const Inference& outer);
+void prepare_control(ControlState& state, const Node& node, const TypeInference& outer);
 size_t control_bytes(const ControlState& state);
 /// Runs the node; inputs as Node::inputs. `outputs` receives views into memory of the bodies or of `state`.
 Status run_control(ControlState& state, const NodeView& node, std::span<const TensorView> inputs,

@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "base/work_mutex.h"
 #include "ops/work.h"
-#include "runtime/measured_choice.h"
+#include "runtime/device_autotuning.h"
 
 namespace pinnace {
 namespace {
@@ -152,7 +152,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
         if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
       }
     };
-    if (options.target == "auto") return measured_choice({program, options, targets, prepare});
+    if (options.target == "auto") return autotune_device({program, options, targets, prepare});
     return prepare(std::move(targets), true);
   });
 }

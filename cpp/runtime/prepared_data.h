@@ -13,7 +13,7 @@
 
 namespace pinnace {
 
-/// How "auto" came to its targets (measured_choice.h).
+/// How "auto" came to its targets (device_autotuning.h).
 struct AutoChoice {
   std::string chosen, reason;                                    ///< the measured back end that was taken; empty: none
   std::vector<std::pair<std::string, std::string>> passed_over;  ///< the others, each with the reason

@@ -151,7 +151,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   PINNACE_TRY(states.enter(*instance));
   for (size_t i = 0; i < out.size(); ++i) {  // room for the upper bound is demanded before anything runs
     if (!outputs[i].bytes) continue;
-    const int64_t bound = bound_bytes(instance->plan->inference.types[shared.outputs[i]]);
+    const int64_t bound = bound_bytes(instance->plan->type_inference.types[shared.outputs[i]]);
     if (bound > static_cast<int64_t>(out[i].memory.bytes)) {
       return invalid("output '", shared.output_specs[i].name, "' has ", out[i].memory.bytes,
                      " bytes of memory, its upper bound is ", bound);
@@ -163,7 +163,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   context.loop_limit = loop_limit;
   context.timings = timings;
   for (size_t i = 0; i < out.size(); ++i) {
-    const TensorType& type = instance->plan->inference.types[shared.outputs[i]];
+    const TensorType& type = instance->plan->type_inference.types[shared.outputs[i]];
     if (outputs[i].bytes && !type.concrete() && bound_bytes(type) < 0) {
       return invalid("output '", shared.output_specs[i].name, "' has no upper bound: leave its memory to the session");
     }
@@ -273,7 +273,7 @@ PlanInfo Session::plan() const {
   if (!known.plan) return info;
   info.peak_bytes = static_cast<int64_t>(known.peak_bytes);
   info.segments = static_cast<int>(known.plan->steps.size());
-  for (bool computed : known.plan->inference.computed) ++(computed ? info.nodes_computed_ahead : info.nodes_run);
+  for (bool computed : known.plan->type_inference.computed) ++(computed ? info.nodes_computed_ahead : info.nodes_run);
   return info;
 }
 

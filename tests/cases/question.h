@@ -11,7 +11,7 @@
 
 namespace pinnace::testing {
 
-/// What inference is given: types and contents that a test can change.
+/// What type inference is given: types and contents that a test can change.
 struct Question {
   Node node;
   const OpDef* op;
@@ -29,14 +29,14 @@ struct Question {
   }
   void forget_contents() { std::fill(data.begin(), data.end(), nullptr); }
 
-  Result<std::vector<TensorType>> infer() const {
+  Result<std::vector<TensorType>> infer_types() const {
     std::vector<const TensorType*> pointers;
     std::vector<const void*> contents;
     for (size_t i = 0; i < types.size(); ++i) {
       pointers.push_back(present[i] ? &types[i] : nullptr);
       contents.push_back(present[i] && data[i] ? data[i]->data() : nullptr);
     }
-    return infer_node(NodeView(node, *op, pointers, contents, declared));
+    return infer_node_types(NodeView(node, *op, pointers, contents, declared));
   }
 
   /// A refusal says which node it is about and why; nothing outside a tensor's memory was touched.
@@ -51,7 +51,7 @@ struct Question {
     EXPECT_GT(status.message().size(), label.size() + 8) << status.message();
   }
   void expect_refused(const std::string& what) const {
-    const auto inferred = infer();
+    const auto inferred = infer_types();
     EXPECT_FALSE(inferred.ok()) << what << " is accepted";
     if (inferred.ok()) return;
     EXPECT_EQ(inferred.status().code(), Code::kInvalidArgument) << what << ": " << inferred.status().message();

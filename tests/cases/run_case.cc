@@ -69,7 +69,7 @@ Result<std::vector<ReferenceOutput>> run_node_with(const RunFn& fn, const Node& 
   // The shape rule reads contents; it gets those of the original inputs.
   const Views originals(inputs);
   const NodeView view(node, op, originals.types, originals.data, declared);
-  PINNACE_ASSIGN(const std::vector<TensorType> types, infer_node(view));
+  PINNACE_ASSIGN(const std::vector<TensorType> types, infer_node_types(view));
   for (size_t i = 0; i < types.size(); ++i) {
     if (!types[i].concrete())
       return view.error("memory: output ", i, " is ", to_string(types[i]), " with all inputs known");
@@ -111,7 +111,7 @@ Result<std::vector<ReferenceOutput>> run_case(const BuiltCase& built, const RunO
 Result<std::vector<TensorType>> infer_case(const BuiltCase& built) {
   const std::vector<TensorView> inputs = built.input_views();
   const Views views(inputs);
-  return infer_node(NodeView(built.node(), *built.op, views.types, views.data, built.declared()));
+  return infer_node_types(NodeView(built.node(), *built.op, views.types, views.data, built.declared()));
 }
 
 std::vector<CaseList> all_cases() {

@@ -18,23 +18,23 @@ TEST(CpuFeatures, NamesOfThisArchitectureAreLevelsInAscendingOrder) {
   Cpu before = Cpu::generic;
   for (const char* name : kOwn) {
     Cpu level;
-    ASSERT_TRUE(cpu_level_from_name(name, &level)) << name;
-    EXPECT_EQ(cpu_level_problem(name), "");
+    ASSERT_TRUE(cpu_isa_from_name(name, &level)) << name;
+    EXPECT_EQ(cpu_isa_name_problem(name), "");
     EXPECT_GE(level, before) << name;
     EXPECT_LE(cpu_runs(level), cpu_runs(before)) << name << " runs, and what it implies does not";
     before = level;
   }
   Cpu level = before;
-  EXPECT_TRUE(cpu_level_from_name("generic", &level));
+  EXPECT_TRUE(cpu_isa_from_name("generic", &level));
   EXPECT_EQ(level, Cpu::generic);
 }
 
 TEST(CpuFeatures, OtherNamesAreToldApart) {
   Cpu level;
-  EXPECT_FALSE(cpu_level_from_name(kForeign, &level));
-  EXPECT_NE(cpu_level_problem(kForeign).find("is not an instruction set of "), std::string::npos);
-  EXPECT_NE(cpu_level_problem(kForeign).find(kOwn[3]), std::string::npos) << "the names that would do are missing";
-  EXPECT_NE(cpu_level_problem("mmx").find("'mmx' is no instruction set known here"), std::string::npos);
+  EXPECT_FALSE(cpu_isa_from_name(kForeign, &level));
+  EXPECT_NE(cpu_isa_name_problem(kForeign).find("is not an instruction set of "), std::string::npos);
+  EXPECT_NE(cpu_isa_name_problem(kForeign).find(kOwn[3]), std::string::npos) << "the names that would do are missing";
+  EXPECT_NE(cpu_isa_name_problem("mmx").find("'mmx' is no instruction set known here"), std::string::npos);
 }
 
 TEST(CpuFeatures, LevelsOfTheOtherArchitectureNeverRun) {
@@ -49,8 +49,8 @@ TEST(CpuFeatures, LevelsOfTheOtherArchitectureNeverRun) {
 TEST(CpuFeatures, TheBestLevelIsChosen) {
   const char* expected = std::getenv("PINNACE_TEST_CPU_LEVEL");
   if (!expected) GTEST_SKIP() << "PINNACE_TEST_CPU_LEVEL is not set";
-  EXPECT_EQ(cpu_level_name(cpu_level()), expected);
-  EXPECT_TRUE(cpu_runs(cpu_level()));
+  EXPECT_EQ(kernel_isa_name(cpu_isa()), expected);
+  EXPECT_TRUE(cpu_runs(cpu_isa()));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "base/cpu_features.h"
 #include "base/text.h"
 #include "cpp/program_fixture.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 #include "program/writer.h"
 
 namespace pinnace::testing {
@@ -99,7 +99,7 @@ TEST_P(CpuPrecision, HalvesGoFromConvolutionToConvolution) {
     for (const Placement& row : session->placement()) {
       const bool half = row.kernel.find("_f16_neon_dotprod") != std::string::npos;
       const bool other = row.op == "resize" || row.op == "gemm" || row.op == "cast" || row.op == "flatten";
-      EXPECT_EQ(half, !other && cpu_level() >= Cpu::neon_dotprod) << row.op << " by " << row.kernel;
+      EXPECT_EQ(half, !other && cpu_isa() >= Cpu::neon_dotprod) << row.op << " by " << row.kernel;
     }
 #endif
   }

@@ -5,7 +5,7 @@
 #include "compile/plan.h"
 #include "compile/targets.h"
 #include "cpp/gpu_session.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "backends/packed_constants.h"
 #include "graph/graph.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace::testing {
 namespace {
@@ -67,7 +67,7 @@ constexpr const char* kGraphs[] = {
 
 struct Trial {
   Graph graph;
-  Inference inference;
+  TypeInference type_inference;
   std::vector<ConstantPtr> contents;
   std::vector<ValueId> open;
   std::vector<int32_t> nodes;
@@ -109,23 +109,23 @@ Result<std::vector<std::vector<std::byte>>> graph_answers(const Backend& backend
     known.push_back(constant ? std::move(made) : nullptr);
     if (!constant) t.open.push_back(id);
   }
-  PINNACE_ASSIGN(t.inference, infer(t.graph, {}, known, t.ops));
+  PINNACE_ASSIGN(t.type_inference, infer_types(t.graph, {}, known, t.ops));
   for (size_t i = 0; i < t.graph.nodes.size(); ++i) {
-    if (!t.inference.computed[i]) t.nodes.push_back(static_cast<int32_t>(i));
+    if (!t.type_inference.computed[i]) t.nodes.push_back(static_cast<int32_t>(i));
   }
-  const Segment segment{t.graph, t.inference, t.nodes, t.open, t.graph.outputs, t.ops, t.packed, ""};
+  const Segment segment{t.graph, t.type_inference, t.nodes, t.open, t.graph.outputs, t.ops, t.packed, ""};
   PINNACE_ASSIGN(auto executable, backend.compile(segment, {std::string(backend.name()), "", precision}));
   std::vector<TensorView> inputs, outputs;
   for (size_t i = 0; i < t.graph.inputs.size(); ++i) {
     const ValueId id = t.graph.inputs[i];
     if (std::find(t.open.begin(), t.open.end(), id) == t.open.end()) continue;
     auto* bytes = const_cast<std::byte*>(static_cast<const std::byte*>(t.contents[i]->data()));
-    inputs.push_back({&t.inference.types[static_cast<size_t>(id)], bytes});
+    inputs.push_back({&t.type_inference.types[static_cast<size_t>(id)], bytes});
   }
   std::vector<std::vector<std::byte>> made;
   made.reserve(t.graph.outputs.size());
   for (const ValueId id : t.graph.outputs) {
-    const TensorType& type = t.inference.types[static_cast<size_t>(id)];
+    const TensorType& type = t.type_inference.types[static_cast<size_t>(id)];
     made.emplace_back(static_cast<size_t>(type.bytes()));
     outputs.push_back({&type, made.back().data()});
   }

@@ -18,7 +18,7 @@
 #include "cpp/gpu_session.h"
 #include "cpp/program_fixture.h"
 #include "graph/graph.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 #ifdef PINNACE_HAS_SOFTMETAL
 #ifdef PINNACE_PRETEND_METAL
@@ -121,18 +121,18 @@ Result<Answer> answer_of(const Backend& backend, const std::string& text, const 
   }
   const OpTable ops;
   PackedConstants packed;
-  PINNACE_ASSIGN(const Inference inference, infer(graph, {}, known, ops));
+  PINNACE_ASSIGN(const TypeInference type_inference, infer_types(graph, {}, known, ops));
   std::vector<int32_t> nodes;
   for (size_t i = 0; i < graph.nodes.size(); ++i) nodes.push_back(static_cast<int32_t>(i));
   for (size_t i = 0; i < values.size(); ++i) {
     if (known[i]) continue;
     in.push_back({&graph.value(graph.inputs[i]).type, reinterpret_cast<std::byte*>(values[i].data())});
   }
-  const Segment segment{graph, inference, nodes, open, graph.outputs, ops, packed, ""};
+  const Segment segment{graph, type_inference, nodes, open, graph.outputs, ops, packed, ""};
   PINNACE_ASSIGN(const auto executable, backend.compile(segment, {std::string(backend.name()), "", precision}));
   Answer answer{std::string(executable->kernel(0)), {}, {}, {}};
   for (size_t i = 0; i < nodes.size(); ++i) answer.notice += executable->notice(i);
-  const TensorType& type = inference.types[static_cast<size_t>(graph.outputs[0])];
+  const TensorType& type = type_inference.types[static_cast<size_t>(graph.outputs[0])];
   answer.y.resize(static_cast<size_t>(type.elements()));
   const TensorView y{&type, reinterpret_cast<std::byte*>(answer.y.data())};
   PINNACE_TRY(executable->run(RunContext(), in, {&y, 1}));

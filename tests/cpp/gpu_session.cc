@@ -5,7 +5,7 @@
 
 #include "cases/parse_case.h"
 #include "cpp/text_program.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace::testing {
 namespace {

@@ -59,15 +59,15 @@ TEST(Half, EveryLevelConvertsLikeTheDefinition) {
     for (const HalfKind kind : {HalfKind::kF16, HalfKind::kBf16}) {
       kernels->widen(kind, bits.data(), static_cast<int64_t>(bits.size()), floats.data());
       for (size_t i = 0; i < bits.size(); ++i) {
-        ASSERT_TRUE(same(floats[i], widened(kind, bits[i]))) << cpu_level_name(needs) << " widens " << i;
+        ASSERT_TRUE(same(floats[i], widened(kind, bits[i]))) << kernel_isa_name(needs) << " widens " << i;
       }
       std::vector<uint16_t> got(tried.size());
       kernels->narrow(kind, tried.data(), static_cast<int64_t>(tried.size()), got.data());
       std::vector<float> rounded = tried;
       kernels->round(kind, rounded.data(), static_cast<int64_t>(rounded.size()));
       for (size_t i = 0; i < tried.size(); ++i) {
-        ASSERT_EQ(got[i], narrowed(kind, tried[i])) << cpu_level_name(needs) << " narrows " << tried[i];
-        ASSERT_TRUE(same(rounded[i], widened(kind, got[i]))) << cpu_level_name(needs) << " rounds " << tried[i];
+        ASSERT_EQ(got[i], narrowed(kind, tried[i])) << kernel_isa_name(needs) << " narrows " << tried[i];
+        ASSERT_TRUE(same(rounded[i], widened(kind, got[i]))) << kernel_isa_name(needs) << " rounds " << tried[i];
       }
     }
   }
@@ -134,14 +134,14 @@ Result<CompiledCase> run_compiled(const BuiltCase& built, uint32_t values, const
   }
   graph.inputs = inputs;
   OpTable ops;
-  PINNACE_ASSIGN(Inference inference, infer(graph, {}, {}, ops));
+  PINNACE_ASSIGN(TypeInference type_inference, infer_types(graph, {}, {}, ops));
   PackedConstants packed;
-  const Segment segment{graph, inference, {0}, inputs, graph.nodes[0]->outputs, ops, packed, ""};
+  const Segment segment{graph, type_inference, {0}, inputs, graph.nodes[0]->outputs, ops, packed, ""};
   PINNACE_ASSIGN(const auto executable, cpu_backend().compile(segment, TargetSpec{"cpu", target, "fp32"}));
   CompiledCase result;
   std::vector<TensorView> outputs;
   for (ValueId id : segment.outputs) {
-    const TensorType& type = inference.types[static_cast<size_t>(id)];
+    const TensorType& type = type_inference.types[static_cast<size_t>(id)];
     if (!type.concrete()) return unsupported("sizes that depend on data");
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "output"));
     result.outputs.push_back({type, std::move(bytes)});
@@ -164,7 +164,7 @@ std::vector<std::string> levels_here() {
 #if defined(__x86_64__)
   for (const char* name : {"sse2", "avx2", "avx512", "avx512_bf16"}) {
     Cpu level;
-    if (cpu_level_from_name(name, &level) && cpu_runs(level)) names.emplace_back(name);
+    if (cpu_isa_from_name(name, &level) && cpu_runs(level)) names.emplace_back(name);
   }
 #else
   names.emplace_back("neon");

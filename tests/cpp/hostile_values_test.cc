@@ -50,7 +50,7 @@ void survive(const Question& q, const std::string& what) {
   const double start = thread_seconds();
   {
     const MemoryWatch watch(kLimitBytes);
-    const auto inferred = q.infer();
+    const auto inferred = q.infer_types();
     if (!inferred.ok()) q.expect_typed(inferred.status());
     std::vector<TensorView> views;
     bool runs = inferred.ok() && q.op->reference;

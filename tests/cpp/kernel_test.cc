@@ -14,7 +14,7 @@ class KernelLine : public ::testing::TestWithParam<size_t> {};
 TEST_P(KernelLine, MatchesTheReference) {
   const CpuKernelLine& line = cpu_kernels()[GetParam()];
   ASSERT_NE(find_op(line.op), nullptr) << line.op << " is not an operator";
-  if (!cpu_runs(line.needs)) GTEST_SKIP() << "this processor does not have " << cpu_level_name(line.needs);
+  if (!cpu_runs(line.needs)) GTEST_SKIP() << "this processor does not have " << kernel_isa_name(line.needs);
   int ran = 0;
   for (const CaseList& list : all_cases()) {
     if (line.op != list.op) continue;

@@ -16,7 +16,7 @@ namespace pinnace::testing {
 /// constants.
 struct LoneNode {
   Graph graph;
-  Inference inference;
+  TypeInference type_inference;
   std::vector<ValueId> inputs, outputs;
   std::vector<size_t> places;  ///< of the segment's inputs among the node's
 
@@ -28,22 +28,23 @@ struct LoneNode {
     for (size_t i = 0; i < out.size(); ++i) outputs.push_back(graph.add_value(str_cat("out", i), *out[i].type));
     Node* node = graph.add_node(view.node().op, view.node().version, "node", ins, outputs);
     node->attrs = view.node().attrs;
-    inference = begin_inference(graph);
-    inference.types.resize(graph.values.size());
-    inference.data.resize(graph.values.size());
-    inference.computed = {false};
+    type_inference = begin_type_inference(graph);
+    type_inference.types.resize(graph.values.size());
+    type_inference.data.resize(graph.values.size());
+    type_inference.computed = {false};
     for (size_t i = 0; i < in.size(); ++i) {
       if (!in[i].present()) continue;
       const auto id = static_cast<size_t>(ins[i]);
-      inference.types[id] = *in[i].type;
+      type_inference.types[id] = *in[i].type;
       if (i < 32 && (values >> i & 1)) {
         inputs.push_back(ins[i]);
         places.push_back(i);
       } else {
-        inference.data[id] = std::make_shared<Constant>(nullptr, in[i].bytes, static_cast<size_t>(in[i].type->bytes()));
+        type_inference.data[id] =
+            std::make_shared<Constant>(nullptr, in[i].bytes, static_cast<size_t>(in[i].type->bytes()));
       }
     }
-    for (size_t i = 0; i < out.size(); ++i) inference.types[static_cast<size_t>(outputs[i])] = *out[i].type;
+    for (size_t i = 0; i < out.size(); ++i) type_inference.types[static_cast<size_t>(outputs[i])] = *out[i].type;
   }
 
   Verdict verdict(const Backend& backend, const TargetSpec& target, const OpDef& op) const {
@@ -51,11 +52,11 @@ struct LoneNode {
     std::vector<const TensorType*> types, declared;
     std::vector<const void*> data;
     for (ValueId id : node.inputs) {
-      types.push_back(id == kNoValue ? nullptr : &inference.types[static_cast<size_t>(id)]);
-      const bool known = id != kNoValue && inference.data[static_cast<size_t>(id)];
-      data.push_back(known ? inference.data[static_cast<size_t>(id)]->data() : nullptr);
+      types.push_back(id == kNoValue ? nullptr : &type_inference.types[static_cast<size_t>(id)]);
+      const bool known = id != kNoValue && type_inference.data[static_cast<size_t>(id)];
+      data.push_back(known ? type_inference.data[static_cast<size_t>(id)]->data() : nullptr);
     }
-    for (ValueId id : node.outputs) declared.push_back(&inference.types[static_cast<size_t>(id)]);
+    for (ValueId id : node.outputs) declared.push_back(&type_inference.types[static_cast<size_t>(id)]);
     return backend.supports(NodeView(node, op, types, data, declared), target);
   }
 };
@@ -70,7 +71,7 @@ inline Status run_on(const Backend& backend, const TargetSpec& target, uint32_t 
   }
   const OpTable ops;
   PackedConstants packed;
-  const Segment segment{lone.graph, lone.inference, {0}, lone.inputs, lone.outputs, ops, packed, ""};
+  const Segment segment{lone.graph, lone.type_inference, {0}, lone.inputs, lone.outputs, ops, packed, ""};
   PINNACE_ASSIGN(auto executable, backend.compile(segment, target));
   PINNACE_ASSIGN(Buffer workspace, Buffer::allocate(executable->workspace_bytes(), "workspace"));
   std::vector<TensorView> inputs;

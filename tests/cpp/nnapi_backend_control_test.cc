@@ -9,7 +9,7 @@
 
 #include "base/mapped_file.h"
 #include "cpp/text_program.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 
 namespace pinnace {
 namespace {
@@ -238,7 +238,7 @@ TEST(NnapiBackendControlFlow, BelowLevel4TheRuntimeRunsItAndItsBodiesAreOnNnapi)
               target(3), "if");
   EXPECT_EQ(row.backend, "runtime");
   ASSERT_EQ(row.why.size(), 1u);
-  EXPECT_NE(row.why[0].find("IF needs level 4, here are 3 (rule N-2)"), std::string::npos) << row.why[0];
+  EXPECT_NE(row.why[0].find("IF needs feature level 4, here are 3 (rule N-2)"), std::string::npos) << row.why[0];
 }
 
 TEST(NnapiBackendControlFlow, WhatABodyHoldsLeavesItToTheRuntime) {

@@ -91,7 +91,7 @@ TEST_P(NnapiBackend, MatchesTheReference) {
   }
   int ran = 0;
   for (const auto& [level, t] : tally) ran += t.ran;
-  EXPECT_GT(ran, 0) << "no case of " << GetParam() << " is taken at any level";
+  EXPECT_GT(ran, 0) << "no case of " << GetParam() << " is taken at any feature level";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, NnapiBackend, ::testing::ValuesIn(lowered().begin(), lowered().end()),

@@ -102,6 +102,34 @@ TEST(NnapiCache, ASecondCompilationTakesWhatTheFirstMade) {
   EXPECT_EQ(folder.inode(), first) << "what was not of use would have been replaced";
 }
 
+TEST(NnapiCache, TheLogTellsOfCompilationsAndOfTheCache) {
+  const Child child({"PINNACE_LOG=debug"});
+  if (child.here()) {
+    const Folder folder;
+    const Network network(1);
+    network.run(folder.path);
+    network.run(folder.path);
+    return;
+  }
+  for (const char* line : {" debug neuralnetworks: the cache has nothing for this model, 'pinnace-07",
+                           " info neuralnetworks: planned ", " debug neuralnetworks: the model is written to the cache",
+                           " debug neuralnetworks: the model is taken from the cache",
+                           " info neuralnetworks: compiled a model of 2 operations for cpu, in "}) {
+    EXPECT_TRUE(child.says(line)) << line << " is not in:\n" << child.output;
+  }
+}
+
+TEST(NnapiCache, TheLogIsSilentUnlessAskedAndRefusesUnknownLevels) {
+  const Child child({"PINNACE_LOG=loud"});
+  if (child.here()) {
+    const Network network(1);
+    network.run("");
+    return;
+  }
+  EXPECT_TRUE(child.says(" error neuralnetworks: PINNACE_LOG: log level 'loud' is not one of trace, ")) << child.output;
+  EXPECT_FALSE(child.says(" info neuralnetworks: ")) << child.output;
+}
+
 TEST(NnapiCache, WhatDrawsRandomNumbersIsTakenTooAndDrawsAnew) {
   const Folder folder;
   Builder b;

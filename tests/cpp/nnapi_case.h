@@ -3,15 +3,16 @@
 //   CASE(operation, level, "types of T", "inputs", "outputs", "what else is accepted")
 //
 // The level, 1 to 8, is the lowest that takes the line as it stands. T is each of the listed types in turn, "f16@3"
-// from level 3 on; values are for the first of them (raw ones if it is quantised), and for f16. An operand is
+// from feature level 3 on; values are for the first of them (raw ones if it is quantised), and for f16. An operand is
 //
 //   type[dimensions]*scale+zero{values}   q8c[2,2]/0:0.5,2{1,2,3,4} has scales 0.5 and 2 along dimension 0
 //   {1:4} counts, {=7} repeats, {?} is not compared; ~ before the type: the operand is left out
 //   f32 f16 i32 b8 q8 q8s q8y q8c q16 q16s tensors; int uint float half bool scalars
 //   fs: a float scalar, half where T is f16; B: a bias, i32 where T is quantised
 //
-// What else addOperation takes, of the first type: "1:q8c@3": input 1 may be q8c from level 3; "o0:..." output 0;
-// "+:int@3": one more input of that type; "-@1": without the last input, from level 1; "o+:T", "o-" outputs.
+// What else addOperation takes, of the first type: "1:q8c@3": input 1 may be q8c from feature level 3; "o0:..." output
+// 0;
+// "+:int@3": one more input of that type; "-@1": without the last input, from feature level 1; "o+:T", "o-" outputs.
 #pragma once
 
 #include <gtest/gtest.h>

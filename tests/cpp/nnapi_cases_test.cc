@@ -195,7 +195,7 @@ struct Tried {
   }
 };
 
-/// Products need an output scale above the inputs' product at levels 1 and 2, MUL always.
+/// Products need an output scale above the inputs' product at feature levels 1 and 2, MUL always.
 void widen_outputs(const Case& c, Form& form) {
   const std::string name = c.name;
   if (name != "MUL" && name != "FULLY_CONNECTED" && name.find("CONV_2D") == std::string::npos) return;

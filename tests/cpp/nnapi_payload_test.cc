@@ -14,7 +14,7 @@
 #include "compile/targets.h"
 #include "cpp/child_process.h"
 #include "cpp/program_fixture.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 #include "program/writer.h"
 #include "runtime/prepared_data.h"
 

@@ -179,15 +179,16 @@ TEST(NnapiRules, SomethingEnters) {
     Graph graph;
     const ValueId x = graph.add_value("x", type), y = graph.add_value("y", type);
     graph.add_node("relu", 1, "r", {x}, {y});
-    Inference inference = begin_inference(graph);
-    inference.types = {type, type};
-    inference.data = {nullptr, nullptr};
-    inference.computed = {false};
-    if (!enters) inference.data[0] = std::make_shared<Constant>(nullptr, zeros.data(), sizeof(float) * zeros.size());
+    TypeInference type_inference = begin_type_inference(graph);
+    type_inference.types = {type, type};
+    type_inference.data = {nullptr, nullptr};
+    type_inference.computed = {false};
+    if (!enters)
+      type_inference.data[0] = std::make_shared<Constant>(nullptr, zeros.data(), sizeof(float) * zeros.size());
     const OpTable ops;
     PackedConstants packed;
-    const Segment segment{graph, inference, {0}, {}, {y}, ops, packed, ""};
-    Segment with = {graph, inference, {0}, {x}, {y}, ops, packed, ""};
+    const Segment segment{graph, type_inference, {0}, {}, {y}, ops, packed, ""};
+    Segment with = {graph, type_inference, {0}, {x}, {y}, ops, packed, ""};
     const auto verdicts = nnapi_backend().review(enters ? with : segment, nnapi_level(8), false);
     ASSERT_EQ(verdicts.size(), enters ? 0u : 1u);
     if (!enters) {

@@ -145,7 +145,7 @@ TEST_P(NnapiStates, FollowTheCpuOverManyRuns) {
 INSTANTIATE_TEST_SUITE_P(Levels, NnapiStates, ::testing::Values(2, 3, 4, 5, 8));
 
 TEST(NnapiStates, LayoutsAndElementsOfStatesAreTheDevices) {
-  // Channels last on the device; 8 bits that are shifted below level 4; 32 bits for 64.
+  // Channels last on the device; 8 bits that are shifted below feature level 4; 32 bits for 64.
   constexpr char kText[] = R"(graph "g" {
     input %x : f32[1,2,3,3]
     input %q : i8[1,2,3,3]{scale 0.1, zero 3}

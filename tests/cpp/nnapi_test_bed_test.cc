@@ -69,14 +69,14 @@ TEST(NnapiTestBed, PretendsALowerLevel) {
   Builder b;
   const uint32_t two = 2;
   const ANeuralNetworksOperandType half{8, 1, &two, 0, 0}, known{kTensorFloat32, 1, &two, 0, 0};
-  EXPECT_EQ(ANeuralNetworksModel_addOperand(b.model, &half), kBadData) << "float16 is of level 3";
+  EXPECT_EQ(ANeuralNetworksModel_addOperand(b.model, &half), kBadData) << "float16 is of feature level 3";
   EXPECT_EQ(ANeuralNetworksModel_addOperand(b.model, &known), kOk);
   EXPECT_EQ(ANeuralNetworksModel_addOperand(b.model, &known), kOk);
   const uint32_t in = 0, out = 1;
-  EXPECT_EQ(ANeuralNetworksModel_addOperation(b.model, 38, 1, &in, 1, &out), kBadData) << "ABS is of level 3";
+  EXPECT_EQ(ANeuralNetworksModel_addOperation(b.model, 38, 1, &in, 1, &out), kBadData) << "ABS is of feature level 3";
   EXPECT_EQ(ANeuralNetworksModel_addOperation(b.model, 28, 1, &in, 1, &out), kOk);
   Ready ready;
-  EXPECT_EQ(ready.compute(), kFailed) << "a function of level 3";
+  EXPECT_EQ(ready.compute(), kFailed) << "a function of feature level 3";
   EXPECT_EQ(start_and_wait(ready.execution), kOk);
   EXPECT_EQ(ready.z[3], 5);
 }

@@ -14,7 +14,7 @@
 #include "cases/run_case.h"
 #include "compile/targets.h"
 #include "cpp/program_fixture.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 #include "program/writer.h"
 #include "runtime/prepared_data.h"
 
@@ -99,7 +99,7 @@ Program packed_for(const Program& program, const std::vector<std::string>& targe
 }
 
 std::string best() {
-  return str_cat("cpu:", cpu_isa_name(cpu_level()));
+  return str_cat("cpu:", cpu_isa_name(cpu_isa()));
 }
 
 /// All outputs' bytes.
@@ -258,7 +258,7 @@ TEST(CpuPayload, PackingWritesEveryByte) {
 }
 
 TEST(CpuPayload, OfAnotherLevelIsNoticedOrRefused) {
-  const std::string other = cpu_level() == Cpu::generic ? "" : str_cat("cpu:", cpu_isa_name(Cpu::generic));
+  const std::string other = cpu_isa() == Cpu::generic ? "" : str_cat("cpu:", cpu_isa_name(Cpu::generic));
   if (other.empty()) GTEST_SKIP() << "this processor has one level";
   const Program bare = plain();
   const Program program = packed_for(bare, {other});
@@ -394,7 +394,7 @@ TEST(CpuPayload, ThatIsDamagedIsAnErrorForThoseWhoUseIt) {
   const Status status = Session::create(*lazy, {.target = "cpu"}).status();
   EXPECT_EQ(status.code(), Code::kCorruptFile);
   EXPECT_EQ(status.rule(), "F-13") << status.message();
-  if (cpu_level() != Cpu::generic) {
+  if (cpu_isa() != Cpu::generic) {
     const std::string other = str_cat("cpu:", cpu_isa_name(Cpu::generic));
     EXPECT_TRUE(Session::create(*lazy, {.target = other}).ok()) << "nobody reads it";
   }

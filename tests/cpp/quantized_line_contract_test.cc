@@ -429,7 +429,7 @@ void for_accepted(const std::function<void(const BuiltCase&, const Asked&, bool)
             }
             const std::vector<const TensorType*> stated(built->node().outputs.size(), &declared);
             const NodeView view(built->node(), *built->op, types, data, stated);
-            if (infer_node(view).ok()) f(*built, asked, declare);
+            if (infer_node_types(view).ok()) f(*built, asked, declare);
           }
         }
       }

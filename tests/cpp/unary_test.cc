@@ -67,7 +67,7 @@ void compare(const Row& row, const Level& level, double p, double q) {
     const double wanted = row.formula(real, static_cast<double>(function.p), static_cast<double>(function.q));
     const auto rounded = static_cast<float>(wanted);
     const std::string where = str_cat(unary_name(row.kind), "(", x[i], "; ", function.p, ", ", function.q, ") by ",
-                                      cpu_level_name(level.needs));
+                                      kernel_isa_name(level.needs));
     if (std::isnan(rounded)) {
       EXPECT_TRUE(std::isnan(y[i])) << where << " is " << y[i];
     } else if (std::isinf(rounded)) {

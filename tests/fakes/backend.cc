@@ -72,7 +72,7 @@ Status went_away() {
 class FakeExecutable final : public Executable {
  public:
   FakeExecutable(const FakeBackend& backend, const Segment& segment)
-      : backend_(backend), types_(segment.inference.types) {}
+      : backend_(backend), types_(segment.type_inference.types) {}
 
   size_t workspace_bytes() const override { return bytes_; }
   std::string_view kernel(size_t) const override { return "fake_loops"; }
@@ -225,12 +225,12 @@ class FakeBackendCompiler {
         PINNACE_ASSIGN(step.weights, weights(backend, segment, node));
         step.inputs.resize(1);
         if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
-          step.bias = reinterpret_cast<const float*>(segment.inference.data[node.inputs[2]]->data());
+          step.bias = reinterpret_cast<const float*>(segment.type_inference.data[node.inputs[2]]->data());
         }
       }
       for (ValueId id : step.inputs) {
-        if (made->offsets_[id] == SIZE_MAX && segment.inference.data[id]) {
-          made->constants_.emplace_back(id, segment.inference.data[id]);
+        if (made->offsets_[id] == SIZE_MAX && segment.type_inference.data[id]) {
+          made->constants_.emplace_back(id, segment.type_inference.data[id]);
         }
         place(id);
       }
@@ -243,9 +243,9 @@ class FakeBackendCompiler {
  private:
   /// [taps, C, M] floats, from the file or packed now.
   static Result<const float*> weights(const FakeBackend& backend, const Segment& segment, const Node& node) {
-    const Shape& shape = segment.inference.types[node.inputs[1]].shape;
+    const Shape& shape = segment.type_inference.types[node.inputs[1]].shape;
     const int64_t M = shape[0].size, C = shape[1].size, taps = shape[2].size * shape[3].size;
-    const auto* w = reinterpret_cast<const float*>(segment.inference.data[node.inputs[1]]->data());
+    const auto* w = reinterpret_cast<const float*>(segment.type_inference.data[node.inputs[1]]->data());
     const size_t bytes = sizeof kMagic + static_cast<size_t>(M * C * taps) * sizeof(float);
     const auto pack = [&]() -> Result<Buffer> {
       PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(bytes, "packed weights"));

@@ -22,7 +22,7 @@
 #include "compile/plan.h"
 #include "cpp/scratch_folder.h"
 #include "import/import.h"
-#include "ops/infer.h"
+#include "ops/type_inference.h"
 #include "program/program_data.h"
 
 /// Allocations of more than 256 MiB fail as they do where memory is short: Buffer gives kOutOfMemory, and a container

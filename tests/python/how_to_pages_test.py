@@ -84,9 +84,9 @@ ASKS_FOR_THE_SET = """
 int main() {
   using namespace pinnace;
   Cpu set;
-  if (!cpu_level_from_name("avx512_vbmi", &set) || set != Cpu::avx512_vbmi) return 1;
-  if (cpu_level_name(set) != "avx512_vbmi" || !(Cpu::avx512_bf16 < set && set < Cpu::neon_dotprod)) return 2;
-  if (cpu_runs(set) && cpu_level() != set) return 3;
+  if (!cpu_isa_from_name("avx512_vbmi", &set) || set != Cpu::avx512_vbmi) return 1;
+  if (kernel_isa_name(set) != "avx512_vbmi" || !(Cpu::avx512_bf16 < set && set < Cpu::neon_dotprod)) return 2;
+  if (cpu_runs(set) && cpu_isa() != set) return 3;
   std::puts(cpu_runs(set) ? "runs here" : "known");
 }
 """

@@ -55,7 +55,7 @@ class Layouts(nn.Module):
 
 @pytest.mark.parametrize("target", LEVELS.values())
 def test_layouts_change_inside(target: str) -> None:
-    """At level 1, which has no TRANSPOSE, between two models."""
+    """At feature level 1, which has no TRANSPOSE, between two models."""
     torch.manual_seed(0)
     module, x = Layouts(permutes=target != "nnapi:27").eval(), torch.randn(2, 3, 8, 8)
     program = pn.load(module, (x,)).build(verify=False)
@@ -99,7 +99,7 @@ def test_check_says_why_and_what_instead() -> None:
     assert swish.rewrite == "hard_swish by add, relu6, mul"
     assert not plus.supported
     assert plus.rule.startswith("N-2: ")
-    assert "needs level 3, here are 2" in plus.value
+    assert "needs feature level 3, here are 2" in plus.value
     assert model.check(targets=["nnapi:29"]).ok
 
 
@@ -142,4 +142,4 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
 
 def test_a_library_that_is_none_is_named() -> None:
     said = run_python(ONE_RELU, PINNACE_NNAPI_LIBRARY="libm.so.6")
-    assert "libm.so.6 is no NNAPI library: it lacks functions of level 1" in said
+    assert "libm.so.6 is no NNAPI library: it lacks functions of feature level 1" in said

@@ -104,7 +104,7 @@ def test_a_library_of_each_level_takes_every_segment(level: str, net: Path, tmp_
 
 
 def test_functions_are_of_the_level(net: Path, tmp_path: Path) -> None:
-    """Level 1 has asynchronous calls alone; from 3 on a device is chosen, and from 5 on executions are reused."""
+    """Feature level 1 has asynchronous calls alone; from 3 on a device is chosen, from 5 on executions are reused."""
     called = {}
     for level in ("27", "29", "31"):
         trace = tmp_path / f"{level}.txt"

@@ -1,4 +1,4 @@
-"""Weights packed for CPU levels, from Python: what build(targets=...) stores, what is used, what is said of others."""
+"""Weights packed for instruction sets, from Python: what build(targets=...) stores, what is used, what others say."""
 
 from __future__ import annotations
 

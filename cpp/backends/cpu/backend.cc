@@ -6,12 +6,12 @@ namespace pinnace {
 namespace cpu {
 namespace {
 
-/// True if the target is a level of ARM64 for which this build, of another architecture, can pack weights.
-bool packs_for_arm64(const TargetSpec& target, Cpu* level) {
+/// True if the target is an instruction set of ARM64 for which this build, of another architecture, can pack weights.
+bool packs_for_arm64(const TargetSpec& target, Cpu* isa) {
 #if defined(PINNACE_PACKS_ARM64)
-  return arm64_level_from_name(target.variant, level);
+  return arm64_isa_from_name(target.variant, isa);
 #else
-  return static_cast<void>(target), static_cast<void>(level), false;
+  return static_cast<void>(target), static_cast<void>(isa), false;
 #endif
 }
 
@@ -20,21 +20,21 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
 
   std::string unknown_variant(const TargetSpec& target) const override {
-    if (Cpu level; target.variant.empty() || packs_for_arm64(target, &level)) return {};
-    return cpu_level_problem(target.variant);
+    if (Cpu isa; target.variant.empty() || packs_for_arm64(target, &isa)) return {};
+    return cpu_isa_name_problem(target.variant);
   }
 
   std::string unavailable(const TargetSpec& target) const override {
     if (std::string problem = cpu_isa_problem(); !problem.empty()) return problem;
-    Cpu level;
+    Cpu isa;
     if (target.variant.empty()) return {};
-    if (!cpu_level_from_name(target.variant, &level)) return cpu_level_problem(target.variant);
-    if (!cpu_runs(level)) return str_cat("this processor does not have ", target.variant);
+    if (!cpu_isa_from_name(target.variant, &isa)) return cpu_isa_name_problem(target.variant);
+    if (!cpu_runs(isa)) return str_cat("this processor does not have ", target.variant);
     return {};
   }
 
   std::string description() const override {
-    return str_cat(cpu_description(), ", ", cpu_level_name(cpu_level()), ", ", available_processors(), " processors");
+    return str_cat(cpu_description(), ", ", kernel_isa_name(cpu_isa()), ", ", available_processors(), " processors");
   }
 
   Verdict supports(const NodeView& node, const TargetSpec& target) const override {
@@ -44,7 +44,7 @@ class CpuBackend final : public Backend {
     return verdict;
   }
 
-  /// For a stated level: what "cpu" alone stands for is not known before the file is opened.
+  /// For a stated instruction set: what "cpu" alone stands for is not known before the file is opened.
   bool stores_payloads(const TargetSpec& target) const override { return !target.variant.empty(); }
   bool checks_constants() const override { return true; }
 
@@ -54,8 +54,8 @@ class CpuBackend final : public Backend {
 
  private:
   static CpuMode mode_of(const TargetSpec& target) {
-    CpuMode mode{cpu_level()};
-    if (Cpu wanted; cpu_level_from_name(target.variant, &wanted)) {
+    CpuMode mode{cpu_isa()};
+    if (Cpu wanted; cpu_isa_from_name(target.variant, &wanted)) {
       mode.level = wanted;
     } else if (packs_for_arm64(target, &wanted)) {
       mode.level = wanted;

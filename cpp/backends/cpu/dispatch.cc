@@ -117,7 +117,7 @@ const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t 
 
 Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads) {
-  if (!cpu_runs(line.needs)) return unsupported(line.name, " needs ", cpu_level_name(line.needs));
+  if (!cpu_runs(line.needs)) return unsupported(line.name, " needs ", kernel_isa_name(line.needs));
   if (line.op != node.node().op || !node.has_input(0) || !takes(line, node)) {
     return unsupported(line.name, " does not take ", node.label());
   }

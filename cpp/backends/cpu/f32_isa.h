@@ -111,7 +111,7 @@ struct ActivationIsa {
 inline constexpr ActivationIsa activation_sve{&activation_loops_f32_sve};
 #endif
 
-/// The same for values that are halves, and arithmetic on halves, for sessions of that precision.
+/// The same for values in fp16, and fp16 arithmetic, for sessions of that precision.
 struct F16Isa {
   using Element = uint16_t;
   const GemmTiles<uint16_t>* gemm;
@@ -128,7 +128,7 @@ inline constexpr F16Isa f16_neon_dotprod{&gemm_f16_tiles_neon_dotprod,       &ac
                                          max_pool_row_f16_neon_dotprod,      &depthwise_loops_f16_neon_dotprod};
 #endif
 
-/// What the values of a set's kernels are made of: float, or a half's bits.
+/// What the values of a set's kernels are made of: float, or an fp16 value's bits.
 template <const auto& isa>
 using ElementOf = typename std::remove_cvref_t<decltype(isa)>::Element;
 
@@ -194,7 +194,7 @@ using ElementOf = typename std::remove_cvref_t<decltype(isa)>::Element;
 #define PINNACE_KERNELS_BF16_PAIRS(name, make)
 #endif
 
-// name##_neon_dotprod: the same on halves, from template <const auto& isa> constexpr CpuKernel make().
+// name##_neon_dotprod: the same in fp16, from template <const auto& isa> constexpr CpuKernel make().
 #if defined(__aarch64__)
 #define PINNACE_KERNELS_F16(name, make)       \
   extern const CpuKernel name##_neon_dotprod; \

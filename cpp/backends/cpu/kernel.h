@@ -29,7 +29,7 @@ struct KernelContext {
 };
 
 /// What a session asks for: the smallest floats that products may read. Sums are float32 whatever it is, but with kFp16
-/// where the processor computes with halves, in convolutions.
+/// where the processor computes in fp16, in convolutions.
 enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
 
 /// Version of everything that pack() of a kernel with `stores` writes. Packed weights in a file are of use to builds of

@@ -25,13 +25,13 @@ constexpr double kCopyRate = 5e9, kSubmitSeconds = 1e-4, kCpuRate = 5e10;
 
 /// Why a part of a graph is better left to the CPU; empty if it pays, or is all that runs.
 std::string unpaid(const Segment& segment, const LoweredSegment& lowered) {
-  const auto& computed = segment.inference.computed;
+  const auto& computed = segment.type_inference.computed;
   const auto running = std::count(computed.begin(), computed.end(), false);
   if (static_cast<ptrdiff_t>(segment.nodes.size()) == running) return {};
   double work = 0, bytes = 0;
   for (const Step& step : lowered.steps) work += step.work;
   for (const auto* values : {&segment.inputs, &segment.outputs}) {
-    for (ValueId id : *values) bytes += 4.0 * static_cast<double>(segment.inference.types[id].elements());
+    for (ValueId id : *values) bytes += 4.0 * static_cast<double>(segment.type_inference.types[id].elements());
   }
   if (work / kCpuRate > kSubmitSeconds + bytes / kCopyRate) return {};
   return str_cat(static_cast<int64_t>(work), " multiply-adds for ", static_cast<int64_t>(bytes), " bytes");

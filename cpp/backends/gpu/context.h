@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include <cassert>
+#include <cstring>
 #include <map>
 #include <tuple>
 
 #include "backends/gpu/device.h"
+#include "backends/gpu/push_constants.h"
 #include "base/thread_pool.h"
 #include "base/work_mutex.h"
 
@@ -25,7 +28,17 @@ const KernelCode& kernel_code(KernelId id, bool f16);
 struct KernelKey {
   KernelId id;
   bool f16;
-  std::vector<int32_t> spec;
+  std::vector<int32_t> spec{};  ///< by number
+  /// As the struct of the kernel's (params.h of its family).
+  template <SpecConstants C>
+  C constants() const {
+    assert(sizeof(C) == spec.size() * sizeof(int32_t));
+    C values;
+    std::memcpy(&values, spec.data(), sizeof(C));
+    return values;
+  }
+  int32_t& operator[](SpecConstant constant) { return spec[constant.number]; }
+  int32_t operator[](SpecConstant constant) const { return spec[constant.number]; }
   auto operator<=>(const KernelKey&) const = default;
 };
 

@@ -182,10 +182,11 @@ TensorId NodeLowering::wide_weights(std::string_view what, int64_t count,
       {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill)});
 }
 
-int32_t NodeLowering::step(KernelId id, std::vector<int32_t> spec, PushBytes params, std::vector<TensorId> bindings,
+int32_t NodeLowering::step(KernelId id, SpecValues constants, PushBytes params, std::vector<TensorId> bindings,
                            std::array<uint32_t, 3> groups, double work, bool wide) {
   const bool f16 = lowering_.f16() && !wide;
   const KernelCode& code = kernel_code(id, f16);
+  std::vector<int32_t> spec = std::move(constants).take();
   if (!verdict_.kernel.empty()) verdict_.kernel += "+";
   verdict_.kernel += code.name;
   assert(params.bytes().size() == code.push_bytes && bindings.size() == code.bindings &&
@@ -271,7 +272,7 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
 }
 
 Verdict lower_alone(const NodeView& node) {
-  const auto made = infer_node(node);
+  const auto made = infer_node_types(node);
   if (!made) return refusal(Rule::kAttribute, made.status().message());
   ValueId last = 0;
   for (ValueId id : node.node().inputs) last = std::max(last, id);

@@ -262,8 +262,13 @@ class NodeLowering {
   /// The same of 32-bit floats or int32, in fp16 sessions too.
   TensorId wide_weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// wide: the kernel's variant for 32 bits in fp16 sessions too.
-  int32_t step(KernelId id, std::vector<int32_t> spec, PushBytes params, std::vector<TensorId> bindings,
+  int32_t step(KernelId id, SpecValues constants, PushBytes params, std::vector<TensorId> bindings,
                std::array<uint32_t, 3> groups, double work, bool wide = false);
+  /// The same of a kernel without specialisation constants.
+  int32_t step(KernelId id, PushBytes params, std::vector<TensorId> bindings, std::array<uint32_t, 3> groups,
+               double work, bool wide = false) {
+    return step(id, SpecValues(), params, std::move(bindings), groups, work, wide);
+  }
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);

@@ -1,11 +1,14 @@
-// Push constants of kernels as C++ structs, from the lists that shaders have them from: <family>/params.inc.
+// Push and specialisation constants of kernels as C++ structs, from the lists that shaders have them from:
+// <family>/params.inc.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace pinnace::gpu {
@@ -48,11 +51,47 @@ class PushFloat {
   static_assert(std::is_standard_layout_v<name> && std::is_trivially_copyable_v<name>); \
   static_assert(sizeof(name) % 4 == 0 && alignof(name) == 4 && sizeof(name) <= 128, "Vulkan has 128 bytes")
 
-/// The bytes of such a struct, which outlives this.
+#define SPEC_INT(id, name, value) PushInt name = value;
+#define SPEC_INTS_3(id, name, n0, n1, n2, value) std::array<PushInt, 3> name{value, value, value};
+#define SPEC_INTS_4(id, name, n0, n1, n2, n3, value) std::array<PushInt, 4> name{value, value, value, value};
+
+/// struct `name` with the specialisation constants of `list`, whose numbers ascend from 0; each has the shader's value
+/// unless it is given one.
+#define PINNACE_SPEC_CONSTANTS(name, list) \
+  struct name {                            \
+    using IsSpecConstants = void;          \
+    list                                   \
+  };                                       \
+  static_assert(std::is_standard_layout_v<name> && std::is_trivially_copyable_v<name> && sizeof(name) % 4 == 0)
+
+template <class C>
+concept SpecConstants = requires { typename C::IsSpecConstants; };
+
+/// The values of such a struct by number; none by default.
+class SpecValues {
+ public:
+  SpecValues() = default;
+  template <SpecConstants C>
+  SpecValues(const C& constants) : values_(sizeof(C) / sizeof(int32_t)) {
+    std::memcpy(values_.data(), &constants, sizeof(C));
+  }
+  std::vector<int32_t> take() && { return std::move(values_); }
+
+ private:
+  std::vector<int32_t> values_;
+};
+
+/// Which one of a kernel's: what code that serves several kernels knows of each.
+struct SpecConstant {
+  size_t number;
+};
+#define PINNACE_SPEC(constants, member) (::pinnace::gpu::SpecConstant{offsetof(constants, member) / 4})
+
+/// The bytes of a struct of push constants, which outlives this.
 class PushBytes {
  public:
   template <class P>
-    requires(std::is_standard_layout_v<P> && alignof(P) == 4)
+    requires(std::is_standard_layout_v<P> && alignof(P) == 4 && !SpecConstants<P>)
   PushBytes(const P& params) : bytes_(std::as_bytes(std::span(&params, 1))) {}
   std::span<const std::byte> bytes() const { return bytes_; }
   std::vector<std::byte> copy() const { return {bytes_.begin(), bytes_.end()}; }

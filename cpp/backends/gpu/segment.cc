@@ -18,10 +18,10 @@ std::vector<LoweredValue> values_of(const Segment& segment) {
   for (size_t i = 0; i < all.size(); ++i) {
     const auto id = static_cast<ValueId>(i);
     LoweredValue& v = all[i];
-    v.type = &segment.inference.types[i];
+    v.type = &segment.type_inference.types[i];
     const bool leaves = std::find(segment.outputs.begin(), segment.outputs.end(), id) != segment.outputs.end();
     v.one_reader = uses.only_one_reader(id) && !leaves;
-    const ConstantPtr& data = segment.inference.data[i];
+    const ConstantPtr& data = segment.type_inference.data[i];
     if (!data) continue;
     v.constant = true;
     v.data = data->data();
@@ -120,11 +120,11 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
     auto& [types, outputs, data] = made.operands[i];
     std::string key = str_cat(numbered(segment.nodes[i]), " ", node.name);
     for (ValueId id : node.inputs) {
-      types.push_back(id == kNoValue ? nullptr : &segment.inference.types[static_cast<size_t>(id)]);
+      types.push_back(id == kNoValue ? nullptr : &segment.type_inference.types[static_cast<size_t>(id)]);
       data.push_back(id == kNoValue ? nullptr : lowering.value(id).data);
       if (id != kNoValue) key += lowering.value(id).contents;
     }
-    for (ValueId id : node.outputs) outputs.push_back(&segment.inference.types[static_cast<size_t>(id)]);
+    for (ValueId id : node.outputs) outputs.push_back(&segment.type_inference.types[static_cast<size_t>(id)]);
     const NodeView view(node, *segment.ops.find(node.op), types, data, outputs);
     lowering.begin_node(i, std::move(key));
     Verdict verdict;

@@ -16,7 +16,7 @@ struct LoweredSegment {
   std::vector<const Node*> nodes;
   std::vector<std::string> kernels;       ///< per node of the segment
   std::vector<std::string> error_labels;  ///< labels of what kernels may report
-  /// What the fill functions of `weights` look at, beside the segment's inference.
+  /// What the fill functions of `weights` look at, beside the segment's type inference.
   struct Operands {
     std::vector<const TensorType*> types, outputs;
     std::vector<const void*> data;

@@ -16,13 +16,13 @@ namespace {
 /// A known-answer test as a segment of its own, with what its inputs hold.
 struct Trial {
   Graph graph;
-  Inference inference;
+  TypeInference type_inference;
   std::vector<ConstantPtr> contents;  ///< of all inputs, in the order of Graph::inputs
   std::vector<ValueId> open;          ///< inputs that come from the host
   std::vector<int32_t> nodes;
   OpTable ops;
   PackedConstants packed;
-  Segment segment() { return {graph, inference, nodes, open, graph.outputs, ops, packed, ""}; }
+  Segment segment() { return {graph, type_inference, nodes, open, graph.outputs, ops, packed, ""}; }
 };
 
 /// Multiples of 1/64 from -2 to 2, or integers from -128 to 127; the same for each input each time.
@@ -67,9 +67,9 @@ Result<std::unique_ptr<Trial>> trial_of(const KnownAnswerTest& test) {
     known.push_back(constant ? std::move(made) : nullptr);
     if (!constant) trial->open.push_back(id);
   }
-  PINNACE_ASSIGN(trial->inference, infer(trial->graph, {}, known, trial->ops));
+  PINNACE_ASSIGN(trial->type_inference, infer_types(trial->graph, {}, known, trial->ops));
   for (size_t i = 0; i < trial->graph.nodes.size(); ++i) {
-    if (!trial->inference.computed[i]) trial->nodes.push_back(static_cast<int32_t>(i));
+    if (!trial->type_inference.computed[i]) trial->nodes.push_back(static_cast<int32_t>(i));
   }
   return trial;
 }
@@ -145,7 +145,7 @@ Result<std::string> judge(Trial& trial, FittedSegment ready, const std::shared_p
   for (size_t i = 0; i < trial.graph.inputs.size(); ++i) {
     const ValueId id = trial.graph.inputs[i];
     auto* bytes = const_cast<std::byte*>(static_cast<const std::byte*>(trial.contents[i]->data()));
-    all.push_back({&trial.inference.types[static_cast<size_t>(id)], bytes});
+    all.push_back({&trial.type_inference.types[static_cast<size_t>(id)], bytes});
     if (std::find(trial.open.begin(), trial.open.end(), id) != trial.open.end()) inputs.push_back(all.back());
   }
   PINNACE_ASSIGN(const auto want, run_graph_reference(trial.graph, all, nullptr, trial.ops));

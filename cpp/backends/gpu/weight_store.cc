@@ -18,8 +18,8 @@ Status write(const WeightRequest& request, std::byte* to) {
   if (!request.f16) return request.fill({reinterpret_cast<float*>(to), request.count});
   PINNACE_ASSIGN(auto wide, Scratch<float>::allocate(static_cast<int64_t>(request.count), "weights"));
   PINNACE_TRY(request.fill(wide.span()));
-  auto* halves = reinterpret_cast<uint16_t*>(to);
-  for (size_t i = 0; i < request.count; ++i) halves[i] = float_to_half(wide.data()[i]);
+  auto* words = reinterpret_cast<uint16_t*>(to);
+  for (size_t i = 0; i < request.count; ++i) words[i] = float_to_half(wide.data()[i]);
   return {};
 }
 

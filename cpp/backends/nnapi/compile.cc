@@ -166,7 +166,7 @@ Verdict lower_alone(const NodeView& node, int level) {
     v.data = data.back();
     v.constant = data.back() != nullptr;
   }
-  const auto made = infer_node(node);
+  const auto made = infer_node_types(node);
   if (!made) return refusal(Rule::kAttribute, made.status().message());
   std::vector<const TensorType*> outputs;
   for (size_t i = 0; i < made->size(); ++i) {
@@ -196,10 +196,10 @@ class SegmentCompiler {
       std::vector<const TensorType*> types, outputs;
       std::vector<const void*> data;
       for (ValueId id : node.inputs) {
-        types.push_back(id == kNoValue ? nullptr : &segment_.inference.types[static_cast<size_t>(id)]);
+        types.push_back(id == kNoValue ? nullptr : &segment_.type_inference.types[static_cast<size_t>(id)]);
         data.push_back(id == kNoValue ? nullptr : lowering_.value(id).data);
       }
-      for (ValueId id : node.outputs) outputs.push_back(&segment_.inference.types[static_cast<size_t>(id)]);
+      for (ValueId id : node.outputs) outputs.push_back(&segment_.type_inference.types[static_cast<size_t>(id)]);
       NodeView view(node, *segment_.ops.find(node.op), types, data, outputs);
       view.set_ops(&segment_.ops);
       for (const auto& [name, attr] : node.attrs) {
@@ -207,9 +207,9 @@ class SegmentCompiler {
       }
       const bool later = reads_only_to_fill(view.op());
       for (ValueId id : node.inputs) {
-        if (id == kNoValue || !segment_.inference.data[static_cast<size_t>(id)]) continue;
-        if (later && computed_with(segment_.inference.types[static_cast<size_t>(id)].dtype)) continue;
-        PINNACE_TRY(segment_.inference.data[static_cast<size_t>(id)]->check());
+        if (id == kNoValue || !segment_.type_inference.data[static_cast<size_t>(id)]) continue;
+        if (later && computed_with(segment_.type_inference.types[static_cast<size_t>(id)].dtype)) continue;
+        PINNACE_TRY(segment_.type_inference.data[static_cast<size_t>(id)]->check());
       }
       Status readable;
       lowering_.set_before_reading([&] {
@@ -323,8 +323,8 @@ class SegmentCompiler {
   }
   Status check_constants_of(const Node& node) const {
     for (ValueId id : node.inputs) {
-      if (id == kNoValue || !segment_.inference.data[static_cast<size_t>(id)]) continue;
-      PINNACE_TRY(segment_.inference.data[static_cast<size_t>(id)]->check());
+      if (id == kNoValue || !segment_.type_inference.data[static_cast<size_t>(id)]) continue;
+      PINNACE_TRY(segment_.type_inference.data[static_cast<size_t>(id)]->check());
     }
     return {};
   }
@@ -365,9 +365,9 @@ class SegmentCompiler {
     std::string key = str_cat("layout ", kWeightLayout, "/fl", lowering_.feature_level(), "/", segment_.key_prefix,
                               numbered(index), " ", node.name);
     for (ValueId id : node.inputs) {
-      if (id == kNoValue || segment_.graph.value(id).constant || !segment_.inference.data[static_cast<size_t>(id)])
+      if (id == kNoValue || segment_.graph.value(id).constant || !segment_.type_inference.data[static_cast<size_t>(id)])
         continue;
-      const Constant& computed = *segment_.inference.data[static_cast<size_t>(id)];
+      const Constant& computed = *segment_.type_inference.data[static_cast<size_t>(id)];
       key += str_cat("#", hash64({computed.data(), computed.bytes()}));
     }
     return key;
@@ -376,10 +376,10 @@ class SegmentCompiler {
   static std::vector<LoweredValue> values(const Segment& segment) {
     std::vector<LoweredValue> all(segment.graph.values.size());
     for (size_t i = 0; i < all.size(); ++i) {
-      all[i].type = &segment.inference.types[i];
-      if (!segment.inference.data[i]) continue;
+      all[i].type = &segment.type_inference.types[i];
+      if (!segment.type_inference.data[i]) continue;
       all[i].constant = true;
-      all[i].data = segment.inference.data[i]->data();
+      all[i].data = segment.type_inference.data[i]->data();
     }
     return all;
   }

@@ -24,19 +24,19 @@ double products(const Node& node, const OpDef& op, const std::vector<TensorType>
 
 constexpr double kRounds = 16;  // of a loop whose count is not known
 
-double work_of(const Node& node, const Inference& inference, const OpTable& ops);
+double work_of(const Node& node, const TypeInference& type_inference, const OpTable& ops);
 
-double work_of(const Graph& graph, const Inference& inference, const OpTable& ops) {
+double work_of(const Graph& graph, const TypeInference& type_inference, const OpTable& ops) {
   double work = 0;
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
-    if (!inference.computed[k]) work += work_of(*graph.nodes[k], inference, ops);
+    if (!type_inference.computed[k]) work += work_of(*graph.nodes[k], type_inference, ops);
   }
   return work;
 }
 
 /// Bodies run with the sizes that the node's inputs have: a loop as often as is known, of two branches the longer one.
-double work_of(const Node& node, const Inference& inference, const OpTable& ops) {
-  const std::vector<TensorType>& types = inference.types;
+double work_of(const Node& node, const TypeInference& type_inference, const OpTable& ops) {
+  const std::vector<TensorType>& types = type_inference.types;
   double work = kProduct * products(node, *ops.find(node.op), types);
   for (ValueId id : node.outputs) work += kElement * elements(types[static_cast<size_t>(id)]);
   const bool loop = node.op == "loop";
@@ -44,7 +44,7 @@ double work_of(const Node& node, const Inference& inference, const OpTable& ops)
   std::vector<TensorType> given;
   if (loop) {
     const ValueId count = node.inputs[0];
-    const ConstantPtr known = count == kNoValue ? nullptr : inference.data[static_cast<size_t>(count)];
+    const ConstantPtr known = count == kNoValue ? nullptr : type_inference.data[static_cast<size_t>(count)];
     rounds = known ? std::max(0.0, static_cast<double>(*reinterpret_cast<const int64_t*>(known->data()))) : kRounds;
     given = {{DType::kI64, {}, nullptr}, {DType::kBool, {}, nullptr}};
   }
@@ -55,7 +55,8 @@ double work_of(const Node& node, const Inference& inference, const OpTable& ops)
     for (size_t i = loop ? 2 : 1; i < node.inputs.size(); ++i) {
       inputs.push_back(types[static_cast<size_t>(node.inputs[i])]);
     }
-    if (const auto inner = infer(**body, inputs, {}, ops)) bodies = std::max(bodies, work_of(**body, *inner, ops));
+    if (const auto inner = infer_types(**body, inputs, {}, ops))
+      bodies = std::max(bodies, work_of(**body, *inner, ops));
   }
   return work + rounds * bodies;
 }
@@ -64,9 +65,9 @@ double work_of(const Node& node, const Inference& inference, const OpTable& ops)
 
 Cost cost_of(const Segment& segment) {
   Cost cost{0, kCall, 0};
-  const std::vector<TensorType>& types = segment.inference.types;
+  const std::vector<TensorType>& types = segment.type_inference.types;
   for (int32_t k : segment.nodes) {
-    cost.work += work_of(*segment.graph.nodes[static_cast<size_t>(k)], segment.inference, segment.ops);
+    cost.work += work_of(*segment.graph.nodes[static_cast<size_t>(k)], segment.type_inference, segment.ops);
   }
   for (const auto* list : {&segment.inputs, &segment.outputs}) {
     for (ValueId id : *list) cost.bytes += std::max<int64_t>(0, types[static_cast<size_t>(id)].bytes());

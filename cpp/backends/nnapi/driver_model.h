@@ -18,12 +18,12 @@ namespace pinnace::nnapi_client {
 /// How models are compiled and run.
 struct DriverOptions {
   int feature_level = 1;      ///< whose functions are used: at most the library's and the device's
-  bool relaxed = false;       ///< float32 may be computed as float16 (level 2)
+  bool relaxed = false;       ///< float32 may be computed as float16 (feature level 2)
   int preference = 1;         ///< NNAPI's: low power, fast single answer, sustained speed
-  int priority = 100;         ///< NNAPI's: low 90, medium 100, high 110 (level 4)
+  int priority = 100;         ///< NNAPI's: low 90, medium 100, high 110 (feature level 4)
   int any_work = 0;           ///< 1: segments with however little work are taken
-  uint64_t deadline_ns = 0;   ///< of a compilation and of a run; 0: none (level 4)
-  std::string cache_folder;   ///< where the driver keeps what it compiled; empty: nowhere (level 3)
+  uint64_t deadline_ns = 0;   ///< of a compilation and of a run; 0: none (feature level 4)
+  std::string cache_folder;   ///< where the driver keeps what it compiled; empty: nowhere (feature level 3)
   std::string cache_problem;  ///< why it keeps nothing there though the environment names a folder
 
   /// The rest from the environment: PINNACE_NNAPI_PREFERENCE (low_power, fast_single_answer, sustained_speed),
@@ -49,8 +49,8 @@ struct Bytes {
 
 class DriverModel {
  public:
-  /// What one run at a time uses: a burst from level 3 on, from level 5 on an execution that is bound to memory of its
-  /// own and used again, where inputs and outputs are small.
+  /// What one run at a time uses: a burst from feature level 3 on, from feature level 5 on an execution that is bound
+  /// to memory of its own and used again, where inputs and outputs are small.
   struct Slot {
     explicit Slot(std::shared_ptr<const Library> of) : library(std::move(of)) {}
     ~Slot();
@@ -69,8 +69,8 @@ class DriverModel {
   DriverModel(const DriverModel&) = delete;
   DriverModel& operator=(const DriverModel&) = delete;
 
-  /// Whether the device takes each operation, in the model's order; all of them below level 3, where it cannot be
-  /// asked.
+  /// Whether the device takes each operation, in the model's order; all of them below feature level 3, where it cannot
+  /// be asked.
   Result<std::vector<bool>> supported(size_t operations) const;
   /// Makes it ready for run().
   Status compile();
@@ -87,7 +87,7 @@ class DriverModel {
   Result<std::unique_ptr<SharedMemory>> shared_memory(size_t bytes, std::string_view what) const {
     return SharedMemory::create(library_, bytes, what);
   }
-  /// Whether the library has memories of a device's own choice (level 4).
+  /// Whether the library has memories of a device's own choice (feature level 4).
   bool makes_memories() const { return options_.feature_level >= 4; }
   /// Two that serve as this input and as this output; false if the device makes none. After compile().
   bool make_memories(uint32_t input, uint32_t output, std::shared_ptr<SharedMemory> (&to)[2]) const;

@@ -10,8 +10,8 @@ namespace pinnace::nnapi_client {
 class NnapiKeptStates final : public KeptStates {
  public:
   /// Null if no form is there. survives: in shared memory of ours, which is there whatever becomes of the device; else
-  /// in memories of the device's own choice (level 4), or in shared memory where it makes none. `stages` is one, and
-  /// outlives this, as `forms` do.
+  /// in memories of the device's own choice (feature level 4), or in shared memory where it makes none. `stages` is
+  /// one, and outlives this, as `forms` do.
   static Result<std::unique_ptr<KeptStates>> create(const std::vector<std::optional<KeptForm>>& forms,
                                                     const std::vector<Stage>& stages, bool survives);
 

@@ -49,7 +49,7 @@ int feature_level_of(int64_t code) {
   return static_cast<int>(std::clamp<int64_t>(code - 26, 1, 5));
 }
 
-/// By the functions that are there, as a library before level 5 cannot be asked.
+/// By the functions that are there, as a library before feature level 5 cannot be asked.
 int feature_level_by_functions(void* handle) {
   int level = 0;
   bool whole[9] = {true, true, true, true, true, true, true, true, true};
@@ -149,7 +149,7 @@ Result<std::shared_ptr<const Library>> open_library() {
   if (!handle) return unsupported("no NNAPI library, tried ", tried);
   library->feature_level = feature_level_by_functions(handle);
   if (library->feature_level < 1)
-    return unsupported(library->path, " is no NNAPI library: it lacks functions of level 1");
+    return unsupported(library->path, " is no NNAPI library: it lacks functions of feature level 1");
   if (library->feature_level >= 5) {
     load(handle, 5, library->functions);
     library->feature_level = feature_level_of(library->functions._getRuntimeFeatureLevel());

@@ -11,7 +11,7 @@
 namespace pinnace::nnapi_client {
 
 struct DeviceInfo {
-  Device* device = nullptr;  ///< null below level 3, where devices cannot be named
+  Device* device = nullptr;  ///< null below feature level 3, where devices cannot be named
   std::string name = "the system's choice";
   std::string version;
   int type = 0;           ///< NNAPI's: 0 unknown, 1 other, 2 CPU, 3 GPU, 4 accelerator
@@ -29,7 +29,8 @@ struct Library {
 /// The library that PINNACE_NNAPI_LIBRARY names, else the system's, else the one beside this code. What was opened
 /// under a path is opened once; its level and devices are asked for each time.
 ///
-/// kUnsupported: none was found, or it lacks functions of level 1; the sentence names every path that was tried.
+/// kUnsupported: none was found, or it lacks functions of feature level 1; the sentence names every path that was
+/// tried.
 Result<std::shared_ptr<const Library>> open_library();
 
 /// The device that a model is compiled for: the one that PINNACE_NNAPI_DEVICE names, else the best of those whose level

@@ -170,7 +170,7 @@ bool Lowering::specify(const TensorType& type, OperandSpec& to, Verdict& verdict
   const nnapi::OperandCodeInfo& code = nnapi::info(to.type);
   if (code.since > feature_level_) {
     return no(Rule::kFeatureLevel,
-              str_cat(code.name, " is of level ", static_cast<int>(code.since), ", here are ", feature_level_));
+              str_cat(code.name, " is of feature level ", static_cast<int>(code.since), ", here are ", feature_level_));
   }
   return check_operand(to.type, to.dims, to.scale, to.zero_point, verdict).ok();
 }
@@ -274,9 +274,9 @@ Status Lowering::add_operation(Op op, std::vector<OperandId> inputs, std::vector
     return refuse(verdict, Rule::kSignature, ranks.message());
   }
   if (*needed > feature_level_) {
-    return refuse(
-        verdict, Rule::kFeatureLevel,
-        str_cat(nnapi::operation_info(operation.code)->name, " needs level ", *needed, ", here are ", feature_level_));
+    return refuse(verdict, Rule::kFeatureLevel,
+                  str_cat(nnapi::operation_info(operation.code)->name, " needs feature level ", *needed, ", here are ",
+                          feature_level_));
   }
   model_.operations.push_back(std::move(operation));
   return {};
@@ -396,7 +396,7 @@ Result<OperandId> Lowering::cell_input(ValueId id, float scale, Verdict& verdict
   const OperandId there = v.operands[0];
   if (there != kNoOperand) {
     if (model_.operands[there].scale == scale) return there;
-    const OperandId made = add_operand(spec, Lifetime::kTemporary);  // level 4, as all cells but those of 2^-11
+    const OperandId made = add_operand(spec, Lifetime::kTemporary);  // feature level 4, as all cells but those of 2^-11
     PINNACE_TRY(add_operation(Op::CAST, {there}, {made}, verdict));
     return made;
   }

@@ -138,7 +138,7 @@ class Lowering {
   /// The operand that a node is to write.
   Result<OperandId> output(ValueId id, Layout layout, Verdict& verdict, Int64 use = Int64::kRefused);
   /// The operand of an i32 value with the scale that a product wants of its bias, which a value of the graph has not:
-  /// another entry, or from level 3 on a CAST of what stands there.
+  /// another entry, or from feature level 3 on a CAST of what stands there.
   Result<OperandId> scaled_int32(ValueId id, float scale, Verdict& verdict);
   /// A recurrent cell's state of plain i16 with the scale that its operation wants: other operators take no i16.
   Result<OperandId> cell_input(ValueId id, float scale, Verdict& verdict);

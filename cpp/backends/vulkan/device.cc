@@ -249,8 +249,8 @@ class VulkanDevice final : public gpu::Device {
     VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &memory};
     vk.GetPhysicalDeviceProperties2(physical_, &all);
     const VkPhysicalDeviceProperties& p = all.properties;
-    VkPhysicalDevice16BitStorageFeatures halves{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &halves};
+    VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &storage16};
     vk.GetPhysicalDeviceFeatures2(physical_, &features);
     vk.GetPhysicalDeviceMemoryProperties(physical_, &memory_);
 
@@ -270,7 +270,7 @@ class VulkanDevice final : public gpu::Device {
     device_ = p.deviceID;
     const bool shared = caps_.software || p.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     caps_.unified_memory = shared && !options_.force_staging && find_type(~0u, kUnified) >= 0;
-    caps_.f16_storage = halves.storageBuffer16BitAccess && !options_.no_f16;
+    caps_.f16_storage = storage16.storageBuffer16BitAccess && !options_.no_f16;
     caps_.subgroup_size = options_.unknown_subgroup ? 0 : subgroup.subgroupSize;
     caps_.shared_bytes = std::min(p.limits.maxComputeSharedMemorySize, options_.shared_bytes);
     caps_.max_invocations = std::min(p.limits.maxComputeWorkGroupInvocations, options_.max_invocations);
@@ -293,9 +293,9 @@ class VulkanDevice final : public gpu::Device {
     queue.queueFamilyIndex = family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkPhysicalDevice16BitStorageFeatures halves{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-    halves.storageBuffer16BitAccess = caps_.f16_storage;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &halves};
+    VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+    storage16.storageBuffer16BitAccess = caps_.f16_storage;
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &storage16};
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
     PINNACE_TRY(handles_.check(vk.CreateDevice(physical_, &info, nullptr, &handles_.device), "vkCreateDevice"));

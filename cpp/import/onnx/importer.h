@@ -86,7 +86,7 @@ struct GraphBuilder {
   explicit GraphBuilder(Import& shared) : import(shared) {}
   Import& import;
   Graph graph;
-  Inference state;
+  TypeInference state;
   SourceNames names;                                  ///< of values that the source's own nodes make
   std::vector<std::pair<ValueId, ValueId>> captures;  ///< value of the enclosing graph, input of this one
 

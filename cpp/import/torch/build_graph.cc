@@ -325,7 +325,7 @@ Status Builder::bind_inputs(Scope& scope) {
     }
     if (spec.kind == InputSpec::Kind::kUser && spec.fixed.kind == ArgumentKind::kSymInt) {
       const ValueId id = graph.add_input(spec.argument, {DType::kI64, {}, nullptr});
-      inference = begin_inference(graph);
+      type_inference = begin_type_inference(graph);
       PINNACE_ASSIGN(const ValueId shape,
                      constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, spec.argument + ".shape"));
       PINNACE_ASSIGN(const std::vector<ValueId> one,
@@ -388,7 +388,7 @@ Status Builder::bind_inputs(Scope& scope) {
       }
     }
   }
-  inference = begin_inference(graph);
+  type_inference = begin_type_inference(graph);
   for (const auto& [index, name] : states_) PINNACE_TRY(read(index).status());
   for (const Symbol& wanted : session.options.symbols) {
     const bool ranged = program.ranges.contains(wanted.name);
@@ -508,7 +508,7 @@ Status Builder::finish() {
       if (id != kNoValue) needed[static_cast<size_t>(id)] = true;
     }
   }
-  for (size_t i = 0; i < graph.values.size(); ++i) graph.values[i].type = inference.types[i];
+  for (size_t i = 0; i < graph.values.size(); ++i) graph.values[i].type = type_inference.types[i];
   graph.erase_nodes(dead);
   graph.compact();
   return {};
@@ -535,7 +535,7 @@ Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std:
   for (const TensorType& type : leading) graph.add_input("leading", type);
   std::vector<ValueId> ids;
   for (size_t i = 0; i < types.size(); ++i) ids.push_back(graph.add_input(def.inputs[i].text, types[i]));
-  inference = begin_inference(graph);
+  type_inference = begin_type_inference(graph);
   for (size_t i = 0; i < types.size(); ++i) {
     const Argument& input = def.inputs[i];
     if (input.kind == ArgumentKind::kTensor) {

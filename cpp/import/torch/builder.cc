@@ -120,7 +120,7 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
   for (auto& [key, value] : attrs) {
     if (!is_default(*def, key, value)) node->set_attr(key, std::move(value));
   }
-  const Status inferred = infer_into_what_may_fail(graph, *node, inference, session.options.ops);
+  const Status inferred = infer_into_what_may_fail(graph, *node, type_inference, session.options.ops);
   PINNACE_TRY(name_symbols(inferred, session.symbols));
   return made;
 }
@@ -134,11 +134,11 @@ Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* d
   if (at != constants_.end()) return at->second;
   PINNACE_ASSIGN(ConstantPtr content, Constant::copy_of(data, bytes));
   const ValueId id = graph.add_constant(name, TensorType{dtype, shape, nullptr}, std::move(content));
-  inference.types.resize(graph.values.size());
-  inference.data.resize(graph.values.size());
-  inference.known.resize(graph.values.size());
-  inference.types[static_cast<size_t>(id)] = graph.value(id).type;
-  inference.data[static_cast<size_t>(id)] = graph.value(id).constant;
+  type_inference.types.resize(graph.values.size());
+  type_inference.data.resize(graph.values.size());
+  type_inference.known.resize(graph.values.size());
+  type_inference.types[static_cast<size_t>(id)] = graph.value(id).type;
+  type_inference.data[static_cast<size_t>(id)] = graph.value(id).constant;
   constants_.emplace(std::move(key), id);
   return id;
 }
@@ -205,11 +205,11 @@ Result<ValueId> Builder::read(int index) {
       return loaded.status();
     }
     h.value = *loaded;
-    inference.types.resize(graph.values.size());
-    inference.data.resize(graph.values.size());
-    inference.known.resize(graph.values.size());
-    inference.types[static_cast<size_t>(h.value)] = graph.value(h.value).type;
-    inference.data[static_cast<size_t>(h.value)] = graph.value(h.value).constant;
+    type_inference.types.resize(graph.values.size());
+    type_inference.data.resize(graph.values.size());
+    type_inference.known.resize(graph.values.size());
+    type_inference.types[static_cast<size_t>(h.value)] = graph.value(h.value).type;
+    type_inference.data[static_cast<size_t>(h.value)] = graph.value(h.value).constant;
   }
   const Handle& root = handle(h.root);
   if (root.unclear)

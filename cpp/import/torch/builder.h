@@ -102,11 +102,12 @@ struct Mapping;
 
 class Builder {
  public:
-  Builder(Session& session, Graph& graph) : session(session), graph(graph), inference(begin_inference(graph)) {}
+  Builder(Session& session, Graph& graph)
+      : session(session), graph(graph), type_inference(begin_type_inference(graph)) {}
 
   Session& session;
   Graph& graph;
-  Inference inference;
+  TypeInference type_inference;
 
   /// The program's own graph: inputs, nodes, outputs, states.
   Status build_program();
@@ -128,7 +129,7 @@ class Builder {
   /// Writes `value`, of the tensor's own type, into it and everything that it is a view of.
   Status write(int index, ValueId value, const NodeDef& node);
 
-  const TensorType& type(ValueId id) const { return inference.types[static_cast<size_t>(id)]; }
+  const TensorType& type(ValueId id) const { return type_inference.types[static_cast<size_t>(id)]; }
   /// Adds a node and infers its outputs. Attributes that equal the default are left out.
   Result<std::vector<ValueId>> emit(std::string_view op, std::vector<ValueId> inputs, int outputs,
                                     std::vector<std::pair<std::string, Attr>> attrs, const std::string& name,

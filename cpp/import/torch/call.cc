@@ -170,7 +170,7 @@ DType Call::out_dtype(size_t output) {
 
 std::optional<std::vector<int64_t>> Call::known_ints(ValueId id) const {
   if (id == kNoValue) return std::nullopt;
-  const ConstantPtr& data = builder_.inference.data[static_cast<size_t>(id)];
+  const ConstantPtr& data = builder_.type_inference.data[static_cast<size_t>(id)];
   if (!data || dtype_of(id) != DType::kI64) return std::nullopt;
   std::vector<int64_t> list(data->bytes() / sizeof(int64_t));
   if (!list.empty()) std::memcpy(list.data(), data->data(), list.size() * sizeof(int64_t));
@@ -351,7 +351,7 @@ ValueId Call::reshape(ValueId id, const std::vector<Scalar>& logical) {
   bool others_may_be_zero = false;  // -1 cannot be found beside a size of 0
   for (size_t i = 0; i < form.size() && !zero; ++i) {
     if (form[i].known) continue;
-    const auto& known = builder_.inference.known[static_cast<size_t>(form[i].value)];
+    const auto& known = builder_.type_inference.known[static_cast<size_t>(form[i].value)];
     const int32_t symbol = known.size() == 1 ? known[0].symbol : -1;
     if (symbol < 0) {
       unknown.push_back(i);
@@ -462,7 +462,7 @@ void Call::outputs(std::vector<ValueId> ids) {
 void Call::output_scalar(Scalar scalar) {
   if (!ok()) return;
   if (!scalar.known && scalar.value != kNoValue) {
-    const ConstantPtr& data = builder_.inference.data[static_cast<size_t>(scalar.value)];
+    const ConstantPtr& data = builder_.type_inference.data[static_cast<size_t>(scalar.value)];
     if (data && scalar.kind == Scalar::Kind::kInt && data->bytes() == 8 && dtype_of(scalar.value) == DType::kI64) {
       int64_t n;
       std::memcpy(&n, data->data(), sizeof n);

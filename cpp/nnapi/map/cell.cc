@@ -6,8 +6,8 @@
 namespace pinnace::nnapi {
 namespace {
 
-/// `made`, the output of the last node, as a constant if all of that node's inputs are. Inference computes only small
-/// values ahead.
+/// `made`, the output of the last node, as a constant if all of that node's inputs are. Type inference computes only
+/// small values ahead.
 Result<ValueId> folded(Call& call, ValueId made) {
   GraphBuilder& builder = call.builder();
   if (builder.data(made) || builder.graph.nodes.empty()) return made;

@@ -1,4 +1,4 @@
-// Arithmetic of halves for ARMv8.2: sums, products and quotients are rounded once.
+// Arithmetic of fp16 values for ARMv8.2: sums, products and quotients are rounded once.
 #include "backends/cpu/binary/arithmetic_f32.h"
 #include "backends/cpu/simd/f16_neon.h"
 

@@ -1,4 +1,4 @@
-// add, sub, mul, div, min, max, sum and prelu in float32 and on halves: over dense tensors with broadcasting reduced to
+// add, sub, mul, div, min, max, sum and prelu in float32 and fp16: over dense tensors with broadcasting reduced to
 // runs in which each operand is contiguous or one number, more operands than two by pairs; over NHWC-packed tensors
 // where an operand is one already.
 #include <algorithm>

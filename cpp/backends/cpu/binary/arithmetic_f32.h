@@ -1,5 +1,5 @@
-// Arithmetic of two operands, of float32 and of halves (T is uint16_t, their bits), compiled once per instruction set.
-// Plain pointers and sizes only.
+// Arithmetic of two operands, of float32 and of fp16 values (T is uint16_t, their bits), compiled once per instruction
+// set. Plain pointers and sizes only.
 #pragma once
 
 #include <cstddef>

@@ -6,9 +6,9 @@ namespace {
 
 bool takes(const NodeView& node) {
   const auto to = dtype_from_name(node.attr_string("to"));
-  const auto half = [](DType t) { return t == DType::kF16 || t == DType::kBF16; };
+  const auto is_16_bits = [](DType t) { return t == DType::kF16 || t == DType::kBF16; };
   const DType from = node.input(0).dtype;
-  return (half(from) && *to == DType::kF32) || (from == DType::kF32 && half(*to));
+  return (is_16_bits(from) && *to == DType::kF32) || (from == DType::kF32 && is_16_bits(*to));
 }
 
 template <const F32Isa& isa>

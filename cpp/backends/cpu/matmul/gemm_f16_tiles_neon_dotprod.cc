@@ -1,6 +1,6 @@
-// Matrix tiles of halves for ARMv8.2 with arithmetic on them: rows, panels, sums and results have 16 bits. A tile is up
-// to 8 rows by 16 columns, two registers of sums a row, as assembly for the reasons of sixteen_columns_neon.h: 128
-// multiply-adds of 8 numbers each in 142 instructions. The last panel may have 8 columns, one register a row.
+// Matrix tiles of fp16 values for ARMv8.2 with arithmetic on them: rows, panels, sums and results have 16 bits. A tile
+// is up to 8 rows by 16 columns, two registers of sums a row, as assembly for the reasons of sixteen_columns_neon.h:
+// 128 multiply-adds of 8 numbers each in 142 instructions. The last panel may have 8 columns, one register a row.
 //
 // A multiply-add takes one lane of a register only from v0 to v15. Rows of the left side are in v0 to v7, 8 elements
 // each; the panel in v8 to v11 and v12 to v15, in turn; sums in v16 to v31.

@@ -1,4 +1,4 @@
-// float32 matrix tiles whose weights are halves in memory, widened as they are read.
+// float32 matrix tiles whose weights are fp16 in memory, widened as they are read.
 #include "backends/cpu/simd/isa.h"
 
 #define PINNACE_WEIGHT F16Bits

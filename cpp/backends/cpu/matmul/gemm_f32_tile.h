@@ -1,4 +1,4 @@
-// The float32 matrix tile of one instruction set, for weights that are floats, halves or bfloat16 in memory: the bodies
+// The float32 matrix tile of one instruction set, for weights that are floats, fp16 or bfloat16 in memory: the bodies
 // that include this define PINNACE_WEIGHT as what a panel holds. A tile is MR rows by NV registers of sums; each step
 // of k loads NV registers of the panel and multiplies them by one broadcast element of every row.
 //

@@ -1,7 +1,7 @@
 // The float32 matrix product that convolutions, gemm and mat_mul share: rows read where they lie, columns packed; and
-// that of halves (T is uint16_t, their bits), which convolutions use. Compiled once per instruction set. Plain pointers
-// and sizes only, so that no inline function of another header is compiled with flags that another processor cannot
-// run.
+// that of fp16 values (T is uint16_t, their bits), which convolutions use. Compiled once per instruction set. Plain
+// pointers and sizes only, so that no inline function of another header is compiled with flags that another processor
+// cannot run.
 #pragma once
 
 #include <cstddef>

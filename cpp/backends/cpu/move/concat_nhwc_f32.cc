@@ -1,4 +1,4 @@
-// concat along channels of NHWC-packed tensors, in float32 and on halves. Chosen where the operands are images
+// concat along channels of NHWC-packed tensors, in float32 and fp16. Chosen where the operands are images
 // already.
 #include <cstring>
 

@@ -41,7 +41,7 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
 /// A kernel's name as payloads have it. What the baseline packs differs from one architecture to the next, so its
 /// kernels are called "_sse2" or "_neon" there: "conv_nhwc_f32_sse2".
 std::string packed_name(std::string_view kernel, CpuMode mode) {
-  const std::string_view generic = cpu_level_name(Cpu::generic);
+  const std::string_view generic = kernel_isa_name(Cpu::generic);
   if (!kernel.ends_with(generic)) return std::string(kernel);
   mode.level = Cpu::generic;
   return str_cat(kernel.substr(0, kernel.size() - generic.size()), mode.isa());
@@ -142,7 +142,7 @@ class Compilation {
     PINNACE_ASSIGN(executable->legalized_, legalize_precision(given, mode));
     const std::optional<LegalizedSegment>& retyped = executable->legalized_;
     const Segment segment{retyped ? retyped->graph : given.graph,
-                          retyped ? retyped->inference : given.inference,
+                          retyped ? retyped->type_inference : given.type_inference,
                           retyped ? retyped->nodes : given.nodes,
                           given.inputs,
                           given.outputs,
@@ -160,7 +160,7 @@ class Compilation {
     compilation.place_all();
     compilation.copy_outputs();
     executable->lowered_.data.clear();
-    if (executable->legalized_) executable->legalized_->inference = {};
+    if (executable->legalized_) executable->legalized_->type_inference = {};
     return std::unique_ptr<Executable>(std::move(executable));
   }
 

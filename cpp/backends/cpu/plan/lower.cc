@@ -19,8 +19,8 @@ bool one_pixel(const TensorType& type) {
 class Lowering {
  public:
   Lowering(const Segment& segment, CpuMode mode) : segment_(segment), graph_(segment.graph), mode_(mode) {
-    out_.types = segment.inference.types;
-    out_.data = segment.inference.data;
+    out_.types = segment.type_inference.types;
+    out_.data = segment.type_inference.data;
     for (size_t i = 0; i < out_.types.size(); ++i) {
       // Values that the segment never sees may have no concrete type. Constants are dense: a kernel that takes one
       // beside an image reads [C,1,1] as channels, where an image of that shape would be C images of one channel.
@@ -71,7 +71,7 @@ class Lowering {
   void find_sums() {
     summed_by_.assign(segment_.nodes.size(), -1);
     sum_of_.assign(segment_.nodes.size(), -1);
-    const std::vector<TensorType>& types = segment_.inference.types;
+    const std::vector<TensorType>& types = segment_.type_inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& add = node(k);
       if (add.op != "add" || add.inputs[0] == add.inputs[1] || stored_as(add) != DType::kF32) continue;
@@ -89,7 +89,7 @@ class Lowering {
         const Attr* activation = node(static_cast<size_t>(at)).attr("activation");
         if (activation && !std::get<std::string>(*activation).empty()) continue;
         if (types[x].shape != y.shape || types[r].shape != y.shape) continue;
-        if (segment_.inference.data[r] || made_at_[r] >= at || at <= best) continue;
+        if (segment_.type_inference.data[r] || made_at_[r] >= at || at <= best) continue;
         best = at;
         other = add.inputs[static_cast<size_t>(1 - i)];
       }
@@ -119,7 +119,7 @@ class Lowering {
   /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
   /// (conv_squeeze_excitation_f32 in conv_nhwc_f32.cc): it gets the numbers as input 4.
   void fold_squeeze_excitation() {
-    const std::vector<TensorType>& types = segment_.inference.types;
+    const std::vector<TensorType>& types = segment_.type_inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& from = sum_of_[k] >= 0 ? out_.copies[static_cast<size_t>(sum_of_[k])] : node(k);
       if (from.op != "conv" || stored_as(from) != DType::kF32) continue;
@@ -165,7 +165,7 @@ class Lowering {
       if (dtype != out_.types[y].dtype || (dtype != DType::kI8 && dtype != DType::kU8)) continue;
       if (made_at_[x] < 0) {
         const int32_t reader = first_reader(cast.outputs[0]);
-        if (segment_.inference.data[x] || uses_[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
+        if (segment_.type_inference.data[x] || uses_[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
         out_.types[x] = out_.types[y];
         alias_[y] = cast.inputs[0];
         summed_by_[k] = reader;
@@ -204,7 +204,7 @@ class Lowering {
     const auto inner_maker = [&](ValueId id, std::string_view op) {
       const auto i = static_cast<size_t>(id);
       const bool found = made_at_[i] >= 0 && uses_[i] == 1 && node(static_cast<size_t>(made_at_[i])).op == op;
-      return found && !segment_.inference.data[i] ? made_at_[i] : -1;
+      return found && !segment_.type_inference.data[i] ? made_at_[i] : -1;
     };
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& product = node(k);
@@ -214,7 +214,7 @@ class Lowering {
           transpose >= 0 ? node(static_cast<size_t>(transpose)).inputs[0] : product.inputs[1], "dequantize_linear");
       if (dequantize < 0) continue;
       const Node& weights = node(static_cast<size_t>(dequantize));
-      const int32_t rank = segment_.inference.types[static_cast<size_t>(weights.inputs[0])].rank();
+      const int32_t rank = segment_.type_inference.types[static_cast<size_t>(weights.inputs[0])].rank();
       const auto number = [&](std::string_view name, int64_t otherwise) {
         const Attr* attr = weights.attr(name);
         return attr ? std::get<int64_t>(*attr) : otherwise;
@@ -265,8 +265,9 @@ class Lowering {
     std::vector<const TensorType*> declared;
     for (ValueId id : node.inputs) {
       const auto i = static_cast<size_t>(id);
-      types.push_back(id == kNoValue ? nullptr : &segment_.inference.types[i]);
-      data.push_back(id == kNoValue || !segment_.inference.data[i] ? nullptr : segment_.inference.data[i]->data());
+      types.push_back(id == kNoValue ? nullptr : &segment_.type_inference.types[i]);
+      data.push_back(id == kNoValue || !segment_.type_inference.data[i] ? nullptr
+                                                                        : segment_.type_inference.data[i]->data());
     }
     for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
     return choose_kernel(NodeView(node, *op, types, data, declared), mode_, has_nhwc, nhwc_wanted);

@@ -23,12 +23,12 @@ class Retyping {
     bool any = false;
     for (int32_t k : segment_.nodes) {
       for (ValueId id : segment_.graph.nodes[static_cast<size_t>(k)]->inputs) {
-        any |= id != kNoValue && has_other(segment_.inference.types[static_cast<size_t>(id)]);
+        any |= id != kNoValue && has_other(segment_.type_inference.types[static_cast<size_t>(id)]);
       }
     }
     if (!any) return std::optional<LegalizedSegment>();
     out_.graph.values = segment_.graph.values;
-    out_.inference = segment_.inference;
+    out_.type_inference = segment_.type_inference;
     other_.assign(segment_.graph.values.size(), kNoValue);
     missing_.assign(segment_.graph.values.size(), false);
     nhwc_.assign(segment_.graph.values.size(), false);
@@ -40,7 +40,7 @@ class Retyping {
   }
 
  private:
-  const TensorType& type(ValueId id) const { return out_.inference.types[static_cast<size_t>(id)]; }
+  const TensorType& type(ValueId id) const { return out_.type_inference.types[static_cast<size_t>(id)]; }
   bool has_other(const TensorType& type) const { return is_half(type) || (narrows_ && type.dtype == DType::kF32); }
 
   Status place(const Node& node) {
@@ -105,13 +105,13 @@ class Retyping {
         data.push_back(nullptr);
         continue;
       }
-      const ConstantPtr* contents = &out_.inference.data[static_cast<size_t>(id)];
+      const ConstantPtr* contents = &out_.type_inference.data[static_cast<size_t>(id)];
       types[i] = type(id);
       if (types[i].dtype == own) {
         types[i].dtype = wanted;
         if (*contents) {
           PINNACE_ASSIGN(const ValueId made, other(id, node.name));
-          contents = &out_.inference.data[static_cast<size_t>(made)];
+          contents = &out_.type_inference.data[static_cast<size_t>(made)];
         } else if (const ValueId made = other_[static_cast<size_t>(id)]; made != kNoValue && i < 32) {
           nhwc_inputs |= uint32_t{nhwc_[static_cast<size_t>(made)]} << i;
         }
@@ -139,7 +139,7 @@ class Retyping {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       types.push_back(id == kNoValue ? nullptr : &type(id));
-      const ConstantPtr contents = id == kNoValue ? nullptr : out_.inference.data[static_cast<size_t>(id)];
+      const ConstantPtr contents = id == kNoValue ? nullptr : out_.type_inference.data[static_cast<size_t>(id)];
       data.push_back(contents ? contents->data() : nullptr);
       if (id != kNoValue && i < 32) nhwc_inputs |= uint32_t{nhwc_[static_cast<size_t>(id)]} << i;
     }
@@ -189,9 +189,9 @@ class Retyping {
     made.dtype = made.dtype == DType::kF32 ? DType::kF16 : DType::kF32;
     Value value{"", made, nullptr};
     out_.graph.values.push_back(std::move(value));
-    out_.inference.types.push_back(std::move(made));
-    out_.inference.data.push_back(nullptr);
-    out_.inference.known.emplace_back();
+    out_.type_inference.types.push_back(std::move(made));
+    out_.type_inference.data.push_back(nullptr);
+    out_.type_inference.known.emplace_back();
     nhwc_.push_back(false);
     return static_cast<ValueId>(out_.graph.values.size() - 1);
   }
@@ -200,7 +200,7 @@ class Retyping {
   Result<ValueId> other(ValueId id, const std::string& reader) {
     if (const ValueId there = other_[static_cast<size_t>(id)]; there != kNoValue) return there;
     const ValueId made = other_[static_cast<size_t>(id)] = add_other(id);
-    if (const ConstantPtr contents = out_.inference.data[static_cast<size_t>(id)]) {
+    if (const ConstantPtr contents = out_.type_inference.data[static_cast<size_t>(id)]) {
       PINNACE_TRY(contents->check());
       const TensorType& from = type(id);
       PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type(made).bytes()), reader));
@@ -213,7 +213,7 @@ class Retyping {
                    reinterpret_cast<const uint16_t*>(contents->data()), from.elements(),
                    reinterpret_cast<float*>(bytes.data()));
       }
-      out_.inference.data[static_cast<size_t>(made)] = Constant::of(std::move(bytes));
+      out_.type_inference.data[static_cast<size_t>(made)] = Constant::of(std::move(bytes));
     } else {
       cast(id, made, reader);
     }

@@ -19,7 +19,7 @@ DType stored_as(const Node& node);
 /// A segment rewritten. Values keep their ids; a version of one in the other type is a new value behind them.
 struct LegalizedSegment {
   Graph graph;  ///< values, and copies of the segment's nodes with casts between
-  Inference inference;
+  TypeInference type_inference;
   std::vector<int32_t> nodes;    ///< of `graph`, all of them
   std::vector<int32_t> node_of;  ///< for each node of the segment: the place in `nodes` of what computes it
 };

@@ -1,5 +1,5 @@
-// One row of a max pool over NHWC-packed tensors, of float32 and of halves (T is uint16_t, their bits), compiled once
-// per instruction set. Plain pointers and sizes only.
+// One row of a max pool over NHWC-packed tensors, of float32 and of fp16 values (T is uint16_t, their bits), compiled
+// once per instruction set. Plain pointers and sizes only.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A row of a max pool of halves for ARMv8.2.
+// A row of a max pool of fp16 values for ARMv8.2.
 #include "backends/cpu/pool/max_pool_row.h"
 #include "backends/cpu/simd/f16_neon.h"
 

@@ -13,14 +13,14 @@ namespace {
 /// A thread's memory for a row of x, then one of y, then the elements of the former at even places and at odd ones.
 template <class T>
 struct Rows {
-  T *in, *out, *half[2];
+  T *in, *out, *of_parity[2];
   static int64_t bytes(const Window& w) {
     return static_cast<int64_t>(aligned_size(static_cast<size_t>(2 * w.in[2] + 1 + w.out[2]) * sizeof(T)));
   }
   Rows(const KernelContext& context, int64_t t, const Window& w)
       : in(reinterpret_cast<T*>(context.scratch + t * bytes(w))),
         out(in + w.in[2]),
-        half{out + w.out[2], out + w.out[2] + (w.in[2] + 1) / 2} {}
+        of_parity{out + w.out[2], out + w.out[2] + (w.in[2] + 1) / 2} {}
 };
 
 template <class T>
@@ -65,10 +65,10 @@ void join_columns(const Window& w, const Rows<T>& rows, Join join) {
   const int64_t stride = w.stride[2];
   if (stride == 2) {  // side by side, so that several are read at a time
     for (int64_t i = 0; i < w.in[2] / 2; ++i) {
-      rows.half[0][i] = rows.in[2 * i];
-      rows.half[1][i] = rows.in[2 * i + 1];
+      rows.of_parity[0][i] = rows.in[2 * i];
+      rows.of_parity[1][i] = rows.in[2 * i + 1];
     }
-    if (w.in[2] % 2) rows.half[0][w.in[2] / 2] = rows.in[w.in[2] - 1];
+    if (w.in[2] % 2) rows.of_parity[0][w.in[2] / 2] = rows.in[w.in[2] - 1];
   }
   if (stride > w.in[2]) {  // no two windows share an element: between them lie taps, perhaps 2^31, that meet none
     for (int64_t o = 0; o < w.out[2]; ++o) {
@@ -86,7 +86,7 @@ void join_columns(const Window& w, const Rows<T>& rows, Join join) {
     const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
     const int64_t last = offset >= w.in[2] ? 0 : std::min(w.out[2], (w.in[2] - 1 - offset) / stride + 1);
     if (stride <= 2) {
-      const T* x = stride == 1 ? rows.in : rows.half[offset & 1];
+      const T* x = stride == 1 ? rows.in : rows.of_parity[offset & 1];
       const int64_t at = stride == 1 ? offset : offset >> 1;
       for (int64_t o = first; o < last; ++o) to[o] = join(to[o], x[o + at]);
     } else {

@@ -1,4 +1,4 @@
-// max_pool and global_average_pool over NHWC-packed tensors, in float32 and on halves. Chosen where the operand is
+// max_pool and global_average_pool over NHWC-packed tensors, in float32 and fp16. Chosen where the operand is
 // an image already.
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/nhwc_rows.h"

@@ -16,7 +16,7 @@
 namespace pinnace::cpu {
 namespace {
 
-struct Level {
+struct InstructionSet {
   const GemmTilesF32* tiles;
   const RecurrentF32Kernels* loops;
   Precision precision = Precision::kFp32;  ///< the tiles' too
@@ -31,21 +31,22 @@ struct Level {
                                     : loops->block_bf16(b);
   }
 };
-constexpr Level kGeneric{&gemm_f32_tiles_generic, &recurrent_f32_kernels_generic};
-constexpr Level kF16Generic{&gemm_f32_tiles_f16_generic, &recurrent_f32_kernels_generic, Precision::kFp16};
-constexpr Level kBf16Generic{&gemm_f32_tiles_bf16_generic, &recurrent_f32_kernels_generic, Precision::kBf16};
+constexpr InstructionSet kGeneric{&gemm_f32_tiles_generic, &recurrent_f32_kernels_generic};
+constexpr InstructionSet kF16Generic{&gemm_f32_tiles_f16_generic, &recurrent_f32_kernels_generic, Precision::kFp16};
+constexpr InstructionSet kBf16Generic{&gemm_f32_tiles_bf16_generic, &recurrent_f32_kernels_generic, Precision::kBf16};
 #if defined(__x86_64__)
-constexpr Level kAvx2{&gemm_f32_tiles_avx2, &recurrent_f32_kernels_avx2};
-constexpr Level kF16Avx2{&gemm_f32_tiles_f16_avx2, &recurrent_f32_kernels_avx2, Precision::kFp16};
-constexpr Level kBf16Avx2{&gemm_f32_tiles_bf16_avx2, &recurrent_f32_kernels_avx2, Precision::kBf16};
-constexpr Level kAvx512{&gemm_f32_tiles_avx512, &recurrent_f32_kernels_avx512};
-constexpr Level kF16Avx512{&gemm_f32_tiles_f16_avx512, &recurrent_f32_kernels_avx512, Precision::kFp16};
-constexpr Level kBf16Avx512{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512, Precision::kBf16};
-constexpr Level kPairs{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512_bf16, Precision::kBf16, true};
+constexpr InstructionSet kAvx2{&gemm_f32_tiles_avx2, &recurrent_f32_kernels_avx2};
+constexpr InstructionSet kF16Avx2{&gemm_f32_tiles_f16_avx2, &recurrent_f32_kernels_avx2, Precision::kFp16};
+constexpr InstructionSet kBf16Avx2{&gemm_f32_tiles_bf16_avx2, &recurrent_f32_kernels_avx2, Precision::kBf16};
+constexpr InstructionSet kAvx512{&gemm_f32_tiles_avx512, &recurrent_f32_kernels_avx512};
+constexpr InstructionSet kF16Avx512{&gemm_f32_tiles_f16_avx512, &recurrent_f32_kernels_avx512, Precision::kFp16};
+constexpr InstructionSet kBf16Avx512{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512, Precision::kBf16};
+constexpr InstructionSet kPairs{&gemm_f32_tiles_bf16_avx512, &recurrent_f32_kernels_avx512_bf16, Precision::kBf16,
+                                true};
 #endif
 
 #if defined(PINNACE_PACKS_ARM64)
-constexpr Level kNeon{&gemm_f32_tiles_neon, &recurrent_f32_kernels_generic};
+constexpr InstructionSet kNeon{&gemm_f32_tiles_neon, &recurrent_f32_kernels_generic};
 #endif
 
 constexpr std::string_view kGruDefaults[] = {"sigmoid", "tanh"};
@@ -128,7 +129,7 @@ struct Plan {
 };
 constexpr int64_t kPlanFloats = (sizeof(Plan) + 63) / 64 * 16;
 
-bool plan_of(const NodeView& node, const Level& isa, Plan* plan) {
+bool plan_of(const NodeView& node, const InstructionSet& isa, Plan* plan) {
   std::memset(static_cast<void*>(plan), 0, sizeof *plan);
   const std::string& op = node.node().op;
   Plan& p = *plan;
@@ -168,7 +169,7 @@ bool plan_of(const NodeView& node, const Level& isa, Plan* plan) {
   return true;
 }
 
-template <const Level& isa>
+template <const InstructionSet& isa>
 bool takes(const NodeView& node) {
   // Pairs round the state before every step, which a node of bfloat16 does not.
   if (isa.pairs && stored_as(node.node()) != DType::kF32) return false;
@@ -176,7 +177,7 @@ bool takes(const NodeView& node) {
   return plan_of(node, isa, &plan);
 }
 
-template <const Level& isa>
+template <const InstructionSet& isa>
 int64_t packed_bytes(const NodeView& node) {
   Plan p;
   if (!plan_of(node, isa, &p)) return 0;
@@ -185,7 +186,7 @@ int64_t packed_bytes(const NodeView& node) {
 }
 
 /// The plan in front is followed without further checks, so a file's must be the one that is made here.
-template <const Level& isa>
+template <const InstructionSet& isa>
 bool valid(const NodeView& node, const std::byte* packed) {
   Plan here, there;
   if (!plan_of(node, isa, &here)) return false;
@@ -216,7 +217,7 @@ void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, in
 }
 
 /// `count` weights from `from`, as the isa holds them. Returns what follows them.
-float* put_weights(const Level& isa, const float* from, int64_t count, float* to) {
+float* put_weights(const InstructionSet& isa, const float* from, int64_t count, float* to) {
   if (isa.precision == Precision::kFp32) {
     std::memcpy(to, from, sizeof(float) * static_cast<size_t>(count));
   } else {
@@ -236,7 +237,7 @@ void pack_vector(const Plan& p, const float* from, int gates, float* to) {
   }
 }
 
-template <const Level& isa>
+template <const InstructionSet& isa>
 Status pack(const NodeView& node, std::byte* packed) {
   Plan p;
   if (!plan_of(node, isa, &p)) return unsupported(node.label());
@@ -314,14 +315,14 @@ int64_t scratch_floats(const Plan& p) {
   return p.directions * p.B * steps * p.columns() + 4 * p.state_floats();
 }
 
-template <const Level& isa>
+template <const InstructionSet& isa>
 int64_t scratch_bytes(const NodeView& node, int) {
   Plan p;
   return plan_of(node, isa, &p) ? 4 * scratch_floats(p) : 0;
 }
 
 /// One call.
-template <const Level& isa>
+template <const InstructionSet& isa>
 class Run {
  public:
   Run(const Plan& plan, const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
@@ -521,7 +522,7 @@ class Run {
   int64_t first_ = 0, last_ = 0, chunk_ = 0;
 };
 
-template <const Level& isa>
+template <const InstructionSet& isa>
 Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   // Packed for other lengths, perhaps: those are this run's own.
@@ -540,7 +541,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-template <const Level& isa>
+template <const InstructionSet& isa>
 constexpr CpuKernel make() {
   return {.takes = takes<isa>,
           .packed_bytes = packed_bytes<isa>,

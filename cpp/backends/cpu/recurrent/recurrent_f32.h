@@ -32,7 +32,7 @@ struct RecurrentRowF32 {
 struct RecurrentBlockF32 {
   RecurrentKind kind;
   int32_t gates, units, valid;  ///< gates that the matrix has; units that are not padding
-  const float* matrix;          ///< [K][gates][units] floats or halves, or [K / 2][gates][units] pairs
+  const float* matrix;          ///< [K][gates][units] floats or fp16 values, or [K / 2][gates][units] pairs
   int64_t K;
   const float* extra;  ///< kProject: biases [gates][units]; kGru: R's bias of h [units]; kLstm: P [3][units]
   const RecurrentRowF32* rows;
@@ -44,7 +44,7 @@ struct RecurrentBlockF32 {
 
 struct RecurrentF32Kernels {
   int32_t lanes;
-  /// The matrix holds floats, halves, bfloat16: on avx512_bf16 pairs of them, and nothing else.
+  /// The matrix holds floats, fp16 values, bfloat16: on avx512_bf16 pairs of them, and nothing else.
   void (*block)(const RecurrentBlockF32&);
   void (*block_f16)(const RecurrentBlockF32&);
   void (*block_bf16)(const RecurrentBlockF32&);

@@ -1,5 +1,5 @@
-// What many rows of columns, pixels of channels, become when they are folded into one, of float32 and of halves (T is
-// uint16_t, their bits), compiled once per instruction set. Plain pointers and sizes only.
+// What many rows of columns, pixels of channels, become when they are folded into one, of float32 and of fp16 values (T
+// is uint16_t, their bits), compiled once per instruction set. Plain pointers and sizes only.
 #pragma once
 
 #include <cstddef>

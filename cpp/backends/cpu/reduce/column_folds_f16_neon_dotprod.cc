@@ -1,4 +1,4 @@
-// Sums of columns of halves for ARMv8.2, in float32.
+// Sums of columns of fp16 values for ARMv8.2, in float32.
 #include "backends/cpu/reduce/column_folds.h"
 #include "backends/cpu/simd/f16_neon.h"
 

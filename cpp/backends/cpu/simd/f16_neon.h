@@ -1,4 +1,4 @@
-// Registers of eight halves for ARMv8.2 with arithmetic on them; in memory halves are their bits. Included by files
+// Registers of eight fp16 values for ARMv8.2 with arithmetic on them; in memory they are their bits. Included by files
 // that are compiled for neon_dotprod.
 #pragma once
 

@@ -1,4 +1,4 @@
-// ARMv8.2 with dot products of signed bytes, and arithmetic on halves.
+// ARMv8.2 with dot products of signed bytes, and fp16 arithmetic.
 #pragma once
 
 #define PINNACE_ISA neon_dotprod

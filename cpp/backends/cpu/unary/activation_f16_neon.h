@@ -1,4 +1,4 @@
-// Activations of halves, computed in float32 and rounded. Included by files that are compiled for neon_dotprod.
+// Activations of fp16 values, computed in float32 and rounded. Included by files that are compiled for neon_dotprod.
 #pragma once
 
 #include "backends/cpu/simd/f32.h"

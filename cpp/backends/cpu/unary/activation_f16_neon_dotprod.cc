@@ -1,4 +1,4 @@
-// Activations of halves for ARMv8.2.
+// Activations of fp16 values for ARMv8.2.
 #include "backends/cpu/unary/activation_f16_neon.h"
 
 namespace pinnace::cpu {

@@ -1,4 +1,4 @@
-// Activations in float32 and on halves, as maps over contiguous memory and over NHWC-packed tensors. Those over
+// Activations in float32 and fp16, as maps over contiguous memory and over NHWC-packed tensors. Those over
 // images are chosen where the operand is one already; otherwise the dense kernels are as fast.
 #include <algorithm>
 

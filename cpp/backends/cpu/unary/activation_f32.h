@@ -1,6 +1,6 @@
-// Activations, of float32 and of halves (T is uint16_t, their bits): which there are, and their loops, compiled once
-// per instruction set. Plain pointers and sizes only, so that no inline function of a header is compiled with flags
-// that another processor cannot run.
+// Activations, of float32 and of fp16 values (T is uint16_t, their bits): which there are, and their loops, compiled
+// once per instruction set. Plain pointers and sizes only, so that no inline function of a header is compiled with
+// flags that another processor cannot run.
 #pragma once
 
 #include <cstddef>

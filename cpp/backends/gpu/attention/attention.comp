@@ -12,7 +12,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int MASK = 0;
+ATTENTION_CONSTANTS
 #ifdef VECTORS
 #define ELEMENT S4
 #else

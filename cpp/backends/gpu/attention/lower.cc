@@ -67,7 +67,7 @@ Status lower_attention(NodeLowering& n) {
   const TensorId query = n.dense(0), key = n.dense(1), value = n.dense(2);
   const TensorId mask = masked && !none ? n.dense(3) : query, y = n.make_dense();
   n.step(E % 4 == 0 && F % 4 == 0 ? KernelId::attention_vectors : KernelId::attention,
-         {masked && !none ? (words ? 2 : 1) : 0},
+         AttentionConstants{.MASK = masked && !none ? (words ? 2 : 1) : 0},
          AttentionParams{.Sq = Sq,
                          .Sk = none ? 0 : Sk,
                          .E = E,

@@ -1,4 +1,4 @@
-// Push constants of attention: params.inc as structs.
+// Push and specialisation constants of attention: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/attention/params.inc"
@@ -7,5 +7,7 @@
 namespace pinnace::gpu {
 
 PINNACE_PUSH_CONSTANTS(AttentionParams, ATTENTION_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(AttentionConstants, ATTENTION_CONSTANTS);
 
 }  // namespace pinnace::gpu

@@ -18,7 +18,7 @@ struct Operand {
 struct Attention {
   explicit Attention(const Splitter& c)
       : bytes(c.element()),
-        mask(c.spec(0)),
+        mask(c.constants<AttentionConstants>().MASK),
         mask_bytes(mask == 2 ? 4 : bytes),
         mask_head(c.params<P>().mask_head),
         mask_query(c.params<P>().mask_query),

@@ -7,8 +7,7 @@
 #include "prelude.glsl"
 #include "error_record.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int F = 0;
-layout(constant_id = 1) const int HELD = 0;
+COMPARE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { S a[]; };
 layout(set = 0, binding = 1) readonly buffer C { S b[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { int y[]; };

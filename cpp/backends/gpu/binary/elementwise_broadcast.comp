@@ -8,8 +8,7 @@
 #include "prelude.glsl"
 #include "functions.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int F = 0;
-layout(constant_id = 1) const int G = 0;
+ELEMENTWISE_BROADCAST_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { S a[]; };
 layout(set = 0, binding = 1) readonly buffer C { S b[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { S y[]; };

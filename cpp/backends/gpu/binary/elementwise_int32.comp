@@ -10,8 +10,7 @@
 #include "error_record.glsl"
 #include "exact.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int F = 0;
-layout(constant_id = 1) const int HELD = 0;
+ELEMENTWISE_INT32_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { int a[]; };
 layout(set = 0, binding = 1) readonly buffer C { int b[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { int y[]; };

@@ -16,7 +16,7 @@ layout(set = 0, binding = 1) readonly buffer C { int b[]; };
 layout(set = 0, binding = 3) writeonly buffer Y { int y[]; };
 layout(push_constant) uniform Params { INT8_PAIR_DENSE_PARAMS } p;
 #else
-layout(constant_id = 0) const int CHANNEL = 0;
+INT8_PAIR_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
 layout(set = 0, binding = 1) readonly buffer C { uint b[]; };
 layout(set = 0, binding = 3) writeonly buffer Y { uint y[]; };

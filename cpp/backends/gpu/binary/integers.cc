@@ -37,9 +37,11 @@ void pair_step(NodeLowering& n, KernelId kernel, Function f, const Operand& a, c
   params.b = push_strides(b.strides);
   params.p = p;
   const int64_t count = TensorType{type, shape, nullptr}.elements();
-  n.step(kernel, {static_cast<int32_t>(f), held}, params,
-         {a.tensor, b.tensor, y, reports(f, held) ? n.error_record() : y}, line_groups(count, 64),
-         static_cast<double>(count));
+  const int32_t function = static_cast<int32_t>(f);
+  const SpecValues constants = kernel == KernelId::compare ? SpecValues(CompareConstants{.F = function, .HELD = held})
+                                                           : ElementwiseInt32Constants{.F = function, .HELD = held};
+  n.step(kernel, constants, params, {a.tensor, b.tensor, y, reports(f, held) ? n.error_record() : y},
+         line_groups(count, 64), static_cast<double>(count));
 }
 
 Status check_rank(NodeLowering& n) {
@@ -89,7 +91,7 @@ void select_step(NodeLowering& n, DType type, const Operand& condition, const Op
   params.b_strides = push_strides(b.strides);
   params.b = b.from;
   const int64_t count = TensorType{type, shape, nullptr}.elements();
-  n.step(is_device_float(type) ? KernelId::select : KernelId::select_int32, {}, params,
+  n.step(is_device_float(type) ? KernelId::select : KernelId::select_int32, params,
          {condition.tensor, a.tensor, b.tensor, y}, line_groups(count, 64), static_cast<double>(count));
 }
 

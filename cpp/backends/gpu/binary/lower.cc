@@ -139,7 +139,8 @@ void float_step(NodeLowering& n, Function function, const Operand& a, const Oper
   params.r = after.a;
   params.s = after.b;
   const int64_t count = TensorType{DType::kF32, shape, nullptr}.elements();
-  n.step(KernelId::elementwise_broadcast, {static_cast<int32_t>(function), static_cast<int32_t>(after.function)},
+  n.step(KernelId::elementwise_broadcast,
+         ElementwiseBroadcastConstants{.F = static_cast<int32_t>(function), .G = static_cast<int32_t>(after.function)},
          params, {a.tensor, b.tensor, y}, line_groups(count, 64), static_cast<double>(count));
 }
 

@@ -1,4 +1,4 @@
-// Push constants of arithmetic, comparisons and choices: params.inc as structs.
+// Push and specialisation constants of arithmetic, comparisons and choices: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/binary/params.inc"
@@ -11,5 +11,10 @@ PINNACE_PUSH_CONSTANTS(PairParams, PAIR_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8PairDenseParams, INT8_PAIR_DENSE_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8PairParams, INT8_PAIR_PARAMS);
 PINNACE_PUSH_CONSTANTS(SelectParams, SELECT_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(CompareConstants, COMPARE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(ElementwiseBroadcastConstants, ELEMENTWISE_BROADCAST_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(ElementwiseInt32Constants, ELEMENTWISE_INT32_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(Int8PairConstants, INT8_PAIR_CONSTANTS);
 
 }  // namespace pinnace::gpu

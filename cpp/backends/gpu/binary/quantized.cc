@@ -48,7 +48,7 @@ void pair_step(NodeLowering& n, TensorId a, const Shape& a_shape, TensorId b, co
   params.a = push_strides(broadcast_strides(a_shape));
   params.b = push_strides(broadcast_strides(b_shape));
   params.offset = byte_offset(n.in(0).dtype);
-  n.step(KernelId::int8_pair_dense, {}, params, {a, b, table, y}, line_groups(count, 64), static_cast<double>(count));
+  n.step(KernelId::int8_pair_dense, params, {a, b, table, y}, line_groups(count, 64), static_cast<double>(count));
 }
 
 Status pair_rows(NodeLowering& n) {
@@ -129,7 +129,7 @@ Status lower_quantized_pair(NodeLowering& n) {
     const ImageShape s = image_shape(n.out());
     const TensorId a = n.nc4hw4(main), b = n.nc4hw4(1 - main), table = pair_table(n, main), y = n.make_nc4hw4();
     n.step(
-        KernelId::int8_pair, {pixel ? 1 : 0},
+        KernelId::int8_pair, Int8PairConstants{.CHANNEL = pixel},
         Int8PairParams{.count = s.vectors(), .pixels = s.pixels, .blocks = s.blocks(), .b_images = side.shape[0].size},
         {a, b, table, y}, line_groups(s.vectors(), 64), static_cast<double>(s.vectors() * 4));
     return {};

@@ -25,7 +25,7 @@ void split_choice(Splitter& c, int64_t bytes) {
 
 void split_int8_pair(Splitter& c) {
   using P = Int8PairParams;
-  const bool channel = c.spec(0) == 1;
+  const bool channel = c.constants<Int8PairConstants>().CHANNEL == 1;
   const VectorFields fields = {PINNACE_FIELD(P, count), PINNACE_FIELD(P, pixels), PINNACE_FIELD(P, blocks),
                                PINNACE_FIELD(P, b_images)};
   split_vectors(c, channel, fields, [channel](int64_t vectors, int64_t channels) {

@@ -20,7 +20,7 @@ Status cast(NodeLowering& n) {
   const Shape line = {count};
   if (to_float) {
     const TensorId x = n.dense(0), made = to == DType::kF32 ? n.make_dense() : n.make_scratch(count);
-    n.step(KernelId::from_int32, {}, FromInt32Params{.count = count}, {x, made}, line_groups(count, 64),
+    n.step(KernelId::from_int32, FromInt32Params{.count = count}, {x, made}, line_groups(count, 64),
            static_cast<double>(count));
     if (to != DType::kF32) {
       const MapStage rounded{to == DType::kF16 ? Function::k_to_f16 : Function::k_to_bf16};

@@ -8,10 +8,7 @@
 #include "prelude.glsl"
 #include "activation.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int ACT = 0;
-layout(constant_id = 1) const int K0 = 1;
-layout(constant_id = 2) const int K1 = 1;
-layout(constant_id = 3) const int K2 = 1;
+CONV_DENSE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) readonly buffer W { S w[]; };
 layout(set = 0, binding = 2) readonly buffer Bias { S bias[]; };

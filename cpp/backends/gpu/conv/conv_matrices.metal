@@ -8,8 +8,7 @@ struct Params
     CONV_POINTWISE_PARAMS
 };
 
-constant int ACT [[function_constant(0)]];
-constant int RESIDUAL [[function_constant(1)]];
+CONV_POINTWISE_CONSTANTS
 
 enum { LOCAL = 128, PIXELS = 64, CHANNELS = 32, DEPTH = 16 };
 
@@ -67,17 +66,17 @@ kernel void conv_matrices(device const S4* x [[buffer(0)]], device const S4* w [
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);  // read
     }
-    int strip = int(simdgroup) * 256;
+    int own_tile = int(simdgroup) * 256;
     for (int i = 0; inside && i < 2; i++)
     {
-        for (int j = 0; j < 4; j++) simdgroup_store(sum[i][j], left + strip + j * 8, CHANNELS);
+        for (int j = 0; j < 4; j++) simdgroup_store(sum[i][j], left + own_tile + j * 8, CHANNELS);
         simdgroup_barrier(mem_flags::mem_threadgroup);  // stored
         int pixel = pixel0 + row + i * 8 + int(lane) % 8;
         for (int own = int(lane) / 8; own < CHANNELS / 4; own += 4)
         {
             int block = block0 + own;
             if (pixel >= p.pixels || block >= p.M4) continue;
-            int to = (image * p.M4 + block) * p.pixels + pixel, from = strip + int(lane) % 8 * CHANNELS + own * 4;
+            int to = (image * p.M4 + block) * p.pixels + pixel, from = own_tile + int(lane) % 8 * CHANNELS + own * 4;
             float4 v = float4(bias[block]);
             for (int l = 0; l < 4; l++) v[l] += left[from + l];
             if (RESIDUAL == 1) v += float4(r[to]);

@@ -11,12 +11,7 @@
 #include "prelude.glsl"
 #include "activation.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(constant_id = 0) const int ACT = 0;
-layout(constant_id = 1) const int KH = 1;
-layout(constant_id = 2) const int KW = 1;
-layout(constant_id = 3) const int SH = 1;
-layout(constant_id = 4) const int SW = 1;
-layout(constant_id = 5) const int RESIDUAL = 0;
+CONV_NC4HW4_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
 layout(set = 0, binding = 1) readonly buffer W { S4 w[]; };
 layout(set = 0, binding = 2) readonly buffer Bias { S4 bias[]; };

@@ -8,8 +8,7 @@
 #include "prelude.glsl"
 #include "activation.glsl"
 layout(local_size_x = 16, local_size_y = 4) in;
-layout(constant_id = 0) const int ACT = 0;
-layout(constant_id = 1) const int RESIDUAL = 0;
+CONV_POINTWISE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
 layout(set = 0, binding = 1) readonly buffer W { S4 w[]; };
 layout(set = 0, binding = 2) readonly buffer Bias { S4 bias[]; };

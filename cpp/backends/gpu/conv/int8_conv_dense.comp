@@ -10,12 +10,7 @@
 #include "prelude.glsl"
 #include "int8.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int K0 = 1;
-layout(constant_id = 1) const int K1 = 1;
-layout(constant_id = 2) const int K2 = 1;
-layout(constant_id = 3) const int TRANSPOSED = 0;
-layout(constant_id = 4) const int PACKED = 1;
-layout(constant_id = 5) const int BIAS = 0;
+INT8_CONV_DENSE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { int x[]; };
 layout(set = 0, binding = 1) readonly buffer W { uint w[]; };
 layout(set = 0, binding = 2) readonly buffer P { ivec4 c[]; };

@@ -7,10 +7,7 @@
 #include "params.inc"
 #include "int8.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(constant_id = 0) const int KH = 3;
-layout(constant_id = 1) const int KW = 3;
-layout(constant_id = 2) const int SH = 1;
-layout(constant_id = 3) const int SW = 1;
+INT8_DEPTHWISE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(set = 0, binding = 1) readonly buffer W { uint w[]; };
 layout(set = 0, binding = 2) readonly buffer C { ivec4 c[]; };

@@ -85,8 +85,7 @@ void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
   const TensorId x = n.dense(0), weights = n.dense(1);
   const TensorId bias = n.has(2) && !n.constant(2) ? n.dense(2) : bias_weights(n, c.M), y = n.make_dense();
   n.step(transposed ? KernelId::conv_dense_transposed : KernelId::conv_dense,
-         {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]),
-          static_cast<int32_t>(w.kernel[2])},
+         ConvDenseConstants{.ACT = static_cast<int32_t>(e.function), .K = {w.kernel[0], w.kernel[1], w.kernel[2]}},
          params, {x, weights, bias, y}, line_groups(count, 64), c.work());
   if (!in_epilogue(c.activation)) apply_after(n, c.activation, false);
 }
@@ -98,8 +97,11 @@ void depthwise(NodeLowering& n, const Convolution& c) {
   const TensorId x = n.nc4hw4(0), weights = depthwise_weights(n, c.C, w.taps()), bias = bias_weights(n, c.M);
   const TensorId y = n.make_nc4hw4();
   n.step(KernelId::conv_depthwise,
-         {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
-          static_cast<int32_t>(w.stride[1]), static_cast<int32_t>(w.stride[2])},
+         ConvDepthwiseConstants{.ACT = static_cast<int32_t>(e.function),
+                                .KH = w.kernel[1],
+                                .KW = w.kernel[2],
+                                .SH = w.stride[1],
+                                .SW = w.stride[2]},
          ConvDepthwiseParams{.H = w.in[1],
                              .W = w.in[2],
                              .OH = w.out[1],
@@ -129,7 +131,7 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
   const bool pointwise = n.trusts(product) && !transposed && c.group == 1 && w.taps() == 1 && w.stride[1] == 1 &&
                          w.stride[2] == 1 && in == out && out_size <= 65535 * 64;
   if (pointwise) {
-    n.step(product, {static_cast<int32_t>(e.function), 0},
+    n.step(product, ConvPointwiseConstants{.ACT = static_cast<int32_t>(e.function)},
            ConvPointwiseParams{.pixels = out_size, .C4 = C4, .M4 = M4, .a = e.a, .b = e.b}, {x, weights, bias, x, y},
            {groups_of(out_size, 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
   } else {
@@ -142,8 +144,11 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
     n.step(transposed ? KernelId::conv_nc4hw4_transposed
            : two      ? KernelId::conv_nc4hw4
                       : KernelId::conv_nc4hw4_block,
-           {static_cast<int32_t>(e.function), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
-            static_cast<int32_t>(w.stride[1]), static_cast<int32_t>(w.stride[2]), 0},
+           ConvNc4hw4Constants{.ACT = static_cast<int32_t>(e.function),
+                               .KH = w.kernel[1],
+                               .KW = w.kernel[2],
+                               .SH = w.stride[1],
+                               .SW = w.stride[2]},
            ConvNc4hw4Params{.H = in[1],
                             .W = in[2],
                             .OH = out[1],

@@ -1,4 +1,4 @@
-// Push constants of convolutions: params.inc as structs.
+// Push and specialisation constants of convolutions: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/conv/params.inc"
@@ -15,5 +15,14 @@ PINNACE_PUSH_CONSTANTS(WinogradOutputParams, WINOGRAD_OUTPUT_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8ConvParams, INT8_CONV_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8DepthwiseParams, INT8_DEPTHWISE_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8ConvDenseParams, INT8_CONV_DENSE_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(ConvDenseConstants, CONV_DENSE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(ConvDepthwiseConstants, CONV_DEPTHWISE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(ConvNc4hw4Constants, CONV_NC4HW4_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(ConvPointwiseConstants, CONV_POINTWISE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(Int8ConvConstants, INT8_CONV_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(Int8ConvDenseConstants, INT8_CONV_DENSE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(Int8DepthwiseConstants, INT8_DEPTHWISE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(WinogradOutputConstants, WINOGRAD_OUTPUT_CONSTANTS);
 
 }  // namespace pinnace::gpu

@@ -87,12 +87,12 @@ void on_images(NodeLowering& n, const ByteConvolution& c) {
                               .low = r.range.min + offset,
                               .high = r.range.max + offset};
   const TensorId x = n.nc4hw4(0), weights = image_weights(n, c), numbers = channels(n, c, false), y = n.make_nc4hw4();
-  n.step(KernelId::int8_conv,
-         {static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]), static_cast<int32_t>(w.stride[1]),
-          static_cast<int32_t>(w.stride[2]), static_cast<int32_t>(blocks)},
-         params, {x, weights, numbers, y},
-         {groups_of(out[2], 32), groups_of(out[1], 8), static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
-         c.work());
+  n.step(
+      KernelId::int8_conv,
+      Int8ConvConstants{.KH = w.kernel[1], .KW = w.kernel[2], .SH = w.stride[1], .SW = w.stride[2], .BLOCKS = blocks},
+      params, {x, weights, numbers, y},
+      {groups_of(out[2], 32), groups_of(out[1], 8), static_cast<uint32_t>(c.N * ((M4 + blocks - 1) / blocks))},
+      c.work());
 }
 
 void depthwise(NodeLowering& n, const ByteConvolution& c) {
@@ -125,10 +125,9 @@ void depthwise(NodeLowering& n, const ByteConvolution& c) {
                                    .high = r.range.max + offset};
   const TensorId x = n.nc4hw4(0), numbers = channels(n, c, false), y = n.make_nc4hw4();
   n.step(KernelId::int8_depthwise,
-         {static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]), static_cast<int32_t>(w.stride[1]),
-          static_cast<int32_t>(w.stride[2])},
-         params, {x, weights, numbers, y},
-         {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)}, c.work());
+         Int8DepthwiseConstants{.KH = w.kernel[1], .KW = w.kernel[2], .SH = w.stride[1], .SW = w.stride[2]}, params,
+         {x, weights, numbers, y}, {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)},
+         c.work());
 }
 
 /// [M, C / group, taps], or of a transpose [C, M / group, taps], in the order of the host.
@@ -166,8 +165,8 @@ void on_rows(NodeLowering& n, const ByteConvolution& c, bool transposed) {
   const TensorId weights = packed ? row_weights(n) : n.dense(1);
   const TensorId x = n.dense(0), numbers = channels(n, c, transposed), b = bias ? n.dense(2) : numbers;
   n.step(KernelId::int8_conv_dense,
-         {static_cast<int32_t>(w.kernel[0]), static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2]),
-          transposed ? 1 : 0, packed ? 1 : 0, bias ? 1 : 0},
+         Int8ConvDenseConstants{
+             .K = {w.kernel[0], w.kernel[1], w.kernel[2]}, .TRANSPOSED = transposed, .PACKED = packed, .BIAS = bias},
          params, {x, weights, numbers, n.make_dense(), b}, line_groups(count, 64), c.work());
 }
 

@@ -6,24 +6,27 @@
 namespace pinnace::gpu {
 namespace {
 
-/// A kernel that takes a residual: which specialisation constant switches it on, and the numbers of its activation. The
-/// residual is the last binding but one, the result the last, and the activation is specialisation constant 0.
+/// A kernel that takes a residual: the specialisation constants that are its activation and that switch the residual
+/// on, and the numbers of the activation. The residual is the last binding but one, the result the last.
 struct TakesResidual {
-  size_t constant;
+  SpecConstant activation, residual;
   Field a, b;
 };
 std::optional<TakesResidual> takes_residual(KernelId id) {
   switch (id) {
     case KernelId::conv_matrices:
     case KernelId::conv_pointwise:
-      return TakesResidual{1, PINNACE_FIELD(ConvPointwiseParams, a), PINNACE_FIELD(ConvPointwiseParams, b)};
+      return TakesResidual{PINNACE_SPEC(ConvPointwiseConstants, ACT), PINNACE_SPEC(ConvPointwiseConstants, RESIDUAL),
+                           PINNACE_FIELD(ConvPointwiseParams, a), PINNACE_FIELD(ConvPointwiseParams, b)};
     case KernelId::winograd_output_2:
     case KernelId::winograd_output_4:
-      return TakesResidual{1, PINNACE_FIELD(WinogradOutputParams, a), PINNACE_FIELD(WinogradOutputParams, b)};
+      return TakesResidual{PINNACE_SPEC(WinogradOutputConstants, ACT), PINNACE_SPEC(WinogradOutputConstants, RESIDUAL),
+                           PINNACE_FIELD(WinogradOutputParams, a), PINNACE_FIELD(WinogradOutputParams, b)};
     case KernelId::conv_nc4hw4:
     case KernelId::conv_nc4hw4_block:
     case KernelId::conv_nc4hw4_transposed:
-      return TakesResidual{5, PINNACE_FIELD(ConvNc4hw4Params, a), PINNACE_FIELD(ConvNc4hw4Params, b)};
+      return TakesResidual{PINNACE_SPEC(ConvNc4hw4Constants, ACT), PINNACE_SPEC(ConvNc4hw4Constants, RESIDUAL),
+                           PINNACE_FIELD(ConvNc4hw4Params, a), PINNACE_FIELD(ConvNc4hw4Params, b)};
     default:
       return {};
   }
@@ -38,7 +41,7 @@ int convolved_input(NodeLowering& n) {
     if (!v.one_reader || v.nc4hw4_step <= latest || v.dense != kNoTensor) continue;
     const KernelKey& kernel = n.all().steps()[static_cast<size_t>(v.nc4hw4_step)].kernel;
     const auto own = takes_residual(kernel.id);
-    if (!own || kernel.spec[0] != 0 || kernel.spec[own->constant] != 0) continue;
+    if (!own || kernel[own->activation] != 0 || kernel[own->residual] != 0) continue;
     latest = v.nc4hw4_step;
     chosen = i;
   }
@@ -58,8 +61,8 @@ bool add_to_convolution(NodeLowering& n, const Activation& activation) {
   all.steps()[at].dead = true;
   const TakesResidual own = *takes_residual(step.kernel.id);
   const Epilogue epilogue = epilogue_of(activation);
-  step.kernel.spec[0] = static_cast<int32_t>(epilogue.function);
-  step.kernel.spec[own.constant] = 1;
+  step.kernel[own.activation] = static_cast<int32_t>(epilogue.function);
+  step.kernel[own.residual] = 1;
   set_float(step, own.a, epilogue.a);
   set_float(step, own.b, epilogue.b);
   step.bindings[step.bindings.size() - 2] = residual;

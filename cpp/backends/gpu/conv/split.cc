@@ -10,14 +10,15 @@ constexpr ImageFields fields_of() {
   return {PINNACE_FIELD(P, H), PINNACE_FIELD(P, W), PINNACE_FIELD(P, OH), PINNACE_FIELD(P, OW)};
 }
 
-/// Rows and columns of windows of an image; the specialisation constants are the window's sizes, then its strides.
-template <class P>
-std::array<WindowAxis, 3> axes_of(const Splitter& c, size_t first_constant, bool transposed = false) {
+/// Rows and columns of windows of an image; C: the kernel's specialisation constants, with KH, KW, SH and SW.
+template <class P, class C>
+std::array<WindowAxis, 3> axes_of(const Splitter& c, bool transposed = false) {
+  const C window = c.constants<C>();
   return {WindowAxis(),
-          image_axis(c, fields_of<P>(), 1, c.spec(first_constant), c.spec(first_constant + 2), PINNACE_FIELD(P, pad_y),
-                     PINNACE_FIELD(P, dil_y), transposed),
-          image_axis(c, fields_of<P>(), 2, c.spec(first_constant + 1), c.spec(first_constant + 3),
-                     PINNACE_FIELD(P, pad_x), PINNACE_FIELD(P, dil_x), transposed)};
+          image_axis(c, fields_of<P>(), 1, window.KH, window.SH, PINNACE_FIELD(P, pad_y), PINNACE_FIELD(P, dil_y),
+                     transposed),
+          image_axis(c, fields_of<P>(), 2, window.KW, window.SW, PINNACE_FIELD(P, pad_x), PINNACE_FIELD(P, dil_x),
+                     transposed)};
 }
 
 /// One filter per channel. Bytes of a vector, of a plane's filter and of its numbers; planes of all images; a group
@@ -110,8 +111,10 @@ void split_image_convolution(Splitter& c, const ImageConvolution& v) {
 
 void split_conv_image_by(Splitter& c, int64_t blocks) {
   using P = ConvNc4hw4Params;
+  using C = ConvNc4hw4Constants;
   const P& p = c.params<P>();
-  const int64_t group_c = p.group_c, group_m = p.group_m, taps = c.spec(1) * c.spec(2);
+  const auto constants = c.constants<C>();
+  const int64_t group_c = p.group_c, group_m = p.group_m, taps = constants.KH * constants.KW;
   const bool transposed = c.step().kernel.id == KernelId::conv_nc4hw4_transposed;
   split_image_convolution(c, {.bytes = c.vector(),
                               .filter = taps * p.count * 4 * c.vector(),
@@ -121,22 +124,23 @@ void split_conv_image_by(Splitter& c, int64_t blocks) {
                               .group_out = group_m / 4,
                               .one_group = group_m > 4 * (p.M4 - 1),
                               .whole_blocks = group_c % 4 == 0 && group_m % 4 == 0 && group_m > 0,
-                              .residual = c.spec(5) != 0,
+                              .residual = constants.RESIDUAL != 0,
                               .result = 4,
                               .sizes = fields_of<P>(),
                               .C4 = PINNACE_FIELD(P, C4),
                               .M4 = PINNACE_FIELD(P, M4),
-                              .axes = axes_of<P>(c, 1, transposed)});
+                              .axes = axes_of<P, C>(c, transposed)});
 }
 
 /// One output per invocation: images, and where `by_channel`, channels of outputs, all of which see all of the input.
-template <class P>
-void split_rows(Splitter& c, int64_t bytes, size_t first_constant, bool transposed, bool by_channel) {
+template <class P, class C>
+void split_rows(Splitter& c, int64_t bytes, bool transposed, bool by_channel) {
   const P& p = c.params<P>();
+  const auto kernel = c.constants<C>().K;
   const Field counted = PINNACE_FIELD(P, count);
   const int64_t count = p.count, M = p.M, in = p.in[0] * p.in[1] * p.in[2] * bytes;
   const int64_t places = p.out[0] * p.out[1] * p.out[2], images = count / (M * places);
-  const int64_t taps = c.spec(first_constant) * c.spec(first_constant + 1) * c.spec(first_constant + 2);
+  const int64_t taps = kernel[0] * kernel[1] * kernel[2];
   if (images > 1) {
     c.add(images, {run(p.C * in), kWhole, kWhole, run(M * places * bytes)},
           [=](Step& s, int64_t, int64_t n) { set_line(s, counted, n * M * places); });
@@ -150,7 +154,7 @@ void split_rows(Splitter& c, int64_t bytes, size_t first_constant, bool transpos
   for (size_t d = 0; d < 3; ++d) {
     v.axes[d] = {.in = p.in[d],
                  .out = p.out[d],
-                 .taps = c.spec(first_constant + d),
+                 .taps = kernel[d],
                  .stride = p.stride[d],
                  .pad = p.pad[d],
                  .dilation = p.dilation[d],
@@ -170,12 +174,14 @@ void split_rows(Splitter& c, int64_t bytes, size_t first_constant, bool transpos
 
 void split_int8_conv(Splitter& c) {
   using P = Int8ConvParams;
+  using C = Int8ConvConstants;
   const P& p = c.params<P>();
-  const int64_t taps = c.spec(0) * c.spec(1);
+  const auto constants = c.constants<C>();
+  const int64_t taps = constants.KH * constants.KW;
   split_image_convolution(c, {.bytes = 4,
                               .filter = taps * p.group_c4 * 16,
                               .numbers = 48,
-                              .blocks = c.spec(4),
+                              .blocks = constants.BLOCKS,
                               .group_in = p.group_c4,
                               .group_out = p.group_m4,
                               .one_group = p.group_m4 >= p.M4,
@@ -185,37 +191,42 @@ void split_int8_conv(Splitter& c) {
                               .sizes = fields_of<P>(),
                               .C4 = PINNACE_FIELD(P, C4),
                               .M4 = PINNACE_FIELD(P, M4),
-                              .axes = axes_of<P>(c, 0)});
+                              .axes = axes_of<P, C>(c)});
 }
 
 void split_int8_conv_dense(Splitter& c) {
-  split_rows<Int8ConvDenseParams>(c, 4, 0, c.spec(3) == 1, false);
+  split_rows<Int8ConvDenseParams, Int8ConvDenseConstants>(c, 4, c.constants<Int8ConvDenseConstants>().TRANSPOSED == 1,
+                                                          false);
 }
 
 void split_int8_depthwise(Splitter& c) {
   using P = Int8DepthwiseParams;
+  using C = Int8DepthwiseConstants;
+  const auto constants = c.constants<C>();
   split_depthwise(c, {.bytes = 4,
-                      .filter = c.spec(0) * c.spec(1) * 4,
+                      .filter = constants.KH * constants.KW * 4,
                       .numbers = 48,
                       .planes = c.groups(2),
                       .planes_per_group = 1,
                       .planes_field = {},
                       .sizes = fields_of<P>(),
                       .blocks = PINNACE_FIELD(P, C4),
-                      .axes = axes_of<P>(c, 0)});
+                      .axes = axes_of<P, C>(c)});
 }
 
 void split_conv_depthwise(Splitter& c) {
   using P = ConvDepthwiseParams;
+  using C = ConvDepthwiseConstants;
+  const auto constants = c.constants<C>();
   split_depthwise(c, {.bytes = c.vector(),
-                      .filter = c.spec(1) * c.spec(2) * c.vector(),
+                      .filter = constants.KH * constants.KW * c.vector(),
                       .numbers = c.vector(),
                       .planes = c.params<P>().planes,
                       .planes_per_group = 2,
                       .planes_field = PINNACE_FIELD(P, planes),
                       .sizes = fields_of<P>(),
                       .blocks = PINNACE_FIELD(P, C4),
-                      .axes = axes_of<P>(c, 1)});
+                      .axes = axes_of<P, C>(c)});
 }
 
 void split_conv_nc4hw4(Splitter& c) {
@@ -227,18 +238,18 @@ void split_conv_nc4hw4_block(Splitter& c) {
 }
 
 void split_conv_dense(Splitter& c) {
-  split_rows<ConvDenseParams>(c, c.element(), 1, false, true);
+  split_rows<ConvDenseParams, ConvDenseConstants>(c, c.element(), false, true);
 }
 
 void split_conv_dense_transposed(Splitter& c) {
-  split_rows<ConvDenseParams>(c, c.element(), 1, true, false);
+  split_rows<ConvDenseParams, ConvDenseConstants>(c, c.element(), true, false);
 }
 
 void split_conv_pointwise(Splitter& c) {
   using P = ConvPointwiseParams;
   const P& p = c.params<P>();
   const int64_t pixels = p.pixels, C4 = p.C4, M4 = p.M4, own = p.weights_step, images = c.groups(2), V = c.vector();
-  const bool residual = c.spec(1) != 0;
+  const bool residual = c.constants<ConvPointwiseConstants>().RESIDUAL != 0;
   if (images > 1) {
     const UnitWindow y = run(M4 * pixels * V), w = own ? UnitWindow{own * V, M4 * C4 * 4 * V} : kWhole;
     c.add(images, {run(C4 * pixels * V), w, kWhole, residual ? y : kUnread, y},

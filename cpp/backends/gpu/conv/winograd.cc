@@ -71,10 +71,10 @@ TensorId transformed_weights(NodeLowering& n, const Convolution& c, const Tiles&
     const auto side = static_cast<size_t>(t.out + 2);
     for (int64_t m = 0; m < M; ++m) {
       for (int64_t k = 0; k < C; ++k) {
-        double half[6 * 3] = {}, u[6 * 6] = {};
+        double one_way[6 * 3] = {}, u[6 * 6] = {};
         const double* taps = w->data() + (m * C + k) * 9;
-        for (size_t j = 0; j < 3; ++j) weight_line(t.out, taps + j, 3, half + j, 3);
-        for (size_t i = 0; i < side; ++i) weight_line(t.out, half + i * 3, 1, u + i * side, 1);
+        for (size_t j = 0; j < 3; ++j) weight_line(t.out, taps + j, 3, one_way + j, 3);
+        for (size_t i = 0; i < side; ++i) weight_line(t.out, one_way + i * 3, 1, u + i * side, 1);
         for (int64_t p = 0; p < t.positions; ++p) {
           const int64_t at = (((p * t.M4 + m / 4) * t.C4 + k / 4) * 4 + k % 4) * 4 + m % 4;
           to[static_cast<size_t>(at)] = static_cast<float>(u[p]);
@@ -108,7 +108,7 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
   const TensorId x = n.nc4hw4(0), u = transformed_weights(n, c, t), bias = bias_weights(n, c.M);
   const TensorId v = n.make_scratch(t.v_floats(), kWide), m = n.make_scratch(t.m_floats(), kWide);
   const int64_t v_count = t.v_floats() / t.positions, m_count = t.m_floats() / t.positions;
-  n.step(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2, {},
+  n.step(large ? KernelId::winograd_input_4 : KernelId::winograd_input_2,
          WinogradInputParams{.count = v_count,
                              .H = w.in[1],
                              .W = w.in[2],
@@ -123,12 +123,13 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
     std::fill(to.begin(), to.end(), 0.0f);
     return Status();
   });
-  n.step(product, {0, 0},
+  n.step(product, ConvPointwiseConstants{},
          ConvPointwiseParams{.pixels = t.count, .C4 = t.C4, .M4 = t.M4, .weights_step = t.M4 * t.C4 * 4},
          {v, u, zeros, v, m}, {groups_of(t.count, 64), groups_of(t.M4, 8), static_cast<uint32_t>(t.positions)},
          static_cast<double>(t.m_floats()) * static_cast<double>(t.C4 * 4), true);
   const TensorId y = n.make_nc4hw4();
-  n.step(large ? KernelId::winograd_output_4 : KernelId::winograd_output_2, {static_cast<int32_t>(e.function), 0},
+  n.step(large ? KernelId::winograd_output_4 : KernelId::winograd_output_2,
+         WinogradOutputConstants{.ACT = static_cast<int32_t>(e.function)},
          WinogradOutputParams{.count = m_count,
                               .OH = w.out[1],
                               .OW = w.out[2],

@@ -9,8 +9,7 @@
 #include "activation.glsl"
 #include "winograd.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int ACT = 0;
-layout(constant_id = 1) const int RESIDUAL = 0;
+WINOGRAD_OUTPUT_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer M { float m[]; };
 layout(set = 0, binding = 1) readonly buffer Bias { S bias[]; };
 layout(set = 0, binding = 2) readonly buffer R { S r[]; };

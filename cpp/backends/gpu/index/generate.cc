@@ -24,15 +24,15 @@ Status check_rank(NodeLowering& n) {
 Status lower_range(NodeLowering& n) {
   const int64_t count = n.out().elements();
   if (is_device_float(n.in(0).dtype)) {
-    std::vector<int32_t> known;
+    RangeConstants known;
     RangeParams params{.count = count};
     for (int i : {0, 2}) {
       const std::vector<double> number = n.constant(i) ? n.floats(i) : std::vector<double>();
-      known.push_back(number.empty() ? 0 : 1);
+      (i == 0 ? known.START_KNOWN : known.DELTA_KNOWN) = !number.empty();
       const float value = number.empty() ? 0.0f : static_cast<float>(number[0]);
       (i == 0 ? params.start : params.delta) = std::bit_cast<int32_t>(value);
     }
-    n.step(KernelId::range, std::move(known), params, {n.dense(0), n.dense(2), n.make_dense()}, line_groups(count, 64),
+    n.step(KernelId::range, known, params, {n.dense(0), n.dense(2), n.make_dense()}, line_groups(count, 64),
            static_cast<double>(count * 32));
     return {};
   }

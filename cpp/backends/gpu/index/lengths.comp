@@ -12,7 +12,7 @@
 #include "prelude.glsl"
 #include "error_record.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int FORM = 0;
+LENGTHS_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer L { int lengths[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { int y[]; };
 layout(push_constant) uniform Params { LENGTHS_PARAMS } p;

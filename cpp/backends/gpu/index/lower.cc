@@ -37,7 +37,7 @@ TensorId place_step(NodeLowering& n, TensorId index, const Six& space, const Six
                            .indexed = push_strides(sizes),
                            .steps = push_strides(steps)};
   const TensorId places = n.make_scratch(count, DType::kI32);
-  n.step(KernelId::place, {}, params, {index, places, n.error_record()}, line_groups(count, 64),
+  n.step(KernelId::place, params, {index, places, n.error_record()}, line_groups(count, 64),
          static_cast<double>(count));
   return places;
 }
@@ -53,7 +53,7 @@ TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> pl
 
 void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
                  int64_t size, int64_t inner) {
-  n.step(is_device_float(type) ? KernelId::gather : KernelId::gather_int32, {},
+  n.step(is_device_float(type) ? KernelId::gather : KernelId::gather_int32,
          GatherParams{.count = count, .indices = indices, .inner = inner, .size = size, .held = size}, {x, index, y},
          line_groups(count, 64), static_cast<double>(count));
 }
@@ -125,8 +125,9 @@ Status lower_reverse_sequence(NodeLowering& n) {
   const int64_t run = v.inner / n.in(0).shape[static_cast<size_t>(first) + 1].size;
   if (!n.constant(1)) {
     const TensorId x = n.dense(0), index = n.make_scratch(T * B, DType::kI32);
-    n.step(KernelId::lengths, {time < batch ? 1 : 2}, LengthsParams{.count = T * B, .time = T, .batch = B},
-           {n.dense(1), index, n.error_record()}, line_groups(T * B, 64), static_cast<double>(T * B));
+    n.step(KernelId::lengths, LengthsConstants{.FORM = time < batch ? 1 : 2},
+           LengthsParams{.count = T * B, .time = T, .batch = B}, {n.dense(1), index, n.error_record()},
+           line_groups(T * B, 64), static_cast<double>(T * B));
     gather_step(n, n.in(0).dtype, x, index, n.make_dense(), n.out().elements(), T * B, T * B, run);
     return {};
   }

@@ -7,8 +7,7 @@
 #include "prelude.glsl"
 #include "double.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int START_KNOWN = 0;
-layout(constant_id = 1) const int DELTA_KNOWN = 0;
+RANGE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { S start[]; };
 layout(set = 0, binding = 1) readonly buffer D { S delta[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { S y[]; };

@@ -61,7 +61,7 @@ Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
   TensorId y = kNoTensor;  // in 32 bits
   if (halves) {
     y = n.all().add_tensor(DeviceTensor::Place::kActivation, 0, static_cast<size_t>(vectors) * 16);
-    n.step(KernelId::leave, {}, copy, {x, y}, line_groups(vectors, 64), static_cast<double>(count));
+    n.step(KernelId::leave, copy, {x, y}, line_groups(vectors, 64), static_cast<double>(count));
   } else {
     y = n.make_dense();
     Region r = whole_region({count});
@@ -79,22 +79,23 @@ Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
                                .last = last,
                                .owners = owners,
                                .unit = l.unit};
-    std::vector<int32_t> spec = {static_cast<int32_t>(join), l.slices ? 1 : 0};
     std::vector<TensorId> bindings = {places, updates, y};
     const int32_t held = held_as(type);
     if (!floats) {
       const bool sums = join == Join::kAdd || join == Join::kMul;
-      spec.push_back(held);
       bindings.push_back(sums && held == held_as(DType::kI64) ? n.error_record() : y);
     }
+    const auto combine = static_cast<int32_t>(join);
+    const SpecValues constants = floats ? SpecValues(ScatterConstants{.JOIN = combine, .SLICES = l.slices})
+                                        : ScatterInt32Constants{.JOIN = combine, .SLICES = l.slices, .HELD = held};
     // Few lanes leave most of the device idle: their updates count as if all of it worked.
-    n.step(floats ? KernelId::scatter : KernelId::scatter_int32, std::move(spec), params, std::move(bindings),
+    n.step(floats ? KernelId::scatter : KernelId::scatter_int32, constants, params, std::move(bindings),
            line_groups(lanes * owners, 64),
            static_cast<double>(std::max(lanes * owners, kBusy)) * static_cast<double>(last - first));
   }
   if (halves) {
     const TensorId made = n.make_dense();
-    n.step(KernelId::enter, {}, copy, {y, made}, line_groups(vectors, 64), static_cast<double>(count));
+    n.step(KernelId::enter, copy, {y, made}, line_groups(vectors, 64), static_cast<double>(count));
   }
   return {};
 }

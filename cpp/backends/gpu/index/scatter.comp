@@ -20,10 +20,10 @@
 #define N float
 #endif
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int JOIN = 0;
-layout(constant_id = 1) const int SLICES = 0;
 #ifdef INT32
-layout(constant_id = 2) const int HELD = 0;
+SCATTER_INT32_CONSTANTS
+#else
+SCATTER_CONSTANTS
 #endif
 layout(set = 0, binding = 0) readonly buffer P { int places[]; };
 layout(set = 0, binding = 1) readonly buffer U { S updates[]; };

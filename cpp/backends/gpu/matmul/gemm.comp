@@ -17,8 +17,7 @@ shared vec4 part[4 * 64];
 #else
 layout(local_size_x = 16, local_size_y = 4) in;
 #endif
-layout(constant_id = 0) const int ACT = 0;
-layout(constant_id = 1) const int BIAS = 0;
+GEMM_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { S a[]; };
 #ifdef PACKED
 layout(set = 0, binding = 1) readonly buffer C { S4 b[]; };

@@ -12,8 +12,7 @@
 #include "prelude.glsl"
 #include "int8.glsl"
 layout(local_size_x = 16, local_size_y = 4) in;
-layout(constant_id = 0) const int PACKED = 0;
-layout(constant_id = 1) const int ZEROS = 0;
+GEMM_INT32_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer A { int a[]; };
 layout(set = 0, binding = 1) readonly buffer W { int b[]; };
 layout(set = 0, binding = 2) readonly buffer ZA { int a_zero[]; };

@@ -10,8 +10,7 @@ struct Params
     GEMM_PARAMS
 };
 
-constant int ACT [[function_constant(0)]];
-constant int BIAS [[function_constant(1)]];
+GEMM_CONSTANTS
 
 enum { LOCAL = 128, ROWS = 32, COLUMNS = 64, DEPTH = 16 };
 
@@ -63,16 +62,16 @@ kernel void gemm_matrices(device const S* a [[buffer(0)]], device const S4* b [[
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);  // read
     }
-    int strip = int(simdgroup) * 256, n = n0 + column + int(lane);
+    int own_tile = int(simdgroup) * 256, n = n0 + column + int(lane);
     for (int i = 0; inside && i < 2; i++)
     {
-        for (int j = 0; j < 4; j++) simdgroup_store(sum[i][j], right + strip + j * 8, 32);
+        for (int j = 0; j < 4; j++) simdgroup_store(sum[i][j], right + own_tile + j * 8, 32);
         simdgroup_barrier(mem_flags::mem_threadgroup);  // stored
         for (int r = 0; r < 8; r++)
         {
             int m = m0 + row + i * 8 + r;
             if (m >= p.M || n >= p.N) continue;
-            float v = p.alpha * right[strip + r * 32 + int(lane)];
+            float v = p.alpha * right[own_tile + r * 32 + int(lane)];
             if (BIAS == 1) v += p.beta * float(c[m * p.c_row + n * p.c_col]);
             y[(batch * p.M + m) * p.N + n] = S(activate(v, p.p, p.q));
         }

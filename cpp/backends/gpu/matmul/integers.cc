@@ -56,8 +56,9 @@ Status lower_mat_mul_integer(NodeLowering& n) {
                                .zb_inner = zb.inner,
                                .za_rows = za.lines,
                                .flip = flip};
-  n.step(KernelId::gemm_int32, {packed ? 1 : 0, (za.given ? 1 : 0) + (zb.given ? 2 : 0)}, params,
-         {a, b, a_zero, b_zero, n.make_dense()}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},
+  n.step(KernelId::gemm_int32, GemmInt32Constants{.PACKED = packed, .ZEROS = (za.given ? 1 : 0) + (zb.given ? 2 : 0)},
+         params, {a, b, a_zero, b_zero, n.make_dense()},
+         {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},
          static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
   return {};
 }

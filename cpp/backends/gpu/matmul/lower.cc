@@ -69,8 +69,8 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
   const auto [rows, across] = product_tile(kernel);
   std::array<uint32_t, 3> groups = {groups_of(p.N, across), groups_of(p.M, rows), static_cast<uint32_t>(batch)};
   if (split) std::swap(groups[0], groups[1]);
-  n.step(kernel, {static_cast<int32_t>(e.function), p.bias ? 1 : 0}, gemm_params(p, e), {a, b, c, y}, groups,
-         static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
+  n.step(kernel, GemmConstants{.ACT = static_cast<int32_t>(e.function), .BIAS = p.bias ? 1 : 0}, gemm_params(p, e),
+         {a, b, c, y}, groups, static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
   if (!in_epilogue(activation)) apply_after(n, activation, false);
   return {};
 }

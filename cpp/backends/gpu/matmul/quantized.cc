@@ -45,8 +45,8 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
                               .y_zero = r.y_zero,
                               .low = r.range.min,
                               .high = r.range.max};
-  n.step(KernelId::int8_gemm, {packed ? 1 : 0, p.bias ? 1 : 0}, params, {a, b, c, numbers, y},
-         {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},
+  n.step(KernelId::int8_gemm, Int8GemmConstants{.PACKED = packed, .BIAS = p.bias ? 1 : 0}, params,
+         {a, b, c, numbers, y}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},
          static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
   return {};
 }

@@ -171,24 +171,26 @@ void split_int32_batches(Splitter& c, const I& p, bool packed, bool za, bool zb)
 }  // namespace
 
 void split_int8_gemm(Splitter& c) {
-  split_product(c, {4, c.spec(0) == 1, c.spec(1) == 1, 4, 32, false});
+  const auto constants = c.constants<Int8GemmConstants>();
+  split_product(c, {4, constants.PACKED == 1, constants.BIAS == 1, 4, 32, false});
 }
 
 void split_gemm(Splitter& c) {
-  split_product(c, {c.element(), false, c.spec(1) == 1, 0, 0, false});
+  split_product(c, {c.element(), false, c.constants<GemmConstants>().BIAS == 1, 0, 0, false});
 }
 
 void split_gemm_packed(Splitter& c) {
-  split_product(c, {c.element(), true, c.spec(1) == 1, c.vector(), 0, false});
+  split_product(c, {c.element(), true, c.constants<GemmConstants>().BIAS == 1, c.vector(), 0, false});
 }
 
 void split_gemm_split(Splitter& c) {
-  split_product(c, {c.element(), true, c.spec(1) == 1, c.vector(), 0, true});
+  split_product(c, {c.element(), true, c.constants<GemmConstants>().BIAS == 1, c.vector(), 0, true});
 }
 
 void split_gemm_int32(Splitter& c) {
   const I p = c.params<I>();
-  const bool packed = c.spec(0) == 1, za = (c.spec(1) & 1) != 0, zb = (c.spec(1) & 2) != 0;
+  const auto constants = c.constants<GemmInt32Constants>();
+  const bool packed = constants.PACKED == 1, za = (constants.ZEROS & 1) != 0, zb = (constants.ZEROS & 2) != 0;
   if (c.groups(2) > 1) return split_int32_batches(c, p, packed, za, zb);
   const bool alike = !za || p.za_row == 0 || p.za_rows == 1;  // one zero point for all rows
   if (alike || p.za_rows >= p.M) {

@@ -20,7 +20,7 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
                  const ImageShape& to, int64_t to_block, int64_t blocks) {
   const int64_t run = blocks * from.pixels, count = run * from.N;
   if (count == 0) return;
-  n.step(KernelId::move_blocks, {},
+  n.step(KernelId::move_blocks,
          MoveBlocksParams{.count = count,
                           .run = run,
                           .from_image = from.blocks() * from.pixels,
@@ -35,10 +35,9 @@ void fill_step(NodeLowering& n, TensorId y, double real, int64_t whole) {
   const int64_t count = n.out().elements();
   const auto work = static_cast<double>(count);
   if (is_device_float(n.out().dtype)) {
-    n.step(KernelId::fill, {}, FillParams{.count = count, .value = real}, {y}, line_groups(count, 64), work);
+    n.step(KernelId::fill, FillParams{.count = count, .value = real}, {y}, line_groups(count, 64), work);
   } else {
-    n.step(KernelId::fill_int32, {}, FillInt32Params{.count = count, .value = whole}, {y}, line_groups(count, 64),
-           work);
+    n.step(KernelId::fill_int32, FillInt32Params{.count = count, .value = whole}, {y}, line_groups(count, 64), work);
   }
 }
 
@@ -52,7 +51,7 @@ void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region
                           .from = r.from,
                           .to_strides = push_strides(r.to_stride),
                           .to = r.to};
-  n.step(is_device_float(type) ? KernelId::move : KernelId::move_int32, {}, params, {x, y}, line_groups(r.count(), 64),
+  n.step(is_device_float(type) ? KernelId::move : KernelId::move_int32, params, {x, y}, line_groups(r.count(), 64),
          static_cast<double>(r.count()));
 }
 

@@ -18,7 +18,7 @@ struct Normalization {
 
 void normalize_step(NodeLowering& n, const Normalization& s, TensorId x, TensorId w, TensorId b, bool scale, bool bias,
                     TensorId y) {
-  n.step(KernelId::normalize, {s.rms ? 1 : 0, scale ? 1 : 0, bias ? 1 : 0},
+  n.step(KernelId::normalize, NormalizeConstants{.RMS = s.rms, .SCALE = scale ? 1 : 0, .BIAS = bias ? 1 : 0},
          NormalizeParams{.rows = s.rows,
                          .size = s.size,
                          .period = s.period,
@@ -80,7 +80,7 @@ Status normalize_by_channel(NodeLowering& n) {
   const int64_t count = x.elements(), channels = x.rank() == 1 ? 1 : x.shape[1].size;
   const int64_t outer = x.rank() == 1 ? 1 : x.shape[0].size, inner = count / std::max<int64_t>(1, outer * channels);
   n.step(
-      KernelId::batch_norm, {},
+      KernelId::batch_norm,
       BatchNormParams{.count = count, .channels = channels, .inner = inner, .epsilon = n.view().attr_float("epsilon")},
       {n.dense(0), n.dense(1), n.dense(2), n.dense(3), n.dense(4), n.make_dense()}, line_groups(count, 64),
       static_cast<double>(count * 4));
@@ -136,7 +136,7 @@ Status lower_lrn(NodeLowering& n) {
   const AxisView v = view_axis(n.in(0).shape, 1);
   const int64_t count = n.in(0).elements(), most = v.size;  // a window beyond all channels has no more in it
   const TensorId x = n.dense(0), y = n.make_dense();
-  n.step(KernelId::lrn, {},
+  n.step(KernelId::lrn,
          LrnParams{.count = count,
                    .channels = v.size,
                    .inner = v.inner,
@@ -155,7 +155,7 @@ Status lower_lp_normalization(NodeLowering& n) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   const AxisView v = view_axis(n.in(0).shape, axis);
   const TensorId x = n.dense(0), norms = n.make_scratch(v.outer * v.inner);
-  n.step(KernelId::reduce, {n.view().attr_int("p") == 1 ? 5 : 7},
+  n.step(KernelId::reduce, ReduceConstants{.KIND = n.view().attr_int("p") == 1 ? 5 : 7},
          ReduceParams{.rows = v.outer * v.inner,
                       .size = v.size,
                       .k1 = v.outer,

@@ -7,9 +7,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int RMS = 0;
-layout(constant_id = 1) const int SCALE = 0;
-layout(constant_id = 2) const int BIAS = 0;
+NORMALIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) readonly buffer W { S scale[]; };
 layout(set = 0, binding = 2) readonly buffer B { S bias[]; };

@@ -25,7 +25,7 @@ Status lower_quantized_lp_normalization(NodeLowering& n) {
   });
   const int64_t lanes = v.outer * v.inner;
   const TensorId from = n.dense(0), to = n.make_dense();
-  n.step(KernelId::int8_norm, {squares ? 1 : 0},
+  n.step(KernelId::int8_norm, Int8NormConstants{.ROOT = squares},
          Int8SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
          {from, numbers, to}, row_groups(lanes), static_cast<double>(lanes * v.size * 64));
   return {};

@@ -47,13 +47,15 @@ void split_normalize(Splitter& c) {
     s.params<P>().rows = n;
     s.groups = row_groups(n);
   };
-  const UnitWindow scale = c.spec(1) ? kWhole : kUnread, bias = c.spec(2) ? kWhole : kUnread;
+  const auto constants = c.constants<NormalizeConstants>();
+  const bool has_scale = constants.SCALE != 0, has_bias = constants.BIAS != 0;
+  const UnitWindow scale = has_scale ? kWhole : kUnread, bias = has_bias ? kWhole : kUnread;
   if (period == 1 || rows > period) {
     c.add(rows / period, {run(period * size * bytes), scale, bias, run(period * size * bytes)},
           [=](Step& s, int64_t, int64_t n) { set_rows(s, n * period); });
   } else if (size % inner == 0 && params.channels == period * (size / inner)) {  // each row has channels of its own
     const UnitWindow own = run(size / inner * bytes);
-    c.add(rows, {run(size * bytes), c.spec(1) ? own : kUnread, c.spec(2) ? own : kUnread, run(size * bytes)},
+    c.add(rows, {run(size * bytes), has_scale ? own : kUnread, has_bias ? own : kUnread, run(size * bytes)},
           [=](Step& s, int64_t, int64_t n) { set_rows(s, n); });
   }
 }

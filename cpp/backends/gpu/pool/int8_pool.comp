@@ -17,7 +17,7 @@ layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };
 #include "double.glsl"
 layout(set = 0, binding = 3) readonly buffer Numbers { uvec2 numbers[]; };
 #else
-layout(constant_id = 0) const int MEAN = 0;
+INT8_POOL_CONSTANTS
 #endif
 layout(push_constant) uniform Params { INT8_POOL_PARAMS } p;
 

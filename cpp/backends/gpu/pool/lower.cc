@@ -22,7 +22,7 @@ Status windowed(NodeLowering& n, int kind, double power = 0) {
   if (w.in_size() == 0) return n.refuse(Rule::kAttribute, "an empty image");
   const bool count_pad = kind == 1 && n.view().attr_int("count_include_pad") != 0;
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
-  n.step(KernelId::pool, {kind, static_cast<int32_t>(w.kernel[1]), static_cast<int32_t>(w.kernel[2])},
+  n.step(KernelId::pool, PoolConstants{.KIND = kind, .KH = w.kernel[1], .KW = w.kernel[2]},
          PoolParams{.H = w.in[1],
                     .W = w.in[2],
                     .OH = w.out[1],
@@ -49,8 +49,9 @@ Status whole(NodeLowering& n, bool mean) {
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
-  n.step(KernelId::pool_global, {mean ? 1 : 0}, PoolGlobalParams{.planes = planes, .pixels = s.pixels}, {x, y},
-         row_groups(planes), static_cast<double>(s.vectors() * 4));
+  n.step(KernelId::pool_global, PoolGlobalConstants{.MEAN = mean},
+         PoolGlobalParams{.planes = planes, .pixels = s.pixels}, {x, y}, row_groups(planes),
+         static_cast<double>(s.vectors() * 4));
   return {};
 }
 
@@ -93,21 +94,21 @@ Status lower_roi_align(NodeLowering& n) {
   const Shape &x = n.in(0).shape, &y = n.out().shape;
   const int64_t count = n.out().elements();
   const TensorId image = n.dense(0), rois = n.dense(1), batch = n.dense(2), made = n.make_dense();
-  n.step(
-      KernelId::roi_align,
-      {v.attr_string("mode") == "max" ? 1 : 0, v.attr_string("coordinate_transformation_mode") == "half_pixel" ? 1 : 0,
-       v.attr_string("outside") == "edge" ? 1 : 0},
-      RoiAlignParams{.count = count,
-                     .N = x[0].size,
-                     .C = x[1].size,
-                     .H = x[2].size,
-                     .W = x[3].size,
-                     .OH = y[2].size,
-                     .OW = y[3].size,
-                     .ratio_y = down,
-                     .ratio_x = across,
-                     .scale = v.attr_float("spatial_scale")},
-      {image, rois, batch, made, n.error_record()}, line_groups(count, 64), static_cast<double>(count) * 64);
+  n.step(KernelId::roi_align,
+         RoiAlignConstants{.MAX = v.attr_string("mode") == "max",
+                           .HALF = v.attr_string("coordinate_transformation_mode") == "half_pixel",
+                           .EDGE = v.attr_string("outside") == "edge"},
+         RoiAlignParams{.count = count,
+                        .N = x[0].size,
+                        .C = x[1].size,
+                        .H = x[2].size,
+                        .W = x[3].size,
+                        .OH = y[2].size,
+                        .OW = y[3].size,
+                        .ratio_y = down,
+                        .ratio_x = across,
+                        .scale = v.attr_float("spatial_scale")},
+         {image, rois, batch, made, n.error_record()}, line_groups(count, 64), static_cast<double>(count) * 64);
   return {};
 }
 

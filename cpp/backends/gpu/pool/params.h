@@ -1,4 +1,4 @@
-// Push constants of pools: params.inc as structs.
+// Push and specialisation constants of pools: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/pool/params.inc"
@@ -10,5 +10,10 @@ PINNACE_PUSH_CONSTANTS(PoolParams, POOL_PARAMS);
 PINNACE_PUSH_CONSTANTS(PoolGlobalParams, POOL_GLOBAL_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8PoolParams, INT8_POOL_PARAMS);
 PINNACE_PUSH_CONSTANTS(RoiAlignParams, ROI_ALIGN_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(Int8PoolConstants, INT8_POOL_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(PoolConstants, POOL_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(PoolGlobalConstants, POOL_GLOBAL_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(RoiAlignConstants, ROI_ALIGN_CONSTANTS);
 
 }  // namespace pinnace::gpu

@@ -6,9 +6,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(constant_id = 0) const int KIND = 0;
-layout(constant_id = 1) const int KH = 1;
-layout(constant_id = 2) const int KW = 1;
+POOL_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S4 y[]; };
 // With count_pad windows are divided by their taps inside the padded image (end_y, end_x: where it ends), else by those

@@ -6,7 +6,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int MEAN = 1;
+POOL_GLOBAL_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S4 y[]; };
 layout(push_constant) uniform Params { POOL_GLOBAL_PARAMS } p;

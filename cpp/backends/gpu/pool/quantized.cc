@@ -97,9 +97,9 @@ Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, 
   const std::array<uint32_t, 3> groups = {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)};
   const double work = static_cast<double>(planes * OH * OW) * static_cast<double>(taps);
   if (kind == Pool::kNorm) {
-    n.step(KernelId::int8_pool_norm, {}, params, {from, lists, to, numbers}, groups, 64 * work);
+    n.step(KernelId::int8_pool_norm, params, {from, lists, to, numbers}, groups, 64 * work);
   } else {
-    n.step(KernelId::int8_pool, {mean ? 1 : 0}, params, {from, lists, to}, groups, work);
+    n.step(KernelId::int8_pool, Int8PoolConstants{.MEAN = mean}, params, {from, lists, to}, groups, work);
   }
   return {};
 }

@@ -9,9 +9,7 @@
 #include "prelude.glsl"
 #include "error_record.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int MAX = 0;
-layout(constant_id = 1) const int HALF = 1;  // half a pixel is taken off the corners; else boxes are at least 1 wide
-layout(constant_id = 2) const int EDGE = 0;  // samples outside take the edge, else they are 0
+ROI_ALIGN_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) readonly buffer Rois { S rois[]; };
 layout(set = 0, binding = 2) readonly buffer Images { int images[]; };

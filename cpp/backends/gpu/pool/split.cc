@@ -15,12 +15,13 @@ constexpr ImageFields fields_of() {
 void split_pool(Splitter& c) {
   using P = PoolParams;
   const P& params = c.params<P>();
+  const auto window = c.constants<PoolConstants>();
   split_planes(c, fields_of<P>(), c.vector(), 1, PINNACE_FIELD(P, blocks));
   WindowedStep v{c.vector(), c.groups(2), c.groups(2), {}, {1}};
   v.axes[1] =
-      image_axis(c, fields_of<P>(), 1, c.spec(1), params.stride_y, PINNACE_FIELD(P, pad_y), PINNACE_FIELD(P, dil_y));
+      image_axis(c, fields_of<P>(), 1, window.KH, params.stride_y, PINNACE_FIELD(P, pad_y), PINNACE_FIELD(P, dil_y));
   v.axes[2] =
-      image_axis(c, fields_of<P>(), 2, c.spec(2), params.stride_x, PINNACE_FIELD(P, pad_x), PINNACE_FIELD(P, dil_x));
+      image_axis(c, fields_of<P>(), 2, window.KW, params.stride_x, PINNACE_FIELD(P, pad_x), PINNACE_FIELD(P, dil_x));
   v.axes[1].end_field = PINNACE_FIELD(P, end_y);
   v.axes[2].end_field = PINNACE_FIELD(P, end_x);
   split_windows(c, v, [](Step& s, size_t d, int64_t n) { s.groups[2 - d] = groups_of(n, 8); });

@@ -7,7 +7,7 @@
 #include "prelude.glsl"
 #include "int8.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int FORM = 0;
+DEQUANTIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(set = 0, binding = 1) readonly buffer T { float scales[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { S y[]; };

@@ -16,8 +16,8 @@ Status lower_dynamic_quantize_linear(NodeLowering& n) {
   const TensorId x = n.dense(0), parts = n.all().add_tensor(DeviceTensor::Place::kActivation, 0, kMostParts * 8);
   const TensorId y = n.make_dense(0), scale = n.make_dense(1), zero = n.make_dense(2);
   const auto stage = [&](int32_t which, std::array<uint32_t, 3> grid, double work) {
-    n.step(KernelId::dynamic_quantize, {which}, DynamicQuantizeParams{.count = count, .parts = groups},
-           {x, parts, y, scale, zero}, grid, work);
+    n.step(KernelId::dynamic_quantize, DynamicQuantizeConstants{.STAGE = which},
+           DynamicQuantizeParams{.count = count, .parts = groups}, {x, parts, y, scale, zero}, grid, work);
   };
   stage(0, row_groups(groups), static_cast<double>(count));
   stage(1, row_groups(1), 64);

@@ -11,7 +11,7 @@
 #include "prelude.glsl"
 #include "double.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int STAGE = 0;
+DYNAMIC_QUANTIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) buffer P { vec2 parts[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { int y[]; };

@@ -114,10 +114,10 @@ Status lower_quantize_linear(NodeLowering& n) {
   const int64_t count = image ? shape.vectors() : y.elements();
   const TensorId x = held ? n.nc4hw4(0) : n.dense(0), to = image ? n.make_nc4hw4() : n.make_dense();
   n.step(KernelId::quantize,
-         {held    ? 2
-          : image ? 1
-                  : 0,
-          levels},
+         QuantizeConstants{.FORM = held    ? 2
+                                   : image ? 1
+                                           : 0,
+                           .LEVELS = levels},
          QuantizeParams{.count = count,
                         .inner = s.inner,
                         .scales = s.count,
@@ -150,7 +150,7 @@ Status lower_dequantize_linear(NodeLowering& n) {
   const ImageShape shape = image_shape(x);
   const int64_t count = image ? shape.vectors() : x.elements();
   const TensorId from = image ? n.nc4hw4(0) : n.dense(0), y = image ? n.make_nc4hw4() : n.make_dense();
-  n.step(KernelId::dequantize, {image ? 2 : 0},
+  n.step(KernelId::dequantize, DequantizeConstants{.FORM = image ? 2 : 0},
          DequantizeParams{
              .count = count, .inner = s.inner, .scales = s.count, .blocks = shape.blocks(), .pixels = shape.pixels},
          {from, scales, y}, line_groups(count, 64), static_cast<double>(x.elements()));

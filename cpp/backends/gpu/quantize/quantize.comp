@@ -9,8 +9,7 @@
 #include "prelude.glsl"
 #include "int8.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int FORM = 0;
-layout(constant_id = 1) const int LEVELS = 256;  // a power of two
+QUANTIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) readonly buffer T { float thresholds[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };

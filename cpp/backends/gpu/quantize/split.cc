@@ -21,7 +21,8 @@ void split_quantize(Splitter& c) {
   using P = QuantizeParams;
   const P& params = c.params<P>();
   const Field counted = PINNACE_FIELD(P, count);
-  const int64_t count = params.count, inner = params.inner, scales = params.scales, form = c.spec(0);
+  const int64_t count = params.count, inner = params.inner, scales = params.scales,
+                form = c.constants<QuantizeConstants>().FORM;
   if (form == 0) {
     const int64_t unit = scales == 1 ? 1 : inner * scales;
     c.add(count / unit, {run(unit * c.element()), kWhole, run(unit * 4)},
@@ -55,7 +56,7 @@ void split_dequantize(Splitter& c) {
   const Field counted = PINNACE_FIELD(P, count);
   const int64_t count = params.count, inner = params.inner, scales = params.scales;
   const int64_t blocks = params.blocks, pixels = params.pixels;
-  const bool rows = c.spec(0) == 0;
+  const bool rows = c.constants<DequantizeConstants>().FORM == 0;
   const int64_t unit = scales == 1 ? 1 : rows ? inner * scales : blocks * pixels;
   const int64_t made = rows ? c.element() : c.vector();
   c.add(count / unit, {run(unit * 4), kWhole, run(unit * made)},
@@ -69,7 +70,7 @@ void split_dequantize(Splitter& c) {
 }
 
 void split_dynamic_quantize(Splitter& c) {
-  if (c.spec(0) != 2) return;  // before the last stage, the range of all
+  if (c.constants<DynamicQuantizeConstants>().STAGE != 2) return;  // before the last stage, the range of all
   split_items(c, PINNACE_FIELD(DynamicQuantizeParams, count), {run(c.element()), kWhole, run(4)});
 }
 

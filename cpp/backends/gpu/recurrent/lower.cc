@@ -107,7 +107,8 @@ Status check_operands(NodeLowering& n) {
 Result<TensorId> lengths_of(NodeLowering& n, const Recurrent& r) {
   if (n.view().input_count() > 4 && n.has(4) && !n.constant(4)) {
     const TensorId checked = n.make_scratch(r.B.size, DType::kI32);
-    n.step(KernelId::lengths, {0}, LengthsParams{.count = r.B.size, .time = r.T.size, .batch = r.B.size},
+    n.step(KernelId::lengths, LengthsConstants{.FORM = 0},
+           LengthsParams{.count = r.B.size, .time = r.T.size, .batch = r.B.size},
            {n.dense(4), checked, n.error_record()}, line_groups(r.B.size, 64), static_cast<double>(r.B.size));
     return checked;
   }
@@ -147,7 +148,7 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
   const TensorId h0 = given(5) ? n.dense(5) : lengths, c0 = given(6) ? n.dense(6) : lengths;
   const TensorId gates = n.make_scratch(std::max<int64_t>(1, T * B * D * G));
   if (T > 0) {
-    n.step(KernelId::gemm_packed, {0, 1},
+    n.step(KernelId::gemm_packed, GemmConstants{.BIAS = 1},
            GemmParams{.M = T * B,
                       .N = D * G,
                       .K = I,
@@ -204,8 +205,15 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
                                    .b2 = a[2].beta};
       n.step(
           KernelId::recurrent,
-          {cell.kind, static_cast<int32_t>(a[0].kind), static_cast<int32_t>(a[1].kind), static_cast<int32_t>(a[2].kind),
-           r.reverse || d == 1 ? 1 : 0, form ? 1 : 0, given(5) ? 1 : 0, given(6) ? 1 : 0, given(7) ? 1 : 0},
+          RecurrentConstants{.KIND = cell.kind,
+                             .F0 = static_cast<int32_t>(a[0].kind),
+                             .F1 = static_cast<int32_t>(a[1].kind),
+                             .F2 = static_cast<int32_t>(a[2].kind),
+                             .BACK = r.reverse || d == 1,
+                             .FORM = form,
+                             .H0 = given(5),
+                             .C0 = given(6),
+                             .HOLES = given(7)},
           params, {gates, weights, extra, lengths, h0, c0, state, y[0], yh, yc}, row_groups(B),
           // Few sequences leave most of the device idle: their steps count as if all of it worked.
           static_cast<double>(std::max<int64_t>(B, 16) * std::max<int64_t>(1, steps)) * static_cast<double>(step_work));

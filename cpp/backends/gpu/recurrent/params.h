@@ -1,4 +1,4 @@
-// Push constants of lstm, gru and rnn: params.inc as structs.
+// Push and specialisation constants of lstm, gru and rnn: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/push_constants.h"
@@ -7,5 +7,7 @@
 namespace pinnace::gpu {
 
 PINNACE_PUSH_CONSTANTS(RecurrentParams, RECURRENT_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(RecurrentConstants, RECURRENT_CONSTANTS);
 
 }  // namespace pinnace::gpu

@@ -14,15 +14,7 @@
 #include "prelude.glsl"
 #include "functions.glsl"
 layout(local_size_x = 256) in;
-layout(constant_id = 0) const int KIND = 0;  // 0 rnn, 1 gru, 2 lstm
-layout(constant_id = 1) const int F0 = 0;    // GateActivation::Kind of the operator's functions; relu and tanh as 5 and 6
-layout(constant_id = 2) const int F1 = 0;
-layout(constant_id = 3) const int F2 = 0;
-layout(constant_id = 4) const int BACK = 0;
-layout(constant_id = 5) const int FORM = 0;  // gru: linear_before_reset; lstm: input_forget
-layout(constant_id = 6) const int H0 = 0;    // whether there are initial states, and peepholes
-layout(constant_id = 7) const int C0 = 0;
-layout(constant_id = 8) const int HOLES = 0;
+RECURRENT_CONSTANTS
 const int GATES = KIND == 2 ? 4 : KIND == 1 ? 3 : 1;
 const int STAGES = KIND == 2 ? 5 : KIND == 1 ? 2 + FORM : 1;
 layout(set = 0, binding = 0) readonly buffer G { S g[]; };

@@ -15,10 +15,10 @@
 #define N float
 #endif
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int EXCLUSIVE = 0;
-layout(constant_id = 1) const int REVERSE = 0;
 #ifdef INT32
-layout(constant_id = 2) const int HELD = 0;
+CUM_SUM_INT32_CONSTANTS
+#else
+CUM_SUM_CONSTANTS
 #endif
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S y[]; };

@@ -20,7 +20,7 @@ layout(set = 0, binding = 2) readonly buffer Numbers { uvec2 numbers[]; };
 // As in reduce_int32.comp.
 layout(push_constant) uniform Params { INT8_REDUCE_PARAMS } p;
 #ifdef ORDERED
-layout(constant_id = 0) const int KIND = 0;
+INT8_REDUCE_CONSTANTS
 #else
 shared uvec2 part[64];
 #endif

@@ -32,12 +32,12 @@ Status reduce(NodeLowering& n, int kind) {
   const TensorId from = n.dense(0), y = n.make_dense();
   const auto work = static_cast<double>(r.rows * r.size);
   if (!words) {
-    n.step(KernelId::reduce, {kind}, r.params, {from, y}, row_groups(r.rows), work);
+    n.step(KernelId::reduce, ReduceConstants{.KIND = kind}, r.params, {from, y}, row_groups(r.rows), work);
     return {};
   }
   const int32_t held = held_as(x.dtype);
-  n.step(KernelId::reduce_int32, {kind, held}, r.params, {from, y, held == held_as(DType::kI64) ? n.error_record() : y},
-         row_groups(r.rows), work);
+  n.step(KernelId::reduce_int32, ReduceInt32Constants{.KIND = kind, .HELD = held}, r.params,
+         {from, y, held == held_as(DType::kI64) ? n.error_record() : y}, row_groups(r.rows), work);
   return {};
 }
 

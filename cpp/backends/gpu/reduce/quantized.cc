@@ -53,7 +53,7 @@ Status exact_sums(NodeLowering& n, double (*summand)(double),
     return Status();
   });
   const TensorId from = n.dense(0), to = n.make_dense();
-  n.step(KernelId::int8_reduce, {}, int8_params(r, x.dtype), {from, to, numbers}, row_groups(r.rows),
+  n.step(KernelId::int8_reduce, int8_params(r, x.dtype), {from, to, numbers}, row_groups(r.rows),
          static_cast<double>(r.rows * r.size));
   return {};
 }
@@ -63,8 +63,8 @@ enum Ordered : int32_t { kOrderedSum, kOrderedProduct, kOrderedExponents };
 
 void ordered_step(NodeLowering& n, Ordered kind, Reduction& r, TensorId numbers) {
   const TensorId from = n.dense(0), to = n.make_dense();
-  n.step(KernelId::int8_reduce_ordered, {kind}, int8_params(r, n.in(0).dtype), {from, to, numbers},
-         line_groups(r.rows, 64), 64 * static_cast<double>(r.rows * r.size));
+  n.step(KernelId::int8_reduce_ordered, Int8ReduceConstants{.KIND = kind}, int8_params(r, n.in(0).dtype),
+         {from, to, numbers}, line_groups(r.rows, 64), 64 * static_cast<double>(r.rows * r.size));
 }
 
 /// Output 0 = made(sum of squares), which rises.
@@ -89,8 +89,8 @@ Status extreme(NodeLowering& n, int kind) {
   const bool same = keeps_bytes(n.in(0), n.out());
   const TensorId x = n.dense(0);
   const TensorId found = same ? n.make_dense() : n.make_scratch(r.rows, n.in(0).dtype);
-  n.step(KernelId::reduce_int32, {kind, held_as(n.in(0).dtype)}, r.params, {x, found, found}, row_groups(r.rows),
-         static_cast<double>(r.rows * r.size));
+  n.step(KernelId::reduce_int32, ReduceInt32Constants{.KIND = kind, .HELD = held_as(n.in(0).dtype)}, r.params,
+         {x, found, found}, row_groups(r.rows), static_cast<double>(r.rows * r.size));
   if (!same) rescale_rows(n, found, n.in(0), r.rows, n.make_dense());
   return {};
 }

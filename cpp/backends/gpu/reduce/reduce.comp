@@ -7,7 +7,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int KIND = 0;
+REDUCE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S y[]; };
 // Rows are numbered over k0 x k1 x k2 with strides a0 a1 a2, their elements over r0 x r1 x r2 with strides b0 b1 b2.

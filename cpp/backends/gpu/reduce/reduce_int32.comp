@@ -12,8 +12,7 @@
 #include "error_record.glsl"
 #include "exact.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int KIND = 0;
-layout(constant_id = 1) const int HELD = 0;
+REDUCE_INT32_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { int x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { int y[]; };
 // Rows are numbered over k0 x k1 x k2 with strides a0 a1 a2, their elements over r0 x r1 x r2 with strides b0 b1 b2.

@@ -10,8 +10,7 @@
 #include "int8.glsl"
 #include "double.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(constant_id = 0) const int TAPS_Y = 1;
-layout(constant_id = 1) const int TAPS_X = 1;
+INT8_RESIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(set = 0, binding = 1) readonly buffer Numbers { uvec2 numbers[]; };
 layout(set = 0, binding = 2) readonly buffer Places { int places[]; };

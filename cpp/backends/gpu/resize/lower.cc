@@ -87,7 +87,7 @@ Status lower_resize(NodeLowering& n) {
                                           return Status();
                                         });
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
-  n.step(KernelId::resize, {static_cast<int32_t>(taps[0].count), static_cast<int32_t>(taps[1].count)},
+  n.step(KernelId::resize, ResizeConstants{.TAPS_Y = taps[0].count, .TAPS_X = taps[1].count},
          ResizeParams{.H = in[2].size,
                       .W = in[3].size,
                       .OH = out[2].size,

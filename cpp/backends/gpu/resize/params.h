@@ -1,4 +1,4 @@
-// Push constants of resizes: params.inc as structs.
+// Push and specialisation constants of resizes: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/push_constants.h"
@@ -8,5 +8,8 @@ namespace pinnace::gpu {
 
 PINNACE_PUSH_CONSTANTS(ResizeParams, RESIZE_PARAMS);
 PINNACE_PUSH_CONSTANTS(Int8ResizeParams, INT8_RESIZE_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(Int8ResizeConstants, INT8_RESIZE_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(ResizeConstants, RESIZE_CONSTANTS);
 
 }  // namespace pinnace::gpu

@@ -7,8 +7,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(constant_id = 0) const int TAPS_Y = 1;
-layout(constant_id = 1) const int TAPS_X = 1;
+RESIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
 layout(set = 0, binding = 1) readonly buffer Table { int table[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { S4 y[]; };

@@ -7,3 +7,9 @@
 #define PUSH_INTS_3(name, n0, n1, n2) int n0; int n1; int n2;
 #define PUSH_INTS_5(name, n0, n1, n2, n3, n4) int n0; int n1; int n2; int n3; int n4;
 #define PUSH_INTS_6(name, n0, n1, n2, n3, n4, n5) int n0; int n1; int n2; int n3; int n4; int n5;
+// And as specialisation constants: number, name, value where the host gives none.
+#define SPEC_INT(id, name, value) layout(constant_id = id) const int name = value;
+#define SPEC_INTS_3(id, name, n0, n1, n2, value) \
+  SPEC_INT(id, n0, value) SPEC_INT(id + 1, n1, value) SPEC_INT(id + 2, n2, value)
+#define SPEC_INTS_4(id, name, n0, n1, n2, n3, value) \
+  SPEC_INTS_3(id, name, n0, n1, n2, value) SPEC_INT(id + 3, n3, value)

@@ -26,7 +26,7 @@ layout(set = 0, binding = 1) readonly buffer Numbers { uvec2 numbers[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { int y[]; };
 layout(push_constant) uniform Params { INT8_SOFTMAX_PARAMS } p;
 #ifdef NORM
-layout(constant_id = 0) const int ROOT = 1;
+INT8_NORM_CONSTANTS
 const int kDividends = 256, kThresholds = 512;
 #else
 shared int part[64];

@@ -12,8 +12,9 @@ Status softmax(NodeLowering& n, bool logarithm) {
   const AxisView v = view_axis(n.in(0).shape, axis);
   const TensorId x = n.dense(0), y = n.make_dense();
   const int64_t lanes = v.outer * v.inner;
-  n.step(KernelId::softmax, {logarithm ? 1 : 0}, SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner},
-         {x, y}, row_groups(lanes), static_cast<double>(lanes * v.size * 8));
+  n.step(KernelId::softmax, SoftmaxConstants{.LOG = logarithm},
+         SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner}, {x, y}, row_groups(lanes),
+         static_cast<double>(lanes * v.size * 8));
   return {};
 }
 

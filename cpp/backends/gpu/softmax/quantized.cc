@@ -33,8 +33,7 @@ Status exponent_lanes(NodeLowering& n, KernelId kernel, int64_t count,
   const TensorId from = n.dense(0), to = n.make_dense();
   std::vector<TensorId> bindings = {from, numbers, to};
   if (kernel == KernelId::int8_log_softmax) bindings.push_back(n.error_record());
-  n.step(kernel, {},
-         Int8SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
+  n.step(kernel, Int8SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
          std::move(bindings), row_groups(lanes), static_cast<double>(lanes * v.size * 64));
   return {};
 }

@@ -6,7 +6,7 @@
 #include "params.inc"
 #include "prelude.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int LOG = 0;
+SOFTMAX_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S y[]; };
 layout(push_constant) uniform Params { SOFTMAX_PARAMS } p;

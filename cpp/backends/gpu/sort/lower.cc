@@ -17,9 +17,11 @@ Status top(NodeLowering& n, int axis, int64_t k, bool smallest, bool last, bool 
   if (k > kMostLooks / v.size) return n.refuse(Rule::kAttribute, str_cat("the first ", k, " of ", v.size));
   const int64_t lanes = v.outer * v.inner;
   const TensorId x = n.dense(0), at = n.make_dense(places), y = values < 0 ? at : n.make_dense(values);
-  std::vector<int32_t> spec = {smallest ? 1 : 0, last ? 1 : 0, values < 0 ? 0 : 1};
-  if (floats) spec.push_back(nan_first ? 1 : 0);
-  n.step(floats ? KernelId::top_k : KernelId::top_k_int32, std::move(spec),
+  const SpecValues constants =
+      floats
+          ? SpecValues(TopKConstants{.SMALLEST = smallest, .LAST = last, .VALUES = values >= 0, .NAN_FIRST = nan_first})
+          : TopKInt32Constants{.SMALLEST = smallest, .LAST = last, .VALUES = values >= 0};
+  n.step(floats ? KernelId::top_k : KernelId::top_k_int32, constants,
          TopKParams{.lanes = lanes, .size = v.size, .inner = v.inner, .k = k}, {x, y, at}, row_groups(lanes),
          static_cast<double>(lanes) * static_cast<double>(v.size) * static_cast<double>(k));
   return {};

@@ -1,4 +1,4 @@
-// Push constants of top_k: params.inc as structs.
+// Push and specialisation constants of top_k: params.inc as structs.
 #pragma once
 
 #include "backends/gpu/push_constants.h"
@@ -7,5 +7,8 @@
 namespace pinnace::gpu {
 
 PINNACE_PUSH_CONSTANTS(TopKParams, TOP_K_PARAMS);
+
+PINNACE_SPEC_CONSTANTS(TopKInt32Constants, TOP_K_INT32_CONSTANTS);
+PINNACE_SPEC_CONSTANTS(TopKConstants, TOP_K_CONSTANTS);
 
 }  // namespace pinnace::gpu

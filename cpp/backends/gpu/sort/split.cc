@@ -6,10 +6,12 @@ namespace pinnace::gpu::splitting {
 void split_top_k(Splitter& c) {
   using P = TopKParams;
   const P& params = c.params<P>();
-  const int64_t bytes = c.step().kernel.id == KernelId::top_k ? c.element() : 4;
+  const bool floats = c.step().kernel.id == KernelId::top_k;
+  const int64_t bytes = floats ? c.element() : 4;
+  const bool values = (floats ? c.constants<TopKConstants>().VALUES : c.constants<TopKInt32Constants>().VALUES) != 0;
   const int64_t lane = params.inner, made = params.k * lane;
   split_lanes(c, {PINNACE_FIELD(P, lanes), PINNACE_FIELD(P, size), PINNACE_FIELD(P, inner)},
-              {run(params.size * lane * bytes), c.spec(2) ? run(made * bytes) : kUnread, run(made * 4)},
+              {run(params.size * lane * bytes), values ? run(made * bytes) : kUnread, run(made * 4)},
               {params.size, params.k, params.k});
 }
 

@@ -14,11 +14,10 @@
 #define N float
 #endif
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int SMALLEST = 0;
-layout(constant_id = 1) const int LAST = 0;
-layout(constant_id = 2) const int VALUES = 1;
 #ifndef INT32
-layout(constant_id = 3) const int NAN_FIRST = 1;
+TOP_K_CONSTANTS
+#else
+TOP_K_INT32_CONSTANTS
 #endif
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S y[]; };

@@ -56,7 +56,10 @@ class Splitter {
     return step_.params<P>();
   }
   int64_t get(Field field) const { return gpu::get(step_, field); }
-  int64_t spec(size_t k) const { return step_.kernel.spec[k]; }
+  template <class C>
+  C constants() const {
+    return step_.kernel.constants<C>();
+  }
   int64_t element() const { return s_; }     ///< bytes of an element in the storage type
   int64_t vector() const { return 4 * s_; }  ///< and of four
   int64_t groups(size_t d) const { return step_.groups[d]; }

@@ -17,16 +17,16 @@ bool has_int32_form(Function f) {
 
 /// Whether a function of the step has an operand by channel.
 bool has_channel(const Step& step) {
-  const std::vector<int32_t>& spec = step.kernel.spec;
-  for (int k = 0; k < spec[0]; ++k) {
-    if (spec[5 + static_cast<size_t>(k)] == static_cast<int32_t>(MapStage::Operand::kChannel)) return true;
+  const auto constants = step.kernel.constants<ElementwiseConstants>();
+  for (int64_t k = 0; k < constants.STAGES; ++k) {
+    if (constants.M[static_cast<size_t>(k)] == static_cast<int64_t>(MapStage::Operand::kChannel)) return true;
   }
   return false;
 }
 
 /// Whether the step has room for these functions after its own, and operands by channel of as many images.
 bool continues(const Step& step, std::span<const MapStage> stages) {
-  if (step.kernel.spec[0] + static_cast<int32_t>(stages.size()) > kMaxStages) return false;
+  if (step.kernel.constants<ElementwiseConstants>().STAGES + std::ssize(stages) > kMaxStages) return false;
   int64_t images = 0;
   for (const MapStage& stage : stages) {
     if (stage.operand == MapStage::Operand::kChannel) images = stage.images;
@@ -50,7 +50,7 @@ Status unary_step(NodeLowering& n, Function function, double p, double q) {
 
 void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<const MapStage> stages) {
   Lowering& all = n.all();
-  std::vector<int32_t> spec(10, 0);  // how many functions; which; modes of their operands; whether planes matter
+  ElementwiseConstants constants{.STAGES = 0};
   ElementwiseParams params;
   std::vector<TensorId> bindings(6, x);  // x, y, operands
   const ImageShape s = image_shape(n.out());
@@ -59,28 +59,29 @@ void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<
     Step& before = all.steps()[static_cast<size_t>(maker)];
     if (before.kernel.id == KernelId::elementwise && continues(before, stages)) {
       before.dead = true;
-      spec = before.kernel.spec;
+      constants = before.kernel.constants<ElementwiseConstants>();
       bindings = before.bindings;
       params.numbers = before.params<ElementwiseParams>().numbers;
       if (has_channel(before)) params.operand_images = before.params<ElementwiseParams>().operand_images;
     }
   }
   for (const MapStage& stage : stages) {
-    const auto k = static_cast<size_t>(spec[0]++);
-    spec[1 + k] = static_cast<int32_t>(stage.function);
-    spec[5 + k] = static_cast<int32_t>(stage.operand);
+    const auto k = static_cast<size_t>(constants.STAGES);
+    constants.STAGES = constants.STAGES + 1;
+    constants.F[k] = static_cast<int32_t>(stage.function);
+    constants.M[k] = static_cast<int32_t>(stage.operand);
     params.numbers[2 * k] = stage.p;
     params.numbers[2 * k + 1] = stage.q;
     if (stage.operand != MapStage::Operand::kNumber) bindings[2 + k] = stage.tensor;
     if (stage.operand == MapStage::Operand::kChannel) params.operand_images = stage.images;
   }
-  spec[9] = image && s.C % 4 != 0 ? 1 : 0;
+  constants.MASK = image && s.C % 4 != 0;
   bindings[1] = image ? n.make_nc4hw4() : n.make_dense();
   params.count = vectors;
   params.pixels = image ? s.pixels : 1;
   params.blocks = image ? s.blocks() : 1;
   params.lanes = image && s.C % 4 ? s.C % 4 : 4;
-  n.step(KernelId::elementwise, std::move(spec), params, std::move(bindings), line_groups(vectors, 64),
+  n.step(KernelId::elementwise, constants, params, std::move(bindings), line_groups(vectors, 64),
          static_cast<double>(vectors * 4));
 }
 

@@ -8,16 +8,7 @@
 #include "prelude.glsl"
 #include "functions.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int STAGES = 1;
-layout(constant_id = 1) const int F0 = 0;
-layout(constant_id = 2) const int F1 = 0;
-layout(constant_id = 3) const int F2 = 0;
-layout(constant_id = 4) const int F3 = 0;
-layout(constant_id = 5) const int M0 = 0;  // 0: no operand or the number p, 1: the same place, 2: the channel's place, 3: one element
-layout(constant_id = 6) const int M1 = 0;
-layout(constant_id = 7) const int M2 = 0;
-layout(constant_id = 8) const int M3 = 0;
-layout(constant_id = 9) const int MASK = 0;
+ELEMENTWISE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S4 y[]; };
 layout(set = 0, binding = 2) readonly buffer B0 { S4 b0[]; };

@@ -10,8 +10,7 @@
 #include "prelude.glsl"
 #include "int8.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int ROWS = 0;
-layout(constant_id = 1) const int TABLE = 1;
+INT8_TABLE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(set = 0, binding = 1) readonly buffer T { uint table[]; };
 layout(set = 0, binding = 2) writeonly buffer Y { uint y[]; };

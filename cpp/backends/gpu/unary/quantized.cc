@@ -8,7 +8,7 @@ namespace pinnace::gpu {
 
 void runs(NodeLowering& n, const Runs& r, TensorId x, TensorId table, TensorId y) {
   if (r.count == 0) return;
-  n.step(KernelId::int8_table, {r.rows ? 1 : 0, r.table ? 1 : 0},
+  n.step(KernelId::int8_table, Int8TableConstants{.ROWS = r.rows ? 1 : 0, .TABLE = r.table ? 1 : 0},
          Int8TableParams{.count = r.count,
                          .run = r.run,
                          .from_image = r.from_image,

@@ -1,5 +1,5 @@
-// if and loop as IF and WHILE, from level 4 on. Bodies are lowered whole into models of their own: an operator that
-// NNAPI lacks in one of them leaves the node to the runtime, which plans the bodies by themselves.
+// if and loop as IF and WHILE, from feature level 4 on. Bodies are lowered whole into models of their own: an operator
+// that NNAPI lacks in one of them leaves the node to the runtime, which plans the bodies by themselves.
 //
 // A loop hands on [carried.., scans.., iteration, condition, captured.., count]. A scan is a tensor of all iterations,
 // in which each writes its row.
@@ -18,11 +18,11 @@ using nnapi::Lifetime;
 /// A nested graph while it is lowered.
 struct Body {
   const Graph& graph;
-  std::shared_ptr<const Inference> inference;
+  std::shared_ptr<const TypeInference> type_inference;
   Lowering lowering;
   std::string key;  ///< of its weights: the node, the body, and what was computed ahead in it
 
-  const TensorType& type(ValueId id) const { return inference->types[static_cast<size_t>(id)]; }
+  const TensorType& type(ValueId id) const { return type_inference->types[static_cast<size_t>(id)]; }
 };
 
 /// `first`: the node's input that body input `first_input` is; those before it have the types `leading`, and inputs
@@ -37,27 +37,27 @@ Result<Body> open(NodeLowering& n, std::string_view name, std::vector<TensorType
                             : nullptr);
   }
   static const OpTable* const built_in = new OpTable;  // never destroyed: no exit-time destructors
-  Result<Inference> found = infer(graph, types, contents, n.view().ops() ? *n.view().ops() : *built_in);
+  Result<TypeInference> found = infer_types(graph, types, contents, n.view().ops() ? *n.view().ops() : *built_in);
   if (!found) return n.refuse(Rule::kBody, str_cat(name, ": ", found.status().message()));
-  auto inference = std::make_shared<const Inference>(std::move(*found));
+  auto type_inference = std::make_shared<const TypeInference>(std::move(*found));
   std::vector<LoweredValue> values(graph.values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i].type = &inference->types[i];
-    if (!inference->data[i]) continue;
+    values[i].type = &type_inference->types[i];
+    if (!type_inference->data[i]) continue;
     values[i].constant = true;
-    values[i].data = inference->data[i]->data();
+    values[i].data = type_inference->data[i]->data();
   }
   Hasher computed;  // what nodes made of sizes; known inputs are in the key of the node around
   for (const auto& node : graph.nodes) {
     for (ValueId id : node->outputs) {
-      const ConstantPtr& data = inference->data[static_cast<size_t>(id)];
+      const ConstantPtr& data = type_inference->data[static_cast<size_t>(id)];
       if (data) computed.add({static_cast<const std::byte*>(data->data()), data->bytes()});
     }
   }
-  Body body{graph, inference, Lowering(n.feature_level(), n.lowering().dry(), std::move(values)),
+  Body body{graph, type_inference, Lowering(n.feature_level(), n.lowering().dry(), std::move(values)),
             str_cat(n.lowering().key(), "/", name, "#", computed.digest())};
   body.lowering.set_key(body.key);
-  body.lowering.keep(inference);
+  body.lowering.keep(type_inference);
   return body;
 }
 
@@ -73,7 +73,7 @@ void add_input(NodeLowering& n, Body& body, ValueId id, int i, OperandId outer) 
 Status lower_nodes(NodeLowering& n, Body& body, std::string_view name) {
   for (size_t k = 0; k < body.graph.nodes.size(); ++k) {
     const Node& node = *body.graph.nodes[k];
-    if (body.inference->computed[k]) continue;
+    if (body.type_inference->computed[k]) continue;
     std::vector<const TensorType*> types, outputs;
     std::vector<const void*> data;
     bool concrete = true;
@@ -161,7 +161,7 @@ Status same_size(NodeLowering& n, const Body& body, ValueId id, const TensorType
 Status check_level(NodeLowering& n) {
   if (n.feature_level() < 4) {
     return n.refuse(Rule::kFeatureLevel, str_cat(n.view().node().op == "if" ? "IF" : "WHILE",
-                                                 " needs level 4, here are ", n.feature_level()));
+                                                 " needs feature level 4, here are ", n.feature_level()));
   }
   return {};
 }

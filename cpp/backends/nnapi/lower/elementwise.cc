@@ -144,7 +144,7 @@ Status lower_not(NodeLowering& n) {
 }
 
 namespace {
-/// x repeated to dims: TILE, from level 3 on.
+/// x repeated to dims: TILE, from feature level 3 on.
 Result<OperandId> repeated(NodeLowering& n, OperandId x, const std::vector<uint32_t>& dims) {
   std::vector<uint32_t> from = n.operand(x).dims;
   if (from == dims) return x;
@@ -190,7 +190,7 @@ Status lower_where(NodeLowering& n) {
   return n.add(Op::SELECT, {condition, a, b}, y);
 }
 
-/// Repeats along axes: floats by adding zeros, any level; others by TILE.
+/// Repeats along axes: floats by adding zeros, any feature level; others by TILE.
 Status lower_expand(NodeLowering& n) {
   PINNACE_ASSIGN(const OperandId x, n.in(0));
   PINNACE_ASSIGN(const OperandId y, n.out());

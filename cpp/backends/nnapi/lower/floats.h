@@ -10,7 +10,7 @@ bool quantized_type(nnapi::OperandCode type);
 /// x itself if it is no quantised tensor, else DEQUANTIZE of it.
 Result<OperandId> as_floats(NodeLowering& n, OperandId x);
 /// What to compute in place of y: y itself, or where y is quantised floats of its dims, which store_floats() then
-/// rounds (QUANTIZE, level 3).
+/// rounds (QUANTIZE, feature level 3).
 OperandId floats_for(NodeLowering& n, OperandId y);
 Status store_floats(NodeLowering& n, OperandId from, OperandId y);
 /// x with the quantisation of y: x itself where they agree, else by way of floats.
@@ -31,7 +31,7 @@ struct Chain {
   OperandId div(OperandId a, OperandId b, OperandId to = kNoOperand) { return op(Op::DIV, {a, b, n.scalar(0)}, to); }
   OperandId neg(OperandId a, OperandId to = kNoOperand) { return mul(a, num(-1), to); }
   OperandId relu(OperandId a) { return op(Op::RELU, {a}); }
-  /// |a|: ABS from level 3 on, else relu of both signs, exact.
+  /// |a|: ABS from feature level 3 on, else relu of both signs, exact.
   OperandId abs(OperandId a, OperandId to = kNoOperand);
   /// 1 in every element.
   OperandId ones() { return add(mul(like, num(0)), num(1)); }

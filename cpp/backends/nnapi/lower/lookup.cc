@@ -7,9 +7,9 @@ namespace pinnace::nnapi_client {
 using enum nnapi::OperandCode;
 
 namespace {
-/// Indices that may be negative, counted from the begin, at level 3, which adds floats only: exact up to 2^24.
+/// Indices that may be negative, counted from the begin, at feature level 3, which adds floats only: exact up to 2^24.
 Result<OperandId> counted_as_floats(NodeLowering& n, OperandId indices, int32_t size) {
-  if (size > 1 << 24) return n.refuse(Rule::kFeatureLevel, str_cat("an axis of ", size, " needs level 4"));
+  if (size > 1 << 24) return n.refuse(Rule::kFeatureLevel, str_cat("an axis of ", size, " needs feature level 4"));
   n.rewritten("indices counted in floats");
   const std::vector<uint32_t> dims = n.operand(indices).dims;
   const OperandId floats = n.temp(OperandSpec{kTensorFloat32, dims}), moved = n.temp(floats), chosen = n.temp(floats);

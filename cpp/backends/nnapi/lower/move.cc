@@ -68,8 +68,8 @@ constexpr int32_t kToFirst[] = {0, 3, 1, 2}, kToLast[] = {0, 2, 3, 1};
 
 /// The order in which x stands is part of the permutation: from channels last to what is wanted in one step. From
 /// channels last to channels first changes no byte: the result stands channels last, as its readers may want it; the
-/// way back is the same at level 1, which has no TRANSPOSE. Ranks above 4 where the permutation is one of at most four
-/// parts.
+/// way back is the same at feature level 1, which has no TRANSPOSE. Ranks above 4 where the permutation is one of at
+/// most four parts.
 Status lower_transpose(NodeLowering& n) {
   const int rank = n.in_type(0).rank();
   if (rank == 0) return lower_reshape(n);
@@ -108,7 +108,7 @@ struct Cut {
   std::vector<int32_t> begin, end, stride;
 };
 
-/// STRIDED_SLICE (level 2), or SLICE (level 3) for ranks above 4 and integers, where strides are 1.
+/// STRIDED_SLICE (feature level 2), or SLICE (feature level 3) for ranks above 4 and integers, where strides are 1.
 Status cut_into(NodeLowering& n, OperandId x, const Cut& cut, OperandId y) {
   const nnapi::Operand o = n.operand(x);
   const bool plain = std::all_of(cut.stride.begin(), cut.stride.end(), [](int32_t s) { return s == 1; });

@@ -9,8 +9,8 @@ namespace pinnace::nnapi_client {
 
 namespace {
 
-/// SOFTMAX of x along a dimension of its own order. Along the last one, as a matrix, any level has it; along others
-/// from level 3 on.
+/// SOFTMAX of x along a dimension of its own order. Along the last one, as a matrix, any feature level has it; along
+/// others from feature level 3 on.
 Status add_softmax(NodeLowering& n, OperandId x, int32_t at, OperandId y) {
   const std::vector<uint32_t> dims = n.operand(x).dims;
   const OperandId beta = n.real(1, n.in_type(0));
@@ -31,10 +31,10 @@ Result<OperandId> per_channel(NodeLowering& n, std::string_view role, const std:
                               Layout layout) {
   std::vector<uint32_t> dims = {static_cast<uint32_t>(values.size())};
   if (layout == Layout::kPlain) dims.insert(dims.end(), n.operand(x).dims.size() - 2, 1);
-  const bool half = n.operand(x).type == nnapi::OperandCode::kTensorFloat16;
-  return n.lowering().add_weight({n.operand(x).type, std::move(dims)}, role, [values, half](std::byte* to) {
+  const bool is_f16 = n.operand(x).type == nnapi::OperandCode::kTensorFloat16;
+  return n.lowering().add_weight({n.operand(x).type, std::move(dims)}, role, [values, is_f16](std::byte* to) {
     for (size_t i = 0; i < values.size(); ++i) {
-      if (half) {
+      if (is_f16) {
         reinterpret_cast<uint16_t*>(to)[i] = float_to_half(values[i]);
       } else {
         reinterpret_cast<float*>(to)[i] = values[i];
@@ -43,7 +43,7 @@ Result<OperandId> per_channel(NodeLowering& n, std::string_view role, const std:
   });
 }
 
-/// (x - mean) / sqrt(variance + epsilon) over axes of x, as operations of level 3.
+/// (x - mean) / sqrt(variance + epsilon) over axes of x, as operations of feature level 3.
 OperandId standardized(Chain& c, OperandId x, std::span<const int32_t> axes, double epsilon,
                        OperandId to = kNoOperand) {
   NodeLowering& n = c.n;
@@ -208,8 +208,8 @@ Status lower_group_normalization(NodeLowering& n) {
   return normalize_groups(n, n.view().attr_int("num_groups"));
 }
 
-/// L2_NORMALIZATION: along the last of four dimensions at any level, along any from level 3 on. Quantised results have
-/// its fixed scale, or are made of floats.
+/// L2_NORMALIZATION: along the last of four dimensions at any feature level, along any from feature level 3 on.
+/// Quantised results have its fixed scale, or are made of floats.
 Status lower_lp_normalization(NodeLowering& n) {
   if (n.view().attr_int("p") != 2) return n.refuse(Rule::kAttribute, "p 1");
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in_type(0).rank()));
@@ -232,7 +232,7 @@ Status lower_lp_normalization(NodeLowering& n) {
 }
 
 /// LOCAL_RESPONSE_NORMALIZATION does not divide alpha by the window, which is odd. It goes along the last of four
-/// dimensions, or from level 3 on along any.
+/// dimensions, or from feature level 3 on along any.
 Status lower_lrn(NodeLowering& n) {
   const int64_t size = n.view().attr_int("size");
   if (size % 2 == 0) return n.refuse(Rule::kAttribute, str_cat("an even size, ", size));

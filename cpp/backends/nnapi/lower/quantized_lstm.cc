@@ -1,6 +1,6 @@
-// quantized_lstm as QUANTIZED_LSTM (level 4), quantized_lstm_u8 as QUANTIZED_16BIT_LSTM (level 3). Ours know no scales:
-// the ones given here make NNAPI's fixed-point factors ours to the bit, with 1 for input and output. Stored bytes pass
-// CAST, which looks at them alone; the cell's 16 bits stand with their scale from the start.
+// quantized_lstm as QUANTIZED_LSTM (feature level 4), quantized_lstm_u8 as QUANTIZED_16BIT_LSTM (feature level 3). Ours
+// know no scales: the ones given here make NNAPI's fixed-point factors ours to the bit, with 1 for input and output.
+// Stored bytes pass CAST, which looks at them alone; the cell's 16 bits stand with their scale from the start.
 #include <cmath>
 #include <cstring>
 
@@ -217,7 +217,7 @@ struct QuantizedCell {
 Status lower_quantized_lstm(NodeLowering& n) {
   const NodeView& view = n.view();
   if (n.feature_level() < 4)
-    return n.refuse(Rule::kFeatureLevel, str_cat("QUANTIZED_LSTM needs level 4, here are ", n.feature_level()));
+    return n.refuse(Rule::kFeatureLevel, str_cat("QUANTIZED_LSTM needs feature level 4, here are ", n.feature_level()));
   PINNACE_TRY(check_constants(n, {kW, kR, kP, kNorm, kB, kProjection, kProjectionBias}));
   PINNACE_TRY(
       check_factors(n, {"x_factors", "h_factors", "p_factors", "norm_scales"}, {"hidden_factor", "projection_factor"}));

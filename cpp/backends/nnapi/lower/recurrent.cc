@@ -17,12 +17,12 @@ namespace {
 constexpr uint32_t kMostSteps = 64;
 constexpr int32_t kTurn[] = {1, 0, 2};
 
-double load(const std::byte* data, int64_t i, bool half) {
-  if (half) return half_to_float(reinterpret_cast<const uint16_t*>(data)[i]);
+double load(const std::byte* data, int64_t i, bool is_f16) {
+  if (is_f16) return half_to_float(reinterpret_cast<const uint16_t*>(data)[i]);
   return reinterpret_cast<const float*>(data)[i];
 }
-void store(std::byte* to, int64_t i, bool half, double v) {
-  if (half) {
+void store(std::byte* to, int64_t i, bool is_f16, double v) {
+  if (is_f16) {
     reinterpret_cast<uint16_t*>(to)[i] = float_to_half(static_cast<float>(v));
   } else {
     reinterpret_cast<float*>(to)[i] = static_cast<float>(v);
@@ -76,11 +76,11 @@ OperandId RecurrentLowering::constant(int input, std::vector<uint32_t> dims, int
   int64_t count = 1;
   for (uint32_t d : dims) count *= d;
   const auto* data = static_cast<const std::byte*>(n_->data(input));
-  const bool half = type() == kTensorFloat16;
+  const bool is_f16 = type() == kTensorFloat16;
   const auto fill = [=](std::byte* to) {
     for (int64_t i = 0; i < count; ++i) {
-      const double other = second < 0 ? 0 : load(data, second + i, half);
-      store(to, i, half, factor * (load(data, first + i, half) + other));
+      const double other = second < 0 ? 0 : load(data, second + i, is_f16);
+      store(to, i, is_f16, factor * (load(data, first + i, is_f16) + other));
     }
   };
   return n_->lowering().add_weight({type(), std::move(dims)}, str_cat(role, "@", first, "+", second, "*", factor), fill,

@@ -41,7 +41,7 @@ class RecurrentLowering {
 
   /// x as [T * B, I], time first.
   Result<OperandId> rows();
-  /// Rows of one element of time of [T * B, C]: STRIDED_SLICE, level 2.
+  /// Rows of one element of time of [T * B, C]: STRIDED_SLICE, feature level 2.
   Result<OperandId> step(OperandId rows, uint32_t t);
   /// Whether steps can be written out one by one; else the verdict.
   Status check_steps();
@@ -51,7 +51,7 @@ class RecurrentLowering {
   Result<OperandId> sequence(const std::vector<OperandId>& states);
   /// Element t of y [B, H].
   Result<OperandId> element(const Direction& d, uint32_t t);
-  /// y, [T, B, H] or [B, T, H] as x, with its time turned round: GATHER, level 3.
+  /// y, [T, B, H] or [B, T, H] as x, with its time turned round: GATHER, feature level 3.
   Result<OperandId> turned(OperandId y);
 
   /// The node's outputs.

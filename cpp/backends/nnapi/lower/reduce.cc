@@ -1,4 +1,5 @@
-// Reductions: MEAN from level 2 on, the others from level 3; below by pools where the axes are neighbours.
+// Reductions: MEAN from feature level 2 on, the others from feature level 3; below by pools where the axes are
+// neighbours.
 #include <algorithm>
 #include <cmath>
 
@@ -56,8 +57,8 @@ Status reduce(NodeLowering& n, Op op, const Reduction& r, OperandId x, OperandId
   const bool neighbours = last - first == r.axes.size();
   const bool pools = op == Op::MEAN || op == Op::REDUCE_MAX || op == Op::REDUCE_MIN || op == Op::REDUCE_SUM;
   if (!pools || (!neighbours && op != Op::REDUCE_SUM)) {
-    return n.refuse(Rule::kFeatureLevel,
-                    str_cat(nnapi::operation_info(static_cast<int32_t>(op))->name, " needs level ", mean ? 2 : 3));
+    return n.refuse(Rule::kFeatureLevel, str_cat(nnapi::operation_info(static_cast<int32_t>(op))->name,
+                                                 " needs feature level ", mean ? 2 : 3));
   }
   Chain c{n, y};
   if (op == Op::REDUCE_MIN) {  // -max(-x)

@@ -10,16 +10,16 @@
 namespace pinnace::nnapi_client {
 namespace {
 
-/// NNAPI's two flags, of level 4.
+/// NNAPI's two flags, of feature level 4.
 struct Flags {
-  bool align = false, half = false;
+  bool align = false, half_pixel = false;
 };
 
 /// Where output place i comes from, by NNAPI's formula in float32.
 float place_of(const ResizeAxis& a, const Flags& f, int64_t i) {
   const auto in = static_cast<float>(a.in), out = static_cast<float>(a.out), at = static_cast<float>(i);
   const float scale = f.align && a.out > 1 ? (in - 1) / (out - 1) : in / out;
-  return f.half ? (at + 0.5f) * scale : at * scale;
+  return f.half_pixel ? (at + 0.5f) * scale : at * scale;
 }
 
 bool same_places(const ResizeSpec& spec, const ResizeAxis& a, const Flags& f) {
@@ -32,7 +32,7 @@ bool same_places(const ResizeSpec& spec, const ResizeAxis& a, const Flags& f) {
     }
     // What lies beyond the edge takes the edge in both.
     const auto edge = static_cast<float>(a.in - 1);
-    const float want = std::clamp(ours, 0.0f, edge), is = std::clamp(f.half ? theirs - 0.5f : theirs, 0.0f, edge);
+    const float want = std::clamp(ours, 0.0f, edge), is = std::clamp(f.half_pixel ? theirs - 0.5f : theirs, 0.0f, edge);
     if (std::fabs(want - is) > 1e-5f * static_cast<float>(a.in)) return false;
   }
   return true;
@@ -54,7 +54,7 @@ Status lower_resize(NodeLowering& n) {
                      spec.coordinates != ResizeCoordinates::kTfCropAndResize;
   const Flags forms[] = {{false, false}, {true, false}, {false, true}};
   for (const Flags& f : forms) {
-    const int needed = f.align || f.half ? 4 : nearest ? 3 : 1;
+    const int needed = f.align || f.half_pixel ? 4 : nearest ? 3 : 1;
     if (!plain || n.feature_level() < needed) continue;
     bool same = true;
     for (const ResizeAxis& a : axes)
@@ -72,7 +72,7 @@ Status lower_resize(NodeLowering& n) {
     if (nearest || needed == 4) inputs.push_back(n.flag(false));
     if (needed == 4) {
       inputs.push_back(n.flag(f.align));
-      inputs.push_back(n.flag(f.half));
+      inputs.push_back(n.flag(f.half_pixel));
     }
     PINNACE_TRY(n.add(nearest ? Op::RESIZE_NEAREST_NEIGHBOR : Op::RESIZE_BILINEAR, std::move(inputs), y));
     return store_floats(n, y, stored);

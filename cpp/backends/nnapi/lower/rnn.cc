@@ -1,4 +1,4 @@
-// rnn as UNIDIRECTIONAL_SEQUENCE_RNN or BIDIRECTIONAL_SEQUENCE_RNN from level 3 on; below it, RNN step by step.
+// rnn as UNIDIRECTIONAL_SEQUENCE_RNN or BIDIRECTIONAL_SEQUENCE_RNN from feature level 3 on; below it, RNN step by step.
 #include "backends/nnapi/lower/recurrent.h"
 
 namespace pinnace::nnapi_client {

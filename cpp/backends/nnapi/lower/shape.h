@@ -9,7 +9,7 @@ namespace pinnace::nnapi_client {
 Result<OperandId> reshaped(NodeLowering& n, OperandId x, std::vector<uint32_t> dims);
 /// y, an operand that is there already, from x.
 Status reshape_into(NodeLowering& n, OperandId x, OperandId y);
-/// x with its dimensions in another order: TRANSPOSE, from level 2 on.
+/// x with its dimensions in another order: TRANSPOSE, from feature level 2 on.
 Result<OperandId> transposed(NodeLowering& n, OperandId x, std::span<const int32_t> perm);
 Status transpose_into(NodeLowering& n, OperandId x, std::span<const int32_t> perm, OperandId y);
 

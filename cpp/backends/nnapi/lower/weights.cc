@@ -30,8 +30,8 @@ void for_each_element(const Gathered& g, F f) {
   }
 }
 
-void fill_floats(const Gathered& g, const void* data, double scale, bool half, std::byte* to) {
-  if (!half) {
+void fill_floats(const Gathered& g, const void* data, double scale, bool is_f16, std::byte* to) {
+  if (!is_f16) {
     const auto* from = static_cast<const float*>(data);
     auto* y = reinterpret_cast<float*>(to);
     const auto factor = static_cast<float>(scale);
@@ -85,14 +85,14 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
   const std::string role = str_cat("filter", input, distinct);
   OperandSpec spec{n.operand(x).type, from.dims};
   if (!type.quantized()) {
-    const bool half = type.dtype == DType::kF16;
+    const bool is_f16 = type.dtype == DType::kF16;
     return n.lowering().add_weight(
         spec, scale == 1 ? role : str_cat(role, "*", scale),
-        [=](std::byte* to) { fill_floats(from, data, scale, half, to); }, true);
+        [=](std::byte* to) { fill_floats(from, data, scale, is_f16, to); }, true);
   }
   const Quantization& q = *type.quantization;
   if (q.block > 0) return n.refuse(Rule::kQuantization, to_string(type));
-  // Below level 3 there is one scale: rewrites/per_channel_conv.cc takes channels that share it.
+  // Below feature level 3 there is one scale: rewrites/per_channel_conv.cc takes channels that share it.
   const auto own = std::span(q.scales).subspan(q.scales.size() > 1 ? static_cast<size_t>(first_channel) : 0);
   const size_t count = std::min<size_t>(own.size(), from.dims[channel_dim]);
   const bool one_scale = n.feature_level() < 3 && std::all_of(
@@ -107,7 +107,7 @@ Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const 
     for (int32_t zero : q.zero_points) {
       if (zero + shift != 0) return n.refuse(Rule::kQuantization, str_cat("zero point ", zero));
     }
-    if (n.feature_level() < 3) return n.refuse(Rule::kFeatureLevel, "scales per channel need level 3");
+    if (n.feature_level() < 3) return n.refuse(Rule::kFeatureLevel, "scales per channel need feature level 3");
   } else {
     const size_t channel = q.scales.size() > 1 ? static_cast<size_t>(first_channel) : 0;
     spec.scale = q.scales[channel];
@@ -145,13 +145,13 @@ Result<OperandId> bias_operand(NodeLowering& n, int input, OperandId x, OperandI
     if (scale != 1 || first != 0 || !one_each) return n.refuse(Rule::kConstant, "the bias");
     return quantized ? n.lowering().scaled_int32(n.in_id(input), spec.scale, n.verdict()) : n.in(input);
   }
-  const bool half = spec.type == kTensorFloat16;
+  const bool is_f16 = spec.type == kTensorFloat16;
   // One number for all channels is repeated.
   const Gathered from{{count}, {n.in_type(input).elements() == 1 ? 0 : 1}};
   const auto* data = static_cast<const std::byte*>(n.data(input)) +
                      static_cast<size_t>(from.strides[0] ? first : 0) * bytes_of(n.in_type(input).dtype);
   const auto fill = [=](std::byte* to) {
-    if (!quantized) return fill_floats(from, data, scale, half, to);
+    if (!quantized) return fill_floats(from, data, scale, is_f16, to);
     const auto* q = reinterpret_cast<const int32_t*>(data);
     for_each_element(from, [&](size_t i, size_t k) { reinterpret_cast<int32_t*>(to)[i] = q[k]; });
   };

@@ -13,8 +13,9 @@ struct Gathered {
 };
 
 /// The filter of a product with x. Quantised: of x's signedness; scales per channel along operand dimension
-/// `channel_dim` (from level 3 on). scale: floats are multiplied by it. `distinct` names one of several filters made of
-/// one constant; `first` is the element where it starts and, with scales per channel, `first_channel` its first.
+/// `channel_dim` (from feature level 3 on). scale: floats are multiplied by it. `distinct` names one of several filters
+/// made of one constant; `first` is the element where it starts and, with scales per channel, `first_channel` its
+/// first.
 Result<OperandId> filter_operand(NodeLowering& n, int input, OperandId x, const Gathered& from, uint32_t channel_dim,
                                  double scale = 1, std::string_view distinct = {}, int64_t first = 0,
                                  int64_t first_channel = 0);

@@ -17,7 +17,7 @@ Result<Images> images_of(NodeLowering& n);
 /// Gives output 0 its shape where the images had an H of their own.
 Status finish_images(NodeLowering& n, const Images& images);
 
-/// x with pads of the real number 0: PAD, from level 2 on. Pads of H and W, before and after.
+/// x with pads of the real number 0: PAD, from feature level 2 on. Pads of H and W, before and after.
 Result<OperandId> padded(NodeLowering& n, OperandId x, int64_t top, int64_t bottom, int64_t left, int64_t right);
 
 /// Pads in NNAPI's order: left, right, top, bottom.

@@ -1,5 +1,5 @@
-// Products of batches of matrices: BATCH_MATMUL from level 6 on. Below: each pair by FULLY_CONNECTED, its matrices cut
-// out by STRIDED_SLICE (level 2), results put together: the same sums, exact.
+// Products of batches of matrices: BATCH_MATMUL from feature level 6 on. Below: each pair by FULLY_CONNECTED, its
+// matrices cut out by STRIDED_SLICE (feature level 2), results put together: the same sums, exact.
 #include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/lower/weights.h"
 #include "backends/nnapi/rewrites/rewrites.h"
@@ -28,7 +28,7 @@ Status batch_mat_mul(NodeLowering& n, OperandId a, OperandId b, OperandId y) {
   uint32_t batch = 1;
   for (size_t i = 0; i + 2 < da.size(); ++i) batch *= da[i];
   if (batch > kMostProducts)
-    return n.refuse(Rule::kFeatureLevel, str_cat(batch, " products; BATCH_MATMUL needs level 6"));
+    return n.refuse(Rule::kFeatureLevel, str_cat(batch, " products; BATCH_MATMUL needs feature level 6"));
   n.rewritten("a product for each of a batch");
   const uint32_t M = da[da.size() - 2], K = da.back(), N = db.back();
   const int32_t turn[] = {0, 2, 1};

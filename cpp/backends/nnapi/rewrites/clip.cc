@@ -1,4 +1,4 @@
-// Clamps. From level 3 on MAXIMUM and MINIMUM, exact. Below, floats:
+// Clamps. From feature level 3 on MAXIMUM and MINIMUM, exact. Below, floats:
 //   max(x, low) = low + relu(x - low),  min(x, high) = high - relu(high - x)
 // Each rounds twice: within 2^-23 (|x| + |bound|) of the exact result. [0, 1] is relu, then relu1: exact.
 #include <cmath>
@@ -35,9 +35,9 @@ Status clip_float(NodeLowering& n, double low, double high, OperandId x, Operand
   }
   const bool below = !std::isinf(low) || low > 0, above = !std::isinf(high) || high < 0;
   if (below && above) {
-    const OperandId half = n.temp(x);
-    PINNACE_TRY(bounded_below(n, low, x, half));
-    return bounded_above(n, high, half, y);
+    const OperandId bounded = n.temp(x);
+    PINNACE_TRY(bounded_below(n, low, x, bounded));
+    return bounded_above(n, high, bounded, y);
   }
   if (below) return bounded_below(n, low, x, y);
   if (above) return bounded_above(n, high, x, y);
@@ -54,9 +54,9 @@ Status clamp_quantized(NodeLowering& n, const Activation& activation, OperandId 
     const auto stored = static_cast<uint8_t>(q + shift);
     return n.lowering().add_constant(one, &stored, 1);
   };
-  const OperandId half = n.temp(x);
-  PINNACE_TRY(n.add(Op::MAXIMUM, {x, bound(range.min)}, half));
-  return n.add(Op::MINIMUM, {half, bound(range.max)}, y);
+  const OperandId bounded = n.temp(x);
+  PINNACE_TRY(n.add(Op::MAXIMUM, {x, bound(range.min)}, bounded));
+  return n.add(Op::MINIMUM, {bounded, bound(range.max)}, y);
 }
 
 }  // namespace pinnace::nnapi_client

@@ -1,6 +1,6 @@
-// Dilated convolution below level 3. Level 2: SPACE_TO_BATCH_ND by the dilation, the convolution with taps side by
-// side, BATCH_TO_SPACE_ND, and STRIDED_SLICE of what was padded too much: the same sums, exact. With strides, or at
-// level 1: the filter with zeros between its taps, the same sums and zeros, exact for finite x.
+// Dilated convolution below feature level 3. Feature level 2: SPACE_TO_BATCH_ND by the dilation, the convolution with
+// taps side by side, BATCH_TO_SPACE_ND, and STRIDED_SLICE of what was padded too much: the same sums, exact. With
+// strides, or at feature level 1: the filter with zeros between its taps, the same sums and zeros, exact for finite x.
 #include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 
@@ -29,7 +29,7 @@ Gathered filter_of(const Convolution& c) {
 }
 
 Status with_zeros(NodeLowering& n, const Convolution& c) {
-  if (!n.constant(1)) return n.refuse(Rule::kConstant, "the weights of a dilated window below level 3");
+  if (!n.constant(1)) return n.refuse(Rule::kConstant, "the weights of a dilated window below feature level 3");
   const Gathered g = filter_of(c);
   PINNACE_ASSIGN(const OperandId tight, filter_operand(n, 1, c.x, g, c.groups > 1 ? 3 : 0));
   const nnapi::Operand like = n.operand(tight);
@@ -41,7 +41,7 @@ Status with_zeros(NodeLowering& n, const Convolution& c) {
     if (size > kMostSpreadBytes / bytes) {
       return n.refuse(Rule::kFeatureLevel,
                       str_cat("dilation ", c.window.dilation[1], " by ", c.window.dilation[2],
-                              " needs level 3: with zeros the filter has above ", kMostSpreadBytes, " bytes"));
+                              " needs feature level 3: with zeros the filter has above ", kMostSpreadBytes, " bytes"));
     }
     spec.dims[d] = static_cast<uint32_t>(size);
     bytes *= size;

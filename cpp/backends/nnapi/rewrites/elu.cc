@@ -1,4 +1,5 @@
-// elu: ELU from level 4 on. Level 3: relu(x) + alpha * (exp(min(x, 0)) - 1), within 2^-23 alpha. Below there is no exp.
+// elu: ELU from feature level 4 on. Feature level 3: relu(x) + alpha * (exp(min(x, 0)) - 1), within 2^-23 alpha. Below
+// there is no exp.
 #include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 
@@ -6,8 +7,8 @@ namespace pinnace::nnapi_client {
 
 Status elu(NodeLowering& n, double alpha, OperandId x, OperandId y) {
   if (n.feature_level() >= 4) {
-    const bool half = n.operand(x).type == nnapi::OperandCode::kTensorFloat16;
-    const auto code = half ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
+    const bool is_f16 = n.operand(x).type == nnapi::OperandCode::kTensorFloat16;
+    const auto code = is_f16 ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
     return n.add(Op::ELU, {x, n.lowering().add_scalar(static_cast<float>(alpha), code)}, y);
   }
   n.rewritten("elu by exp");

@@ -1,5 +1,5 @@
-// max and min: MAXIMUM and MINIMUM from level 3 on. Below, floats: max(a, b) = b + relu(a - b), min(a, b) = b - relu(b
-// - a): two roundings, within 2^-23 (|a| + |b|) of the exact result.
+// max and min: MAXIMUM and MINIMUM from feature level 3 on. Below, floats: max(a, b) = b + relu(a - b),
+// min(a, b) = b - relu(b - a): two roundings, within 2^-23 (|a| + |b|) of the exact result.
 #include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 
@@ -7,7 +7,8 @@ namespace pinnace::nnapi_client {
 
 Status extreme(NodeLowering& n, bool larger, OperandId a, OperandId b, OperandId y) {
   if (n.feature_level() >= 3) return n.add(larger ? Op::MAXIMUM : Op::MINIMUM, {a, b}, y);
-  if (quantized_type(n.operand(y).type)) return n.refuse(Rule::kFeatureLevel, "quantised max and min need level 3");
+  if (quantized_type(n.operand(y).type))
+    return n.refuse(Rule::kFeatureLevel, "quantised max and min need feature level 3");
   n.rewritten("max and min by relu");
   Chain c{n, y};
   const OperandId part = c.relu(larger ? c.sub(a, b) : c.sub(b, a));

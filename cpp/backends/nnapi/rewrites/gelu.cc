@@ -1,8 +1,8 @@
-// erf and gelu, which no level has.
+// erf and gelu, which no feature level has.
 // gelu_tanh: x / 2 * (1 + tanh(c (x + 0.044715 x^3))) by its formula: within 1e-6 (1 + |x|).
-// erf: Abramowitz and Stegun 7.1.26, |error| < 1.5e-7, with t = 1 / (1 + p |z|), for which DIV (level 2), ABS and EXP
-// (level 3) are needed. Below level 3, |z| = relu(z) + relu(-z), and exp(-z^2) = s / (1 - s) with s the logistic
-// function of -z^2, so level 2 suffices. gelu within 1e-6 (1 + |x|).
+// erf: Abramowitz and Stegun 7.1.26, |error| < 1.5e-7, with t = 1 / (1 + p |z|), for which DIV (feature level 2), ABS
+// and EXP (feature level 3) are needed. Below feature level 3, |z| = relu(z) + relu(-z), and exp(-z^2) = s / (1 - s)
+// with s the logistic function of -z^2, so feature level 2 suffices. gelu within 1e-6 (1 + |x|).
 #include <cmath>
 
 #include "backends/nnapi/lower/floats.h"

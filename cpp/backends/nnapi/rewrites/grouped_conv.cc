@@ -1,6 +1,7 @@
-// Grouped convolution: GROUPED_CONV_2D from level 3 on, where taps stand side by side. Else each group is a CONV_2D of
-// its part of the channels, and the results are put together: the same sums, exact. Parts are cut by SLICE (level 3) or
-// STRIDED_SLICE (level 2); at level 1 by a 1 x 1 convolution with ones and zeros, which is exact for floats.
+// Grouped convolution: GROUPED_CONV_2D from feature level 3 on, where taps stand side by side. Else each group is a
+// CONV_2D of its part of the channels, and the results are put together: the same sums, exact. Parts are cut by SLICE
+// (feature level 3) or STRIDED_SLICE (feature level 2); at feature level 1 by a 1 x 1 convolution with ones and zeros,
+// which is exact for floats.
 #include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 
@@ -19,7 +20,7 @@ Result<OperandId> channels_of(NodeLowering& n, OperandId x, uint32_t first, uint
                       {x, n.ints(begin), n.ints(end), n.ints(ones), n.scalar(0), n.scalar(0), n.scalar(0)}, part));
     return part;
   }
-  if (n.operand(x).scale != 0) return n.refuse(Rule::kGroups, "quantised, below level 2");
+  if (n.operand(x).scale != 0) return n.refuse(Rule::kGroups, "quantised, below feature level 2");
   const OperandId pick =
       n.lowering().add_weight({n.operand(x).type, {count, 1, 1, all}}, str_cat("pick", first), [=](std::byte* to) {
         auto* f = reinterpret_cast<float*>(to);

@@ -1,5 +1,5 @@
-// hard_swish: HARD_SWISH from level 4 on. Below: x * (relu6(x + 3) / 6), three roundings more: within 2^-22 |y|, or
-// 2^-22 |x| where x + 3 cancels.
+// hard_swish: HARD_SWISH from feature level 4 on. Below: x * (relu6(x + 3) / 6), three roundings more: within 2^-22
+// |y|, or 2^-22 |x| where x + 3 cancels.
 #include "backends/nnapi/rewrites/rewrites.h"
 
 namespace pinnace::nnapi_client {

@@ -1,5 +1,5 @@
-// leaky_relu: PRELU from level 3 on. Below: relu(x) - alpha * relu(-x), one rounding as there: exact but for the sign
-// of zero.
+// leaky_relu: PRELU from feature level 3 on. Below: relu(x) - alpha * relu(-x), one rounding as there: exact but for
+// the sign of zero.
 #include "backends/nnapi/rewrites/rewrites.h"
 
 namespace pinnace::nnapi_client {

@@ -1,5 +1,5 @@
-// Padding with a constant: PAD (level 2) for 0, PAD_V2 (level 3) for others. Level 2, floats: the constant is taken off
-// x, zeros are padded, and it is added again: two roundings, within 2^-23 (|x| + |constant|).
+// Padding with a constant: PAD (feature level 2) for 0, PAD_V2 (feature level 3) for others. Feature level 2, floats:
+// the constant is taken off x, zeros are padded, and it is added again: two roundings, within 2^-23 (|x| + |constant|).
 #include <cmath>
 
 #include "backends/nnapi/lower/floats.h"
@@ -19,11 +19,11 @@ Status pad_constant(NodeLowering& n, OperandId x, std::span<const int32_t> pads,
   }
   if (value == 0) return n.add(Op::PAD, {x, amounts}, y);
   if (n.feature_level() >= 3) {
-    const bool half = o.type == nnapi::OperandCode::kTensorFloat16;
-    const auto code = half ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
+    const bool is_f16 = o.type == nnapi::OperandCode::kTensorFloat16;
+    const auto code = is_f16 ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
     return n.add(Op::PAD_V2, {x, amounts, n.lowering().add_scalar(static_cast<float>(value), code)}, y);
   }
-  if (!std::isfinite(value)) return n.refuse(Rule::kFeatureLevel, "an infinite constant needs level 3");
+  if (!std::isfinite(value)) return n.refuse(Rule::kFeatureLevel, "an infinite constant needs feature level 3");
   n.rewritten("pad with a constant by adding it");
   Chain c{n, x};
   const OperandId less = c.add(x, c.num(-value));

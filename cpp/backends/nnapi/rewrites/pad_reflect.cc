@@ -1,12 +1,12 @@
-// Mirrored padding: MIRROR_PAD from level 7 on. Levels 3 to 6: GATHER of computed places, axis after axis. Level 2:
-// rows cut out by STRIDED_SLICE and put together. All exact.
+// Mirrored padding: MIRROR_PAD from feature level 7 on. Feature levels 3 to 6: GATHER of computed places, axis after
+// axis. Feature level 2: rows cut out by STRIDED_SLICE and put together. All exact.
 #include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 
 namespace pinnace::nnapi_client {
 namespace {
 
-/// Beyond this many rows at one end, level 2 makes too many operations.
+/// Beyond this many rows at one end, feature level 2 makes too many operations.
 constexpr int32_t kMostRows = 8;
 
 Status gather_axis(NodeLowering& n, OperandId x, int32_t axis, int32_t before, OperandId y) {
@@ -26,7 +26,8 @@ Status gather_axis(NodeLowering& n, OperandId x, int32_t axis, int32_t before, O
 }
 
 Status concat_axis(NodeLowering& n, OperandId x, int32_t axis, int32_t before, int32_t after, OperandId y) {
-  if (before > kMostRows || after > kMostRows) return n.refuse(Rule::kFeatureLevel, "long mirrored pads need level 3");
+  if (before > kMostRows || after > kMostRows)
+    return n.refuse(Rule::kFeatureLevel, "long mirrored pads need feature level 3");
   const std::vector<uint32_t> dims = n.operand(x).dims;
   const auto at = static_cast<size_t>(axis);
   const auto row = [&](int32_t place) -> Result<OperandId> {

@@ -1,6 +1,6 @@
-// Quantised convolution with a scale per output channel below level 3, which has one scale for all weights: neighbours
-// with the same scale are a convolution of their own, and the results are put together. The same sums with the same
-// multipliers: exact.
+// Quantised convolution with a scale per output channel below feature level 3, which has one scale for all weights:
+// neighbours with the same scale are a convolution of their own, and the results are put together. The same sums with
+// the same multipliers: exact.
 #include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 
@@ -21,11 +21,12 @@ Status per_channel_conv(NodeLowering& n, const Convolution& c) {
     } else {
       runs.push_back({m, 1});
     }
-    if (scales[m] != scales[runs.back().first]) return n.refuse(Rule::kFeatureLevel, "scales per channel need level 3");
+    if (scales[m] != scales[runs.back().first])
+      return n.refuse(Rule::kFeatureLevel, "scales per channel need feature level 3");
   }
   if (runs.size() > kMostParts) {
     return n.refuse(Rule::kFeatureLevel,
-                    str_cat(runs.size(), " scales per channel need level 3, at most ", kMostParts));
+                    str_cat(runs.size(), " scales per channel need feature level 3, at most ", kMostParts));
   }
   n.rewritten("a convolution for each scale");
   std::vector<OperandId> parts;

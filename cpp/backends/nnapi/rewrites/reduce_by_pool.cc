@@ -1,6 +1,7 @@
-// Reductions over neighbouring dimensions as one window, where a level has no operation for them: MEAN is of level 2,
-// the others are of level 3, AVERAGE_POOL_2D and MAX_POOL_2D of level 1. x becomes an image [outer, size, 1, inner],
-// the window is size x 1. A sum is the mean times its count: within 2^-22 of the sum of magnitudes.
+// Reductions over neighbouring dimensions as one window, where a level has no operation for them: MEAN is of feature
+// level 2, the others are of feature level 3, AVERAGE_POOL_2D and MAX_POOL_2D of feature level 1. x becomes an image
+// [outer, size, 1, inner], the window is size x 1. A sum is the mean times its count: within 2^-22 of the sum of
+// magnitudes.
 #include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
 

@@ -1,6 +1,6 @@
 // Any resize of floats as two products with constant matrices of weights, W then H: for what RESIZE_BILINEAR and
-// RESIZE_NEAREST_NEIGHBOR do not compute, and below the levels that have them. From level 2 on. Weights are rounded to
-// float32: within 2^-22 of the sum of products' magnitudes; nearest is exact for finite elements.
+// RESIZE_NEAREST_NEIGHBOR do not compute, and below the levels that have them. From feature level 2 on. Weights are
+// rounded to float32: within 2^-22 of the sum of products' magnitudes; nearest is exact for finite elements.
 #include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/lower/weights.h"
 #include "backends/nnapi/rewrites/rewrites.h"

@@ -51,9 +51,9 @@ inline constexpr uint32_t kMostParts = 64;
 Result<OperandId> channels_of(NodeLowering& n, OperandId x, uint32_t first, uint32_t count);
 /// Groups that are neither one nor one per channel.
 Status grouped_conv(NodeLowering& n, const Convolution& c);
-/// Taps further apart than 1, below level 3. One group, or one per channel.
+/// Taps further apart than 1, below feature level 3. One group, or one per channel.
 Status dilated_conv(NodeLowering& n, const Convolution& c);
-/// Scales per output channel, below level 3. One group, or one per channel; taps side by side.
+/// Scales per output channel, below feature level 3. One group, or one per channel; taps side by side.
 Status per_channel_conv(NodeLowering& n, const Convolution& c);
 /// Groups of a transposed convolution; `filter` is that of one, [M / group, kh, kw, C / group].
 Status grouped_conv_transpose(NodeLowering& n, const Convolution& c);

@@ -14,7 +14,7 @@
 #include "cpp/program_fixture.h"
 #include "cpp/text_program.h"
 #include "fakes/backend.h"
-#include "runtime/measured_choice.h"
+#include "runtime/device_autotuning.h"
 
 namespace pinnace::testing {
 namespace {

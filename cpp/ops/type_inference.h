@@ -26,8 +26,8 @@ inline constexpr int64_t kKnownElements = 4096;
 /// to take memory, and its values wait until it runs.
 inline constexpr int64_t kComputedBytes = 4 << 20;
 
-/// What inference found; indexed by ValueId.
-struct Inference {
+/// What type and shape inference found; indexed by ValueId.
+struct TypeInference {
   std::vector<TensorType> types;
   /// Contents, dense: of constants, and of values computed ahead. Null where unknown.
   std::vector<ConstantPtr> data;
@@ -42,8 +42,8 @@ struct Inference {
 /// concrete where the declaration has symbols); empty: the declared types. input_data likewise may give contents (null:
 /// unknown). Values whose size depends on data end with unknown dimensions. The first node whose rule fails is the
 /// error. Ranges of symbols are not checked here: the session does that.
-Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types = {},
-                        std::span<const ConstantPtr> input_data = {}, const OpTable& ops = {});
+Result<TypeInference> infer_types(const Graph& graph, std::span<const TensorType> input_types = {},
+                                  std::span<const ConstantPtr> input_data = {}, const OpTable& ops = {});
 
 /// Shape rules know symbols only by number and print them as s0, s1. The same status with the symbols' names in the
 /// shapes of its message; as it is where `symbols` does not have them.
@@ -51,13 +51,13 @@ Status name_symbols(Status status, std::span<const Symbol> symbols);
 
 /// Infers one node of a graph whose inputs have been inferred into `state` and stores its outputs there (grown as
 /// needed). Importers call it after adding each node.
-Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops = {});
+Status infer_into(const Graph& graph, const Node& node, TypeInference& state, const OpTable& ops = {});
 
-/// An Inference that holds what the declared types of inputs and states and the constants of `graph` say, for
+/// A TypeInference that holds what the declared types of inputs and states and the constants of `graph` say, for
 /// infer_into.
-Inference begin_inference(const Graph& graph);
+TypeInference begin_type_inference(const Graph& graph);
 
-/// infer() with the declared inputs, then writes the found types into graph.value(i).type; nested graphs too.
+/// infer_types() with the declared inputs, then writes the found types into graph.value(i).type; nested graphs too.
 Status update_types(Graph& graph, const OpTable& ops = {});
 
 /// What failed in a graph that `node` holds, with that node's name before it; a cancelled run stays as it is.

@@ -1,4 +1,5 @@
-// The target "auto" where a GPU might be faster: the CPU and the GPU run this very model briefly, and the faster stays.
+// Autotuning of the device, for the target "auto" where a GPU might be faster: the CPU and the GPU run this very model
+// briefly, and the faster stays.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@ namespace pinnace {
 /// only to be asked.
 inline constexpr double kWorthMeasuring = 2e7;
 
-struct MeasuredRequest {
+struct AutotuneRequest {
   const Program& program;
   const Options& options;
   /// Of "auto" without measured back ends; the CPU is among them.
@@ -28,7 +29,7 @@ struct MeasuredRequest {
 /// Times are remembered for the process, and in files of the folder PINNACE_GPU_CACHE, by model, sizes, device, driver,
 /// processor, threads and precision. Placements show them. Whatever fails on a measured back end is the reason why it
 /// is passed over. Errors: those of `prepare` for `targets`. Thread-safe: one measurement at a time in a process.
-Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& request);
+Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request);
 
 /// The file that remembers times under `key`; empty: none is kept. For tests.
 std::string measured_times_path(const std::string& key);

@@ -1,5 +1,5 @@
 // Counting work, timing runs, and remembering times.
-#include "runtime/measured_choice.h"
+#include "runtime/device_autotuning.h"
 
 #include <algorithm>
 #include <charconv>
@@ -56,8 +56,8 @@ Sizes sizes_of(const Graph& graph, const OpTable& ops) {
   std::vector<std::vector<TensorType>> tried = {std::move(types)};
   for (int64_t wanted : kTriedSizes) tried.push_back(sized_inputs(graph, wanted));
   for (auto& inputs : tried) {
-    auto inference = infer(graph, inputs, {}, ops);
-    if (inference) return {std::move(inputs), std::move(inference->types)};
+    auto type_inference = infer_types(graph, inputs, {}, ops);
+    if (type_inference) return {std::move(inputs), std::move(type_inference->types)};
   }
   return sizes;
 }
@@ -251,7 +251,7 @@ constinit PerProcess<Memory> memory;
 constinit WorkMutex measuring;
 
 /// All that times depend on, but for the device.
-std::string key_of(const MeasuredRequest& request, const Sizes& sizes) {
+std::string key_of(const AutotuneRequest& request, const Sizes& sizes) {
   const Options& o = request.options;
   // The header holds the hash of the table of sections, which holds those of all the rest.
   const auto bytes = request.program.bytes();
@@ -294,7 +294,7 @@ std::vector<Placement> Prepared::Data::with_choice(std::vector<Placement> rows) 
   return rows;
 }
 
-Result<std::shared_ptr<const Prepared>> measured_choice(const MeasuredRequest& request) {
+Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request) {
   // An operator of the application's that is being timed may make a session of its own.
   static thread_local bool measuring_here = false;
   if (measuring_here) return request.prepare(request.targets, true);

@@ -1,5 +1,5 @@
-// Inference over a graph; and the reference interpreter, which runs a graph node by node.
-#include "ops/infer.h"
+// Type and shape inference over a graph; and the reference interpreter, which runs a graph node by node.
+#include "ops/type_inference.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "ops/bodies.h"
 #include "ops/empty.h"
-#include "ops/infer_counted.h"
+#include "ops/type_inference_counted.h"
 #include "ops/work.h"
 
 namespace pinnace {
@@ -22,7 +22,7 @@ const OpDef* OpTable::find(std::string_view name) const {
 
 namespace {
 
-void grow(Inference& state, size_t values) {
+void grow(TypeInference& state, size_t values) {
   if (state.types.size() >= values) return;
   state.types.resize(values);
   state.data.resize(values);
@@ -110,7 +110,7 @@ enum class Contents : uint8_t {
   kMayFail,  ///< it is not computed ahead
 };
 
-Status infer_one(const Graph& graph, const Node& node, Inference& state, const OpTable& ops, Contents contents) {
+Status infer_one(const Graph& graph, const Node& node, TypeInference& state, const OpTable& ops, Contents contents) {
   if (stopped()) return stop_status(str_cat(node.op, " '", node.name, "'"));
   const OpDef* op = ops.find(node.op);
   if (!op) {
@@ -139,7 +139,7 @@ Status infer_one(const Graph& graph, const Node& node, Inference& state, const O
     std::fill(data.begin(), data.end(), nullptr);
     all_known = false;
   }
-  PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node(view));
+  PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node_types(view));
   int64_t elements = 0, bytes = 0;
   for (const TensorType& type : outputs) {
     all_known &= type.concrete();
@@ -214,8 +214,8 @@ Status name_symbols(Status status, std::span<const Symbol> symbols) {
   return clear;
 }
 
-Inference begin_inference(const Graph& graph) {
-  Inference state;
+TypeInference begin_type_inference(const Graph& graph) {
+  TypeInference state;
   grow(state, graph.values.size());
   for (size_t i = 0; i < graph.values.size(); ++i) {
     state.types[i] = graph.values[i].type;
@@ -226,7 +226,7 @@ Inference begin_inference(const Graph& graph) {
 
 namespace {
 
-Status infer_last(const Graph& graph, const Node& node, Inference& state, const OpTable& ops, Contents contents) {
+Status infer_last(const Graph& graph, const Node& node, TypeInference& state, const OpTable& ops, Contents contents) {
   const size_t before = state.types.size();
   grow(state, graph.values.size());
   for (size_t i = before; i < graph.values.size(); ++i) {
@@ -238,11 +238,11 @@ Status infer_last(const Graph& graph, const Node& node, Inference& state, const 
   return with_source(name_symbols(infer_one(graph, node, state, ops, contents), graph.symbols), node);
 }
 
-Result<Inference> infer_graph(const Graph& graph, std::span<const TensorType> input_types,
-                              std::span<const ConstantPtr> input_data, const OpTable& ops, Contents contents,
-                              size_t* inferred = nullptr) {
+Result<TypeInference> infer_graph(const Graph& graph, std::span<const TensorType> input_types,
+                                  std::span<const ConstantPtr> input_data, const OpTable& ops, Contents contents,
+                                  size_t* inferred = nullptr) {
   const DefaultFloats floats;
-  Inference state = begin_inference(graph);
+  TypeInference state = begin_type_inference(graph);
   state.computed.resize(graph.nodes.size(), false);
   for (size_t i = 0; i < input_types.size(); ++i) state.types[graph.inputs[i]] = input_types[i];
   for (size_t i = 0; i < input_data.size(); ++i) state.data[graph.inputs[i]] = input_data[i];
@@ -266,28 +266,29 @@ Status update_graph(Graph& graph, const OpTable& ops, Contents contents) {
       if (auto* body = std::get_if<GraphPtr>(&attr)) PINNACE_TRY(update_graph(**body, ops, Contents::kMayFail));
     }
   }
-  PINNACE_ASSIGN(Inference found, infer_graph(graph, {}, {}, ops, contents));
+  PINNACE_ASSIGN(TypeInference found, infer_graph(graph, {}, {}, ops, contents));
   for (size_t i = 0; i < graph.values.size(); ++i) graph.values[i].type = std::move(found.types[i]);
   return {};
 }
 
 }  // namespace
 
-Result<Inference> infer(const Graph& graph, std::span<const TensorType> input_types,
-                        std::span<const ConstantPtr> input_data, const OpTable& ops) {
+Result<TypeInference> infer_types(const Graph& graph, std::span<const TensorType> input_types,
+                                  std::span<const ConstantPtr> input_data, const OpTable& ops) {
   const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo);
 }
 
-Result<Inference> infer_counted(const Graph& graph, std::span<const TensorType> input_types,
-                                std::span<const ConstantPtr> input_data, const OpTable& ops, size_t& inferred) {
+Result<TypeInference> infer_types_counted(const Graph& graph, std::span<const TensorType> input_types,
+                                          std::span<const ConstantPtr> input_data, const OpTable& ops,
+                                          size_t& inferred) {
   const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return infer_graph(graph, input_types, input_data, ops, Contents::kMustDo, &inferred);
 }
 
-Status infer_into(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+Status infer_into(const Graph& graph, const Node& node, TypeInference& state, const OpTable& ops) {
   return infer_last(graph, node, state, ops, Contents::kMustDo);
 }
 
@@ -297,13 +298,13 @@ Status update_types(Graph& graph, const OpTable& ops) {
   return update_graph(graph, ops, Contents::kMustDo);
 }
 
-Result<Inference> infer_what_may_fail(const Graph& graph, const OpTable& ops) {
+Result<TypeInference> infer_what_may_fail(const Graph& graph, const OpTable& ops) {
   const AheadBudget budget;
   const Bodies bodies(nested_nodes(graph));
   return infer_graph(graph, {}, {}, ops, Contents::kMayFail);
 }
 
-Status infer_into_what_may_fail(const Graph& graph, const Node& node, Inference& state, const OpTable& ops) {
+Status infer_into_what_may_fail(const Graph& graph, const Node& node, TypeInference& state, const OpTable& ops) {
   return infer_last(graph, node, state, ops, Contents::kMayFail);
 }
 
@@ -313,13 +314,13 @@ Status update_types_of_what_may_fail(Graph& graph, const OpTable& ops) {
   return update_graph(graph, ops, Contents::kMayFail);
 }
 
-Result<Inference> infer_nested(const Graph& body, std::span<const TensorType> input_types,
-                               std::span<const ConstantPtr> input_data, const OpTable& ops, Bodies& bodies) {
+Result<TypeInference> infer_nested(const Graph& body, std::span<const TensorType> input_types,
+                                   std::span<const ConstantPtr> input_data, const OpTable& ops, Bodies& bodies) {
   // Nodes nested deeper are charged for when they are inferred.
   size_t steps = 1;
   for (const auto& node : body.nodes) steps += 1 + node->inputs.size() + node->outputs.size();
   PINNACE_TRY(bodies.charge(static_cast<int64_t>(steps)));
-  PINNACE_ASSIGN(Inference found, infer_graph(body, input_types, input_data, ops, Contents::kMayFail));
+  PINNACE_ASSIGN(TypeInference found, infer_graph(body, input_types, input_data, ops, Contents::kMayFail));
   int64_t more = found.computed_bytes / Bodies::kBytesPerStep;
   for (const TensorType& type : found.types) more += type.rank();
   PINNACE_TRY(bodies.charge(more));
@@ -427,7 +428,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   const AheadBudget budget;  // for all the rounds of a loop, as the types of bodies are
   const Bodies bodies(nested_nodes(node));
   view.set_threads(threads);
-  PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node(view));
+  PINNACE_ASSIGN(std::vector<TensorType> out_types, infer_node_types(view));
   if (!op.reference) {
     auto results = op.name == "if" ? run_if(view, inputs, ops) : run_loop(view, inputs, out_types, ops);
     if (!results.ok()) return inside(view, results.status());
