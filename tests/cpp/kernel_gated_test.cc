@@ -53,15 +53,16 @@ TEST(KernelGated, Convolutions) {
     ASSERT_TRUE(want.ok()) << want.status().message();
 
     Call whole = conv(x);
-    if (adds) {
-      whole.input(DType::kF32, result, residual);
-    } else {
-      whole.left_out();
-    }
-    whole.input(DType::kF32, gates, gate);
     if (clips) whole.attr("activation", std::string("relu"));
+    const TensorType result_type{DType::kF32, result, nullptr}, gates_type{DType::kF32, gates, nullptr};
+    const auto fused = [](const TensorType& of, const std::vector<float>& numbers) {
+      return FusedView{{&of, reinterpret_cast<std::byte*>(const_cast<float*>(numbers.data()))}, {}};
+    };
+    Fusion fusion;
+    if (adds) fusion.residual = ResidualOf<FusedView>{.image = fused(result_type, residual)};
+    fusion.channel_scale = fused(gates_type, gate);
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("conv_squeeze_excitation_") || !cpu_runs(line.needs)) continue;
+      if (!(line.kernel->fuses & kFusesChannelScale) || !cpu_runs(line.needs)) continue;
       std::vector<std::vector<float>> results;
       for (int threads : {1, 3}) {
         // Only weights and bias are known before the run.
@@ -78,8 +79,8 @@ TEST(KernelGated, Convolutions) {
         const TensorType& type = (*want)[0].type;
         const TensorView out{&type, reinterpret_cast<std::byte*>(results.back().data())};
         const TensorType* declared[] = {&type};
-        const Status status =
-            run_forced(line, NodeView(whole.node, *whole.op, types, data, declared), in, {&out, 1}, threads);
+        const Status status = run_forced(
+            line, KernelNode(NodeView(whole.node, *whole.op, types, data, declared), fusion), in, {&out, 1}, threads);
         ASSERT_TRUE(status.ok()) << line.name << ": " << status.message();
         const CaseTensor expected{true, type, *Constant::copy_of((*want)[0].bytes.data(), (*want)[0].bytes.size())};
         EXPECT_EQ(difference(expected, out, kFloat32), "") << line.name << " on " << whole.text() << "; case " << i;

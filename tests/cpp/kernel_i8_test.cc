@@ -178,13 +178,9 @@ TEST(KernelI8, Convolutions) {
   f.expect_ran("conv_nhwc_i8");
 }
 
-/// What the line makes of a convolution that adds `other`, as lower.cc states it: the node's fourth input.
+/// What the line makes of a convolution that adds the second operand of `sum`, as lower.cc puts them together.
 Result<Buffer> convolution_and_sum(const CpuKernelLine& line, const Call& conv, const Call& sum, int threads) {
   Node node = conv.node;
-  node.inputs.resize(4, kNoValue);
-  node.inputs[3] = 3;
-  node.set_attr("own_scale", static_cast<double>(conv.declared.quantization->scales[0]));
-  node.set_attr("own_zero_point", static_cast<int64_t>(conv.declared.quantization->zero_points[0]));
   for (const auto& [name, attr] : sum.node.attrs) node.set_attr(name, attr);
   const TensorType y{sum.types[1].dtype, sum.types[1].shape, sum.declared.quantization};
   const auto raw = [](const std::vector<uint8_t>& bytes) {
@@ -193,18 +189,21 @@ Result<Buffer> convolution_and_sum(const CpuKernelLine& line, const Call& conv, 
   std::vector<TensorView> in;
   std::vector<const TensorType*> types;
   std::vector<const void*> data;
-  for (size_t i = 0; i < 4; ++i) {
-    const bool there = i == 3 || (i < conv.types.size() && conv.present[i]);
-    const Call& from = i == 3 ? sum : conv;
-    const size_t at = i == 3 ? 1 : i;
-    types.push_back(there ? &from.types[at] : nullptr);
-    data.push_back(there && (i == 1 || i == 2) ? from.bytes[at].data() : nullptr);
-    in.push_back(there ? TensorView{&from.types[at], raw(from.bytes[at])} : TensorView{});
+  for (size_t i = 0; i < conv.types.size(); ++i) {
+    types.push_back(conv.present[i] ? &conv.types[i] : nullptr);
+    data.push_back(conv.present[i] && i > 0 ? conv.bytes[i].data() : nullptr);
+    in.push_back(conv.present[i] ? TensorView{&conv.types[i], raw(conv.bytes[i])} : TensorView{});
   }
+  const Quantization& own = *conv.declared.quantization;
+  Fusion fusion;
+  fusion.residual = ResidualOf<FusedView>{.image = {{&sum.types[1], raw(sum.bytes[1])}, {}},
+                                          .own_scale = own.scales[0],
+                                          .own_zero_point = own.zero_points[0]};
   PINNACE_ASSIGN(Buffer result, Buffer::allocate(static_cast<size_t>(y.bytes()), "a result"));
   const TensorView out{&y, result.data()};
   const TensorType* stated[] = {&sum.declared};
-  PINNACE_TRY(run_forced(line, NodeView(node, *conv.op, types, data, stated), in, {&out, 1}, threads));
+  const KernelNode both(NodeView(node, *conv.op, types, data, stated), fusion);
+  PINNACE_TRY(run_forced(line, both, in, {&out, 1}, threads));
   return result;
 }
 

@@ -75,27 +75,32 @@ Result<ReferenceOutput> floats_of(const Stored& s) {
 /// By one line, as lower.cc puts the nodes together.
 Result<Buffer> by_line(const CpuKernelLine& line, const Stored& s, const std::vector<float>& bias, const TensorType& y,
                        int threads) {
-  Node node = s.product.node;
-  node.inputs = {0, 1, bias.empty() ? kNoValue : 2, 3, s.weights.types.size() > 2 ? 4 : kNoValue};
+  const auto view = [](const TensorType& type, const auto& bytes) {
+    return TensorView{
+        &type, reinterpret_cast<std::byte*>(const_cast<std::byte*>(reinterpret_cast<const std::byte*>(bytes.data())))};
+  };
+  const auto weights = [&](size_t i) { return FusedView{view(s.weights.types[i], s.weights.bytes[i]), {}}; };
   const Attr *axis = s.weights.node.attr("axis"), *block = s.weights.node.attr("block_size");
-  node.set_attr("weights_axis", axis ? *axis : Attr(int64_t{1}));
-  node.set_attr("weights_block", block ? *block : Attr(int64_t{0}));
-  node.set_attr("weights_turned", int64_t{s.turned});
+  Fusion fusion;
+  fusion.weights = IntegerWeightsOf<FusedView>{.integers = weights(0),
+                                               .scales = weights(1),
+                                               .zero_points = {},
+                                               .axis = axis ? std::get<int64_t>(*axis) : 1,
+                                               .block_size = block ? std::get<int64_t>(*block) : 0,
+                                               .transposed = s.turned};
+  if (s.weights.types.size() > 2) fusion.weights->zero_points = weights(2);
   const TensorType row{DType::kF32, {static_cast<int64_t>(bias.size())}, nullptr};
-  std::vector<const TensorType*> types{&s.product.types[0], &s.weights.types[0], bias.empty() ? nullptr : &row,
-                                       &s.weights.types[1], s.weights.types.size() > 2 ? &s.weights.types[2] : nullptr};
-  std::vector<const void*> data{nullptr, s.weights.bytes[0].data(), bias.empty() ? nullptr : bias.data(),
-                                s.weights.bytes[1].data(),
-                                s.weights.types.size() > 2 ? s.weights.bytes[2].data() : nullptr};
-  std::vector<TensorView> in;
-  for (size_t i = 0; i < types.size(); ++i) {
-    const void* from = i == 0 ? s.product.bytes[0].data() : data[i];
-    in.push_back(types[i] ? TensorView{types[i], static_cast<std::byte*>(const_cast<void*>(from))} : TensorView{});
-  }
+  Node node = s.product.node;
+  node.inputs = {0, kNoValue, bias.empty() ? kNoValue : 2};
+  const std::vector<TensorView> in{view(s.product.types[0], s.product.bytes[0]), TensorView{},
+                                   bias.empty() ? TensorView{} : view(row, bias)};
+  const std::vector<const TensorType*> types{in[0].type, nullptr, in[2].type};
+  const std::vector<const void*> data{nullptr, nullptr, in[2].bytes};
   PINNACE_ASSIGN(Buffer result, Buffer::allocate(static_cast<size_t>(y.bytes()), "a result"));
   const TensorView out{&y, result.data()};
   const TensorType* declared[] = {&y};
-  PINNACE_TRY(run_forced(line, NodeView(node, *s.product.op, types, data, declared), in, {&out, 1}, threads));
+  const KernelNode product(NodeView(node, *s.product.op, types, data, declared), fusion);
+  PINNACE_TRY(run_forced(line, product, in, {&out, 1}, threads));
   return result;
 }
 
@@ -120,7 +125,9 @@ TEST(KernelWeights, Products) {
     const auto want = whole.run(whole.op->reference);
     ASSERT_TRUE(want.ok()) << want.status().message();
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("mat_mul_weights") || line.op != s.product.op->name || !cpu_runs(line.needs)) continue;
+      if (!(line.kernel->fuses & kFusesIntegerWeights) || line.op != s.product.op->name || !cpu_runs(line.needs)) {
+        continue;
+      }
       auto got = by_line(line, s, bias, (*want)[0].type, static_cast<int>(random.integer(1, 3)));
       ASSERT_TRUE(got.ok()) << line.name << ": " << got.status().message();
       std::vector<ReferenceOutput> outputs;

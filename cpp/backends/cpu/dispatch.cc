@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/plan/precision.h"
 #include "ops/empty.h"
 
 #include "backends/cpu/kernel_lists.h"
@@ -82,8 +81,9 @@ const std::vector<CpuKernelLine>& arm64_lines() {
 }
 #endif
 
-bool takes(const CpuKernelLine& line, const NodeView& node) {
+bool takes(const CpuKernelLine& line, const KernelNode& node) {
   if (line.dtype != kAnyDType && line.dtype != node.input(0).dtype) return false;
+  if (node.fusion().kinds() & ~line.kernel->fuses) return false;
   for (int i = 0; i < node.input_count() && i < 32; ++i) {
     if ((line.kernel->packs >> i & 1) && node.has_input(i) && !node.input_data(i)) return false;
   }
@@ -98,9 +98,9 @@ std::span<const CpuKernelLine> cpu_kernels([[maybe_unused]] bool for_arm64) {
   return std::span(kLines).first(kLines.size() - 1);
 }
 
-const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_nhwc, bool nhwc_wanted) {
+const CpuKernelLine* choose_kernel(const KernelNode& node, CpuMode mode, uint32_t has_nhwc, bool nhwc_wanted) {
   if (!node.has_input(0)) return nullptr;
-  const DType stored = stored_as(node.node());
+  const DType stored = node.stored_as();
   const Precision precision = stored == DType::kF16    ? Precision::kFp16
                               : stored == DType::kBF16 ? Precision::kBf16
                                                        : mode.precision;
@@ -115,7 +115,7 @@ const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t 
   return nullptr;
 }
 
-Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
+Status run_forced(const CpuKernelLine& line, const KernelNode& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads) {
   if (!cpu_runs(line.needs)) return unsupported(line.name, " needs ", kernel_isa_name(line.needs));
   if (line.op != node.node().op || !node.has_input(0) || !takes(line, node)) {
@@ -134,7 +134,8 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   if (kernel.scratch_bytes) {
     PINNACE_ASSIGN(scratch, Buffer::allocate(static_cast<size_t>(kernel.scratch_bytes(node, threads)), line.name));
   }
-  KernelContext context{scratch.data(), packed.data(), nullptr, &ThreadPool::shared(), threads, nullptr};
+  KernelContext context{scratch.data(), packed.data(), nullptr,       &ThreadPool::shared(),
+                        threads,        nullptr,       &node.fusion()};
   PINNACE_ASSIGN(Buffer plan,
                  Buffer::allocate(kernel.plan ? static_cast<size_t>(kernel.plan_bytes(node)) : 0, line.name));
   context.plan = plan.data();
@@ -148,6 +149,17 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
   operands.insert(operands.end(), outputs.begin(), outputs.end());
   std::vector<Layout> layouts(operands.size());
   std::vector<Buffer> buffers;
+  // Gives an operand memory of that layout, and returns what it was.
+  const auto lay_out = [&](TensorView& operand, const Layout& layout) -> Result<TensorView> {
+    const auto bytes = static_cast<size_t>(layout_bytes(*operand.type, layout));
+    PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(bytes, line.name));
+    std::memset(buffer.data(), 0xff, bytes);  // NaN
+    const TensorView dense = operand;
+    operand.bytes = buffer.data();
+    buffers.push_back(std::move(buffer));
+    clear_border(operand, layout);
+    return dense;
+  };
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool output = i == inputs.size();
     const bool image =
@@ -158,16 +170,18 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
     layouts[i] = nhwc_layout(type);
     if (i == 0 && kernel.border) layouts[i].border = kernel.border(node);
     if (output) layouts[i].border = {1, 2, 3, 1};  // whatever the reader of the result asks for
-    const auto bytes = static_cast<size_t>(layout_bytes(type, layouts[i]));
-    PINNACE_ASSIGN(Buffer buffer, Buffer::allocate(bytes, line.name));
-    std::memset(buffer.data(), 0xff, bytes);  // NaN
-    const TensorView dense = operands[i];
-    operands[i].bytes = buffer.data();
-    buffers.push_back(std::move(buffer));
-    clear_border(operands[i], layouts[i]);
+    PINNACE_ASSIGN(const TensorView dense, lay_out(operands[i], layouts[i]));
     if (!output) to_nhwc(context, dense, operands[i], layouts[i]);
   }
   context.layouts = layouts.data();
+  Fusion fusion = node.fusion();
+  if (fusion.residual) {
+    FusedView& image = fusion.residual->image;
+    image.layout = nhwc_layout(*image.view.type);
+    PINNACE_ASSIGN(const TensorView dense, lay_out(image.view, image.layout));
+    to_nhwc(context, dense, image.view, image.layout);
+  }
+  context.fusion = &fusion;
   const std::span<const TensorView> all(operands);
   // As in a run, contents of every input are at hand, constant or not.
   std::vector<const TensorType*> types;
@@ -176,7 +190,7 @@ Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<con
     types.push_back(view.type);
     contents.push_back(view.bytes);
   }
-  const NodeView running(node.node(), node.op(), types, contents);
+  const KernelNode running(NodeView(node.node(), node.op(), types, contents), fusion, node.stored_as());
   if (kernel.plan) kernel.plan(running, layouts.data(), plan.data());
   PINNACE_TRY(kernel.run(running, context, all.first(inputs.size()), all.subspan(inputs.size())));
   to_dense(context, operands[inputs.size()], layouts[inputs.size()], outputs[0]);

@@ -7,8 +7,8 @@
 #include "backends/cpu/attention/attention_query_f32.h"
 #include "backends/cpu/binary/arithmetic_f32.h"
 #include "backends/cpu/cast/half_f32.h"
-#include "backends/cpu/conv/conv_planes_f32.h"
 #include "backends/cpu/conv/depthwise_f32.h"
+#include "backends/cpu/conv/depthwise_plane_f32.h"
 #include "backends/cpu/conv/grouped_f32.h"
 #include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/kernel.h"
@@ -46,7 +46,7 @@ struct F32Isa {
   const QueryLoops* query;
   MaxPoolRowLoop<float>* max_pool_row;
   const DepthwiseLoops<float>* depthwise;
-  const ConvPlanesLoops* planes;
+  DepthwisePlaneLoop* depthwise_plane;
   const WinogradTilesF32* winograd;
   const GroupedF32* grouped;
   UnpackWeights* unpack_weights;
@@ -58,7 +58,7 @@ struct F32Isa {
                                     &arithmetic_loops_f32_##isa, &column_folds_f32_##isa,        \
                                     &softmax_loops_f32_##isa,    &normalization_loops_f32_##isa, \
                                     &query_loops_f32_##isa,      max_pool_row_f32_##isa,         \
-                                    &depthwise_loops_f32_##isa,  &conv_planes_loops_f32_##isa,   \
+                                    &depthwise_loops_f32_##isa,  depthwise_plane_f32_##isa,      \
                                     &winograd_f32_##isa,         &grouped_f32_##isa,             \
                                     unpack_weights_f32_##isa,    &half_f32_kernels_##isa};
 PINNACE_F32_ISA(generic)

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/backend.h"
+#include "backends/cpu/fusion.h"
 #include "backends/cpu/plan/layout.h"
 #include "base/cpu_features.h"
 
@@ -20,6 +21,8 @@ struct KernelContext {
   int threads = 1;
   /// Of the inputs, then the outputs; null: all are dense.
   const Layout* layouts = nullptr;
+  /// What is fused into the node; all operands have bytes.
+  const Fusion* fusion = &kNoFusion;
   /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results
   /// are the same for every thread count.
   template <class F>
@@ -53,18 +56,18 @@ struct RowWindow {
 /// All functions are pure; types are concrete. Outputs may be written over inputs exactly where OpDef::in_place allows.
 struct CpuKernel {
   /// True if this kernel takes the node; element type, needs and operator were checked. Null: always.
-  bool (*takes)(const NodeView& node) = nullptr;
+  bool (*takes)(const KernelNode& node) = nullptr;
   /// Bytes of constants in the kernel's own layout; 0 or null: none. Called only if every input in `packs` is constant.
-  int64_t (*packed_bytes)(const NodeView& node) = nullptr;
+  int64_t (*packed_bytes)(const KernelNode& node) = nullptr;
   /// Fills packed_bytes() bytes from node.input_data().
-  Status (*pack)(const NodeView& node, std::byte* packed) = nullptr;
+  Status (*pack)(const KernelNode& node, std::byte* packed) = nullptr;
   /// Bits of the inputs that must be constants for this kernel. With packed_bytes, run() reads what pack() made and not
   /// these inputs, unless they are of less than a page: their memory may have been given back.
   uint32_t packs = 0;
   /// pack() writes what is worth keeping in a file, and numbers alone: run() stays within its tensors whatever they
   /// are. Bytes that come from a file must also satisfy `valid`, where there is one.
   bool stores = false;
-  bool (*valid)(const NodeView& node, const std::byte* packed) = nullptr;
+  bool (*valid)(const KernelNode& node, const std::byte* packed) = nullptr;
   /// What pack() writes depends on the sizes of inputs as well: it is made for each set of them. Without, plans for
   /// different sizes share what has the same number of bytes.
   bool packs_sizes = false;
@@ -72,8 +75,11 @@ struct CpuKernel {
   /// Bits of the inputs that are NHWC-packed, with kNhwc and kFollows; the others and constants are dense. Output 0 is
   /// NHWC-packed.
   uint32_t nhwc_inputs = 0;
+  /// Kinds of work that it can do beside the node's own; a node with other kinds is not given to it. It packs integer
+  /// weights, and reads an image to be added in the layout of output 0.
+  FusionKinds fuses = 0;
   /// The zeros that must stand around NHWC-packed input 0; null: none.
-  Border (*border)(const NodeView& node) = nullptr;
+  Border (*border)(const KernelNode& node) = nullptr;
   /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a float32
   /// line then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
   Precision precision = Precision::kFp32;
@@ -82,18 +88,18 @@ struct CpuKernel {
   float error = 0;
   /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
   /// the layouts of the inputs, then the outputs. Null: none.
-  int64_t (*plan_bytes)(const NodeView& node) = nullptr;
-  void (*plan)(const NodeView& node, const Layout* layouts, std::byte* to) = nullptr;
+  int64_t (*plan_bytes)(const KernelNode& node) = nullptr;
+  void (*plan)(const KernelNode& node, const Layout* layouts, std::byte* to) = nullptr;
   /// Bytes of scratch for up to `threads` threads; null: none.
-  int64_t (*scratch_bytes)(const NodeView& node, int threads) = nullptr;
-  Status (*run)(const NodeView& node, const KernelContext& context, std::span<const TensorView> inputs,
+  int64_t (*scratch_bytes)(const KernelNode& node, int threads) = nullptr;
+  Status (*run)(const KernelNode& node, const KernelContext& context, std::span<const TensorView> inputs,
                 std::span<const TensorView> outputs) = nullptr;
   /// Rows [first, last) of output 0, NHWC-packed, counted through all images of the batch; on the calling thread,
   /// without scratch. Only those rows, and the rows of input 0 that they are made of, need to be in memory. Null: the
   /// kernel works on whole images only. reads_rows: which rows of input 0; null: that is dense.
   void (*rows)(const KernelContext& context, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                int64_t first, int64_t last) = nullptr;
-  RowWindow (*reads_rows)(const NodeView& node) = nullptr;
+  RowWindow (*reads_rows)(const KernelNode& node) = nullptr;
   /// On x86-64, of a kernel of the baseline: the same as ARM64's baseline packs for it. Null: it packs alike.
   const CpuKernel* neon = nullptr;
 };
@@ -135,11 +141,12 @@ struct CpuMode {
 
 /// The first line for the node, or null: reference code. has_nhwc: bits of the operands that are NHWC-packed already.
 /// nhwc_wanted: a reader of output 0 wants it NHWC-packed.
-const CpuKernelLine* choose_kernel(const NodeView& node, CpuMode mode, uint32_t has_nhwc = 0, bool nhwc_wanted = false);
+const CpuKernelLine* choose_kernel(const KernelNode& node, CpuMode mode, uint32_t has_nhwc = 0,
+                                   bool nhwc_wanted = false);
 
 /// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
 /// does not take the node or the processor does not run it.
-Status run_forced(const CpuKernelLine& line, const NodeView& node, std::span<const TensorView> inputs,
+Status run_forced(const CpuKernelLine& line, const KernelNode& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads);
 
 }  // namespace pinnace::cpu

@@ -9,7 +9,7 @@
 
 namespace pinnace::cpu {
 
-Heads heads_of(const NodeView& node) {
+Heads heads_of(const KernelNode& node) {
   const TensorType &q = node.input(0), &k = node.input(1), &v = node.input(2);
   Heads s{};
   s.B = q.shape[0].size;
@@ -28,7 +28,7 @@ Heads heads_of(const NodeView& node) {
   return s;
 }
 
-bool attention_takes(const NodeView& node) {
+bool attention_takes(const KernelNode& node) {
   if (node.output_count() != 1 || node.attr_float("softcap") != 0 || node.attr_int("left_window_size") >= 0 ||
       node.attr_int("right_window_size") >= 0) {
     return false;
@@ -44,7 +44,7 @@ bool attention_takes(const NodeView& node) {
   return (mask.dtype == DType::kF32 || mask.dtype == DType::kBool) && mask.shape.back() == heads_of(node).Sk;
 }
 
-float attention_scale(const NodeView& node, const Heads& s) {
+float attention_scale(const KernelNode& node, const Heads& s) {
   const auto wanted = static_cast<float>(node.attr_float("scale"));
   return wanted != 0 ? wanted : static_cast<float>(1 / std::sqrt(static_cast<double>(s.E)));
 }
@@ -70,7 +70,7 @@ struct Room {
 };
 
 template <const F32Isa& isa>
-int64_t attention_scratch_bytes(const NodeView& node, int threads) {
+int64_t attention_scratch_bytes(const KernelNode& node, int threads) {
   return Room(heads_of(node), *isa.gemm).total * threads * 4;
 }
 
@@ -89,7 +89,7 @@ bool all_finite(const float* x, int64_t rows, int64_t columns, ptrdiff_t row) {
 }
 
 template <const F32Isa& isa>
-Status attention_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status attention_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Heads s = heads_of(node);
   const Room room(s, *isa.gemm);

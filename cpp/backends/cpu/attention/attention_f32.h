@@ -12,11 +12,11 @@ struct Heads {
   ptrdiff_t q_head, k_head, v_head, y_head;
 };
 
-Heads heads_of(const NodeView& node);
+Heads heads_of(const KernelNode& node);
 
 /// Without a past, lengths, windows, softcap and further outputs, in float32.
-bool attention_takes(const NodeView& node);
-float attention_scale(const NodeView& node, const Heads& s);
+bool attention_takes(const KernelNode& node);
+float attention_scale(const KernelNode& node, const Heads& s);
 
 /// A mask's row for a query, as numbers to add: -inf where a key takes no part.
 struct Mask {

@@ -12,7 +12,7 @@ namespace {
 /// number of threads.
 constexpr int64_t kPart = 512;
 
-bool query_takes(const NodeView& node) {
+bool query_takes(const KernelNode& node) {
   return attention_takes(node) && heads_of(node).Sq == 1;
 }
 
@@ -25,7 +25,7 @@ struct QueryRoom {
         scores(s.B * s.Hq * parts * row),
         total(scores + s.B * s.Hq * s.Sk) {}
 };
-int64_t query_scratch_bytes(const NodeView& node, int) {
+int64_t query_scratch_bytes(const KernelNode& node, int) {
   return QueryRoom(heads_of(node)).total * 4;
 }
 
@@ -84,7 +84,7 @@ void gather_parts(const float* from, int64_t parts, int64_t width, float* y) {
 }
 
 template <const F32Isa& isa>
-Status query_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status query_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const Heads s = heads_of(node);
   const QueryRoom room(s);

@@ -22,7 +22,7 @@ BinaryKind binary_kind(const std::string& op) {
 }
 
 template <const auto& isa>
-Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status binary_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const BinaryKind kind = binary_kind(node.node().op);
@@ -42,7 +42,7 @@ Status binary_run(const NodeView& node, const KernelContext& context, std::span<
   return {};
 }
 
-bool binary_takes(const NodeView& node) {
+bool binary_takes(const KernelNode& node) {
   return node.input_count() > 1 && pairs_fit(node);
 }
 
@@ -72,7 +72,7 @@ Meets meets(const TensorType& x, const Shape& y, bool constant) {
   return batch && (x.shape[0] == y[0] || x.shape[0] == Dim(1)) ? Meets::kPixel : Meets::kNot;
 }
 
-bool nhwc_binary_takes(const NodeView& node) {
+bool nhwc_binary_takes(const KernelNode& node) {
   if (!node.has_input(1) || node.input_count() != 2) return false;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || (y->size() != 3 && y->size() != 4)) return false;
@@ -96,7 +96,7 @@ Operand<T> operand(const TensorView& view, const Layout& layout, Meets how) {
 }
 
 template <const auto& isa>
-Status nhwc_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_binary_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const BinaryKind kind = binary_kind(node.node().op);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kEach = 32768;  // elements of a task
 
-bool binary_takes(const NodeView& node) {
+bool binary_takes(const KernelNode& node) {
   if (!node.has_input(1) || !node.output_quantization(0)) return false;
   const TensorType &a = node.input(0), &b = node.input(1);
   if (!fits_nhwc_i8(a) || !fits_nhwc_i8(b) || a.elements() == 0 || b.elements() == 0) return false;
@@ -20,7 +20,7 @@ bool binary_takes(const NodeView& node) {
 
 /// Rows of the innermost loop, or parts of the only one.
 template <const I8Isa& isa>
-Status binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status binary_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   BinaryRowsI8 all = binary_rows_i8(node, *in[0].type, *in[1].type, *out[0].type);
   all.flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
@@ -89,7 +89,7 @@ Meets meets(const TensorType& x, const Shape& y, bool constant) {
   return Meets::kPixel;
 }
 
-bool nhwc_binary_takes(const NodeView& node) {
+bool nhwc_binary_takes(const KernelNode& node) {
   if (!node.has_input(1) || !node.output_quantization(0)) return false;
   const auto y = broadcast_shapes(node, node.input(0).shape, node.input(1).shape);
   if (!y || (y->size() != 3 && y->size() != 4)) return false;
@@ -117,7 +117,7 @@ Operand operand(const TensorView& view, const Layout& layout, const Shape& y, ui
 }
 
 template <const I8Isa& isa>
-Status nhwc_binary_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_binary_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   const NhwcI8 y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   uint8_t numbers[2];

@@ -3,7 +3,7 @@
 
 namespace pinnace::cpu {
 
-bool pairs_fit(const NodeView& node) {
+bool pairs_fit(const KernelNode& node) {
   Result<Shape> y = node.input(0).shape;
   for (int i = 1; i < node.input_count() && y.ok(); ++i) y = broadcast_shapes(node, *y, node.input(i).shape);
   for (int i = 0; i < node.input_count() && y.ok(); ++i) {

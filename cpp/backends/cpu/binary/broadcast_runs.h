@@ -10,7 +10,7 @@ using PairLoops = BroadcastLoops<3>;
 
 /// True if inputs 0 and 1 (0 twice, where it is alone), then the result and each further one, are broadcast in few
 /// enough loops.
-bool pairs_fit(const NodeView& node);
+bool pairs_fit(const KernelNode& node);
 
 /// f(a, b, y, count): elements from a, b and y on of the operands and the result; an operand whose innermost step is 0
 /// stays. Runs have at most about 16,384 elements, and tasks as many.

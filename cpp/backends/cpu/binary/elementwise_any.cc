@@ -48,7 +48,7 @@ constexpr std::pair<std::string_view, Operation> kOperations[] = {
     {"bitwise_xor", {.kind = PlainKind::kXor, .bytes = true}},
 };
 
-Operation operation_of(const NodeView& node) {
+Operation operation_of(const KernelNode& node) {
   Operation o{};
   for (const auto& [name, operation] : kOperations) {
     if (node.node().op == name) o = operation;
@@ -110,7 +110,7 @@ void pair(const KernelContext& context, const Operation& o, const TensorView& a,
 }
 
 template <const ElementwiseLoops& loops>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Operation o = operation_of(node);
   if (o.kind == PlainKind::kDiv || o.kind == PlainKind::kFloorMod || o.kind == PlainKind::kTruncMod) {
@@ -131,14 +131,14 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
 }
 
 /// Stored numbers, not quantised ones.
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   for (int i = 0; i < node.input_count(); ++i) {
     if (node.input(i).quantized()) return false;
   }
   return pairs_fit(node);
 }
 
-bool bytes_take(const NodeView& node) {
+bool bytes_take(const KernelNode& node) {
   return takes(node) && dtype_bits(node.input(0).dtype) >= 8;
 }
 

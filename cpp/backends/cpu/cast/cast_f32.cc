@@ -4,7 +4,7 @@
 namespace pinnace::cpu {
 namespace {
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   const auto to = dtype_from_name(node.attr_string("to"));
   const auto is_16_bits = [](DType t) { return t == DType::kF16 || t == DType::kBF16; };
   const DType from = node.input(0).dtype;
@@ -12,7 +12,7 @@ bool takes(const NodeView& node) {
 }
 
 template <const F32Isa& isa>
-Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kEach = 16384;
   const int64_t count = in[0].elements();

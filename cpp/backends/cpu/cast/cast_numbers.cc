@@ -51,13 +51,13 @@ CastLoop* loop_of(const CastLoops& loops, DType from, DType to) {
   return x && y && from != to ? loops.of[static_cast<int>(*x)][static_cast<int>(*y)] : nullptr;
 }
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   const auto to = dtype_from_name(node.attr_string("to"));
   return to && loop_of(cast_loops_generic, node.input(0).dtype, *to);
 }
 
 template <const CastLoops& loops>
-Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kEach = 32768;
   CastLoop* const loop = loop_of(loops, in[0].dtype(), out[0].dtype());

@@ -7,23 +7,22 @@
 namespace pinnace::cpu {
 namespace {
 
-bool depthwise_takes(const NodeView& node) {
+bool depthwise_takes(const KernelNode& node) {
   const int64_t groups = node.attr_int("group");
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
-  return nhwc_conv_takes(node) && groups > 1 && w[1].size == 1 && w[0].size == groups && !node.has_input(3) &&
-         groups >= 8;
+  return nhwc_conv_takes(node) && groups > 1 && w[1].size == 1 && w[0].size == groups && groups >= 8;
 }
 
 template <const auto& isa>
-int64_t depthwise_packed_bytes(const NodeView& node) {
+int64_t depthwise_packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
   const int64_t lanes = isa.depthwise->lanes;
   return (c.groups + lanes - 1) / lanes * lanes * (1 + c.window.taps()) * static_cast<int64_t>(sizeof(ElementOf<isa>));
 }
 
 template <const auto& isa>
-Status depthwise_pack(const NodeView& node, std::byte* packed) {
+Status depthwise_pack(const KernelNode& node, std::byte* packed) {
   using T = ElementOf<isa>;
   const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const T*>(node.input_data(1));
@@ -45,11 +44,11 @@ struct DepthwisePlan {
   UnaryF32 map;
 };
 
-int64_t depthwise_plan_bytes(const NodeView&) {
+int64_t depthwise_plan_bytes(const KernelNode&) {
   return sizeof(DepthwisePlan);
 }
 
-void depthwise_plan(const NodeView& node, const Layout*, std::byte* to) {
+void depthwise_plan(const KernelNode& node, const Layout*, std::byte* to) {
   new (to) DepthwisePlan{nhwc_conv(node).window, fused_unary(node)};
 }
 
@@ -108,7 +107,7 @@ void depthwise_rows(const KernelContext& context, std::span<const TensorView> in
 }
 
 template <const auto& isa>
-Status depthwise_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status depthwise_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   constexpr int64_t kEachElements = 16384;
   const auto y = nhwc_of<ElementOf<isa>>(out[0], context.layouts[in.size()]);
@@ -137,7 +136,7 @@ Status depthwise_run(const NodeView&, const KernelContext& context, std::span<co
 
 /// Pixels of one image are not padded where there is only one: its channels must be whole registers then.
 template <const auto& isa>
-bool depthwise_fits(const NodeView& node) {
+bool depthwise_fits(const KernelNode& node) {
   if (!depthwise_takes(node)) return false;
   Shape shape;
   const auto window = check_convolution(node, 2, shape);
@@ -184,7 +183,7 @@ struct DilatedPlan {
 constexpr int64_t kMostDilatedPixels = 512;
 
 template <const F32Isa& isa>
-bool dilated_takes(const NodeView& node) {
+bool dilated_takes(const KernelNode& node) {
   if (!depthwise_fits<isa>(node)) return false;
   const DilatedPlan plan{nhwc_conv(node).window, {}};
   const Window& w = plan.window;
@@ -192,16 +191,16 @@ bool dilated_takes(const NodeView& node) {
          plan.rows() * plan.columns() <= kMostDilatedPixels;
 }
 
-int64_t dilated_plan_bytes(const NodeView&) {
+int64_t dilated_plan_bytes(const KernelNode&) {
   return sizeof(DilatedPlan);
 }
 
-void dilated_plan(const NodeView& node, const Layout*, std::byte* to) {
+void dilated_plan(const KernelNode& node, const Layout*, std::byte* to) {
   new (to) DilatedPlan{nhwc_conv(node).window, fused_unary(node)};
 }
 
 template <const F32Isa& isa>
-int64_t dilated_scratch_bytes(const NodeView& node, int threads) {
+int64_t dilated_scratch_bytes(const KernelNode& node, int threads) {
   const DilatedPlan plan{nhwc_conv(node).window, {}};
   return threads * plan.rows() * plan.columns() * isa.depthwise->lanes * 4;
 }
@@ -216,7 +215,7 @@ void copy_pixels(const float* from, ptrdiff_t from_step, float* to, ptrdiff_t to
 }
 
 template <const F32Isa& isa>
-Status dilated_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status dilated_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const auto& plan = *reinterpret_cast<const DilatedPlan*>(context.plan);
   const Window& w = plan.window;

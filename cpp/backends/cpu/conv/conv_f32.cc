@@ -1,9 +1,10 @@
-// conv in float32: a matrix product of packed weights with columns gathered from the image ("im2col"), gathered block
-// by block into scratch; depthwise convolutions channel by channel. Types and window were checked by the shape rule.
+// conv in float32 over dense tensors, of any rank: a matrix product of the weights, whose rows are read where they lie,
+// with columns gathered from the image ("im2col"), gathered block by block into scratch; depthwise convolutions channel
+// by channel. Types and window were checked by the shape rule.
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/f32_isa.h"
+#include "backends/cpu/matmul/gemm_f32.h"
 #include "backends/cpu/pace.h"
 #include "ops/convolution.h"
 
@@ -15,7 +16,7 @@ struct ConvShape {
   int64_t batch, groups, in_channels, out_channels, K, columns;  // channels per group
 };
 
-ConvShape shape_of(const NodeView& node) {
+ConvShape shape_of(const KernelNode& node) {
   Shape y;
   const auto window = check_convolution(node, 2, y);
   assert(window.ok());
@@ -26,7 +27,7 @@ ConvShape shape_of(const NodeView& node) {
   return s;
 }
 
-bool depthwise(const NodeView& node) {
+bool depthwise(const KernelNode& node) {
   const int64_t groups = node.attr_int("group");
   return groups > 1 && node.input(1).shape[1].size == 1 && node.input(1).shape[0].size == groups &&
          node.input(0).rank() <= 4;
@@ -34,46 +35,43 @@ bool depthwise(const NodeView& node) {
 
 // ------------------------------------------------------------------------------------------------- matrix product
 
-/// Columns that one task gathers and multiplies: the gathered block (K x 64 floats) stays in the second-level cache.
+/// Columns that one task gathers and multiplies: the gathered block (K x 64 floats) stays in the second-level cache. A
+/// multiple of every panel's width.
 constexpr int64_t kBlockColumns = 64;
+/// Weights that are multiplied with every panel of a block before the next ones are read.
+constexpr int64_t kWeightFloats = 32 * 1024;
 
-int64_t panels_of(int64_t rows, int mr) {
-  return (rows + mr - 1) / mr;
+/// Where rows of weights would push each other out of the first-level cache, they are copied, a line apart.
+ptrdiff_t weights_row(const ConvShape& s) {
+  return row_distance(s.out_channels, s.K);
 }
 
-template <const F32Isa& isa>
-int64_t conv_packed_bytes(const NodeView& node) {
+int64_t conv_packed_bytes(const KernelNode& node) {
   const ConvShape s = shape_of(node);
-  return s.groups * panels_of(s.out_channels, isa.planes->mr) * isa.planes->mr * s.K * 4;
+  return weights_row(s) == s.K ? 0 : s.groups * s.out_channels * weights_row(s) * 4;
 }
 
-/// Weights [M, K] of each group into panels of mr rows, k outermost: [group][panel][k][row], filled up with zeros.
-template <const F32Isa& isa>
-Status conv_pack(const NodeView& node, std::byte* packed) {
+Status conv_pack(const KernelNode& node, std::byte* packed) {
   const ConvShape s = shape_of(node);
+  const ptrdiff_t row = weights_row(s);
   const auto* w = static_cast<const float*>(node.input_data(1));
   auto* to = reinterpret_cast<float*>(packed);
-  for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t m = 0; m < panels_of(s.out_channels, isa.planes->mr) * isa.planes->mr; m += isa.planes->mr) {
-      for (int64_t k = 0; k < s.K; ++k) {
-        for (int r = 0; r < isa.planes->mr; ++r) {
-          *to++ = m + r < s.out_channels ? w[(g * s.out_channels + m + r) * s.K + k] : 0.0f;
-        }
-      }
-    }
+  for (int64_t m = 0; m < s.groups * s.out_channels; ++m, w += s.K, to += row) {
+    std::fill(std::copy_n(w, s.K, to), to + row, 0.0f);
   }
   return {};
 }
 
-/// Gathers columns [first, first + nr) of one group into a panel [K][nr]. Columns past the last are zero.
-void gather_panel(const ConvShape& s, const float* x, int64_t first, int nr, float* panel) {
+/// Gathers columns [first, first + width) of one group into a panel as GemmRowsF32 wants it: a row of zeros, in the
+/// bias's place, then [K][width]. Columns past the last are zero.
+void gather_panel(const ConvShape& s, const float* x, int64_t first, int64_t width, float* panel) {
   const Window& w = s.window;
-  const int64_t in_size = w.in_size();
-  const int64_t count = std::min<int64_t>(nr, s.columns - first);
-  if (count < nr) std::memset(panel, 0, sizeof(float) * static_cast<size_t>(s.K * nr));
+  const int64_t in_size = w.in_size(), count = std::min(width, s.columns - first);
+  std::memset(panel, 0, sizeof(float) * static_cast<size_t>(count < width ? (1 + s.K) * width : width));
+  panel += width;
   if (w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && w.stride[0] == 1 && s.columns == in_size) {
     for (int64_t c = 0; c < s.K; ++c) {
-      std::memcpy(panel + c * nr, x + c * in_size + first, sizeof(float) * static_cast<size_t>(count));
+      std::memcpy(panel + c * width, x + c * in_size + first, sizeof(float) * static_cast<size_t>(count));
     }
     return;
   }
@@ -82,7 +80,7 @@ void gather_panel(const ConvShape& s, const float* x, int64_t first, int nr, flo
     const float* plane = x + c * in_size;
     for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
       for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
-        for (int64_t kx = 0; kx < w.kernel[2]; ++kx, to += nr) {
+        for (int64_t kx = 0; kx < w.kernel[2]; ++kx, to += width) {
           // Runs of columns within one output row.
           for (int64_t done = 0; done < count;) {
             const int64_t column = first + done;
@@ -115,71 +113,106 @@ void gather_panel(const ConvShape& s, const float* x, int64_t first, int nr, flo
   }
 }
 
+/// One group of one image: y = map(weights x gathered columns + bias). Weights are the product's rows, so that results
+/// are dense rows of y, and pixels its columns. The bias, one number for each row, is written to y first, to which the
+/// product is added.
+struct ConvProduct {
+  const ConvShape& s;
+  const GemmTilesF32& tiles;
+  const float* weights;  ///< [out_channels, K], rows weights_row() apart
+  const float* bias;     ///< [out_channels] or null
+  float* y;
+  UnaryF32 map;
+
+  /// Floats of the panels of `count` columns.
+  static int64_t floats(const ConvShape& s, const GemmTilesF32& tiles, int64_t count) {
+    return panel_floats(tiles, padded_columns(tiles, count), s.K);
+  }
+  /// Rows [m0, m1) of columns [first, first + count), whose panels stand one behind the other. Every element's sum runs
+  /// over ascending k, whatever is cut where.
+  void block(int64_t m0, int64_t m1, int64_t first, int64_t count, const float* panels) const {
+    const ptrdiff_t zero = 0, row = weights_row(s);
+    const int64_t rows = std::max<int64_t>(1, kWeightFloats / s.K / 42) * 42;  // whole tiles, of 6 rows or of 14
+    for (int64_t m = m0; m < m1; m += rows) {
+      const int64_t last = std::min(m1, m + rows);
+      for (int64_t i = m; bias && i < last; ++i) std::fill_n(y + i * s.columns + first, count, bias[i]);
+      for (int64_t n = 0; n < count; n += tiles.nr) {
+        const int64_t width = panel_width(tiles, n, count);
+        GemmRowsF32 g{};
+        g.a = weights + m * row;
+        g.a_row = row;
+        g.blocks = &zero;
+        g.block_count = 1;
+        g.k = s.K;
+        g.b = panels + panel_floats(tiles, n, s.K);
+        g.c = y + m * s.columns + first + n;
+        g.c_row = s.columns;
+        g.residual = bias ? g.c : nullptr;
+        g.residual_row = s.columns;
+        g.M = last - m;
+        g.columns = static_cast<int32_t>(std::min(width, count - n));
+        g.map = map;
+        tiles.rows(g, static_cast<int32_t>(width));
+      }
+    }
+  }
+};
+
 /// Few columns (deep layers) are gathered once, and tasks split rows too; many columns are gathered block by block.
 bool gathers_all(const ConvShape& s) {
   return s.columns <= 4 * kBlockColumns;
 }
 
-int64_t conv_scratch_bytes(const NodeView& node, int threads) {
+template <const F32Isa& isa>
+int64_t conv_scratch_bytes(const KernelNode& node, int threads) {
   const ConvShape s = shape_of(node);
-  const int64_t columns = gathers_all(s) ? s.columns + kBlockColumns : kBlockColumns * threads;
-  return columns * s.K * 4;
+  const int64_t floats = gathers_all(s) ? ConvProduct::floats(s, *isa.gemm, s.columns)
+                                        : ConvProduct::floats(s, *isa.gemm, kBlockColumns) * threads;
+  return floats * 4;
 }
 
 template <const F32Isa& isa>
-Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status conv_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const ConvShape s = shape_of(node);
+  const GemmTilesF32& tiles = *isa.gemm;
   const UnaryF32 map = fused_unary(node);
-  const int nr = isa.planes->nr, mr = isa.planes->mr;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
-  const auto* packed = reinterpret_cast<const float*>(context.packed);
-  const int64_t panel_floats = mr * s.K, panels = panels_of(s.out_channels, mr);
+  const float* weights = context.packed ? reinterpret_cast<const float*>(context.packed) : in[1].data<float>();
+  const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   const int64_t blocks = (s.columns + kBlockColumns - 1) / kBlockColumns;
   for (int64_t n = 0; n < s.batch; ++n) {
     for (int64_t g = 0; g < s.groups; ++g) {
       const float* x = in[0].data<float>() + (n * s.groups + g) * s.in_channels * s.window.in_size();
-      float* y = out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns;
-      GemmF32 whole{packed + g * panels * panel_floats,
-                    panel_floats,
-                    1,
-                    mr,
-                    nullptr,
-                    s.out_channels,
-                    0,
-                    s.K,
-                    y,
-                    s.columns,
-                    in.size() > 2 && in[2].present() ? in[2].data<float>() + g * s.out_channels : nullptr,
-                    nullptr,
-                    map};
+      const ConvProduct product{s,
+                                tiles,
+                                weights + g * s.out_channels * weights_row(s),
+                                bias ? bias + g * s.out_channels : nullptr,
+                                out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns,
+                                map};
+      // Panels of columns [from, to) of `count` that begin at column `first`.
+      const auto gather = [&](int64_t first, int64_t count, int64_t from, int64_t to, float* panels) {
+        for (int64_t p = from; p < to; p += tiles.nr) {
+          gather_panel(s, x, first + p, panel_width(tiles, p, count), panels + panel_floats(tiles, p, s.K));
+        }
+      };
       if (gathers_all(s)) {
-        const int64_t column_panels = (s.columns + nr - 1) / nr;
-        context.parallel(column_panels, [&](int64_t p) { gather_panel(s, x, p * nr, nr, scratch + p * nr * s.K); });
-        const int64_t chunk = std::max<int64_t>(1, (panels + 15) / 16);  // at most 16 tasks of whole panels
-        context.parallel((panels + chunk - 1) / chunk, [&](int64_t t) {
-          GemmF32 part = whole;
-          const int64_t first = t * chunk * mr;
-          part.a += t * chunk * panel_floats;
-          part.b = scratch;
-          part.M = std::min(s.out_channels - first, chunk * mr);
-          part.N = s.columns;
-          part.c += first * s.columns;
-          if (part.row_bias) part.row_bias += first;
-          isa.planes->gemm(part);
+        const int64_t panels = (s.columns + tiles.nr - 1) / tiles.nr;
+        context.parallel(panels, [&](int64_t p) {
+          gather(0, s.columns, p * tiles.nr, std::min(s.columns, (p + 1) * tiles.nr), scratch);
+        });
+        const int64_t rows = (s.out_channels + 16 * 14 - 1) / (16 * 14) * 14;  // at most 16 tasks of whole tiles
+        context.parallel((s.out_channels + rows - 1) / rows, [&](int64_t t) {
+          product.block(t * rows, std::min(s.out_channels, (t + 1) * rows), 0, s.columns, scratch);
         });
       } else {
         const int64_t tasks = std::min<int64_t>(context.threads, blocks);
         context.parallel(tasks, [&](int64_t t) {
-          float* own = scratch + t * kBlockColumns * s.K;
+          float* own = scratch + t * ConvProduct::floats(s, tiles, kBlockColumns);
           for (int64_t block = blocks * t / tasks; block < blocks * (t + 1) / tasks && !loop_stops(); ++block) {
-            const int64_t first = block * kBlockColumns;
-            GemmF32 part = whole;
-            part.N = std::min(s.columns - first, kBlockColumns);
-            for (int64_t p = 0; p < part.N; p += nr) gather_panel(s, x, first + p, nr, own + p * s.K);
-            part.b = own;
-            part.c += first;
-            isa.planes->gemm(part);
+            const int64_t first = block * kBlockColumns, count = std::min(s.columns - first, kBlockColumns);
+            gather(first, count, 0, count, own);
+            product.block(0, s.out_channels, first, count, own);
           }
         });
       }
@@ -188,24 +221,23 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   return {};
 }
 
-bool conv_takes(const NodeView& node) {
+bool conv_takes(const KernelNode& node) {
   return node.input(1).elements() > 0 && shape_of(node).K > 0;
 }
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_conv() {
   return {.takes = conv_takes,
-          .packed_bytes = conv_packed_bytes<isa>,
-          .pack = conv_pack<isa>,
+          .packed_bytes = conv_packed_bytes,
+          .pack = conv_pack,
           .packs = 0b10,
-          .stores = true,
-          .scratch_bytes = conv_scratch_bytes,
+          .scratch_bytes = conv_scratch_bytes<isa>,
           .run = conv_run<isa>};
 }
 
 // ------------------------------------------------------------------------------------------------------ depthwise
 
-/// A padded plane whose columns are sorted by phase; see DepthwiseF32.
+/// A padded plane whose columns are sorted by phase; see DepthwisePlaneF32.
 struct PaddedPlane {
   int64_t rows, row, phase, floats;
 };
@@ -222,7 +254,7 @@ PaddedPlane padded_plane(const Window& w) {
   return {rows, row, rows * row, rows * row * w.stride[2] + 32};
 }
 
-int64_t depthwise_scratch_bytes(const NodeView& node, int threads) {
+int64_t depthwise_scratch_bytes(const KernelNode& node, int threads) {
   return padded_plane(shape_of(node).window).floats * 4 * threads;
 }
 
@@ -246,7 +278,7 @@ void pad_plane(const Window& w, const PaddedPlane& p, const float* x, float* to)
 }
 
 template <const F32Isa& isa>
-Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status depthwise_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const ConvShape s = shape_of(node);
   const Window& w = s.window;
@@ -260,10 +292,10 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
     for (int64_t i = planes * t / tasks; i < planes * (t + 1) / tasks && !pace.stops(); ++i) {
       const int64_t c = i % s.groups;
       pad_plane(w, plane, in[0].data<float>() + i * w.in_size(), own);
-      isa.planes->depthwise({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
-                             in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
-                             out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
-                             w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
+      isa.depthwise_plane({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
+                           in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
+                           out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
+                           w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
     }
   });
   return {};
@@ -271,7 +303,7 @@ Status depthwise_run(const NodeView& node, const KernelContext& context, std::sp
 
 /// A plane that would be mostly zeros is not made: pads, dilations and strides are numbers of up to 2^31, and their
 /// product is the plane's size. conv_f32 takes such a node.
-bool depthwise_takes(const NodeView& node) {
+bool depthwise_takes(const KernelNode& node) {
   if (!depthwise(node) || node.input(0).elements() == 0 || !conv_takes(node)) return false;
   const Window w = shape_of(node).window;
   constexpr int64_t kMostZeros = 128, kMostStride = 64;

@@ -6,8 +6,8 @@ namespace pinnace::cpu {
 namespace {
 
 template <const F32Isa& isa>
-bool takes(const NodeView& node) {
-  if (!nhwc_conv_takes(node) || node.has_input(3)) return false;
+bool takes(const KernelNode& node) {
+  if (!nhwc_conv_takes(node)) return false;
   const NhwcConv c = nhwc_conv(node);
   if (c.groups < 2 || c.in_channels != c.out_channels || !isa.grouped->takes(c.in_channels)) return false;
   // Pixels of one image are not padded where there is only one, nor those of few channels: they must be whole registers
@@ -21,14 +21,14 @@ int64_t register_floats(const NhwcConv& c, int64_t lanes) {
 }
 
 template <const F32Isa& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
   const int64_t lanes = isa.grouped->lanes, channels = c.groups * c.in_channels;
   return (channels + lanes - 1) / lanes * register_floats(c, lanes) * 4;
 }
 
 template <const F32Isa& isa>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const KernelNode& node, std::byte* packed) {
   const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
@@ -51,11 +51,11 @@ struct GroupedPlan {
   UnaryF32 map;
 };
 
-int64_t plan_bytes(const NodeView&) {
+int64_t plan_bytes(const KernelNode&) {
   return sizeof(GroupedPlan);
 }
 
-void plan(const NodeView& node, const Layout*, std::byte* to) {
+void plan(const KernelNode& node, const Layout*, std::byte* to) {
   new (to) GroupedPlan{nhwc_conv(node), fused_unary(node)};
 }
 
@@ -97,7 +97,7 @@ void grouped_rows(const KernelContext& context, std::span<const TensorView> in, 
 }
 
 template <const F32Isa& isa>
-Status run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const NhwcF32 y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h;

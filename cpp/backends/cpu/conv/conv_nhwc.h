@@ -16,27 +16,35 @@ struct NhwcConv {
   int64_t K() const { return blocks() * block(); }
 };
 /// The node's types and window were checked by the shape rule.
-NhwcConv nhwc_conv(const NodeView& node);
+NhwcConv nhwc_conv(const KernelNode& node);
 
 /// True if the node is a convolution of NHWC-packed tensors, whatever its weights: shapes not empty, pads of at
 /// most 64.
-bool nhwc_conv_takes(const NodeView& node);
+bool nhwc_conv_takes(const KernelNode& node);
 
 /// Zeros (quantised: zero points) that taps read beyond the input.
-Border conv_border(const NodeView& node);
+Border conv_border(const KernelNode& node);
 /// Rows of input 0 that a row of the output is made of.
-RowWindow conv_reads_rows(const NodeView& node);
+RowWindow conv_reads_rows(const KernelNode& node);
 
 /// Weights and biases as panels of `tiles`: [group][panel][bias, then taps in order of (ky, kx, channel)][column].
-int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles);
-void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to);
+int64_t conv_packed_bytes(const KernelNode& node, const GemmTilesF32& tiles);
+void conv_pack(const KernelNode& node, const GemmTilesF32& tiles, float* to);
+
+/// The image that is added to the result; all zero where there is none.
+template <class T>
+NhwcOf<T> residual_of(const Fusion& fusion) {
+  if (!fusion.residual) return {};
+  const FusedView& image = fusion.residual->image;
+  return nhwc_of<T>(image.view, image.layout);
+}
 
 /// Sums of halves round after every product: about sqrt(K) times where signs are mixed, at most K times 2^-12.
 template <const auto& isa>
 constexpr float kSumError = std::is_same_v<ElementOf<isa>, float> ? 0 : 0x1p-8f;
 
 /// Input 2, which is constant, or null.
-inline const float* bias_of(const NodeView& node) {
+inline const float* bias_of(const KernelNode& node) {
   return node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
 }
 

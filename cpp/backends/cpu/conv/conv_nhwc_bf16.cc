@@ -36,12 +36,12 @@ int64_t flat_pixels(int64_t pitch) {
   return (kBlockFloats / pitch + 13) / 14 * 14;
 }
 
-int64_t pitch_of(const NodeView& node) {
+int64_t pitch_of(const KernelNode& node) {
   return nhwc_layout(node.input(0)).pitch;
 }
 
 /// Pairs lie within a pixel, or within pixels that touch.
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   if (!nhwc_conv_takes(node)) return false;
   const NhwcConv c = nhwc_conv(node);
   return c.in_channels % 2 == 0 && pitch_of(node) % 2 == 0;
@@ -56,30 +56,30 @@ int64_t table_bytes(const NhwcConv& c) {
   return (c.blocks() * static_cast<int64_t>(sizeof(ptrdiff_t)) + 63) / 64 * 64;
 }
 
-int64_t scratch_bytes(const NodeView& node, int threads) {
+int64_t scratch_bytes(const KernelNode& node, int threads) {
   const NhwcConv c = nhwc_conv(node);
   return table_bytes(c) + threads * thread_floats(c, pitch_of(node)) * 4;
 }
 
 template <const F32Isa& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   return conv_packed_bytes(node, *isa.gemm);
 }
 
 template <const F32Isa& isa>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const KernelNode& node, std::byte* packed) {
   conv_pack(node, *isa.gemm, reinterpret_cast<float*>(packed));
   return {};
 }
 
 template <const F32Isa& isa>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
-  const bool adds = in.size() > 3 && in[3].present();
-  const NhwcF32 r = adds ? nhwc_of(in[3], context.layouts[3]) : NhwcF32{};
+  const bool adds = context.fusion->residual.has_value();
+  const NhwcF32 r = residual_of<float>(*context.fusion);
   const UnaryF32 map = fused_unary(node);
   const Blocks blocks(c, x.pitch);
   const bool one = flat(c, x) && flat(c, y) && (!adds || flat(c, r));
@@ -170,7 +170,8 @@ constexpr CpuKernel make_conv() {
           .pack = pack<isa>,
           .packs = 0b110,
           .layouts = Layouts::kNhwc,
-          .nhwc_inputs = 0b1001,
+          .nhwc_inputs = 0b1,
+          .fuses = kFusesResidual,
           .border = conv_border,
           .precision = isa.precision,
           .scratch_bytes = scratch_bytes,

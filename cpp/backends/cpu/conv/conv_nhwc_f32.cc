@@ -3,7 +3,7 @@
 #include "backends/cpu/conv/conv_product_f32.h"
 
 namespace pinnace::cpu {
-NhwcConv nhwc_conv(const NodeView& node) {
+NhwcConv nhwc_conv(const KernelNode& node) {
   Shape y;
   const auto window = check_convolution(node, 2, y);
   assert(window.ok());
@@ -17,7 +17,7 @@ NhwcConv nhwc_conv(const NodeView& node) {
   return c;
 }
 
-Border conv_border(const NodeView& node) {
+Border conv_border(const KernelNode& node) {
   const Window w = nhwc_conv(node).window;
   const auto beyond = [&](int d) {
     const int64_t last = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.before[d];
@@ -26,12 +26,12 @@ Border conv_border(const NodeView& node) {
   return {static_cast<int32_t>(w.before[1]), static_cast<int32_t>(w.before[2]), beyond(1), beyond(2)};
 }
 
-RowWindow conv_reads_rows(const NodeView& node) {
+RowWindow conv_reads_rows(const KernelNode& node) {
   const Window w = nhwc_conv(node).window;
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-bool nhwc_conv_takes(const NodeView& node) {
+bool nhwc_conv_takes(const KernelNode& node) {
   if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
   Shape y;
@@ -41,12 +41,12 @@ bool nhwc_conv_takes(const NodeView& node) {
          window->after[1] <= 64 && window->after[2] <= 64;
 }
 
-int64_t conv_packed_bytes(const NodeView& node, const GemmTilesF32& tiles) {
+int64_t conv_packed_bytes(const KernelNode& node, const GemmTilesF32& tiles) {
   const NhwcConv c = nhwc_conv(node);
   return c.groups * panel_floats(tiles, padded_columns(tiles, c.out_channels), c.K()) * 4;
 }
 
-void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
+void conv_pack(const KernelNode& node, const GemmTilesF32& tiles, float* to) {
   const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
@@ -70,7 +70,7 @@ void conv_pack(const NodeView& node, const GemmTilesF32& tiles, float* to) {
 namespace {
 
 template <const auto& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
   const auto& tiles = *isa.gemm;
   return c.groups * panel_elements(tiles, padded_columns(tiles, c.out_channels), c.K()) *
@@ -78,7 +78,7 @@ int64_t packed_bytes(const NodeView& node) {
 }
 
 /// The same panels as conv_pack() makes of float32 weights.
-[[maybe_unused]] void pack_halves(const NodeView& node, const GemmTiles<uint16_t>& tiles, uint16_t* to) {
+[[maybe_unused]] void pack_halves(const KernelNode& node, const GemmTiles<uint16_t>& tiles, uint16_t* to) {
   const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const uint16_t*>(node.input_data(1));
   const auto* bias = node.has_input(2) ? static_cast<const uint16_t*>(node.input_data(2)) : nullptr;
@@ -97,7 +97,7 @@ int64_t packed_bytes(const NodeView& node) {
 }
 
 template <const auto& isa>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const KernelNode& node, std::byte* packed) {
   if constexpr (std::is_same_v<ElementOf<isa>, float>) {
     conv_pack(node, *isa.gemm, reinterpret_cast<float*>(packed));
   } else {
@@ -106,11 +106,11 @@ Status pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-int64_t conv_plan_bytes(const NodeView& node) {
+int64_t conv_plan_bytes(const KernelNode& node) {
   return ConvPlan::bytes(1, nhwc_conv(node).blocks());
 }
 
-void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
+void conv_plan(const KernelNode& node, const Layout* layouts, std::byte* to) {
   const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
   auto* plan = new (to) ConvPlan{.groups = c.groups,
@@ -134,7 +134,7 @@ void conv_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
 }
 
 template <const auto& isa>
-Status conv_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status conv_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   ConvRun<isa>(context, in, out).run(context);
   return {};
@@ -155,7 +155,8 @@ constexpr CpuKernel make_conv() {
           .packs = 0b110,
           .stores = true,
           .layouts = Layouts::kNhwc,
-          .nhwc_inputs = 0b1001,
+          .nhwc_inputs = 0b1,
+          .fuses = kFusesResidual,
           .border = conv_border,
           .precision = isa.precision,
           .error = kSumError<isa>,
@@ -166,56 +167,57 @@ constexpr CpuKernel make_conv() {
           .reads_rows = conv_reads_rows};
 }
 
-// ------------------------------------------------------------------------------------------------------------- gated
+// ----------------------------------------------------------------------------------------- channels multiplied first
 
-// A 1 x 1 convolution of an image whose channels are multiplied by numbers first (input 4, as squeeze-and-excitation
-// has them): weights are multiplied instead, where they are much fewer than the image's elements. Lowering makes such
-// nodes.
+// A 1 x 1 convolution of an image whose channels are multiplied by a fused channel scale first, as
+// squeeze-and-excitation has it: weights are multiplied instead, where they are much fewer than the image's elements.
 
-bool gated_takes(const NodeView& node) {
-  if (node.input_count() != 5 || !node.has_input(4) || !nhwc_conv_takes(node)) return false;
+bool scaled_takes(const KernelNode& node) {
+  if (!node.fusion().channel_scale || !nhwc_conv_takes(node)) return false;
   const NhwcConv c = nhwc_conv(node);
   const NhwcSizes x = nhwc_sizes(node.input(0));
   return c.groups == 1 && c.K() == c.in_channels && x.n == 1 && x.h * x.w >= 4 * c.out_channels;
 }
 
 template <const F32Isa& isa>
-int64_t gated_scratch_bytes(const NodeView& node, int) {
+int64_t scaled_scratch_bytes(const KernelNode& node, int) {
   return packed_bytes<isa>(node);
 }
 
 template <const F32Isa& isa>
-Status gated_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-                 std::span<const TensorView> out) {
+Status scaled_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
+                  std::span<const TensorView> out) {
   const auto& plan = *reinterpret_cast<const ConvPlan*>(context.plan);
-  const float *from = reinterpret_cast<const float*>(context.packed), *gate = in[4].data<float>();
+  const auto* from = reinterpret_cast<const float*>(context.packed);
+  const auto* scale = context.fusion->channel_scale->view.data<float>();
   float* to = reinterpret_cast<float*>(context.scratch);
   for (int64_t n = 0; n < plan.out_channels; n += isa.gemm->nr) {
     const int64_t width = panel_width(*isa.gemm, n, plan.out_channels);
     to = std::copy_n(from, width, to);  // the bias
     from += width;
     for (int64_t k = 0; k < plan.in_channels; ++k) {
-      for (int64_t j = 0; j < width; ++j) *to++ = *from++ * gate[k];
+      for (int64_t j = 0; j < width; ++j) *to++ = *from++ * scale[k];
     }
   }
-  KernelContext gated = context;
-  gated.packed = context.scratch;
-  return conv_run<isa>(node, gated, in, out);
+  KernelContext scaled = context;
+  scaled.packed = context.scratch;
+  return conv_run<isa>(node, scaled, in, out);
 }
 
 template <const F32Isa& isa>
-constexpr CpuKernel make_gated() {
+constexpr CpuKernel make_scaled() {
   CpuKernel kernel = make_conv<isa>();
-  kernel.takes = gated_takes;
-  kernel.scratch_bytes = gated_scratch_bytes<isa>;
-  kernel.run = gated_run<isa>;
+  kernel.takes = scaled_takes;
+  kernel.fuses = kFusesResidual | kFusesChannelScale;
+  kernel.scratch_bytes = scaled_scratch_bytes<isa>;
+  kernel.run = scaled_run<isa>;
   kernel.rows = nullptr;
   return kernel;
 }
 
 }  // namespace
 
-PINNACE_KERNELS_F32_PACKED(conv_squeeze_excitation_f32, make_gated)
+PINNACE_KERNELS_F32_PACKED(conv_squeeze_excitation_f32, make_scaled)
 PINNACE_KERNELS_F32_PACKED(conv_nhwc_f32, make_conv)
 PINNACE_KERNELS_16_BIT_WEIGHTS(conv_nhwc_f16_weights, conv_nhwc_bf16_weights, make_conv)
 PINNACE_KERNELS_F16(conv_nhwc_f16, make_conv)

@@ -1,6 +1,6 @@
 // conv on 8-bit quantised types over NHWC-packed tensors: a matrix product whose rows are read where they lie; relu and
-// clip are part of the clamp. An image that is added to the result (input 3) is added before a tile leaves the
-// registers, to the bits of conv and add. Types and window were checked by the shape rule.
+// clip are part of the clamp. A fused residual is added before a tile leaves the registers, to the bits of conv and
+// add. Types and window were checked by the shape rule.
 #include <cmath>
 
 #include "backends/cpu/conv/conv_nhwc.h"
@@ -10,17 +10,11 @@
 namespace pinnace::cpu {
 namespace {
 
-bool conv_takes(const NodeView& node) {
+bool conv_takes(const KernelNode& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
-  return fits_nhwc_i8(x) && signed_weights(w) && (!node.has_input(3) || fits_nhwc_i8(node.input(3))) &&
+  const auto& residual = node.fusion().residual;
+  return fits_nhwc_i8(x) && signed_weights(w) && (!residual || fits_nhwc_i8(*residual->image.view.type)) &&
          nhwc_conv_takes(node);
-}
-
-/// Of a convolution that adds input 3: what its own result is rounded to (lower.cc).
-RealI8 sum_own(const NodeView& node) {
-  const Attr *scale = node.node().attr("own_scale"), *zero = node.node().attr("own_zero_point");
-  assert(scale && zero);
-  return {static_cast<float>(std::get<double>(*scale)), static_cast<int32_t>(std::get<int64_t>(*zero))};
 }
 
 /// Elements of a block, those that fill up quads included.
@@ -29,27 +23,26 @@ int64_t block_quads(const NhwcConv& c) {
   return c.touching ? c.window.kernel[2] * pixel : pixel;
 }
 
-/// What sums of products become: the result, whose declared type a NodeView gives, or what input 3 is added to.
-Requantize requantize_of(const NodeView& node) {
+/// What sums of products become: the result, whose declared type the node gives, or what a residual is added to.
+Requantize requantize_of(const KernelNode& node) {
   const auto activation = parse_activation(node);
   assert(activation.ok());
   TensorType y{node.input(0).dtype, {}, node.output_quantization(0)};
-  if (node.has_input(3)) {
-    const RealI8 own = sum_own(node);
-    y.quantization = std::make_shared<Quantization>(Quantization{{own.scale}, {own.zero}});
+  if (const auto& residual = node.fusion().residual) {
+    y.quantization = std::make_shared<Quantization>(Quantization{{residual->own_scale}, {residual->own_zero_point}});
   }
   return Requantize(node.input(0), node.input(1), y, *activation);
 }
 
 template <const I8Isa& isa>
-int64_t conv_packed_bytes(const NodeView& node) {
+int64_t conv_packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
   return c.groups * panel_bytes(padded_columns(*isa.gemm, c.out_channels), c.blocks() * block_quads(c));
 }
 
 /// [group][panel], elements in order of (ky, kx, channel).
 template <const I8Isa& isa>
-Status conv_pack(const NodeView& node, std::byte* packed) {
+Status conv_pack(const KernelNode& node, std::byte* packed) {
   const NhwcConv c = nhwc_conv(node);
   const Requantize requantize = requantize_of(node);
   const auto* w = static_cast<const uint8_t*>(node.input_data(1));
@@ -71,12 +64,12 @@ Status conv_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-int64_t conv_scratch_bytes(const NodeView& node, int) {
+int64_t conv_scratch_bytes(const KernelNode& node, int) {
   return nhwc_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
 }
 
 template <const I8Isa& isa>
-Status conv_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status conv_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
@@ -84,16 +77,16 @@ Status conv_run(const NodeView& node, const KernelContext& context, std::span<co
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   const GemmTilesI8& gemm = *isa.gemm;
-  const bool adds = in.size() > 3 && in[3].present();
-  const NhwcI8 r = adds ? nhwc_i8_of(in[3], context.layouts[3]) : NhwcI8{};
+  const auto& residual = node.fusion().residual;
+  const bool adds = residual.has_value();
+  const NhwcI8 r = residual_of<uint8_t>(node.fusion());
   AddedI8 added{};
   if (adds) {
-    const RealI8 own = sum_own(node);
     added = {nullptr,
              r.pitch,
              r.row,
-             {own.scale, own.zero + nhwc_offset(out[0].dtype())},
-             real_i8(*in[3].type),
+             {residual->own_scale, residual->own_zero_point + nhwc_offset(out[0].dtype())},
+             real_i8(*residual->image.view.type),
              scale_zero(*out[0].type).scale};
   }
 
@@ -168,7 +161,8 @@ constexpr CpuKernel make_conv() {
           .packs = 0b110,
           .stores = true,
           .layouts = Layouts::kNhwc,
-          .nhwc_inputs = 0b1001,
+          .nhwc_inputs = 0b1,
+          .fuses = kFusesResidual,
           .border = conv_border,
           .scratch_bytes = conv_scratch_bytes,
           .run = conv_run<isa>};
@@ -190,8 +184,8 @@ DepthwiseQuads depthwise_quads(const Window& w) {
   return {1, one};
 }
 
-bool depthwise_takes(const NodeView& node) {
-  if (!conv_takes(node) || node.has_input(3)) return false;
+bool depthwise_takes(const KernelNode& node) {
+  if (!conv_takes(node)) return false;
   const int64_t groups = node.attr_int("group");
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
@@ -208,17 +202,17 @@ int64_t padded_channels(int64_t channels) {
 }
 
 /// Chunks of weights; behind them a byte for DepthwiseRowsI8::large.
-int64_t depthwise_chunk_bytes(const NodeView& node) {
+int64_t depthwise_chunk_bytes(const KernelNode& node) {
   const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
   return padded_channels(node.attr_int("group")) * (8 + 4 * q.sets * q.groups * w.kernel[2]);
 }
-int64_t depthwise_packed_bytes(const NodeView& node) {
+int64_t depthwise_packed_bytes(const KernelNode& node) {
   return depthwise_chunk_bytes(node) + 1;
 }
 
 template <const I8Isa& isa>
-Status depthwise_pack(const NodeView& node, std::byte* packed) {
+Status depthwise_pack(const KernelNode& node, std::byte* packed) {
   const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
   const Requantize requantize = requantize_of(node);
@@ -266,7 +260,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
 }
 
 template <const I8Isa& isa>
-Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status depthwise_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);

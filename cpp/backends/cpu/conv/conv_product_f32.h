@@ -1,6 +1,6 @@
 // A convolution of NHWC-packed tensors, in float32 or on halves, as matrix products whose rows are read where they lie:
-// what conv and conv_transpose share. A sum that is added to the result (input 3, "residual") and the activation are
-// applied before a tile leaves the registers.
+// what conv and conv_transpose share. A fused residual and the activation are applied before a tile leaves the
+// registers.
 #pragma once
 
 #include "backends/cpu/conv/conv_nhwc.h"
@@ -54,8 +54,8 @@ class ConvRun {
         packed_(reinterpret_cast<const T*>(context.packed)),
         x_(nhwc_of<T>(in[0], context.layouts[0])),
         y_(nhwc_of<T>(out[0], context.layouts[in.size()])),
-        adds_(in.size() > 3 && in[3].present()),
-        r_(adds_ ? nhwc_of<T>(in[3], context.layouts[3]) : NhwcOf<T>{}) {
+        adds_(context.fusion->residual.has_value()),
+        r_(residual_of<T>(*context.fusion)) {
     const auto flat = [](const NhwcOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
     one_ = plan_.phase_count == 1 && plan_.phases()->K == plan_.in_channels && plan_.stride_y == 1 &&
            plan_.stride_x == 1 && x_.size.h == y_.size.h && x_.size.w == y_.size.w && flat(x_) && flat(y_) &&

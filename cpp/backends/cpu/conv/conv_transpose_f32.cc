@@ -13,7 +13,7 @@ int64_t rows_of(const Transposed& t, const PhaseTaps& down, const PhaseTaps& acr
 }
 
 template <const F32Isa& isa>
-int64_t transposed_packed_bytes(const NodeView& node) {
+int64_t transposed_packed_bytes(const KernelNode& node) {
   const Transposed t = transposed(node);
   const int64_t columns = padded_columns(*isa.gemm, t.out_channels);
   int64_t floats = 0;
@@ -25,7 +25,7 @@ int64_t transposed_packed_bytes(const NodeView& node) {
 
 /// [phase][group][panel][bias, then taps in the order of the pixels that they read, channels within][column]
 template <const F32Isa& isa>
-Status transposed_pack(const NodeView& node, std::byte* packed) {
+Status transposed_pack(const KernelNode& node, std::byte* packed) {
   const Transposed t = transposed(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
@@ -55,13 +55,13 @@ Status transposed_pack(const NodeView& node, std::byte* packed) {
   return {};
 }
 
-int64_t transposed_plan_bytes(const NodeView& node) {
+int64_t transposed_plan_bytes(const KernelNode& node) {
   const Transposed t = transposed(node);
   return ConvPlan::bytes(t.phases(1) * t.phases(2), t.window.taps());
 }
 
 template <const F32Isa& isa>
-void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to) {
+void transposed_plan(const KernelNode& node, const Layout* layouts, std::byte* to) {
   const Transposed t = transposed(node);
   auto* plan = new (to) ConvPlan{.groups = t.groups,
                                  .in_channels = t.in_channels,
@@ -90,7 +90,7 @@ void transposed_plan(const NodeView& node, const Layout* layouts, std::byte* to)
 }
 
 template <const F32Isa& isa>
-Status transposed_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status transposed_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   ConvRun<isa>(context, in, out).run(context);
   return {};
@@ -115,7 +115,7 @@ constexpr CpuKernel make_transposed() {
 // ------------------------------------------------------------------------------------------------------ depthwise
 
 template <const F32Isa& isa>
-bool depthwise_takes(const NodeView& node) {
+bool depthwise_takes(const KernelNode& node) {
   if (!transposed_takes(node)) return false;
   const Transposed t = transposed(node);
   if (t.groups < 8 || t.in_channels != 1 || t.out_channels != 1) return false;
@@ -129,7 +129,7 @@ int64_t register_floats(const PhaseTaps& down, const PhaseTaps& across, int64_t 
 }
 
 template <const F32Isa& isa>
-int64_t depthwise_packed_bytes(const NodeView& node) {
+int64_t depthwise_packed_bytes(const KernelNode& node) {
   const Transposed t = transposed(node);
   const int64_t lanes = isa.depthwise->lanes;
   int64_t floats = 0;
@@ -141,7 +141,7 @@ int64_t depthwise_packed_bytes(const NodeView& node) {
 
 /// [phase][channels / lanes][bias, then taps][lanes]
 template <const F32Isa& isa>
-Status depthwise_pack(const NodeView& node, std::byte* packed) {
+Status depthwise_pack(const KernelNode& node, std::byte* packed) {
   const Transposed t = transposed(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
@@ -165,7 +165,7 @@ Status depthwise_pack(const NodeView& node, std::byte* packed) {
 }
 
 template <const F32Isa& isa>
-Status depthwise_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status depthwise_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Transposed t = transposed(node);
   const Window& w = t.window;

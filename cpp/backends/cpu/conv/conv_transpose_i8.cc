@@ -7,7 +7,7 @@
 namespace pinnace::cpu {
 namespace {
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   return fits_nhwc_i8(node.input(0)) && signed_weights(node.input(1)) && transposed_takes(node);
 }
 
@@ -24,7 +24,7 @@ int64_t group_bytes(const GemmTilesI8& gemm, const Transposed& t, int64_t blocks
   return panel_bytes(padded_columns(gemm, t.out_channels), blocks * pixel_quads(t));
 }
 
-int64_t packed_bytes(const GemmTilesI8& gemm, const NodeView& node) {
+int64_t packed_bytes(const GemmTilesI8& gemm, const KernelNode& node) {
   const Transposed t = transposed(node);
   int64_t bytes = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t, int64_t) {
@@ -34,7 +34,7 @@ int64_t packed_bytes(const GemmTilesI8& gemm, const NodeView& node) {
 }
 
 /// [phase][group][panel], taps in the order of the pixels that they read.
-Status pack(const GemmTilesI8& gemm, const NodeView& node, std::byte* packed) {
+Status pack(const GemmTilesI8& gemm, const KernelNode& node, std::byte* packed) {
   const Transposed t = transposed(node);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const TensorType y{node.input(0).dtype, {}, node.output_quantization(0)};
@@ -65,13 +65,13 @@ Status pack(const GemmTilesI8& gemm, const NodeView& node, std::byte* packed) {
   return {};
 }
 
-int64_t scratch_bytes(const NodeView& node, int) {
+int64_t scratch_bytes(const KernelNode& node, int) {
   const Transposed t = transposed(node);
   return (t.window.taps() + t.phases(1) * t.phases(2)) * static_cast<int64_t>(sizeof(ptrdiff_t));
 }
 
-Status run(const GemmTilesI8& gemm, const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
-           std::span<const TensorView> out) {
+Status run(const GemmTilesI8& gemm, const KernelNode& node, const KernelContext& context,
+           std::span<const TensorView> in, std::span<const TensorView> out) {
   const Transposed t = transposed(node);
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
@@ -140,15 +140,15 @@ Status run(const GemmTilesI8& gemm, const NodeView& node, const KernelContext& c
 template <const I8Isa& isa>
 constexpr CpuKernel make() {
   return {.takes = takes,
-          .packed_bytes = [](const NodeView& node) { return packed_bytes(*isa.gemm, node); },
-          .pack = [](const NodeView& node, std::byte* packed) { return pack(*isa.gemm, node, packed); },
+          .packed_bytes = [](const KernelNode& node) { return packed_bytes(*isa.gemm, node); },
+          .pack = [](const KernelNode& node, std::byte* packed) { return pack(*isa.gemm, node, packed); },
           .packs = 0b110,
           .stores = true,
           .layouts = Layouts::kNhwc,
           .nhwc_inputs = 0b1,
           .border = transposed_border,
           .scratch_bytes = scratch_bytes,
-          .run = [](const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+          .run = [](const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) { return run(*isa.gemm, node, context, in, out); }};
 }
 

@@ -19,7 +19,7 @@ PhaseTaps taps_of(const Window& w, size_t d, int64_t first) {
   return t;
 }
 
-Transposed transposed(const NodeView& node) {
+Transposed transposed(const KernelNode& node) {
   const auto window = check_conv_transpose(node);
   assert(window.ok());
   const TensorType& w = node.input(1);
@@ -27,7 +27,7 @@ Transposed transposed(const NodeView& node) {
   return {*window, groups, w.shape[0].size / groups, w.shape[1].size};
 }
 
-Border transposed_border(const NodeView& node) {
+Border transposed_border(const KernelNode& node) {
   const Transposed t = transposed(node);
   int64_t before[3] = {}, after[3] = {};
   for (size_t d : {1, 2}) {
@@ -43,7 +43,7 @@ Border transposed_border(const NodeView& node) {
           static_cast<int32_t>(after[2])};
 }
 
-bool transposed_takes(const NodeView& node) {
+bool transposed_takes(const KernelNode& node) {
   if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   const auto window = check_conv_transpose(node);
   if (!window.ok() || window->in_size() == 0) return false;

@@ -4,7 +4,7 @@
 // the shape rule.
 #pragma once
 
-#include "backends/cpu/plan/layout.h"
+#include "backends/cpu/kernel.h"
 #include "ops/convolution.h"
 
 namespace pinnace::cpu {
@@ -29,12 +29,12 @@ struct Transposed {
     }
   }
 };
-Transposed transposed(const NodeView& node);
+Transposed transposed(const KernelNode& node);
 
 /// Zeros (quantised: zero points) that taps read beyond x.
-Border transposed_border(const NodeView& node);
+Border transposed_border(const KernelNode& node);
 
 /// True if the node is a transposed convolution of NHWC-packed tensors, whatever its weights.
-bool transposed_takes(const NodeView& node);
+bool transposed_takes(const KernelNode& node);
 
 }  // namespace pinnace::cpu

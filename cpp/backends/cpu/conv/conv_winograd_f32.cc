@@ -49,7 +49,7 @@ constexpr int64_t kLeastTiles = 9;
 /// make them more products than two by two (7 x 7 outputs are 144 of 4 x 4 and 256 of 2 x 2, but only 4 tiles; 5 x 5
 /// and 6 x 6 are 144 of either).
 template <int OUT>
-bool winograd_takes(const NodeView& node) {
+bool winograd_takes(const KernelNode& node) {
   if (!nhwc_conv_takes(node)) return false;
   const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
@@ -68,7 +68,7 @@ bool winograd_takes(const NodeView& node) {
 
 /// As the direct convolution's, and what whole tiles read beyond that.
 template <int OUT>
-Border winograd_border(const NodeView& node) {
+Border winograd_border(const KernelNode& node) {
   Border border = conv_border(node);
   const Window w = nhwc_conv(node).window;
   const auto beyond = [&](int d) {
@@ -84,14 +84,14 @@ int64_t bias_floats(const NhwcConv& c) {
 }
 
 template <const F32Isa& isa, int OUT>
-int64_t winograd_packed_bytes(const NodeView& node) {
+int64_t winograd_packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
   return (bias_floats(c) + kPositions<OUT> * position_shape(c).floats(*isa.gemm)) * 4;
 }
 
 /// [bias][position][packed in_channels x out_channels of G w G^T]
 template <const F32Isa& isa, int OUT>
-Status winograd_pack(const NodeView& node, std::byte* packed) {
+Status winograd_pack(const KernelNode& node, std::byte* packed) {
   const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
@@ -151,19 +151,19 @@ Status winograd_pack(const NodeView& node, std::byte* packed) {
 }
 
 template <int OUT>
-int64_t winograd_scratch_bytes(const NodeView& node, int threads) {
+int64_t winograd_scratch_bytes(const KernelNode& node, int threads) {
   const Passes p(nhwc_conv(node), node.input(0).shape[0].size, OUT);
   return (p.v + p.m) * threads * 4;
 }
 
 template <const F32Isa& isa, int OUT>
-Status winograd_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status winograd_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const NhwcConv c = nhwc_conv(node);
   const Window& w = c.window;
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
-  const bool adds = in.size() > 3 && in[3].present();
-  const NhwcF32 r = adds ? nhwc_of(in[3], context.layouts[3]) : NhwcF32{};
+  const bool adds = context.fusion->residual.has_value();
+  const NhwcF32 r = residual_of<float>(*context.fusion);
   const Passes passes(c, x.size.n, OUT);
   const PackedB shape = position_shape(c);
   const GemmTilesF32& tiles = *isa.gemm;
@@ -256,7 +256,8 @@ constexpr CpuKernel make_winograd() {
           .packs = 0b110,
           .stores = true,
           .layouts = Layouts::kNhwc,
-          .nhwc_inputs = 0b1001,
+          .nhwc_inputs = 0b1,
+          .fuses = kFusesResidual,
           .border = winograd_border<OUT>,
           .error = OUT == 4 ? 1.25e-5f : 3e-6f,  // the largest seen: 1.02e-5, of 127 channels
           .scratch_bytes = winograd_scratch_bytes<OUT>,

@@ -80,6 +80,10 @@ struct PackedB {
   int64_t rows() const { return blocks() < 2 ? K : (K + 2 * blocks() - 1) / (2 * blocks()) * 2; }
 };
 
+/// Floats from row to row at which M rows of K floats of a do not push each other out of the first-level cache: K, or a
+/// line more where rows would stand whole pages apart.
+int64_t row_distance(int64_t M, int64_t K);
+
 /// panel[k * width + j] = columns[j * step + k] * scale for k in [0, rows) and j in [0, count); 0 for j from count to
 /// width, which is a multiple of 4.
 void pack_panel(const float* columns, ptrdiff_t step, int64_t count, int64_t rows, int64_t width, float scale,

@@ -42,7 +42,7 @@ BatchOperands batch_operands(const Shape& a, const Shape& b, int64_t i) {
   return at;
 }
 
-Product mat_mul_product(const NodeView& node) {
+Product mat_mul_product(const KernelNode& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
   Product p;
   p.K = a.back().size;
@@ -62,7 +62,7 @@ Product mat_mul_product(const NodeView& node) {
   return p;
 }
 
-Product gemm_product(const NodeView& node) {
+Product gemm_product(const KernelNode& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
   const bool trans_b = node.attr_int("trans_b") != 0;
   Product p;
@@ -74,19 +74,19 @@ Product gemm_product(const NodeView& node) {
   return p;
 }
 
-using ProductOf = Product (*)(const NodeView&);
+using ProductOf = Product (*)(const KernelNode&);
 
 PackedB packed_shape(const Product& p) {
   return {p.K, p.N};
 }
 
 template <ProductOf product, const F32Isa& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   return packed_shape(product(node)).floats(*isa.gemm) * 4;
 }
 
 template <ProductOf product, const F32Isa& isa>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const KernelNode& node, std::byte* packed) {
   const Product p = product(node);
   const PackedB shape = packed_shape(p);
   const float* bias = node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
@@ -97,7 +97,7 @@ Status pack(const NodeView& node, std::byte* packed) {
 
 /// Room for spread rows of a; without packed weights also b's panels, one set or one for each thread.
 template <ProductOf product, const F32Isa& isa, bool PACKED>
-int64_t scratch_bytes(const NodeView& node, int threads) {
+int64_t scratch_bytes(const KernelNode& node, int threads) {
   const Product p = product(node);
   const int64_t sets = PACKED ? 0 : p.b_shared ? 1 : threads;
   return ((p.b_shared ? ProductF32::room_floats(*isa.gemm, p.M, p.K) : 0) + sets * packed_shape(p).floats(*isa.gemm)) *
@@ -105,7 +105,7 @@ int64_t scratch_bytes(const NodeView& node, int threads) {
 }
 
 template <ProductOf product, const F32Isa& isa, bool PACKED>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Product p = product(node);
   const GemmTilesF32& tiles = *isa.gemm;
@@ -140,13 +140,13 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-bool mat_mul_takes(const NodeView& node) {
+bool mat_mul_takes(const KernelNode& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
   if (b.size() < 2 || a.empty() || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   return !node.has_input(2) || node.input(2).elements() == b.back().size;
 }
 
-bool gemm_takes(const NodeView& node) {
+bool gemm_takes(const KernelNode& node) {
   if (node.attr_int("trans_a") || node.attr_float("alpha") != 1 || node.input(0).elements() == 0) return false;
   if (node.input(1).elements() == 0) return false;
   if (!node.has_input(2)) return true;
@@ -156,12 +156,12 @@ bool gemm_takes(const NodeView& node) {
 }
 
 /// With constant b and bias: packed once.
-template <ProductOf product, bool (*takes)(const NodeView&)>
-bool shared_takes(const NodeView& node) {
+template <ProductOf product, bool (*takes)(const KernelNode&)>
+bool shared_takes(const KernelNode& node) {
   return takes(node) && product(node).b_shared;
 }
 
-template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& isa>
+template <ProductOf product, bool (*takes)(const KernelNode&), const F32Isa& isa>
 constexpr CpuKernel make_packed() {
   return {.takes = shared_takes<product, takes>,
           .packed_bytes = packed_bytes<product, isa>,
@@ -173,7 +173,7 @@ constexpr CpuKernel make_packed() {
           .run = run<product, isa, true>};
 }
 
-template <ProductOf product, bool (*takes)(const NodeView&), const F32Isa& isa>
+template <ProductOf product, bool (*takes)(const KernelNode&), const F32Isa& isa>
 constexpr CpuKernel make_unpacked() {
   return {.takes = takes, .scratch_bytes = scratch_bytes<product, isa, false>, .run = run<product, isa, false>};
 }

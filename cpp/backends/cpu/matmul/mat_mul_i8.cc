@@ -14,7 +14,7 @@ struct ProductI8 {
   int64_t quads() const { return (K + 3) / 4; }
 };
 
-ProductI8 product_of(const NodeView& node) {
+ProductI8 product_of(const KernelNode& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
   const bool turned = node.node().op == "gemm" && node.attr_int("trans_b") != 0;
   ProductI8 p{1, b[turned ? 0 : 1].size, a.back().size, 0, 0};
@@ -25,13 +25,13 @@ ProductI8 product_of(const NodeView& node) {
 }
 
 /// Operands that make a product of two matrices with elements.
-bool product_takes(const NodeView& node) {
+bool product_takes(const KernelNode& node) {
   const Shape &a = node.input(0).shape, &b = node.input(1).shape;
   if (a.empty() || b.size() != 2 || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   return node.node().op != "gemm" || node.attr_int("trans_a") == 0;
 }
 
-bool quantized_takes(const NodeView& node) {
+bool quantized_takes(const KernelNode& node) {
   if (!fits_nhwc_i8(node.input(0)) || !signed_weights(node.input(1)) || !product_takes(node)) return false;
   if (!node.has_input(2)) return true;
   const Shape& c = node.input(2).shape;  // a row that is added to every row of the product
@@ -40,13 +40,13 @@ bool quantized_takes(const NodeView& node) {
 }
 
 template <const I8Isa& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   const ProductI8 p = product_of(node);
   return panel_bytes(padded_columns(*isa.gemm, p.N), p.quads());
 }
 
 template <const I8Isa& isa>
-Status quantized_pack(const NodeView& node, std::byte* packed) {
+Status quantized_pack(const KernelNode& node, std::byte* packed) {
   const ProductI8 p = product_of(node);
   const auto activation = parse_activation(node);
   assert(activation.ok());
@@ -67,7 +67,7 @@ Status quantized_pack(const NodeView& node, std::byte* packed) {
 }
 
 /// The rows, unsigned and filled up to quads.
-int64_t scratch_bytes(const NodeView& node, int) {
+int64_t scratch_bytes(const KernelNode& node, int) {
   const ProductI8 p = product_of(node);
   return p.M * p.quads() * 4;
 }
@@ -113,7 +113,7 @@ void for_panels(const GemmTilesI8& gemm, const KernelContext& context, const Pro
 }
 
 template <const I8Isa& isa>
-Status quantized_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status quantized_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
@@ -147,7 +147,7 @@ constexpr CpuKernel make_quantized() {
 // ---------------------------------------------------------------------------------------------------- mat_mul_integer
 
 /// The zero point of a is one number, known when it runs; b has none, or u8's 128.
-bool integer_takes(const NodeView& node) {
+bool integer_takes(const KernelNode& node) {
   if (!product_takes(node) || (node.has_input(2) && node.input(2).elements() != 1)) return false;
   const bool b_unsigned = node.input(1).dtype == DType::kU8;
   if (!node.has_input(3)) return !b_unsigned;
@@ -161,7 +161,7 @@ bool integer_takes(const NodeView& node) {
 
 /// As quantized_pack, with sums of columns in place of multipliers and no bias.
 template <const I8Isa& isa>
-Status integer_pack(const NodeView& node, std::byte* packed) {
+Status integer_pack(const KernelNode& node, std::byte* packed) {
   const ProductI8 p = product_of(node);
   const auto* b = static_cast<const uint8_t*>(node.input_data(1));
   const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
@@ -183,7 +183,7 @@ Status integer_pack(const NodeView& node, std::byte* packed) {
 }
 
 template <const I8Isa& isa>
-Status integer_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status integer_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const ProductI8 p = product_of(node);
   const int32_t zero = (in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0) + nhwc_offset(in[0].dtype()) -

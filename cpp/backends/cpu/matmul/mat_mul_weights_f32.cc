@@ -1,6 +1,6 @@
-// mat_mul and gemm of float32 by stored integers: constant weights of 8 or 4 bits with scales per tensor, column or
-// block of rows, which lower.cc takes from the dequantize_linear before the product. They are kept as integers; a chunk
-// of a panel becomes floats in the first-level cache, once for all rows of a.
+// mat_mul and gemm of float32 by stored integers: fused weights of 8 or 4 bits (IntegerWeightsOf) with scales per
+// tensor, column or block of rows. They are kept as integers; a chunk of a panel becomes floats in the first-level
+// cache, once for all rows of a.
 #include <cstring>
 
 #include "backends/cpu/matmul/gemm_f32.h"
@@ -9,8 +9,8 @@
 namespace pinnace::cpu {
 namespace {
 
-/// Inputs after the product's own (lower.cc): weights [K, N] or, turned, [N, K] as input 1, then their scales and zero
-/// points. Scales are given for `block` elements along K, of every column or, where there is one number, of all.
+/// Sizes of the product, and how its weights, [K, N] or, turned, [N, K], are stored. Scales are given for `block`
+/// elements along K, of every column or, where there is one number, of all.
 struct StoredWeights {
   int64_t M = 1, N, K;
   int64_t block;  ///< rows that share their scales
@@ -24,28 +24,24 @@ struct StoredWeights {
   int64_t bytes(int64_t width) const { return 4 * width * (1 + 2 * blocks() + (K + together() - 1) / together()); }
 };
 
-int64_t attr_of(const NodeView& node, std::string_view name) {
-  const Attr* attr = node.node().attr(name);
-  return attr ? std::get<int64_t>(*attr) : 0;
-}
-
-StoredWeights weights_of(const NodeView& node) {
-  const Shape &a = node.input(0).shape, &w = node.input(1).shape;
+StoredWeights weights_of(const KernelNode& node) {
+  const auto& weights = *node.fusion().weights;
+  const Shape &a = node.input(0).shape, &w = weights.integers.view.type->shape;
   StoredWeights s{};
-  s.turned = (attr_of(node, "weights_turned") != 0) != (node.node().op == "gemm" && node.attr_int("trans_b") != 0);
+  s.turned = weights.transposed != (node.node().op == "gemm" && node.attr_int("trans_b") != 0);
   s.K = w[s.turned ? 1 : 0].size;
   s.N = w[s.turned ? 0 : 1].size;
   for (size_t i = 0; i + 1 < a.size(); ++i) s.M *= a[i].size;
-  const int64_t block = attr_of(node, "weights_block");
-  s.block = block > 0 ? std::min(block, s.K) : s.K;
-  s.bits = dtype_bits(node.input(1).dtype);
-  s.single = node.input(3).elements() == 1;
+  s.block = weights.block_size > 0 ? std::min(weights.block_size, s.K) : s.K;
+  s.bits = dtype_bits(weights.integers.view.dtype());
+  s.single = weights.scales.view.elements() == 1;
   return s;
 }
 
-bool takes(const NodeView& node) {
-  if (node.input_count() < 5 || !node.has_input(3)) return false;
-  const TensorType &a = node.input(0), &w = node.input(1), &scale = node.input(3);
+bool takes(const KernelNode& node) {
+  const auto& weights = node.fusion().weights;
+  if (!weights) return false;
+  const TensorType &a = node.input(0), &w = *weights->integers.view.type, &scale = *weights->scales.view.type;
   if (a.rank() < 1 || w.rank() != 2 || a.elements() == 0 || w.elements() == 0 || scale.dtype != DType::kF32)
     return false;
   if (!(dtypes(w.dtype) & dtypes(DType::kI8, DType::kU8, DType::kI4, DType::kU4))) return false;
@@ -58,24 +54,22 @@ bool takes(const NodeView& node) {
     const Shape& bias = node.input(2).shape;
     if (bias.empty() || bias.back().size != s.N || node.input(2).elements() != s.N) return false;
   }
-  const bool along_k = attr_of(node, "weights_axis") == (s.turned ? 1 : 0);
-  return s.single || ((attr_of(node, "weights_block") > 0) == along_k && (s.block == s.K || s.block % 8 == 0));
+  const bool along_k = weights->axis == (s.turned ? 1 : 0);
+  return s.single || ((weights->block_size > 0) == along_k && (s.block == s.K || s.block % 8 == 0));
 }
 
 template <const F32Isa& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   const StoredWeights s = weights_of(node);
   return s.bytes(padded_columns(*isa.gemm, s.N));
 }
 
 template <const F32Isa& isa>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const KernelNode& node, std::byte* packed) {
   const StoredWeights s = weights_of(node);
-  const auto view = [&](int i) {
-    return TensorView{&node.input(i), static_cast<std::byte*>(const_cast<void*>(node.input_data(i)))};
-  };
-  const TensorView w = view(1), zeros = node.has_input(4) ? view(4) : TensorView{};
-  const auto* scales = static_cast<const float*>(node.input_data(3));
+  const auto& weights = *node.fusion().weights;
+  const TensorView w = weights.integers.view, zeros = weights.zero_points ? weights.zero_points->view : TensorView{};
+  const auto* scales = weights.scales.view.data<float>();
   const auto* bias = node.has_input(2) ? static_cast<const float*>(node.input_data(2)) : nullptr;
   const bool is_unsigned = w.dtype() == DType::kU8 || w.dtype() == DType::kU4;
   const int32_t offset = is_unsigned ? 1 << (s.bits - 1) : 0;  // integers are kept signed
@@ -111,12 +105,12 @@ Status pack(const NodeView& node, std::byte* packed) {
 constexpr int64_t kChunk = 120, kChunkRows = 1 + kChunk + 7;
 
 template <const F32Isa& isa>
-int64_t scratch_bytes(const NodeView&, int threads) {
+int64_t scratch_bytes(const KernelNode&, int threads) {
   return threads * kChunkRows * isa.gemm->nr * static_cast<int64_t>(sizeof(float));
 }
 
 template <const F32Isa& isa>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   static constexpr ptrdiff_t kNone[] = {0};
   const StoredWeights s = weights_of(node);
@@ -165,8 +159,9 @@ constexpr CpuKernel make() {
   return {.takes = takes,
           .packed_bytes = packed_bytes<isa>,
           .pack = pack<isa>,
-          .packs = 0b11110,
+          .packs = 0b100,
           .stores = true,
+          .fuses = kFusesIntegerWeights,
           .scratch_bytes = scratch_bytes<isa>,
           .run = run<isa>};
 }

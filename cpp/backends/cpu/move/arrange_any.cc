@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kEach = 16384;  // elements of a task
 
-bool has_elements(const NodeView& node) {
+bool has_elements(const KernelNode& node) {
   return movable(node.input(0)) && node.input(0).elements() > 0;
 }
 
@@ -19,7 +19,7 @@ bool has_elements(const NodeView& node) {
 
 /// The planes of blocks x blocks that an image of shape `deep` [N, C * b * b, H, W] has in each of its channels, as
 /// loops over the image `wide` [N, C, H * b, W * b]: from deep to wide, or back.
-void copy_blocks(const NodeView& node, const KernelContext& context, const TensorView& deep, const TensorView& wide,
+void copy_blocks(const KernelNode& node, const KernelContext& context, const TensorView& deep, const TensorView& wide,
                  bool widens) {
   const int64_t b = node.attr_int("blocksize"), h = deep.dim(2), w = deep.dim(3), c = wide.dim(1), plane = h * w;
   const bool dcr = node.attr_string("mode") == "DCR";
@@ -42,12 +42,12 @@ void copy_blocks(const NodeView& node, const KernelContext& context, const Tenso
                element_bytes(deep.dtype()));
 }
 
-Status depth_to_space_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status depth_to_space_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                           std::span<const TensorView> out) {
   copy_blocks(node, context, in[0], out[0], true);
   return {};
 }
-Status space_to_depth_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status space_to_depth_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                           std::span<const TensorView> out) {
   copy_blocks(node, context, out[0], in[0], false);
   return {};
@@ -56,11 +56,11 @@ Status space_to_depth_run(const NodeView& node, const KernelContext& context, st
 // ------------------------------------------------------------------------------------------------------------ tile
 
 /// Two loops for each dimension.
-bool tile_takes(const NodeView& node) {
+bool tile_takes(const KernelNode& node) {
   return has_elements(node) && node.input(0).rank() * 2 <= CopyLoops::kMost;
 }
 
-Status tile_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status tile_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   const Dims x(*in[0].type), y(*out[0].type);
@@ -75,7 +75,7 @@ Status tile_run(const NodeView&, const KernelContext& context, std::span<const T
 
 // ------------------------------------------------------------------------------------------------ reverse_sequence
 
-Status reverse_sequence_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status reverse_sequence_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                             std::span<const TensorView> out) {
   const Dims x(*in[0].type);
   PINNACE_ASSIGN(const int batch, node.axis(node.attr_int("batch_axis"), x.rank));
@@ -127,7 +127,7 @@ void with_element(size_t bytes, F f) {
   }
 }
 
-Status trilu_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status trilu_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
   const bool upper = node.attr_int("upper") != 0;
@@ -155,12 +155,12 @@ Status trilu_run(const NodeView& node, const KernelContext& context, std::span<c
   return {};
 }
 
-bool one_hot_takes(const NodeView& node) {
+bool one_hot_takes(const KernelNode& node) {
   const DType indices = node.input(0).dtype;
   return (indices == DType::kI32 || indices == DType::kI64) && node.input(0).elements() > 0 && movable(node.input(2));
 }
 
-Status one_hot_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status one_hot_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const TensorView &indices = in[0], &values = in[2], &y = out[0];
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), y.rank()));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kEach = 32768;  // elements of a task
 
-bool concat_takes(const NodeView& node) {
+bool concat_takes(const KernelNode& node) {
   if (!node.output_quantization(0)) return false;
   for (int i = 0; i < node.input_count(); ++i) {
     if (!fits_nhwc_i8(node.input(i))) return false;
@@ -22,7 +22,7 @@ bool concat_takes(const NodeView& node) {
 }
 
 template <LookupI8& lookup>
-Status concat_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status concat_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), out[0].rank()));
   const AxisView v = view_axis(out[0].type->shape, axis);
@@ -61,7 +61,7 @@ constexpr CpuKernel make_concat() {
 // NHWC-packed
 
 /// Along channels: the parts of each pixel side by side.
-bool nhwc_concat_takes(const NodeView& node) {
+bool nhwc_concat_takes(const KernelNode& node) {
   if (node.input_count() > 31) return false;
   for (int i = 0; i < node.input_count(); ++i) {
     if (!is_nhwc_input_i8(node, i)) return false;
@@ -71,7 +71,7 @@ bool nhwc_concat_takes(const NodeView& node) {
 }
 
 template <LookupI8& lookup>
-Status nhwc_concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_concat_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   const NhwcI8 y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   int64_t channel = 0;

@@ -9,7 +9,7 @@ namespace pinnace::cpu {
 namespace {
 
 /// Along channels: the parts of each pixel side by side.
-bool concat_takes(const NodeView& node) {
+bool concat_takes(const KernelNode& node) {
   if (node.input_count() > 32) return false;
   for (int i = 0; i < node.input_count(); ++i) {
     if (!is_nhwc_input(node, i) || node.input_data(i)) return false;
@@ -19,7 +19,7 @@ bool concat_takes(const NodeView& node) {
 }
 
 template <const auto& isa>
-Status concat_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status concat_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const auto y = nhwc_of<T>(out[0], context.layouts[in.size()]);

@@ -44,13 +44,13 @@ void with_types(size_t bytes, DType indices, F f) {
 }
 
 /// The error of the first index that is outside.
-Status refuse_outside(const NodeView& node, const TensorView& indices, int64_t size) {
+Status refuse_outside(const KernelNode& node, const TensorView& indices, int64_t size) {
   for (int64_t i = 0; i < indices.elements(); ++i) {
     PINNACE_TRY(wrap_index(node, load_index(indices, i), size).status());
   }
   return {};
 }
-Status check_indices(const NodeView& node, const KernelContext& context, const TensorView& indices, int64_t size) {
+Status check_indices(const KernelNode& node, const KernelContext& context, const TensorView& indices, int64_t size) {
   const int64_t count = indices.elements();
   std::atomic<bool> inside = true;
   context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
@@ -75,11 +75,11 @@ void gather_line(const T* x, int64_t each, const I* indices, int64_t step, int64
 
 // ---------------------------------------------------------------------------------------------------------- gather
 
-bool has_elements(const NodeView& node) {
+bool has_elements(const KernelNode& node) {
   return movable(node.input(0)) && node.input(0).elements() > 0;
 }
 
-Status gather_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status gather_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   const TensorView &x = in[0], &indices = in[1], &y = out[0];
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
@@ -113,11 +113,11 @@ Status gather_run(const NodeView& node, const KernelContext& context, std::span<
   return {};
 }
 
-bool gather_elements_takes(const NodeView& node) {
+bool gather_elements_takes(const KernelNode& node) {
   return movable(node.input(0));
 }
 
-Status gather_elements_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status gather_elements_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   const Dims x(*in[0].type), y(*out[0].type);
@@ -160,7 +160,7 @@ struct Tuples {
     return sign < 0 ? -1 : static_cast<int64_t>(at);
   }
   /// The error of the first index that is outside.
-  Status refuse_outside(const NodeView& node, const TensorView& indices) const {
+  Status refuse_outside(const KernelNode& node, const TensorView& indices) const {
     for (int64_t i = 0; i < indices.elements(); ++i) {
       PINNACE_TRY(wrap_index(node, load_index(indices, i), size[i % k]).status());
     }
@@ -175,11 +175,11 @@ int64_t product(const Dims& dims, int64_t first, int64_t last) {
   return n;
 }
 
-bool gather_nd_takes(const NodeView& node) {
+bool gather_nd_takes(const KernelNode& node) {
   return has_elements(node) && node.input(1).elements() > 0;
 }
 
-Status gather_nd_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status gather_nd_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Dims x(*in[0].type);
   const int64_t batch = node.attr_int("batch_dims"), k = in[1].dim(-1);
@@ -213,7 +213,7 @@ Status gather_nd_run(const NodeView& node, const KernelContext& context, std::sp
 
 // --------------------------------------------------------------------------------------------------------- scatter
 
-bool scatter_takes(const NodeView& node) {
+bool scatter_takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   if (node.attr_string("reduction") == "none") return movable(x);
   return x.rank() <= Dims::kMost && (x.dtype == DType::kF32 || x.dtype == DType::kI64) && !x.quantized();
@@ -274,7 +274,7 @@ void scatter_line(const I* indices, const T* updates, int64_t step, int64_t coun
 
 // Updates of one element differ in their place along the axis only: tasks share the other dimensions, and each goes
 // along the axis in order.
-Status scatter_elements_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status scatter_elements_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                             std::span<const TensorView> out) {
   const Dims x(*in[0].type), updates(*in[1].type);
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank));
@@ -310,7 +310,7 @@ Status scatter_elements_run(const NodeView& node, const KernelContext& context, 
 }
 
 // Tuples may name a place twice: tasks share the elements of slices, and each goes through all tuples in order.
-Status scatter_nd_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status scatter_nd_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const Dims x(*in[0].type);
   const int64_t k = in[1].dim(-1), run = product(x, k, x.rank);

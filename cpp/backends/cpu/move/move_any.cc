@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostDims = Dims::kMost;
 
-bool has_elements(const NodeView& node) {
+bool has_elements(const KernelNode& node) {
   return movable(node.input(0)) && node.input(0).elements() > 0;
 }
 
@@ -22,7 +22,7 @@ CopyLoops loops_of(const Dims& y, const int64_t* x_strides) {
   return loops;
 }
 
-Status transpose_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status transpose_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Dims x(*in[0].type), y(*out[0].type);
   const std::span<const int64_t> perm = node.attr_ints("perm");
@@ -35,7 +35,7 @@ Status transpose_run(const NodeView& node, const KernelContext& context, std::sp
   return {};
 }
 
-Status expand_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status expand_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   const Dims x(*in[0].type), y(*out[0].type);
@@ -45,12 +45,12 @@ Status expand_run(const NodeView&, const KernelContext& context, std::span<const
   return {};
 }
 
-bool expand_takes(const NodeView& node) {
+bool expand_takes(const KernelNode& node) {
   return has_elements(node) && node.input(1).elements() <= kMostDims;
 }
 
 // The shape rule has checked the lists and that no step is 0.
-Status slice_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status slice_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   const Dims x(*in[0].type), y(*out[0].type);
@@ -81,7 +81,7 @@ void copy_blocks(const KernelContext& context, int64_t outer, int64_t run, const
   strided_copy(context, loops, from, to, bytes);
 }
 
-bool concat_takes(const NodeView& node) {
+bool concat_takes(const KernelNode& node) {
   if (!movable(node.input(0)) || node.output_quantization(0)) return false;
   for (int i = 0; i < node.input_count(); ++i) {
     if (!same_quantization(node.input(i), node.input(0))) return false;
@@ -89,7 +89,7 @@ bool concat_takes(const NodeView& node) {
   return true;
 }
 
-Status concat_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status concat_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), out[0].rank()));
   const AxisView v = view_axis(out[0].type->shape, axis);
@@ -103,11 +103,11 @@ Status concat_run(const NodeView& node, const KernelContext& context, std::span<
   return {};
 }
 
-bool split_takes(const NodeView& node) {
+bool split_takes(const KernelNode& node) {
   return movable(node.input(0));
 }
 
-Status split_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status split_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
   const AxisView v = view_axis(in[0].type->shape, axis);
@@ -133,7 +133,7 @@ int64_t source_of(int64_t at, int64_t size, std::string_view mode) {
   return in_period < size ? in_period : period - in_period;
 }
 
-bool pad_takes(const NodeView& node) {
+bool pad_takes(const KernelNode& node) {
   return has_elements(node) && !node.input(0).quantized() && !node.output_quantization(0);
 }
 
@@ -156,7 +156,7 @@ void fill(std::byte* to, int64_t count, int64_t value, size_t bytes) {
   }
 }
 
-Status pad_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status pad_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   const Dims x(*in[0].type), y(*out[0].type);
@@ -214,7 +214,7 @@ Status pad_run(const NodeView& node, const KernelContext& context, std::span<con
 
 using Choice = BroadcastLoops<3>;
 
-bool where_takes(const NodeView& node) {
+bool where_takes(const KernelNode& node) {
   Choice c;
   if (node.input(1).quantized() || node.output_quantization(0)) return false;
   return c.set({&node.input(0).shape, &node.input(1).shape, &node.input(2).shape});
@@ -277,7 +277,7 @@ void where_of(const Choice& c, const KernelContext& context, std::span<const Ten
   });
 }
 
-Status where_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status where_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   if (out[0].elements() == 0) return {};
   Choice c;

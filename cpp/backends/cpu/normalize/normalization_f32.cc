@@ -21,7 +21,7 @@ int64_t rows_per_task(int64_t columns) {
 // ------------------------------------------------------------------------------------------------- layer and RMS
 
 /// Rows of all dimensions from the node's axis on.
-bool row_norm_takes(const NodeView& node) {
+bool row_norm_takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   const auto axis = node.axis(node.attr_int("axis"), x.rank());
   if (!axis.ok() || x.elements() == 0 || node.output_count() > 1 || node.input(1).dtype != x.dtype) return false;
@@ -30,7 +30,7 @@ bool row_norm_takes(const NodeView& node) {
 }
 
 template <const F32Isa& isa>
-Status row_norm_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status row_norm_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const int axis = *node.axis(node.attr_int("axis"), in[0].rank());
   const int64_t columns = Lanes(in[0].type->shape, axis, in[0].rank() - axis).size;
@@ -81,26 +81,26 @@ void affine_rows(const NhwcF32& x, const NhwcF32& y, const PerChannel& by, int64
 }
 
 /// All inputs but x have one float for each channel.
-bool channels_are_f32(const NodeView& node) {
+bool channels_are_f32(const KernelNode& node) {
   for (int i = 1; i < node.input_count(); ++i) {
     if (node.input(i).dtype != DType::kF32) return false;
   }
   return node.input(0).elements() > 0;
 }
-bool channels_nhwc_takes(const NodeView& node) {
+bool channels_nhwc_takes(const KernelNode& node) {
   return has_nhwc_sizes(node.input(0)) && channels_are_f32(node);
 }
-int64_t channels_of(const NodeView& node) {
+int64_t channels_of(const KernelNode& node) {
   return node.input(0).rank() == 1 ? 1 : node.input(0).shape[1].size;
 }
 
 // ------------------------------------------------------------------------------------------------------------ batch
 
-int64_t batch_scratch(const NodeView& node, int) {
+int64_t batch_scratch(const KernelNode& node, int) {
   return PerChannel::bytes(channels_of(node));
 }
 
-PerChannel batch_factors(const NodeView& node, const KernelContext& context, std::span<const TensorView> in) {
+PerChannel batch_factors(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in) {
   const int64_t channels = channels_of(node);
   const double epsilon = node.attr_float("epsilon");
   PerChannel by(context.scratch, channels);
@@ -114,7 +114,7 @@ PerChannel batch_factors(const NodeView& node, const KernelContext& context, std
 }
 
 template <const F32Isa& isa>
-Status batch_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status batch_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const PerChannel by = batch_factors(node, context, in);
   const float* x = in[0].data<float>();
@@ -141,7 +141,7 @@ Status batch_run(const NodeView& node, const KernelContext& context, std::span<c
 }
 
 template <const F32Isa& isa>
-Status batch_nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status batch_nhwc_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const PerChannel by = batch_factors(node, context, in);
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
@@ -167,12 +167,12 @@ constexpr CpuKernel make_batch_nhwc() {
 // ---------------------------------------------------------------------------------------------- instance and group
 
 /// An instance normalisation has as many groups as channels.
-int64_t groups_of(const NodeView& node) {
+int64_t groups_of(const KernelNode& node) {
   return node.node().op == "group_normalization" ? node.attr_int("num_groups") : channels_of(node);
 }
 
 template <const F32Isa& isa>
-Status group_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status group_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const int64_t groups = groups_of(node), channels = channels_of(node) / groups, all = in[0].dim(0) * groups;
   const int64_t size = in[0].elements() / (all * channels), each = rows_per_task(channels * size);
@@ -206,7 +206,7 @@ int64_t parts_of(const NhwcSizes& x) {
 }
 
 /// Of one image at a time: sums of parts and channels, means of groups, and what channels are changed by.
-int64_t group_nhwc_scratch(const NodeView& node, int) {
+int64_t group_nhwc_scratch(const KernelNode& node, int) {
   const NhwcSizes x = nhwc_sizes(node.input(0));
   return 8 * (parts_of(x) * x.c + groups_of(node)) + PerChannel::bytes(x.c);
 }
@@ -248,7 +248,7 @@ double exact_squares(const NhwcF32& x, int64_t n, int64_t first, int64_t last, f
 }
 
 template <const F32Isa& isa>
-Status group_nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status group_nhwc_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t C = x.size.c, groups = groups_of(node), channels = C / groups, parts = parts_of(x.size);
@@ -312,7 +312,7 @@ constexpr CpuKernel make_group_nhwc() {
 /// dimensions stand between, or rows are single numbers.
 struct MeanAxes {
   int64_t before = 1, kept = 1, behind = 1;
-  bool set(const NodeView& node) {
+  bool set(const KernelNode& node) {
     constexpr int64_t kPerChannel[] = {0, 2, 3};
     const Shape& shape = node.input(0).shape;
     const auto given = node.attr_ints("axes");
@@ -332,15 +332,15 @@ struct MeanAxes {
   }
 };
 
-bool mean_variance_takes(const NodeView& node) {
+bool mean_variance_takes(const KernelNode& node) {
   MeanAxes axes;
   return node.input(0).elements() > 0 && axes.set(node);
 }
 
-int64_t mean_variance_plan_bytes(const NodeView&) {
+int64_t mean_variance_plan_bytes(const KernelNode&) {
   return sizeof(MeanAxes);
 }
-void mean_variance_plan(const NodeView& node, const Layout*, std::byte* to) {
+void mean_variance_plan(const KernelNode& node, const Layout*, std::byte* to) {
   (new (to) MeanAxes)->set(node);
 }
 
@@ -358,7 +358,7 @@ double sum_about(const float* x, int64_t count, double centre, F f) {
 }
 
 template <const F32Isa& isa>
-Status mean_variance_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status mean_variance_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                          std::span<const TensorView> out) {
   const auto& s = *reinterpret_cast<const MeanAxes*>(context.plan);
   const int64_t each = rows_per_task(s.before * s.behind);

@@ -57,21 +57,28 @@ std::string packed_key(const Segment& segment, int32_t index, const Call& call, 
   return key;
 }
 
+/// A call's node as its kernel packs and plans for it: with what is known before a run, borrowed.
+KernelNode known_node(const Lowered& lowered, int32_t k, const Call& call) {
+  const Fusion fusion = lowered.nodes[k].fusion.map([&](ValueId id) {
+    const ConstantPtr& contents = lowered.data[id];
+    return FusedView{{&lowered.types[id], contents ? const_cast<std::byte*>(contents->data()) : nullptr},
+                     lowered.layouts[id]};
+  });
+  return {NodeView(*call.node, *call.op, call.types, call.constants, call.declared), fusion, call.stored_as};
+}
+
 /// Finds or makes what the calls with the numbers `packing` asked for. Sources that nobody else reads are checked here.
 Status make_packed(const Segment& segment, const Lowered& lowered, const std::string& target,
                    std::span<const int32_t> packing, std::span<const PackedConstants::Request> requests,
                    std::vector<Call>& calls) {
-  const auto view_of = [&](const Call& call) {
-    return NodeView(*call.node, *call.op, call.types, call.constants, call.declared);
-  };
   const auto valid = [&](size_t i, const std::byte* data) {
     const Call& call = calls[packing[i]];
-    return !call.line->kernel->valid || call.line->kernel->valid(view_of(call), data);
+    return !call.line->kernel->valid || call.line->kernel->valid(known_node(lowered, packing[i], call), data);
   };
   const auto pack = [&](size_t i, std::byte* to) -> Status {
     const Call& call = calls[packing[i]];
     const CpuKernel& kernel = *call.line->kernel;
-    const NodeView node = view_of(call);
+    const KernelNode node = known_node(lowered, packing[i], call);
     PINNACE_TRY(check_stopped(node.label()));
     if (kernel.stores && segment.packed.stored_required()) {
       const std::string notice = payload_notice(segment.packed, target);
@@ -79,9 +86,8 @@ Status make_packed(const Segment& segment, const Lowered& lowered, const std::st
                          notice.empty() ? "" : "; ", notice);
     }
     std::vector<const Constant*> sources;
-    for (size_t k = 0; k < lowered.nodes[packing[i]].inputs.size() && k < 32; ++k) {
-      const ValueId id = lowered.nodes[packing[i]].inputs[k];
-      if (id != kNoValue && (kernel.packs >> k & 1) && lowered.data[id]) sources.push_back(lowered.data[id].get());
+    for (const LoweredNode::Read& read : lowered.nodes[packing[i]].reads()) {
+      if (read.packed && lowered.data[read.id]) sources.push_back(lowered.data[read.id].get());
     }
     for (const Constant* source : sources) PINNACE_TRY(source->check());
     PINNACE_TRY(kernel.pack(node, to));
@@ -150,13 +156,14 @@ class Compilation {
                           given.packed,
                           given.key_prefix};
     executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.level);
-    executable->lowered_ = lower_cpu(segment, mode);
+    executable->lowered_ = lower_cpu(segment, mode, retyped ? retyped->stored_as : std::vector<DType>());
     Compilation compilation(given, segment, mode, *executable);
     compilation.find_fused_calls();
     compilation.find_uses();
     compilation.share_storage();
     compilation.plan_results();
     PINNACE_TRY(compilation.make_calls());
+    compilation.place_constants();
     compilation.place_all();
     compilation.copy_outputs();
     executable->lowered_.data.clear();
@@ -187,27 +194,14 @@ class Compilation {
     }
   }
 
-  /// Who makes and reads values, and where inputs and constants are.
+  /// Who makes and reads values, and where inputs are.
   void find_uses() {
     for (size_t i = 0; i < segment_.inputs.size(); ++i) {
       places_[segment_.inputs[i]] = {Place::Kind::kInput, static_cast<int32_t>(i), 0, nullptr};
     }
     for (int32_t k = 0; k < call_count(); ++k) {
       const LoweredNode& node = nodes_[k];
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const ValueId id = node.inputs[i];
-        if (id == kNoValue) continue;
-        last_use_[id] = end_of_[k];
-        const ConstantPtr& contents = data(id);
-        const Place& place = places_[id];
-        const bool placed = place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data);
-        if (!contents || placed) continue;
-        // Converted weights are needed only until they are packed.
-        const bool until_packed = to_.legalized_ && static_cast<size_t>(id) >= given_.graph.values.size() &&
-                                  node.line && node.line->kernel->pack && i < 32 && (node.line->kernel->packs >> i & 1);
-        places_[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : contents->data()};
-        if (!until_packed) to_.constants_.push_back(contents);
-      }
+      for (const LoweredNode::Read& read : node.reads()) last_use_[read.id] = end_of_[k];
       for (ValueId id : node.outputs) made_at_[id] = k;
     }
     for (size_t i = 0; i < to_.lowered_.outputs.size(); ++i) {
@@ -289,7 +283,7 @@ class Compilation {
     call.source = node.source;
     call.op = node.op;
     call.line = node.line;
-    if (node.node) call.rounds = stored_as(*node.node);
+    call.stored_as = node.stored_as;
     for (ValueId id : node.inputs) {
       call.types.push_back(id == kNoValue ? nullptr : &types_[id]);
       call.constants.push_back(id == kNoValue || !data(id) ? nullptr : data(id)->data());
@@ -305,12 +299,10 @@ class Compilation {
     std::vector<const TensorType*> made;
     for (ValueId id : node.outputs) made.push_back(&types_[id]);
     call.nothing_to_do = node.node && nothing_to_compute(*node.op, call.types, made);
-    uint32_t packs = 0;  // what only pack() reads
+    bool packs = false;  // what pack() reads is read by nothing else
     if (call.line && !call.nothing_to_do) PINNACE_TRY(prepare_kernel(k, index, call, &packs));
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId id = node.inputs[i];
-      const bool only_packed = i < 32 && (packs >> i & 1);
-      if (id != kNoValue && data(id) && !only_packed) PINNACE_TRY(data(id)->check());
+    for (const auto& [id, packed] : node.reads()) {
+      if (data(id) && !(packs && packed)) PINNACE_TRY(data(id)->check());
     }
     call.fused_run = fused_run_of_[k];
     if (call.fused_run >= 0 && begin_of_[k] == k) {
@@ -322,14 +314,14 @@ class Compilation {
   }
 
   /// What a call's kernel wants packed, planned and as scratch.
-  Status prepare_kernel(int32_t k, int32_t index, Call& call, uint32_t* packs) {
-    const NodeView view(*call.node, *call.op, call.types, call.constants, call.declared);
+  Status prepare_kernel(int32_t k, int32_t index, Call& call, bool* packs) {
+    const KernelNode view = known_node(to_.lowered_, k, call);
     const CpuKernel& kernel = *call.line->kernel;
     if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
       requests_.push_back(
           {kernel.stores ? target_ : "", packed_key(segment_, index, call, bytes, mode_), static_cast<size_t>(bytes)});
       packing_.push_back(k);
-      if (kernel.stores) *packs = kernel.packs;
+      *packs = kernel.stores;
     }
     if (kernel.plan) {
       PINNACE_ASSIGN(call.plan, Buffer::allocate(static_cast<size_t>(kernel.plan_bytes(view)), call.line->name));
@@ -342,6 +334,23 @@ class Compilation {
       }
     }
     return {};
+  }
+
+  /// Where constants are, and which of them are needed after the calls have been made.
+  void place_constants() {
+    for (int32_t k = 0; k < call_count(); ++k) {
+      for (const auto& [id, packed] : nodes_[k].reads()) {
+        const ConstantPtr& contents = data(id);
+        const Place& place = places_[id];
+        const bool placed = place.kind != Place::Kind::kNone && (place.kind != Place::Kind::kConstant || place.data);
+        if (!contents || placed) continue;
+        // Converted weights are needed only until they are packed.
+        const bool until_packed =
+            to_.legalized_ && static_cast<size_t>(id) >= given_.graph.values.size() && packed && to_.calls_[k].packed;
+        places_[id] = {Place::Kind::kConstant, 0, 0, until_packed ? nullptr : contents->data()};
+        if (!until_packed) to_.constants_.push_back(contents);
+      }
+    }
   }
 
   void add_scratch(int32_t k, size_t bytes) {
@@ -370,6 +379,8 @@ class Compilation {
       for (ValueId id : node.inputs) {
         call.inputs.push_back(id == kNoValue ? Operand{} : Operand{&types_[id], places_[id]});
       }
+      call.fusion = node.fusion.map(
+          [&](ValueId id) { return FusedOperand{{&types_[id], places_[id]}, to_.lowered_.layouts[id]}; });
       for (ValueId id : node.outputs) call.outputs.push_back({&types_[id], places_[id]});
       call.nothing_to_do |= node.op && node.op->has(Trait::kView) && output_of_[node.outputs[0]] < 0 &&
                             node.inputs[0] != kNoValue && root_[node.outputs[0]] == root_[node.inputs[0]];

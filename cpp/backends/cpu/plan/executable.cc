@@ -48,6 +48,12 @@ TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorVi
   return {};
 }
 
+Fusion fusion_of(const Call& call, std::byte* workspace, std::span<const TensorView> inputs,
+                 std::span<const TensorView> outputs) {
+  return call.fusion.map(
+      [&](const FusedOperand& o) { return FusedView{view(o.operand, workspace, inputs, outputs), o.layout}; });
+}
+
 /// Where a run was stopped.
 Status stopped_at(const Call& call) {
   const Node* node = call.node ? call.node : call.source;
@@ -91,9 +97,14 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
     if (const Layout& layout = call.layouts.back(); !layout.border.none()) {
       clear_border(out.back(), layout);
     }
-    const KernelContext kernel{
-        context.workspace + call.scratch_offset,         call.packed,        call.plan.data(), context.pool,
-        std::min(context.threads, call.scratch_threads), call.layouts.data()};
+    const Fusion fusion = fusion_of(call, context.workspace, inputs, outputs);
+    const KernelContext kernel{.scratch = context.workspace + call.scratch_offset,
+                               .packed = call.packed,
+                               .plan = call.plan.data(),
+                               .pool = context.pool,
+                               .threads = std::min(context.threads, call.scratch_threads),
+                               .layouts = call.layouts.data(),
+                               .fusion = &fusion};
     if (call.kind == LoweredNode::Kind::kToNhwc) {
       to_nhwc(kernel, in[0], out[0], call.layouts[1]);
     } else if (call.kind == LoweredNode::Kind::kToDense) {
@@ -104,15 +115,16 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
       for (size_t i = 0; i < in.size(); ++i) contents[i] = in[i].bytes;
       NodeView node(*call.node, *call.op, call.types, std::span<const void* const>(contents, in.size()), call.declared);
       node.set_threads({context.pool, context.threads});
-      const Status status =
-          call.line ? call.line->kernel->run(node, kernel, in, out) : call.op->reference(node, in, out);
+      const Status status = call.line
+                                ? call.line->kernel->run(KernelNode(node, fusion, call.stored_as), kernel, in, out)
+                                : call.op->reference(node, in, out);
       if (context.cancelled()) return stopped_at(call);  // what it complains of may be what it has not computed
       PINNACE_TRY(status);
     }
-    if (call.rounds != DType::kF32) {
+    if (call.stored_as != DType::kF32) {
       for (size_t i = 0; i < out.size(); ++i) {
         if (out[i].dtype() == DType::kF32) {
-          round_floats(kernel, *half_, call.rounds, out[i], call.layouts[in.size() + i]);
+          round_floats(kernel, *half_, call.stored_as, out[i], call.layouts[in.size() + i]);
         }
       }
     }
@@ -151,7 +163,9 @@ void CpuExecutable::run_fused_calls(const FusedRun& fused_run, const RunContext&
       if (i > 0) in[0] = {call.inputs[0].type, bases[i - 1]};
       if (i < last) out = {call.outputs[0].type, bases[i]};
       if (call.kind == LoweredNode::Kind::kToNhwc) return to_nhwc_rows(in[0], out, call.layouts[1], first, end);
-      const KernelContext kernel{nullptr, call.packed, call.plan.data(), nullptr, 1, call.layouts.data()};
+      const Fusion fusion = fusion_of(call, context.workspace, inputs, outputs);
+      const KernelContext kernel{
+          .packed = call.packed, .plan = call.plan.data(), .layouts = call.layouts.data(), .fusion = &fusion};
       call.line->kernel->rows(kernel, std::span(in).first(count), std::span(&out, 1), first, end);
     });
   });

@@ -28,6 +28,11 @@ struct Operand {
   const TensorType* type = nullptr;  ///< null: left out
   Place place;
 };
+/// Of fused work.
+struct FusedOperand {
+  Operand operand;
+  Layout layout;
+};
 
 /// One step, ready to run.
 struct Call {
@@ -38,6 +43,7 @@ struct Call {
   const CpuKernelLine* line;    ///< null: reference code
   std::vector<Layout> layouts;  ///< of inputs, then outputs
   std::vector<Operand> inputs, outputs;
+  FusionOf<FusedOperand> fusion;
   std::vector<const TensorType*> types;     ///< of inputs, for NodeView
   std::vector<const TensorType*> declared;  ///< of outputs
   std::vector<const void*> constants;       ///< known contents of inputs
@@ -46,9 +52,9 @@ struct Call {
   bool packed_here = false;  ///< and could have been in the file
   size_t scratch_offset = 0;
   int scratch_threads = 1;
-  bool nothing_to_do = false;  ///< a view whose bytes are in place already, or outputs without elements
-  int32_t fused_run = -1;      ///< index of the fused run that it belongs to
-  DType rounds = DType::kF32;  ///< f16, bf16: float32 results are rounded to that
+  bool nothing_to_do = false;     ///< a view whose bytes are in place already, or outputs without elements
+  int32_t fused_run = -1;         ///< index of the fused run that it belongs to
+  DType stored_as = DType::kF32;  ///< f16, bf16: float32 results are rounded to that
 };
 
 class CpuExecutable final : public Executable {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "backends/cpu/plan/precision.h"
-
 namespace pinnace::cpu {
 namespace {
 
@@ -18,7 +16,8 @@ bool one_pixel(const TensorType& type) {
 
 class Lowering {
  public:
-  Lowering(const Segment& segment, CpuMode mode) : segment_(segment), graph_(segment.graph), mode_(mode) {
+  Lowering(const Segment& segment, CpuMode mode, std::span<const DType> stored_as)
+      : segment_(segment), graph_(segment.graph), mode_(mode), stored_as_(stored_as) {
     out_.types = segment.type_inference.types;
     out_.data = segment.type_inference.data;
     for (size_t i = 0; i < out_.types.size(); ++i) {
@@ -30,27 +29,46 @@ class Lowering {
     }
     other_.assign(out_.types.size(), kNoValue);
     out_.node_of.assign(segment.nodes.size(), -1);
+    done_by_.assign(segment.nodes.size(), -1);
+    for (size_t k = 0; k < segment.nodes.size(); ++k) work_.push_back({&node(k), {}, stored_as_of(k)});
   }
 
   Lowered run() {
     find_uses();
-    find_sums();
+    find_residuals();
     fold_squeeze_excitation();
     find_casts();
     find_weights();
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      if (summed_by_[k] >= 0) continue;  // another node does it
+      if (done_by_[k] >= 0) continue;
       place(k);
     }
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      if (summed_by_[k] >= 0) out_.node_of[k] = out_.node_of[static_cast<size_t>(summed_by_[k])];
+      if (done_by_[k] >= 0) out_.node_of[k] = out_.node_of[static_cast<size_t>(done_by_[k])];
     }
     for (ValueId id : segment_.outputs) out_.outputs.push_back(dense(id, nullptr));
     return std::move(out_);
   }
 
  private:
+  /// What is run for a node of the segment.
+  struct Work {
+    const Node* node;  ///< the graph's, or one of Lowered::copies
+    FusionOf<ValueId> fusion;
+    DType stored_as;
+  };
+
   const Node& node(size_t k) const { return *graph_.nodes[static_cast<size_t>(segment_.nodes[k])]; }
+  DType stored_as_of(size_t k) const {
+    return stored_as_.empty() ? DType::kF32 : stored_as_[static_cast<size_t>(segment_.nodes[k])];
+  }
+  /// Runs `copy`, which does node `done` of the segment too, for node k.
+  void replace(size_t k, Node copy, const FusionOf<ValueId>& fusion, size_t done) {
+    out_.copies.push_back(std::move(copy));
+    work_[k].node = &out_.copies.back();
+    work_[k].fusion = fusion;
+    done_by_[done] = static_cast<int32_t>(k);
+  }
 
   /// Where values are made, and how often they are read.
   void find_uses() {
@@ -66,15 +84,12 @@ class Lowering {
   }
 
   /// Additions that a convolution can do before its result leaves the registers: one operand is a convolution's result
-  /// that nobody else reads, the other is there before the convolution runs. What a quantised convolution's own result
-  /// is rounded to stands in attributes that only this back end knows (sum_own() in conv_nhwc_i8.cc).
-  void find_sums() {
-    summed_by_.assign(segment_.nodes.size(), -1);
-    sum_of_.assign(segment_.nodes.size(), -1);
+  /// that nobody else reads, the other is there before the convolution runs.
+  void find_residuals() {
     const std::vector<TensorType>& types = segment_.type_inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& add = node(k);
-      if (add.op != "add" || add.inputs[0] == add.inputs[1] || stored_as(add) != DType::kF32) continue;
+      if (add.op != "add" || add.inputs[0] == add.inputs[1] || stored_as_of(k) != DType::kF32) continue;
       const TensorType& y = types[static_cast<size_t>(add.outputs[0])];
       int32_t best = -1;
       ValueId other = kNoValue;
@@ -83,7 +98,7 @@ class Lowering {
         const auto r = static_cast<size_t>(add.inputs[static_cast<size_t>(1 - i)]);
         const int32_t at = made_at_[x];
         if (at < 0 || uses_[x] != 1 || node(static_cast<size_t>(at)).op != "conv" ||
-            sum_of_[static_cast<size_t>(at)] >= 0) {
+            work_[static_cast<size_t>(at)].fusion.residual) {
           continue;
         }
         const Attr* activation = node(static_cast<size_t>(at)).attr("activation");
@@ -94,57 +109,53 @@ class Lowering {
         other = add.inputs[static_cast<size_t>(1 - i)];
       }
       if (best < 0) continue;
-      Node copy = node(static_cast<size_t>(best));
-      copy.inputs.resize(4, kNoValue);
-      copy.inputs[3] = other;
+      const Work& conv = work_[static_cast<size_t>(best)];
+      Node copy = *conv.node;
       copy.outputs = add.outputs;
-      if (const auto& own = types[static_cast<size_t>(node(static_cast<size_t>(best)).outputs[0])].quantization) {
-        copy.set_attr("own_scale", static_cast<double>(own->scales[0]));
-        copy.set_attr("own_zero_point", static_cast<int64_t>(own->zero_points[0]));
-      }
       for (const char* name : {"activation", "activation_params"}) {
         copy.remove_attr(name);
         if (const Attr* attr = add.attr(name)) copy.set_attr(name, *attr);
       }
+      FusionOf<ValueId> fusion;
+      fusion.residual = ResidualOf<ValueId>{.image = other};
+      if (const auto& own = types[static_cast<size_t>(conv.node->outputs[0])].quantization) {
+        fusion.residual->own_scale = own->scales[0];
+        fusion.residual->own_zero_point = own->zero_points[0];
+      }
       // Kernels of their own (depthwise) that cannot add are worth more than the addition.
-      const CpuKernelLine* line = choose(copy, 0);
-      if (!line || !(line->kernel->nhwc_inputs >> 3 & 1) || line != choose(node(static_cast<size_t>(best)), 0))
-        continue;
-      out_.copies.push_back(std::move(copy));
-      sum_of_[static_cast<size_t>(best)] = static_cast<int32_t>(out_.copies.size() - 1);
-      summed_by_[k] = best;
+      const CpuKernelLine* line = choose({&copy, fusion, conv.stored_as}, 0);
+      if (!line || line != choose(conv, 0)) continue;
+      replace(static_cast<size_t>(best), std::move(copy), fusion, k);
     }
   }
 
   /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
-  /// (conv_squeeze_excitation_f32 in conv_nhwc_f32.cc): it gets the numbers as input 4.
+  /// (conv_squeeze_excitation_f32 in conv_nhwc_f32.cc).
   void fold_squeeze_excitation() {
     const std::vector<TensorType>& types = segment_.type_inference.types;
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
-      const Node& from = sum_of_[k] >= 0 ? out_.copies[static_cast<size_t>(sum_of_[k])] : node(k);
-      if (from.op != "conv" || stored_as(from) != DType::kF32) continue;
-      const auto x = static_cast<size_t>(from.inputs[0]);
+      const Work& conv = work_[k];
+      if (conv.node->op != "conv" || conv.stored_as != DType::kF32) continue;
+      const auto x = static_cast<size_t>(conv.node->inputs[0]);
       if (made_at_[x] < 0 || uses_[x] != 1 || node(static_cast<size_t>(made_at_[x])).op != "mul") continue;
       const Node& mul = node(static_cast<size_t>(made_at_[x]));
       const auto shape = [&](size_t i) -> const Shape& { return types[static_cast<size_t>(mul.inputs[i])].shape; };
       const size_t image = shape(0) == types[x].shape ? 0 : 1;
-      const Shape &whole = shape(image), &gate = shape(1 - image);
+      const Shape &whole = shape(image), &scale = shape(1 - image);
       if (types[x].dtype != DType::kF32 || whole != types[x].shape || !has_nhwc_sizes(types[x])) continue;
-      if (gate.size() != whole.size() || gate[1] != whole[1] ||
+      if (scale.size() != whole.size() || scale[1] != whole[1] ||
           types[static_cast<size_t>(mul.inputs[1 - image])].elements() != whole[1].size) {
         continue;
       }
-      Node copy = from;
-      copy.inputs.resize(5, kNoValue);
+      Node copy = *conv.node;
       copy.inputs[0] = mul.inputs[image];
-      copy.inputs[4] = mul.inputs[1 - image];
-      const CpuKernelLine *own = choose(from, 0), *line = choose(copy, 0);
-      if (!own || !own->name.starts_with("conv_nhwc_f32_") || !line ||
-          !line->name.starts_with("conv_squeeze_excitation_f32_"))
-        continue;
-      out_.copies.push_back(std::move(copy));
-      sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
-      summed_by_[static_cast<size_t>(made_at_[x])] = static_cast<int32_t>(k);
+      FusionOf<ValueId> fusion = conv.fusion;
+      fusion.channel_scale = mul.inputs[1 - image];
+      // The convolution alone must be computed by the same instructions in the same precision: others are worth more
+      // than the multiplication.
+      const CpuKernelLine *own = choose(conv, 0), *line = choose({&copy, fusion, conv.stored_as}, 0);
+      if (!own || !line || own->needs != line->needs || own->kernel->precision != line->kernel->precision) continue;
+      replace(k, std::move(copy), fusion, static_cast<size_t>(made_at_[x]));
     }
   }
 
@@ -168,21 +179,18 @@ class Lowering {
         if (segment_.type_inference.data[x] || uses_[x] != 1 || reader < 0 || is_output(cast.outputs[0])) continue;
         out_.types[x] = out_.types[y];
         alias_[y] = cast.inputs[0];
-        summed_by_[k] = reader;
+        done_by_[k] = reader;
         continue;
       }
       const auto maker = static_cast<size_t>(made_at_[x]);
-      if (node(maker).op == "quantize_linear" && uses_[x] == 1 && sum_of_[maker] < 0) {
+      if (node(maker).op == "quantize_linear" && uses_[x] == 1 && work_[maker].node == &node(maker)) {
         Node copy = node(maker);
         copy.outputs = cast.outputs;
-        out_.copies.push_back(std::move(copy));
-        sum_of_[maker] = static_cast<int32_t>(out_.copies.size() - 1);
+        replace(maker, std::move(copy), {}, k);
       } else if (uses_[y] > 0 && uses_[y] == dequantized[y]) {
         alias_[y] = cast.inputs[0];
-      } else {
-        continue;
+        done_by_[k] = static_cast<int32_t>(maker);
       }
-      summed_by_[k] = static_cast<int32_t>(maker);
     }
   }
 
@@ -197,9 +205,8 @@ class Lowering {
     return std::find(segment_.outputs.begin(), segment_.outputs.end(), id) != segment_.outputs.end();
   }
 
-  /// Products whose second operand is dequantised on the way, by a node that nobody else reads: kernels that keep the
-  /// integers get them as input 1, with scales and zero points as inputs 3 and 4 and how they lie in attributes
-  /// (mat_mul_weights_f32.cc).
+  /// Products whose second operand is dequantised on the way, by a node that nobody else reads, perhaps with a
+  /// transpose behind it: kernels that keep the integers do it themselves (mat_mul_weights_f32.cc).
   void find_weights() {
     const auto inner_maker = [&](ValueId id, std::string_view op) {
       const auto i = static_cast<size_t>(id);
@@ -208,32 +215,35 @@ class Lowering {
     };
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       const Node& product = node(k);
-      if ((product.op != "mat_mul" && product.op != "gemm") || sum_of_[k] >= 0) continue;
+      if (product.op != "mat_mul" && product.op != "gemm") continue;
       const int32_t transpose = inner_maker(product.inputs[1], "transpose");
       const int32_t dequantize = inner_maker(
           transpose >= 0 ? node(static_cast<size_t>(transpose)).inputs[0] : product.inputs[1], "dequantize_linear");
       if (dequantize < 0) continue;
       const Node& weights = node(static_cast<size_t>(dequantize));
+      const bool constant = std::all_of(weights.inputs.begin(), weights.inputs.end(), [&](ValueId id) {
+        return id == kNoValue || segment_.type_inference.data[static_cast<size_t>(id)];
+      });
+      if (!constant) continue;
       const int32_t rank = segment_.type_inference.types[static_cast<size_t>(weights.inputs[0])].rank();
       const auto number = [&](std::string_view name, int64_t otherwise) {
         const Attr* attr = weights.attr(name);
         return attr ? std::get<int64_t>(*attr) : otherwise;
       };
-      Node copy = product;
-      copy.inputs.resize(3, kNoValue);
-      copy.inputs[1] = weights.inputs[0];
-      copy.inputs.push_back(weights.inputs[1]);
-      copy.inputs.push_back(weights.inputs.size() > 2 ? weights.inputs[2] : kNoValue);
       const int64_t axis = number("axis", 1);
-      copy.set_attr("weights_axis", axis < 0 ? axis + rank : axis);
-      copy.set_attr("weights_block", number("block_size", 0));
-      copy.set_attr("weights_turned", int64_t{transpose >= 0});
-      const CpuKernelLine* line = choose(copy, 0);
-      if (!line || !line->name.starts_with("mat_mul_weights_")) continue;
-      out_.copies.push_back(std::move(copy));
-      sum_of_[k] = static_cast<int32_t>(out_.copies.size() - 1);
-      summed_by_[static_cast<size_t>(dequantize)] = static_cast<int32_t>(k);
-      if (transpose >= 0) summed_by_[static_cast<size_t>(transpose)] = static_cast<int32_t>(k);
+      FusionOf<ValueId> fusion;
+      fusion.weights = IntegerWeightsOf<ValueId>{.integers = weights.inputs[0],
+                                                 .scales = weights.inputs[1],
+                                                 .zero_points = {},
+                                                 .axis = axis < 0 ? axis + rank : axis,
+                                                 .block_size = number("block_size", 0),
+                                                 .transposed = transpose >= 0};
+      if (weights.inputs.size() > 2 && weights.inputs[2] != kNoValue) fusion.weights->zero_points = weights.inputs[2];
+      Node copy = product;
+      copy.inputs[1] = kNoValue;
+      if (!choose({&copy, fusion, work_[k].stored_as}, 0)) continue;
+      replace(k, std::move(copy), fusion, static_cast<size_t>(dequantize));
+      if (transpose >= 0) done_by_[static_cast<size_t>(transpose)] = static_cast<int32_t>(k);
     }
   }
 
@@ -251,31 +261,38 @@ class Lowering {
       const Node& reader = node(k);
       for (size_t i = 0; i < reader.inputs.size() && i < 32; ++i) {
         if (reader.inputs[i] != id) continue;
-        const CpuKernelLine* line = choose(reader, 0);
+        const CpuKernelLine* line = choose({&reader, {}, stored_as_of(k)}, 0);
         if (line && line->kernel->layouts == Layouts::kNhwc && (line->kernel->nhwc_inputs >> i & 1)) return true;
       }
     }
     return false;
   }
 
-  const CpuKernelLine* choose(const Node& node, uint32_t has_nhwc, bool nhwc_wanted = false) const {
-    const OpDef* op = segment_.ops.find(node.op);
+  const CpuKernelLine* choose(const Work& work, uint32_t has_nhwc, bool nhwc_wanted = false) const {
+    const Node& node = *work.node;
+    const auto type = [&](ValueId id) { return &segment_.type_inference.types[static_cast<size_t>(id)]; };
+    const auto contents = [&](ValueId id) -> const void* {
+      const ConstantPtr& data = segment_.type_inference.data[static_cast<size_t>(id)];
+      return data ? data->data() : nullptr;
+    };
     std::vector<const TensorType*> types;
     std::vector<const void*> data;
     std::vector<const TensorType*> declared;
     for (ValueId id : node.inputs) {
-      const auto i = static_cast<size_t>(id);
-      types.push_back(id == kNoValue ? nullptr : &segment_.type_inference.types[i]);
-      data.push_back(id == kNoValue || !segment_.type_inference.data[i] ? nullptr
-                                                                        : segment_.type_inference.data[i]->data());
+      types.push_back(id == kNoValue ? nullptr : type(id));
+      data.push_back(id == kNoValue ? nullptr : contents(id));
     }
     for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);
-    return choose_kernel(NodeView(node, *op, types, data, declared), mode_, has_nhwc, nhwc_wanted);
+    const Fusion fusion = work.fusion.map([&](ValueId id) {
+      return FusedView{{type(id), static_cast<std::byte*>(const_cast<void*>(contents(id)))}, {}};
+    });
+    const NodeView view(node, *segment_.ops.find(node.op), types, data, declared);
+    return choose_kernel(KernelNode(view, fusion, work.stored_as), mode_, has_nhwc, nhwc_wanted);
   }
 
   void place(size_t k) {
-    const int32_t sum = sum_of_[k];
-    const Node& from = sum >= 0 ? out_.copies[static_cast<size_t>(sum)] : node(k);
+    const Work& work = work_[k];
+    const Node& from = *work.node;
     uint32_t has_nhwc = 0;
     for (size_t i = 0; i < from.inputs.size() && i < 32; ++i) {
       const ValueId id = read(from.inputs[i]);
@@ -286,9 +303,10 @@ class Lowering {
     step.node = &from;
     step.source = &node(k);
     step.op = segment_.ops.find(from.op);
-    step.line = choose(from, has_nhwc, true);
+    step.stored_as = work.stored_as;
+    step.line = choose(work, has_nhwc, true);
     if (step.line && step.line->kernel->layouts == Layouts::kLeads && !nhwc_wanted(from.outputs[0])) {
-      step.line = choose(from, has_nhwc);
+      step.line = choose(work, has_nhwc);
     }
     const Layouts layouts = step.line ? step.line->kernel->layouts : Layouts::kDense;
     for (size_t i = 0; i < from.inputs.size(); ++i) {
@@ -306,6 +324,10 @@ class Lowering {
       if (i == 0 && step.line->kernel->border) border = border_of(step, from);
       step.inputs.push_back(image(id, border, step.source));
     }
+    step.fusion = work.fusion.map([&](ValueId id) {
+      const bool wants = layouts != Layouts::kDense && work.fusion.residual && id == work.fusion.residual->image;
+      return wants ? image(read(id), {}, step.source) : dense(read(id), step.source);
+    });
     step.outputs.assign(from.outputs.begin(), from.outputs.end());
     if (layouts != Layouts::kDense) {
       const auto y = static_cast<size_t>(step.outputs[0]);
@@ -395,19 +417,35 @@ class Lowering {
   const Segment& segment_;
   const Graph& graph_;
   CpuMode mode_;
+  std::span<const DType> stored_as_;  // of the graph's nodes; empty: f32 for all
   Lowered out_;
-  std::vector<int32_t> made_at_;    // of the graph's values: the segment's node that makes them, or -1
-  std::vector<int32_t> uses_;       // and how many of its inputs and outputs they are
-  std::vector<ValueId> other_;      // the value in the other layout, where there is one
-  std::vector<int32_t> summed_by_;  // of a node that another one does along with its own work: that one
-  std::vector<int32_t> sum_of_;     // of such another one: its copy that does
-  std::vector<ValueId> alias_;      // of a cast's result: the value that is read instead
+  std::vector<int32_t> made_at_;  // of the graph's values: the segment's node that makes them, or -1
+  std::vector<int32_t> uses_;     // and how many of its inputs and outputs they are
+  std::vector<ValueId> other_;    // the value in the other layout, where there is one
+  std::vector<Work> work_;        // of the segment's nodes
+  std::vector<int32_t> done_by_;  // of a node that another one does along with its own work: that one, else -1
+  std::vector<ValueId> alias_;    // of a cast's result: the value that is read instead
 };
 
 }  // namespace
 
-Lowered lower_cpu(const Segment& segment, CpuMode mode) {
-  return Lowering(segment, mode).run();
+std::vector<LoweredNode::Read> LoweredNode::reads() const {
+  std::vector<Read> all;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] != kNoValue) all.push_back({inputs[i], line && i < 32 && (line->kernel->packs >> i & 1)});
+  }
+  if (fusion.residual) all.push_back({fusion.residual->image, false});
+  if (fusion.channel_scale) all.push_back({*fusion.channel_scale, false});
+  if (fusion.weights) {
+    all.push_back({fusion.weights->integers, true});
+    all.push_back({fusion.weights->scales, true});
+    if (fusion.weights->zero_points) all.push_back({*fusion.weights->zero_points, true});
+  }
+  return all;
+}
+
+Lowered lower_cpu(const Segment& segment, CpuMode mode, std::span<const DType> stored_as) {
+  return Lowering(segment, mode, stored_as).run();
 }
 
 }  // namespace pinnace::cpu

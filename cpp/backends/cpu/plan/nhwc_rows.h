@@ -33,12 +33,12 @@ void for_rows_i8(const KernelContext& context, const NhwcI8& y, F f) {
   });
 }
 
-inline bool is_nhwc_input(const NodeView& node, int i) {
+inline bool is_nhwc_input(const KernelNode& node, int i) {
   return has_nhwc_sizes(node.input(i)) && node.input(i).elements() > 0;
 }
 
 /// The same of 8-bit NHWC-packed tensors. Constants stay dense.
-inline bool is_nhwc_input_i8(const NodeView& node, int i) {
+inline bool is_nhwc_input_i8(const KernelNode& node, int i) {
   const TensorType& type = node.input(i);
   return has_nhwc_sizes(type) && type.elements() > 0 && fits_nhwc_i8(type) && !node.input_data(i);
 }

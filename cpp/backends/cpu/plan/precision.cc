@@ -8,8 +8,6 @@
 namespace pinnace::cpu {
 namespace {
 
-constexpr std::string_view kStoredAs = "stored_as";  // an attribute that only these copies have
-
 bool is_half(const TensorType& type) {
   return type.dtype == DType::kF16 || type.dtype == DType::kBF16;
 }
@@ -67,10 +65,9 @@ class Retyping {
         id = made;
       }
     }
-    if (changes && own != DType::kF32) copy.set_attr(kStoredAs, std::string(dtype_name(own)));
     if (stays || (changes && own == DType::kF32)) note_nhwc(copy);
     out_.node_of.push_back(static_cast<int32_t>(out_.graph.nodes.size()));
-    out_.graph.nodes.push_back(std::make_unique<Node>(std::move(copy)));
+    add_node(std::make_unique<Node>(std::move(copy)), changes ? own : DType::kF32);
     return {};
   }
 
@@ -234,7 +231,12 @@ class Retyping {
     node->inputs = {from};
     node->outputs = {to};
     node->set_attr("to", std::string(dtype_name(type(to).dtype)));
+    add_node(std::move(node), DType::kF32);
+  }
+
+  void add_node(std::unique_ptr<Node> node, DType stored_as) {
     out_.graph.nodes.push_back(std::move(node));
+    out_.stored_as.push_back(stored_as);
   }
 
   const Segment& segment_;
@@ -248,11 +250,6 @@ class Retyping {
 };
 
 }  // namespace
-
-DType stored_as(const Node& node) {
-  const Attr* attr = node.attr(kStoredAs);
-  return attr ? *dtype_from_name(std::get<std::string>(*attr)) : DType::kF32;
-}
 
 Result<std::optional<LegalizedSegment>> legalize_precision(const Segment& segment, CpuMode mode) {
   return Retyping(segment, mode).run();

@@ -12,16 +12,15 @@
 
 namespace pinnace::cpu {
 
-/// f16 or bf16 for a node that computes in float32 what its operands' type rounds: its results are rounded once, to
-/// that type, and its weights have 16 bits without loss. Else f32.
-DType stored_as(const Node& node);
-
 /// A segment rewritten. Values keep their ids; a version of one in the other type is a new value behind them.
 struct LegalizedSegment {
   Graph graph;  ///< values, and copies of the segment's nodes with casts between
   TypeInference type_inference;
   std::vector<int32_t> nodes;    ///< of `graph`, all of them
   std::vector<int32_t> node_of;  ///< for each node of the segment: the place in `nodes` of what computes it
+  /// For each node of `graph`: f16 or bf16 if it computes in float32 what its operands' type rounds. Its results are
+  /// rounded once, to that type, and its weights have 16 bits without loss. Else f32.
+  std::vector<DType> stored_as;
 };
 
 /// Nothing if no node of the segment changes. Constants are converted: kOutOfMemory.

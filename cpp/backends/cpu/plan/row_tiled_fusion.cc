@@ -1,8 +1,6 @@
 // Which steps pay when they are run in fused runs, and how many rows at a time.
 #include "backends/cpu/plan/row_tiled_fusion.h"
 
-#include "backends/cpu/plan/precision.h"
-
 namespace pinnace::cpu {
 namespace {
 
@@ -21,9 +19,7 @@ class Finder {
  public:
   explicit Finder(const Lowered& lowered) : lowered_(lowered), readers_(lowered.types.size(), 0) {
     for (const LoweredNode& node : lowered.nodes) {
-      for (ValueId id : node.inputs) {
-        if (id != kNoValue) ++readers_[static_cast<size_t>(id)];
-      }
+      for (const LoweredNode::Read& read : node.reads()) ++readers_[static_cast<size_t>(read.id)];
     }
     for (ValueId id : lowered.outputs) ++readers_[static_cast<size_t>(id)];
   }
@@ -50,7 +46,7 @@ class Finder {
 
   bool makes_rows(const LoweredNode& n) const {
     if (n.inputs.size() > kFusedInputs) return false;
-    if (n.node && stored_as(*n.node) != DType::kF32) return false;  // whole results are rounded
+    if (n.stored_as != DType::kF32) return false;  // whole results are rounded
     return n.kind == LoweredNode::Kind::kToNhwc || (n.line && n.line->kernel->rows);
   }
 

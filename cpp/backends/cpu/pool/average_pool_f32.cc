@@ -35,7 +35,7 @@ struct Bins {
 };
 
 /// x has one or two spatial dimensions.
-bool bins_of(const NodeView& node, Bins* bins) {
+bool bins_of(const KernelNode& node, Bins* bins) {
   const TensorType& x = node.input(0);
   if (!has_nhwc_sizes(x) || x.elements() < 1) return false;
   bins->adaptive = node.node().op == "adaptive_average_pool";
@@ -55,15 +55,15 @@ bool bins_of(const NodeView& node, Bins* bins) {
   return true;
 }
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   Bins bins{};
   return bins_of(node, &bins);
 }
 
-int64_t plan_bytes(const NodeView&) {
+int64_t plan_bytes(const KernelNode&) {
   return sizeof(Bins);
 }
-void plan(const NodeView& node, const Layout*, std::byte* to) {
+void plan(const KernelNode& node, const Layout*, std::byte* to) {
   [[maybe_unused]] const bool taken = bins_of(node, new (to) Bins{});
   assert(taken);
 }
@@ -73,7 +73,7 @@ int64_t together(int64_t elements) {
 }
 
 template <const F32Isa& isa>
-Status nhwc_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const auto& bins = *reinterpret_cast<const Bins*>(context.plan);
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
@@ -109,7 +109,7 @@ constexpr CpuKernel make_nhwc() {
           .run = nhwc_run<isa>};
 }
 
-Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status dense_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& bins = *reinterpret_cast<const Bins*>(context.plan);
   const NhwcSizes from = nhwc_sizes(*in[0].type), to = nhwc_sizes(*out[0].type);

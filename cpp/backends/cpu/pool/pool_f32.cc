@@ -11,7 +11,7 @@ int64_t rows_per_task(int64_t columns) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns));
 }
 
-bool max_pool_takes(const NodeView& node) {
+bool max_pool_takes(const KernelNode& node) {
   if (node.output_count() != 1 || node.input(0).rank() > 4 || node.input(0).elements() <= 0) return false;
   const auto w = pool_window(node);
   // It visits every tap of the window; the reference visits those inside x, which are few where auto_pad lets a window
@@ -19,7 +19,7 @@ bool max_pool_takes(const NodeView& node) {
   return w.ok() && w->kernel[1] <= 256 && w->kernel[2] <= 256;
 }
 
-Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const Window& w = planned_window(context);
   const int64_t planes = in[0].dim(0) * in[0].dim(1);
@@ -48,11 +48,11 @@ Status max_pool_run(const NodeView&, const KernelContext& context, std::span<con
   return {};
 }
 
-bool global_pool_takes(const NodeView& node) {
+bool global_pool_takes(const KernelNode& node) {
   return node.input(0).elements() > 0 && node.input(0).rank() >= 3;
 }
 
-Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status global_average_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   const int64_t planes = in[0].dim(0) * in[0].dim(1), size = in[0].elements() / planes, each = rows_per_task(size);
   context.parallel((planes + each - 1) / each, [&](int64_t t) {

@@ -24,7 +24,7 @@ struct Rows {
 };
 
 template <class T>
-int64_t rows_scratch(const NodeView& node, int threads) {
+int64_t rows_scratch(const KernelNode& node, int threads) {
   const auto w = pool_window(node);
   return w.ok() ? threads * Rows<T>::bytes(*w) : 0;
 }
@@ -97,16 +97,16 @@ void join_columns(const Window& w, const Rows<T>& rows, Join join) {
 
 // ------------------------------------------------------------------------------------------------------- max_pool
 
-bool has_windows(const NodeView& node) {
+bool has_windows(const KernelNode& node) {
   const auto window = pool_window(node);
   return window.ok() && window->out_size() > 0 && node.input(0).elements() > 0;
 }
 
-bool max_pool_takes(const NodeView& node) {
+bool max_pool_takes(const KernelNode& node) {
   return node.output_count() == 1 && has_windows(node);
 }
 
-Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const Window& w = planned_window(context);
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
@@ -126,13 +126,13 @@ Status max_pool_run(const NodeView&, const KernelContext& context, std::span<con
 /// Sums of bytes stay within int32.
 constexpr int64_t kMostSummands = int64_t{1} << 22;
 
-bool average_pool_takes(const NodeView& node) {
+bool average_pool_takes(const KernelNode& node) {
   if (!fits_nhwc_i8(node.input(0)) || !node.output_quantization(0) || !has_windows(node)) return false;
   return pool_window(node)->taps() <= kMostSummands;
 }
 
 template <const I8Isa& isa>
-Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status average_pool_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
   const Window& w = planned_window(context);
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);
@@ -176,14 +176,14 @@ constexpr CpuKernel make_average_pool() {
           .run = average_pool_run<isa>};
 }
 
-bool global_pool_takes(const NodeView& node) {
+bool global_pool_takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   if (!fits_nhwc_i8(x) || !node.output_quantization(0) || x.elements() == 0) return false;
   return x.elements() / (x.shape[0].size * x.shape[1].size) <= kMostSummands;
 }
 
 template <const I8Isa& isa>
-Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status global_average_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   constexpr int64_t kPlanes = 128;
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);

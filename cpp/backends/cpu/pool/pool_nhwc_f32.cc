@@ -9,7 +9,7 @@
 namespace pinnace::cpu {
 namespace {
 
-bool max_pool_takes(const NodeView& node) {
+bool max_pool_takes(const KernelNode& node) {
   if (node.output_count() != 1 || !is_nhwc_input(node, 0)) return false;
   const auto window = pool_window(node);
   // It visits every tap of the window, see max_pool_f32_generic.
@@ -42,7 +42,7 @@ void max_pool_rows(const KernelContext& context, std::span<const TensorView> in,
 }
 
 template <const auto& isa>
-Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const auto y = nhwc_of<ElementOf<isa>>(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);
@@ -51,7 +51,7 @@ Status max_pool_run(const NodeView&, const KernelContext& context, std::span<con
   return {};
 }
 
-RowWindow max_pool_reads_rows(const NodeView& node) {
+RowWindow max_pool_reads_rows(const KernelNode& node) {
   const Window w = *pool_window(node);
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
@@ -69,7 +69,7 @@ constexpr CpuKernel make_max_pool() {
           .reads_rows = max_pool_reads_rows};
 }
 
-bool global_pool_takes(const NodeView& node) {
+bool global_pool_takes(const KernelNode& node) {
   return is_nhwc_input(node, 0);
 }
 
@@ -78,13 +78,13 @@ int64_t pool_parts(const NhwcSizes& x) {
   return std::min<int64_t>(x.h, 8);
 }
 
-int64_t global_average_pool_scratch(const NodeView& node, int) {
+int64_t global_average_pool_scratch(const KernelNode& node, int) {
   const NhwcSizes x = nhwc_sizes(node.input(0));
   return 4 * x.n * pool_parts(x) * x.c;
 }
 
 template <const auto& isa>
-Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status global_average_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);

@@ -7,14 +7,14 @@
 namespace pinnace::cpu {
 namespace {
 
-bool max_pool_takes(const NodeView& node) {
+bool max_pool_takes(const KernelNode& node) {
   if (node.output_count() != 1 || !is_nhwc_input_i8(node, 0)) return false;
   const auto window = pool_window(node);
   return window.ok() && window->out_size() > 0;
 }
 
 template <const I8Isa& isa>
-Status max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status max_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const Window& w = planned_window(context);
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
@@ -45,14 +45,14 @@ constexpr CpuKernel make_max_pool() {
 constexpr int64_t kMostSummands = int64_t{1} << 22;
 constexpr int64_t kPoolChannels = 256;
 
-bool average_pool_takes(const NodeView& node) {
+bool average_pool_takes(const KernelNode& node) {
   if (!is_nhwc_input_i8(node, 0) || !node.output_quantization(0)) return false;
   const auto window = pool_window(node);
   return window.ok() && window->out_size() > 0 && window->taps() <= kMostSummands;
 }
 
 template <const I8Isa& isa>
-Status average_pool_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status average_pool_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                         std::span<const TensorView> out) {
   const Window& w = planned_window(context);
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
@@ -94,14 +94,14 @@ constexpr CpuKernel make_average_pool() {
           .run = average_pool_run<isa>};
 }
 
-bool global_pool_takes(const NodeView& node) {
+bool global_pool_takes(const KernelNode& node) {
   if (!is_nhwc_input_i8(node, 0) || !node.output_quantization(0)) return false;
   const NhwcSizes s = nhwc_sizes(node.input(0));
   return s.h * s.w <= kMostSummands;
 }
 
 template <const I8Isa& isa>
-Status global_average_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status global_average_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                                std::span<const TensorView> out) {
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   const RealI8 from = real_i8(*in[0].type), to = real_i8(*out[0].type);

@@ -8,16 +8,16 @@
 
 namespace pinnace::cpu {
 
-inline Result<Window> pool_window(const NodeView& node) {
+inline Result<Window> pool_window(const KernelNode& node) {
   Shape y;
   return check_pool(node, y);
 }
 
 /// CpuKernel::plan_bytes and plan of a kernel that needs the window alone. `takes` has seen that it is right.
-inline int64_t window_plan_bytes(const NodeView&) {
+inline int64_t window_plan_bytes(const KernelNode&) {
   return sizeof(Window);
 }
-inline void plan_window(const NodeView& node, const Layout*, std::byte* to) {
+inline void plan_window(const KernelNode& node, const Layout*, std::byte* to) {
   new (to) Window(*pool_window(node));
 }
 inline const Window& planned_window(const KernelContext& context) {

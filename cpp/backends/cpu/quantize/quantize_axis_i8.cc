@@ -17,7 +17,7 @@ struct ScaledRows {
   int64_t size, inner, block, blocks, elements, rows, most;
   bool own_scales;
 
-  ScaledRows(const NodeView& node, const TensorType& x) {
+  ScaledRows(const KernelNode& node, const TensorType& x) {
     const AxisView v = view_axis(x.shape, *node.axis(node.attr_int("axis"), x.rank()));
     size = v.size;
     inner = v.inner;
@@ -50,7 +50,7 @@ struct ScaledRows {
 };
 
 /// Several scales in float32.
-bool scales_take(const NodeView& node) {
+bool scales_take(const KernelNode& node) {
   const TensorType &x = node.input(0), &scale = node.input(1);
   const bool one =
       scale.rank() == 0 || (scale.rank() == 1 && scale.elements() == 1 && node.attr_int("block_size") == 0);
@@ -62,7 +62,7 @@ RealI8 real_at(std::span<const TensorView> in, int64_t i, DType dtype) {
   return {in[1].data<float>()[i], zero + nhwc_offset(dtype)};
 }
 
-bool quantize_takes(const NodeView& node) {
+bool quantize_takes(const KernelNode& node) {
   const std::string_view precision = node.attr_string("precision");
   const auto named = dtype_from_name(node.attr_string("output_dtype"));
   const DType stored = named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
@@ -73,7 +73,7 @@ bool quantize_takes(const NodeView& node) {
 }
 
 template <const I8Isa& isa>
-Status quantize_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status quantize_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const ScaledRows rows(node, *in[0].type);
   const auto flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
@@ -84,7 +84,7 @@ Status quantize_run(const NodeView& node, const KernelContext& context, std::spa
   return {};
 }
 
-bool dequantize_takes(const NodeView& node) {
+bool dequantize_takes(const KernelNode& node) {
   const std::string_view wanted = node.attr_string("output_dtype");
   if (!scales_take(node) || !(wanted.empty() || wanted == "f32")) return false;
   return ScaledRows(node, node.input(0)).most >= kLeastRun;
@@ -101,7 +101,7 @@ void dequantize_row(const T* x, const float* scales, const T* zeros, float* y, i
 }
 
 template <const I8Isa& isa>
-Status dequantize_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status dequantize_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const ScaledRows rows(node, *in[0].type);
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));

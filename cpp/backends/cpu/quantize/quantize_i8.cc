@@ -25,18 +25,18 @@ bool is_byte(DType dtype) {
 // --------------------------------------------------------------------------------- quantize_linear, dequantize_linear
 
 /// One float32 scale for the whole tensor.
-bool one_scale(const NodeView& node) {
+bool one_scale(const KernelNode& node) {
   const TensorType& scale = node.input(1);
   return scale.dtype == DType::kF32 && scale.rank() <= 1 && scale.elements() == 1 && node.attr_int("block_size") == 0;
 }
 
 /// Element type of the result of quantize_linear.
-DType stored_type(const NodeView& node) {
+DType stored_type(const KernelNode& node) {
   const auto named = dtype_from_name(node.attr_string("output_dtype"));
   return named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
 }
 
-bool quantize_takes(const NodeView& node) {
+bool quantize_takes(const KernelNode& node) {
   const std::string_view precision = node.attr_string("precision");
   return one_scale(node) && is_byte(stored_type(node)) && (precision.empty() || precision == "f32");
 }
@@ -47,7 +47,7 @@ RealI8 real_of(std::span<const TensorView> in, DType dtype) {
 }
 
 template <const I8Isa& isa>
-Status quantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status quantize_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
   const auto flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
@@ -63,12 +63,12 @@ constexpr CpuKernel make_quantize() {
 }
 
 /// The same where a reader of the result wants it NHWC-packed.
-bool quantize_nhwc_takes(const NodeView& node) {
+bool quantize_nhwc_takes(const KernelNode& node) {
   return quantize_takes(node) && has_nhwc_sizes(node.input(0)) && node.input(0).elements() > 0;
 }
 
 template <const I8Isa& isa>
-Status quantize_nhwc_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status quantize_nhwc_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                          std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
   const NhwcI8 y = nhwc_i8_of(out[0], context.layouts[in.size()]);
@@ -126,7 +126,7 @@ int64_t parts_of(const TensorType& type) {
 }
 
 template <const I8Isa& isa>
-Status dynamic_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status dynamic_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const auto* x = in[0].data<float>();
   auto* spans = reinterpret_cast<Span*>(context.scratch);
@@ -150,7 +150,7 @@ Status dynamic_run(const NodeView&, const KernelContext& context, std::span<cons
 
 template <const I8Isa& isa>
 constexpr CpuKernel make_dynamic() {
-  return {.scratch_bytes = [](const NodeView& node, int) -> int64_t {
+  return {.scratch_bytes = [](const KernelNode& node, int) -> int64_t {
             return parts_of(node.input(0)) * static_cast<int64_t>(sizeof(Span));
           },
           .run = dynamic_run<isa>};
@@ -158,13 +158,13 @@ constexpr CpuKernel make_dynamic() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-bool dequantize_takes(const NodeView& node) {
+bool dequantize_takes(const KernelNode& node) {
   const std::string_view wanted = node.attr_string("output_dtype");
   return one_scale(node) && (wanted.empty() || wanted == "f32");
 }
 
 template <const I8Isa& isa>
-Status dequantize_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status dequantize_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                       std::span<const TensorView> out) {
   const RealI8 real = real_of(in, in[0].dtype());
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "backends/cpu/matmul/gemm_f32.h"
-#include "backends/cpu/plan/precision.h"
 #include "backends/cpu/recurrent/recurrent_f32.h"
 #include "backends/cpu/recurrent/step_team.h"
 #include "ops/recurrent.h"
@@ -53,7 +52,7 @@ constexpr std::string_view kGruDefaults[] = {"sigmoid", "tanh"};
 constexpr std::string_view kLstmDefaults[] = {"sigmoid", "tanh", "tanh"};
 constexpr std::string_view kRnnDefaults[] = {"tanh"};
 
-std::span<const std::string_view> defaults_of(const NodeView& node) {
+std::span<const std::string_view> defaults_of(const KernelNode& node) {
   if (node.node().op == "gru") return kGruDefaults;
   if (node.node().op == "lstm") return kLstmDefaults;
   return kRnnDefaults;
@@ -129,7 +128,7 @@ struct Plan {
 };
 constexpr int64_t kPlanFloats = (sizeof(Plan) + 63) / 64 * 16;
 
-bool plan_of(const NodeView& node, const InstructionSet& isa, Plan* plan) {
+bool plan_of(const KernelNode& node, const InstructionSet& isa, Plan* plan) {
   std::memset(static_cast<void*>(plan), 0, sizeof *plan);
   const std::string& op = node.node().op;
   Plan& p = *plan;
@@ -170,15 +169,15 @@ bool plan_of(const NodeView& node, const InstructionSet& isa, Plan* plan) {
 }
 
 template <const InstructionSet& isa>
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   // Pairs round the state before every step, which a node of bfloat16 does not.
-  if (isa.pairs && stored_as(node.node()) != DType::kF32) return false;
+  if (isa.pairs && node.stored_as() != DType::kF32) return false;
   Plan plan;
   return plan_of(node, isa, &plan);
 }
 
 template <const InstructionSet& isa>
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   Plan p;
   if (!plan_of(node, isa, &p)) return 0;
   // Two ways to pack W have different sizes: plans for different lengths share only what is packed alike.
@@ -187,7 +186,7 @@ int64_t packed_bytes(const NodeView& node) {
 
 /// The plan in front is followed without further checks, so a file's must be the one that is made here.
 template <const InstructionSet& isa>
-bool valid(const NodeView& node, const std::byte* packed) {
+bool valid(const KernelNode& node, const std::byte* packed) {
   Plan here, there;
   if (!plan_of(node, isa, &here)) return false;
   std::memcpy(static_cast<void*>(&there), packed, sizeof there);
@@ -238,7 +237,7 @@ void pack_vector(const Plan& p, const float* from, int gates, float* to) {
 }
 
 template <const InstructionSet& isa>
-Status pack(const NodeView& node, std::byte* packed) {
+Status pack(const KernelNode& node, std::byte* packed) {
   Plan p;
   if (!plan_of(node, isa, &p)) return unsupported(node.label());
   std::memset(packed, 0, kPlanFloats * sizeof(float));
@@ -316,7 +315,7 @@ int64_t scratch_floats(const Plan& p) {
 }
 
 template <const InstructionSet& isa>
-int64_t scratch_bytes(const NodeView& node, int) {
+int64_t scratch_bytes(const KernelNode& node, int) {
   Plan p;
   return plan_of(node, isa, &p) ? 4 * scratch_floats(p) : 0;
 }
@@ -523,7 +522,7 @@ class Run {
 };
 
 template <const InstructionSet& isa>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   // Packed for other lengths, perhaps: those are this run's own.
   Plan plan = *reinterpret_cast<const Plan*>(context.packed);

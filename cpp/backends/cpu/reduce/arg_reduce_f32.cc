@@ -13,7 +13,7 @@ constexpr int64_t kColumns = 1024;
 /// Numbers of a row whose extreme is taken before it is known whether the place is among them.
 constexpr int64_t kPiece = 256;
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   const auto axis = node.axis(node.attr_int("axis"), x.rank());
   return axis.ok() && x.elements() > 0 && x.shape[static_cast<size_t>(*axis)].size <= INT32_MAX;
@@ -38,7 +38,7 @@ int64_t place_in_row(const F32Isa& isa, bool least, bool last, const float* x, i
 }
 
 template <const F32Isa& isa>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Lanes lanes(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
   const bool least = node.node().op == "arg_min", last = node.attr_int("select_last_index") != 0;

@@ -47,7 +47,7 @@ void sum_columns(const float* x, float* y, int64_t size, ptrdiff_t step, bool ex
   }
 }
 
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(load_index(in[1], 0), in[0].rank()));
   const AxisView v = view_axis(in[0].type->shape, axis);
@@ -72,7 +72,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
   return {};
 }
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   return node.input(0).elements() > 0;
 }
 

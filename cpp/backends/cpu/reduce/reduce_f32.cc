@@ -13,7 +13,7 @@ constexpr int64_t kChunk = 16384;  ///< elements of a task
 constexpr double kInfinity = __builtin_inf();
 
 /// The kind of a reduce_* operator.
-Reduction reduction_of(const NodeView& node) {
+Reduction reduction_of(const KernelNode& node) {
   constexpr std::pair<std::string_view, Reduction> kKinds[] = {{"reduce_sum", Reduction::kSum},
                                                                {"reduce_mean", Reduction::kMean},
                                                                {"reduce_min", Reduction::kMin},
@@ -194,7 +194,7 @@ struct Reduced {
   int64_t outer = 1, size = 1, inner = 1;
 };
 
-bool reduced_of(const NodeView& node, Reduced* r) {
+bool reduced_of(const KernelNode& node, Reduced* r) {
   const TensorType& x = node.input(0);
   if (x.elements() < 1 || x.rank() > 32 || x.quantized()) return false;
   uint32_t mask = 0;
@@ -222,7 +222,7 @@ bool reduced_of(const NodeView& node, Reduced* r) {
   return true;
 }
 
-bool reduce_takes(const NodeView& node) {
+bool reduce_takes(const KernelNode& node) {
   Reduced r;
   return reduced_of(node, &r);
 }
@@ -252,7 +252,7 @@ void reduce(const F32Isa& isa, Reduction kind, const KernelContext& context, con
 }
 
 template <const F32Isa& isa>
-Status reduce_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status reduce_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                   std::span<const TensorView> out) {
   Reduced r;
   if (!reduced_of(node, &r)) return unsupported(node.label());
@@ -266,7 +266,7 @@ constexpr CpuKernel make_reduce() {
 }
 
 template <const F32Isa& isa>
-Status global_max_pool_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status global_max_pool_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   const int64_t planes = in[0].dim(0) * in[0].dim(1);
   reduce(isa, Reduction::kMax, context, {planes, in[0].elements() / planes, 1}, in[0].data<float>(),
@@ -274,7 +274,7 @@ Status global_max_pool_run(const NodeView&, const KernelContext& context, std::s
   return {};
 }
 
-bool has_elements(const NodeView& node) {
+bool has_elements(const KernelNode& node) {
   return node.input(0).elements() > 0;
 }
 
@@ -286,7 +286,7 @@ constexpr CpuKernel make_global_max_pool() {
 // --------------------------------------------------------------------------------------------------------- NHWC-packed
 
 /// Over all pixels, which leaves one pixel.
-bool nhwc_takes(const NodeView& node) {
+bool nhwc_takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   Reduced r;
   if (!has_nhwc_sizes(x) || !reduced_of(node, &r) || node.attr_int("keepdims") == 0) return false;
@@ -294,12 +294,12 @@ bool nhwc_takes(const NodeView& node) {
   return r.outer == s.n * s.c && r.size == s.h * s.w && r.inner == 1;
 }
 
-bool global_nhwc_takes(const NodeView& node) {
+bool global_nhwc_takes(const KernelNode& node) {
   return has_nhwc_sizes(node.input(0)) && has_elements(node);
 }
 
 template <const F32Isa& isa>
-Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const Reduction kind = reduction_of(node);
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);

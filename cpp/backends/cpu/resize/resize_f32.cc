@@ -19,7 +19,7 @@ struct Tables {
   std::vector<float> weight[2];
 };
 
-Status tables_of(const NodeView& node, ResizeSizes* sizes, Tables* tables) {
+Status tables_of(const KernelNode& node, ResizeSizes* sizes, Tables* tables) {
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
   if (!resize_sizes(node, sizes, &axes, &spec)) return unsupported(node.label());
@@ -71,7 +71,7 @@ struct Packed {
   }
 };
 
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   ResizeSizes sizes;
   Tables tables;
   if (!tables_of(node, &sizes, &tables).ok()) return 0;
@@ -80,7 +80,7 @@ int64_t packed_bytes(const NodeView& node) {
   return static_cast<int64_t>(sizeof(Packed) + 4 * words);
 }
 
-Status pack(const NodeView& node, std::byte* to) {
+Status pack(const KernelNode& node, std::byte* to) {
   Packed packed;
   Tables tables;
   PINNACE_TRY(tables_of(node, &packed.sizes, &tables));
@@ -107,13 +107,13 @@ int64_t together(int64_t elements) {
 // -------------------------------------------------------------------------------------------------------- NHWC-packed
 
 // An output row is made of input rows in scratch, then its pixels of that row's.
-int64_t nhwc_scratch(const NodeView& node, int threads) {
+int64_t nhwc_scratch(const KernelNode& node, int threads) {
   const NhwcSizes s = nhwc_sizes(node.input(0));
   return 4 * threads * s.w * nhwc_pitch(s.c, s.h * s.w);
 }
 
 template <const ResizeF32Kernels& loops>
-Status nhwc_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
@@ -195,7 +195,7 @@ struct DenseScratch {
   }
   int64_t floats() const { return between + before + after; }
 };
-int64_t dense_scratch(const NodeView& node, int threads) {
+int64_t dense_scratch(const KernelNode& node, int threads) {
   ResizeSizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
@@ -222,7 +222,7 @@ void resize_columns(const ResizeTapsF32& taps, const ResizeSizes& s, int64_t row
 }
 
 template <const ResizeF32Kernels& loops>
-Status dense_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status dense_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   const auto& packed = *reinterpret_cast<const Packed*>(context.packed);
   const ResizeSizes& s = packed.sizes;

@@ -24,7 +24,7 @@ constexpr ResizeIsaI8 kAvx2{&resize_loops_i8_avx2, &quantize_loops_i8_avx2};
 constexpr ResizeIsaI8 kAvx512{&resize_loops_i8_avx512, &quantize_loops_i8_avx2};
 #endif
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   ResizeSizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
@@ -36,7 +36,7 @@ bool takes(const NodeView& node) {
   return fits_nhwc_i8(x) && node.output_quantization(0) && x.quantization->scales[0] < 1e30f && in_order;
 }
 
-bool nhwc_takes(const NodeView& node) {
+bool nhwc_takes(const KernelNode& node) {
   return fits_nhwc_i8(node.input(0)) && resize_nhwc_takes(node) && takes(node);
 }
 
@@ -56,7 +56,7 @@ struct Packed {
 };
 
 /// Sizes and counts; with `to` not null all of it.
-Status fill(const NodeView& node, Packed* packed, std::byte* to) {
+Status fill(const KernelNode& node, Packed* packed, std::byte* to) {
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
   if (!resize_sizes(node, &packed->sizes, &axes, &spec)) return unsupported(node.label());
@@ -96,12 +96,12 @@ Status fill(const NodeView& node, Packed* packed, std::byte* to) {
   return {};
 }
 
-int64_t packed_bytes(const NodeView& node) {
+int64_t packed_bytes(const KernelNode& node) {
   Packed packed{};
   return fill(node, &packed, nullptr).ok() ? packed.bytes() : 0;
 }
 
-Status pack(const NodeView& node, std::byte* to) {
+Status pack(const KernelNode& node, std::byte* to) {
   Packed packed{};
   return fill(node, &packed, to);
 }
@@ -201,7 +201,7 @@ Status nhwc_run(const ResizeIsaI8& isa, const KernelContext& context, std::span<
   return {};
 }
 
-bool nearest(const NodeView& node) {
+bool nearest(const KernelNode& node) {
   const auto spec = resize_spec(node);
   return spec.ok() && spec->mode == ResizeMode::kNearest;
 }
@@ -215,12 +215,12 @@ constexpr CpuKernel make_nhwc() {
           .packs_sizes = true,
           .layouts = Layouts::kFollows,
           .nhwc_inputs = 0b1,
-          .scratch_bytes = [](const NodeView& node, int threads) -> int64_t {
+          .scratch_bytes = [](const KernelNode& node, int threads) -> int64_t {
             Packed packed{};
             const int64_t unit = nhwc_pitch_i8(nhwc_sizes(node.input(0)).c);
             return nearest(node) || !fill(node, &packed, nullptr).ok() ? 0 : threads * thread_bytes(packed.sizes, unit);
           },
-          .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+          .run = [](const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) { return nhwc_run(isa, context, in, out); }};
 }
 
@@ -285,14 +285,14 @@ constexpr CpuKernel make_dense() {
           .pack = pack,
           .packs = 0b1110,
           .packs_sizes = true,
-          .scratch_bytes = [](const NodeView& node, int threads) -> int64_t {
+          .scratch_bytes = [](const KernelNode& node, int threads) -> int64_t {
             Packed packed{};
             if (nearest(node) || !fill(node, &packed, nullptr).ok()) return 0;
             const ResizeSizes& s = packed.sizes;
             const int64_t unit = planes_together(node.input(0).elements() / (s.in[0] * s.in[1]));
             return threads * (thread_bytes(s, unit) + side_by_side_bytes(s, unit));
           },
-          .run = [](const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+          .run = [](const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) { return dense_run(isa, context, in, out); }};
 }
 

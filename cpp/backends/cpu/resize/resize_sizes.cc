@@ -3,7 +3,7 @@
 
 namespace pinnace::cpu {
 
-bool resize_sizes(const NodeView& node, ResizeSizes* sizes, std::vector<ResizeAxis>* axes, ResizeSpec* spec) {
+bool resize_sizes(const KernelNode& node, ResizeSizes* sizes, std::vector<ResizeAxis>* axes, ResizeSpec* spec) {
   const TensorType& x = node.input(0);
   const auto attributes = resize_spec(node);
   const auto planned = resize_axes(node);
@@ -26,14 +26,14 @@ bool resize_sizes(const NodeView& node, ResizeSizes* sizes, std::vector<ResizeAx
   return true;
 }
 
-bool resize_takes(const NodeView& node) {
+bool resize_takes(const KernelNode& node) {
   ResizeSizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;
   return resize_sizes(node, &sizes, &axes, &spec);
 }
 
-bool resize_nhwc_takes(const NodeView& node) {
+bool resize_nhwc_takes(const KernelNode& node) {
   ResizeSizes sizes;
   std::vector<ResizeAxis> axes;
   ResizeSpec spec;

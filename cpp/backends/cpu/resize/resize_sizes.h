@@ -14,10 +14,10 @@ struct ResizeSizes {
 
 /// The sizes, and the axes that are resized in the operator's order. False where another dimension is resized, or with
 /// regions, which are known in a run only.
-bool resize_sizes(const NodeView& node, ResizeSizes* sizes, std::vector<ResizeAxis>* axes, ResizeSpec* spec);
+bool resize_sizes(const KernelNode& node, ResizeSizes* sizes, std::vector<ResizeAxis>* axes, ResizeSpec* spec);
 
 /// True for nodes that resize_sizes() takes; for those of images.
-bool resize_takes(const NodeView& node);
-bool resize_nhwc_takes(const NodeView& node);
+bool resize_takes(const KernelNode& node);
+bool resize_nhwc_takes(const KernelNode& node);
 
 }  // namespace pinnace::cpu

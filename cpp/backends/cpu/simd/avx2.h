@@ -4,4 +4,3 @@
 #define PINNACE_ISA avx2
 #define PINNACE_LANES 8  // floats or int32 in the widest register
 #define PINNACE_REGISTERS 16
-#define PINNACE_TILE_ROWS 6  // by 2 registers of sums: 4 are left for operands

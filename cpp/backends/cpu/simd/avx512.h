@@ -4,4 +4,3 @@
 #define PINNACE_ISA avx512
 #define PINNACE_LANES 16  // floats or int32 in the widest register
 #define PINNACE_REGISTERS 32
-#define PINNACE_TILE_ROWS 12  // by 2 registers of sums

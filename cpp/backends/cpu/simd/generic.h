@@ -8,4 +8,3 @@
 #else
 #define PINNACE_REGISTERS 16
 #endif
-#define PINNACE_TILE_ROWS 6  // by 2 registers of sums: SSE2 has 4 left for operands

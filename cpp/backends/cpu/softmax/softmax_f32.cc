@@ -11,15 +11,15 @@ namespace {
 
 constexpr int64_t kColumns = kReducedColumns;
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   return node.axis(node.attr_int("axis"), node.input(0).rank()).ok() && node.input(0).elements() > 0;
 }
 
-bool rows_take(const NodeView& node) {
+bool rows_take(const KernelNode& node) {
   return takes(node) && *node.axis(node.attr_int("axis"), node.input(0).rank()) == node.input(0).rank() - 1;
 }
 
-Lanes lanes_of(const NodeView& node) {
+Lanes lanes_of(const KernelNode& node) {
   return Lanes(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
 }
 
@@ -39,7 +39,7 @@ void for_columns(const KernelContext& context, const Lanes& lanes, F f) {
 // ----------------------------------------------------------------------------------------------------------- softmax
 
 template <const F32Isa& isa>
-Status softmax_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status softmax_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                    std::span<const TensorView> out) {
   const int64_t columns = in[0].dim(-1), rows = in[0].elements() / columns;
   const int64_t each = std::max<int64_t>(1, 16384 / columns);
@@ -58,7 +58,7 @@ constexpr CpuKernel make_softmax() {
 
 /// Columns side by side: their largest elements, then exp of what is left, its sum, and the quotient.
 template <const F32Isa& isa>
-Status softmax_columns_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status softmax_columns_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
   for_columns(context, lanes, [&](int64_t at, int64_t count) {
@@ -122,7 +122,7 @@ void lp_normalization(const F32Isa& isa, Reduction kind, const Lanes& lanes, con
 }
 
 template <const F32Isa& isa>
-Status log_softmax_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status log_softmax_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
   for_columns(context, lanes, [&](int64_t at, int64_t count) {
@@ -136,7 +136,7 @@ constexpr CpuKernel make_log_softmax() {
 }
 
 template <const F32Isa& isa>
-Status lp_normalization_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status lp_normalization_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                             std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
   const Reduction kind = node.attr_int("p") == 1 ? Reduction::kL1 : Reduction::kL2;

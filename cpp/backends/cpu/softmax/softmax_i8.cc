@@ -18,11 +18,11 @@ constexpr int64_t kTogether = 64;            // rows that do not lie in a row, a
 constexpr int64_t kLeastTask = 8192;         // elements
 constexpr int64_t kMost = int64_t{1} << 20;  // of a row
 
-Lanes lanes_of(const NodeView& node) {
+Lanes lanes_of(const KernelNode& node) {
   return Lanes(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
 }
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   const auto y = node.output_quantization(0);
   if (!fits_nhwc_i8(x) || x.elements() == 0 || !y || !node.axis(node.attr_int("axis"), x.rank()).ok()) return false;
@@ -31,11 +31,11 @@ bool takes(const NodeView& node) {
   return from <= 100 && to >= 1e-6f && to <= 1e6f && lanes_of(node).size <= kMost;
 }
 
-int64_t packed_bytes(const NodeView&) {
+int64_t packed_bytes(const KernelNode&) {
   return sizeof(SoftmaxPowersI8);
 }
 
-Status pack(const NodeView& node, std::byte* to) {
+Status pack(const KernelNode& node, std::byte* to) {
   auto& powers = *new (to) SoftmaxPowersI8;
   const auto scale = static_cast<double>(scale_zero(node.input(0)).scale);
   for (int k = 0; k < 256; ++k) powers.each[k] = static_cast<float>(std::exp((k - 255) * scale));
@@ -63,7 +63,7 @@ struct RowScratch {
   int64_t all() const { return (doubles + floats + bytes + 63) / 64 * 64; }
 };
 
-int64_t scratch_bytes(const NodeView& node, int threads) {
+int64_t scratch_bytes(const KernelNode& node, int threads) {
   return threads * RowScratch(lanes_of(node)).all();
 }
 
@@ -81,7 +81,7 @@ void exact_row(const TensorType& x_type, const TensorType& y_type, const uint8_t
 }
 
 template <SoftmaxI8& kernel>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const Lanes lanes = lanes_of(node);
   const int64_t n = lanes.size, blocks = (lanes.inner + kTogether - 1) / kTogether;

@@ -142,23 +142,23 @@ const uint64_t* first_entries(const float* x, int64_t n, int64_t k, bool largest
   return sort_by_digits(kept, scratch.other, k);
 }
 
-AxisView axis_of(const NodeView& node, const TensorType& x) {
+AxisView axis_of(const KernelNode& node, const TensorType& x) {
   const auto axis = node.axis(node.attr_int("axis"), x.rank());
   assert(axis.ok());
   return view_axis(x.shape, *axis);
 }
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   if (node.input(0).elements() == 0) return false;
   return node.axis(node.attr_int("axis"), node.input(0).rank()).ok() && axis_of(node, node.input(0)).size <= INT32_MAX;
 }
 
-int64_t scratch_bytes(const NodeView& node, int threads) {
+int64_t scratch_bytes(const KernelNode& node, int threads) {
   const AxisView v = axis_of(node, node.input(0));
   return LineScratch::bytes(v.size + 1) * std::min<int64_t>(threads, std::max<int64_t>(1, v.outer * v.inner));
 }
 
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   const AxisView v = axis_of(node, *in[0].type);
   const bool largest = node.attr_int("largest") != 0;

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kChunk = 16384;
 
 template <const auto& isa>
-Status map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status map_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const UnaryF32 map = unary_f32(*unary_of(node));
@@ -26,7 +26,7 @@ Status map_run(const NodeView& node, const KernelContext& context, std::span<con
 }
 
 /// Of clip: its bounds are constants and not NaN, which would make every result NaN.
-bool map_takes(const NodeView& node) {
+bool map_takes(const KernelNode& node) {
   return unary_of(node).has_value();
 }
 
@@ -36,7 +36,7 @@ constexpr CpuKernel make_map() {
 }
 
 template <const auto& isa>
-Status nhwc_map_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_map_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   using T = ElementOf<isa>;
   const UnaryF32 map = unary_f32(*unary_of(node));
@@ -50,7 +50,7 @@ Status nhwc_map_run(const NodeView& node, const KernelContext& context, std::spa
   return {};
 }
 
-bool nhwc_map_takes(const NodeView& node) {
+bool nhwc_map_takes(const KernelNode& node) {
   return is_nhwc_input(node, 0) && map_takes(node);
 }
 

@@ -16,7 +16,7 @@ void in_parts(const KernelContext& context, int64_t elements, F f) {
 }
 
 template <LookupI8& lookup>
-Status map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status map_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
   in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
@@ -28,14 +28,14 @@ Status map_run(const NodeView&, const KernelContext& context, std::span<const Te
 template <LookupI8& lookup>
 constexpr CpuKernel make_map() {
   return {.takes = table_i8_takes,
-          .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
+          .packed_bytes = [](const KernelNode&) -> int64_t { return 256; },
           .pack = pack_table_i8<false>,
           .packs = 0b110,
           .run = map_run<lookup>};
 }
 
 template <LookupI8& lookup>
-Status nhwc_map_run(const NodeView&, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_map_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
@@ -45,14 +45,14 @@ Status nhwc_map_run(const NodeView&, const KernelContext& context, std::span<con
   return {};
 }
 
-bool nhwc_map_takes(const NodeView& node) {
+bool nhwc_map_takes(const KernelNode& node) {
   return is_nhwc_input_i8(node, 0) && table_i8_takes(node);
 }
 
 template <LookupI8& lookup>
 constexpr CpuKernel make_nhwc_map() {
   return {.takes = nhwc_map_takes,
-          .packed_bytes = [](const NodeView&) -> int64_t { return 256; },
+          .packed_bytes = [](const KernelNode&) -> int64_t { return 256; },
           .pack = pack_table_i8<true>,
           .packs = 0b110,
           .layouts = Layouts::kFollows,

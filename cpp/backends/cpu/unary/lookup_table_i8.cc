@@ -3,7 +3,7 @@
 
 namespace pinnace::cpu {
 
-bool table_i8_takes(const NodeView& node) {
+bool table_i8_takes(const KernelNode& node) {
   if (!fits_nhwc_i8(node.input(0)) || !node.output_quantization(0)) return false;
   for (int i = 1; i < node.input_count(); ++i) {
     if (node.has_input(i) && (!node.input_data(i) || node.input(i).elements() != 1)) return false;
@@ -11,7 +11,7 @@ bool table_i8_takes(const NodeView& node) {
   return true;
 }
 
-Status fill_table_i8(const NodeView& node, bool unsigned_bytes, uint8_t* table) {
+Status fill_table_i8(const KernelNode& node, bool unsigned_bytes, uint8_t* table) {
   const TensorType x{node.input(0).dtype, {256}, node.input(0).quantization};
   const TensorType y{x.dtype, {256}, node.output_quantization(0)};
   const auto flip = static_cast<uint8_t>(unsigned_bytes ? nhwc_offset(x.dtype) : 0);
@@ -42,7 +42,7 @@ void requantize_table_i8(const TensorType& from, const TensorType& to, uint8_t t
   }
 }
 
-BinaryRowsI8 binary_rows_i8(const NodeView& node, const TensorType& a, const TensorType& b, const TensorType& y) {
+BinaryRowsI8 binary_rows_i8(const KernelNode& node, const TensorType& a, const TensorType& b, const TensorType& y) {
   BinaryRowsI8 rows{};
   IntRange range = int_range(y.dtype);
   if (node.node().op == "add") {

@@ -8,13 +8,13 @@
 namespace pinnace::cpu {
 
 /// True if the node maps one quantised operand element by element to a declared quantisation.
-bool table_i8_takes(const NodeView& node);
+bool table_i8_takes(const KernelNode& node);
 
 /// The node's table: entry i is the result for stored byte i; for NHWC-packed tensors both count as unsigned. Inputs
 /// beside the first are constants.
-Status fill_table_i8(const NodeView& node, bool unsigned_bytes, uint8_t* table);
+Status fill_table_i8(const KernelNode& node, bool unsigned_bytes, uint8_t* table);
 template <bool kUnsigned>
-Status pack_table_i8(const NodeView& node, std::byte* packed) {
+Status pack_table_i8(const KernelNode& node, std::byte* packed) {
   return fill_table_i8(node, kUnsigned, reinterpret_cast<uint8_t*>(packed));
 }
 
@@ -22,7 +22,7 @@ Status pack_table_i8(const NodeView& node, std::byte* packed) {
 void requantize_table_i8(const TensorType& from, const TensorType& to, uint8_t table[256]);
 
 /// add, sub or mul of operands of these types, as unsigned bytes; places, steps and sizes are left to the caller.
-BinaryRowsI8 binary_rows_i8(const NodeView& node, const TensorType& a, const TensorType& b, const TensorType& y);
+BinaryRowsI8 binary_rows_i8(const KernelNode& node, const TensorType& a, const TensorType& b, const TensorType& y);
 
 }  // namespace pinnace::cpu
 

@@ -12,7 +12,7 @@ namespace pinnace::cpu {
 namespace {
 
 /// False for a power that is left to power_and_mod_f32.
-bool power_of(const NodeView& node, UnaryF32* m) {
+bool power_of(const KernelNode& node, UnaryF32* m) {
   if (node.input(1).elements() != 1 || node.input(1).rank() > node.input(0).rank()) return false;
   double power;
   if (const auto real = node.input_floats(1)) {
@@ -37,7 +37,7 @@ bool power_of(const NodeView& node, UnaryF32* m) {
 }
 
 /// False for parameters that double has and single precision has not.
-bool function_of(const NodeView& node, UnaryF32* m) {
+bool function_of(const KernelNode& node, UnaryF32* m) {
   const auto f = unary_of(node);
   if (!f) return power_of(node, m);
   *m = unary_f32(*f);
@@ -45,17 +45,17 @@ bool function_of(const NodeView& node, UnaryF32* m) {
   return std::fabs(f->p) < 1e30 && std::fabs(f->q) < 1e30 && std::fabs(f->p * f->q) < 1e30;
 }
 
-bool takes(const NodeView& node) {
+bool takes(const KernelNode& node) {
   UnaryF32 m;
   return function_of(node, &m);
 }
 
-bool nhwc_takes(const NodeView& node) {
+bool nhwc_takes(const KernelNode& node) {
   return takes(node) && has_nhwc_sizes(node.input(0)) && node.input(0).elements() > 0;
 }
 
 template <const UnaryLoopsF32& loops>
-Status run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kChunk = 16384;
   UnaryF32 m;
@@ -69,7 +69,7 @@ Status run(const NodeView& node, const KernelContext& context, std::span<const T
 }
 
 template <const UnaryLoopsF32& loops>
-Status nhwc_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   UnaryF32 m;
   function_of(node, &m);
@@ -100,12 +100,12 @@ constexpr CpuKernel make_nhwc() {
 
 // ---------------------------------------------------------------------------------------------------------- pairs
 
-bool pair_takes(const NodeView& node) {
+bool pair_takes(const KernelNode& node) {
   return node.input(1).dtype == DType::kF32 && pairs_fit(node);
 }
 
 template <const UnaryLoopsF32& loops>
-Status pair_run(const NodeView& node, const KernelContext& context, std::span<const TensorView> in,
+Status pair_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const PowerOrModKind kind = node.node().op == "pow"      ? PowerOrModKind::kPower
                               : node.attr_int("fmod") == 1 ? PowerOrModKind::kTruncMod
