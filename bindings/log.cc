@@ -152,9 +152,8 @@ void add_log(py::module_& module) {
     const WithoutGil release;
     check(keep_log(given.value_or(LogLevel::kWarn)));
   }
-  module.def(
-      "deliver_log_to", deliver_to, py::arg("function"),
-      "Has function(level, text, seconds since 1970) called with the GIL, False if nobody took the text. Gives "
+  module.def("deliver_log_to", deliver_to, py::arg("function"),
+             "Has function(level, text, seconds since 1970) called with the GIL, False if nobody took the text. Gives "
              "PINNACE_LOG's level.");
   module.def("set_log_level", set_level, py::arg("level"), "See pinnace.set_log_level.");
   module.def("log_to_stderr", write_to_stderr, py::arg("level"),

@@ -10,9 +10,9 @@
 
 namespace pinnace::bindings {
 
-/// At the end of a call: hands what is kept to the logger "pinnace", for a tenth of a second at most; the rest waits for
-/// the next call. With the GIL. What a handler raises is printed and dropped, as `logging` does with errors of handlers;
-/// exceptions that are no errors, such as KeyboardInterrupt, are thrown.
+/// At the end of a call: hands what is kept to the logger "pinnace", for a tenth of a second at most; the rest waits
+/// for the next call. With the GIL. What a handler raises is printed and dropped, as `logging` does with errors of
+/// handlers; exceptions that are no errors, such as KeyboardInterrupt, are thrown.
 void deliver_log();
 /// The same in the middle of a call, for a twentieth of that.
 void deliver_log_meanwhile();

@@ -124,8 +124,7 @@ void add_model(py::module_& module) {
                   "separate_dims: names of dimensions of an ONNX file that are not one and the same.")
       .def_static(
           "format_of", [](const std::string& path) { return interruptible([&] { return Model::format_of(path); }); },
-          py::arg("path"),
-          "The format that load() would take a file for, by its first bytes.")
+          py::arg("path"), "The format that load() would take a file for, by its first bytes.")
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
                   py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),
                   py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,

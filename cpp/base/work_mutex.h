@@ -18,8 +18,8 @@ class WorkMutex {
   /// what is done under the lock: "the packing of weights". After a failure nothing is locked.
   ///
   /// kCancelled: the call ended while it waited. kInvalidArgument: this thread holds it already, for a signal
-  /// handler, a handler of the log or an operator of the application makes this call in the middle of another; or it was held when this process was
-  /// forked, so that what it guards may be half changed.
+  /// handler, a handler of the log or an operator of the application makes this call in the middle of another; or it
+  /// was held when this process was forked, so that what it guards may be half changed.
   [[nodiscard]] Status lock(std::string_view work) { return take(work, false); }
   /// Where what it guards is written anew by whoever holds it: one that was left behind by a fork counts as free.
   [[nodiscard]] Status lock_anew(std::string_view work) { return take(work, true); }

@@ -37,9 +37,9 @@ extern "C" __attribute__((used, visibility("default"))) const char* __ubsan_defa
 namespace pinnace::fuzz {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20;  // of all inputs, and of each value
-constexpr size_t kMostNodes = 200;       // in the outermost graph
-constexpr double kMostEinsumWork = 1e6;  // product of the sizes of an einsum's operands
+constexpr int64_t kMostBytes = 1 << 20;                    // of all inputs, and of each value
+constexpr size_t kMostNodes = 200;                         // in the outermost graph
+constexpr double kMostEinsumWork = 1e6;                    // product of the sizes of an einsum's operands
 constexpr auto kPatience = std::chrono::milliseconds(30);  // loops may be endless
 
 std::string folder() {

@@ -56,9 +56,9 @@ class CpuBackend final : public Backend {
   static CpuMode mode_of(const TargetSpec& target) {
     CpuMode mode{cpu_isa()};
     if (Cpu wanted; cpu_isa_from_name(target.variant, &wanted)) {
-      mode.level = wanted;
+      mode.instruction_set = wanted;
     } else if (packs_for_arm64(target, &wanted)) {
-      mode.level = wanted;
+      mode.instruction_set = wanted;
       mode.for_arm64 = true;
     }
     if (target.precision == "fp16") mode.precision = Precision::kFp16;

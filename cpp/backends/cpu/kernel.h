@@ -132,11 +132,13 @@ std::span<const CpuKernelLine> cpu_kernels(bool for_arm64 = false);
 
 /// What lines are chosen for.
 struct CpuMode {
-  Cpu level;
+  Cpu instruction_set;
   Precision precision = Precision::kFp32;
-  bool for_arm64 = false;  ///< the level is ARM64's, and the architecture is not
+  bool for_arm64 = false;  ///< the instruction set is ARM64's, and this machine's is not
   /// "neon_dotprod"; "sse2" or "neon" for the baseline.
-  std::string_view isa() const { return for_arm64 && level == Cpu::generic ? "neon" : cpu_isa_name(level); }
+  std::string_view isa() const {
+    return for_arm64 && instruction_set == Cpu::generic ? "neon" : cpu_isa_name(instruction_set);
+  }
 };
 
 /// The first line for the node, or null: reference code. has_nhwc: bits of the operands that are NHWC-packed already.

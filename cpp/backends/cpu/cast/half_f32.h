@@ -10,7 +10,7 @@ namespace pinnace::cpu {
 enum class HalfKind : int32_t { kF16, kBf16 };
 
 /// Rounded half to even; what is too large becomes infinity; NaN stays NaN; denormal numbers are kept. The same bits
-/// as base/half.h, at every level.
+/// as base/half.h, on every instruction set.
 struct HalfF32Kernels {
   void (*widen)(HalfKind kind, const uint16_t* from, int64_t count, float* to);
   void (*narrow)(HalfKind kind, const float* from, int64_t count, uint16_t* to);

@@ -16,10 +16,10 @@ namespace {
 /// How many threads the scratch is made for: more than this never run in one call.
 constexpr int kMaxThreads = 64;
 
-const HalfF32Kernels& half_kernels([[maybe_unused]] Cpu level) {
+const HalfF32Kernels& half_kernels([[maybe_unused]] Cpu set) {
 #if defined(__x86_64__)
-  if (level >= Cpu::avx512) return half_f32_kernels_avx512;
-  if (level >= Cpu::avx2) return half_f32_kernels_avx2;
+  if (set >= Cpu::avx512) return half_f32_kernels_avx512;
+  if (set >= Cpu::avx2) return half_f32_kernels_avx2;
 #endif
   return half_f32_kernels_generic;
 }
@@ -43,7 +43,7 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
 std::string packed_name(std::string_view kernel, CpuMode mode) {
   const std::string_view generic = kernel_isa_name(Cpu::generic);
   if (!kernel.ends_with(generic)) return std::string(kernel);
-  mode.level = Cpu::generic;
+  mode.instruction_set = Cpu::generic;
   return str_cat(kernel.substr(0, kernel.size() - generic.size()), mode.isa());
 }
 
@@ -155,7 +155,7 @@ class Compilation {
                           given.ops,
                           given.packed,
                           given.key_prefix};
-    executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.level);
+    executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.instruction_set);
     executable->lowered_ = lower_cpu(segment, mode, retyped ? retyped->stored_as : std::vector<DType>());
     Compilation compilation(given, segment, mode, *executable);
     compilation.find_fused_calls();

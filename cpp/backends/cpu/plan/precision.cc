@@ -123,7 +123,7 @@ class Retyping {
 
   bool has_line(std::string_view op, DType dtype) const {
     for (const CpuKernelLine& line : cpu_kernels(mode_.for_arm64)) {
-      if (line.op == op && line.dtype == dtype && line.needs <= mode_.level) return true;
+      if (line.op == op && line.dtype == dtype && line.needs <= mode_.instruction_set) return true;
     }
     return false;
   }
