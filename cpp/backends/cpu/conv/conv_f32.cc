@@ -3,6 +3,7 @@
 // by channel. Types and window were checked by the shape rule.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "backends/cpu/matmul/gemm_f32.h"
 #include "backends/cpu/pace.h"
@@ -25,6 +26,16 @@ ConvShape shape_of(const KernelNode& node) {
   s.K = s.in_channels * s.window.taps();
   s.columns = s.window.out_size();
   return s;
+}
+
+int64_t shape_plan_bytes(const KernelNode&) {
+  return sizeof(ConvShape);
+}
+void plan_shape(const KernelNode& node, const Layout*, std::byte* to) {
+  new (to) ConvShape(shape_of(node));
+}
+const ConvShape& planned_shape(const KernelContext& context) {
+  return *reinterpret_cast<const ConvShape*>(context.plan);
 }
 
 bool depthwise(const KernelNode& node) {
@@ -174,7 +185,7 @@ int64_t conv_scratch_bytes(const KernelNode& node, int threads) {
 template <const F32Isa& isa>
 Status conv_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  const ConvShape s = shape_of(node);
+  const ConvShape& s = planned_shape(context);
   const GemmTilesF32& tiles = *isa.gemm;
   const UnaryF32 map = fused_unary(node);
   auto* scratch = reinterpret_cast<float*>(context.scratch);
@@ -231,6 +242,8 @@ constexpr CpuKernel make_conv() {
           .packed_bytes = conv_packed_bytes,
           .pack = conv_pack,
           .packs = 0b10,
+          .plan_bytes = shape_plan_bytes,
+          .plan = plan_shape,
           .scratch_bytes = conv_scratch_bytes<isa>,
           .run = conv_run<isa>};
 }
@@ -280,7 +293,7 @@ void pad_plane(const Window& w, const PaddedPlane& p, const float* x, float* to)
 template <const F32Isa& isa>
 Status depthwise_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
-  const ConvShape s = shape_of(node);
+  const ConvShape& s = planned_shape(context);
   const Window& w = s.window;
   const PaddedPlane plane = padded_plane(w);
   const UnaryF32 map = fused_unary(node);
@@ -313,7 +326,11 @@ bool depthwise_takes(const KernelNode& node) {
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_depthwise() {
-  return {.takes = depthwise_takes, .scratch_bytes = depthwise_scratch_bytes, .run = depthwise_run<isa>};
+  return {.takes = depthwise_takes,
+          .plan_bytes = shape_plan_bytes,
+          .plan = plan_shape,
+          .scratch_bytes = depthwise_scratch_bytes,
+          .run = depthwise_run<isa>};
 }
 
 }  // namespace
