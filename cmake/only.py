@@ -135,7 +135,7 @@ def contents(data: bytes, dtypes: list[str]) -> Needs:
                 met[op].add(types[inputs[0]])
     packed = [(p.text(0), p.text(1)) for p in root(data, MANIFEST).tables(1) if p.text(0).startswith("cpu:")]
     levels = {target.removeprefix("cpu:") for target, _ in packed}
-    # Keys are "layout 1/000012 name/conv_image_f32_avx2/37888"; nodes of nested graphs have none that match.
+    # Keys are "layout 1/000012 name/conv_nhwc_f32_avx2/37888"; nodes of nested graphs have none that match.
     kernels: dict[tuple[str, int], str] = {}
     for target, key in packed:
         if found := re.match(r"layout \d+/(\d{6}) .*/(\w+)/\d+$", key, re.S):
@@ -177,6 +177,12 @@ def main() -> None:
 
     met = needs.types
     fitting = [k for k in kernel_lists.kernels(source) if k.op in met and k.dtype in {*met[k.op], "any"}]
+    # A file that an earlier version packed may name kernels that are called otherwise now: it does not say what it needs.
+    listed = {(k.op, family(k.symbol)) for k in fitting}
+    needs.families = {
+        op: exact if exact and all((op, name) in listed for name in exact) else None
+        for op, exact in needs.families.items()
+    }
     fitting = [k for k in fitting if (exact := needs.families[k.op]) is None or family(k.symbol) in exact]
     symbols = chosen(fitting, needs.levels) if all_packed else {k.symbol for k in fitting}
     kept = [k.line() for k in fitting if k.symbol in symbols]

@@ -120,8 +120,16 @@ Status set_log_level(LogLevel least) {
 
 void send_log(LogLevel level, std::string_view text) {
   if (in_sink) return;
-  std::string line = printable(text.substr(0, kLongestText));
-  if (text.size() > kLongestText) line += str_cat(" ... (", text.size() - kLongestText, " bytes more)");
+  // Escaped in steps, for a character may become four: the line is what has a limit.
+  std::string line;
+  size_t done = 0;
+  while (done < text.size() && line.size() < kLongestText) {
+    size_t end = std::min(text.size(), done + std::max<size_t>(4, (kLongestText - line.size()) / 4));
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;  // whole characters
+    line += printable(text.substr(done, end - done));
+    done = end;
+  }
+  if (done < text.size()) line += str_cat(" ... (", text.size() - done, " bytes more)");
   const Call call;
   if (listening.load()) receiver.call(receiver, level, line);
 }

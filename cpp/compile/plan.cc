@@ -173,11 +173,13 @@ void log_plan(const PlanRequest& request, const Plan& plan, const LogTime& time)
     ++nodes_on[where];
     refusals += static_cast<int>(row.why.size());
   }
+  const auto segments = std::count_if(plan.steps.begin(), plan.steps.end(),
+                                      [](const Step& step) { return step.kind == Step::Kind::kSegment; });
   for (const TensorType& type : request.input_types) sizes += str_cat(sizes.empty() ? "" : ", ", type);
   for (const auto& [where, count] : nodes_on) counts += str_cat(", ", count, " ", where);
   PINNACE_LOG_INFO("planned '", request.graph.name, "' for ", sizes.empty() ? "no inputs" : sizes, ": ",
-                   plan.placement.size(), " nodes", counts, "; ", refusals, " refusals, ", plan.steps.size(),
-                   " segments, ", plan.arena_bytes, " bytes between them, in ", time.text());
+                   plan.placement.size(), " nodes", counts, "; ", refusals, " refusals, ", segments, " segments, ",
+                   plan.arena_bytes, " bytes between them, in ", time.text());
 }
 
 }  // namespace

@@ -6,9 +6,13 @@
 //
 // is a kernel for each operator, element type and instruction set:
 //
-//   KERNEL_X86(relu, f32, avx2, avx2, activation_f32_avx2)   KERNEL(relu, f32, generic, generic,
-//   activation_f32_generic) KERNEL_X86(tanh, f32, avx2, avx2, activation_f32_avx2)   KERNEL(tanh, f32, generic,
-//   generic, activation_f32_generic)
+//   KERNEL_X86(relu, f32, avx2, avx2, activation_f32_avx2)
+//
+//   KERNEL(relu, f32, generic, generic, activation_f32_generic)
+//
+//   KERNEL_X86(tanh, f32, avx2, avx2, activation_f32_avx2)
+//
+//   KERNEL(tanh, f32, generic, generic, activation_f32_generic)
 //
 // A node tries kernels of the highest rank first, which is their instruction set, and those of one rank in the order of
 // the lists. KERNELS_AMONG(generic, operators, dtypes, isas, symbol) is the same with the rank `generic` for all sets.

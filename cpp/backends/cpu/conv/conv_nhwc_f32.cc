@@ -222,5 +222,6 @@ PINNACE_KERNELS_F32_PACKED(conv_nhwc_f32, make_conv)
 PINNACE_KERNELS_16_BIT_WEIGHTS(conv_nhwc_f16_weights, conv_nhwc_bf16_weights, make_conv)
 PINNACE_KERNELS_F16(conv_nhwc_f16, make_conv)
 PINNACE_KERNELS_SVE(conv_nhwc_f32, make_conv, f32_sve)
+PINNACE_KERNELS_SVE(conv_squeeze_excitation_f32, make_scaled, f32_sve)
 
 }  // namespace pinnace::cpu

@@ -146,17 +146,17 @@ class Compilation {
   static Result<std::unique_ptr<Executable>> run(const Segment& given, CpuMode mode) {
     auto executable = std::make_unique<CpuExecutable>();
     PINNACE_ASSIGN(executable->legalized_, legalize_precision(given, mode));
-    const std::optional<LegalizedSegment>& retyped = executable->legalized_;
-    const Segment segment{retyped ? retyped->graph : given.graph,
-                          retyped ? retyped->type_inference : given.type_inference,
-                          retyped ? retyped->nodes : given.nodes,
+    const std::optional<LegalizedSegment>& legalized = executable->legalized_;
+    const Segment segment{legalized ? legalized->graph : given.graph,
+                          legalized ? legalized->type_inference : given.type_inference,
+                          legalized ? legalized->nodes : given.nodes,
                           given.inputs,
                           given.outputs,
                           given.ops,
                           given.packed,
                           given.key_prefix};
     executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.instruction_set);
-    executable->lowered_ = lower_cpu(segment, mode, retyped ? retyped->stored_as : std::vector<DType>());
+    executable->lowered_ = lower_cpu(segment, mode, legalized ? legalized->stored_as : std::vector<DType>());
     Compilation compilation(given, segment, mode, *executable);
     compilation.find_fused_calls();
     compilation.find_uses();

@@ -12,9 +12,9 @@ bool is_half(const TensorType& type) {
   return type.dtype == DType::kF16 || type.dtype == DType::kBF16;
 }
 
-class Retyping {
+class PrecisionLegalization {
  public:
-  Retyping(const Segment& segment, CpuMode mode)
+  PrecisionLegalization(const Segment& segment, CpuMode mode)
       : segment_(segment), mode_(mode), narrows_(mode.precision == Precision::kFp16 && has_line("conv", DType::kF16)) {}
 
   Result<std::optional<LegalizedSegment>> run() {
@@ -252,7 +252,7 @@ class Retyping {
 }  // namespace
 
 Result<std::optional<LegalizedSegment>> legalize_precision(const Segment& segment, CpuMode mode) {
-  return Retyping(segment, mode).run();
+  return PrecisionLegalization(segment, mode).run();
 }
 
 }  // namespace pinnace::cpu

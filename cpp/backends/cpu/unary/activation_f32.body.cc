@@ -1,4 +1,4 @@
-// The loops of activation_f32.h; their formulas are Floats::map of simd/f32.h.
+// The loops of activation_f32.h; their formulas are those of activation_registers.h.
 #include "backends/cpu/unary/activation_f32.h"
 #include "backends/cpu/simd/f32.h"
 #include "backends/cpu/unary/activation_registers.h"

@@ -1,5 +1,5 @@
-// The maps of simd/f32.h on SVE registers of any length, by the same formulas to the same accuracy. Included only by
-// files that are compiled for SVE.
+// The functions of activation_registers.h on SVE registers of any length, by the same formulas to the same accuracy.
+// Included only by files that are compiled for SVE.
 #pragma once
 
 #include <arm_sve.h>

@@ -48,7 +48,7 @@ inline T logarithm(T x) {
 }
 
 /// erf: below 1/2 its series 2 / sqrt(pi) (x - x^3 / 3 + x^5 / 10 - x^7 / 42 + x^9 / 216 - x^11 / 1320), whose next
-/// term is below 3e-8 of the sum; V::error_function, which subtracts from 1, has no digits left there.
+/// term is below 3e-8 of the sum; error_function<V>, which subtracts from 1, has no digits left there.
 inline T error_function(T x) {
   const T q = x * x;
   const T series = 1.0f + q * (-1.0f / 3 + q * (1.0f / 10 + q * (-1.0f / 42 + q * (1.0f / 216 + q * (-1.0f / 1320)))));
