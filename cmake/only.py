@@ -177,7 +177,7 @@ def main() -> None:
 
     met = needs.types
     fitting = [k for k in kernel_lists.kernels(source) if k.op in met and k.dtype in {*met[k.op], "any"}]
-    # A file that an earlier version packed may name kernels that are called otherwise now: it does not say what it needs.
+    # What an earlier version packed may name kernels that are called otherwise now: it does not say what is needed.
     listed = {(k.op, family(k.symbol)) for k in fitting}
     needs.families = {
         op: exact if exact and all((op, name) in listed for name in exact) else None

@@ -29,6 +29,7 @@ __all__: list[str] = [
     "Unsupported",
     "VerificationError",
     "built_from",
+    "deliver_log",
     "deliver_log_to",
     "devices",
     "diff",
@@ -42,6 +43,7 @@ __all__: list[str] = [
     "run_model_reference",
     "run_onnx_reference",
     "set_log_level",
+    "write_log",
 ]
 
 class Error(Exception):
@@ -370,9 +372,14 @@ class Model:
     @property
     def symbols(self) -> list[dict[str, typing.Any]]: ...
 
+def deliver_log() -> None:
+    """
+    Delivers what waits, as the end of a call does.
+    """
+
 def deliver_log_to(function: collections.abc.Callable[..., typing.Any]) -> typing.Any:
     """
-    Has function(level, text) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.
+    Has function(level, text, seconds since 1970) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.
     """
 
 def devices() -> list[dict[str, typing.Any]]:
@@ -442,6 +449,11 @@ def run_onnx_reference(
 def set_log_level(level: str) -> None:
     """
     See pinnace.set_log_level.
+    """
+
+def write_log(level: str, text: str) -> None:
+    """
+    The same, delivered with the next call.
     """
 
 built_from: str

@@ -34,7 +34,7 @@ struct KernelKey {
   C constants() const {
     assert(sizeof(C) == spec.size() * sizeof(int32_t));
     C values;
-    std::memcpy(&values, spec.data(), sizeof(C));
+    std::memcpy(static_cast<void*>(&values), spec.data(), sizeof(C));
     return values;
   }
   int32_t& operator[](SpecConstant constant) { return spec[constant.number]; }
