@@ -91,7 +91,7 @@ struct Session::Data {
     const LogTime time;
     Status status = run(in, out, options, nullptr);
     PINNACE_LOG_TRACE("ran '", prepared->data().graph().name, "' in ", time.text(),
-                      status.ok() ? "" : ", which failed: ", status.message());
+                      status.ok() ? "" : ", which failed: ", status.ok() ? "" : code_name(status.code()));
     return status;
   }
   /// run() once, as `prepared` has it.

@@ -127,7 +127,7 @@ TEST(Allocation, NoKernelAllocatesInALaterRun) {
     }
   }
   for (const auto& [kernel, most] : blocks) EXPECT_EQ(most, 0) << kernel;
-  EXPECT_GT(ran.size(), 60u) << "kernels that some case runs";
+  EXPECT_GT(ran.size(), 50u) << "kernels that some case runs";
 }
 
 }  // namespace

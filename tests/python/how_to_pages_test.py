@@ -61,7 +61,7 @@ print("checked")
 """
 
 
-LIST_OF_CASES = "tests/cases/run_case.cc.o"
+LIST_OF_CASES = "cases/run_case.cc.o"
 SHADERS = """
 import struct, sys
 from pathlib import Path
@@ -132,7 +132,7 @@ def follow_a_unary_function(tree: Tree) -> None:
     objects = [made for path in changed for made in tree.compile(path)]
     objects += tree.compile("cpp/ops/isru.cc", like="cpp/ops/mish.cc")
     objects += tree.compile("tests/cases/isru.cc", like="tests/cases/relu.cc")
-    program = linked_tests(tree, objects, LIST_OF_CASES, "tests/cpp/unary_test.cc.o")
+    program = linked_tests(tree, objects, LIST_OF_CASES, "cpp/unary_test.cc.o")
     ran = passed(tree, program, "*/isru:*KernelLine*isru*:Unary*:Operators.*")
     assert {"Operators/Parity.Reference/isru", "UnaryKernel.EveryRowAgreesWithItsReference"} <= ran
     lines = {name.rsplit("/", 1)[1] for name in ran if "KernelLine" in name}
