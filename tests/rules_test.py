@@ -57,6 +57,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
 PACKAGE_ORDER = (
     *(
         "files",
+        "packages",
         "log",
         "types",
         "shape_trials",

@@ -17,6 +17,7 @@ from pinnace.files import temporary_folder
 from pinnace.inputs.separate_dims import load_separated
 from pinnace.log import log
 from pinnace.model import Model
+from pinnace.packages import import_package
 from pinnace.sources.base import Source
 from pinnace.sources.lazy import LazySource
 from pinnace.sources.onnx_file import OnnxSource
@@ -195,7 +196,7 @@ def _import_path(
         if archive_kind(path) != "export":
             raise
         try:
-            import torch  # noqa: F401
+            import_package("torch")
         except ImportError:
             raise refusal from None
         try:

@@ -399,6 +399,31 @@ COMMANDS = {
 }
 
 
+def test_a_signal_during_an_import_is_not_lost(tmp_path: Path) -> None:
+    """Python's import system and packages drop exceptions in places: the handler runs when the import has ended."""
+    (tmp_path / "swallows.py").write_text(
+        "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    for _ in range(1000): pass\n"
+        "except BaseException:\n    pass\nended = True\n"
+    )
+    code = """
+    import signal, sys
+    from pinnace.packages import import_package
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        import_package("swallows")
+    except KeyboardInterrupt:
+        print(sys.modules["swallows"].ended, signal.getsignal(signal.SIGINT) is before)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    del sys.modules["swallows"]
+    print(import_package("swallows").ended)
+    """
+    with child_of(
+        textwrap.dedent(code), tmp_path, PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    ) as child:
+        output, errors = child.communicate()
+    assert output == "True True\nTrue\n", errors
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command(name: str, folder: Path) -> None:
     """Status 130, a last line on stderr that says so, no output that is half there, and no temporary file left."""

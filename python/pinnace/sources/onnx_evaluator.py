@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from pinnace.packages import import_package
 from pinnace.types import Array
 
 
 def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
     """The evaluator of a model, a path or a ModelProto; of `outputs` instead of its own, for a ModelProto."""
+    import_package("onnx.reference")
     import onnx
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun

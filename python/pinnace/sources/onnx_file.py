@@ -10,6 +10,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.files import one_line, open_regular
+from pinnace.packages import import_package
 from pinnace.sources.base import Source, source_errors
 from pinnace.sources.onnx_evaluator import evaluator
 from pinnace.sources.onnx_float64 import double_model
@@ -29,7 +30,7 @@ class OnnxSource:
         self.path = path
         self._evaluate = False
         try:
-            import onnxruntime
+            onnxruntime = import_package("onnxruntime")
 
             self.description = f"onnxruntime {onnxruntime.__version__}, optimisations off"
         except ImportError:
@@ -88,7 +89,7 @@ class OnnxSource:
     def _check_file(self, refusal: Exception) -> None:
         """FileError if it was the file, and not what it asks for, that was refused."""
         try:
-            import onnx
+            onnx = import_package("onnx")
         except ImportError:
             bad = type(refusal).__name__ in ("InvalidProtobuf", "NoSuchFile")
         else:
@@ -106,7 +107,7 @@ class OnnxSource:
         """Inner values by ONNX's names: the model with those values as outputs is run once. None without onnx, which
         writes that model."""
         try:
-            import onnx
+            onnx = import_package("onnx")
         except ImportError:
             return {}
         with source_errors(self.description), open_regular(self.path) as file:
@@ -127,7 +128,7 @@ class OnnxSource:
     def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
         """As in Source. Each value is made under another name and read as an input. Unsupported: onnx is missing."""
         try:
-            import onnx
+            onnx = import_package("onnx")
         except ImportError as error:
             raise _core.Unsupported("changing an ONNX model needs a package: pip install onnx") from error
         with source_errors(self.description), open_regular(self.path) as file:
@@ -190,7 +191,7 @@ class OnnxSource:
 
     @staticmethod
     def _runtime(model: str | bytes, entries: Mapping[str, str], optimise: bool = False) -> tuple[Any, list[str]]:
-        import onnxruntime
+        onnxruntime = import_package("onnxruntime")
 
         options = onnxruntime.SessionOptions()
         if not optimise:
@@ -209,7 +210,7 @@ class OnnxSource:
 
 
 def _evaluator_name() -> str:
-    import onnx
+    onnx = import_package("onnx")
 
     return f"onnx {onnx.__version__} reference evaluator"
 

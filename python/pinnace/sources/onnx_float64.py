@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
+from pinnace.packages import import_package
 from pinnace.sources.base import source_errors
 from pinnace.sources.onnx_evaluator import evaluator
 from pinnace.sources.rounding import Rounding
@@ -39,7 +40,7 @@ class DoubleModel:
 
     def __init__(self, model: Any) -> None:
         """model: a ModelProto with all its weights inside, which is changed. Unsupported: onnx cannot evaluate it."""
-        import onnx
+        onnx = import_package("onnx")
 
         self._model = _widened(model)
         self.description = f"onnx {onnx.__version__} reference evaluator in float64"
@@ -139,7 +140,7 @@ def _widened(model: Any) -> Any:
 def double_model(path: str) -> DoubleModel | None:
     """The model of a file; None without onnx. FileError: the file cannot be read."""
     try:
-        import onnx
+        onnx = import_package("onnx")
     except ImportError:
         return None
     try:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.files import failures_named, one_line, temporary_folder
+from pinnace.packages import import_package
 from pinnace.torch.schema import (
     BOOL,
     FUNCTIONS,
@@ -81,7 +82,7 @@ def load_archive(path: str, model_name: str = "") -> torch.export.ExportedProgra
     InvalidArgument: the archive holds several models and `model_name` is empty; OutOfMemory.
     """
     try:
-        import torch  # noqa: F401
+        import_package("torch")
         from torch.export.pt2_archive._package import load_pt2
     except ImportError as error:
         raise _core.Unsupported(f"{path}: comparing with a .pt2 file needs torch: pip install torch") from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.packages import import_package
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.zip_file import INFLATED_MOST, ZipFile
 from pinnace.types import custom_op_names
@@ -39,7 +40,7 @@ def open_script(path: str) -> torch.jit.ScriptModule:
     CorruptFile; Unsupported: it names what reaches files; FileError: torch's words.
     """
     try:
-        import torch
+        torch = import_package("torch")
     except ImportError as error:
         raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
     with ZipFile(path, inflated=True) as archive:
