@@ -256,9 +256,15 @@ def test_messages_come_while_a_result_is_waited_for(records: Records) -> None:
     future = session.run_async({"go": np.array(True), "x": np.zeros(8, np.float32)}, timeout=1.5)
     pn._core.write_log("info", "meanwhile")
     seen: list[float] = []
-    watch = threading.Thread(
-        target=lambda: [time.sleep(0.01) for _ in range(100) if not records.records] and seen.append(time.time())
-    )
+
+    def wait_for_it() -> None:
+        for _ in range(100):
+            if records.records:
+                break
+            time.sleep(0.01)
+        seen.append(time.time())
+
+    watch = threading.Thread(target=wait_for_it)
     watch.start()
     start = time.time()
     with pytest.raises(pn.Cancelled):
