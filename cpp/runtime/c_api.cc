@@ -1,6 +1,10 @@
 // The C API: each function checks its pointers, calls its C++ namesake and keeps the sentence of a failure for the
 // thread.
+#include <pthread.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <new>
 
 #include <pinnace/pinnace.h>
 
@@ -15,7 +19,6 @@ using pinnace::invalid;
 using pinnace::Program;
 using pinnace::Session;
 using pinnace::Status;
-using pinnace::str_cat;
 using pinnace::Tensor;
 using pinnace::TensorSpec;
 
@@ -37,9 +40,50 @@ static_assert(static_cast<int>(DType::kU4) == PNC_U4);
 static_assert(static_cast<int>(DType::kU2) == PNC_U2);
 
 /// A thread's last failure. Keeping it takes no memory, for copies share their sentence.
+struct LastFailure {
+  bool made;
+  alignas(Status) std::byte status[sizeof(Status)];
+
+  static void destroy(void* kept) {
+    auto* const self = static_cast<LastFailure*>(kept);
+    self->made = false;  // what else ends with the thread may still call
+    reinterpret_cast<Status*>(self->status)->~Status();
+  }
+};
+
+/// Ends a thread's last failure with it. Where the library is unloaded or the process ends before, it is deleted.
+class FailureKey {
+ public:
+  FailureKey() : made_(::pthread_key_create(&key_, LastFailure::destroy) == 0) {}
+  void end_with_thread(LastFailure& kept) const {
+    if (made_) ::pthread_setspecific(key_, &kept);
+  }
+  void remove() const {
+    if (made_) ::pthread_key_delete(key_);
+  }
+
+ private:
+  pthread_key_t key_{};
+  bool made_;
+};
+const FailureKey& failure_key() {
+  static const FailureKey key;
+  return key;
+}
+[[gnu::destructor]] void remove_failure_key() {
+  failure_key().remove();
+}
+
+/// No thread_local with a destructor: to register one takes memory, and glibc ends the process where there is none. A
+/// key beyond the process's 32nd takes memory too, and can be refused: then a failure's sentence outlives its thread.
 Status& last_failure() {
-  static thread_local Status failure;
-  return failure;
+  static constinit thread_local LastFailure kept{};
+  if (!kept.made) {
+    new (kept.status) Status;
+    kept.made = true;
+    failure_key().end_with_thread(kept);
+  }
+  return *std::launder(reinterpret_cast<Status*>(kept.status));
 }
 
 pnc_status report(const Status& status) {

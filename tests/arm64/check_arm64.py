@@ -38,7 +38,10 @@ PROCESSORS = {
     "max,sve512=on": "sve",
 }
 # What differs between processors and levels; the rest is the same code everywhere, and runs on the first of them.
-EVERYWHERE = "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:CpuFeatures.*:*CpuPrecision*"
+EVERYWHERE = (
+    "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:KernelDenseConv.*:KernelGated.*:KernelWeights.*:UnaryKernel.*:"
+    "CpuFeatures.*:*CpuPrecision*"
+)
 ONCE = EVERYWHERE + ":All/Faults.*:*Contract*:ThreadPool*:StepTeam*:Golden*:*Parity*:*HostileValues*"
 # Of --slice: one processor for each way of calculating, and one test in so many.
 SLICE_PROCESSORS = ("cortex-a53", "neoverse-n1", "max,sve256=on")
