@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +81,7 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
     torch.manual_seed(0)
     folder, x = tmp_path_factory.mktemp("nets"), torch.randn(1, 8, 14, 18)
     np.save(folder / "x.npy", x.numpy())
-    folder.parent.chmod(0o755)
-    folder.chmod(0o755)
+    folder.chmod(0o755)  # copies of it are read by another user
     return [saved(Net(kind), x, folder / f"{kind}.pnc") for kind in range(4)], str(folder / "x.npy")
 
 
@@ -133,22 +134,25 @@ def test_no_room_costs_time_only(nets: tuple[list[str], str], tmp_path: Path) ->
     assert (tmp_path / name).read_bytes() == whole, "the old file stays"
 
 
-def test_a_folder_of_another_user(nets: tuple[list[str], str], tmp_path: Path) -> None:
-    files, x = nets
-    shared = tmp_path / "shared"
-    shared.mkdir(mode=0o700)
-    finish(start(shared, nets=files[:1], input=x))
-    (name,) = names(shared)
-    whole = (shared / name).read_bytes()
-    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        folder.chmod(0o755)
-    shared.chmod(0o555)
-    try:
-        (row,) = finish(start(shared, nets=files, input=x, nobody=True))
-    finally:
-        shared.chmod(0o755)
-    assert names(shared) == [name]
-    assert (shared / name).read_bytes() == whole
+def test_a_folder_of_another_user(nets: tuple[list[str], str]) -> None:
+    # Not below pytest's folder, which every pytest that starts closes to other users.
+    with tempfile.TemporaryDirectory() as made:
+        open_to_all = Path(made)
+        open_to_all.chmod(0o755)
+        copies = shutil.copytree(Path(nets[1]).parent, open_to_all / "nets")
+        files, x = [str(copies / Path(f).name) for f in nets[0]], str(copies / Path(nets[1]).name)
+        shared = open_to_all / "shared"
+        shared.mkdir(mode=0o700)
+        finish(start(shared, nets=files[:1], input=x))
+        (name,) = names(shared)
+        whole = (shared / name).read_bytes()
+        shared.chmod(0o555)
+        try:
+            (row,) = finish(start(shared, nets=files, input=x, nobody=True))
+        finally:
+            shared.chmod(0o755)
+        assert names(shared) == [name]
+        assert (shared / name).read_bytes() == whole
     if os.geteuid() == 0:
         assert "pipelines are not kept: cannot trust" in row[1]
         assert "it belongs to user 0, not to 65534" in row[1]
