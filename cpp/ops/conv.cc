@@ -17,18 +17,16 @@
 namespace pinnace {
 namespace {
 Result<TensorType> conv_type(const NodeView& node) {
-  Shape shape;
-  PINNACE_TRY(check_convolution(node, 2, shape).status());
+  PINNACE_ASSIGN(const Window window, check_convolution(node, 2));
   PINNACE_TRY(check_product(node, 0, 1, 2, 0, convolution_length(node.input(1))));
-  TensorType y{node.input(0).dtype, std::move(shape), node.output_quantization(0)};
+  TensorType y{node.input(0).dtype, convolution_shape(node, window), node.output_quantization(0)};
   PINNACE_TRY(check_activation(node, y));
   return y;
 }
 
 Status conv_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView &x = in[0], &w = in[1], &y = out[0];
-  Shape shape;
-  PINNACE_ASSIGN(const Window window, check_convolution(node, 2, shape));
+  PINNACE_ASSIGN(const Window window, check_convolution(node, 2));
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const int64_t N = x.dim(0), C = x.dim(1), M = w.dim(0), groups = node.attr_int("group"), group_in = w.dim(1);
   const int64_t in_size = window.in_size(), out_size = window.out_size(), row = group_in * window.taps();

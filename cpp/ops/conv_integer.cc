@@ -11,9 +11,9 @@
 namespace pinnace {
 namespace {
 Result<TensorType> conv_integer_type(const NodeView& node) {
-  Shape shape;
   PINNACE_TRY(refuse_quantized(node));
-  PINNACE_TRY(check_convolution(node, -1, shape).status());
+  PINNACE_ASSIGN(const Window window, check_convolution(node, -1));
+  Shape shape = convolution_shape(node, window);
   for (int i = 2; i < 4; ++i) {
     if (!node.has_input(i)) continue;
     const TensorType& zero = node.input(i);
@@ -28,8 +28,7 @@ Result<TensorType> conv_integer_type(const NodeView& node) {
 
 Status conv_integer_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView &x = in[0], &w = in[1], &y = out[0];
-  Shape shape;
-  PINNACE_ASSIGN(const Window window, check_convolution(node, -1, shape));
+  PINNACE_ASSIGN(const Window window, check_convolution(node, -1));
   const int64_t C = x.dim(1), M = w.dim(0), groups = node.attr_int("group"), group_in = w.dim(1);
   const int64_t in_size = window.in_size(), out_size = window.out_size(), row = group_in * window.taps();
   const int32_t x_zero = in.size() > 2 && in[2].present() ? load_int(in[2], 0) : 0;

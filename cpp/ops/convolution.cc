@@ -14,7 +14,7 @@ Dim convolution_length(const TensorType& w) {
   return length;
 }
 
-Result<Window> check_convolution(const NodeView& node, int bias, Shape& y) {
+Result<Window> check_convolution(const NodeView& node, int bias) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const int64_t group = node.attr_int("group");
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank()) {
@@ -37,10 +37,14 @@ Result<Window> check_convolution(const NodeView& node, int bias, Shape& y) {
     if (b.rank() != 1 || differ(b.shape[0], M))
       return node.error("bias ", b, " must have one element per output channel of w ", w);
   }
-  PINNACE_ASSIGN(const Window window, window_of(node, x.shape, kernel, false));
-  y = {x.shape[0], M};
-  for (int i = 0; i < window.rank; ++i) y.push_back(window_dim(window, node, x.shape, i));
-  return window;
+  return window_of(node, x.shape, kernel, false);
+}
+
+Shape convolution_shape(const NodeView& node, const Window& window) {
+  const Shape& x = node.input(0).shape;
+  Shape y = {x[0], node.input(1).shape[0]};
+  for (int i = 0; i < window.rank; ++i) y.push_back(window_dim(window, node, x, i));
+  return y;
 }
 
 }  // namespace pinnace

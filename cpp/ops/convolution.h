@@ -7,8 +7,10 @@
 namespace pinnace {
 
 /// Checks x [N, C, spatial...], w [M, C / group, kernel...] and an optional bias [M] (input `bias`, -1: the operator
-/// has none) and gives the window; `y` receives the shape [N, M, out...]. Input 0 is x, input 1 is w.
-Result<Window> check_convolution(const NodeView& node, int bias, Shape& y);
+/// has none) and gives the window. Input 0 is x, input 1 is w. Without an error it takes no memory.
+Result<Window> check_convolution(const NodeView& node, int bias);
+/// [N, M, out...], of that window.
+Shape convolution_shape(const NodeView& node, const Window& window);
 
 /// The window of a conv_transpose, whose input 0 is x and input 1 is w, both of the same rank: that of the conv whose
 /// transpose it is, with `in` the sizes of y and `out` those of x; `before` are the pads at y's begin.

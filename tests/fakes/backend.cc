@@ -220,8 +220,7 @@ class FakeBackendCompiler {
         PINNACE_ASSIGN(step.activation, parse_activation(view));
       }
       if (node.op == "conv") {
-        Shape shape;
-        PINNACE_ASSIGN(step.window, check_convolution(view, 2, shape));
+        PINNACE_ASSIGN(step.window, check_convolution(view, 2));
         PINNACE_ASSIGN(step.weights, weights(backend, segment, node));
         step.inputs.resize(1);
         if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {

@@ -138,8 +138,7 @@ Status depthwise_run(const KernelNode&, const KernelContext& context, std::span<
 template <const auto& isa>
 bool depthwise_fits(const KernelNode& node) {
   if (!depthwise_takes(node)) return false;
-  Shape shape;
-  const auto window = check_convolution(node, 2, shape);
+  const auto window = check_convolution(node, 2);
   const NhwcSizes x = nhwc_sizes(node.input(0));
   return x.c % 8 == 0 || (x.h * x.w > 1 && window->out[1] * window->out[2] > 1);
 }

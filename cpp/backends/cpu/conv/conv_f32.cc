@@ -18,8 +18,7 @@ struct ConvShape {
 };
 
 ConvShape shape_of(const KernelNode& node) {
-  Shape y;
-  const auto window = check_convolution(node, 2, y);
+  const auto window = check_convolution(node, 2);
   assert(window.ok());
   ConvShape s{*window, node.input(0).shape[0].size, node.attr_int("group"), node.input(1).shape[1].size, 0, 0, 0};
   s.out_channels = node.input(1).shape[0].size / s.groups;

@@ -4,8 +4,7 @@
 
 namespace pinnace::cpu {
 NhwcConv nhwc_conv(const KernelNode& node) {
-  Shape y;
-  const auto window = check_convolution(node, 2, y);
+  const auto window = check_convolution(node, 2);
   assert(window.ok());
   const TensorType &x = node.input(0), &w = node.input(1);
   NhwcConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
@@ -34,8 +33,7 @@ RowWindow conv_reads_rows(const KernelNode& node) {
 bool nhwc_conv_takes(const KernelNode& node) {
   if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
   if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
-  Shape y;
-  const auto window = check_convolution(node, 2, y);
+  const auto window = check_convolution(node, 2);
   // A border as wide as the image would be mostly zeros.
   return window.ok() && window->out_size() > 0 && window->before[1] <= 64 && window->before[2] <= 64 &&
          window->after[1] <= 64 && window->after[2] <= 64;

@@ -1,6 +1,7 @@
 // Activations in float32 and fp16, as maps over contiguous memory and over NHWC-packed tensors. Those over
 // images are chosen where the operand is one already; otherwise the dense kernels are as fast.
 #include <algorithm>
+#include <new>
 
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/plan/nhwc_rows.h"
@@ -11,11 +12,19 @@ namespace {
 /// Elements that one task takes: small tensors stay on one thread.
 constexpr int64_t kChunk = 16384;
 
+/// The function and its parameters, for which the bounds of clip are read once.
+int64_t map_plan_bytes(const KernelNode&) {
+  return sizeof(UnaryF32);
+}
+void map_plan(const KernelNode& node, const Layout*, std::byte* to) {
+  new (to) UnaryF32(unary_f32(*unary_of(node)));
+}
+
 template <const auto& isa>
-Status map_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
+Status map_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   using T = ElementOf<isa>;
-  const UnaryF32 map = unary_f32(*unary_of(node));
+  const auto& map = *reinterpret_cast<const UnaryF32*>(context.plan);
   const T* x = in[0].data<T>();
   T* y = out[0].data<T>();
   const int64_t count = out[0].elements();
@@ -32,14 +41,18 @@ bool map_takes(const KernelNode& node) {
 
 template <const auto& isa>
 constexpr CpuKernel make_map() {
-  return {.takes = map_takes, .precision = isa.precision, .run = map_run<isa>};
+  return {.takes = map_takes,
+          .precision = isa.precision,
+          .plan_bytes = map_plan_bytes,
+          .plan = map_plan,
+          .run = map_run<isa>};
 }
 
 template <const auto& isa>
-Status nhwc_map_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_map_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   using T = ElementOf<isa>;
-  const UnaryF32 map = unary_f32(*unary_of(node));
+  const auto& map = *reinterpret_cast<const UnaryF32*>(context.plan);
   const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   for_rows(context, y, [&](int64_t n, int64_t row) {
     const T* from = x.at + n * x.step + row * x.row;
@@ -60,6 +73,8 @@ constexpr CpuKernel make_nhwc_map() {
           .layouts = Layouts::kFollows,
           .nhwc_inputs = 0b1,
           .precision = isa.precision,
+          .plan_bytes = map_plan_bytes,
+          .plan = map_plan,
           .run = nhwc_map_run<isa>};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "backends/cpu/binary/broadcast_runs.h"
 #include "backends/cpu/f32_isa.h"
@@ -50,16 +51,23 @@ bool takes(const KernelNode& node) {
   return function_of(node, &m);
 }
 
+/// The function and its parameters, for which a power's exponent is read once.
+int64_t plan_bytes(const KernelNode&) {
+  return sizeof(UnaryF32);
+}
+void plan(const KernelNode& node, const Layout*, std::byte* to) {
+  function_of(node, new (to) UnaryF32);
+}
+
 bool nhwc_takes(const KernelNode& node) {
   return takes(node) && has_nhwc_sizes(node.input(0)) && node.input(0).elements() > 0;
 }
 
 template <const UnaryLoopsF32& loops>
-Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
+Status run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
   constexpr int64_t kChunk = 16384;
-  UnaryF32 m;
-  function_of(node, &m);
+  const auto& m = *reinterpret_cast<const UnaryF32*>(context.plan);
   const int64_t count = out[0].elements();
   context.parallel((count + kChunk - 1) / kChunk, [&](int64_t t) {
     loops.map(m, in[0].data<float>() + t * kChunk, out[0].data<float>() + t * kChunk,
@@ -69,10 +77,9 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
 }
 
 template <const UnaryLoopsF32& loops>
-Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
+Status nhwc_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  UnaryF32 m;
-  function_of(node, &m);
+  const auto& m = *reinterpret_cast<const UnaryF32*>(context.plan);
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t rows = y.size.n * y.size.h, each = std::max<int64_t>(1, 16384 / (y.size.w * y.pitch));
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
@@ -91,11 +98,17 @@ Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<
 
 template <const UnaryLoopsF32& loops>
 constexpr CpuKernel make() {
-  return {.takes = takes, .packs = 0b10, .run = run<loops>};
+  return {.takes = takes, .packs = 0b10, .plan_bytes = plan_bytes, .plan = plan, .run = run<loops>};
 }
 template <const UnaryLoopsF32& loops>
 constexpr CpuKernel make_nhwc() {
-  return {.takes = nhwc_takes, .packs = 0b10, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<loops>};
+  return {.takes = nhwc_takes,
+          .packs = 0b10,
+          .layouts = Layouts::kFollows,
+          .nhwc_inputs = 0b1,
+          .plan_bytes = plan_bytes,
+          .plan = plan,
+          .run = nhwc_run<loops>};
 }
 
 // ---------------------------------------------------------------------------------------------------------- pairs

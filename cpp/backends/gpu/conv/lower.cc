@@ -199,8 +199,7 @@ bool positions_fit(const Window& w) {
 
 Status lower_conv(NodeLowering& n) {
   PINNACE_TRY(check_weights(n));
-  Shape shape;
-  PINNACE_ASSIGN(Window window, check_convolution(n.view(), 2, shape));
+  PINNACE_ASSIGN(Window window, check_convolution(n.view(), 2));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   const Convolution c{
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),

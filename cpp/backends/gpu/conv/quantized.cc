@@ -173,8 +173,7 @@ void on_rows(NodeLowering& n, const ByteConvolution& c, bool transposed) {
 }  // namespace
 
 Status lower_quantized_conv(NodeLowering& n) {
-  Shape shape;
-  PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2, shape));
+  PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
   const ByteConvolution c{window,

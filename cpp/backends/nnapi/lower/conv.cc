@@ -17,11 +17,11 @@ struct FilterStrides {
 }  // namespace
 
 Status lower_conv(NodeLowering& n) {
-  Shape shape;
-  PINNACE_ASSIGN(Window w, check_convolution(n.view(), 2, shape));
+  PINNACE_ASSIGN(Window w, check_convolution(n.view(), 2));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (w.rank > 2) return n.refuse(Rule::kSpatial, to_string(n.in_type(0)));
-  const auto C = static_cast<uint32_t>(n.in_type(0).shape[1].size), M = static_cast<uint32_t>(shape[1].size);
+  const auto C = static_cast<uint32_t>(n.in_type(0).shape[1].size),
+             M = static_cast<uint32_t>(n.in_type(1).shape[0].size);
   const int64_t groups = n.view().attr_int("group");
   PINNACE_ASSIGN(const Images images, images_of(n));
   OperandId x = images.x;
