@@ -6,10 +6,10 @@
 
 #include <chrono>
 #include <deque>
-#include <limits>
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "errors.h"
 #include "gil.h"
@@ -35,11 +35,8 @@ bool uses_stderr = false;  // PINNACE_LOG or log_to_stderr() asked for it
 /// pinnace.log._deliver, as long as the process: references are never given back.
 PyObject* receiver = nullptr;
 
-/// Taken and not delivered yet, in order. With the GIL. Never destroyed.
-std::deque<LogMessage>& undelivered() {
-  static auto* const messages = new std::deque<LogMessage>;
-  return *messages;
-}
+/// Taken and not delivered yet, in order. With the GIL. As long as the process: threads may be left when it ends.
+std::deque<LogMessage>& undelivered = *new std::deque<LogMessage>;
 
 void deliver(const LogMessage& message) {
   if (!receiver) return;
@@ -90,24 +87,24 @@ void log(const std::string& level, const std::string& text) {
   deliver_log();
 }
 
-}  // namespace
-
-namespace {
-
-/// What is there when it begins, for about so long.
+/// What waits, and then what is kept when that is done, for about so long. More is taken only where nothing waits: so
+/// what is kept has its bound, and a slow handler does not make messages pile up here.
 void deliver_for(Seconds time) {
-  std::deque<LogMessage>& waiting = undelivered();
-  if (delivering || (!log_is_kept() && waiting.empty())) return;
+  std::deque<LogMessage>& waiting = undelivered;
+  if (delivering || (waiting.empty() && !log_is_kept())) return;
   struct Delivering {
     Delivering() { delivering = true; }
     ~Delivering() { delivering = false; }
   } const mark;
   const auto end = std::chrono::steady_clock::now() + time;
   try {
-    if (log_is_kept()) {
-      for (LogMessage& message : take_log()) waiting.push_back(std::move(message));
-    }
-    for (size_t left = waiting.size(); left > 0 && std::chrono::steady_clock::now() < end; --left) {
+    bool taken = false;
+    while (std::chrono::steady_clock::now() < end) {
+      if (waiting.empty()) {
+        if (std::exchange(taken, true)) break;
+        for (LogMessage& message : take_log()) waiting.push_back(std::move(message));
+        if (waiting.empty()) break;
+      }
       const LogMessage message = std::move(waiting.front());
       waiting.pop_front();  // whatever its handler raises: the others wait for the next call
       try {
@@ -141,7 +138,7 @@ void end_log() {
 
 void begin_log_of_child() {
   delivering = false;
-  undelivered().clear();
+  undelivered.clear();
   static_cast<void>(take_log());
 }
 

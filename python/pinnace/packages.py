@@ -17,8 +17,8 @@ def import_package(name: str) -> Any:
     A SIGINT in the middle takes effect when the import has ended: Python's import system and what packages do when they
     are imported drop exceptions, KeyboardInterrupt among them, and Ctrl-C would be lost.
     """
-    if (known := sys.modules.get(name)) is not None:
-        return known
+    if sys.modules.get(name) is not None:  # by this thread, or another's import is waited for
+        return importlib.import_module(name)
     with _interrupts_deferred():
         return importlib.import_module(name)
 

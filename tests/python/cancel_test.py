@@ -24,28 +24,12 @@ from typing import Any
 import numpy as np
 import pinnace as pn
 import pytest
+from endless_loop import ENDLESS, feed
 from pinnace import _core
 from slices import all_mode, test_seed
 
 SOON = 30.0 if os.environ.get("PINNACE_SANITIZED") else 3.0  # sanitized code is ten times slower
 INTERRUPTS = 3 if all_mode() else 1  # of each call and command, at moments that differ
-
-ENDLESS = """graph "g" {
-  input %go : bool[]
-  input %x : f32[1000]
-  state "count" %now : f32[] next %next = {0}
-  const %one : f32[] = {1}
-  %next : f32[] = add(%now, %one)
-  %last : f32[1000] = loop(none, %go, %x) {carried=1, body=graph "body" {
-    input %i : i64[]
-    input %c : bool[]
-    input %a : f32[1000]
-    %b : f32[1000] = sigmoid(%a)
-    output "c" %c
-    output "b" %b
-  }}
-  output "last" %last
-}"""
 
 # Hours of work in one operator.
 ONE_SUM = """graph "g" {
@@ -58,10 +42,6 @@ ONE_SUM = """graph "g" {
 
 def program_of(text: str) -> pn.Program:
     return pn.Program(_core.Model.parse(text).build(["cpu"]))
-
-
-def feed(go: bool) -> dict[str, Any]:
-    return {"go": np.bool_(go), "x": np.ones(1000, np.float32)}
 
 
 @pytest.fixture(scope="module")

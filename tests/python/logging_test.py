@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import pinnace as pn
 import pytest
+from endless_loop import ENDLESS
+from endless_loop import feed as endless_feed
 
 TEXT = """graph "net" {
   symbol n 1..64
@@ -238,22 +240,9 @@ def test_what_is_left_waits_for_the_next_call(records: Records) -> None:
 
 
 def test_messages_come_while_a_result_is_waited_for(records: Records) -> None:
-    text = """graph "spin" {
-      input %go : bool[]
-      input %x : f32[8]
-      %last : f32[8] = loop(none, %go, %x) {carried=1, body=graph "body" {
-        input %i : i64[]
-        input %c : bool[]
-        input %a : f32[8]
-        %b : f32[8] = sigmoid(%a)
-        output "c" %c
-        output "b" %b
-      }}
-      output "last" %last
-    }"""
-    session = pn.Session(pn.Program(pn._core.Model.parse(text, [], False, []).build(["cpu"])), target="cpu")
+    session = pn.Session(pn.Program(pn._core.Model.parse(ENDLESS, [], False, []).build(["cpu"])), target="cpu")
     pn.set_log_level("info")
-    future = session.run_async({"go": np.array(True), "x": np.zeros(8, np.float32)}, timeout=1.5)
+    future = session.run_async(endless_feed(True), timeout=1.5)
     pn._core.write_log("info", "meanwhile")
     seen: list[float] = []
 

@@ -21,7 +21,7 @@ struct KernelContext {
   int threads = 1;
   /// Of the inputs, then the outputs; null: all are dense.
   const Layout* layouts = nullptr;
-  /// What is fused into the node; all operands have bytes.
+  /// What is fused into the node, for run() and rows(): all operands have bytes. Before, it is KernelNode::fusion().
   const Fusion* fusion = &kNoFusion;
   /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results
   /// are the same for every thread count.

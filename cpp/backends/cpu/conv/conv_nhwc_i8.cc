@@ -77,9 +77,9 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   const GemmTilesI8& gemm = *isa.gemm;
-  const auto& residual = node.fusion().residual;
+  const auto& residual = context.fusion->residual;
   const bool adds = residual.has_value();
-  const NhwcI8 r = residual_of<uint8_t>(node.fusion());
+  const NhwcI8 r = residual_of<uint8_t>(*context.fusion);
   AddedI8 added{};
   if (adds) {
     added = {nullptr,
@@ -190,8 +190,7 @@ bool depthwise_takes(const KernelNode& node) {
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
   if (groups <= 8 || w[1].size != 1 || w[0].size != groups) return false;
-  Shape y;
-  const auto window = check_convolution(node, 2, y);
+  const auto window = check_convolution(node, 2);
   const int64_t columns = (kDepthwiseStrip - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
   return window->stride[2] <= 64 && window->kernel[2] <= 64 && window->dilation[2] <= 64 && window->kernel[1] <= 64 &&
          columns * depthwise_quads(*window).groups <= kDepthwiseColumns;

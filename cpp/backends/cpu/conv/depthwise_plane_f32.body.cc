@@ -7,19 +7,9 @@ namespace pinnace::cpu {
 namespace PINNACE_ISA {
 namespace {
 
-constexpr int kLanes = PINNACE_LANES;
-constexpr int kColumns = 2 * kLanes;
-
 using V = Wide::T;
-inline V load(const float* p) {
-  return Wide::load(p);
-}
-inline void store(float* p, V v) {
-  Wide::store(p, v);
-}
-inline V splat(float x) {
-  return Wide::all(x);
-}
+constexpr int kLanes = Wide::kLanes, kColumns = 2 * kLanes;
+
 /// The map out of line, where it would be inlined many times: 40 KB of the library.
 __attribute__((noinline)) V apply_apart(const UnaryF32& m, V x) {
   return activate<Wide>(m, x);
@@ -30,16 +20,16 @@ void depthwise_plane(const DepthwisePlaneF32& d) {
   for (int64_t oy = 0; oy < d.out_h; ++oy) {
     const float* top = d.x + oy * d.stride_y * d.row;
     for (int64_t ox = 0; ox < d.out_w; ox += kColumns) {
-      V s0 = splat(d.bias), s1 = s0;
+      V s0 = Wide::all(d.bias), s1 = s0;
       const float* w = d.w;
       for (int64_t ky = 0; ky < d.kernel_h; ++ky) {
         const float* line = top + ky * d.dilation_y * d.row + ox;
         for (int64_t kx = 0; kx < d.kernel_w; ++kx) {
           const int64_t at = kx * d.dilation_x;
           const float* x = line + at % d.stride_x * d.phase + at / d.stride_x;
-          const V value = splat(*w++);
-          s0 += value * load(x);
-          s1 += value * load(x + kLanes);
+          const V value = Wide::all(*w++);
+          s0 += value * Wide::load(x);
+          s1 += value * Wide::load(x + kLanes);
         }
       }
       s0 = apply_apart(d.map, s0);
@@ -47,12 +37,12 @@ void depthwise_plane(const DepthwisePlaneF32& d) {
       float* y = d.y + oy * d.out_w + ox;
       const int64_t columns = d.out_w - ox;
       if (columns >= kColumns) {
-        store(y, s0);
-        store(y + kLanes, s1);
+        Wide::store(y, s0);
+        Wide::store(y + kLanes, s1);
       } else {
         float part[kColumns];
-        store(part, s0);
-        store(part + kLanes, s1);
+        Wide::store(part, s0);
+        Wide::store(part + kLanes, s1);
         __builtin_memcpy(y, part, sizeof(float) * static_cast<size_t>(columns));
       }
     }
