@@ -1,4 +1,4 @@
-"""README's first screen is true: its Python runs as it stands, its C++ compiles, and the commands it names exist."""
+"""README's first screen is true: its Python and `make demo` run, its C++ compiles, and the commands it names exist."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ def test_cpp_compiles(tmp_path: Path) -> None:
     command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *include, str(source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_demo_ends_equal() -> None:
+    """What `make demo` does once everything is built."""
+    prefix = ROOT / "build/install"
+    install = ["cmake", "--install", str(ROOT / "build/release"), "--prefix", str(prefix)]
+    subprocess.run(install, stdout=subprocess.DEVNULL, timeout=120, check=True)
+    demo = [sys.executable, str(ROOT / "examples/demo.py")]
+    done = subprocess.run(demo, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "equal within bounds" in done.stdout
 
 
 def test_commands_and_files_exist() -> None:

@@ -4,6 +4,7 @@ integers, outputs that cancel, sizes of which no example was given, and where no
 
 from __future__ import annotations
 
+import copy
 import json
 import platform
 import warnings
@@ -17,6 +18,7 @@ import pytest
 import torch
 from pinnace import cli
 from pinnace.agreement import agreement
+from pinnace.sources.torch_module import LiveSource
 from pinnace.sources.torch_program import TorchSource
 from pinnace.types import TensorSpec
 from pinnace.verify.other_sizes import MOST_CHOICES, other_sizes, resized
@@ -152,6 +154,76 @@ def test_no_movement_excuses_a_percent() -> None:
     assert max(np.abs(m.outputs[0][0] - reference.ran.outputs[0][0]).max() for m in reference.moved_by_itself) > 0.1
     with pytest.raises(pn.VerificationError):
         verify_program(built(lambda x: torch.floor(x) * 1.02, x), source, [{"x": x}], ["cpu"])
+
+
+# ----------------------------------------------------------------------------------------------------- inner values
+
+
+class Cancelling(nn.Module):
+    """Its first value loses half of its digits, which its output does not show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+        self.norm = nn.BatchNorm1d(64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.linear(x) + self.norm(x)
+        return torch.sigmoid((x + 3000.7) - x)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_inner_values_are_computed_in_float64_by_torch_too(live: bool) -> None:
+    """Of a module and of an exported program: none of them has the rounding errors of float32."""
+    torch.manual_seed(0)
+    net, x = Cancelling().eval(), torch.randn(8, 64)
+    exported = torch.export.export(net, (x,), strict=False)
+    source: Any = LiveSource(net, TorchSource(exported)) if live else TorchSource(exported)
+    arbiter = source.float64()
+    nodes = {"linear", "batch_norm", "add", "sub"}
+    exact, rounded = arbiter.layers([x.numpy()], nodes), source.layers([x.numpy()], nodes)
+    assert exact.keys() == rounded.keys() == nodes
+    assert {str(v.dtype) for v in exact.values()} == {"float64"}
+    wide, y = copy.deepcopy(net).double(), x.double()
+    y = (wide.linear(y) + wide.norm(y)).detach()
+    np.testing.assert_allclose(exact["add"], y.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(exact["sub"], 3000.7, rtol=1e-15)
+    assert np.abs(rounded["sub"].astype(np.float64) - 3000.7).max() > 1e-5
+
+
+class Residue(nn.Module):
+    """A linear layer whose rows are zero but for rounding errors where an input's two halves are equal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        half = torch.randn(64, 512, generator=torch.Generator().manual_seed(1))
+        self.weight = nn.Parameter(torch.cat([half, -half], 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(nn.functional.linear(x, self.weight), 1)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_inner_rounding_errors_are_held_against_float64(live: bool) -> None:
+    """Two right sums in different orders have nothing in common there, but are equally near to the exact value."""
+    half, net = torch.randn(16, 512, generator=torch.Generator().manual_seed(2)), Residue()
+    other = torch.randn(16, 512, generator=torch.Generator().manual_seed(3))
+    x = torch.cat([half, torch.where(torch.arange(16)[:, None] % 2 == 0, half, other)], 1)
+    program = pn.load(net, (x,)).build(verify=False)
+    source: Any = net if live else torch.export.export(net, (x,), strict=False)
+    result = pn.compare(program, source, {"x": x})
+    (row,) = [row for row in result.rows if row.value == "linear"]
+    assert result.ok, result
+    distances = row.targets["cpu"].exact
+    assert distances is not None
+    assert max(distances.ours, distances.source) < 1e-5
+
+
+@pytest.mark.parametrize("inputs", [None, 3, [], [np.zeros(3)], np.zeros(3), "x"])
+def test_inputs_that_are_no_dict_are_refused_in_words(inputs: Any) -> None:
+    program = built(lambda x: x + 1, torch.zeros(3))
+    with pytest.raises(pn.InvalidArgument, match=r"dict of inputs|dict of input names"):
+        pn.compare(program, program, inputs)
 
 
 # ---------------------------------------------------------------------------------------------------------- other sizes

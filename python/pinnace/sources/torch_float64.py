@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,10 +29,10 @@ class DoubleModule:
         self,
         make: Callable[[], Any],
         arguments: Arguments,
-        layers: Callable[[Sequence[Array], set[str]], dict[str, Array]] | None = None,
+        layers: Callable[[Sequence[Array], set[str], AbstractContextManager[Any]], dict[str, Array]] | None = None,
     ) -> None:
-        """make: a copy of the module that may be changed. arguments: a call's, from arrays. layers: of the source,
-        which are then run in double precision too."""
+        """make: a copy of the module that may be changed. arguments: a call's, from arrays. layers: inner values of the
+        source by name, computed within the mode that is given."""
         import torch
 
         self._make, self._arguments, self._layers = make, arguments, layers
@@ -69,8 +70,8 @@ class DoubleModule:
 
         if self._layers is None:
             return {}
-        with source_errors(self.description), torch.no_grad(), _Default(), _double_mode():
-            return self._layers([_wide(x) for x in inputs], names)
+        with source_errors(self.description), torch.no_grad(), _Default():
+            return self._layers([_wide(x) for x in inputs], names, _double_mode())
 
 
 class _Default:

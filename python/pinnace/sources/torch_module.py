@@ -62,8 +62,8 @@ class LiveSource:
         return self.exported.layers(inputs, names)
 
     def float64(self) -> Source | None:
-        """The module in double precision."""
-        return DoubleModule(lambda: copy.deepcopy(self._module), self.exported.arguments, None)
+        """The module in double precision; inner values, as layers(), of the exported program."""
+        return DoubleModule(lambda: copy.deepcopy(self._module), self.exported.arguments, self.exported.layers_within)
 
     def exporter_changes(self, steps: Sequence[Sequence[Array]], call: int) -> str:
         """One phrase where the exported program differs from the module in that call; empty where it does not.

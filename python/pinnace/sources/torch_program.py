@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pinnace.arrays import as_tensor, to_numpy
@@ -49,18 +51,28 @@ class TorchSource:
 
     def float64(self) -> Source | None:
         """The program in double precision."""
-        return DoubleModule(lambda: _copied(self.program).module(), self.arguments, self.layers)
+        return DoubleModule(lambda: _copied(self.program).module(), self.arguments, self.layers_within)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Values of the exported graph's nodes by name."""
         return self._interpreted(inputs, names, {})[1]
+
+    def layers_within(
+        self, inputs: Sequence[Array], names: set[str], computing: AbstractContextManager[Any]
+    ) -> dict[str, Array]:
+        """The same, computed within a mode of torch's; copies are made before, which modes get in the way of."""
+        return self._interpreted(inputs, names, {}, computing)[1]
 
     def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
         """As in Source."""
         return self._interpreted(inputs, set(given), given)
 
     def _interpreted(
-        self, inputs: Sequence[Array], names: set[str], given: Mapping[str, Array]
+        self,
+        inputs: Sequence[Array],
+        names: set[str],
+        given: Mapping[str, Array],
+        computing: AbstractContextManager[Any] | None = None,
     ) -> tuple[list[Array], dict[str, Array]]:
         """User outputs and the named nodes' values, node by node; `given` ones take the place of what was computed."""
         import torch
@@ -86,7 +98,8 @@ class TorchSource:
             user = iter(flat)
             for spec in program.graph_signature.input_specs:
                 lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
-            made = Recorder(program.graph_module).run(*lifted)
+            with computing or contextlib.nullcontext():
+                made = Recorder(program.graph_module).run(*lifted)
             specs = program.graph_signature.output_specs
             users = [o for o, spec in zip(made, specs, strict=True) if spec.kind.name == "USER_OUTPUT"]
             return [to_numpy(t) for t in output_tensors(users)], found

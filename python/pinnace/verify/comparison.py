@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
@@ -171,7 +171,7 @@ def _write(path: str | PathLike[str] | None, text: str) -> None:
 def compare(
     program: Program | str | PathLike[str],
     reference: Any,
-    inputs: Sequence[Mapping[str, Any]],
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     targets: str | Sequence[str] = ("cpu",),
     precision: str | Sequence[str] = ("fp32",),
@@ -184,7 +184,7 @@ def compare(
 
     program    a Program, or the path of a .pnc file.
     reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program.
-    inputs     list of dicts name -> array, of the shapes and dtypes of program.inputs.
+    inputs     dict name -> array, of the shapes and dtypes of program.inputs, or a list of such dicts.
     targets    one, or several: "cpu", "vulkan", "nnapi:29".
     precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
     tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
@@ -195,7 +195,21 @@ def compare(
     them.
     """
     with _core.CancelScope(cancel):
-        return _compare(program, reference, inputs, targets, precision, tolerance or {})
+        return _compare(program, reference, _feeds(inputs), targets, precision, tolerance or {})
+
+
+def _feeds(inputs: Any) -> list[Mapping[str, Any]]:
+    """The dicts of inputs that a caller gave: one, or several."""
+    feeds = [inputs] if isinstance(inputs, Mapping) else list(inputs) if isinstance(inputs, Iterable) else [inputs]
+    if not feeds:
+        raise _core.InvalidArgument("compare needs at least one dict of inputs")
+    for feed in feeds:
+        if not isinstance(feed, Mapping):
+            raise _core.InvalidArgument(
+                f"compare: inputs must be a dict of input names and arrays, or a list of such dicts, not "
+                f"{type(feed).__name__}" + (f" in a {type(inputs).__name__}" if feed is not inputs else "")
+            )
+    return feeds
 
 
 def _compare(
@@ -209,8 +223,6 @@ def _compare(
     if not isinstance(program, Program):
         program = Program.open(program)
     targets = [targets] if isinstance(targets, str) else list(targets)
-    if not inputs:
-        raise _core.InvalidArgument("compare needs at least one dict of inputs")
     precisions = [precision] if isinstance(precision, str) else list(precision)
     columns = {t if p == "fp32" else f"{t} {p}": (t, p) for t in targets for p in precisions}
     source = source_of(reference, inputs[0])
