@@ -160,10 +160,9 @@ def sanitizer_suites(options: Options) -> list[Suite]:
     """Every turn of the sanitizers, each with everything that it tests; builds of their own, so they come last."""
     if not options.everything or options.label != "release":
         return []
-    script = str(options.root / "scripts/turns.py")
-    command = [sys.executable, script, "run", "--all"]
+    script, unused = str(options.root / "scripts/turns.py"), options.results / "raw" / "unused"
     return [
-        Suite(f"sanitizer:{turn.name}", "command", [*command, turn.name], options.results / "raw" / "unused")
+        Suite(f"sanitizer:{turn.name}", "command", [sys.executable, script, "run", turn.name, "--all"], unused)
         for turn in turns.present(options.root)
     ]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import run_tests
 import turns
 from turns import Step, Turn
 
@@ -33,6 +34,16 @@ def test_a_person_may_choose() -> None:
     assert turns.turn_of("f" * 40, turns.ROOT, {"PINNACE_TURN": "asan"}).name == "asan"
     with pytest.raises(ValueError, match="PINNACE_TURN is 'none', must be one of asan"):
         turns.turn_of("f" * 40, turns.ROOT, {"PINNACE_TURN": "none"})
+
+
+def test_a_full_run_runs_every_turn_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the commands that run_tests.py gives to turns.py."""
+    ran = []
+    monkeypatch.setattr(turns, "run", lambda turn, budget, everything: ran.append((turn.name, everything)) or 0)
+    monkeypatch.setenv("PINNACE_TEST_SEED", "1")
+    for suite in run_tests.sanitizer_suites(run_tests.parse(["--all"], turns.ROOT)):
+        assert turns.main(suite.command[2:]) == 0
+    assert ran == [(turn.name, True) for turn in turns.present(turns.ROOT)]
 
 
 def test_a_turn_whose_script_is_missing_fails(
