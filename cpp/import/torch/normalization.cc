@@ -11,6 +11,15 @@ ValueId vector_or(Call& c, ValueId given, const Scalar& size, double value, DTyp
   return given != kNoValue ? given : c.full({size}, c.constant(value, dtype));
 }
 
+/// x in the parameters' type, which torch's kernels compute in: float32 parameters go with 16-bit inputs, as where a model
+/// is autocast. The result is cast back to x's own type.
+ValueId in_type_of(Call& c, ValueId x, std::initializer_list<ValueId> parameters) {
+  for (ValueId parameter : parameters) {
+    if (parameter != kNoValue && c.dtype_of(parameter) != c.dtype_of(x)) return c.cast(x, c.dtype_of(parameter));
+  }
+  return x;
+}
+
 /// (x - mean) / sqrt(var + eps) over axes; then * weight + bias along axis 1.
 ValueId normalize(Call& c, ValueId x, const std::vector<int64_t>& axes, double eps, ValueId weight, ValueId bias) {
   const DType dtype = c.dtype_of(x);
@@ -48,10 +57,14 @@ std::vector<int64_t> all_but_channel(int rank) {
 
 ValueId batch_norm(Call& c, ValueId x, ValueId weight, ValueId bias, ValueId mean, ValueId var, double eps) {
   const Scalar channels = c.size_of(mean, 0);
+  const DType out = c.dtype_of(x);
+  x = in_type_of(c, x, {weight, bias, mean, var});
   const DType dtype = c.dtype_of(x);
-  return c.add("batch_normalization",
-               {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype), mean, var},
-               {{"epsilon", eps}});
+  const ValueId y =
+      c.add("batch_normalization",
+            {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype), mean, var},
+            {{"epsilon", eps}});
+  return c.cast(y, out);
 }
 
 void map_batch_norm(Call& c) {
@@ -61,7 +74,8 @@ void map_batch_norm(Call& c) {
   const double eps = c.number("eps", 1e-5);
   c.ignore({"momentum", "cudnn_enabled"});
   if (mean == kNoValue || var == kNoValue) {  // no running statistics: those of the batch, also in eval mode
-    const ValueId y = normalize(c, x, all_but_channel(c.rank(x)), eps, weight, bias);
+    const ValueId wide = in_type_of(c, x, {weight, bias});
+    const ValueId y = c.cast(normalize(c, wide, all_but_channel(c.rank(x)), eps, weight, bias), c.dtype_of(x));
     if (!c.meta(1) || (!c.reads(1) && !c.reads(2))) return c.outputs({y, kNoValue, kNoValue, kNoValue});
     const Statistics s = statistics(c, x, all_but_channel(c.rank(x)), eps);
     const std::vector<int64_t> flat = {-1};
@@ -83,10 +97,12 @@ void map_instance_norm(Call& c) {
   if (own && (mean != kNoValue || var != kNoValue))
     return c.fail("instance_norm in training mode: export the model after model.eval()");
   const Scalar channels = c.size_of(x, 1);
-  const DType dtype = c.dtype_of(x);
-  c.output(c.add("instance_normalization",
-                 {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
-                 {{"epsilon", eps}}));
+  const ValueId wide = in_type_of(c, x, {weight, bias});
+  const DType dtype = c.dtype_of(wide);
+  const ValueId y = c.add("instance_normalization",
+                          {wide, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
+                          {{"epsilon", eps}});
+  c.output(c.cast(y, c.dtype_of(x)));
 }
 
 void map_layer_norm(Call& c) {
@@ -96,9 +112,11 @@ void map_layer_norm(Call& c) {
   const std::vector<Scalar> shape = c.sizes("normalized_shape");
   const double eps = c.number("eps", 1e-5);
   c.ignore({"cudnn_enable"});
-  if (weight == kNoValue) weight = c.full(shape, c.constant(1, c.dtype_of(x)));
+  const ValueId wide = in_type_of(c, x, {weight, bias});
+  if (weight == kNoValue) weight = c.full(shape, c.constant(1, c.dtype_of(wide)));
   const auto axis = -static_cast<int64_t>(shape.size());
-  const ValueId y = c.add("layer_normalization", {x, weight, bias}, {{"axis", axis}, {"epsilon", eps}});
+  const ValueId y =
+      c.cast(c.add("layer_normalization", {wide, weight, bias}, {{"axis", axis}, {"epsilon", eps}}), c.dtype_of(x));
   if (!c.meta(1)) return c.output(y);
   std::vector<int64_t> over;
   for (int64_t i = axis; i < 0; ++i) over.push_back(i + c.rank(x));
@@ -110,15 +128,15 @@ void map_rms_norm(Call& c) {
   const ValueId x = c.tensor("input");
   ValueId weight = c.optional_tensor("weight");
   const std::vector<Scalar> shape = c.sizes("normalized_shape");
-  const DType dtype = c.dtype_of(x);
-  const double smallest = dtype == DType::kF64    ? std::numeric_limits<double>::epsilon()
-                          : dtype == DType::kF16  ? 9.765625e-4
-                          : dtype == DType::kBF16 ? 7.8125e-3
-                                                  : std::numeric_limits<float>::epsilon();
+  // torch computes 16-bit types in float32, with its epsilon.
+  const double smallest = c.dtype_of(x) == DType::kF64 ? std::numeric_limits<double>::epsilon()
+                                                       : std::numeric_limits<float>::epsilon();
   const double eps = c.number("eps", smallest);
-  if (weight == kNoValue) weight = c.full(shape, c.constant(1, dtype));
+  const ValueId wide = in_type_of(c, x, {weight});
+  if (weight == kNoValue) weight = c.full(shape, c.constant(1, c.dtype_of(wide)));
   const auto axis = -static_cast<int64_t>(shape.size());
-  c.outputs({c.add("rms_normalization", {x, weight}, {{"axis", axis}, {"epsilon", eps}}), kNoValue});
+  const ValueId y = c.add("rms_normalization", {wide, weight}, {{"axis", axis}, {"epsilon", eps}});
+  c.outputs({c.cast(y, c.dtype_of(x)), kNoValue});
 }
 
 void map_group_norm(Call& c) {
@@ -128,10 +146,13 @@ void map_group_norm(Call& c) {
   const double eps = c.number("eps", 1e-5);
   c.ignore({"cudnn_enabled", "N", "C", "HxW"});
   const Scalar channels = c.size_of(x, 1);
-  const DType dtype = c.dtype_of(x);
-  const ValueId y = c.add("group_normalization",
-                          {x, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
-                          {{"num_groups", groups}, {"epsilon", eps}});
+  const ValueId wide = in_type_of(c, x, {weight, bias});
+  const DType dtype = c.dtype_of(wide);
+  const ValueId scaled =
+      c.add("group_normalization",
+            {wide, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
+            {{"num_groups", groups}, {"epsilon", eps}});
+  const ValueId y = c.cast(scaled, c.dtype_of(x));
   if (!c.reads(1) && !c.reads(2)) return c.outputs({y, kNoValue, kNoValue});
   const std::vector<Scalar> grouped = {c.size_of(x, 0), Scalar::of_int(groups), Scalar::of_int(-1)};
   const Statistics s = statistics(c, c.reshape(x, grouped), {2}, eps);
