@@ -12,6 +12,7 @@ from pinnace.arrays import to_numpy
 from pinnace.sources.base import Steps, source_errors
 from pinnace.sources.rounding import Rounding
 from pinnace.sources.torch_tensors import output_tensors
+from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ class DoubleModule:
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> Steps:
         """As base.steps_of(). InvalidArgument: torch cannot run it in double precision."""
-        import torch
-
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference():
             module = self._make()  # without the mode, in which a copied buffer would not fit its own storage
             module.double()
             _widen_attributes(module)
@@ -66,11 +65,9 @@ class DoubleModule:
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values by name, where the source names them."""
-        import torch
-
         if self._layers is None:
             return {}
-        with source_errors(self.description), torch.no_grad(), _Default():
+        with source_errors(self.description), isolated_inference(), _Default():
             return self._layers([_wide(x) for x in inputs], names, _double_mode())
 
 

@@ -12,6 +12,7 @@ from pinnace.sources.base import Source, Steps, source_errors
 from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
+from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
 
 
 def module_twin(module: torch.nn.Module) -> torch.nn.Module | None:
-    """The module in eval mode as it is now, with state of its own and shared parameters, which inference leaves alone.
+    """The module in eval mode as it is now, with state of its own and shared parameters.
 
     None: it has parts that cannot be copied.
     """
     shared = {id(p): p for p in module.parameters()}
     try:
-        twin = copy.deepcopy(module, shared)
+        with isolated_inference():
+            twin = copy.deepcopy(module, shared)
+            return twin.eval()
     except Exception:  # what a class of the user's raises when it is copied
         return None
-    return twin.eval()
 
 
 class LiveSource:
@@ -38,6 +40,8 @@ class LiveSource:
         """module: what module_twin() gave. exported: its exported program, which knows how a call is made of arrays and
         names inner values."""
         self._module = module
+        self._parameters: dict[int, Any] = {}
+        self._untouched: list[int] = []
         self.exported = exported
         self.description = exported.description
 
@@ -49,7 +53,7 @@ class LiveSource:
         """As base.steps_of(), on a copy. States are buffers by their names."""
         import torch
 
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference():
             module = self._copy()
             outputs = []
             for inputs in steps:
@@ -86,7 +90,7 @@ class LiveSource:
                 part.register_forward_hook(
                     lambda _module, _inputs, output, name=name: seen.setdefault(name, []).append(output)
                 )
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference():
             args, kwargs = self.exported.arguments(steps[0])
             module(*args, **kwargs)
         last = _last_values(self.exported.program)
@@ -101,7 +105,13 @@ class LiveSource:
         return ""
 
     def _copy(self) -> Any:
-        return copy.deepcopy(self._module, {id(p): p for p in self._module.parameters()})
+        """The module with state of its own. It shares its parameters with earlier copies, unless one wrote into them,
+        and with the user's module never."""
+        if not self._parameters or [p._version for p in self._parameters.values()] != self._untouched:
+            memo: dict[int, Any] = {}
+            self._parameters = {id(p): copy.deepcopy(p, memo) for p in self._module.parameters()}
+            self._untouched = [p._version for p in self._parameters.values()]
+        return copy.deepcopy(self._module, dict(self._parameters))
 
 
 def _last_values(program: Any) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pinnace.arrays import to_numpy
 from pinnace.nnapi import nnapi_library_path
 from pinnace.sources.base import source_errors
 from pinnace.sources.torch_tensors import output_tensors, quantized_as
+from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -32,12 +33,10 @@ class NnapiSource:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order; quantised ones as the integers they store."""
-        import torch
-
         # PyTorch asks the loader for the name, which is found where an object of that name is loaded already.
         ctypes.CDLL(self._library, mode=ctypes.RTLD_GLOBAL)
         arguments = quantized_as(self._examples, inputs)
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference():
             made = self._script(*arguments) if hasattr(self._script, "mod") else self._script(arguments)
         return [to_numpy(t) for t in output_tensors(made)]
 

@@ -13,6 +13,7 @@ from pinnace.sources.base import Source, Steps, source_errors
 from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_tensors import output_tensors
 from pinnace.torch.archive import load_archive
+from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ class TorchSource:
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> Steps:
         """As steps_of(). States are buffers, by their names in the module."""
-        import torch
-
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference():
             if self._module is None or _versions(self._module) != self._untouched:
                 self._module = _copied(self.program).module()
                 self._untouched = _versions(self._module)
@@ -89,7 +88,7 @@ class TorchSource:
                         return as_tensor(given[n.name]).to(result.dtype)
                 return result
 
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference():
             program = _copied(self.program)
             args, kwargs = self.arguments(inputs)
             flat = [t.clone() if isinstance(t, torch.Tensor) else t for t in _pytree.tree_flatten((args, kwargs))[0]]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from pinnace.arrays import to_numpy
 from pinnace.sources.base import source_errors
+from pinnace.sources.torch_module import module_twin
 from pinnace.sources.torch_tensors import output_tensors, quantized_as
+from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ class ScriptSource:
 
         from pinnace.torch.script_quantized import input_step  # imports torch
 
-        self._script = script.eval()
+        twin = module_twin(script)
+        self._script = script if twin is None else twin
+        self._shared = script if twin is None else None  # what a run must leave as it was
         self._examples = list(examples)
         step = input_step(script)
         self.steps = [1.0 if t.is_quantized else step for t in self._examples]
@@ -31,10 +35,8 @@ class ScriptSource:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order: tensors, and ints as int64 scalars."""
-        import torch
-
         arguments = quantized_as(self._examples, inputs)
-        with source_errors(self.description), torch.no_grad():
+        with source_errors(self.description), isolated_inference(self._shared):
             return [to_numpy(t) for t in output_tensors(self._script(*arguments))]
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Dim
 
 if TYPE_CHECKING:
@@ -35,14 +36,12 @@ def export_module(
     example_kwargs: Mapping[str, Any],
     dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None,
 ) -> torch.export.ExportedProgram:
-    """torch.export.export in eval mode; ConversionError with torch's own words where it cannot."""
+    """torch.export.export in eval mode, without a trace in the module; ConversionError with torch's own words where it cannot."""
     import torch
 
     args, kwargs = widened(module, example_inputs, example_kwargs, dynamic_shapes)
-    training = module.training
-    module.eval()
     try:
-        with torch.no_grad():
+        with isolated_inference(module):
             return torch.export.export(
                 module,
                 args,
@@ -54,8 +53,6 @@ def export_module(
         raise
     except Exception as error:
         raise _core.ConversionError(f"torch.export cannot export {type(module).__name__}: {error}") from error
-    finally:
-        module.train(training)
 
 
 def _torch_dims(dynamic_shapes: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pinnace import _core
 from pinnace.packages import import_package
 from pinnace.torch.archive import archive_kind
+from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.zip_file import INFLATED_MOST, ZipFile
 from pinnace.types import custom_op_names
 
@@ -89,13 +90,16 @@ def _check_code(archive: ZipFile) -> None:
 
 def export_script(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.export.ExportedProgram:
     """The module for the examples' shapes, in eval mode. ConversionError: `.nodes` has every node in the way."""
-    import torch
+    if not examples:
+        raise _core.InvalidArgument("load(ScriptModule) needs example_inputs, one tensor for each of its inputs")
+    with isolated_inference(script):
+        return _exported(script, examples)
 
+
+def _exported(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.export.ExportedProgram:
     from pinnace.torch.export import export_module
     from pinnace.torch.script_quantized import QuantizedScript, is_quantized_graph
 
-    if not examples:
-        raise _core.InvalidArgument("load(ScriptModule) needs example_inputs, one tensor for each of its inputs")
     frozen = _frozen(script)
     if is_quantized_graph(frozen.graph) or any(t.is_quantized for t in examples):
         walker = QuantizedScript(frozen, examples)
@@ -105,19 +109,17 @@ def export_script(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> to
     from torch._export.converter import TS2EPConverter
 
     try:
-        with torch.no_grad():
-            return TS2EPConverter(script.eval(), tuple(examples)).convert()
+        return TS2EPConverter(script, tuple(examples)).convert()
     except Exception as error:
         raise _core.ConversionError(f"torch cannot turn this TorchScript into an exported program: {error}") from error
 
 
 def _frozen(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
-    """With attributes as constants, so that one flat graph holds everything."""
+    """With attributes as constants, so that one flat graph holds everything; of a module in eval mode."""
     import torch
 
     if not hasattr(script, "training"):  # frozen already
         return script
-    script.eval()
     try:
         return torch.jit.freeze(script, optimize_numerics=False)
     except Exception as error:
