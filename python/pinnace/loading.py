@@ -22,6 +22,7 @@ from pinnace.sources.base import Source
 from pinnace.sources.lazy import LazySource
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
+from pinnace.sources.temporary_copy import TemporaryCopy, temporary_copy
 from pinnace.sources.torch_module import LiveSource, module_twin
 from pinnace.sources.torch_nnapi import NnapiSource
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
@@ -29,15 +30,17 @@ from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.example_sizes import example_sizes
 from pinnace.torch.export import decompose, dim_names, export_module, is_exported, is_module, save_exported
+from pinnace.torch.module_call import is_number, is_numbers, module_call, named_dims, one_or_several, own_tensor
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
+from pinnace.torch.other_files import other_files_named
 from pinnace.torch.script import export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
 
 def load(
     source: Any,
-    example_inputs: Sequence[Any] | Mapping[str, Any] = (),
-    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    example_inputs: Any = (),
+    dynamic_shapes: Mapping[str, Any] | Mapping[int, Any] | Sequence[Any] | None = None,
     *,
     example_kwargs: Mapping[str, Any] | None = None,
     symbols: Sequence[Dim] = (),
@@ -49,12 +52,15 @@ def load(
     """Imports a model and optimises its graph.
 
     source           nn.Module (exported here), torch.export.ExportedProgram, ScriptModule, or the path of a .pt2,
-                     .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped).
-    example_inputs   for a module: its positional arguments; for TorchScript: its tensors, whose shapes become the
-                     program's; else arrays for the model's inputs, of their shapes and dtypes, in order or by name.
+                     .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped); also
+                     such a file as bytes or open for reading, and an onnx.ModelProto.
+    example_inputs   for a module: its positional arguments, or a dict of them by name; for TorchScript: its tensors,
+                     whose shapes become the program's; else arrays for the model's inputs, of their shapes and dtypes,
+                     in order or by name. A single tensor, array, number or list of numbers is the only input. A
+                     module's arguments may be tuples, lists and dicts, nested ones too; arrays in them become tensors.
                      They are what build() verifies on, beside one run at other sizes where sizes are open.
-    dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim for dimensions that
-                     vary.
+    dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim, or a name, for
+                     dimensions that vary; for a module with one argument also {0: "batch"}.
     example_kwargs   for a module: its keyword arguments, by name.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
@@ -67,8 +73,9 @@ def load(
     or fields. Which operators import: docs/imports.md.
 
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
-    rule. Unsupported: TorchScript that reaches files, or a package that is missing; InvalidArgument: arguments that do
-    not fit; Cancelled.
+    rule. Unsupported: a file of a format that is not read, TorchScript that reaches files, or a package that is missing;
+    InvalidArgument: arguments that do not fit; Cancelled. The module, torch's settings and the states of random numbers
+    are as before, whatever happens.
     """
     options = {
         "disabled_passes": list(disabled_passes),
@@ -77,15 +84,45 @@ def load(
         "model_name": model_name,
         "ops": custom_ops(),
     }
+    kwargs = dict(example_kwargs or {})
     with _core.CancelScope(cancel):
-        return _load(source, example_inputs, dynamic_shapes, dict(example_kwargs or {}), options)
+        copy = temporary_copy(source)
+        if copy is not None:
+            with copy.named(), other_files_named(copy.path):
+                return _load(copy.path, example_inputs, dynamic_shapes, kwargs, options, copy)
+        if is_module(source) or is_exported(source):
+            return _load(source, example_inputs, dynamic_shapes, kwargs, options)
+        with other_files_named(_path_of(source)):
+            return _load(source, example_inputs, dynamic_shapes, kwargs, options)
 
 
-def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: Any) -> Model:
+def _path_of(source: Any) -> str:
+    """TypeError, with what to do, for what is no path."""
+    try:
+        return str(fspath(source))
+    except TypeError as error:
+        way = ""
+        if isinstance(source, type):
+            way = f"; {source.__name__} is a class: make an instance, and give that"
+        elif isinstance(source, Mapping):
+            way = "; of a state dict: build the module, load_state_dict(), and give the module"
+        raise TypeError(
+            f"load() takes a module, an exported program, a path, bytes or an open file, not {type(source).__name__}{way}"
+        ) from error
+
+
+def _load(
+    source: Any,
+    example_inputs: Any,
+    dynamic_shapes: Any,
+    kwargs: dict[str, Any],
+    options: Any,
+    copy: TemporaryCopy | None = None,
+) -> Model:
     runner: Source | None
     check_passes = options["check_passes"]
     if is_script(source) or (not is_module(source) and not is_exported(source) and is_script_file(fspath(source))):
-        name = type(source).__name__ if is_script(source) else Path(fspath(source)).name
+        name = copy.name if copy else type(source).__name__ if is_script(source) else Path(fspath(source)).name
         script = source if is_script(source) else open_script(fspath(source))
         tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
         core, notes, runner = _import_script(script, name, tensors, options)
@@ -93,10 +130,8 @@ def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[st
     elif is_module(source) or is_exported(source):
         name = type(source).__name__
         if is_module(source):
-            args = () if isinstance(example_inputs, Mapping) else tuple(example_inputs)
-            kwargs.update(example_inputs if isinstance(example_inputs, Mapping) else {})
-            if not args and not kwargs:
-                raise _core.InvalidArgument(f"load({name}) needs example_inputs to export the module with")
+            args, kwargs = module_call(source, example_inputs, kwargs)
+            dynamic_shapes = named_dims(dynamic_shapes, args, kwargs)
             twin = module_twin(source)  # before torch.export runs it, which may change what it counts
             start = time.perf_counter()
             program = export_module(source, args, kwargs, dynamic_shapes)
@@ -104,7 +139,7 @@ def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[st
             options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
         else:
-            program, twin = source, None
+            program, twin, example_inputs = source, None, one_or_several(example_inputs)
         if check_passes:
             options["examples"] = _example_list(example_inputs)
         core, notes = _import_exported(program, name, options)
@@ -113,7 +148,8 @@ def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[st
             runner = LiveSource(twin, runner)
     else:
         path = fspath(source)
-        name = Path(path).name
+        name = Path(path).name if copy is None else copy.name
+        example_inputs = one_or_several(example_inputs)
         if check_passes:
             options["examples"] = _example_list(example_inputs)
         core, notes, runner = _import_path(path, options, example_inputs)
@@ -121,7 +157,7 @@ def _load(source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[st
     known_sizes: Callable[[], dict[str, int]] = dict
     if core.format == "pt2" and isinstance(runner, LazySource):
         known_sizes = partial(example_sizes, fspath(source), options["model_name"], inputs)
-    return Model(core, runner, _named_examples(inputs, example_inputs), name, notes, known_sizes)
+    return Model(core, runner, _named_examples(inputs, example_inputs), name, notes, known_sizes, copy)
 
 
 def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> list[Any]:
@@ -134,9 +170,12 @@ def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> l
         raise _core.InvalidArgument(
             "example_inputs of TorchScript are tensors in the order of its inputs, without names"
         )
+    seen: list[torch.Tensor] = []
     return [
-        v if isinstance(v, torch.Tensor) else as_tensor(input_array(f"example_inputs: number {i}", v))
-        for i, v in enumerate(example_inputs)
+        own_tensor(v, seen)
+        if isinstance(v, torch.Tensor)
+        else as_tensor(_example_array(f"example_inputs: number {i}", v))
+        for i, v in enumerate(one_or_several(example_inputs))
     ]
 
 
@@ -223,8 +262,27 @@ def _call_tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
 
 def _example_list(example_inputs: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
     if isinstance(example_inputs, Mapping):
-        return [(name, input_array(f"example_inputs: {name!r}", value)) for name, value in example_inputs.items()]
-    return [("", input_array(f"example_inputs: number {i}", value)) for i, value in enumerate(example_inputs)]
+        return [(name, _example_array(f"example_inputs: {name!r}", value)) for name, value in example_inputs.items()]
+    return [("", _example_array(f"example_inputs: number {i}", value)) for i, value in enumerate(example_inputs)]
+
+
+def _example_array(place: str, value: Any) -> Any:
+    """input_array(); Python's own numbers with a fraction, which have no element type, are float32 as in torch."""
+    array = input_array(place, value)
+    return array.astype(np.float32) if array.dtype == np.float64 and _is_untyped(value) else array
+
+
+def _is_untyped(value: Any) -> bool:
+    return is_number(value) or is_numbers(value)
+
+
+def _fitting(place: str, value: Any, spec: TensorSpec) -> Array:
+    """The array for one input; numbers without element type take the input's, unless an integer would lose a part."""
+    array = np.array(_example_array(place, value))
+    if not _is_untyped(value):
+        return array
+    typed = array.astype(spec.dtype)
+    return array if spec.dtype.kind in "iub" and not np.array_equal(typed, array) else typed
 
 
 def _named_examples(
@@ -242,7 +300,7 @@ def _named_examples(
         if len(example_inputs) != len(names):
             raise _core.InvalidArgument(f"example_inputs has {len(example_inputs)} arrays, the model takes {names}")
         example = dict(zip(names, example_inputs, strict=True))
-    return [{n: np.array(input_array(f"example_inputs: {n!r}", v)) for n, v in example.items()}]
+    return [{n: _fitting(f"example_inputs: {n!r}", v, inputs[n]) for n, v in example.items()}]
 
 
 __all__ = ["load"]

@@ -257,7 +257,7 @@ def test_an_exported_program_is_as_it_was() -> None:
     text, state = str(exported), {n: t.detach().numpy().tobytes() for n, t in exported.state_dict.items()}
     around = settings()
     program = pn.load(exported, (X,)).build()
-    pn.compare(program, exported, [{name: X for name in program.inputs}])
+    pn.compare(program, exported, [dict.fromkeys(program.inputs, X)])
     assert (str(exported), settings()) == (text, around)
     assert {n: t.detach().numpy().tobytes() for n, t in exported.state_dict.items()} == state
 

@@ -51,7 +51,6 @@ class LiveSource:
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> Steps:
         """As base.steps_of(), on a copy. States are buffers by their names."""
-        import torch
 
         with source_errors(self.description), isolated_inference():
             module = self._copy()

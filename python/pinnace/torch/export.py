@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.torch.isolation import isolated_inference
+from pinnace.torch.module_call import bound_arguments
 from pinnace.types import Dim
 
 if TYPE_CHECKING:
@@ -116,8 +117,6 @@ def _dynamic_dims(
     module: torch.nn.Module, example_inputs: Sequence[Any], example_kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> list[tuple[int, int, Any]]:
     """(place among the call's tensors, dimension, pn.Dim or torch's Dim) for every open dimension."""
-    import inspect
-
     import torch
     from torch.utils import _pytree
 
@@ -126,10 +125,7 @@ def _dynamic_dims(
     places = iter(range(len(leaves)))
     numbered = [next(places) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
     args, kwargs = _pytree.tree_unflatten(numbered, spec)
-    try:
-        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    except TypeError as error:
-        raise _core.InvalidArgument(f"the example does not fit {type(module).__name__}.forward: {error}") from error
+    bound = bound_arguments(module, args, kwargs)
     found: list[tuple[int, int, Any]] = []
 
     def walk(value: Any, shapes: Any) -> None:

@@ -77,7 +77,10 @@ def _settings() -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
         (torch.get_num_threads, torch.set_num_threads),
         (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
         (
-            lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+            lambda: (
+                torch.are_deterministic_algorithms_enabled(),
+                torch.is_deterministic_algorithms_warn_only_enabled(),
+            ),
             lambda v: torch.use_deterministic_algorithms(v[0], warn_only=v[1]),
         ),
         (lambda: cudnn.deterministic, lambda v: setattr(cudnn, "deterministic", v)),

@@ -1,0 +1,207 @@
+"""A module's call from what a user gives as examples, and its open dimensions from what a user gives as shapes.
+
+Imports torch only when asked to.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.arrays import as_tensor, input_array
+from pinnace.files import one_line
+from pinnace.types import Dim
+
+if TYPE_CHECKING:
+    import torch
+
+WANTED = "a tensor, an array, a number, or a tuple, list or dict of these"
+
+
+def is_array(value: Any) -> bool:
+    """A tensor, a numpy array, or what gives its memory by DLPack."""
+    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__")
+
+
+def is_number(value: Any) -> bool:
+    """A number of Python's, without element type; True and False too."""
+    return isinstance(value, Number) and not isinstance(value, np.generic)
+
+
+def is_numbers(value: Any) -> bool:
+    """A list, perhaps of lists, of numbers alone: one array."""
+    return isinstance(value, list) and bool(value) and all(is_number(v) or is_numbers(v) for v in value)
+
+
+def one_or_several(example_inputs: Any) -> Any:
+    """A mapping as it is, else the sequence of inputs: a lone array, number or list of numbers is the only one.
+
+    InvalidArgument: of another kind, text or a table for instance.
+    """
+    if isinstance(example_inputs, (Mapping, tuple)):
+        return example_inputs
+    if example_inputs is None:
+        return ()
+    if is_array(example_inputs) or is_number(example_inputs) or is_numbers(example_inputs):
+        return (example_inputs,)
+    if isinstance(example_inputs, (list, Iterator, ValuesView)):
+        return tuple(example_inputs)
+    raise _core.InvalidArgument(
+        f"example_inputs is {_kind(example_inputs)}; it must be {WANTED}{_way_out(example_inputs)}"
+    )
+
+
+def module_call(
+    module: torch.nn.Module, example_inputs: Any, example_kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of the module's call, by position and by name, with arrays as tensors.
+
+    InvalidArgument: an argument is of no kind that a call can have, or they do not fit forward().
+    """
+    given = one_or_several(example_inputs)
+    args = () if isinstance(given, Mapping) else given
+    named = {**example_kwargs, **(given if isinstance(given, Mapping) else {})}
+    _check_names(module, named)
+    if len(args) == 1 and (is_number(args[0]) or is_numbers(args[0])) and not isinstance(example_inputs, tuple):
+        args = (_numbers_tensor(args[0]),)
+    seen: list[torch.Tensor] = []
+    made = tuple(_argument(f"example_inputs[{i}]", value, seen) for i, value in enumerate(args))
+    kwargs = {name: _argument(f"example_inputs[{name!r}]", value, seen) for name, value in named.items()}
+    bound_arguments(module, made, kwargs)
+    return made, kwargs
+
+
+def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the names of forward()'s parameters, *args and **kwargs as one. InvalidArgument: they do not fit."""
+    name = type(module).__name__
+    signature = inspect.signature(module.forward)
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        if not args and not kwargs:
+            raise _core.InvalidArgument(
+                f"load({name}) needs example_inputs to export the module with: {name}.forward takes {signature}"
+            ) from error
+        one = kwargs and not args and len(signature.parameters) == 1
+        hint = "; a dict gives arguments by name: for one argument that is a dict, write ({...},)" if one else ""
+        raise _core.InvalidArgument(
+            f"the example does not fit {name}.forward, which takes {signature}: {error}{hint}"
+        ) from error
+
+
+def named_dims(dynamic_shapes: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """dynamic_shapes with a Dim for each name, and with the dimensions of a call's only argument in their place.
+
+    InvalidArgument: dimensions of no argument, of a call with several.
+    """
+    if isinstance(dynamic_shapes, Mapping) and dynamic_shapes and all(isinstance(k, int) for k in dynamic_shapes):
+        if len(args) + len(kwargs) != 1:
+            names = f"{{{', '.join(f'{n!r}: {{...}}' for n in kwargs) or '...'}}}" if not args else "({...}, {...})"
+            raise _core.InvalidArgument(
+                f"dynamic_shapes: {{dimension: name}} is for a call with one argument, this one has "
+                f"{len(args) + len(kwargs)}; give one for each, such as {names}, with None for those that stay fixed"
+            )
+        dynamic_shapes = (dynamic_shapes,) if args else dict.fromkeys(kwargs, dynamic_shapes)
+    return _with_dims(dynamic_shapes)
+
+
+def _with_dims(value: Any) -> Any:
+    if isinstance(value, str):
+        return Dim(value)
+    if isinstance(value, Mapping):
+        return {key: _with_dims(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_with_dims(item) for item in value)
+    return value
+
+
+def _check_names(module: torch.nn.Module, kwargs: Mapping[Any, Any]) -> None:
+    wrong = [name for name in kwargs if not isinstance(name, str)]
+    if wrong:
+        raise _core.InvalidArgument(
+            f"example_inputs: the key {wrong[0]!r} is {_kind(wrong[0])}; it must be a name of an argument of "
+            f"{type(module).__name__}.forward"
+        )
+
+
+def _numbers_tensor(value: Any) -> torch.Tensor:
+    import torch
+
+    try:
+        return torch.tensor(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise _core.InvalidArgument(f"example_inputs is not an array: {one_line(error, 160)}") from error
+
+
+def _argument(place: str, value: Any, seen: list[torch.Tensor]) -> Any:
+    """One argument with its arrays as tensors, whatever nest of containers that torch knows it is; `seen` are tensors of
+    the call so far."""
+    from torch.utils import _pytree
+
+    leaves, spec = _pytree.tree_flatten_with_path(value)
+    made = [own_tensor(_leaf(f"{place}{_pytree.keystr(path)}", leaf), seen) for path, leaf in leaves]
+    return _pytree.tree_unflatten(made, spec)
+
+
+def own_tensor(value: Any, seen: list[torch.Tensor]) -> Any:
+    """The value, or a copy of a tensor that the call has already: torch.export takes one tensor given twice for one
+    input, and ignores what the second is in later calls."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    own = value.detach().clone() if any(value is other for other in seen) else value
+    seen.append(own)
+    return own
+
+
+def _leaf(place: str, value: Any) -> Any:
+    import torch
+
+    if value is None or isinstance(value, (torch.Tensor, str)) or is_number(value):
+        return value
+    if is_array(value):
+        array = input_array(place, value)
+        try:
+            return as_tensor(array)
+        except _core.InvalidArgument as error:
+            raise _core.InvalidArgument(f"{place}: {error}") from error
+    if type(value).__module__.partition(".")[0] == "torch":  # dtypes, devices and other things that torch exports
+        return value
+    raise _core.InvalidArgument(f"{place} is {_kind(value)}; it must be {WANTED}{_way_out(value)}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if inspect.isroutine(value):
+        return f"the function {getattr(value, '__name__', '')!r}"
+    name = {str: "text", bytes: "bytes"}.get(type(value), f"of type {type(value).__name__}")
+    return f"{name} ({str(value)[:40]!r})" if isinstance(value, (str, bytes)) else name
+
+
+def _way_out(value: Any) -> str:
+    """What gives the array in it, where it is known to have one."""
+    if hasattr(value, "to_numpy"):
+        return "; take the array from it with .to_numpy()"
+    if hasattr(value, "__array__"):
+        return "; take the array from it with numpy.asarray()"
+    return "; call it, and give what it returns" if inspect.isroutine(value) else ""
+
+
+__all__ = [
+    "WANTED",
+    "bound_arguments",
+    "is_array",
+    "is_number",
+    "is_numbers",
+    "module_call",
+    "named_dims",
+    "one_or_several",
+    "own_tensor",
+]
