@@ -53,7 +53,7 @@ def load(
 
     source           nn.Module (exported here), torch.export.ExportedProgram, ScriptModule, or the path of a .pt2,
                      .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped); also
-                     such a file as bytes or open for reading, and an onnx.ModelProto.
+                     such a file as bytes or open for reading, and onnx.ModelProto.
     example_inputs   for a module: its positional arguments, or a dict of them by name; for TorchScript: its tensors,
                      whose shapes become the program's; else arrays for the model's inputs, of their shapes and dtypes,
                      in order or by name. A single tensor, array, number or list of numbers is the only input. A
@@ -73,9 +73,9 @@ def load(
     or fields. Which operators import: docs/imports.md.
 
     FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
-    rule. Unsupported: a file of a format that is not read, TorchScript that reaches files, or a package that is missing;
-    InvalidArgument: arguments that do not fit; Cancelled. The module, torch's settings and the states of random numbers
-    are as before, whatever happens.
+    rule. Unsupported: a file of a format that is not read, TorchScript that reaches files, or a package that is
+    missing; InvalidArgument: arguments that do not fit; Cancelled. The module, torch's settings and the states of
+    random numbers are as before, whatever happens.
     """
     options = {
         "disabled_passes": list(disabled_passes),
@@ -107,7 +107,8 @@ def _path_of(source: Any) -> str:
         elif isinstance(source, Mapping):
             way = "; of a state dict: build the module, load_state_dict(), and give the module"
         raise TypeError(
-            f"load() takes a module, an exported program, a path, bytes or an open file, not {type(source).__name__}{way}"
+            f"load() takes a module, an exported program, a path, bytes or an open file, not {type(source).__name__}"
+            f"{way}"
         ) from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -264,6 +265,112 @@ def test_files_that_are_not_models(open_it: Callable[[Any], Any], tmp_path: Path
         open_it(str(tmp_path / "a\0b"))
     with pytest.raises(TypeError):
         open_it(5)
+
+
+class Trap:
+    """Leaves a file when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return (open, ("trap", "w"))
+
+
+def write_other(kind: str, folder: Path) -> Path:
+    """A file of a kind that load() does not read."""
+    linear = torch.nn.Linear(2, 2)
+    path = folder / {"a script": "net.py", "a folder": "folder", "a SavedModel": "saved"}.get(kind, "net.pt")
+    old = {"_use_new_zipfile_serialization": not kind.startswith("old ")}
+    objects: dict[str, Any] = {
+        "state dict": linear.state_dict(),
+        "plain dict of tensors": dict(linear.state_dict()),
+        "checkpoint": {"epoch": 3, "state_dict": linear.state_dict(), "optimizer": {}},
+        "module": linear,
+        "trap": Trap(),
+        "tensor": torch.ones(3),
+    }
+    if (name := kind.removeprefix("old ")) in objects:
+        torch.save(objects[name], path, **old)
+    elif kind == "pickle":
+        path.write_bytes(pickle.dumps(Trap()))
+    elif kind == "a script":
+        path.write_text("import torch\n")
+    elif kind in ("a folder", "a SavedModel"):
+        path.mkdir()
+        (path / ("saved_model.pb" if kind == "a SavedModel" else "net.onnx")).touch()
+    elif kind == "arrays":
+        with path.open("wb") as file:
+            np.savez(file, x=np.ones(3))
+    else:
+        path.write_bytes(OTHER_BYTES[kind])
+    return path
+
+
+OTHER_BYTES = {
+    "safetensors": (64).to_bytes(8, "little")
+    + b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(64)
+    + bytes(4),
+    "HDF5": b"\x89HDF\r\n\x1a\n" + bytes(100),
+    "TensorFlow Lite": b"\x1c\0\0\0TFL3" + bytes(100),
+    "GGUF": b"GGUF\3\0\0\0" + bytes(100),
+    "LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
+    "web page": b"<!DOCTYPE html><html>Not found</html>",
+    "array": b"\x93NUMPY" + bytes(100),
+}
+LOAD_WEIGHTS = r"module\.load_state_dict\(torch\.load\(path, weights_only=True\)"
+OTHER_FILES = {
+    "state dict": rf"a state dict of torch\.save.*{LOAD_WEIGHTS}\), then pn\.load\(module, x\)",
+    "old state dict": rf"a state dict of torch\.save.*{LOAD_WEIGHTS}\)",
+    "plain dict of tensors": r"a state dict of torch\.save",
+    "checkpoint": rf"a checkpoint of torch\.save.*{LOAD_WEIGHTS}\['state_dict'\]\)",
+    "old checkpoint": r"a checkpoint of torch\.save.*\['state_dict'\]",
+    "module": r"a pickled object of torch\.nn\.modules\.linear\.Linear, a whole module.*unpickling runs code",
+    "old module": r"a pickled object of torch\.nn\.modules\.linear\.Linear, a whole module",
+    "trap": r"a pickled object of .*io\.open",
+    "old trap": r"a pickled object of .*io\.open",
+    "tensor": r"a tensor of torch\.save, no model",
+    "pickle": r"a pickled object of .*io\.open, which is not opened because unpickling runs code",
+    "a script": r"net\.py: Python source code: import the module's class",
+    "a folder": r"folder: a folder; load\(\) takes a file, such as 'net\.onnx' in it",
+    "a SavedModel": r"saved: a folder with a SavedModel of TensorFlow",
+    "safetensors": r"safetensors, weights by name without the module.*load_state_dict",
+    "HDF5": r"HDF5, as of Keras.*tf2onnx",
+    "TensorFlow Lite": r"TensorFlow Lite.*tf2onnx",
+    "GGUF": r"GGUF, weights and settings for llama\.cpp",
+    "LFS": r"a pointer of Git LFS.*git lfs pull",
+    "web page": r"a web page",
+    "array": r"an array of numpy, no model",
+    "arrays": r"arrays of numpy, no model",
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_FILES)
+def test_files_of_other_kinds_say_what_they_are(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of them is unpickled to find out, and what load() says fits into a few lines."""
+    monkeypatch.chdir(tmp_path)
+    path = write_other(kind, tmp_path)
+    error = pn.FileError if path.is_dir() else pn.Unsupported
+    sources: list[Any] = [path] if path.is_dir() or path.suffix == ".py" else [path, path.read_bytes()]
+    for source in sources:
+        with pytest.raises(error, match=OTHER_FILES[kind]) as caught:
+            pn.load(source)
+        assert len(str(caught.value)) < 400 + len(str(path))
+    with pytest.raises(error, match=OTHER_FILES[kind]):
+        pn.compare(program_of(TEXT), path, [good()])
+    assert not (tmp_path / "trap").exists()
+
+
+def test_damaged_pickles_are_damaged_files(seed: int, tmp_path: Path) -> None:
+    """What is told from opcodes is told of any bytes, or nothing is."""
+    path = tmp_path / "net.pt"
+    for kind in ("old module", "state dict", "pickle"):
+        data = write_other(kind, tmp_path).read_bytes()
+        for i in range(40):
+            rng = random.Random(f"{seed}/{kind}/{i}")
+            changed = bytearray(data[: rng.choice([len(data), rng.randrange(len(data))])] or b"x")
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+            path.write_bytes(changed)
+            with pytest.raises((pn.CorruptFile, pn.Unsupported, pn.ConversionError), match=r"net\.pt") as caught:
+                pn.load(path)
+            assert str(caught.value).isprintable()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from pinnace.sources.torch_module import LiveSource, module_twin
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.export import export_module, is_exported, is_module
+from pinnace.torch.other_files import other_files_named, other_format
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -40,6 +41,11 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
         exported = TorchSource(export_module(reference, args, kwargs, None))
         return exported if twin is None else LiveSource(twin, exported)
     path = str(reference)
+    with other_files_named(path):
+        return _file_source(path)
+
+
+def _file_source(path: str) -> Source:
     made_by = _core.Model.format_of(path)
     if made_by == "pnc":
         return ProgramSource(path)
@@ -48,6 +54,8 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
             raise _core.Unsupported(f"{path}: TorchScript is compared when load() builds it, with its example_inputs")
         return open_torch_archive(path)
     if made_by == "onnx":
+        if kind := other_format(path):  # which would be seen when the file is run, by its packages
+            raise _core.Unsupported(f"{path}: {kind}")
         return OnnxSource(path)
     raise _core.Unsupported(f"{path}: nothing here runs a model of the format {made_by}")
 

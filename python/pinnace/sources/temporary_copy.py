@@ -1,4 +1,4 @@
-"""Models in memory: bytes, open files and ONNX protos, as files that the importers and the packages that run them read."""
+"""Models in memory (bytes, open files, ONNX protos) as files, which the importers and what runs models read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def temporary_copy(source: Any) -> TemporaryCopy | None:
             return TemporaryCopy(source.SerializeToString(), "ModelProto")
         except Exception as error:  # of protobuf, whose classes differ between versions
             raise _core.InvalidArgument(
-                f"the ModelProto cannot be written: {one_line(error, 160)}; save it with external data, and load the path"
+                f"the ModelProto cannot be written: {one_line(error, 160)}; save it with external data, load the path"
             ) from error
     if isinstance(source, (os.PathLike, str)) or not callable(getattr(source, "read", None)):
         return None

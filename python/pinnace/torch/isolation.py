@@ -49,7 +49,7 @@ class _Settings:
         import torch
 
         self._random = random.getstate()
-        self._numpy = np.random.get_state()
+        self._numpy = np.random.get_state()  # noqa: NPY002 (what a user's module may draw from)
         self._torch = torch.random.get_rng_state()
         self._values = [(read(), read, write) for read, write in _settings()]
 
@@ -57,7 +57,7 @@ class _Settings:
         import torch
 
         random.setstate(self._random)
-        np.random.set_state(self._numpy)
+        np.random.set_state(self._numpy)  # noqa: NPY002
         torch.random.set_rng_state(self._torch)
         for before, read, write in self._values:
             if read() != before:
@@ -143,7 +143,7 @@ class _Snapshot:
         return self._keep_attributes(value)
 
     def _keep_attributes(self, value: Any) -> list[Any]:
-        """Of a module, or of an object of a class that is not Python's own: a lock, thread or queue is in use by others."""
+        """Of a module, or an object of a class that is not Python's own: others use locks, threads and queues."""
         own = getattr(value, "__dict__", None)
         if type(own) is not dict or type(value).__module__.partition(".")[0] in sys.stdlib_module_names:
             return []
