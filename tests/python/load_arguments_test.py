@@ -1,4 +1,4 @@
-"""What load() takes: examples as users have them, models in memory, names for dimensions; and how it refuses the rest."""
+"""What load() takes: examples as users have them, models in memory, names for dimensions; how it refuses the rest."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def of_torch(save: Callable[[Any], None]) -> bytes:
 
 def contents(kind: str) -> bytes:
     if kind == "onnx":
-        return onnx_model().SerializeToString()
+        return bytes(onnx_model().SerializeToString())
     if kind == "pnc":
         return pn.load(onnx_model()).build(verify=False).to_bytes()
     if kind == "pt2":

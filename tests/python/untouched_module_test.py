@@ -1,5 +1,5 @@
-"""What load(), build() and compare() leave behind in a user's module, in torch's settings and in random numbers: nothing,
-also after an error or an interruption."""
+"""What load(), build() and compare() leave behind in a user's module, in torch's settings and in random numbers:
+nothing, also after an error or an interruption."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Wrapper(nn.Module):
 
 
 class Counting(nn.Module):
-    """State of every kind that a forward may change: a buffer, numbers, lists, objects of its own, parameters' flags."""
+    """State of every kind that a forward may change: buffer, numbers, lists, own objects, flags of parameters."""
+
+    calls: Tensor
 
     class Notes:
         def __init__(self) -> None:
@@ -56,7 +58,8 @@ class Counting(nn.Module):
         self.notes.last = self.number
         self.notes.seen += 1
         self.linear.weight.requires_grad_(False)
-        return self.linear(x) + 0 * self.calls
+        total: Tensor = self.linear(x) + 0 * self.calls
+        return total
 
 
 class Writing(nn.Module):
@@ -76,7 +79,7 @@ class Settings(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         random.random()
-        np.random.rand()
+        np.random.rand()  # noqa: NPY002 (as users' modules do)
         torch.set_default_dtype(torch.float64)
         torch.set_num_threads(1)
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -146,7 +149,7 @@ def held_by(value: Any) -> Any:
 def settings() -> dict[str, Any]:
     return {
         "random": random.getstate(),
-        "numpy": str(np.random.get_state()),
+        "numpy": str(np.random.get_state()),  # noqa: NPY002
         "torch": torch.get_rng_state().numpy().tobytes(),
         "grad": torch.is_grad_enabled(),
         "dtype": torch.get_default_dtype(),
@@ -274,11 +277,12 @@ def test_isolation_ends_with_what_was_there_whatever_the_block_does() -> None:
             self.chance = np.random.default_rng(1)
             self.things: Any = [{1}, {"a": (np.ones(2), [1])}]
 
-    module = Everything()
-    buffer: Any = module.buffer
+    module: Any = Everything()
+    buffer = module.buffer
     before, around = held_by(module), settings()
     states = module.generator.get_state().tolist(), str(module.chance.bit_generator.state)
-    with pytest.raises(KeyboardInterrupt), isolated_inference(module):
+
+    def change_everything() -> None:
         assert not module.linear.training
         assert not torch.is_grad_enabled()
         module.linear.weight.requires_grad_(False)
@@ -301,6 +305,13 @@ def test_isolation_ends_with_what_was_there_whatever_the_block_does() -> None:
         torch.set_autocast_dtype("cpu", torch.float16)
         torch.backends.cudnn.deterministic = not torch.backends.cudnn.deterministic
         stop()
+
+    def isolated() -> None:
+        with isolated_inference(module):
+            change_everything()
+
+    with pytest.raises(KeyboardInterrupt):
+        isolated()
     assert held_by(module) == before
     assert module.things[0] == {1}
     assert settings() == around

@@ -37,7 +37,7 @@ def export_module(
     example_kwargs: Mapping[str, Any],
     dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None,
 ) -> torch.export.ExportedProgram:
-    """torch.export.export in eval mode, without a trace in it; ConversionError with torch's own words where it cannot."""
+    """torch.export.export in eval mode, leaving no trace in it; ConversionError with torch's words where it cannot."""
     import torch
 
     args, kwargs = widened(module, example_inputs, example_kwargs, dynamic_shapes)

@@ -125,7 +125,7 @@ class _Snapshot:
             self._undo.append(partial(_restore_array, value, value.copy()))
             return []
         if isinstance(value, torch.Generator):
-            self._undo.append(partial(value.set_state, value.get_state()))
+            self._undo.append(partial(_restore_generator, value, value.get_state()))
             return []
         if isinstance(value, np.random.Generator):
             self._undo.append(partial(setattr, value.bit_generator, "state", value.bit_generator.state))
@@ -195,6 +195,10 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
         return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
     except (RuntimeError, NotImplementedError):
         return False
+
+
+def _restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
+    generator.set_state(state)
 
 
 def _restore_array(array: Any, values: Any) -> None:

@@ -20,7 +20,7 @@ from pinnace.types import Dim
 if TYPE_CHECKING:
     import torch
 
-WANTED = "a tensor, an array, a number, or a tuple, list or dict of these"
+_WANTED = "a tensor, an array, a number, or a tuple, list or dict of these"
 
 
 def is_array(value: Any) -> bool:
@@ -51,9 +51,7 @@ def one_or_several(example_inputs: Any) -> Any:
         return (example_inputs,)
     if isinstance(example_inputs, (list, Iterator, ValuesView)):
         return tuple(example_inputs)
-    raise _core.InvalidArgument(
-        f"example_inputs is {_kind(example_inputs)}; it must be {WANTED}{_way_out(example_inputs)}"
-    )
+    raise _wrong_kind("example_inputs", example_inputs)
 
 
 def module_call(
@@ -64,7 +62,7 @@ def module_call(
     InvalidArgument: an argument is of no kind that a call can have, or they do not fit forward().
     """
     given = one_or_several(example_inputs)
-    args = () if isinstance(given, Mapping) else given
+    args: tuple[Any, ...] = () if isinstance(given, Mapping) else given
     named = {**example_kwargs, **(given if isinstance(given, Mapping) else {})}
     _check_names(module, named)
     if len(args) == 1 and (is_number(args[0]) or is_numbers(args[0])) and not isinstance(example_inputs, tuple):
@@ -139,8 +137,8 @@ def _numbers_tensor(value: Any) -> torch.Tensor:
 
 
 def _argument(place: str, value: Any, seen: list[torch.Tensor]) -> Any:
-    """One argument with its arrays as tensors, whatever nest of containers that torch knows it is; `seen` are tensors of
-    the call so far."""
+    """One argument, in any nest of containers that torch knows, with its arrays as tensors; `seen` are the call's
+    tensors so far."""
     from torch.utils import _pytree
 
     leaves, spec = _pytree.tree_flatten_with_path(value)
@@ -173,7 +171,11 @@ def _leaf(place: str, value: Any) -> Any:
             raise _core.InvalidArgument(f"{place}: {error}") from error
     if type(value).__module__.partition(".")[0] == "torch":  # dtypes, devices and other things that torch exports
         return value
-    raise _core.InvalidArgument(f"{place} is {_kind(value)}; it must be {WANTED}{_way_out(value)}")
+    raise _wrong_kind(place, value)
+
+
+def _wrong_kind(place: str, value: Any) -> _core.InvalidArgument:
+    return _core.InvalidArgument(f"{place} is {_kind(value)}; it must be {_WANTED}{_way_out(value)}")
 
 
 def _kind(value: Any) -> str:
@@ -181,8 +183,9 @@ def _kind(value: Any) -> str:
         return f"the class {value.__name__}"
     if inspect.isroutine(value):
         return f"the function {getattr(value, '__name__', '')!r}"
-    name = {str: "text", bytes: "bytes"}.get(type(value), f"of type {type(value).__name__}")
-    return f"{name} ({str(value)[:40]!r})" if isinstance(value, (str, bytes)) else name
+    if isinstance(value, str):
+        return f"text ({value[:40]!r})"
+    return "bytes" if isinstance(value, bytes) else f"of type {type(value).__name__}"
 
 
 def _way_out(value: Any) -> str:
@@ -195,7 +198,6 @@ def _way_out(value: Any) -> str:
 
 
 __all__ = [
-    "WANTED",
     "bound_arguments",
     "is_array",
     "is_number",

@@ -100,7 +100,9 @@ def _folder_kind(path: str) -> str:
     if models:
         return f"a folder; load() takes a file, such as {printable(models[0])!r} in it"
     if "config.json" in names:
-        return "a folder of Transformers; load() takes a file: make the module with from_pretrained(), and pn.load(module, x)"
+        return (
+            "a folder of Transformers; load() takes a file: make the module with from_pretrained(), pn.load(module, x)"
+        )
     return "a folder; load() takes a file"
 
 

@@ -59,8 +59,8 @@ def _sentence(data: bytes, by_torch: bool) -> str:
     root = _root(data)
     if root == "dict" and by_torch and (key := _checkpoint_key(data)):
         return (
-            "a checkpoint of torch.save, a dict with weights by name, without the module that they belong to. Build the "
-            f"module, module.load_state_dict(torch.load(path, weights_only=True)[{key!r}]), then pn.load(module, x)"
+            "a checkpoint of torch.save, a dict with weights by name, without the module that they belong to. Build "
+            f"the module, module.load_state_dict(torch.load(path, weights_only=True)[{key!r}]), then pn.load(module, x)"
         )
     if root in ("dict", "collections.OrderedDict") and by_torch:
         return (
@@ -72,8 +72,8 @@ def _sentence(data: bytes, by_torch: bool) -> str:
     what = f"a pickled object of {printable(root)[:_SHORT]}" if root else "a pickled object"
     if by_torch:
         return (
-            f"{what}, a whole module of torch.save, which is not opened because unpickling runs code of the file. Build "
-            "the module from its class, load_state_dict() of its weights, then pn.load(module, x)"
+            f"{what}, a whole module of torch.save, which is not opened because unpickling runs code of the file. "
+            "Build the module from its class, load_state_dict() of its weights, then pn.load(module, x)"
         )
     return (
         f"{what}, which is not opened because unpickling runs code of the file. Export the model as ONNX or with "
