@@ -72,8 +72,8 @@ def load(
     text are left out with a note. A dict of tensors, or a named tuple such as topk's, gives them the names of its keys
     or fields. Which operators import: docs/imports.md.
 
-    FileError, CorruptFile (offset); ConversionError: `.nodes` has every node that cannot be imported, with line and
-    rule. Unsupported: a file of a format that is not read, TorchScript that reaches files, or a package that is
+    FileError, also for a file of a format that is not read; CorruptFile (offset); ConversionError: `.nodes` has every
+    node that cannot be imported, with line and rule. Unsupported: TorchScript that reaches files, or a package that is
     missing; InvalidArgument: arguments that do not fit; Cancelled. The module, torch's settings and the states of
     random numbers are as before, whatever happens.
     """

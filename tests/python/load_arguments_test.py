@@ -239,7 +239,7 @@ def test_a_forked_child_leaves_the_copy_to_its_parent(temporary: Path) -> None:
         (b"", pn.CorruptFile, "^bytes: is empty"),
         (b"no model at all", pn.CorruptFile, "^bytes: not an ONNX model"),
         (io.StringIO("text"), pn.InvalidArgument, r"StringIO: the file is open as text; open it as open\(path, 'rb'\)"),
-        (io.BytesIO(b"GGUF" + bytes(60)), pn.Unsupported, "^BytesIO: GGUF"),
+        (io.BytesIO(b"GGUF" + bytes(60)), pn.FileError, "^BytesIO: cannot load it: GGUF"),
     ],
 )
 def test_what_is_no_model_in_memory(source: Any, kind: type[Exception], says: str, temporary: Path) -> None:

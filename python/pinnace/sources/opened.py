@@ -16,7 +16,7 @@ from pinnace.sources.torch_module import LiveSource, module_twin
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.export import export_module, is_exported, is_module
-from pinnace.torch.other_files import other_files_named, other_format
+from pinnace.torch.other_files import other_file, other_files_named, other_format
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -55,7 +55,7 @@ def _file_source(path: str) -> Source:
         return open_torch_archive(path)
     if made_by == "onnx":
         if kind := other_format(path):  # which would be seen when the file is run, by its packages
-            raise _core.Unsupported(f"{path}: {kind}")
+            raise other_file(path, kind)
         return OnnxSource(path)
     raise _core.Unsupported(f"{path}: nothing here runs a model of the format {made_by}")
 

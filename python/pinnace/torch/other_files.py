@@ -36,19 +36,21 @@ _MOST_ENTRIES = 1000  # of a folder that are looked at
 
 @contextlib.contextmanager
 def other_files_named(path: str) -> Iterator[None]:
-    """For a block that reads a model: where it fails and the file is known to be something else, that is said.
-
-    Unsupported for a file of another format, FileError for a folder; other errors stay what they are.
+    """For a block that reads a model: where it fails and the file is known to be something else, a FileError says so.
+    Other errors stay what they are.
     """
     try:
         yield
     except (_core.CorruptFile, _core.FileError) as error:
-        if os.path.isdir(path):
-            raise _core.FileError(f"{path}: {_folder_kind(path)}") from error
-        kind = other_format(path)
+        kind = _folder_kind(path) if os.path.isdir(path) else other_format(path)
         if not kind:
             raise
-        raise _core.Unsupported(f"{path}: {kind}") from error
+        raise other_file(path, kind) from error
+
+
+def other_file(path: str, kind: str) -> _core.FileError:
+    """The error for a file of that kind."""
+    return _core.FileError(f"{path}: cannot load it: {kind}")
 
 
 def other_format(path: str) -> str:
@@ -106,4 +108,4 @@ def _folder_kind(path: str) -> str:
     return "a folder; load() takes a file"
 
 
-__all__ = ["other_files_named", "other_format"]
+__all__ = ["other_file", "other_files_named", "other_format"]
