@@ -233,6 +233,20 @@ def test_a_module_is_as_it_was(name: str, use: Callable[[Wrapper], None]) -> Non
     assert settings() == around
 
 
+def test_weights_are_not_copied_to_run_the_module() -> None:
+    places = set()
+
+    class Noting(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            if type(self.weight) is nn.Parameter:  # not while it is exported
+                places.add(self.weight.data_ptr())
+            return super().forward(x)
+
+    net = Noting(3, 3)
+    pn.load(net, X).build()
+    assert places == {net.weight.data_ptr()}
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["scripted", "traced", "refused"])
 def test_torchscript_is_as_it_was(kind: str) -> None:

@@ -40,8 +40,7 @@ class LiveSource:
         """module: what module_twin() gave. exported: its exported program, which knows how a call is made of arrays and
         names inner values."""
         self._module = module
-        self._parameters: dict[int, Any] = {}
-        self._untouched: list[int] = []
+        self._writes: bool | None = None  # into parameters; found out when it is first run
         self.exported = exported
         self.description = exported.description
 
@@ -104,13 +103,41 @@ class LiveSource:
         return ""
 
     def _copy(self) -> Any:
-        """The module with state of its own. It shares its parameters with earlier copies, unless one wrote into them,
-        and with the user's module never."""
-        if not self._parameters or [p._version for p in self._parameters.values()] != self._untouched:
-            memo: dict[int, Any] = {}
-            self._parameters = {id(p): copy.deepcopy(p, memo) for p in self._module.parameters()}
-            self._untouched = [p._version for p in self._parameters.values()]
-        return copy.deepcopy(self._module, dict(self._parameters))
+        """The module with state of its own. Weights stay where they are, unless its code writes into them."""
+        if self._writes is None:
+            self._writes = _writes_into_parameters(self.exported.program)
+        return copy.deepcopy(self._module, {} if self._writes else _same_memory(self._module))
+
+
+def _same_memory(module: torch.nn.Module) -> dict[int, Any]:
+    """For deepcopy: parameters with flags of their own and the memory of the module's."""
+    import torch
+
+    kind = torch.nn.Parameter
+    return {id(p): kind(p.detach(), p.requires_grad) for p in module.parameters() if type(p) is kind}
+
+
+def _writes_into_parameters(program: Any) -> bool:
+    """Whether an in-place operator writes into one, perhaps through a view."""
+    specs = program.graph_signature.input_specs
+    names = {spec.arg.name for spec in specs if spec.kind.name == "PARAMETER"}
+    parameters = {node for node in program.graph.nodes if node.op == "placeholder" and node.name in names}
+
+    def aliased(node: Any, written: bool) -> list[Any]:
+        """The tensors among a node's arguments that it writes into, or that its results share memory with."""
+        schema = getattr(node.target, "_schema", None)
+        named = zip(schema.arguments, node.args, strict=False) if schema is not None else ()
+        marked = [(a.alias_info, value) for a, value in named if a.alias_info is not None]
+        return [v for info, v in marked if hasattr(v, "op") and (info.is_write or not written)]
+
+    for node in program.graph.nodes:
+        left = aliased(node, written=True)
+        while left:
+            value = left.pop()
+            if value in parameters:
+                return True
+            left.extend(aliased(value, written=False))
+    return False
 
 
 def _last_values(program: Any) -> dict[str, str]:
