@@ -23,13 +23,13 @@ from pinnace.sources.lazy import LazySource
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.temporary_copy import TemporaryCopy, temporary_copy
-from pinnace.sources.torch_module import LiveSource, module_twin
+from pinnace.sources.torch_module import LiveSource, live_source
 from pinnace.sources.torch_nnapi import NnapiSource
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.example_sizes import example_sizes
-from pinnace.torch.export import decompose, dim_names, export_module, is_exported, is_module, save_exported
+from pinnace.torch.export import decompose, dim_names, is_exported, is_module, save_exported
 from pinnace.torch.module_call import is_number, is_numbers, module_call, named_dims, one_or_several, own_tensor
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
 from pinnace.torch.other_files import other_files_named
@@ -133,20 +133,17 @@ def _load(
         if is_module(source):
             args, kwargs = module_call(source, example_inputs, kwargs)
             dynamic_shapes = named_dims(dynamic_shapes, args, kwargs)
-            twin = module_twin(source)  # before torch.export runs it, which may change what it counts
             start = time.perf_counter()
-            program = export_module(source, args, kwargs, dynamic_shapes)
+            runner = live_source(source, args, kwargs, dynamic_shapes)
             log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
             options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
         else:
-            program, twin, example_inputs = source, None, one_or_several(example_inputs)
+            runner, example_inputs = TorchSource(source), one_or_several(example_inputs)
         if check_passes:
             options["examples"] = _example_list(example_inputs)
-        core, notes = _import_exported(program, name, options)
-        runner = TorchSource(program)
-        if twin is not None:
-            runner = LiveSource(twin, runner)
+        exported = runner.exported if isinstance(runner, LiveSource) else runner
+        core, notes = _import_exported(exported.program, name, options)
     else:
         path = fspath(source)
         name = Path(path).name if copy is None else copy.name

@@ -12,10 +12,10 @@ from pinnace.program import Program
 from pinnace.sources.base import Source
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
-from pinnace.sources.torch_module import LiveSource, module_twin
+from pinnace.sources.torch_module import live_source
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.torch.archive import archive_kind
-from pinnace.torch.export import export_module, is_exported, is_module
+from pinnace.torch.export import is_exported, is_module
 from pinnace.torch.other_files import other_file, other_files_named, other_format
 
 
@@ -36,10 +36,8 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
         return TorchSource(reference)
     if is_module(reference):
         example = {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
-        twin = module_twin(reference)
         args, kwargs = _call_of(reference, example)
-        exported = TorchSource(export_module(reference, args, kwargs, None))
-        return exported if twin is None else LiveSource(twin, exported)
+        return live_source(reference, args, kwargs, None)
     path = str(reference)
     with other_files_named(path):
         return _file_source(path)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pinnace import _core
 from pinnace.agreement import agreement
 from pinnace.arrays import to_numpy
 from pinnace.sources.base import Source, Steps, source_errors
 from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
+from pinnace.torch.export import export_module
 from pinnace.torch.isolation import isolated_inference
+from pinnace.torch.kept_attributes import KeptAttribute, attribute_values, kept_attributes, with_buffers
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -33,13 +36,41 @@ def module_twin(module: torch.nn.Module) -> torch.nn.Module | None:
         return None
 
 
+def live_source(
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> LiveSource | TorchSource:
+    """The module, exported for that call; its exported program in place of a module that cannot be copied.
+
+    State that its forward() keeps in plain attributes is in buffers of the exported program. ConversionError: torch
+    cannot export the module, or it keeps state that no session could.
+    """
+    twin = module_twin(module)  # before torch.export runs it, which may change what it counts
+    exported = TorchSource(export_module(module, args, kwargs, dynamic_shapes))
+    if twin is None:
+        return exported
+    live = LiveSource(twin, exported)
+    kept = kept_attributes(live.copy, args, kwargs)
+    if not kept:
+        return live
+    try:
+        program = export_module(with_buffers(live.copy(), kept), args, kwargs, dynamic_shapes)
+    except _core.ConversionError as error:
+        names = ", ".join(repr(attribute.full_name) for attribute in kept)
+        raise _core.ConversionError(
+            f"{type(module).__name__} keeps state between calls in {names}, which was made a buffer to be exported: "
+            f"{error}"
+        ) from error
+    return LiveSource(twin, TorchSource(program), kept)
+
+
 class LiveSource:
     """A module that is called as its user calls it, several times in a row."""
 
-    def __init__(self, module: torch.nn.Module, exported: TorchSource) -> None:
+    def __init__(self, module: torch.nn.Module, exported: TorchSource, kept: Sequence[KeptAttribute] = ()) -> None:
         """module: what module_twin() gave. exported: its exported program, which knows how a call is made of arrays and
-        names inner values."""
+        names inner values. kept: attributes of the module that are buffers there."""
         self._module = module
+        self._kept = kept
         self._writes: bool | None = None  # into parameters; found out when it is first run
         self.exported = exported
         self.description = exported.description
@@ -49,15 +80,16 @@ class LiveSource:
         return self.run_steps([inputs]).outputs[0]
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> Steps:
-        """As base.steps_of(), on a copy. States are buffers by their names."""
+        """As base.steps_of(), on a copy. States are buffers, and attributes that are kept, by their names."""
 
         with source_errors(self.description), isolated_inference():
-            module = self._copy()
+            module = self.copy()
             outputs = []
             for inputs in steps:
                 args, kwargs = self.exported.arguments(inputs)
                 outputs.append([to_numpy(t).copy() for t in output_tensors(module(*args, **kwargs))])
-            return Steps(outputs, {name: to_numpy(t).copy() for name, t in module.named_buffers()})
+            states = {**dict(module.named_buffers()), **attribute_values(module, self._kept)}
+            return Steps(outputs, {name: to_numpy(t).copy() for name, t in states.items()})
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values, of the exported program: a module's own have no names that a conversion keeps."""
@@ -82,7 +114,7 @@ class LiveSource:
         import torch
 
         seen: dict[str, list[Any]] = {}
-        module = self._copy()
+        module = self.copy()
         for name, part in module.named_modules():
             if name:
                 part.register_forward_hook(
@@ -102,7 +134,7 @@ class LiveSource:
                 return f", first in {type(module.get_submodule(name)).__name__} '{name}'"
         return ""
 
-    def _copy(self) -> Any:
+    def copy(self) -> Any:
         """The module with state of its own. Weights stay where they are, unless its code writes into them."""
         if self._writes is None:
             self._writes = _writes_into_parameters(self.exported.program)
@@ -151,4 +183,4 @@ def _last_values(program: Any) -> dict[str, str]:
     return last
 
 
-__all__ = ["LiveSource", "module_twin"]
+__all__ = ["LiveSource", "live_source", "module_twin"]
