@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from pinnace.torch import isolation
+from pinnace.torch.isolation import isolated_inference
 from torch import Tensor, nn
 
 X = torch.linspace(-1, 1, 12).reshape(4, 3)
@@ -85,6 +88,20 @@ class Settings(nn.Module):
         torch.use_deterministic_algorithms(True, warn_only=True)
         torch.set_float32_matmul_precision("high")
         return x * 2
+
+
+class InferenceInside(nn.Module):
+    """Computes in inference mode, and keeps what it has made there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.last = torch.zeros(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.inference_mode():
+            self.last = self.linear(x) + self.last
+            return self.last * 2
 
 
 class NotCopied(Counting):
@@ -280,8 +297,6 @@ def test_an_exported_program_is_as_it_was() -> None:
 
 
 def test_isolation_ends_with_what_was_there_whatever_the_block_does() -> None:
-    from pinnace.torch.isolation import isolated_inference
-
     class Everything(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -334,3 +349,191 @@ def test_isolation_ends_with_what_was_there_whatever_the_block_does() -> None:
     with isolated_inference(module):
         pass
     assert (held_by(module), buffer._version) == (before, version)  # what has not changed is not written
+
+
+# For each setting a value that it does not have by default, two where one of them may be the default.
+OTHER_SETTINGS: dict[str, Any] = {
+    "numpy's errors": [{"divide": "raise", "over": "raise", "under": "raise", "invalid": "raise"}],
+    "grad": [True, False],
+    "default dtype": [torch.float64],
+    "default device": [torch.device("meta")],
+    "threads": [1],
+    "matmul precision": ["high"],
+    "tf32, cuda": [True, False],
+    "tf32, cudnn": [True, False],
+    "deterministic algorithms": [(True, True), (True, False)],
+    "cudnn": [True, False],
+    "cudnn.deterministic": [True, False],
+    "cudnn.benchmark": [True, False],
+    "mkldnn": [True, False],
+    "quantized.engine": torch.backends.quantized.supported_engines,
+    "autocast": [True, False],
+    "autocast dtype": [torch.float16],
+    "autocast cache": [True, False],
+}
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "fails"])
+@pytest.mark.parametrize("name", isolation._settings())
+def test_each_setting_is_as_it_was(name: str, fails: bool) -> None:
+    rows = isolation._settings()
+    read, write = rows[name]
+    before = {row: rows[row][0]() for row in rows}
+    values = ["ieee", "tf32", "bf16"] if name.startswith("fp32 precision") else OTHER_SETTINGS[name]
+    different = 0
+    for value in values:
+        with contextlib.suppress(RuntimeError) if fails else contextlib.nullcontext(), isolated_inference():
+            try:
+                write(value)
+            except RuntimeError:  # a precision that this one does not have
+                assert name.startswith("fp32 precision")
+            with contextlib.suppress(RuntimeError):  # torch does not read some where others were written
+                different += read() != before[name]
+            if fails:
+                raise RuntimeError
+        assert {row: rows[row][0]() for row in rows} == before
+    assert different
+
+
+@pytest.fixture
+def bfloat16_products() -> Iterator[None]:
+    """After this torch.get_float32_matmul_precision() raises."""
+    matmul: Any = torch.backends.mkldnn.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "bf16"
+    yield
+    matmul.fp32_precision = before
+
+
+@pytest.mark.usefixtures("bfloat16_products")
+def test_a_setting_that_torch_refuses_to_read() -> None:
+    with pytest.raises(RuntimeError):
+        torch.get_float32_matmul_precision()
+    pn.load(nn.ReLU(), X)
+    matmul: Any = torch.backends.mkldnn.matmul
+    with isolated_inference():
+        matmul.fp32_precision = "ieee"
+        torch.set_default_dtype(torch.float64)
+    assert (matmul.fp32_precision, torch.get_default_dtype()) == ("bf16", torch.float32)
+
+
+def test_what_is_kept_of_a_module_has_bounds() -> None:
+    """Optimizers, data and large arrays are the application's: they are neither copied nor looked into."""
+
+    class Slotted:
+        __slots__ = ("count", "empty", "items")
+
+        def __init__(self) -> None:
+            self.count, self.items = 1, [1]
+
+    class Data(torch.utils.data.Dataset[int]):
+        def __init__(self) -> None:
+            self.place = 0
+
+    module: Any = nn.Linear(2, 2)
+    module.slotted, module.raw, module.chance = Slotted(), bytearray(b"ab"), random.Random(1)
+    module.large = np.zeros(isolation.MOST_BYTES // 8 + 1)
+    module.small = np.zeros(2)
+    module.many = [[i] for i in range(isolation.MOST_ENTRIES + 1)]
+    module.data = Data()
+    module.register_buffer("state", torch.zeros(2))
+    module.optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    chance = module.chance.getstate()
+    with isolated_inference(module):
+        module.slotted.count, module.slotted.items, module.slotted.empty = 2, [], 5
+        module.raw[:] = b"xyz"
+        module.chance.random()
+        module.large[:] = module.small[:] = 1
+        module.many[0].append(0)
+        module.many.pop()
+        module.data.place = 1
+        module.optimizer.param_groups[0]["lr"] = 2.0
+        module.weight.data = torch.zeros(2, 2)
+        module.state.data = torch.ones(2)
+    assert (module.slotted.count, module.slotted.items, hasattr(module.slotted, "empty")) == (1, [1], False)
+    assert (module.raw, module.chance.getstate()) == (bytearray(b"ab"), chance)
+    assert (module.large[0], module.small[0]) == (1, 0)
+    assert (module.many[0], len(module.many)) == ([0, 0], isolation.MOST_ENTRIES + 1)
+    assert (module.data.place, module.optimizer.param_groups[0]["lr"]) == (1, 2.0)
+    assert bool(module.weight.any())
+    assert not module.state.any()
+
+
+def test_what_cannot_be_put_back_leaves_the_rest_restored() -> None:
+    module: Any = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
+    module.array = np.zeros(2)
+    module.again = np.zeros(2)
+    around = settings()
+
+    def isolated() -> None:
+        with isolated_inference(module):
+            torch.set_default_dtype(torch.float64)
+            torch.rand(1)
+            module[1].extra = 1
+            module.array[:] = module.again[:] = 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation, "_restore_array", lambda *_: refuse())
+        with pytest.raises(ValueError, match="does not run"):
+            isolated()
+    assert settings() == around
+    assert [part.training for part in module.modules()] == [True] * 3
+    assert not hasattr(module[1], "extra")
+
+
+def test_isolated_blocks_of_threads_take_turns() -> None:
+    """Otherwise the second saves what the first has changed, and the first's values come back at the end."""
+    inside = threading.Event()
+    ends = threading.Event()
+    order: list[str] = []
+
+    def first() -> None:
+        with isolated_inference():
+            torch.set_default_dtype(torch.float64)
+            inside.set()
+            ends.wait(60)
+            with isolated_inference():  # of the same thread
+                order.append("first")
+
+    def second() -> None:
+        inside.wait(60)
+        with isolated_inference():
+            order.append(f"second {torch.get_default_dtype()}")
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    for thread in threads:
+        thread.start()
+    inside.wait(60)
+    threads[1].join(0.2)
+    ends.set()
+    for thread in threads:
+        thread.join(60)
+    assert order == ["first", "second torch.float32"]
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_random_numbers_that_nobody_drew_are_not_written_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state written back although it is the same takes away what another thread draws between the two."""
+    monkeypatch.setattr(torch.random, "set_rng_state", lambda _: stop())
+    monkeypatch.setattr(np.random, "set_state", lambda _: stop())
+    monkeypatch.setattr(random, "setstate", lambda _: stop())
+    with isolated_inference():
+        pass
+
+
+@pytest.mark.parametrize("used", ["outside", "inside"])
+@pytest.mark.parametrize("made", ["outside", "inside"])
+@pytest.mark.parametrize("kind", [lambda: nn.BatchNorm1d(3), Counting, InferenceInside], ids=["norm", "state", "code"])
+def test_inference_mode(kind: Any, made: str, used: str) -> None:
+    """Around the making of a module, around its use, and in its code."""
+
+    with torch.inference_mode(made == "inside"):
+        module: Any = kind()
+    with torch.inference_mode(used == "inside"):
+        x = X.clone()
+        before = [(id(t), t.tolist()) for t in (*module.parameters(), *module.buffers())]
+        program = pn.load(module, x).build()
+        assert pn.compare(program, module, [dict.fromkeys(program.inputs, x)]).ok
+        assert torch.is_inference_mode_enabled() == (used == "inside")
+    assert [(id(t), t.tolist()) for t in (*module.parameters(), *module.buffers())] == before
+    assert all(t.is_inference() == (made == "inside") for t in module.parameters())

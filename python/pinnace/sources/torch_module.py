@@ -14,7 +14,7 @@ from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
 from pinnace.torch.export import export_module
-from pinnace.torch.isolation import isolated_inference
+from pinnace.torch.isolation import is_inference, isolated_inference
 from pinnace.torch.kept_attributes import KeptAttribute, attribute_values, kept_attributes, with_buffers
 from pinnace.types import Array
 
@@ -27,7 +27,7 @@ def module_twin(module: torch.nn.Module) -> torch.nn.Module | None:
 
     None: it has parts that cannot be copied.
     """
-    shared = {id(p): p for p in module.parameters()}
+    shared = {id(p): p for p in module.parameters() if not is_inference(p)}  # those are copied, to become usual ones
     try:
         with isolated_inference():
             twin = copy.deepcopy(module, shared)
@@ -138,7 +138,8 @@ class LiveSource:
         """The module with state of its own. Weights stay where they are, unless its code writes into them."""
         if self._writes is None:
             self._writes = _writes_into_parameters(self.exported.program)
-        return copy.deepcopy(self._module, {} if self._writes else _same_memory(self._module))
+        with isolated_inference():
+            return copy.deepcopy(self._module, {} if self._writes else _same_memory(self._module))
 
 
 def _same_memory(module: torch.nn.Module) -> dict[int, Any]:

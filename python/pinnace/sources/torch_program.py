@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pinnace.arrays import as_tensor, to_numpy
 from pinnace.sources.base import Source, Steps, source_errors
 from pinnace.sources.torch_float64 import DoubleModule
-from pinnace.sources.torch_tensors import output_tensors
+from pinnace.sources.torch_tensors import output_tensors, version
 from pinnace.torch.archive import load_archive
 from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
@@ -30,7 +30,7 @@ class TorchSource:
         self.program = program
         self.description = f"torch {torch.__version__}"
         self._module: Any = None
-        self._untouched: list[int] = []
+        self._untouched: list[Any] = []
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs in order: tensors, and ints as int64 scalars."""
@@ -123,12 +123,12 @@ class TorchSource:
         return args, kwargs
 
 
-def _versions(module: Any) -> list[int]:
+def _versions(module: Any) -> list[Any]:
     """How often each tensor of a module was written into."""
     import torch
 
     own = [t for m in module.modules() for t in vars(m).values() if isinstance(t, torch.Tensor)]
-    return [t._version for t in (*module.parameters(), *module.buffers(), *own)]
+    return [version(t) for t in (*module.parameters(), *module.buffers(), *own)]
 
 
 def _copied(program: Any) -> Any:

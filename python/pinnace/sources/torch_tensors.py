@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pinnace.arrays import as_tensor
+from pinnace.arrays import as_tensor, to_numpy
+from pinnace.torch.isolation import is_inference
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -37,4 +38,9 @@ def quantized_as(examples: Sequence[torch.Tensor], inputs: Sequence[Array]) -> l
     return arguments
 
 
-__all__ = ["output_tensors", "quantized_as"]
+def version(tensor: torch.Tensor) -> Any:
+    """What differs after each write into the tensor: torch's count, or the values, where inference mode counts none."""
+    return to_numpy(tensor).tobytes() if is_inference(tensor) else tensor._version
+
+
+__all__ = ["output_tensors", "quantized_as", "version"]

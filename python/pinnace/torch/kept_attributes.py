@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pinnace import _core
-from pinnace.sources.torch_tensors import output_tensors
+from pinnace.sources.torch_tensors import output_tensors, version
 from pinnace.torch.isolation import isolated_inference
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _image(value: Any, seen: dict[int, Any]) -> Any:
     if id(value) in seen:
         return "seen"
     if isinstance(value, torch.Tensor):
-        return ("tensor", _Same(value), value._version)
+        return ("tensor", _Same(value), version(value))
     if isinstance(value, np.ndarray):
         return ("array", value.dtype, value.shape, value.tobytes())
     if value is None or isinstance(value, (*_NUMBERS, complex, str, bytes)):
