@@ -130,11 +130,12 @@ def _load(
         example_inputs = tensors
     elif is_module(source) or is_exported(source):
         name = type(source).__name__
+        said: list[str] = []
         if is_module(source):
             args, kwargs = module_call(source, example_inputs, kwargs)
             dynamic_shapes = named_dims(dynamic_shapes, args, kwargs)
             start = time.perf_counter()
-            runner = live_source(source, args, kwargs, dynamic_shapes)
+            runner = live_source(source, args, kwargs, dynamic_shapes, said)
             log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
             options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
             example_inputs = _call_tensors(args, kwargs)
@@ -144,6 +145,7 @@ def _load(
             options["examples"] = _example_list(example_inputs)
         exported = runner.exported if isinstance(runner, LiveSource) else runner
         core, notes = _import_exported(exported.program, name, options)
+        notes = said + notes
     else:
         path = fspath(source)
         name = Path(path).name if copy is None else copy.name
@@ -152,10 +154,25 @@ def _load(
             options["examples"] = _example_list(example_inputs)
         core, notes, runner = _import_path(path, options, example_inputs)
     inputs = specs_from(core.inputs, core.symbols)
+    _check_open(name, list(inputs.values()), options.get("dim_names", ()), notes)
     known_sizes: Callable[[], dict[str, int]] = dict
     if core.format == "pt2" and isinstance(runner, LazySource):
         known_sizes = partial(example_sizes, fspath(source), options["model_name"], inputs)
     return Model(core, runner, _named_examples(inputs, example_inputs), name, notes, known_sizes, copy)
+
+
+def _check_open(
+    name: str, inputs: Sequence[TensorSpec], wanted: Sequence[tuple[int, int, str]], notes: Sequence[str]
+) -> None:
+    """ConversionError: a dimension that was to be open is not, as where a decomposition unrolled a loop over it."""
+    open_ones = {dim.name for spec in inputs for dim in spec.shape if isinstance(dim, Dim)}
+    for place, dim, symbol in wanted:
+        if symbol not in open_ones and place < len(inputs) and dim < len(inputs[place].shape):
+            spec, because = inputs[place], f" ({'; '.join(notes)})" if notes else ""
+            raise _core.ConversionError(
+                f"{name}: dimension {dim} of input {spec.name!r}, {symbol!r} in dynamic_shapes, would be fixed to "
+                f"{spec.shape[dim]}{because}"
+            )
 
 
 def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> list[Any]:

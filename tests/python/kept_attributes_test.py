@@ -120,7 +120,6 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], set[str]]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:The")
 @pytest.mark.parametrize("name", MODULES)
 def test_sessions_keep_what_the_module_keeps(name: str) -> None:
     make, states = MODULES[name]
@@ -149,7 +148,6 @@ def test_sessions_keep_what_the_module_keeps(name: str) -> None:
         session.reset_state()
 
 
-@pytest.mark.filterwarnings("ignore:The")
 def test_compare_calls_the_module_several_times_too() -> None:
     program = pn.load(Counter(), torch.rand(3)).build()
     assert pn.compare(program, Counter(), [{"x": torch.rand(3)}, {"x": torch.rand(3)}]).ok
@@ -198,7 +196,6 @@ class Branching(nn.Module):
         return x if self.turn % 2 else -x
 
 
-@pytest.mark.filterwarnings("ignore:The")
 @pytest.mark.parametrize(
     ("make", "said"),
     [

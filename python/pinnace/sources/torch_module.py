@@ -37,15 +37,19 @@ def module_twin(module: torch.nn.Module) -> torch.nn.Module | None:
 
 
 def live_source(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    notes: list[str] | None = None,
 ) -> LiveSource | TorchSource:
     """The module, exported for that call; its exported program in place of a module that cannot be copied.
 
-    State that its forward() keeps in plain attributes is in buffers of the exported program. ConversionError: torch
-    cannot export the module, or it keeps state that no session could.
+    State that its forward() keeps in plain attributes is in buffers of the exported program. notes: as export_module()
+    has them. ConversionError: torch cannot export the module, or it keeps state that no session could.
     """
     twin = module_twin(module)  # before torch.export runs it, which may change what it counts
-    exported = TorchSource(export_module(module, args, kwargs, dynamic_shapes))
+    exported = TorchSource(export_module(module, args, kwargs, dynamic_shapes, notes))
     if twin is None:
         return exported
     live = LiveSource(twin, exported)

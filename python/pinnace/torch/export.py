@@ -5,18 +5,23 @@ Imports torch only when asked to.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.torch.export_failure import export_failure, torch_said_quietly
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
+from pinnace.torch.whole_recurrent import whole_recurrent
 from pinnace.types import Dim
 
 if TYPE_CHECKING:
     import torch
+
+MOST_FORMS = 6  # of an export: as asked, with assertions, and each time that torch finds one more bound
 
 
 def is_module(value: Any) -> bool:
@@ -36,24 +41,100 @@ def export_module(
     example_inputs: Sequence[Any],
     example_kwargs: Mapping[str, Any],
     dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None,
+    notes: list[str] | None = None,
 ) -> torch.export.ExportedProgram:
-    """torch.export.export in eval mode, leaving no trace in it; ConversionError with torch's words where it cannot."""
-    import torch
+    """torch.export.export in eval mode, leaving no trace in the module.
 
+    Tried as asked; then with assertions for guards, if torch says that its guards do not hold for all sizes; then with
+    the ranges that it suggests, for bounds that nobody gave. notes: is told which of these served, where not the first.
+    ConversionError: it cannot be exported; see export_failure().
+    """
     args, kwargs = widened(module, example_inputs, example_kwargs, dynamic_shapes)
-    try:
-        with isolated_inference(module):
+
+    def exported(shapes: Any, **options: Any) -> torch.export.ExportedProgram:
+        import torch
+
+        with isolated_inference(module), whole_recurrent(), torch_said_quietly():
             return torch.export.export(
-                module,
-                args,
-                kwargs,
-                dynamic_shapes=_torch_dims(dynamic_shapes),
-                strict=False,
+                module, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
             )
-    except _core.Error:
-        raise
-    except Exception as error:
-        raise _core.ConversionError(f"torch.export cannot export {type(module).__name__}: {error}") from error
+
+    said: list[str] = []
+    options: dict[str, Any] = {}
+    first: Exception | None = None
+    for _ in range(MOST_FORMS):
+        try:
+            program = exported(dynamic_shapes, **options)
+        except _core.Error:
+            raise
+        except Exception as error:
+            first = first or error
+            if not options and "Constraints violated" in str(error):
+                options = {"prefer_deferred_runtime_asserts_over_guards": True}
+                continue
+            narrower, changes = narrowed(dynamic_shapes, str(error))
+            if not changes:
+                raise export_failure(module, first) from None
+            dynamic_shapes = narrower
+            said += changes
+        else:
+            if notes is not None:
+                notes += said
+            return program
+    raise _core.ConversionError(f"torch.export narrows the dimensions of {type(module).__name__} without end")
+
+
+def narrowed(dynamic_shapes: Any, words: str) -> tuple[Any, list[str]]:
+    """dynamic_shapes with the ranges that torch suggests in its words, and a sentence for each change.
+
+    Only bounds that are a Dim's defaults are changed. Nothing is, where a suggestion is of another kind: to fix a size,
+    for example.
+    """
+    suggested = words.partition("Suggested fixes:")[2].partition("\n\n")[0].strip().splitlines()
+    ranges: dict[str, tuple[int, int | None, int]] = {}
+    for line in suggested:
+        if found := re.fullmatch(r"\s*(\w+) = Dim\('\w+'(?:, min=(\d+))?(?:, max=(\d+))?\)\s*", line):
+            ranges[found[1]] = (int(found[2] or 0), int(found[3]) if found[3] else None, 1)
+        elif found := re.fullmatch(r"\s*(\w+) = (\d+)\*_\w+\s*", line):
+            ranges[found[1]] = (0, None, int(found[2]))
+        else:
+            return dynamic_shapes, []
+    changes: dict[str, str] = {}
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, Dim) and value.name in ranges:
+            low, high, k = ranges[value.name]
+            own = Dim(value.name)
+            free = (
+                (low <= value.min or value.min == own.min)
+                and (high is None or value.max is None)
+                and (k == 1 or value.multiple_of == 1)
+            )
+            made = (
+                replace(
+                    value,
+                    min=max(value.min, low),
+                    max=value.max if high is None else high,
+                    multiple_of=max(value.multiple_of, k),
+                )
+                if free
+                else value
+            )
+            if made != value:
+                at_least = f"at least {made.min}" if made.min != value.min else ""
+                at_most = f"at most {made.max}" if made.max != value.max else ""
+                multiple = f"a multiple of {made.multiple_of}" if made.multiple_of != value.multiple_of else ""
+                what = ", ".join(filter(None, (at_least, at_most, multiple)))
+                changes[value.name] = f"dimension {value.name!r} is {what}: the module takes no other sizes"
+            return made
+        if isinstance(value, Mapping):
+            return {key: convert(item) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(convert(item) for item in value)
+        return value
+
+    narrower = convert(dynamic_shapes)
+    return (narrower, list(changes.values())) if changes.keys() == ranges.keys() else (dynamic_shapes, [])
 
 
 def _torch_dims(dynamic_shapes: Any) -> Any:
@@ -201,12 +282,13 @@ def decompose(
 ) -> torch.export.ExportedProgram | None:
     """The program with only those operators decomposed that the importer did not know; None if that changes nothing.
 
-    A program with autocast regions is decomposed as a whole: only then are its casts explicit.
+    Autocast regions and functorch's transforms are traced once more with every operator kept: that makes casts
+    explicit, and vmap() operators on whole batches.
     """
     import torch
 
-    if any("autocast" in problem.rule for problem in error.nodes):
-        return program.run_decompositions()
+    if any("autocast" in problem.rule or "_functorch" in problem.op for problem in error.nodes):
+        return program.run_decompositions({})
     table = torch.export.default_decompositions()
     unknown = set()
     for problem in error.nodes:

@@ -1,0 +1,145 @@
+"""What is said where torch.export fails: its reason, the line of the user's code, and what to change, in a few lines.
+
+Imports torch only when asked to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import sysconfig
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pinnace import _core
+from pinnace.log import log
+
+MOST_CHARACTERS = 600  # of torch's own words
+# What in torch's words belongs to them no more: pointers to its tools, traces, and advice for other entry points.
+_ENDS = (
+    "For more information",
+    "Caused by:",
+    "The following call raised this error",
+    "The error above occurred when calling",
+    "Attempted to ",
+    "from user code:",
+)
+# (part of torch's words, what to change).
+_ADVICE = (
+    (
+        "data-dependent expression",
+        "A value decides here what the code does. Decide with torch.where() or torch.cond(), or say with "
+        "torch._check() what is known of it",
+    ),
+    (
+        "specialized it to be a constant",
+        "The code fixes a dimension that dynamic_shapes leaves open: compute with x.shape[...] in place of numbers, or "
+        "leave it out of dynamic_shapes",
+    ),
+    (
+        "Constraints violated",
+        "Give dynamic_shapes the range that the code takes: pn.Dim(name, min, max, multiple_of=...)",
+    ),
+    (".numpy() is not supported", "Compute with torch in place of numpy"),
+)
+
+
+def export_failure(module: Any, error: BaseException) -> _core.ConversionError:
+    """The error for a module that torch.export refuses. torch's whole trace is a message of level debug."""
+    log("debug", "torch.export: " + "".join(traceback.format_exception(error)))
+    name = type(module).__name__
+    said = _said(error)
+    place = _place(error)
+    advice = next((advice for part, advice in _ADVICE if part in str(error)), "")
+    return _core.ConversionError(
+        f"torch.export cannot export {name}: {said}{f' ({place})' if place else ''}{f'. {advice}' if advice else ''}"
+    )
+
+
+def _said(error: BaseException) -> str:
+    """torch's words up to where they turn to its tools; another class of error than torch's own has its name before."""
+    lines = []
+    for line in str(error).splitlines():
+        if line.strip().startswith(_ENDS):
+            break
+        for end in _ENDS:
+            line = line.partition(end)[0]
+        if line.strip():
+            lines.append(line.rstrip())
+    text = "\n".join(lines).rstrip(" .\n")
+    if len(text) > MOST_CHARACTERS:
+        text = text[:MOST_CHARACTERS] + "..."
+    kind = type(error)
+    own = kind.__module__.partition(".")[0] == "torch"
+    return text if own and text else f"{kind.__name__}: {text}".rstrip(": ")
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line outside of torch, pinnace and Python itself: "net.py:41, in forward: x = x.view(-1)"."""
+    import torch
+
+    paths = (torch.__file__, __file__, sysconfig.__file__)
+    foreign = tuple(str(Path(path).resolve().parent) + "/" for path in paths)
+    own = str(Path(__file__).resolve().parents[1]) + "/"
+    found = ""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:  # the first error of a chain is the nearest to the code
+        seen.add(id(current))
+        for frame in traceback.extract_tb(current.__traceback__):
+            path = str(Path(frame.filename).resolve()) if not frame.filename.startswith("<") else ""
+            if path and not path.startswith((*foreign, own)):
+                line = f": {frame.line}" if frame.line else ""
+                found = f"{frame.filename}:{frame.lineno}, in {frame.name}{line}"
+        current = current.__cause__ or current.__context__
+    return found
+
+
+@contextlib.contextmanager
+def torch_said_quietly() -> Iterator[None]:
+    """For a block that exports: graphs that torch prints to stderr, and warnings of its logger about them, are messages
+    of level debug. Of assigned attributes torch does not warn either: see kept_attributes.py."""
+    logger, keep = logging.getLogger("torch.fx.experimental.symbolic_shapes"), _ToDebug()
+    before = sys.stderr
+    logger.addFilter(keep)
+    sys.stderr = _WithoutGraphs(before)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*assigned during export")
+            yield
+    finally:
+        logger.removeFilter(keep)
+        if isinstance(sys.stderr, _WithoutGraphs):
+            sys.stderr = before
+
+
+class _ToDebug(logging.Filter):
+    """Lets nothing pass."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        log("debug", f"torch: {record.getMessage()}")
+        return False
+
+
+class _WithoutGraphs:
+    """stderr for everybody but torch.export's own printing of the graph that it had when it failed."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if sys._getframe(1).f_globals.get("__name__") == "torch.export._trace":
+            if text.strip():
+                log("debug", f"torch.export: {text}")
+            return len(text)
+        return int(self._stream.write(text) or 0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+__all__ = ["export_failure", "torch_said_quietly"]

@@ -1,0 +1,157 @@
+"""How modules are exported: the forms that are tried until one serves, and what is said where none does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from pinnace.torch.export import narrowed
+from torch import Tensor, nn
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+def hold(module: nn.Module, program: pn.Program, x: Tensor) -> None:
+    """One run of the program against the module."""
+    session = pn.Session(program)
+    with torch.no_grad():
+        wanted = module(x)
+    flat = torch.utils._pytree.tree_leaves(wanted)
+    for got, want in zip(session.run(dict.fromkeys(session.inputs, x)).values(), flat, strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-5)
+
+
+RECURRENT: dict[str, nn.Module] = {
+    "lstm": nn.LSTM(4, 5, batch_first=True),
+    "lstm, two layers, both directions": nn.LSTM(4, 5, num_layers=2, bidirectional=True, batch_first=True),
+    "gru": nn.GRU(4, 5, batch_first=True),
+    "gru, both directions": nn.GRU(4, 5, num_layers=2, bidirectional=True, batch_first=True, bias=False),
+    "rnn": nn.RNN(4, 5, batch_first=True),
+    "rnn of relu": nn.RNN(4, 5, nonlinearity="relu", batch_first=True),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers_of_open_length_stay_whole(name: str) -> None:
+    module = RECURRENT[name].eval()
+    x = torch.randn(2, 7, 4)
+    program = pn.load(module, x, {0: "batch", 1: "steps"}).build()
+    assert sum(node.op in ("lstm", "gru", "rnn") for node in program.nodes) <= 4
+    for sizes in ((1, 1), (3, 2), (2, 31)):
+        hold(module, program, torch.randn(*sizes, 4))
+
+
+def test_a_dimension_that_is_lost_is_an_error() -> None:
+    """LSTMs with a projection are decomposed, step by step."""
+    module = nn.LSTM(4, 5, proj_size=3, batch_first=True).eval()
+    program = pn.load(module, torch.randn(2, 7, 4)).build()
+    hold(module, program, torch.randn(2, 7, 4))
+    with pytest.raises(pn.ConversionError, match=r"dimension 1 of input 'input', 'steps' in dynamic_shapes, .* 7 "):
+        pn.load(module, torch.randn(2, 7, 4), {1: "steps"})
+
+
+def test_torchs_kernels_are_its_own_again() -> None:
+    operators = [torch.ops.aten.lstm.input, torch.ops.aten.gru.input]
+    before = [dict(operator.py_kernels) for operator in operators]
+    pn.load(RECURRENT["lstm"], torch.randn(2, 7, 4))
+    with pytest.raises(pn.ConversionError):
+        pn.load(Function(lambda x: x.view(2, 5)), torch.rand(9))
+    assert [dict(operator.py_kernels) for operator in operators] == before
+
+
+@pytest.mark.parametrize("sizes", [None, {0: "n"}])
+def test_vmap_is_traced_on_whole_batches(sizes: Any) -> None:
+    module = Function(lambda x: torch.vmap(lambda row: row.softmax(0) * row.sum())(x))
+    program = pn.load(module, torch.rand(3, 4), sizes).build()
+    hold(module, program, torch.rand(5 if sizes else 3, 4))
+
+
+def test_bounds_that_nobody_gave_are_torchs() -> None:
+    module = nn.Conv3d(1, 2, 3, stride=2)
+    model = pn.load(module, torch.rand(1, 1, 9, 9, 9), {2: "depth"})
+    assert any("dimension 'depth' is at least" in note for note in model.notes)
+    program = model.build()
+    (dim,) = [d for d in program.inputs["input"].shape if isinstance(d, pn.Dim)]
+    assert dim.min >= 3
+    hold(module, program, torch.rand(1, 1, 12, 9, 9))
+    with pytest.raises(pn.ConversionError, match=r"pn.Dim\(name, min, max"):
+        pn.load(module, torch.rand(1, 1, 9, 9, 9), {2: pn.Dim("depth", 1, 20)})
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("Suggested fixes:\n  n = Dim('n', min=3)\n", pn.Dim("n", 3)),
+        ("Suggested fixes:\n  n = Dim('n', max=30)\n\nThe error", pn.Dim("n", max=30)),
+        ("Suggested fixes:\n  n = Dim('n', min=2, max=30)\n", pn.Dim("n", 2, 30)),
+        ("Suggested fixes:\n  _n = Dim('_n', max=3)\n  n = 4*_n\n", None),  # of a dimension that nobody named
+        ("Suggested fixes:\n  n = 4*_n\n", pn.Dim("n", multiple_of=4)),
+        ("Suggested fixes:\n  n = 7\n", None),
+        ("Suggested fixes:\n  m = Dim('m', min=3)\n", None),
+        ("Suggested fixes:\n  n = m\n", None),
+        ("nothing", None),
+    ],
+)
+def test_suggestions_that_narrow_a_range_are_taken(words: str, wanted: pn.Dim | None) -> None:
+    shapes = {"x": {0: pn.Dim("n"), 1: None}, "y": [{0: pn.Dim("n")}]}
+    made, changes = narrowed(shapes, words)
+    assert made == shapes or changes
+    if wanted is None:
+        assert changes == []
+    else:
+        assert made == {"x": {0: wanted, 1: None}, "y": [{0: wanted}]}
+        assert len(changes) == 1
+
+
+@pytest.mark.parametrize("given", [pn.Dim("n", 1), pn.Dim("n", 2), pn.Dim("n", max=9), pn.Dim("n", multiple_of=3)])
+def test_what_the_user_gave_is_not_narrowed(given: pn.Dim) -> None:
+    words = "Suggested fixes:\n  n = Dim('n', min=3, max=8)\n"
+    if given.multiple_of > 1:
+        words = "Suggested fixes:\n  n = 4*_n\n"
+    assert narrowed(({0: given},), words) == (({0: given},), [])
+
+
+REFUSED: dict[str, tuple[Callable[[Tensor], Any], Any, str]] = {
+    "a branch on a value": (lambda x: x if x.sum() > 0 else -x, None, "Decide with torch.where"),
+    "a size from a value": (lambda x: x[: int(x.argmax())], None, "torch._check"),
+    "a wrong shape": (lambda x: x.view(2, 5), None, "RuntimeError: shape '[2, 5]' is invalid for input of size 9"),
+    "numpy": (lambda x: x * torch.from_numpy(x.numpy()), None, "Compute with torch"),
+    "a size that the code fixes": (lambda x: x + torch.ones(9), {0: "n"}, "leave it out of dynamic_shapes"),
+    "an error of the module's own": (lambda x: {}["missing"], None, "KeyError: 'missing'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_exported_is_said_in_a_few_lines(
+    name: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    function, sizes, said = REFUSED[name]
+    pn.set_log_level("debug")
+    try:
+        with caplog.at_level(logging.DEBUG, "pinnace"), pytest.raises(pn.ConversionError) as caught:
+            pn.load(Function(function), torch.rand(9), sizes)
+    finally:
+        pn.set_log_level("warn")
+    text = str(caught.value)
+    assert said in text
+    assert text.count("\n") < 6
+    assert len(text) < 1000
+    assert not any(word in text for word in ("TORCH_LOGS", "TORCHDYNAMO", "http", "draft_export"))
+    if sizes is None:
+        assert "export_forms_test.py:" in text
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert any("Traceback" in record.message for record in caplog.records)
+    assert "def forward" not in capfd.readouterr().err
