@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
+from typing import Any, SupportsIndex
 
 from pinnace import _core
 from pinnace.shape_trials import ShapeTrial, shape_trial
@@ -110,7 +112,14 @@ class Metadata(Mapping[str, str]):
 
 
 class Program:
-    """A converted model: immutable, verified, shared by any number of sessions."""
+    """A converted model: immutable, verified, shared by any number of sessions.
+
+    A pickle of it holds the bytes of the .pnc file, weights and payloads included, however it was opened: 4 GB of
+    weights make a pickle of 4 GB, and unpickling copies them. Between processes of one machine, pass the path instead:
+    all of them then share one mapping. Unpickling checks the bytes as from_bytes() does and raises CorruptFile where
+    they are damaged. A pickle is code that runs when it is loaded, so load only those of sources you trust. copy() and
+    deepcopy() give the program itself, since nothing can change it.
+    """
 
     def __init__(self, core: _core.Program) -> None:
         """Made by open, from_bytes and Model.build. core: the extension's program."""
@@ -119,6 +128,19 @@ class Program:
     def __repr__(self) -> str:
         """Number of nodes, inputs and outputs."""
         return f"<pinnace.Program: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., Program], tuple[Any]]:
+        """The bytes of the file; from protocol 5 on as a buffer, which may travel outside of the pickle."""
+        data = self.to_bytes()
+        return program_from_pickle, (pickle.PickleBuffer(data) if int(protocol) >= 5 else data,)
+
+    def __copy__(self) -> Program:
+        """Itself: it is immutable."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        """Itself: it is immutable."""
+        return self
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, verify_hashes: bool = True, on_use: bool = False) -> Program:
@@ -207,6 +229,13 @@ class Program:
         return shape_trial(self._core.try_shapes(shapes, details, custom_ops(), contents))
 
 
+def program_from_pickle(data: bytes | bytearray | memoryview) -> Program:
+    """What pickles of programs call. data: the bytes of the file. CorruptFile: they are damaged, or no bytes."""
+    if not isinstance(data, bytes | bytearray | memoryview | pickle.PickleBuffer):
+        raise _core.CorruptFile(f"pickle of a Program: holds {type(data).__name__}, not the bytes of a .pnc file")
+    return Program.from_bytes(bytes(data))
+
+
 def core_of(program: Program) -> _core.Program:
     """The extension's program, for the parts of this package that hand it to the extension."""
     return program._core
@@ -220,4 +249,4 @@ def diff(a: Program, b: Program, *, include_metadata: bool = True) -> list[str]:
     return list(_core.diff(a._core, b._core, include_metadata))
 
 
-__all__ = ["Metadata", "NodeInfo", "Payload", "Program", "core_of", "diff"]
+__all__ = ["Metadata", "NodeInfo", "Payload", "Program", "core_of", "diff", "program_from_pickle"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 from pinnace import _core
 from pinnace.arrays import input_array, ordered_inputs
-from pinnace.files import write_text
+from pinnace.files import one_line, write_text
 from pinnace.program import Program, core_of
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
@@ -169,6 +169,12 @@ class Session:
     The arguments program (as a Program), target (as text), threads, precision, fallback and plan_cache are attributes,
     to read.
 
+    A pickle holds the program as its bytes, these arguments and the contents of the states; plans and packed weights
+    are made anew where it is loaded, and "auto" chooses anew. deepcopy() and copy() give a second session of the same
+    program with states of its own, equal to this one's. Both need the session to be idle, as reading states does.
+    Unpickling raises CorruptFile where the bytes are damaged or the states are not the program's, and what this
+    constructor raises. Operators of custom_op() must be registered first.
+
     Raises Unsupported (target not available, operator not in this build), InvalidArgument, and what Program.open
     raises.
     """
@@ -191,13 +197,14 @@ class Session:
         self.program = program
         self.target = target if isinstance(target, str) else ",".join(target)
         self.threads, self.precision, self.fallback, self.plan_cache = threads, precision, fallback, plan_cache
+        self._keep, self._require_payload = tuple(keep), require_payload
         self._core = _core.Session(
             core_of(program),
             self.target,
             threads,
             precision,
             fallback,
-            list(keep),
+            list(self._keep),
             plan_cache,
             custom_ops(),
             require_payload,
@@ -211,6 +218,20 @@ class Session:
         counts = Counter(row["backend"] for row in self._core.placement)
         where = ", ".join(f"{count} on {backend}" for backend, count in counts.most_common())
         return f"<pinnace.Session: nodes {where}; {self.precision}; {signature(self._inputs, self._outputs)}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Session], tuple[Program, dict[str, Any], dict[str, Array]]]:
+        """The program, the other arguments by name, and the states by name."""
+        arguments = {
+            "target": self.target,
+            "threads": self.threads,
+            "precision": self.precision,
+            "fallback": self.fallback,
+            "keep": self._keep,
+            "plan_cache": self.plan_cache,
+            "require_payload": self._require_payload,
+        }
+        state = self.state
+        return session_from_pickle, (self.program, arguments, {name: state[name] for name in state})
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:
@@ -285,6 +306,31 @@ class Session:
         return ordered_inputs(self._inputs, inputs)
 
 
+def session_from_pickle(program: Any, arguments: Any, states: Any) -> Session:
+    """What pickles of sessions call: the session of these arguments, its states set to `states`.
+
+    CorruptFile: the parts are of other types, an argument is unknown, or the states are not those of the program; else
+    what Session raises.
+    """
+    if not (isinstance(program, Program) and isinstance(arguments, Mapping) and isinstance(states, Mapping)):
+        kinds = ", ".join(type(part).__name__ for part in (program, arguments, states))
+        raise _core.CorruptFile(f"pickle of a Session: holds {kinds}, not a Program, its arguments and its states")
+    try:
+        session = Session(program, **arguments)
+    except TypeError as error:
+        raise _core.CorruptFile(f"pickle of a Session: {one_line(error)}") from error
+    if set(states) != set(session.state):
+        raise _core.CorruptFile(
+            f"pickle of a Session: has states {sorted(map(str, states))}, the program has {sorted(session.state)}"
+        )
+    for name, value in states.items():
+        try:
+            session.state[name] = value
+        except _core.InvalidArgument as error:
+            raise _core.CorruptFile(f"pickle of a Session: {one_line(error)}") from error
+    return session
+
+
 def nodes_on(session: Session, target: str) -> tuple[int, int]:
     """Of the nodes that compute something in a run of `session`: how many do on a back end that `target` names, and how
     many are.
@@ -335,4 +381,4 @@ class State:
         return self._names.index(name)
 
 
-__all__ = ["Event", "Future", "Placement", "PlanInfo", "Profile", "Session", "State", "nodes_on"]
+__all__ = ["Event", "Future", "Placement", "PlanInfo", "Profile", "Session", "State", "nodes_on", "session_from_pickle"]
