@@ -66,6 +66,7 @@ PACKAGE_ORDER = (
         "nnapi",
         "targets",
         "pass_reports",
+        "html",
         "program",
         "session",
     ),

@@ -25,7 +25,7 @@ from pinnace.log import set_log_level
 from pinnace.nnapi import nnapi_library_path
 from pinnace.pass_reports import PassInfo, PassReport, passes
 from pinnace.program import Metadata, NodeInfo, Payload, Program, diff
-from pinnace.session import Event, Future, Placement, PlanInfo, Profile, Session, State
+from pinnace.session import Event, Future, Placement, PlacementTable, PlanInfo, Profile, Session, State
 from pinnace.shape_trials import ShapeTrial, TrialNode, TrialValue
 from pinnace.targets import Device, devices
 from pinnace.types import Array, Dim, Quantization, ReferenceFunction, Shape, ShapeFunction, TensorSpec, custom_op
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pinnace.agreement import Agreement, ExactDistances
     from pinnace.loading import load
     from pinnace.model import CheckNode, CheckReport, Model
-    from pinnace.verify.comparison import Comparison, ComparisonRow, NodeCount, compare
+    from pinnace.verify.comparison import ComparedGraph, Comparison, ComparisonRow, NodeCount, compare
+    from pinnace.verify.error_details import ErrorDetail
 
 __version__ = "0.1.0"
 
@@ -43,8 +44,10 @@ _LATER = {
     "Agreement": "pinnace.agreement",
     "CheckNode": "pinnace.model",
     "CheckReport": "pinnace.model",
+    "ComparedGraph": "pinnace.verify.comparison",
     "Comparison": "pinnace.verify.comparison",
     "ComparisonRow": "pinnace.verify.comparison",
+    "ErrorDetail": "pinnace.verify.error_details",
     "ExactDistances": "pinnace.agreement",
     "Model": "pinnace.model",
     "NodeCount": "pinnace.verify.comparison",
@@ -59,6 +62,7 @@ __all__ = [
     "Cancelled",
     "CheckNode",
     "CheckReport",
+    "ComparedGraph",
     "Comparison",
     "ComparisonRow",
     "ConversionError",
@@ -67,6 +71,7 @@ __all__ = [
     "DeviceLost",
     "Dim",
     "Error",
+    "ErrorDetail",
     "Event",
     "ExactDistances",
     "FileError",
@@ -82,6 +87,7 @@ __all__ = [
     "PassReport",
     "Payload",
     "Placement",
+    "PlacementTable",
     "PlanInfo",
     "Profile",
     "Program",

@@ -110,6 +110,12 @@ class Model:
         nodes = len(self._core.nodes)
         return f"<pinnace.Model {printable(self._name)}: {nodes} nodes, {signature(self.inputs, self.outputs)}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: inputs and outputs, the graph in groups, and what the passes did."""
+        from pinnace.html.notebook import model_html
+
+        return model_html(self)
+
     @property
     def inputs(self) -> dict[str, TensorSpec]:
         """Inputs by name, in order."""

@@ -129,6 +129,12 @@ class Program:
         """Number of nodes, inputs and outputs."""
         return f"<pinnace.Program: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: inputs and outputs, the graph in groups, and what the file records."""
+        from pinnace.html.notebook import program_html
+
+        return program_html(self)
+
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., Program], tuple[Any]]:
         """The bytes of the file; from protocol 5 on as a buffer, which may travel outside of the pickle."""
         data = self.to_bytes()

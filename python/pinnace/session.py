@@ -40,6 +40,16 @@ class Placement:
     notice: str
 
 
+class PlacementTable(list[Placement]):
+    """Where each node runs: a list of Placement, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how many nodes each back end runs, and the rows."""
+        from pinnace.html.notebook import placement_html
+
+        return placement_html(self)
+
+
 @dataclass(frozen=True)
 class PlanInfo:
     """Sizes of the plan for the shapes of the last run that succeeded.
@@ -92,6 +102,12 @@ class Profile:
         """How many nodes, and how long from the first one's start to the last one's end."""
         total = max((e.start_ns + e.duration_ns for e in self.events), default=0)
         return f"<pinnace.Profile: {len(self.events)} nodes in {total / 1e6:.3g} ms>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the run on a line of time, the operators that took longest, and the nodes that did."""
+        from pinnace.html.notebook import profile_html
+
+        return profile_html(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the run to `path` in Chrome's trace format, which Perfetto opens.
@@ -284,9 +300,9 @@ class Session:
         return dict(zip(self._output_names[own:], self._core.run(self._bind(inputs))[own:], strict=True))
 
     @property
-    def placement(self) -> list[Placement]:
+    def placement(self) -> PlacementTable:
         """One row per node of the program, in order, as of the last run that succeeded."""
-        return [Placement(**row) for row in self._core.placement]
+        return PlacementTable(Placement(**row) for row in self._core.placement)
 
     @property
     def plan(self) -> PlanInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
@@ -13,12 +14,16 @@ from pinnace import _core
 from pinnace.agreement import Agreement, bounds_of
 from pinnace.arrays import ordered_inputs
 from pinnace.files import printable, write_text
-from pinnace.program import Program
+from pinnace.html.notebook import comparison_html
+from pinnace.html.report import comparison_page
+from pinnace.program import NodeInfo, Program
 from pinnace.session import Session, nodes_on
 from pinnace.sources.opened import source_of
-from pinnace.types import json_text
-from pinnace.verify.html_page import comparison_page
+from pinnace.types import Array, json_text
+from pinnace.verify.circumstances import call_text, circumstances
+from pinnace.verify.error_details import ErrorDetail, WorstErrors
 from pinnace.verify.layer_differences import layer_differences
+from pinnace.verify.model_explorer import model_explorer_json
 from pinnace.verify.quantized_allowance import QuantizedAllowance
 from pinnace.verify.verification import Verification
 
@@ -61,8 +66,22 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True)
+class ComparedGraph:
+    """The graph of the compared program, without what is nested in control flow.
+
+    nodes    in the order in which they run.
+    inputs   names of the values that a caller gives.
+    outputs  name of an output -> name of the value that it is.
+    """
+
+    nodes: list[NodeInfo]
+    inputs: list[str]
+    outputs: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """What compare() found.
+    """What compare() found. Plain data: it can be pickled, copied and shown without models, devices or files.
 
     rows         one per value, in the order in which the graph runs, outputs last.
     targets      "cpu" for float32, "cpu bf16" for another precision.
@@ -71,6 +90,9 @@ class Comparison:
     nodes        per target: how many nodes ran on a back end that it names, and how many there are.
     inconclusive why equal values prove nothing, one sentence each: an output that does not move with the input, is
                  empty, or has no finite value.
+    about        what it was made with, by name: the call, the date, the machine, versions of packages.
+    graph        what was compared; None where it is not known.
+    details      of the worst values, eight at most, the worst first: where their errors lie.
     """
 
     rows: list[ComparisonRow]
@@ -79,6 +101,9 @@ class Comparison:
     reference: str
     nodes: dict[str, NodeCount] = field(default_factory=dict)
     inconclusive: list[str] = field(default_factory=list)
+    about: dict[str, str] = field(default_factory=dict)
+    graph: ComparedGraph | None = None
+    details: list[ErrorDetail] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -110,13 +135,15 @@ class Comparison:
         )
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Everything as JSON, infinities as "inf"; written to `path` if given, as a whole or not at all.
+        """Everything but `graph` and `details` as JSON, infinities as "inf"; written to `path` if given, as a whole or
+        not at all.
 
         FileError: it cannot be written.
         """
         text = json_text(
             {
                 "ok": self.ok,
+                "about": self.about,
                 "inconclusive": self.inconclusive,
                 "reference": self.reference,
                 "targets": self.targets,
@@ -130,13 +157,43 @@ class Comparison:
         return text
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One page with a bar per value and target; written to `path` if given, as a whole or not at all.
+        """A page for a browser, in one file that loads nothing: the verdict, the circumstances, the targets side by
+        side, the graph with errors as colours, a table of all layers to sort and search, and the worst errors as
+        histograms and heat maps. Written to `path` if given, as a whole or not at all.
 
-        Names from a model are escaped. FileError: it cannot be written. Needs the jinja2 package.
+        It has at most 256 KiB and 3 KiB per node or row, and 250 bytes more per row for each target beyond the first.
+        Names from a model are shortened to 160 characters and escaped; a policy in the page runs no script but its own.
+        FileError: it cannot be written. Needs the jinja2 package.
         """
         text = comparison_page(self)
         _write(path, text)
         return text
+
+    def to_model_explorer(
+        self, path: str | PathLike[str] | None = None, *, target: str | None = None, graph: str = "graph"
+    ) -> str:
+        """Relative differences per node as JSON of node data for Google's Model Explorer, which colours the source
+        model's graph by them: open the model there, then add this file as node data. Written to `path` if given, as a
+        whole or not at all.
+
+        target  one of `targets`; None takes the worst of all for each value.
+        graph   the graph's id there: "graph" for a PyTorch exported program; the model's name for other formats.
+
+        Nodes are found by the names of the values that they make, which importers keep: for exported programs they are
+        the nodes' ids, for other formats names of output tensors. Values that differ are red, others coloured by
+        decades; what is infinite is written as 1e30. Source of the format: the classes ModelNodeData, GraphNodeData,
+        NodeDataResult and ThresholdItem of src/server/package/src/model_explorer/node_data_builder.py in
+        github.com/google-ai-edge/model-explorer. FileError: it cannot be written; InvalidArgument: no such target.
+        """
+        if target is not None and target not in self.targets:
+            raise _core.InvalidArgument(f"the comparison has no target {target!r}; it has {self.targets}")
+        text = model_explorer_json(self, self.targets if target is None else [target], graph)
+        _write(path, text)
+        return text
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, the targets side by side, the graph and the worst rows."""
+        return comparison_html(self)
 
     def __str__(self) -> str:
         """The table, the targets that did not run all nodes or none, and a last line with the verdict."""
@@ -220,6 +277,7 @@ def _compare(
     precision: str | Sequence[str],
     tolerance: Mapping[str, float],
 ) -> Comparison:
+    given = program
     if not isinstance(program, Program):
         program = Program.open(program)
     targets = [targets] if isinstance(targets, str) else list(targets)
@@ -227,6 +285,7 @@ def _compare(
     columns = {t if p == "fp32" else f"{t} {p}": (t, p) for t in targets for p in precisions}
     source = source_of(reference, inputs[0])
     work: Verification | None = None
+    worst = WorstErrors()
     rows: dict[tuple[str, bool], ComparisonRow] = {}
     unavailable: dict[str, str] = {}
     nodes: dict[str, NodeCount] = {}
@@ -240,9 +299,10 @@ def _compare(
         if work is None:
             arrays_of = [ordered_inputs(program.inputs, feed) for feed in inputs]  # names what is missing or unknown
             work = Verification(program, source, [[np.asarray(a) for a in arrays] for arrays in arrays_of])
-        _outputs(work, session, target, column, tolerance, rows)
+        _outputs(work, session, target, column, tolerance, rows, worst)
+        look = functools.partial(_look_inside, worst, column)
         for arrays in work.examples:
-            for node, name, d in layer_differences(program, source, arrays, target, bounds, mode):
+            for node, name, d in layer_differences(program, source, arrays, target, bounds, mode, look):
                 row = rows.setdefault((name, False), ComparisonRow(name, node.name, node.op, node.source, False))
                 _keep_worst(row, column, d)
         nodes[column] = NodeCount(*nodes_on(session, target))
@@ -250,7 +310,26 @@ def _compare(
         raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
     ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
     there = [c for c in columns if c not in unavailable]
-    return Comparison(ordered, there, unavailable, source.description, nodes, work.doubts())
+    graph = ComparedGraph(
+        work.flow.nodes, list(program.inputs), {name: work.flow.value_of(name) for name in program.outputs}
+    )
+    call = call_text(given, reference, inputs, targets, precisions, tolerance)
+    about = circumstances(call, program, [columns[column][0] for column in there])
+    return Comparison(
+        ordered,
+        there,
+        unavailable,
+        source.description,
+        nodes,
+        work.doubts(),
+        about,
+        graph,
+        worst.details(graph.outputs),
+    )
+
+
+def _look_inside(worst: WorstErrors, column: str, name: str, verdict: Agreement, got: Array, want: Array) -> None:
+    worst.look(column, name, False, verdict, got, want)
 
 
 def _outputs(
@@ -260,6 +339,7 @@ def _outputs(
     column: str,
     tolerance: Mapping[str, float],
     rows: dict[tuple[str, bool], ComparisonRow],
+    worst: WorstErrors,
 ) -> None:
     """The rows of outputs and states: on the inputs, and on a second input beside the first of them."""
     for arrays in work.examples:
@@ -276,9 +356,9 @@ def _outputs(
             allowance = QuantizedAllowance(work.program, work.flow, work.source, arrays, target, session.precision)
             for place, (name, got) in enumerate(outputs.items()):
                 row = rows.setdefault((name, True), ComparisonRow(name, "", "output", "", True))
-                _keep_worst(
-                    row, column, work.verdict(reference, call, place, got, allowance, session.precision, tolerance)
-                )
+                verdict = work.verdict(reference, call, place, got, allowance, session.precision, tolerance)
+                _keep_worst(row, column, verdict)
+                worst.look(column, name, True, verdict, got, wanted[place])
         for name in session.state:
             if name in reference.ran.states:
                 row = rows.setdefault((f"state {name}", True), ComparisonRow(name, "", "state", "", True))
@@ -291,4 +371,4 @@ def _keep_worst(row: ComparisonRow, target: str, d: Agreement) -> None:
         row.targets[target] = d
 
 
-__all__ = ["Comparison", "ComparisonRow", "NodeCount", "compare"]
+__all__ = ["ComparedGraph", "Comparison", "ComparisonRow", "NodeCount", "compare"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -38,8 +38,11 @@ def layer_differences(
     target: str,
     bounds: Mapping[str, float] = BOUNDS,
     precision: str = "fp32",
+    look: Callable[[str, Agreement, Array, Array], None] | None = None,
 ) -> list[tuple[NodeInfo, str, Agreement]]:
     """(node, value name, verdict) for every value of the program that the source also has, in order.
+
+    look: called with (value name, verdict, the program's value, the source's) while both are at hand.
 
     Values are kept 32 at a time: memory stays bounded however deep the model is. What is outside of its bounds is held
     against float64 as outputs are: see ReferenceRun.
@@ -62,7 +65,10 @@ def layer_differences(
             verdicts[name] = agreement(kept[name], reference[name], bounds, exact[name])
         for name, moved in arbiter.moved({name for name in outside if not verdicts[name].ok}).items():
             verdicts[name] = agreement(kept[name], reference[name], bounds, exact[name], moved)
-        found += [(node, name, verdicts[name]) for node, name in part]
+        for node, name in part:
+            found.append((node, name, verdicts[name]))
+            if look is not None:
+                look(name, verdicts[name], kept[name], reference[name])
     return found
 
 

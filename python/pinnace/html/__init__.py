@@ -1,0 +1,1 @@
+"""Pages and tables in HTML: the report of a comparison, and what notebooks show of models, programs and runs."""
