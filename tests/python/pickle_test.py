@@ -134,3 +134,12 @@ def test_damaged_sessions_are_refused(program: pn.Program) -> None:
     damaged[data.index(program.to_bytes()) + 100] ^= 1
     with pytest.raises(pn.CorruptFile):
         pickle.loads(bytes(damaged))
+
+
+def test_a_comparison_is_pickled_as_plain_data(program: pn.Program) -> None:
+    comparison = pn.compare(program, program, [rows(2), rows(3)])
+    assert comparison.graph is not None
+    for again in (pickle.loads(pickle.dumps(comparison)), copy.deepcopy(comparison), copy.copy(comparison)):
+        assert again == comparison
+        assert (again.to_json(), again.to_html()) == (comparison.to_json(), comparison.to_html())
+    assert b"_core" not in pickle.dumps(comparison), "nothing of the extension"

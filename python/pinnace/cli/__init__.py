@@ -8,6 +8,7 @@ half-written. Data on stdout, messages on stderr; --log LEVEL has the library's 
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # names may have letters that the terminal's encoding lacks
             stream.reconfigure(errors="backslashreplace")
     options = option_parser().parse_args(arguments)
+    options.line = shlex.join(["pinnace", *(sys.argv[1:] if arguments is None else arguments)])
     try:
         if level := getattr(options, "log", None):
             log_to_stderr(level)

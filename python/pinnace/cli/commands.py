@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,7 @@ def compare_command(options: argparse.Namespace) -> int:
         targets=options.target or ["cpu"],
         precision=options.precision or ["fp32"],
     )
+    result = replace(result, about={**result.about, "made by": options.line})
     if options.html:
         result.to_html(options.html)
     show(result.to_json() if options.json else result)

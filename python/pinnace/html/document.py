@@ -32,11 +32,11 @@ LEGEND = (
 
 def shown(value: object) -> str:
     """A text from a model, shortened, with what a terminal or a browser would act on as escapes."""
-    text = printable(str(value))
-    if len(text) <= NAME_MOST:
-        return text
-    half = NAME_MOST // 2
-    return f"{text[:half]}…{text[-half + 1 :]}"
+    text, half = str(value), NAME_MOST // 2
+    if len(text) > 2 * NAME_MOST:  # before each character is looked at
+        text = text[:NAME_MOST] + text[-NAME_MOST:]
+    text = printable(text)
+    return text if len(text) <= NAME_MOST else f"{text[:half]}…{text[-half + 1 :]}"
 
 
 def text(value: object) -> str:

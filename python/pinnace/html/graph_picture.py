@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from pinnace.html.layout import BOX_HEIGHT, BOX_WIDTH, layout
 # Boxes of one picture.
 BOXES_MOST = 40
 _LABEL_MOST = 26
-_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class GraphPictures:
 
     def whole(self) -> str:
         """The first picture alone, without links."""
-        return self._picture(self._tree, _expanded(self._tree), {})
+        return self._picture(self._tree, _expanded(self._tree), {}, "")
 
     def views(self) -> Iterator[View]:
         """The whole, then each group in it, and so on. Each node is in one picture."""
@@ -76,13 +75,12 @@ class GraphPictures:
             parts = _expanded(group)
             inner = {f"g{named + i}": part for i, part in enumerate(p for p in parts if isinstance(p, Group))}
             named += len(inner)
-            yield View(
-                trail[-1][0], trail, self._picture(group, parts, {id(part): name for name, part in inner.items()})
-            )
+            name, names = trail[-1][0], {id(part): name for name, part in inner.items()}
+            yield View(name, trail, self._picture(group, parts, names, name))
             waiting.extend((part, [*trail, (name, part.label)]) for name, part in inner.items())
 
-    def _picture(self, group: Group, parts: Sequence[Group | int], names: dict[int, str]) -> str:
-        """names: of the pictures of inner groups, by identity; without any, nothing leads anywhere."""
+    def _picture(self, group: Group, parts: Sequence[Group | int], names: dict[int, str], name: str) -> str:
+        """names: of the pictures of inner groups, by identity; name: of this one, empty for one that stands alone."""
         top = group is self._tree
         boxes = [Box("input", value, value, ["io"]) for value in self._inputs] if top else []
         offset, home = len(boxes), dict[int, int]()
@@ -101,7 +99,7 @@ class GraphPictures:
             if value in self._maker:
                 edges.add((home[self._maker[value]], len(boxes)))
             boxes.append(self._output_box(output))
-        return _svg(boxes, edges)
+        return _svg(boxes, edges, name or f"{zlib.crc32(repr(boxes).encode(errors='backslashreplace')):x}")
 
     def _edges(self, home: dict[int, int], offset: int) -> set[tuple[int, int]]:
         edges = set()
@@ -149,9 +147,10 @@ def _short(label: str, most: int = _LABEL_MOST) -> str:
     return label if len(label) <= most else f"{label[: most // 2 - 1]}…{label[-(most - most // 2) :]}"
 
 
-def _svg(boxes: Sequence[Box], edges: set[tuple[int, int]]) -> str:
+def _svg(boxes: Sequence[Box], edges: set[tuple[int, int]], name: str) -> str:
+    """name: of its arrow, which no other picture of a page may have."""
     drawn = layout(len(boxes), edges)
-    arrow = f"pn-arrow-{next(_numbers)}"
+    arrow = f"pn-arrow-{name}"
     parts = [
         f'<defs><marker id="{arrow}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0 1L7 4L0 7z"/></marker></defs>'
