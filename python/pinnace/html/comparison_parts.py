@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinnace.html.charts import error_line
-from pinnace.html.document import BAD, UNKNOWN, number, shown, step_of, text
+from pinnace.html.document import BAD, UNKNOWN, number, sentence, shown, step_of, text
 from pinnace.html.graph_picture import Box, GraphPictures
 from pinnace.html.grouping import module_of
 
@@ -21,11 +21,11 @@ _CLASSES = [UNKNOWN, "e0", "e1", "e2", "e3", "e4", BAD]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The headline: its kind ("yes", "maybe", "no"), a title, and sentences below it."""
+    """The headline: its kind ("yes", "maybe", "no"), a title, and sentences below it, which are HTML already."""
 
     kind: str
     title: str
-    lines: list[str]
+    lines: list[Any]
 
 
 def verdict_of(c: Any) -> Verdict:
@@ -41,18 +41,13 @@ def verdict_of(c: Any) -> Verdict:
             f"{len(bad)} of {count} values are outside of their bounds. {reference}",
             f"The first, in the order of the graph: {shown(first.value)}{where} on {target} {judged.why}.",
         ]
-        return Verdict("no", "Values differ", [shown_line(line) for line in lines])
-    lines = [f"All {count} values are within their bounds on {targets}. {reference}"]
+        return Verdict("no", "Values differ", [sentence(line) for line in lines])
+    lines = [sentence(f"All {count} values are within their bounds on {targets}. {reference}")]
     if c.inconclusive:
         return Verdict("maybe", "Equal within bounds, which proves nothing of some outputs", lines)
     if c.unavailable:
         return Verdict("maybe", f"Equal within bounds; not run: {', '.join(c.unavailable)}", lines)
     return Verdict("yes", "Equal within bounds", lines)
-
-
-def shown_line(line: str) -> str:
-    """A sentence with names from a model in it, shortened to a few hundred characters."""
-    return line if len(line) <= 480 else f"{line[:479]}…"
 
 
 def worst_of(verdicts: Sequence[Any]) -> Any:

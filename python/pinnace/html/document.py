@@ -46,6 +46,14 @@ def text(value: object) -> str:
     return str(markupsafe.escape(shown(value)))
 
 
+def sentence(value: str) -> Any:
+    """A sentence with names from a model in it as HTML: with room for more than one name."""
+    import markupsafe
+
+    value = printable(value[: 4 * NAME_MOST])
+    return markupsafe.escape(value if len(value) <= 3 * NAME_MOST else f"{value[: 3 * NAME_MOST - 1]}…")
+
+
 def number(value: float) -> str:
     """A relative difference: three digits."""
     return "0" if value == 0 else f"{value:.2e}" if math.isfinite(value) else str(value)
@@ -96,6 +104,18 @@ def script_hash(script: str) -> str:
 
 
 __all__ = [
-    *("BAD", "LEGEND", "NAME_MOST", "UNKNOWN", "markup", "number", "part", "rendered", "script_hash", "shown"),
+    *(
+        "BAD",
+        "LEGEND",
+        "NAME_MOST",
+        "UNKNOWN",
+        "markup",
+        "number",
+        "part",
+        "rendered",
+        "script_hash",
+        "sentence",
+        "shown",
+    ),
     *("step_of", "text"),
 ]

@@ -216,7 +216,7 @@ def comparison_html(c: Any) -> str:
     return _shell(
         "Comparison",
         f'<p><b class="{mark}">{text(verdict.title)}</b></p>',
-        "".join(f"<p>{text(line)}</p>" for line in verdict.lines),
+        "".join(f"<p>{line}</p>" for line in verdict.lines),
         "".join(f'<p class="doubt">inconclusive: {text(doubt)}</p>' for doubt in c.inconclusive[:20]),
         targets_table(c),
         _folded("graph", graph, open_=True) if graph else "",
