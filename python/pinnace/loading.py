@@ -86,12 +86,12 @@ def load(
     }
     kwargs = dict(example_kwargs or {})
     with _core.CancelScope(cancel):
+        if is_module(source) or is_exported(source):  # first: a module may have a read() of its own
+            return _load(source, example_inputs, dynamic_shapes, kwargs, options)
         copy = temporary_copy(source)
         if copy is not None:
             with copy.named(), other_files_named(copy.path):
                 return _load(copy.path, example_inputs, dynamic_shapes, kwargs, options, copy)
-        if is_module(source) or is_exported(source):
-            return _load(source, example_inputs, dynamic_shapes, kwargs, options)
         with other_files_named(_path_of(source)):
             return _load(source, example_inputs, dynamic_shapes, kwargs, options)
 

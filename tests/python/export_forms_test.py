@@ -129,7 +129,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], Any, str]] = {
     "a wrong shape": (lambda x: x.view(2, 5), None, "RuntimeError: shape '[2, 5]' is invalid for input of size 9"),
     "numpy": (lambda x: x * torch.from_numpy(x.numpy()), None, "Compute with torch"),
     "a size that the code fixes": (lambda x: x + torch.ones(9), {0: "n"}, "leave it out of dynamic_shapes"),
-    "an error of the module's own": (lambda x: {}["missing"], None, "KeyError: 'missing'"),
+    "an error of the module's own": (lambda x: {"here": x}["missing"], None, "KeyError: 'missing'"),
 }
 
 

@@ -88,7 +88,8 @@ class Nested(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
         y: Tensor = self.linear(self.first(x)) + self.second(self.second(x)) + self.calls
-        return self.counters[1](self.counters[0](y))
+        counted: Tensor = self.counters[1](self.counters[0](y))
+        return counted
 
 
 class Noting(nn.Module):
@@ -96,14 +97,15 @@ class Noting(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls, self.log, self.table = 0, [0], None
+        self.calls, self.log = 0, [0]
+        self.table: Tensor | None = None
         self.attention = torch.zeros(2)
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
         self.log.append(self.calls)
         if self.table is None:
-            self.table = torch.arange(3.0)  # type: ignore[assignment]
+            self.table = torch.arange(3.0)
         self.attention = x.softmax(0)
         scaled: Tensor = self.attention * self.table
         return scaled

@@ -275,3 +275,11 @@ def test_numbers_for_a_file_have_its_element_type(tmp_path: Path) -> None:
 def test_what_is_no_source_of_a_model(source: Any, says: str) -> None:
     with pytest.raises(TypeError, match=says):
         pn.load(source)
+
+
+def test_a_module_with_a_read_method_is_a_module() -> None:
+    class Memory(nn.Linear):
+        def read(self) -> bytes:
+            raise AssertionError("load() called it")
+
+    assert pn.load(Memory(3, 3), torch.rand(1, 3)).build().outputs

@@ -38,8 +38,13 @@ def test_a_person_may_choose() -> None:
 
 def test_a_full_run_runs_every_turn_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the commands that run_tests.py gives to turns.py."""
-    ran = []
-    monkeypatch.setattr(turns, "run", lambda turn, budget, everything: ran.append((turn.name, everything)) or 0)
+    ran: list[tuple[str, bool]] = []
+
+    def run(turn: Turn, _budget: int, everything: bool) -> int:
+        ran.append((turn.name, everything))
+        return 0
+
+    monkeypatch.setattr(turns, "run", run)
     monkeypatch.setenv("PINNACE_TEST_SEED", "1")
     for suite in run_tests.sanitizer_suites(run_tests.parse(["--all"], turns.ROOT)):
         assert turns.main(suite.command[2:]) == 0

@@ -398,7 +398,7 @@ def test_each_setting_is_as_it_was(name: str, fails: bool) -> None:
 @pytest.fixture
 def bfloat16_products() -> Iterator[None]:
     """After this torch.get_float32_matmul_precision() raises."""
-    matmul: Any = torch.backends.mkldnn.matmul
+    matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.fp32_precision
     matmul.fp32_precision = "bf16"
     yield
@@ -410,7 +410,7 @@ def test_a_setting_that_torch_refuses_to_read() -> None:
     with pytest.raises(RuntimeError):
         torch.get_float32_matmul_precision()
     pn.load(nn.ReLU(), X)
-    matmul: Any = torch.backends.mkldnn.matmul
+    matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     with isolated_inference():
         matmul.fp32_precision = "ieee"
         torch.set_default_dtype(torch.float64)

@@ -11,8 +11,8 @@ ValueId vector_or(Call& c, ValueId given, const Scalar& size, double value, DTyp
   return given != kNoValue ? given : c.full({size}, c.constant(value, dtype));
 }
 
-/// x in the parameters' type, which torch's kernels compute in: float32 parameters go with 16-bit inputs, as where a model
-/// is autocast. The result is cast back to x's own type.
+/// x in the parameters' type, which torch's kernels compute in: float32 parameters go with 16-bit inputs, as where a
+/// model is autocast. The result is cast back to x's own type.
 ValueId in_type_of(Call& c, ValueId x, std::initializer_list<ValueId> parameters) {
   for (ValueId parameter : parameters) {
     if (parameter != kNoValue && c.dtype_of(parameter) != c.dtype_of(x)) return c.cast(x, c.dtype_of(parameter));
@@ -129,8 +129,8 @@ void map_rms_norm(Call& c) {
   ValueId weight = c.optional_tensor("weight");
   const std::vector<Scalar> shape = c.sizes("normalized_shape");
   // torch computes 16-bit types in float32, with its epsilon.
-  const double smallest = c.dtype_of(x) == DType::kF64 ? std::numeric_limits<double>::epsilon()
-                                                       : std::numeric_limits<float>::epsilon();
+  const double smallest =
+      c.dtype_of(x) == DType::kF64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   const double eps = c.number("eps", smallest);
   const ValueId wide = in_type_of(c, x, {weight});
   if (weight == kNoValue) weight = c.full(shape, c.constant(1, c.dtype_of(wide)));
@@ -148,10 +148,9 @@ void map_group_norm(Call& c) {
   const Scalar channels = c.size_of(x, 1);
   const ValueId wide = in_type_of(c, x, {weight, bias});
   const DType dtype = c.dtype_of(wide);
-  const ValueId scaled =
-      c.add("group_normalization",
-            {wide, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
-            {{"num_groups", groups}, {"epsilon", eps}});
+  const ValueId scaled = c.add("group_normalization",
+                               {wide, vector_or(c, weight, channels, 1, dtype), vector_or(c, bias, channels, 0, dtype)},
+                               {{"num_groups", groups}, {"epsilon", eps}});
   const ValueId y = c.cast(scaled, c.dtype_of(x));
   if (!c.reads(1) && !c.reads(2)) return c.outputs({y, kNoValue, kNoValue});
   const std::vector<Scalar> grouped = {c.size_of(x, 0), Scalar::of_int(groups), Scalar::of_int(-1)};

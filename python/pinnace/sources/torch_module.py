@@ -10,12 +10,12 @@ from pinnace import _core
 from pinnace.agreement import agreement
 from pinnace.arrays import to_numpy
 from pinnace.sources.base import Source, Steps, source_errors
+from pinnace.sources.kept_attributes import KeptAttribute, attribute_values, kept_attributes, with_buffers
 from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
 from pinnace.torch.export import export_module
 from pinnace.torch.isolation import is_inference, isolated_inference
-from pinnace.torch.kept_attributes import KeptAttribute, attribute_values, kept_attributes, with_buffers
 from pinnace.types import Array
 
 if TYPE_CHECKING:

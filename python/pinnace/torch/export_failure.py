@@ -102,7 +102,7 @@ def _place(error: BaseException) -> str:
 @contextlib.contextmanager
 def torch_said_quietly() -> Iterator[None]:
     """For a block that exports: graphs that torch prints to stderr, and warnings of its logger about them, are messages
-    of level debug. Of assigned attributes torch does not warn either: see kept_attributes.py."""
+    of level debug. Of assigned attributes torch does not warn either: see sources/kept_attributes.py."""
     logger, keep = logging.getLogger("torch.fx.experimental.symbolic_shapes"), _ToDebug()
     before = sys.stderr
     logger.addFilter(keep)

@@ -174,7 +174,8 @@ def _replace_inference_tensors(module: torch.nn.Module) -> None:
     for part in module.modules():
         if isinstance(part, torch.jit.ScriptModule):
             continue
-        for own in (part._parameters, part._buffers):
+        tensors: list[dict[str, Any]] = [part._parameters, part._buffers]
+        for own in tensors:
             for name, tensor in list(own.items()):
                 if tensor is not None and is_inference(tensor):
                     own[name] = copy.deepcopy(tensor, made)
@@ -256,7 +257,7 @@ def _is_plain(value: Any) -> bool:
 
 def _keep_attributes(value: Any, undo: contextlib.ExitStack) -> list[Any]:
     own = getattr(value, "__dict__", None)
-    found = []
+    found: list[Any] = []
     if type(own) is dict:
         undo.callback(_restore_dict, own, list(own.items()))
         found += own.values()

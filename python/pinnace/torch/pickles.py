@@ -32,8 +32,8 @@ def _pickle_of(path: str) -> tuple[bytes, bool]:
     if is_zip(path):
         with ZipFile(path, inflated=True) as archive:
             pickles = [name for name in archive.names if name.split("/", 1)[-1] == "data.pkl"]
-            if len(pickles) != 1:
-                return b"", False
+            if len(pickles) != 1 or any("constants.pkl" in name or "/code/" in name for name in archive.names):
+                return b"", False  # none, or TorchScript, which the importer names
             return next(iter(archive.chunks(pickles[0])), b"")[:MAX_BYTES], True
     with open_regular(path) as file:
         data = file.read(MAX_BYTES)

@@ -115,7 +115,7 @@ def _reader(name: str, is_number: bool) -> Callable[[Any], Any]:
     return read
 
 
-def _writer(kind: type, names: set[str]) -> Callable[[Any, str, Any], None]:
+def _writer(kind: Any, names: set[str]) -> Callable[[Any, str, Any], None]:
     """__setattr__ of a submodule in which a call writes those names: a module would put tensors into its buffers."""
 
     def write(self: Any, name: str, value: Any) -> None:
