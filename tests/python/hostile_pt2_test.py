@@ -646,3 +646,26 @@ def test_torch_reads_the_torchscript_that_was_checked(
         monkeypatch.setattr(os.path, "exists", lambda p: exists(p) and not str(p).startswith("/proc/"))
     x = torch.tensor([-1.0, 0.0, 2.0])
     assert torch.equal(script.open_script(str(path))(x), x.relu())
+
+
+@pytest.mark.parametrize("name", ["", "nobody"])
+def test_a_condition_that_is_made_by_nobody(packages: dict[str, Package], name: str, tmp_path: Path) -> None:
+    entries = packages["imported"].entries
+    nodes = entries[MODEL]["graph_module"]["graph"]["nodes"]
+    (at,) = [i for i, node in enumerate(nodes) if node["target"].endswith("higher_order.cond")]
+    place = ("graph_module", "graph", "nodes", at, "inputs", 0, "arg", "as_tensor", "name")
+    path = Package({**entries, MODEL: replaced(entries[MODEL], place, name)}).write(tmp_path / "net.pt2")
+    with pytest.raises(pn.Error, match="used before it is made"):
+        pn.load(path)
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "pt"])
+def test_an_archive_of_several_disks(packages: dict[str, Package], suffix: str, tmp_path: Path) -> None:
+    """zipfile refuses it already where it is asked whether the file is an archive."""
+    data = packages["imported"].write(tmp_path / "whole.pt2").read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    locator = b"PK\x06\x07" + (0).to_bytes(4, "little") + end.to_bytes(8, "little") + (7).to_bytes(4, "little")
+    path = tmp_path / f"net.{suffix}"
+    path.write_bytes(data[:end] + locator + data[end:])
+    with pytest.raises(pn.Error):
+        pn.load(path, (X,))

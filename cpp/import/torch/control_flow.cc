@@ -90,7 +90,9 @@ void map_cond(Call& c) {
   if (!c.ok() || !predicate) return;
   ValueId condition;
   if (predicate->kind == ArgumentKind::kTensor) {
-    auto value = c.builder().read(c.handle_of(predicate->text));
+    const int index = c.handle_of(predicate->text);
+    if (!c.ok()) return;
+    auto value = c.builder().read(index);
     if (!value) return c.fail(value.status());
     condition = c.cast(*value, DType::kBool);
   } else {

@@ -42,6 +42,8 @@ def is_zip(path: str) -> bool:
     try:
         with open_regular(path) as file:
             return zipfile.is_zipfile(file)
+    except zipfile.BadZipFile:  # an archive that zipfile does not read, as one of several disks
+        return True
     except (_core.FileError, OSError):
         return False
 
