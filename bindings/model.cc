@@ -6,6 +6,7 @@
 #include "arrays.h"
 #include "errors.h"
 #include "interrupt.h"
+#include "keeps_argument.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -117,7 +118,7 @@ void add_model(py::module_& module) {
                   py::arg("check_passes") = false, py::arg("symbols") = std::vector<SymbolTuple>{},
                   py::arg("model_name") = "", py::arg("ops") = std::vector<const CustomOp*>{},
                   py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
-                  py::arg("separate_dims") = std::vector<std::string>{}, py::keep_alive<0, 6>(),
+                  py::arg("separate_dims") = std::vector<std::string>{}, KeepsArgument<6>(),
                   "Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) "
                   "per open dimension. "
                   "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array). "
@@ -128,11 +129,11 @@ void add_model(py::module_& module) {
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
                   py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),
                   py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,
-                  py::arg("ops") = std::vector<const CustomOp*>{}, py::keep_alive<0, 8>(),
+                  py::arg("ops") = std::vector<const CustomOp*>{}, KeepsArgument<8>(),
                   "From the parts of PyTorch's NnapiModule; arrays are read as bytes and copied.")
       .def_static("parse", parse, py::arg("text"), py::arg("disabled_passes") = std::vector<std::string>{},
-                  py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{},
-                  py::keep_alive<0, 4>(), "From the text form of a graph.")
+                  py::arg("check_passes") = false, py::arg("ops") = std::vector<const CustomOp*>{}, KeepsArgument<4>(),
+                  "From the text form of a graph.")
       .def_property_readonly("inputs", [](const Model& m) { return spec_dicts(m.inputs()); })
       .def_property_readonly("outputs", [](const Model& m) { return spec_dicts(m.outputs()); })
       .def_property_readonly("symbols", [](const Model& m) { return symbol_dicts(m.symbols()); })
@@ -159,7 +160,7 @@ void add_model(py::module_& module) {
             const LoadOptions options = load_options({}, false, ranges, "", {}, {});
             return interruptible([&] { return m.with_ranges(options.symbols); });
           },
-          py::arg("ranges"), py::keep_alive<0, 1>(),
+          py::arg("ranges"), KeepsArgument<1>(),
           "The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).")
       .def("build", build, py::arg("targets"), py::arg("metadata") = std::map<std::string, std::string>{});
   module.def("passes", &passes, "(name, summary) of every pass, in the order in which they run.");

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 
 def as_array(value: Any) -> Any:
-    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied."""
+    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied.
+
+    So are arrays of the other byte order.
+    """
     if isinstance(value, np.ndarray):
-        return value
+        return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
     if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
         value = value.detach()
         if value.is_quantized:  # as the integers that it stores
@@ -54,7 +57,11 @@ def as_tensor(value: Any) -> torch.Tensor:
 
 
 def input_array(name: str, value: Any) -> Any:
-    """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is."""
+    """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is, or
+    it is masked.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise _core.InvalidArgument(f"{name} is a masked array; .filled() gives one with values in all places")
     try:
         return as_array(value)
     except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise

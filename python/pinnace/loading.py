@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ from pinnace.model import Model
 from pinnace.packages import import_package
 from pinnace.sources.base import Source
 from pinnace.sources.lazy import LazySource
+from pinnace.sources.model_file import ModelFile, model_file
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
-from pinnace.sources.temporary_copy import TemporaryCopy, temporary_copy
 from pinnace.sources.torch_module import LiveSource, live_source
 from pinnace.sources.torch_nnapi import NnapiSource
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
@@ -30,9 +29,16 @@ from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.example_sizes import example_sizes
 from pinnace.torch.export import decompose, dim_names, is_exported, is_module, save_exported
-from pinnace.torch.module_call import is_number, is_numbers, module_call, named_dims, one_or_several, own_tensor
+from pinnace.torch.module_call import (
+    is_number,
+    is_numbers,
+    module_call,
+    named_dims,
+    one_or_several,
+    own_tensor,
+    uncompiled,
+)
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
-from pinnace.torch.other_files import other_files_named
 from pinnace.torch.script import export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
@@ -86,85 +92,105 @@ def load(
     }
     kwargs = dict(example_kwargs or {})
     with _core.CancelScope(cancel):
-        if is_module(source) or is_exported(source):  # first: a module may have a read() of its own
-            return _load(source, example_inputs, dynamic_shapes, kwargs, options)
-        copy = temporary_copy(source)
-        if copy is not None:
-            with copy.named(), other_files_named(copy.path):
-                return _load(copy.path, example_inputs, dynamic_shapes, kwargs, options, copy)
-        with other_files_named(_path_of(source)):
-            return _load(source, example_inputs, dynamic_shapes, kwargs, options)
-
-
-def _path_of(source: Any) -> str:
-    """TypeError, with what to do, for what is no path."""
-    try:
-        return str(fspath(source))
-    except TypeError as error:
-        way = ""
-        if isinstance(source, type):
-            way = f"; {source.__name__} is a class: make an instance, and give that"
-        elif isinstance(source, Mapping):
-            way = "; of a state dict: build the module, load_state_dict(), and give the module"
-        raise TypeError(
-            f"load() takes a module, an exported program, a path, bytes or an open file, not {type(source).__name__}"
-            f"{way}"
-        ) from error
-
-
-def _load(
-    source: Any,
-    example_inputs: Any,
-    dynamic_shapes: Any,
-    kwargs: dict[str, Any],
-    options: Any,
-    copy: TemporaryCopy | None = None,
-) -> Model:
-    runner: Source | None
-    check_passes = options["check_passes"]
-    if is_script(source) or (not is_module(source) and not is_exported(source) and is_script_file(fspath(source))):
-        name = copy.name if copy else type(source).__name__ if is_script(source) else Path(fspath(source)).name
-        script = source if is_script(source) else open_script(fspath(source))
-        tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
-        core, notes, runner = _import_script(script, name, tensors, options)
-        example_inputs = tensors
-    elif is_module(source) or is_exported(source):
-        name = type(source).__name__
-        said: list[str] = []
+        if is_script(source):
+            return _load_script(source, type(source).__name__, example_inputs, dynamic_shapes, kwargs, options)
         if is_module(source):
-            args, kwargs = module_call(source, example_inputs, kwargs)
-            dynamic_shapes = named_dims(dynamic_shapes, args, kwargs)
-            start = time.perf_counter()
-            runner = live_source(source, args, kwargs, dynamic_shapes, said)
-            log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
-            options["dim_names"] = dim_names(source, args, kwargs, dynamic_shapes)
-            example_inputs = _call_tensors(args, kwargs)
-        else:
-            runner, example_inputs = TorchSource(source), one_or_several(example_inputs)
-        if check_passes:
-            options["examples"] = _example_list(example_inputs)
-        exported = runner.exported if isinstance(runner, LiveSource) else runner
-        core, notes = _import_exported(exported.program, name, options)
-        notes = said + notes
-    else:
-        path = fspath(source)
-        name = Path(path).name if copy is None else copy.name
-        example_inputs = one_or_several(example_inputs)
-        if check_passes:
-            options["examples"] = _example_list(example_inputs)
-        core, notes, runner = _import_path(path, options, example_inputs)
-    inputs = specs_from(core.inputs, core.symbols)
-    _check_open(name, list(inputs.values()), options.get("dim_names", ()), notes)
-    known_sizes: Callable[[], dict[str, int]] = dict
+            return _load_module(uncompiled(source), example_inputs, dynamic_shapes, kwargs, options)
+        if is_exported(source):
+            return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options)
+        file = model_file(source)
+        with file.named():
+            if is_script_file(file.path):
+                script = open_script(file.path)
+                return _load_script(script, file.name, example_inputs, dynamic_shapes, kwargs, options)
+            return _load_file(file, example_inputs, dynamic_shapes, kwargs, options)
+
+
+def _load_script(
+    script: Any, name: str, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+) -> Model:
+    tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
+    core, notes, runner = _import_script(script, name, tensors, options)
+    return _model(core, runner, tensors, name, notes)
+
+
+def _load_module(
+    module: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+) -> Model:
+    name = type(module).__name__
+    args, kwargs = module_call(module, example_inputs, kwargs)
+    dynamic_shapes = named_dims(module, dynamic_shapes, args, kwargs)
+    start = time.perf_counter()
+    said: list[str] = []
+    runner = live_source(module, args, kwargs, dynamic_shapes, said)
+    log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
+    options["dim_names"] = dim_names(module, args, kwargs, dynamic_shapes)
+    exported = runner.exported if isinstance(runner, LiveSource) else runner
+    return _from_exported(exported, runner, _call_tensors(args, kwargs), name, options, said)
+
+
+def _load_exported(
+    program: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+) -> Model:
+    _only_for_modules(dynamic_shapes, kwargs, "an exported program has the dimensions that torch.export was given")
+    source = TorchSource(program)
+    return _from_exported(source, source, one_or_several(example_inputs), type(program).__name__, options)
+
+
+def _from_exported(
+    exported: TorchSource,
+    runner: Source,
+    example_inputs: Any,
+    name: str,
+    options: dict[str, Any],
+    said: Sequence[str] = (),
+) -> Model:
+    if options["check_passes"]:
+        options["examples"] = _example_list(example_inputs)
+    core, notes = _import_exported(exported.program, name, options)
+    notes = [*said, *notes]
+    _check_open(name, specs_from(core.inputs, core.symbols), options.get("dim_names", ()), notes)
+    return _model(core, runner, example_inputs, name, notes)
+
+
+def _load_file(
+    file: ModelFile, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+) -> Model:
+    _only_for_modules(dynamic_shapes, kwargs, "a file has names for its open dimensions, whose ranges are `symbols`")
+    example_inputs = one_or_several(example_inputs)
+    if options["check_passes"]:
+        options["examples"] = _example_list(example_inputs)
+    core, notes, runner = _import_path(file.path, options, example_inputs)
+    sizes: Callable[[], dict[str, int]] = dict
     if core.format == "pt2" and isinstance(runner, LazySource):
-        known_sizes = partial(example_sizes, fspath(source), options["model_name"], inputs)
-    return Model(core, runner, _named_examples(inputs, example_inputs), name, notes, known_sizes, copy)
+        sizes = partial(example_sizes, file.path, options["model_name"], specs_from(core.inputs, core.symbols))
+    return _model(core, file.reader(runner) if runner else None, example_inputs, file.name, notes, sizes)
+
+
+def _only_for_modules(dynamic_shapes: Any, kwargs: Mapping[str, Any], instead: str) -> None:
+    if dynamic_shapes:
+        raise _core.InvalidArgument(f"dynamic_shapes is for modules: {instead}")
+    if kwargs:
+        raise _core.InvalidArgument("example_kwargs is for modules: give all inputs as example_inputs, a dict by name")
+
+
+def _model(
+    core: _core.Model,
+    runner: Source | None,
+    example_inputs: Any,
+    name: str,
+    notes: Sequence[str],
+    known_sizes: Callable[[], dict[str, int]] = dict,
+) -> Model:
+    examples = _named_examples(specs_from(core.inputs, core.symbols), example_inputs)
+    return Model(core, runner, examples, name, notes, known_sizes)
 
 
 def _check_open(
-    name: str, inputs: Sequence[TensorSpec], wanted: Sequence[tuple[int, int, str]], notes: Sequence[str]
+    name: str, specs: Mapping[str, TensorSpec], wanted: Sequence[tuple[int, int, str]], notes: Sequence[str]
 ) -> None:
     """ConversionError: a dimension that was to be open is not, as where a decomposition unrolled a loop over it."""
+    inputs = list(specs.values())
     open_ones = {dim.name for spec in inputs for dim in spec.shape if isinstance(dim, Dim)}
     for place, dim, symbol in wanted:
         if symbol not in open_ones and place < len(inputs) and dim < len(inputs[place].shape):

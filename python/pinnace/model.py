@@ -15,7 +15,6 @@ from pinnace.program import NodeInfo, Program
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
-from pinnace.sources.temporary_copy import TemporaryCopy
 from pinnace.types import Array, TensorSpec, signature, specs_from
 from pinnace.verify.verification import verify_program
 
@@ -85,7 +84,6 @@ class Model:
         name: str,
         notes: Sequence[str] = (),
         known_sizes: Callable[[], dict[str, int]] = dict,
-        copy: TemporaryCopy | None = None,
     ) -> None:
         """Made by load().
 
@@ -95,7 +93,6 @@ class Model:
         name         of the source, for messages and metadata.
         notes        what a user should know of the import beside what `core` says.
         known_sizes  gives sizes of open dimensions that the source's file says its example had.
-        copy         the file that the source is read from where it was in memory; stays while this object does.
         """
         self._core = core
         self._source = source
@@ -103,7 +100,6 @@ class Model:
         self._name = name
         self._notes = list(notes)
         self._known_sizes = known_sizes
-        self._copy = copy
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""

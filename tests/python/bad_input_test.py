@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,12 @@ def write_other(kind: str, folder: Path) -> Path:
         "module": linear,
         "trap": Trap(),
         "tensor": torch.ones(3),
+        "list with a tensor": [torch.ones(3), 1],
+        "tuple with a tensor": (torch.ones(3), 1),
+        "numbers": {"a": 1},
+        "text": "hello",
+        "module in a dict": {"model": linear},
+        "name of a key deeper": {"options": {"model": "resnet"}, "weights": linear.state_dict()},
     }
     if (name := kind.removeprefix("old ")) in objects:
         torch.save(objects[name], path, **old)
@@ -322,7 +329,14 @@ OTHER_FILES = {
     "plain dict of tensors": r"a state dict of torch\.save",
     "checkpoint": rf"a checkpoint of torch\.save.*{LOAD_WEIGHTS}\['state_dict'\]\)",
     "old checkpoint": r"a checkpoint of torch\.save.*\['state_dict'\]",
-    "module": r"a pickled object of torch\.nn\.modules\.linear\.Linear, a whole module.*unpickling runs code",
+    "module": r"a pickled object of torch\.nn\.modules\.linear\.Linear, a whole module if.*unpickling runs code",
+    "list with a tensor": r"a list of torch\.save, no model",
+    "tuple with a tensor": r"a tuple of torch\.save, no model",
+    "numbers": r"a dict of torch\.save, no model",
+    "old numbers": r"a dict of torch\.save, no model",
+    "text": r"a text of torch\.save, no model",
+    "module in a dict": r"a pickled dict with an object of torch\.nn\.modules\.linear\.Linear, a whole module if",
+    "name of a key deeper": rf"a checkpoint of torch\.save.*{LOAD_WEIGHTS}\['weights'\]\)",
     "old module": r"a pickled object of torch\.nn\.modules\.linear\.Linear, a whole module",
     "trap": r"a pickled object of .*io\.open",
     "old trap": r"a pickled object of .*io\.open",
@@ -355,6 +369,40 @@ def test_files_of_other_kinds_say_what_they_are(kind: str, tmp_path: Path, monke
     with pytest.raises(pn.FileError, match=OTHER_FILES[kind]):
         pn.compare(program_of(TEXT), path, [good()])
     assert not (tmp_path / "trap").exists()
+
+
+def test_torchscript_that_is_damaged_is_no_pickle(tmp_path: Path) -> None:
+    """torch, or the archive's reader, says what is wrong with it."""
+    jit: Any = torch.jit
+    path = tmp_path / "net.pt"
+    jit.save(jit.trace(torch.nn.ReLU(), (torch.ones(2, 3),)), path)
+    entries = zip_entries(path)
+    for without in ("constants.pkl", "code/", "version"):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in entries.items():
+                if not name.split("/", 1)[1].startswith(tuple(without.split())):
+                    archive.writestr(name, data)
+        with pytest.raises(pn.Error) as caught:
+            pn.load(path, torch.ones(2, 3))
+        assert "pickled" not in str(caught.value)
+
+
+def zip_entries(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(pn.FileError, match="No such file"):
+        pn.load(tmp_path / "absent.py")
+
+
+@pytest.mark.parametrize("call", ["load('x', dim_names=[(0, -1, 'n')])", "load(5)", "parse('', ops=5)"])
+def test_wrong_arguments_of_the_extension_are_type_errors(call: str) -> None:
+    """In another process: pybind11's keep_alive<0, …> ends it where arguments do not fit."""
+    code = f"from pinnace import _core\ntry:\n    _core.Model.{call}\nexcept TypeError:\n    print('refused')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "refused\n")
 
 
 def test_damaged_pickles_are_damaged_files(seed: int, tmp_path: Path) -> None:

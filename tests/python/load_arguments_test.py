@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import tempfile
@@ -57,6 +58,7 @@ ACCEPTED: dict[str, tuple[type[nn.Module], Any, list[tuple[int, ...]], str]] = {
     "two in a tuple": (Two, (X, ARRAY), [(2, 3), (2, 3)], "float32"),
     "two in a list, and a number": (Two, [X, ARRAY, 3.0], [(2, 3), (2, 3)], "float32"),
     "two in a dict": (Two, {"x": X, "y": ARRAY, "scale": 2.0}, [(2, 3), (2, 3)], "float32"),
+    "the other byte order": (One, ARRAY.astype(">f4"), [(2, 3)], "float32"),
     "an iterator": (Two, iter((X, X)), [(2, 3), (2, 3)], "float32"),
     "nested": (Nested, ({"x": X, "scale": 2, "inner": {"y": ARRAY}}, (ARRAY, [X])), [(2, 3)] * 4, "float32"),
 }
@@ -88,6 +90,11 @@ def test_a_module_without_inputs_needs_no_example() -> None:
     np.testing.assert_array_equal(y, [1, 2, 3])
 
 
+@dataclasses.dataclass
+class Pair:
+    a: Tensor
+
+
 class Table:
     """As a DataFrame is, to whoever takes it for an array."""
 
@@ -114,6 +121,14 @@ REFUSED: dict[str, tuple[type[nn.Module], Any, str]] = {
     "too many": (One, (X, X), r"does not fit One\.forward, which takes \(x: .*too many positional arguments"),
     "a wrong name": (Two, {"x": X, "z": X}, r"does not fit Two\.forward, which takes .*'y'|'z'"),
     "a dict for an argument": (One, {"a": X}, r"does not fit One\.forward.*for one argument that is a dict, write"),
+    "a list of numbers among others": (One, {"x": [1.0, 2.0]}, r"of One has no tensor.*lists of numbers.*constants"),
+    "a number in a tuple": (One, (2.0,), r"of One has no tensor or array.*numpy\.float32\(2\.0\)"),
+    "a masked array": (
+        One,
+        np.ma.masked_array(ARRAY, ARRAY > 0),
+        r"example_inputs\[0\] is a masked array; \.filled\(\)",
+    ),
+    "a dataclass": (One, (Pair(X),), r"is of type Pair; .*torch\.export\.register_dataclass\(Pair\)"),
     "a key that is no name": (
         One,
         {0: X},
@@ -157,6 +172,65 @@ def test_names_of_dimensions_in_every_form() -> None:
 def test_dimensions_of_no_argument(example: Any) -> None:
     with pytest.raises(pn.InvalidArgument, match=r"dynamic_shapes: \{dimension: name\}.*this one has 2"):
         pn.load(Two(), example, {0: "batch"})
+
+
+@pytest.mark.parametrize("size", ["width", pn.Dim("width")])
+def test_dimensions_counted_from_the_last(size: Any) -> None:
+    for shapes in ({-1: size}, {"x": {-1: size}}, ({-1: size},)):
+        assert sizes(pn.load(One(), X, shapes)) == ["x: float32[2,width]"]
+    nested = pn.load(Nested(), ({"x": X, "scale": 2, "inner": {"y": X}}, (X, [X])), NESTED_SHAPES)
+    assert sizes(nested) == [f"{name}: float32[n,3]" for name in nested.inputs]
+
+
+ROWS = {-2: "n"}
+NESTED_SHAPES = ({"x": ROWS, "scale": None, "inner": {"y": ROWS}}, (ROWS, [ROWS]))
+
+
+def test_a_name_beside_a_range() -> None:
+    for shapes in (({0: "n"}, {0: pn.Dim("n", 1, 8)}), ({0: pn.Dim("n", 1, 8)}, {0: "n"})):
+        model = pn.load(Two(), (X, X), shapes)
+        assert [spec.shape[0] for spec in model.inputs.values()] == [pn.Dim("n", 1, 8)] * 2
+
+
+def test_dimensions_of_wrapped_modules() -> None:
+    linear = nn.Linear(3, 3)
+    compiled_here = nn.Linear(3, 3)
+    compiled_here.compile()
+    for module in (torch.compile(linear), compiled_here, nn.DataParallel(linear)):
+        (spec,) = pn.load(module, X, {0: "n"}).inputs.values()
+        assert str(spec).endswith("float32[n,3]")
+    program = pn.load(torch.compile(linear), {"input": X}, {"input": {0: "n"}}).build()
+    assert pn.compare(program, torch.compile(linear), [{"input": X}]).ok
+    assert program.metadata["source"] == "Linear"
+
+
+REFUSED_SHAPES: dict[str, tuple[Any, str]] = {
+    "too large": ({9: "n"}, r"dynamic_shapes\['x'\]: dimension 9 of a tensor of shape \[2, 3\].* -2 to 1"),
+    "too small": ({"x": {-3: pn.Dim("n")}}, r"dynamic_shapes\['x'\]: dimension -3"),
+    "in order": (({2: pn.Dim("n")},), r"dynamic_shapes\[0\]: dimension 2"),
+    "twice": ({1: "n", -1: "m"}, r"dimension 1 is given twice, once as -1"),
+    "no identifier": ({0: "my batch"}, r"the name 'my batch' is no identifier"),
+    "a keyword": ({0: pn.Dim("for")}, r"the name 'for' is no identifier"),
+    "two ranges": ({0: pn.Dim("n", 1, 8), 1: pn.Dim("n", 1, 9)}, r"'n' is Dim\(.*max=.*; it is one size"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_SHAPES)
+def test_dimensions_that_are_refused(name: str) -> None:
+    shapes, says = REFUSED_SHAPES[name]
+    with pytest.raises(pn.InvalidArgument, match=says):
+        pn.load(One(), X, shapes)
+
+
+def test_what_only_modules_take() -> None:
+    exported = torch.export.export(One(), (X,))
+    for source, says in ((exported, "an exported program has the dimensions"), (onnx_model(), "a file has names")):
+        with pytest.raises(pn.InvalidArgument, match=f"dynamic_shapes is for modules: {says}"):
+            pn.load(source, X, {0: "n"})
+        with pytest.raises(pn.InvalidArgument, match="example_kwargs is for modules"):
+            pn.load(source, X, example_kwargs={"y": X})
+    with pytest.raises(pn.InvalidArgument, match="example_inputs and example_kwargs both have 'x'"):
+        pn.load(One(), {"x": X}, example_kwargs={"x": X})
 
 
 # ----------------------------------------------------------------------------------------------------- models in memory
@@ -233,11 +307,36 @@ def test_a_forked_child_leaves_the_copy_to_its_parent(temporary: Path) -> None:
     assert model.build().metadata["verified"].startswith("1 input(s)")
 
 
+class Reads:
+    """What is taken for an open file."""
+
+    def __init__(self, data: Any, name: str = "") -> None:
+        self.data, self.name = data, name
+
+    def read(self, size: int) -> Any:
+        return self.data
+
+
+def at_its_end() -> io.BytesIO:
+    file = io.BytesIO(b"12345")
+    file.read()
+    return file
+
+
 @pytest.mark.parametrize(
     ("source", "kind", "says"),
     [
         (b"", pn.CorruptFile, "^bytes: is empty"),
         (b"no model at all", pn.CorruptFile, "^bytes: not an ONNX model"),
+        (at_its_end(), pn.InvalidArgument, r"BytesIO: nothing is left to read.*at its end, byte 5; seek\(0\)"),
+        (Reads(None), pn.InvalidArgument, r"Reads: read\(\) must give bytes, it gives NoneType"),
+        (
+            Reads("text"),
+            pn.InvalidArgument,
+            r"Reads: read\(\) must give bytes, it gives text: open it as open\(path, 'rb'\)",
+        ),
+        (Reads(b"", "a\x1b[1m\nb"), pn.CorruptFile, r"^a\\x1b\[1m\\nb: is empty"),
+        (Reads(b"", "folder/"), pn.CorruptFile, "^Reads: is empty"),
         (io.StringIO("text"), pn.InvalidArgument, r"StringIO: the file is open as text; open it as open\(path, 'rb'\)"),
         (io.BytesIO(b"GGUF" + bytes(60)), pn.FileError, "^BytesIO: cannot load it: GGUF"),
     ],
@@ -248,6 +347,40 @@ def test_what_is_no_model_in_memory(source: Any, kind: type[Exception], says: st
     assert str(temporary) not in str(caught.value)
     del caught
     assert list(temporary.iterdir()) == []
+
+
+class WithRead(nn.Linear):
+    """A module with memory, which has a method that files have too."""
+
+    def read(self) -> Tensor:
+        raise AssertionError("it is no file")
+
+
+def test_a_module_that_reads_is_a_module() -> None:
+    model = pn.load(WithRead(3, 3), X)
+    assert repr(model).startswith("<pinnace.Model WithRead:")
+
+
+def test_references_in_memory(temporary: Path) -> None:
+    """compare() takes what load() does, and names it as load() does."""
+    program = pn.load(onnx_model()).build(verify=False)
+    exported = contents("pt2")
+    feed = [{"x": X}]
+    for reference in (onnx_model(), contents("onnx"), io.BytesIO(contents("pnc")), exported, memoryview(exported)):
+        assert pn.compare(program, reference, feed).ok
+        del reference
+    assert list(temporary.iterdir()) == []
+    refused: list[tuple[Any, type[Exception], str]] = [
+        (b"x" * 100_000, pn.Error, "^bytes: "),
+        (onnx_model().SerializeToString()[:-20], pn.Error, "^bytes: "),
+        (io.BytesIO(b"GGUF" + bytes(60)), pn.FileError, "^BytesIO: cannot load it: GGUF"),
+        (One().state_dict(), TypeError, "not OrderedDict; of a state dict: build the module"),
+    ]
+    for reference, kind, says in refused:
+        with pytest.raises(kind, match=says) as caught:
+            pn.compare(program, reference, feed)
+        assert str(temporary) not in str(caught.value)
+        assert len(str(caught.value)) < 600
 
 
 def test_numbers_for_a_file_have_its_element_type(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ from pinnace import _core
 from pinnace.arrays import as_tensor, input_array
 from pinnace.program import Program
 from pinnace.sources.base import Source
+from pinnace.sources.model_file import model_file
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.torch_module import live_source
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.export import is_exported, is_module
-from pinnace.torch.other_files import other_file, other_files_named, other_format
+from pinnace.torch.module_call import uncompiled
+from pinnace.torch.other_files import other_file, other_format
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -29,18 +31,21 @@ def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], 
 
 
 def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
-    """The runnable form of whatever a user calls the reference: nn.Module, ExportedProgram, path or Program."""
+    """The runnable form of whatever a user calls the reference: nn.Module, ExportedProgram, Program, or what
+    model_file() takes.
+    """
     if isinstance(reference, Program):
         return ProgramSource(reference)
     if is_exported(reference):
         return TorchSource(reference)
     if is_module(reference):
+        reference = uncompiled(reference)
         example = {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
         args, kwargs = _call_of(reference, example)
         return live_source(reference, args, kwargs, None)
-    path = str(reference)
-    with other_files_named(path):
-        return _file_source(path)
+    file = model_file(reference)
+    with file.named():
+        return file.reader(_file_source(file.path))
 
 
 def _file_source(path: str) -> Source:

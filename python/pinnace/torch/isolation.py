@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import random
 import sys
 import threading
@@ -24,7 +25,9 @@ MOST_ENTRIES = 10_000  # of a container whose entries are looked into
 MOST_BYTES = 1 << 26  # of a tensor or array in a plain attribute whose values are copied
 # Packages whose objects run or feed a module (optimizers, data sets, loaders, trainers) and are no part of it.
 _AROUND = {"accelerate", "datasets", "lightning", "lightning_fabric", "numpy", "pandas", "pytorch_lightning", "torch"}
-_LOCK = threading.RLock()
+_running = {"lock": threading.RLock()}
+# A child that is forked while another thread is in a block has the lock as it was, with nobody to release it.
+os.register_at_fork(after_in_child=lambda: _running.update(lock=threading.RLock()))
 
 
 @contextlib.contextmanager
@@ -42,7 +45,7 @@ def isolated_inference(module: torch.nn.Module | None = None) -> Iterator[None]:
     """
     import torch
 
-    with _LOCK, contextlib.ExitStack() as undo:
+    with _running["lock"], contextlib.ExitStack() as undo:
         undo.callback(_Settings().restore)
         if module is not None:
             _keep_module(module, undo)

@@ -5,7 +5,9 @@ Imports torch only when asked to.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import keyword
 from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from numbers import Number
 from typing import TYPE_CHECKING, Any
@@ -63,15 +65,30 @@ def module_call(
     """
     given = one_or_several(example_inputs)
     args: tuple[Any, ...] = () if isinstance(given, Mapping) else given
-    named = {**example_kwargs, **(given if isinstance(given, Mapping) else {})}
+    by_name = given if isinstance(given, Mapping) else {}
+    named = {**example_kwargs, **by_name}
     _check_names(module, named)
+    if twice := [name for name in by_name if name in example_kwargs]:
+        raise _core.InvalidArgument(f"example_inputs and example_kwargs both have {twice[0]!r}")
     if len(args) == 1 and (is_number(args[0]) or is_numbers(args[0])) and not isinstance(example_inputs, tuple):
         args = (_numbers_tensor(args[0]),)
     seen: list[torch.Tensor] = []
     made = tuple(_argument(f"example_inputs[{i}]", value, seen) for i, value in enumerate(args))
     kwargs = {name: _argument(f"example_inputs[{name!r}]", value, seen) for name, value in named.items()}
     bound_arguments(module, made, kwargs)
+    if (made or kwargs) and not seen:
+        raise _core.InvalidArgument(
+            f"example_inputs of {type(module).__name__} has no tensor or array, and the program would have no inputs: "
+            "numbers and lists of numbers among the arguments are constants of the call. What is an input is an "
+            "array: numpy.float32(2.0), numpy.array([1.0, 2.0])"
+        )
     return made, kwargs
+
+
+def uncompiled(module: torch.nn.Module) -> torch.nn.Module:
+    """The module that torch.compile was given: what it returns has neither its signature nor its name."""
+    original = getattr(module, "_orig_mod", None)
+    return module if original is None or type(module).__name__ != "OptimizedModule" else original
 
 
 def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,30 +109,87 @@ def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mappin
         ) from error
 
 
-def named_dims(dynamic_shapes: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """dynamic_shapes with a Dim for each name, and with the dimensions of a call's only argument in their place.
+def named_dims(module: torch.nn.Module, dynamic_shapes: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """dynamic_shapes with a Dim for each name, dimensions counted from the first, and those of a call's only argument
+    in their place.
 
-    InvalidArgument: dimensions of no argument, of a call with several.
+    InvalidArgument: dimensions of no argument, of a call with several; a dimension that a tensor does not have, or one
+    given twice; a name that is no identifier; two ranges of one name.
     """
-    if isinstance(dynamic_shapes, Mapping) and dynamic_shapes and all(isinstance(k, int) for k in dynamic_shapes):
+    if dynamic_shapes is None:
+        return None
+    bound = bound_arguments(module, args, kwargs)
+    if isinstance(dynamic_shapes, Mapping) and dynamic_shapes and all(map(_is_index, dynamic_shapes)):
         if len(args) + len(kwargs) != 1:
             names = f"{{{', '.join(f'{n!r}: {{...}}' for n in kwargs) or '...'}}}" if not args else "({...}, {...})"
             raise _core.InvalidArgument(
                 f"dynamic_shapes: {{dimension: name}} is for a call with one argument, this one has "
                 f"{len(args) + len(kwargs)}; give one for each, such as {names}, with None for those that stay fixed"
             )
-        dynamic_shapes = (dynamic_shapes,) if args else dict.fromkeys(kwargs, dynamic_shapes)
-    return _with_dims(dynamic_shapes)
+        kinds = inspect.signature(module.forward).parameters
+        several = {name for name in bound if kinds[name].kind is inspect.Parameter.VAR_POSITIONAL}
+        dynamic_shapes = {name: (dynamic_shapes,) if name in several else dynamic_shapes for name in bound}
+    values = bound if isinstance(dynamic_shapes, Mapping) else list(bound.values())
+    return _placed("dynamic_shapes", dynamic_shapes, values, _dims(dynamic_shapes))
 
 
-def _with_dims(value: Any) -> Any:
-    if isinstance(value, str):
-        return Dim(value)
-    if isinstance(value, Mapping):
-        return {key: _with_dims(item) for key, item in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_with_dims(item) for item in value)
-    return value
+def _is_index(key: Any) -> bool:
+    return isinstance(key, (int, np.integer)) and not isinstance(key, bool)
+
+
+def _dims(shapes: Any) -> dict[str, Dim]:
+    """By name, those with a range."""
+    found: dict[str, Dim] = {}
+    left = [shapes]
+    while left:
+        value = left.pop()
+        if isinstance(value, Dim):
+            other = found.setdefault(value.name, value)
+            if other != value:
+                raise _core.InvalidArgument(
+                    f"dynamic_shapes: {value.name!r} is {other!r} and {value!r}; it is one size"
+                )
+        elif isinstance(value, (Mapping, list, tuple)):
+            left.extend(value.values() if isinstance(value, Mapping) else value)
+    return found
+
+
+def _placed(place: str, shapes: Any, value: Any, dims: Mapping[str, Dim]) -> Any:
+    """The part of dynamic_shapes for one value of the call; None for a value that is not known."""
+    import torch
+
+    name = shapes if isinstance(shapes, str) else shapes.name if isinstance(shapes, Dim) else None
+    if name is not None:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise _core.InvalidArgument(
+                f"{place}: the name {name!r} is no identifier; torch takes letters, digits and _"
+            )
+        return dims.get(name) or Dim(name)
+    if isinstance(shapes, Mapping):
+        numbered: dict[Any, Any] = {}
+        for key, item in shapes.items():
+            at = _dimension(place, key, value) if isinstance(value, torch.Tensor) and _is_index(key) else key
+            if at in numbered:
+                raise _core.InvalidArgument(f"{place}: dimension {at} is given twice, once as {key}")
+            inner = value.get(key) if isinstance(value, Mapping) else None
+            numbered[at] = _placed(f"{place}[{key!r}]", item, inner, dims)
+        return numbered
+    if type(shapes) in (list, tuple):
+        inner = value if isinstance(value, (list, tuple)) else ()
+        return type(shapes)(
+            _placed(f"{place}[{i}]", item, inner[i] if i < len(inner) else None, dims) for i, item in enumerate(shapes)
+        )
+    return shapes
+
+
+def _dimension(place: str, key: Any, tensor: torch.Tensor) -> int:
+    rank = tensor.dim()
+    if not -rank <= key < rank:
+        has = f"dimensions {-rank} to {rank - 1}" if rank else "no dimensions"
+        raise _core.InvalidArgument(
+            f"{place}: dimension {key} of a tensor of shape {list(tensor.shape)}, which has {has}"
+        )
+    return int(key) % rank
 
 
 def _check_names(module: torch.nn.Module, kwargs: Mapping[Any, Any]) -> None:
@@ -194,6 +268,8 @@ def _way_out(value: Any) -> str:
         return "; take the array from it with .to_numpy()"
     if hasattr(value, "__array__"):
         return "; take the array from it with numpy.asarray()"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return f"; torch knows a dataclass after torch.export.register_dataclass({type(value).__name__})"
     return "; call it, and give what it returns" if inspect.isroutine(value) else ""
 
 
@@ -206,4 +282,5 @@ __all__ = [
     "named_dims",
     "one_or_several",
     "own_tensor",
+    "uncompiled",
 ]

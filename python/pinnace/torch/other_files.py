@@ -55,7 +55,7 @@ def other_file(path: str, kind: str) -> _core.FileError:
 
 def other_format(path: str) -> str:
     """What a file is that load() does not read, and what to do; "" where nothing is known of it."""
-    if path.endswith((".py", ".ipynb")):
+    if path.endswith((".py", ".ipynb")) and os.path.isfile(path):
         return "Python source code: import the module's class, make an instance, and pn.load(module, x)"
     if kind := pickle_kind(path):
         return kind

@@ -240,7 +240,8 @@ def compare(
     Outputs also on a second input beside the first one. When values count as equal: docs/verification.md.
 
     program    a Program, or the path of a .pnc file.
-    reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program.
+    reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program; also such a file as bytes or
+               open for reading, and onnx.ModelProto.
     inputs     dict name -> array, of the shapes and dtypes of program.inputs, or a list of such dicts.
     targets    one, or several: "cpu", "vulkan", "nnapi:29".
     precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
