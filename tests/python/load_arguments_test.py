@@ -349,18 +349,6 @@ def test_what_is_no_model_in_memory(source: Any, kind: type[Exception], says: st
     assert list(temporary.iterdir()) == []
 
 
-class WithRead(nn.Linear):
-    """A module with memory, which has a method that files have too."""
-
-    def read(self) -> Tensor:
-        raise AssertionError("it is no file")
-
-
-def test_a_module_that_reads_is_a_module() -> None:
-    model = pn.load(WithRead(3, 3), X)
-    assert repr(model).startswith("<pinnace.Model WithRead:")
-
-
 def test_references_in_memory(temporary: Path) -> None:
     """compare() takes what load() does, and names it as load() does."""
     program = pn.load(onnx_model()).build(verify=False)

@@ -204,7 +204,7 @@ class _Machine:
 
     def root(self) -> _Described:
         """The object, with what it has so far where the pickle is cut."""
-        while any(v is _MARK for v in self._stack[1:]):
+        for _ in range(sum(v is _MARK for v in self._stack[1:])):
             values = self._from_mark()
             _fill(self._stack[-1], values)
         return _described(self._stack[0]) if self._stack and self._stack[0] is not _MARK else _Described()
