@@ -15,12 +15,9 @@ if TYPE_CHECKING:
 
 
 def as_array(value: Any) -> Any:
-    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied.
-
-    So are arrays of the other byte order.
-    """
+    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied."""
     if isinstance(value, np.ndarray):
-        return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+        return value
     if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
         value = value.detach()
         if value.is_quantized:  # as the integers that it stores
@@ -46,6 +43,7 @@ def as_tensor(value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value.clone()
     array = np.array(value)
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     name = str(array.dtype)
     if name == "bfloat16" or name.startswith("float8_"):
         tensor: torch.Tensor = torch.from_numpy(array.view(np.int16 if name == "bfloat16" else np.uint8))
@@ -58,10 +56,10 @@ def as_tensor(value: Any) -> torch.Tensor:
 
 def input_array(name: str, value: Any) -> Any:
     """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is, or
-    it is masked.
+    has elements that are masked.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise _core.InvalidArgument(f"{name} is a masked array; .filled() gives one with values in all places")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise _core.InvalidArgument(f"{name} has masked elements; .filled() gives an array with values in their places")
     try:
         return as_array(value)
     except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise

@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[type[nn.Module], Any, str]] = {
     "a masked array": (
         One,
         np.ma.masked_array(ARRAY, ARRAY > 0),
-        r"example_inputs\[0\] is a masked array; \.filled\(\)",
+        r"example_inputs\[0\] has masked elements; \.filled\(\)",
     ),
     "a dataclass": (One, (Pair(X),), r"is of type Pair; .*torch\.export\.register_dataclass\(Pair\)"),
     "a key that is no name": (
