@@ -28,7 +28,7 @@ from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.example_sizes import example_sizes
-from pinnace.torch.export import decompose, dim_names, is_exported, is_module, save_exported
+from pinnace.torch.export import decompose, decomposed_note, dim_names, is_exported, is_module, save_exported
 from pinnace.torch.module_call import (
     is_number,
     is_numbers,
@@ -253,7 +253,7 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
                 simpler = decompose(program, error)
                 if simpler is None or str(simpler.graph) == str(program.graph):
                     raise
-                notes.append("decomposed by torch: " + ", ".join(sorted({p.op for p in error.nodes})))
+                notes.append(decomposed_note(error))
                 program = simpler
     raise _core.ConversionError("torch's decompositions do not end")
 

@@ -356,10 +356,10 @@ def nodes_on(session: Session, target: str) -> tuple[int, int]:
     return sum("auto" in names or backend in names for backend in backends), len(backends)
 
 
-class State:
+class State(Mapping[str, Array]):
     """What a session keeps between runs, by name: `session.state["h"]` reads a copy, assignment replaces it.
 
-    One thread at a time uses it, as it does the session.
+    A Mapping, so that dict(session.state) copies all of it. One thread at a time uses it, as it does the session.
     """
 
     def __init__(self, core: _core.Session, names: list[str]) -> None:
@@ -371,9 +371,19 @@ class State:
         """The names."""
         return f"<pinnace.State: {', '.join(map(repr, self._names)) or 'none'}>"
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same object: arrays have no single answer."""
+        return self is other
+
+    __hash__ = object.__hash__
+
     def __contains__(self, name: object) -> bool:
         """Whether there is a state of that name."""
         return name in self._names
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A copy of the contents of the state called `name`; raises nothing where there is none: `default` then."""
+        return self[name] if name in self._names else default
 
     def __iter__(self) -> Iterator[str]:
         """Iterates over the names."""

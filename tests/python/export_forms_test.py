@@ -74,7 +74,9 @@ def test_torchs_kernels_are_its_own_again() -> None:
 @pytest.mark.parametrize("sizes", [None, {0: "n"}])
 def test_vmap_is_traced_on_whole_batches(sizes: Any) -> None:
     module = Function(lambda x: torch.vmap(lambda row: row.softmax(0) * row.sum())(x))
-    program = pn.load(module, torch.rand(3, 4), sizes).build()
+    model = pn.load(module, torch.rand(3, 4), sizes)
+    assert model.notes == ["vmap traced by torch on whole batches"]
+    program = model.build()
     hold(module, program, torch.rand(5 if sizes else 3, 4))
 
 

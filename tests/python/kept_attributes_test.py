@@ -132,7 +132,8 @@ def test_sessions_keep_what_the_module_keeps(name: str) -> None:
     assert program.metadata["verified.cpu"].startswith("yes")
     assert {key: vars(module)[key] for key in before} == before
     session = pn.Session(program)
-    assert set(session.state) == states
+    assert dict(session.state).keys() == set(session.state) == states
+    assert session.state.get("nobody") is None
     for _ in range(2):  # from the start
         fresh = make().eval()
         fresh.load_state_dict(module.state_dict())

@@ -153,11 +153,12 @@ def attribute_values(module: torch.nn.Module, kept: Sequence[KeptAttribute]) -> 
     """Their values in a module whose attributes they still are, by full name."""
     import torch
 
-    held = {a: getattr(module.get_submodule(a.path), a.name) for a in kept}
-    return {
-        a.full_name: v.detach() if isinstance(v, torch.Tensor) else torch.tensor(v, dtype=a.initial.dtype)
-        for a, v in held.items()
-    }
+    found = {}
+    for attribute in kept:
+        value = getattr(module.get_submodule(attribute.path), attribute.name)
+        is_tensor = isinstance(value, torch.Tensor)
+        found[attribute.full_name] = value.detach() if is_tensor else torch.tensor(value, dtype=attribute.initial.dtype)
+    return found
 
 
 class _Ran:

@@ -277,6 +277,16 @@ def _plain(spec: Any) -> Any:
         return _pytree.TreeSpec(tuple, None, children)
 
 
+def decomposed_note(error: _core.ConversionError) -> str:
+    """What decompose() does about it, for the notes of a model."""
+    if any("autocast" in problem.rule for problem in error.nodes):
+        return "autocast regions traced by torch with their casts"
+    ops = sorted({problem.op for problem in error.nodes})
+    if any("_functorch" in op for op in ops):
+        return "vmap traced by torch on whole batches"
+    return "decomposed by torch: " + ", ".join(ops)
+
+
 def decompose(
     program: torch.export.ExportedProgram, error: _core.ConversionError
 ) -> torch.export.ExportedProgram | None:

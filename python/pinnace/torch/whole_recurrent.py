@@ -7,24 +7,24 @@ Imports torch only when asked to.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
 
-_LOCK = threading.RLock()  # the kernels are the process's
-
 
 @contextlib.contextmanager
 def whole_recurrent() -> Iterator[None]:
-    """For a block that exports: the kernels in Python that torch itself has for these layers are replaced."""
+    """For a block that exports: the kernels in Python that torch itself has for these layers are replaced.
+
+    They are the process's: to be entered within isolated_inference(), of which one block runs at a time.
+    """
     import torch
 
     aten = torch.ops.aten
     operators: list[Any] = [aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input]
-    with _LOCK, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         for operator in operators:
             stack.enter_context(_kernels(operator, _lstm if operator is aten.lstm.input else _gru_or_rnn))
         yield
