@@ -58,7 +58,9 @@ def input_array(name: str, value: Any) -> Any:
     """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is, or
     has elements that are masked.
     """
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    # A masked array, not by the name of its class: numpy imports numpy.ma when that is first named, under a lock that a
+    # fork would leave held in the child.
+    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
         raise _core.InvalidArgument(f"{name} has masked elements; .filled() gives an array with values in their places")
     try:
         return as_array(value)
