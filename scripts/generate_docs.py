@@ -286,7 +286,7 @@ def main() -> int:
         ("docs/operators.md", operators_page()),
         ("docs/imports.md", imports_page()),
         ("README.md", with_tables("README.md", readme_table())),
-        ("docs/decisions/lost_device.md", with_tables("docs/decisions/lost_device.md", rules("compile"))),
+        ("docs/planner_rules.md", with_tables("docs/planner_rules.md", rules("compile"))),
         (
             "docs/gpu_rules.md",
             with_tables(

@@ -9,7 +9,7 @@
 namespace pinnace {
 namespace {
 
-/// "vulkan does not take resize 'up1': the input must be a constant, is sizes, scales and roi (rule V-6)"
+/// "vulkan does not take resize 'up1': the input must be a constant, is sizes (rule V-6)"
 std::string refusal(const TargetChoice& choice, const Node& node, const Verdict& v) {
   std::string text = str_cat(choice.backend->name(), " does not take ", node.op, " '", node.name, "': ", v.text);
   if (!v.value.empty()) text += str_cat(", is ", v.value);
@@ -83,9 +83,11 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
       const bool control = !op->reference;
       for (size_t t = 0; t < request.targets.size() && chosen < 0; ++t) {
         const TargetChoice& choice = request.targets[t];
-        if (control && !choice.backend->takes_control_flow()) continue;
         Verdict verdict;
-        if (!choice.lost.empty()) {
+        if (control && !choice.backend->takes_control_flow()) {
+          if (choice.backend == &cpu_backend()) continue;  // the runtime is on the CPU
+          verdict = planner::refusal(planner::Rule::kControlFlow, {});
+        } else if (!choice.lost.empty()) {
           const char* again = choice.reopened.empty() ? "" : ", opened anew and lost again";
           verdict = planner::refusal(planner::Rule::kLost, {});
           verdict.text += str_cat(again, " (", choice.lost, ")");

@@ -1,5 +1,5 @@
 // docs/gpu_rules.md holds the rules' table word for word and names every operator that is lowered, but unary functions;
-// each list is in order.
+// each list is in order. A refusal names the one input, rank or form that breaks the rule.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "backends/gpu/lowering.h"
+#include "cpp/gpu_session.h"
+#include "cpp/lone_node.h"
 
 namespace pinnace::testing {
 namespace {
@@ -44,6 +46,53 @@ TEST(GpuRules, AreDocumented) {
     EXPECT_NE(page.find(str_cat("`", name, "`"), second), std::string::npos) << name;
   }
   EXPECT_TRUE(std::is_sorted(quantized.begin(), quantized.end()));
+}
+
+/// The verdict on a call of which the inputs in `values`, bit by bit, are values of the run. It needs no device.
+Verdict ask(const char* op, const char* inputs, const char* attributes, uint32_t values) {
+  const Case source{.inputs = inputs, .attributes = attributes};
+  const auto built = build_case(op, source, 1);
+  EXPECT_TRUE(built.ok()) << built.status().message();
+  if (!built.ok()) return {};
+  const auto types = infer_case(*built);
+  EXPECT_TRUE(types.ok()) << types.status().message();
+  if (!types.ok()) return {};
+  const auto in = built->input_views();
+  std::vector<TensorView> out;
+  for (const TensorType& type : *types) out.push_back({&type, nullptr});
+  std::vector<const TensorType*> in_types;
+  for (const TensorView& v : in) in_types.push_back(v.type);
+  const NodeView view(built->node(), *built->op, in_types, {}, built->declared());
+  return LoneNode(view, values, in, out).verdict(vulkan_backend(), {"vulkan", ""}, *built->op);
+}
+
+TEST(GpuRules, RefusalsNameWhatBreaksThem) {
+  constexpr struct {
+    const char *op, *inputs, *attributes;
+    uint32_t values;
+    const char *rule, *text, *value;
+  } kCalls[] = {
+      {"resize", "f32[1,2,5,5];none;none;i64{1,2,9,9}", "", 1, "", "", ""},
+      {"resize", "f32[1,2,5];none;none;i64{1,2,9}", "", 1, "V-4", "the rank is one that the kernel does not take",
+       "f32[1,2,5]"},
+      {"resize", "f32[1,2,5,5];none;none;i64{1,2,9,9}", "", 0b1001, "V-6", "the input must be a constant", "sizes"},
+      {"resize", "f32[1,2,5,5];none;f32{1,1,2,2}", "", 0b101, "V-6", "the input must be a constant", "scales"},
+      {"resize", "f32[1,2,5,5];none;none;i64{1,3,9,9}", "", 1, "V-7", "a form of the operator that has no kernel",
+       "axis 1"},
+      {"slice", "f32[9];i64{1};i64{7}", "", 1, "", "", ""},
+      {"slice", "f32[9];i64{1};i64{7}", "", 0b11, "V-6", "the input must be a constant", "starts"},
+      {"slice", "f32[9];i64{1};i64{7};i64{0}", "", 0b1001, "V-6", "the input must be a constant", "axes"},
+      {"slice", "f32[9];i64{1};i64{7};i64{0};i64{2}", "", 0b10001, "V-6", "the input must be a constant", "steps"},
+      {"pad", "f32[9];i64{1,2}", "", 0b11, "V-6", "the input must be a constant", "pads"},
+      {"pad", "f32[9];i64{1,2};none;i64{0}", "", 0b1001, "V-6", "the input must be a constant", "axes"},
+  };
+  for (const auto& call : kCalls) {
+    const Verdict verdict = ask(call.op, call.inputs, call.attributes, call.values);
+    EXPECT_EQ(verdict.supported, *call.rule == '\0') << call.op << " " << call.inputs << ": " << verdict.value;
+    EXPECT_EQ(verdict.rule, call.rule) << call.op << " " << call.inputs << ": " << verdict.value;
+    EXPECT_EQ(verdict.text, call.text) << call.op << " " << call.inputs;
+    EXPECT_EQ(verdict.value, call.value) << call.op << " " << call.inputs;
+  }
 }
 
 }  // namespace

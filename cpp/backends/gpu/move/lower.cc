@@ -174,9 +174,9 @@ Status lower_slice(NodeLowering& n) {
   const auto starts = n.view().input_ints(1);
   const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
   const auto steps = n.has(4) ? n.view().input_ints(4) : std::nullopt;
-  if (!starts || (n.has(3) && !axes_given) || (n.has(4) && !steps)) {
-    return n.refuse(Rule::kConstant, "starts, axes and steps");
-  }
+  if (!starts) return n.refuse(Rule::kConstant, "starts");
+  if (n.has(3) && !axes_given) return n.refuse(Rule::kConstant, "axes");
+  if (n.has(4) && !steps) return n.refuse(Rule::kConstant, "steps");
   Region r = whole_region(n.out().shape);
   r.from_stride = dense_strides(n.in(0).shape);
   for (size_t i = 0; i < starts->size(); ++i) {
@@ -213,7 +213,8 @@ Status lower_pad(NodeLowering& n) {
   const std::string_view mode = n.view().attr_string("mode");
   const auto pads = n.view().input_ints(1);
   const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
-  if (!pads || (n.has(3) && !axes_given)) return n.refuse(Rule::kConstant, "pads");
+  if (!pads) return n.refuse(Rule::kConstant, "pads");
+  if (n.has(3) && !axes_given) return n.refuse(Rule::kConstant, "axes");
   const int rank = n.in(0).rank();
   const size_t count = pads->size() / 2;
   Region r;

@@ -1,4 +1,4 @@
-// Resize of images by tables of taps that the shape rule's own formula gives.
+// Resize of images by tables of taps, which the reference's coordinate formula gives (ops/resize_map.h).
 #include "backends/gpu/resize/params.h"
 #include "backends/gpu/resize/resize.h"
 
@@ -34,7 +34,7 @@ Result<ResizeTapList> taps_of(const NodeView& node, const ResizeSpec& spec, cons
 Status describe_resize(NodeLowering& n, ImageResize& to) {
   if (n.in(0).rank() != 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
   for (int i = 1; i < n.view().input_count(); ++i) {
-    if (n.has(i) && !n.constant(i)) return n.refuse(Rule::kConstant, "sizes, scales and roi");
+    if (n.has(i) && !n.constant(i)) return n.refuse(Rule::kConstant, str_cat(n.view().input_name(i)));
   }
   PINNACE_ASSIGN(to.spec, resize_spec(n.view()));
   const bool crops = to.spec.coordinates == ResizeCoordinates::kTfCropAndResize;
