@@ -194,8 +194,9 @@ def readme_table() -> str:
     sets: dict[str, list[str]] = {}  # element types -> instruction sets, as far as known
     for dtype, needs in dict.fromkeys(pair for rows in with_kernel.values() for pair in rows):
         sets.setdefault("float" if dtype.startswith(("f", "bf")) else "8-bit", []).append(needs)
+    named = {"generic": "generic (SSE2 or NEON)"}
     listed = "; ".join(
-        f"{kind}: {', '.join(isa for isa in kernel_lists.instruction_sets(ROOT) if isa in found)}"
+        f"{kind}: {', '.join(named.get(isa, isa) for isa in kernel_lists.instruction_sets(ROOT) if isa in found)}"
         for kind, found in sorted(sets.items(), reverse=True)
     )
     rows = [

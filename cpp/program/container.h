@@ -1,5 +1,5 @@
 // The container of a .pnc file: a fixed header, a table of sections, sections at multiples of 64. Knows no graph.
-// docs/file_format.md has the bytes and the rules; every rule's number appears beside its check, here or in decode.cc.
+// docs/file_format.md has the bytes and the rules, and which file checks each; a rule's number stands beside its check.
 #pragma once
 
 #include <bit>

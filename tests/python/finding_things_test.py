@@ -19,7 +19,8 @@ def answers(page: str) -> list[str]:
 def wrong(page: str, folder: Path) -> list[str]:
     """Links that lead nowhere, and names that do not stand in the file that was linked before them.
 
-    A name counts for a link if nothing but spaces stands between them.
+    A name counts for a link if nothing but spaces stands between them. It has to stand there as a whole: a part of a
+    longer name does not count.
     """
     found = []
     for answer in answers(page):
@@ -29,7 +30,9 @@ def wrong(page: str, folder: Path) -> list[str]:
                 found.append(f"{match[2]} is not there")
                 continue
             content = path.read_text()
-            found += [f"{match[2]} has no {name}" for name in re.findall(r"`([^`]+)`", match[3]) if name not in content]
+            for name in re.findall(r"`([^`]+)`", match[3]):
+                if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", content):
+                    found.append(f"{match[2]} has no {name}")
     return found
 
 
@@ -53,6 +56,7 @@ def test_the_readme_leads_here() -> None:
         ("- A: [b](b.cc) `one`", ["b.cc is not there"]),
         ("- A: [a](a.cc) `one` `three`", ["a.cc has no three"]),
         ("- A: [a](a.cc) is not `three`", []),
+        ("- A: [a](a.cc) `wo` `on`", ["a.cc has no wo", "a.cc has no on"]),
     ],
 )
 def test_the_check_sees(text: str, says: list[str], tmp_path: Path) -> None:
