@@ -31,9 +31,9 @@ MOVEMENT_FACTOR, MOVEMENT_MOST = 4.0, 0.5
 QUANTIZED_MOST = 0.1  # of an output's largest magnitude
 # A slice has at least so many elements, unless the array as a whole has no more than the second number.
 SLICE_ELEMENTS, FEW_ELEMENTS = 8, 64
-# Finite marks, such as those of masks: beyond a quarter of the type's largest value, or nearly equal to each other and
-# that many decades above everything else.
-MARK_DECADES, MARK_SPREAD, MARK_BOUND = 4, 1e-3, 1e-6
+# Sentinels, finite values such as those of masks: beyond a quarter of the type's largest value, or nearly equal to each
+# other and that many decades above everything else.
+SENTINEL_DECADES, SENTINEL_SPREAD, SENTINEL_BOUND = 4, 1e-3, 1e-6
 
 
 def bounds_of(precision: str) -> dict[str, float]:
@@ -63,7 +63,7 @@ class Agreement:
     """How far a value is from the wanted one, and whether that counts as equal.
 
     largest   the largest absolute difference.
-    relative  that relative to the largest magnitude of the whole, marks and non-finite values apart.
+    relative  that relative to the largest magnitude of the whole, sentinels and non-finite values apart.
     ok, why   the verdict; what is wrong where it is no.
     exact     how far both are from the exact values; None where the bounds sufficed or nothing can compute those.
     note      what an equal verdict rests on beside the bounds; empty where on nothing.
@@ -99,7 +99,7 @@ def agreement(
             than without `exact`.
 
     Arrays of other shape or dtype differ. Integers are compared as integers. Non-finite values must stand in the same
-    places, marks must be equal to 1e-6.
+    places, sentinels must be equal to 1e-6.
     """
     if got.shape != want.shape or got.dtype != want.dtype:
         said = f"is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}"
@@ -226,15 +226,13 @@ class _Floats:
         with np.errstate(over="ignore"):
             distance = np.abs(np.where(finite, got - np.where(finite, want, 0.0), 0.0))
         decades = _decades(size)
-        marks, bounds = self._marks(size, decades)
-        wrong = marks & (distance > bounds * size)
+        sentinels, bounds = self._sentinels(size, decades)
+        wrong = sentinels & (distance > bounds * size)
         if wrong.any():
             k = int(np.argmax(wrong))
             a, b = float(got.flat[k]), float(want.flat[k])
-            return Agreement(
-                float(distance.max()), np.inf, False, f"a mark of the mask is {a:g}, must be {b:g} (element {k})"
-            )
-        ordinary = finite & ~marks
+            return Agreement(float(distance.max()), np.inf, False, f"a sentinel is {a:g}, must be {b:g} (element {k})")
+        ordinary = finite & ~sentinels
         size, distance = np.where(ordinary, size, 0.0), np.where(ordinary, distance, 0.0)
         largest, magnitude = float(distance.max()), float(size.max())
         found = Agreement(largest, _ratio(largest, magnitude), True, "")
@@ -243,19 +241,19 @@ class _Floats:
             return found
         return self._arbitrated(found, outside, ordinary, magnitude)
 
-    def _marks(self, size: Array, decades: Array) -> tuple[Array, Array | float]:
+    def _sentinels(self, size: Array, decades: Array) -> tuple[Array, Array | float]:
         """Finite values that stand for something, and how equal each must be."""
         info = _finfo(self.dtype)
         huge = size > info.max / 4 if info is not None else np.zeros(self.shape, bool)
         # Values of 16 bits that are computed get as far: two units in the last place.
-        least = max(MARK_BOUND, 2 * float(info.eps)) if info is not None else MARK_BOUND
+        least = max(SENTINEL_BOUND, 2 * float(info.eps)) if info is not None else SENTINEL_BOUND
         present = _different(decades[(size > 0) & ~huge])
-        gaps = np.flatnonzero(np.diff(present) > MARK_DECADES)
+        gaps = np.flatnonzero(np.diff(present) > SENTINEL_DECADES)
         if not gaps.size:
             return huge, least
         above = (decades > present[gaps[-1]]) & ~huge & (size > 0)
         values = size[above]
-        if values.max() - values.min() > MARK_SPREAD * values.max() or values.size == size.size:
+        if values.max() - values.min() > SENTINEL_SPREAD * values.max() or values.size == size.size:
             return huge, least
         # Large values that are computed, too, lie there: they keep the bound of the whole, each for itself.
         return huge | above, np.where(huge, least, self.bound)

@@ -145,7 +145,7 @@ void depthwise_i8(const DepthwiseI8Kernels& loops, int64_t size, int64_t channel
       d.y_row = size * channels;
       d.channels = channels;
       d.out_w = size;
-      d.stride_x = d.dilation_x = d.groups = d.sets = d.rows = 1;
+      d.stride_x = d.dilation_x = d.row_quads = d.weight_sets = d.rows = 1;
       d.store = {3, 0, 255};
       loops.rows(d);
     }

@@ -170,9 +170,9 @@ constexpr CpuKernel make_conv() {
 
 // ------------------------------------------------------------------------------------------------------ depthwise
 
-/// How rows of taps are dealt to quads.
+/// How rows of taps are dealt to quads, and how many sets of weights read a quad (depthwise_i8.h).
 struct DepthwiseQuads {
-  int32_t sets, groups;
+  int32_t weight_sets, row_quads;
 };
 DepthwiseQuads depthwise_quads(const Window& w) {
   const auto quads = [](int64_t rows) { return static_cast<int32_t>((rows + 3) / 4); };
@@ -191,9 +191,9 @@ bool depthwise_takes(const KernelNode& node) {
   // Channels that are not padded to whole registers would be stored beyond their pixel.
   if (groups <= 8 || w[1].size != 1 || w[0].size != groups) return false;
   const auto window = check_convolution(node, 2);
-  const int64_t columns = (kDepthwiseStrip - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
+  const int64_t columns = (kDepthwiseBlock - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
   return window->stride[2] <= 64 && window->kernel[2] <= 64 && window->dilation[2] <= 64 && window->kernel[1] <= 64 &&
-         columns * depthwise_quads(*window).groups <= kDepthwiseColumns;
+         columns * depthwise_quads(*window).row_quads <= kDepthwiseColumns;
 }
 
 int64_t padded_channels(int64_t channels) {
@@ -204,7 +204,7 @@ int64_t padded_channels(int64_t channels) {
 int64_t depthwise_chunk_bytes(const KernelNode& node) {
   const Window w = nhwc_conv(node).window;
   const DepthwiseQuads q = depthwise_quads(w);
-  return padded_channels(node.attr_int("group")) * (8 + 4 * q.sets * q.groups * w.kernel[2]);
+  return padded_channels(node.attr_int("group")) * (8 + 4 * q.weight_sets * q.row_quads * w.kernel[2]);
 }
 int64_t depthwise_packed_bytes(const KernelNode& node) {
   return depthwise_chunk_bytes(node) + 1;
@@ -240,18 +240,18 @@ Status depthwise_pack(const KernelNode& node, std::byte* packed) {
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
       const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (255 * 128);
       large |= !(std::min(most, 0x1p31f) * m[i] < 0x1p30f);
-      for (int32_t set = 0; set < q.sets; ++set) {
-        for (int32_t g = 0; g < q.groups; ++g) {
+      for (int32_t set = 0; set < q.weight_sets; ++set) {
+        for (int32_t g = 0; g < q.row_quads; ++g) {
           for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
             for (int64_t r = 0; r < 4; ++r) {
-              quad[((((set * q.groups + g) * w.kernel[2] + kx) * 4 + v) * lanes + l) * 4 + r] =
+              quad[((((set * q.row_quads + g) * w.kernel[2] + kx) * 4 + v) * lanes + l) * 4 + r] =
                   weight(channel, 4 * g + r - set * w.stride[1], kx);
             }
           }
         }
       }
     }
-    packed += chunk * (8 + 4 * q.sets * q.groups * w.kernel[2]);
+    packed += chunk * (8 + 4 * q.weight_sets * q.row_quads * w.kernel[2]);
     first += chunk;
   }
   *packed = static_cast<std::byte>(large);
@@ -267,16 +267,16 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
   // Units are pairs of rows where two share quads. Few tasks are made a multiple of the threads.
-  const int64_t pairs = (y.size.h + q.sets - 1) / q.sets, units = y.size.n * pairs;
+  const int64_t pairs = (y.size.h + q.weight_sets - 1) / q.weight_sets, units = y.size.n * pairs;
   const bool large = context.packed[depthwise_chunk_bytes(node)] != std::byte{0};
   const auto threads = static_cast<int64_t>(context.threads);
   int64_t tasks = std::min(units, (y.size.n * y.size.h * y.size.w * y.pitch + 65535) / 65536);
   if (tasks < 8 * threads) tasks = std::min(units, (tasks + threads - 1) / threads * threads);
   context.parallel(tasks, [&](int64_t t) {
     for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks; ++u) {
-      const int64_t image = u / pairs, row = u % pairs * q.sets;
+      const int64_t image = u / pairs, row = u % pairs * q.weight_sets;
       DepthwiseRowsI8 d{};
-      d.rows = static_cast<int32_t>(std::min<int64_t>(q.sets, y.size.h - row));
+      d.rows = static_cast<int32_t>(std::min<int64_t>(q.weight_sets, y.size.h - row));
       d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
       d.pitch = x.pitch;
       d.tap_row = w.dilation[1] * x.row;
@@ -290,8 +290,8 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
       d.kernel_w = static_cast<int32_t>(w.kernel[2]);
       d.stride_x = static_cast<int32_t>(w.stride[2]);
       d.dilation_x = static_cast<int32_t>(w.dilation[2]);
-      d.groups = q.groups;
-      d.sets = q.sets;
+      d.row_quads = q.row_quads;
+      d.weight_sets = q.weight_sets;
       d.large = large;
       d.store = store;
       isa.depthwise->rows(d);

@@ -6,18 +6,18 @@ namespace pinnace::cpu {
 namespace PINNACE_ISA {
 namespace {
 
-/// Columns [first, first + count) of a chunk, as [column][group][4 registers].
+/// Columns [first, first + count) of a chunk, as [column][row quad][4 registers].
 template <class V>
 void unpack_columns(const DepthwiseRowsI8& d, const uint8_t* x, int64_t count, uint8_t* to) {
   constexpr int kBytes = 4 * V::kLanes;
-  for (int32_t g = 0; g < d.groups; ++g) {
+  for (int32_t g = 0; g < d.row_quads; ++g) {
     const uint8_t* rows[4];
     for (int32_t r = 0; r < 4; ++r) {
       const int32_t row = 4 * g + r < d.tap_rows ? 4 * g + r : d.tap_rows - 1;  // weights of others are zero
       rows[r] = x + row * d.tap_row;
     }
     uint8_t* at = to + 4 * g * kBytes;
-    for (int64_t i = 0; i < count; ++i, at += 4 * kBytes * d.groups) {
+    for (int64_t i = 0; i < count; ++i, at += 4 * kBytes * d.row_quads) {
       const ptrdiff_t pixel = i * d.pitch;
       const auto r0 = V::ready(V::load(rows[0] + pixel)), r1 = V::ready(V::load(rows[1] + pixel));
       const auto r2 = V::ready(V::load(rows[2] + pixel)), r3 = V::ready(V::load(rows[3] + pixel));
@@ -37,8 +37,8 @@ inline void depthwise_outputs(const DepthwiseRowsI8& d, const std::byte* weights
                               const ptrdiff_t* to, uint8_t* y) {
   using I = typename V::I;
   constexpr int kBytes = 4 * V::kLanes;
-  const ptrdiff_t tap = static_cast<ptrdiff_t>(d.dilation_x) * d.groups * 4 * kBytes;
-  const ptrdiff_t set = static_cast<ptrdiff_t>(d.groups) * d.kernel_w * 4 * kBytes;
+  const ptrdiff_t tap = static_cast<ptrdiff_t>(d.dilation_x) * d.row_quads * 4 * kBytes;
+  const ptrdiff_t weight_set = static_cast<ptrdiff_t>(d.row_quads) * d.kernel_w * 4 * kBytes;
   const auto* quads = reinterpret_cast<const uint8_t*>(weights) + 8 * kBytes;
   I rounded[ROWS][COLUMNS][4];
   const auto most = V::all(static_cast<float>(d.store.high - d.store.zero));
@@ -49,11 +49,11 @@ inline void depthwise_outputs(const DepthwiseRowsI8& d, const std::byte* weights
       PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) sum[r][i] = bias;
     }
     const uint8_t* w = quads + v * kBytes;
-    for (int32_t g = 0; g < d.groups; ++g) {
+    for (int32_t g = 0; g < d.row_quads; ++g) {
       ptrdiff_t x = (4 * g + v) * kBytes;
       for (int32_t k = 0; k < d.kernel_w; ++k, x += tap, w += 4 * kBytes) {
         typename V::Weights weight[ROWS];
-        PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) weight[r] = V::weights(V::load(w + r * set));
+        PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) weight[r] = V::weights(V::load(w + r * weight_set));
         PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) {
           const auto acts = V::acts(V::load(at[i] + x));
           PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) sum[r][i] = V::dot(sum[r][i], acts, weight[r]);
@@ -80,9 +80,9 @@ void depthwise_chunk_rows(const DepthwiseRowsI8& d, int64_t channel, const std::
   constexpr int kColumns = ROWS == 2 ? 2 : 4;
   constexpr int kBytes = 4 * V::kLanes;
   alignas(64) uint8_t columns[kDepthwiseColumns * 4 * kBytes];
-  const ptrdiff_t column = static_cast<ptrdiff_t>(d.groups) * 4 * kBytes;
-  for (int64_t first = 0; first < d.out_w; first += kDepthwiseStrip) {
-    const int64_t count = d.out_w - first < kDepthwiseStrip ? d.out_w - first : kDepthwiseStrip;
+  const ptrdiff_t column = static_cast<ptrdiff_t>(d.row_quads) * 4 * kBytes;
+  for (int64_t first = 0; first < d.out_w; first += kDepthwiseBlock) {
+    const int64_t count = d.out_w - first < kDepthwiseBlock ? d.out_w - first : kDepthwiseBlock;
     const int64_t read = (count - 1) * d.stride_x + static_cast<int64_t>(d.kernel_w - 1) * d.dilation_x + 1;
     unpack_columns<V>(d, d.x + channel + first * d.stride_x * d.pitch, read, columns);
     for (int64_t x = 0; x < count; x += kColumns) {
@@ -180,7 +180,7 @@ void depthwise_chunk_3x3(const DepthwiseRowsI8& d, int64_t channel, const std::b
 
 template <int LANES>
 void depthwise_chunk_of(const DepthwiseRowsI8& d, int64_t channel, const std::byte* weights) {
-  if (d.tap_rows == 3 && d.sets == 1 && d.kernel_w == 3 && d.dilation_x == 1 && d.stride_x <= 2) {
+  if (d.tap_rows == 3 && d.weight_sets == 1 && d.kernel_w == 3 && d.dilation_x == 1 && d.stride_x <= 2) {
     if (d.stride_x == 1) return depthwise_chunk_3x3<Quads<LANES>, 1>(d, channel, weights);
     return depthwise_chunk_3x3<Quads<LANES>, 2>(d, channel, weights);
   }
@@ -189,7 +189,7 @@ void depthwise_chunk_of(const DepthwiseRowsI8& d, int64_t channel, const std::by
 }
 
 void depthwise_rows(const DepthwiseRowsI8& d) {
-  const int64_t each = 8 + 4 * static_cast<int64_t>(d.sets) * d.groups * d.kernel_w;
+  const int64_t each = 8 + 4 * static_cast<int64_t>(d.weight_sets) * d.row_quads * d.kernel_w;
   const std::byte* weights = d.weights;
   for (int64_t c = 0; c < d.channels;) {
     const int64_t chunk = depthwise_chunk(c, d.channels, 4 * PINNACE_LANES);

@@ -10,9 +10,10 @@ namespace pinnace::cpu {
 ///
 /// Four rows of input make a quad of each channel, so that one dot product does four taps of a column; where one quad
 /// holds the taps of two output rows, they share it with two sets of weights. Channels come in chunks of 64, 32 or 16,
-/// as many as the set's registers hold and are left; lane l of register v of a chunk is channel 16 (l / 4) + 4 v + l %
-/// 4, which is what unpacking bytes gives and packing takes back.
-///   weights  for each chunk: int32 bias[4][lanes], float m[4][lanes], quads int8[sets][groups][kernel_w][4][lanes][4]
+/// as many as four registers of the instruction set hold and are left; lane l of register v of a chunk is channel
+/// 16 (l / 4) + 4 v + l % 4, which is what unpacking bytes gives and packing takes back.
+///   weights  for each chunk: int32 bias[4][lanes], float m[4][lanes],
+///            quads int8[weight_sets][row_quads][kernel_w][4][lanes][4]
 struct DepthwiseRowsI8 {
   const uint8_t* x;   ///< the first tap's pixel of the first output
   ptrdiff_t pitch;    ///< between pixels of x
@@ -24,14 +25,14 @@ struct DepthwiseRowsI8 {
   int64_t channels;  ///< a multiple of 16
   int64_t out_w;
   int32_t kernel_w, stride_x, dilation_x;
-  int32_t groups;  ///< quads of rows
-  int32_t sets;    ///< of weights: 1 or 2
-  int32_t rows;    ///< of outputs, at most `sets`
-  bool large;      ///< products of sums and multipliers may be 2^31 or more, which int32 cannot hold
+  int32_t row_quads;    ///< quads of rows of taps
+  int32_t weight_sets;  ///< 1 or 2
+  int32_t rows;         ///< of outputs, at most `weight_sets`
+  bool large;           ///< products of sums and multipliers may be 2^31 or more, which int32 cannot hold
   StoreI8 store;
 };
-/// Outputs that depthwise_rows computes from one strip of unpacked columns, and how many columns times groups it holds.
-inline constexpr int64_t kDepthwiseStrip = 32, kDepthwiseColumns = 256;
+/// Outputs that depthwise_rows computes from one block of unpacked columns; columns times row quads that a block holds.
+inline constexpr int64_t kDepthwiseBlock = 32, kDepthwiseColumns = 256;
 
 /// Channels of the chunk that begins at c.
 static constexpr int64_t depthwise_chunk(int64_t c, int64_t channels, int64_t widest) {

@@ -1,4 +1,5 @@
-// Over one row of floats: its largest, and sums in double. Bodies include it.
+// Over one row of floats: its largest, and its sum: float32 partial sums of up to 64 registers, accumulated in double.
+// Bodies include it.
 #pragma once
 
 #include "backends/cpu/simd/f32.h"
@@ -55,7 +56,7 @@ inline double sum_of(V v) {
 }
 
 /// The sum of f(register, its place) over a row; a last part of a register is filled up with `fill`. Up to 64 registers
-/// are added in single precision, in SUMS that do not wait for each other, and those in double.
+/// are added in float32, in SUMS independent accumulators, and the results of these in double.
 template <int SUMS, class F>
 inline double row_sum(const float* x, int64_t count, float fill, F f) {
   double sum = 0;
