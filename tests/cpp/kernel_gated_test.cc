@@ -59,7 +59,7 @@ TEST(KernelGated, Convolutions) {
       return FusedView{{&of, reinterpret_cast<std::byte*>(const_cast<float*>(numbers.data()))}, {}};
     };
     Fusion fusion;
-    if (adds) fusion.residual = ResidualOf<FusedView>{.image = fused(result_type, residual)};
+    if (adds) fusion.residual = ResidualOf<FusedView>{.addend = fused(result_type, residual)};
     fusion.channel_scale = fused(gates_type, gate);
     for (const CpuKernelLine& line : cpu_kernels()) {
       if (!(line.kernel->fuses & kFusesChannelScale) || !cpu_runs(line.needs)) continue;

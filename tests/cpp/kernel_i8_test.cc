@@ -196,7 +196,7 @@ Result<Buffer> convolution_and_sum(const CpuKernelLine& line, const Call& conv, 
   }
   const Quantization& own = *conv.declared.quantization;
   Fusion fusion;
-  fusion.residual = ResidualOf<FusedView>{.image = {{&sum.types[1], raw(sum.bytes[1])}, {}},
+  fusion.residual = ResidualOf<FusedView>{.addend = {{&sum.types[1], raw(sum.bytes[1])}, {}},
                                           .own_scale = own.scales[0],
                                           .own_zero_point = own.zero_points[0]};
   PINNACE_ASSIGN(Buffer result, Buffer::allocate(static_cast<size_t>(y.bytes()), "a result"));

@@ -162,10 +162,10 @@ Status run_forced(const CpuKernelLine& line, const KernelNode& node, std::span<c
   };
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool output = i == inputs.size();
-    const bool image =
+    const bool is_nhwc =
         output || (i < inputs.size() && i < 32 && (kernel.nhwc_inputs >> i & 1) && operands[i].present() &&
                    !(kernel.layouts == Layouts::kFollows && node.input_data(static_cast<int>(i))));
-    if (!image) continue;
+    if (!is_nhwc) continue;
     const TensorType& type = *operands[i].type;
     layouts[i] = nhwc_layout(type);
     if (i == 0 && kernel.border) layouts[i].border = kernel.border(node);
@@ -176,10 +176,10 @@ Status run_forced(const CpuKernelLine& line, const KernelNode& node, std::span<c
   context.layouts = layouts.data();
   Fusion fusion = node.fusion();
   if (fusion.residual) {
-    FusedView& image = fusion.residual->image;
-    image.layout = nhwc_layout(*image.view.type);
-    PINNACE_ASSIGN(const TensorView dense, lay_out(image.view, image.layout));
-    to_nhwc(context, dense, image.view, image.layout);
+    FusedView& addend = fusion.residual->addend;
+    addend.layout = nhwc_layout(*addend.view.type);
+    PINNACE_ASSIGN(const TensorView dense, lay_out(addend.view, addend.layout));
+    to_nhwc(context, dense, addend.view, addend.layout);
   }
   context.fusion = &fusion;
   const std::span<const TensorView> all(operands);

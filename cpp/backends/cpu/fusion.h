@@ -15,10 +15,10 @@ namespace pinnace::cpu {
 using FusionKinds = uint32_t;
 inline constexpr FusionKinds kFusesResidual = 1 << 0, kFusesChannelScale = 1 << 1, kFusesIntegerWeights = 1 << 2;
 
-/// conv: an image of the result's shape is added to the result, before the node's activation.
+/// conv: a value of the result's shape is added to the result, before the node's activation.
 template <class Operand>
 struct ResidualOf {
-  Operand image;  ///< in the layout of the kernel's result
+  Operand addend;  ///< in the layout of the kernel's result
   /// Of a quantised convolution: what its own result is rounded to before the addition.
   float own_scale = 0;
   int32_t own_zero_point = 0;
@@ -54,7 +54,7 @@ struct FusionOf {
   FusionOf<To> map(F&& f) const {
     FusionOf<To> to;
     if (residual) {
-      to.residual = ResidualOf<To>{f(residual->image), residual->own_scale, residual->own_zero_point};
+      to.residual = ResidualOf<To>{f(residual->addend), residual->own_scale, residual->own_zero_point};
     }
     if (channel_scale) to.channel_scale = f(*channel_scale);
     if (weights) {

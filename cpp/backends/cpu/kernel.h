@@ -76,7 +76,7 @@ struct CpuKernel {
   /// NHWC-packed.
   uint32_t nhwc_inputs = 0;
   /// Kinds of work that it can do beside the node's own; a node with other kinds is not given to it. It packs integer
-  /// weights, and reads an image to be added in the layout of output 0.
+  /// weights, and reads a value to be added in the layout of output 0.
   FusionKinds fuses = 0;
   /// The zeros that must stand around NHWC-packed input 0; null: none.
   Border (*border)(const KernelNode& node) = nullptr;
@@ -94,9 +94,9 @@ struct CpuKernel {
   int64_t (*scratch_bytes)(const KernelNode& node, int threads) = nullptr;
   Status (*run)(const KernelNode& node, const KernelContext& context, std::span<const TensorView> inputs,
                 std::span<const TensorView> outputs) = nullptr;
-  /// Rows [first, last) of output 0, NHWC-packed, counted through all images of the batch; on the calling thread,
+  /// Rows [first, last) of output 0, NHWC-packed, counted through all items of the batch; on the calling thread,
   /// without scratch. Only those rows, and the rows of input 0 that they are made of, need to be in memory. Null: the
-  /// kernel works on whole images only. reads_rows: which rows of input 0; null: that is dense.
+  /// kernel works on whole batch items only. reads_rows: which rows of input 0; null: that is dense.
   void (*rows)(const KernelContext& context, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                int64_t first, int64_t last) = nullptr;
   RowWindow (*reads_rows)(const KernelNode& node) = nullptr;

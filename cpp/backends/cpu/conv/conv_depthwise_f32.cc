@@ -70,15 +70,15 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
   const int64_t step = std::min<int64_t>(isa.depthwise->lanes, 8);
   const bool two = two_rows<isa>(w);
   const auto run = [&](int64_t u, int32_t count) {
-    const int64_t image = u / y.size.h, row = u % y.size.h;
+    const int64_t item = u / y.size.h, row = u % y.size.h;
     DepthwiseRows<T> d{};
     d.rows = count;
     d.y_row = w.dilation[1] * y.row;
-    d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + channel;
+    d.x = x.at + item * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + channel;
     d.pitch = x.pitch;
     d.tap_row = w.dilation[1] * x.row;
     d.weights = reinterpret_cast<const T*>(context.packed) + channel * (1 + w.taps());
-    d.y = y.at + image * y.step + row * y.row + channel;
+    d.y = y.at + item * y.step + row * y.row + channel;
     d.y_pitch = y.pitch;
     d.channels = (channels + step - 1) / step * step;
     d.out_w = y.size.w;

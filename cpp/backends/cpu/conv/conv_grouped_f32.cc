@@ -75,13 +75,13 @@ void grouped_rows(const KernelContext& context, std::span<const TensorView> in, 
   const int64_t some = std::max<int64_t>(1, kWeightBytes / (floats * 4 * unit / lanes)) * unit;
   for (int64_t c = 0; c < channels; c += some) {
     for (int64_t u = first; u < last; ++u) {
-      const int64_t image = u / y.size.h, row = u % y.size.h;
+      const int64_t item = u / y.size.h, row = u % y.size.h;
       GroupedRowF32 g{};
-      g.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + c;
+      g.x = x.at + item * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + c;
       g.pitch = x.pitch;
       g.tap_row = w.dilation[1] * x.row;
       g.weights = reinterpret_cast<const float*>(context.packed) + c / lanes * floats;
-      g.y = y.at + image * y.step + row * y.row + c;
+      g.y = y.at + item * y.step + row * y.row + c;
       g.y_pitch = y.pitch;
       g.channels = std::min(some, channels - c);
       g.out_w = y.size.w;

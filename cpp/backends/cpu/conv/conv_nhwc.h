@@ -31,12 +31,12 @@ RowWindow conv_reads_rows(const KernelNode& node);
 int64_t conv_packed_bytes(const KernelNode& node, const GemmTilesF32& tiles);
 void conv_pack(const KernelNode& node, const GemmTilesF32& tiles, float* to);
 
-/// The image that is added to the result; all zero where there is none.
+/// What is added to the result; all zero where there is none.
 template <class T>
 NhwcOf<T> residual_of(const Fusion& fusion) {
   if (!fusion.residual) return {};
-  const FusedView& image = fusion.residual->image;
-  return nhwc_of<T>(image.view, image.layout);
+  const FusedView& addend = fusion.residual->addend;
+  return nhwc_of<T>(addend.view, addend.layout);
 }
 
 /// Sums of halves round after every product: about sqrt(K) times where signs are mixed, at most K times 2^-12.

@@ -92,16 +92,16 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
   }
 
   // Blocks of rows (of pixels, where all are one product), then panels, so that there are enough tasks.
-  const int64_t units = one ? y.size.n * y.size.h * y.size.w : y.size.h, images = one ? 1 : y.size.n;
+  const int64_t units = one ? y.size.n * y.size.h * y.size.w : y.size.h, items = one ? 1 : y.size.n;
   const auto threads = static_cast<int64_t>(context.threads);
   int64_t each = one ? flat_pixels(x.pitch) : blocks.each;
-  if (threads > 1) each = std::min(each, std::max<int64_t>(one ? 14 : 1, (units * images + threads - 1) / threads));
+  if (threads > 1) each = std::min(each, std::max<int64_t>(one ? 14 : 1, (units * items + threads - 1) / threads));
   each = std::min(each, units);
   const int64_t row_tasks = (units + each - 1) / each;
   const int64_t group_panels = (c.out_channels + isa.gemm->nr - 1) / isa.gemm->nr, panels = group_panels * c.groups;
-  const int64_t few = row_tasks * images < 2 * threads && threads > 1;
+  const int64_t few = row_tasks * items < 2 * threads && threads > 1;
   const int64_t column_tasks = few ? std::min(panels, 2 * threads) : 1;
-  const int64_t tasks = row_tasks * images * column_tasks, parts = std::min(tasks, threads);
+  const int64_t tasks = row_tasks * items * column_tasks, parts = std::min(tasks, threads);
   const int64_t padded = padded_columns(*isa.gemm, c.out_channels), K = c.K();
   const auto* packed = reinterpret_cast<const float*>(context.packed);
   auto* rounded = reinterpret_cast<float*>(context.scratch + table_bytes(c));
@@ -112,12 +112,12 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
     auto* const bits = reinterpret_cast<uint16_t*>(own);
     int64_t held = -1;  // the rows that are rounded
     for (int64_t t = tasks * part / parts; t < tasks * (part + 1) / parts; ++t) {
-      const int64_t block = t / column_tasks, image = block / row_tasks, first = block % row_tasks * each;
+      const int64_t block = t / column_tasks, item = block / row_tasks, first = block % row_tasks * each;
       const int64_t last = std::min(units, first + each);
       if (block != held && one) {
         isa.half->narrow(HalfKind::kBf16, x.at + first * x.pitch, (last - first) * x.pitch, bits);
       } else if (block != held) {
-        const float* from = x.at + image * x.step + (first * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
+        const float* from = x.at + item * x.step + (first * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
         const int64_t rows = (last - first - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
         for (int64_t i = 0; i < rows; ++i) {
           isa.half->narrow(HalfKind::kBf16, from + i * x.row, blocks.row, bits + i * blocks.row);
@@ -153,8 +153,8 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
         g.M = y.size.w;
         for (int64_t u = first; u < last; ++u) {
           g.a = a + (u - first) * w.stride[1] * blocks.row / 2;
-          g.c = y.at + channel + image * y.step + u * y.row;
-          g.residual = adds ? r.at + channel + image * r.step + u * r.row : nullptr;
+          g.c = y.at + channel + item * y.step + u * y.row;
+          g.residual = adds ? r.at + channel + item * r.step + u * r.row : nullptr;
           isa.gemm->rows(g, static_cast<int32_t>(width));
         }
       }

@@ -13,7 +13,7 @@ namespace {
 bool conv_takes(const KernelNode& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const auto& residual = node.fusion().residual;
-  return fits_nhwc_i8(x) && signed_weights(w) && (!residual || fits_nhwc_i8(*residual->image.view.type)) &&
+  return fits_nhwc_i8(x) && signed_weights(w) && (!residual || fits_nhwc_i8(*residual->addend.view.type)) &&
          nhwc_conv_takes(node);
 }
 
@@ -86,7 +86,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
              r.pitch,
              r.row,
              {residual->own_scale, residual->own_zero_point + nhwc_offset(out[0].dtype())},
-             real_i8(*residual->image.view.type),
+             real_i8(*residual->addend.view.type),
              scale_zero(*out[0].type).scale};
   }
 
@@ -274,15 +274,15 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
   if (tasks < 8 * threads) tasks = std::min(units, (tasks + threads - 1) / threads * threads);
   context.parallel(tasks, [&](int64_t t) {
     for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks; ++u) {
-      const int64_t image = u / pairs, row = u % pairs * q.weight_sets;
+      const int64_t item = u / pairs, row = u % pairs * q.weight_sets;
       DepthwiseRowsI8 d{};
       d.rows = static_cast<int32_t>(std::min<int64_t>(q.weight_sets, y.size.h - row));
-      d.x = x.at + image * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
+      d.x = x.at + item * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch;
       d.pitch = x.pitch;
       d.tap_row = w.dilation[1] * x.row;
       d.tap_rows = static_cast<int32_t>(w.kernel[1] + (d.rows - 1) * w.stride[1]);
       d.weights = context.packed;
-      d.y = y.at + image * y.step + row * y.row;
+      d.y = y.at + item * y.step + row * y.row;
       d.y_pitch = y.pitch;
       d.y_row = y.row;
       d.channels = padded_channels(y.size.c);

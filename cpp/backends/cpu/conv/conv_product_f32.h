@@ -123,12 +123,12 @@ class ConvRun {
     }
     g.M = (y_.size.w - phase.x + plan_.step_x - 1) / plan_.step_x;
     for (int64_t u = first; u < last; ++u) {
-      const int64_t image = u / y_.size.h, row = u % y_.size.h;
+      const int64_t item = u / y_.size.h, row = u % y_.size.h;
       if (row % plan_.step_y != phase.y) continue;
       // Where no tap is, the panel's own zeros stand for the rows.
-      g.a = taps ? a + image * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : g.b + width;
-      g.c = y_.at + channel + image * y_.step + row * y_.row + phase.x * y_.pitch;
-      g.residual = adds_ ? r_.at + channel + image * r_.step + row * r_.row : nullptr;
+      g.a = taps ? a + item * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : g.b + width;
+      g.c = y_.at + channel + item * y_.step + row * y_.row + phase.x * y_.pitch;
+      g.residual = adds_ ? r_.at + channel + item * r_.step + row * r_.row : nullptr;
       gemm.rows(g, static_cast<int32_t>(width));
     }
   }

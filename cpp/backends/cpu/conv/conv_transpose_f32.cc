@@ -177,15 +177,15 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
     const float* weights = reinterpret_cast<const float*>(context.packed);
     t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t first_y, int64_t first_x) {
       for (int64_t u = task * each; u < std::min(rows, (task + 1) * each); ++u) {
-        const int64_t image = u / y.size.h, row = u % y.size.h;
+        const int64_t item = u / y.size.h, row = u % y.size.h;
         if (row % w.stride[1] != first_y) continue;
         DepthwiseRowsF32 d{};
         d.rows = 1;
-        d.x = x.at + image * x.step + (row / w.stride[1] + down.offset) * x.row + across.offset * x.pitch;
+        d.x = x.at + item * x.step + (row / w.stride[1] + down.offset) * x.row + across.offset * x.pitch;
         d.pitch = x.pitch;
         d.tap_row = down.apart * x.row;
         d.weights = weights;
-        d.y = y.at + image * y.step + row * y.row + first_x * y.pitch;
+        d.y = y.at + item * y.step + row * y.row + first_x * y.pitch;
         d.y_pitch = w.stride[2] * y.pitch;
         d.channels = (y.size.c + step - 1) / step * step;
         d.out_w = (y.size.w - first_x + w.stride[2] - 1) / w.stride[2];

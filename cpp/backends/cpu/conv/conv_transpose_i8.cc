@@ -122,13 +122,13 @@ Status run(const GemmTilesI8& gemm, const KernelNode& node, const KernelContext&
         g.store = store;
         // All rows of the phase in an image at once.
         for (int64_t u = first, next = 0; u < last; u = next) {
-          const int64_t image = u / y.size.h, begin = image * y.size.h;
+          const int64_t item = u / y.size.h, begin = item * y.size.h;
           next = std::min(last, begin + y.size.h);
           const int64_t row = u - begin + (phase_y + step_y - (u - begin) % step_y) % step_y;
           if (begin + row >= next) continue;
           g.runs = (next - begin - row + step_y - 1) / step_y;
-          g.a = x.at + image * x.step + group * t.in_channels + (reached ? row / step_y * x.row : 0);
-          g.c = y.at + image * y.step + row * y.row + phase_x * y.pitch + channel;
+          g.a = x.at + item * x.step + group * t.in_channels + (reached ? row / step_y * x.row : 0);
+          g.c = y.at + item * y.step + row * y.row + phase_x * y.pitch + channel;
           gemm.rows(g, static_cast<int32_t>(width));
         }
       });

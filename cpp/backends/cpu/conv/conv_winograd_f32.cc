@@ -14,7 +14,7 @@ inline constexpr int kPositions = (OUT + 2) * (OUT + 2);
 /// Tiles of one pass. What they are transformed to and multiplied into stays in the second-level cache, where that is
 /// possible with enough tiles for the matrix product.
 struct Passes {
-  int64_t down, across, tiles;  ///< tiles of an image, and of all
+  int64_t down, across, tiles;  ///< tiles of a batch item, and of all
   int64_t in_row, out_row;      ///< floats from tile to tile
   int64_t each, count;          ///< tiles of a pass, passes
   int64_t v, m;                 ///< floats of the transformed input and of the products
@@ -175,16 +175,16 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
   const int64_t in_channels = (c.in_channels + 7) / 8 * 8, out_channels = (c.out_channels + 7) / 8 * 8;
 
   struct Place {
-    int64_t image, y, x;
+    int64_t item, y, x;
   };
   const auto place = [&](int64_t tile) {
-    const int64_t per_image = passes.down * passes.across;
-    return Place{tile / per_image, tile % per_image / passes.across * OUT, tile % passes.across * OUT};
+    const int64_t per_item = passes.down * passes.across;
+    return Place{tile / per_item, tile % per_item / passes.across * OUT, tile % passes.across * OUT};
   };
   const auto transform = [&](int64_t first, int64_t from, int64_t to, float* v) {
     for (int64_t t = from; t < to; ++t) {
       const Place at = place(first + t);
-      const float* pixel = x.at + at.image * x.step + (at.y - w.before[1]) * x.row + (at.x - w.before[2]) * x.pitch;
+      const float* pixel = x.at + at.item * x.step + (at.y - w.before[1]) * x.row + (at.x - w.before[2]) * x.pitch;
       winograd.input({pixel, x.pitch, x.row, v + t * passes.in_row, passes.each * passes.in_row, in_channels});
     }
   };
@@ -206,10 +206,10 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
       o.m = m + t * passes.out_row;
       o.position = passes.each * passes.out_row;
       o.bias = bias;
-      o.y = y.at + at.image * y.step + at.y * y.row + at.x * y.pitch;
+      o.y = y.at + at.item * y.step + at.y * y.row + at.x * y.pitch;
       o.pitch = y.pitch;
       o.row = y.row;
-      o.residual = adds ? r.at + at.image * r.step + at.y * r.row + at.x * r.pitch : nullptr;
+      o.residual = adds ? r.at + at.item * r.step + at.y * r.row + at.x * r.pitch : nullptr;
       o.residual_pitch = r.pitch;
       o.residual_row = r.row;
       o.channels = out_channels;

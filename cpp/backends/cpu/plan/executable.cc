@@ -8,7 +8,7 @@
 namespace pinnace::cpu {
 namespace {
 
-/// Rounds a float32 value, dense or an image, to a 16-bit type.
+/// Rounds a float32 value, dense or NHWC-packed, to a 16-bit type.
 void round_floats(const KernelContext& context, const HalfF32Kernels& half, DType to, const TensorView& view,
                   const Layout& layout) {
   constexpr int64_t kEach = 16384;

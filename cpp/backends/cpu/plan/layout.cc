@@ -12,41 +12,41 @@ namespace {
 /// Pixels that are gathered or scattered at a time: their lines stay in the nearest cache while the planes pass by.
 constexpr int64_t kPixels = 16;
 
-/// f(first, last) for ranges that together are all rows of all images.
+/// f(first, last) for ranges that together are all rows of all batch items.
 template <class T, class F>
-void for_rows(const KernelContext& context, const NhwcOf<T>& image, F f) {
-  const int64_t rows = image.size.n * image.size.h;
-  const int64_t each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, image.size.w * image.size.c));
+void for_rows(const KernelContext& context, const NhwcOf<T>& packed, F f) {
+  const int64_t rows = packed.size.n * packed.size.h;
+  const int64_t each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, packed.size.w * packed.size.c));
   context.parallel((rows + each - 1) / each, [&](int64_t t) { f(t * each, std::min(rows, (t + 1) * each)); });
 }
 
-/// f(element of the dense value, element of the image) for all of a row, both in their order in memory by turns.
+/// f(element of the dense value, element of the packed one) for all of a row, both in their order in memory by turns.
 template <class T, class F>
-void for_pairs(T* dense, const NhwcOf<T>& image, int64_t n, int64_t y, F f) {
-  const NhwcSizes& s = image.size;
+void for_pairs(T* dense, const NhwcOf<T>& packed, int64_t n, int64_t y, F f) {
+  const NhwcSizes& s = packed.size;
   T* const from = dense + (n * s.c * s.h + y) * s.w;
-  T* const row = image.at + n * image.step + y * image.row;
+  T* const row = packed.at + n * packed.step + y * packed.row;
   for (int64_t first = 0; first < s.w; first += kPixels) {
     const int64_t last = std::min(s.w, first + kPixels);
     for (int64_t c = 0; c < s.c; ++c) {
       T* const plane = from + c * s.h * s.w;
-      for (int64_t x = first; x < last; ++x) f(plane[x], row[x * image.pitch + c]);
+      for (int64_t x = first; x < last; ++x) f(plane[x], row[x * packed.pitch + c]);
     }
   }
 }
 
 template <class T>
-void fill_border(const NhwcOf<T>& image, const Border& border, T zero) {
+void fill_border(const NhwcOf<T>& packed, const Border& border, T zero) {
   const auto clear = [zero](T* from, ptrdiff_t count) { std::fill_n(from, count, zero); };
-  const ptrdiff_t before = border.left * image.pitch, after = border.right * image.pitch;
-  for (int64_t n = 0; n < image.size.n; ++n) {
-    T* first = image.at + n * image.step - before;  // the begin of pixel (0, 0)'s row
-    clear(first - border.top * image.row, border.top * image.row);
-    for (int64_t y = 0; y < image.size.h; ++y) {
-      clear(first + y * image.row, before);
-      clear(first + (y + 1) * image.row - after, after);
+  const ptrdiff_t before = border.left * packed.pitch, after = border.right * packed.pitch;
+  for (int64_t n = 0; n < packed.size.n; ++n) {
+    T* first = packed.at + n * packed.step - before;  // the begin of pixel (0, 0)'s row
+    clear(first - border.top * packed.row, border.top * packed.row);
+    for (int64_t y = 0; y < packed.size.h; ++y) {
+      clear(first + y * packed.row, before);
+      clear(first + (y + 1) * packed.row - after, after);
     }
-    clear(first + image.size.h * image.row, border.bottom * image.row);
+    clear(first + packed.size.h * packed.row, border.bottom * packed.row);
   }
 }
 
@@ -72,7 +72,7 @@ void interleave_3(const float* from, int64_t plane, int64_t pixels, float* to) {
   }
 }
 
-/// Row y of image n, of elements of 16 bits; colour images have touching pixels.
+/// Row y of batch item n, of elements of 16 bits; colour images have touching pixels.
 void to_half_nhwc_row(uint16_t* dense, const NhwcOf<uint16_t>& to, int64_t n, int64_t y) {
   const NhwcSizes& s = to.size;
   if (s.c != 3 || to.pitch != 3) return for_pairs(dense, to, n, y, [](uint16_t& a, uint16_t& b) { b = a; });
@@ -88,9 +88,10 @@ void to_half_nhwc_row(uint16_t* dense, const NhwcOf<uint16_t>& to, int64_t n, in
 
 }  // namespace
 
-void to_nhwc_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first, int64_t last) {
+void to_nhwc_rows(const TensorView& dense, const TensorView& packed, const Layout& layout, int64_t first,
+                  int64_t last) {
   if (dense.dtype() == DType::kF32) {
-    const NhwcF32 to = nhwc_of(image, layout);
+    const NhwcF32 to = nhwc_of(packed, layout);
     const NhwcSizes& s = to.size;
     for (int64_t u = first; u < last; ++u) {
       const int64_t n = u / s.h, y = u % s.h;
@@ -105,11 +106,11 @@ void to_nhwc_rows(const TensorView& dense, const TensorView& image, const Layout
     return;
   }
   if (dense.dtype() == DType::kF16) {
-    const auto to = nhwc_of<uint16_t>(image, layout);
+    const auto to = nhwc_of<uint16_t>(packed, layout);
     for (int64_t u = first; u < last; ++u) to_half_nhwc_row(dense.data<uint16_t>(), to, u / to.size.h, u % to.size.h);
     return;
   }
-  const NhwcI8 to = nhwc_i8_of(image, layout);
+  const NhwcI8 to = nhwc_i8_of(packed, layout);
   const auto flip = static_cast<uint8_t>(nhwc_offset(dense.dtype()));
   for (int64_t u = first; u < last; ++u) {
     for_pairs(dense.data<uint8_t>(), to, u / to.size.h, u % to.size.h,
@@ -117,14 +118,14 @@ void to_nhwc_rows(const TensorView& dense, const TensorView& image, const Layout
   }
 }
 
-void to_nhwc(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout) {
-  for_rows(context, nhwc_of(image, layout),
-           [&](int64_t first, int64_t last) { to_nhwc_rows(dense, image, layout, first, last); });
+void to_nhwc(const KernelContext& context, const TensorView& dense, const TensorView& packed, const Layout& layout) {
+  for_rows(context, nhwc_of(packed, layout),
+           [&](int64_t first, int64_t last) { to_nhwc_rows(dense, packed, layout, first, last); });
 }
 
-void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense) {
+void to_dense(const KernelContext& context, const TensorView& packed, const Layout& layout, const TensorView& dense) {
   if (dense.dtype() == DType::kF32) {
-    const NhwcF32 from = nhwc_of(image, layout);
+    const NhwcF32 from = nhwc_of(packed, layout);
     const NhwcSizes& s = from.size;
     return for_rows(context, from, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
@@ -135,7 +136,7 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
     });
   }
   if (dense.dtype() == DType::kF16) {
-    const auto from = nhwc_of<uint16_t>(image, layout);
+    const auto from = nhwc_of<uint16_t>(packed, layout);
     return for_rows(context, from, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
         for_pairs(dense.data<uint16_t>(), from, u / from.size.h, u % from.size.h,
@@ -143,7 +144,7 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
       }
     });
   }
-  const NhwcI8 from = nhwc_i8_of(image, layout);
+  const NhwcI8 from = nhwc_i8_of(packed, layout);
   const auto flip = static_cast<uint8_t>(nhwc_offset(dense.dtype()));
   for_rows(context, from, [&](int64_t first, int64_t last) {
     for (int64_t u = first; u < last; ++u) {
@@ -153,10 +154,10 @@ void to_dense(const KernelContext& context, const TensorView& image, const Layou
   });
 }
 
-void clear_border(const TensorView& image, const Layout& layout) {
-  if (image.dtype() == DType::kF32) return fill_border(nhwc_of(image, layout), layout.border, 0.0f);
-  if (image.dtype() == DType::kF16) return fill_border(nhwc_of<uint16_t>(image, layout), layout.border, uint16_t{0});
-  fill_border(nhwc_i8_of(image, layout), layout.border, nhwc_zero(*image.type));
+void clear_border(const TensorView& packed, const Layout& layout) {
+  if (packed.dtype() == DType::kF32) return fill_border(nhwc_of(packed, layout), layout.border, 0.0f);
+  if (packed.dtype() == DType::kF16) return fill_border(nhwc_of<uint16_t>(packed, layout), layout.border, uint16_t{0});
+  fill_border(nhwc_i8_of(packed, layout), layout.border, nhwc_zero(*packed.type));
 }
 
 }  // namespace pinnace::cpu

@@ -1,6 +1,6 @@
 // How the CPU back end keeps values between its own kernels. The graph knows one layout, dense row-major; convolutions
 // and what lies between them work on NHWC-packed tensors: channels last, pixels padded to whole registers (8 channels),
-// with a border of zeros where a convolution reads beyond the edge. One item of the batch is called an image.
+// with a border of zeros where a convolution reads beyond the edge.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace pinnace::cpu {
 
-/// Pixels of zeros (quantised: zero points) around each image.
+/// Pixels of zeros (quantised: zero points) around each item of the batch.
 struct Border {
   int32_t top = 0, left = 0, bottom = 0, right = 0;
   bool none() const { return !(top | left | bottom | right); }
@@ -76,7 +76,7 @@ inline bool fits_nhwc_i8(const TensorType& type) {
 inline int32_t nhwc_offset(DType dtype) {
   return dtype == DType::kI8 ? 128 : 0;
 }
-/// The byte of real zero in an 8-bit image of that type; of 0 where it is not quantised.
+/// The byte of real zero in an 8-bit NHWC-packed tensor of that type; of 0 where it is not quantised.
 inline uint8_t nhwc_zero(const TensorType& type) {
   const int32_t zero = type.quantized() ? type.quantization->zero_points[0] : 0;
   return static_cast<uint8_t>(zero + nhwc_offset(type.dtype));
@@ -94,12 +94,12 @@ inline Layout nhwc_layout(const TensorType& type) {
           {}};
 }
 
-/// An NHWC-packed tensor as kernels see it: strides in elements; `at` is pixel (0, 0) of image 0.
+/// An NHWC-packed tensor as kernels see it: strides in elements; `at` is pixel (0, 0) of batch item 0.
 template <class T>
 struct NhwcOf {
   T* at;
   NhwcSizes size;
-  ptrdiff_t pitch, row, step;  ///< step: from image to image
+  ptrdiff_t pitch, row, step;  ///< step: from batch item to batch item
 };
 using NhwcF32 = NhwcOf<float>;
 using NhwcI8 = NhwcOf<uint8_t>;
@@ -131,11 +131,11 @@ inline NhwcI8 nhwc_i8_of(const TensorView& view, const Layout& layout) {
 
 struct KernelContext;
 /// Copies a dense value into an NHWC-packed one of its sizes; borders and padding are left. f32, f16 or fits_nhwc_i8().
-void to_nhwc(const KernelContext& context, const TensorView& dense, const TensorView& image, const Layout& layout);
-/// The same of rows [first, last), counted through all images, on the calling thread.
-void to_nhwc_rows(const TensorView& dense, const TensorView& image, const Layout& layout, int64_t first, int64_t last);
-void to_dense(const KernelContext& context, const TensorView& image, const Layout& layout, const TensorView& dense);
-/// Zeros (quantised: zero points) around every image.
-void clear_border(const TensorView& image, const Layout& layout);
+void to_nhwc(const KernelContext& context, const TensorView& dense, const TensorView& packed, const Layout& layout);
+/// The same of rows [first, last), counted through all batch items, on the calling thread.
+void to_nhwc_rows(const TensorView& dense, const TensorView& packed, const Layout& layout, int64_t first, int64_t last);
+void to_dense(const KernelContext& context, const TensorView& packed, const Layout& layout, const TensorView& dense);
+/// Zeros (quantised: zero points) around every item of the batch.
+void clear_border(const TensorView& packed, const Layout& layout);
 
 }  // namespace pinnace::cpu

@@ -7,7 +7,8 @@
 namespace pinnace::cpu {
 namespace {
 
-/// One pixel is the same bytes either way. Not in 8 bits: images are unsigned, and may be read beyond their end.
+/// One pixel is the same bytes either way. Not in 8 bits: NHWC-packed bytes are unsigned, and may be read beyond their
+/// end.
 bool one_pixel(const TensorType& type) {
   if (!has_nhwc_sizes(type) || dtype_bits(type.dtype) == 8) return false;
   const NhwcSizes s = nhwc_sizes(type);
@@ -22,10 +23,10 @@ class Lowering {
     out_.data = segment.type_inference.data;
     for (size_t i = 0; i < out_.types.size(); ++i) {
       // Values that the segment never sees may have no concrete type. Constants are dense: a kernel that takes one
-      // beside an image reads [C,1,1] as channels, where an image of that shape would be C images of one channel.
+      // beside an NHWC-packed value reads [C,1,1] as channels; packed, that shape would be C items of one channel.
       const TensorType& type = out_.types[i];
-      const bool image = type.concrete() && one_pixel(type) && !out_.data[i];
-      out_.layouts.push_back(image ? nhwc_layout(type) : Layout{});
+      const bool is_nhwc = type.concrete() && one_pixel(type) && !out_.data[i];
+      out_.layouts.push_back(is_nhwc ? nhwc_layout(type) : Layout{});
     }
     other_.assign(out_.types.size(), kNoValue);
     out_.node_of.assign(segment.nodes.size(), -1);
@@ -117,7 +118,7 @@ class Lowering {
         if (const Attr* attr = add.attr(name)) copy.set_attr(name, *attr);
       }
       FusionOf<ValueId> fusion;
-      fusion.residual = ResidualOf<ValueId>{.image = other};
+      fusion.residual = ResidualOf<ValueId>{.addend = other};
       if (const auto& own = types[static_cast<size_t>(conv.node->outputs[0])].quantization) {
         fusion.residual->own_scale = own->scales[0];
         fusion.residual->own_zero_point = own->zero_points[0];
@@ -129,7 +130,7 @@ class Lowering {
     }
   }
 
-  /// Multiplications of an image's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
+  /// Multiplications of a value's channels that only a 1 x 1 convolution reads, which multiplies its weights instead
   /// (conv_squeeze_excitation_f32 in conv_nhwc_f32.cc).
   void fold_squeeze_excitation() {
     const std::vector<TensorType>& types = segment_.type_inference.types;
@@ -140,17 +141,17 @@ class Lowering {
       if (made_at_[x] < 0 || uses_[x] != 1 || node(static_cast<size_t>(made_at_[x])).op != "mul") continue;
       const Node& mul = node(static_cast<size_t>(made_at_[x]));
       const auto shape = [&](size_t i) -> const Shape& { return types[static_cast<size_t>(mul.inputs[i])].shape; };
-      const size_t image = shape(0) == types[x].shape ? 0 : 1;
-      const Shape &whole = shape(image), &scale = shape(1 - image);
+      const size_t whole_input = shape(0) == types[x].shape ? 0 : 1;
+      const Shape &whole = shape(whole_input), &scale = shape(1 - whole_input);
       if (types[x].dtype != DType::kF32 || whole != types[x].shape || !has_nhwc_sizes(types[x])) continue;
       if (scale.size() != whole.size() || scale[1] != whole[1] ||
-          types[static_cast<size_t>(mul.inputs[1 - image])].elements() != whole[1].size) {
+          types[static_cast<size_t>(mul.inputs[1 - whole_input])].elements() != whole[1].size) {
         continue;
       }
       Node copy = *conv.node;
-      copy.inputs[0] = mul.inputs[image];
+      copy.inputs[0] = mul.inputs[whole_input];
       FusionOf<ValueId> fusion = conv.fusion;
-      fusion.channel_scale = mul.inputs[1 - image];
+      fusion.channel_scale = mul.inputs[1 - whole_input];
       // The convolution alone must be computed by the same instructions in the same precision: others are worth more
       // than the multiplication.
       const CpuKernelLine *own = choose(conv, 0), *line = choose({&copy, fusion, conv.stored_as}, 0);
@@ -296,7 +297,7 @@ class Lowering {
     uint32_t has_nhwc = 0;
     for (size_t i = 0; i < from.inputs.size() && i < 32; ++i) {
       const ValueId id = read(from.inputs[i]);
-      if (id != kNoValue && image_exists(id)) has_nhwc |= 1u << i;
+      if (id != kNoValue && nhwc_exists(id)) has_nhwc |= 1u << i;
     }
     if (grows_to_output(from)) has_nhwc = 0;
     LoweredNode step;
@@ -322,11 +323,11 @@ class Lowering {
       }
       Border border;
       if (i == 0 && step.line->kernel->border) border = border_of(step, from);
-      step.inputs.push_back(image(id, border, step.source));
+      step.inputs.push_back(nhwc_packed(id, border, step.source));
     }
     step.fusion = work.fusion.map([&](ValueId id) {
-      const bool wants = layouts != Layouts::kDense && work.fusion.residual && id == work.fusion.residual->image;
-      return wants ? image(read(id), {}, step.source) : dense(read(id), step.source);
+      const bool wants = layouts != Layouts::kDense && work.fusion.residual && id == work.fusion.residual->addend;
+      return wants ? nhwc_packed(read(id), {}, step.source) : dense(read(id), step.source);
     });
     step.outputs.assign(from.outputs.begin(), from.outputs.end());
     if (layouts != Layouts::kDense) {
@@ -360,7 +361,7 @@ class Lowering {
   }
 
   /// True if the value is kept NHWC-packed that differs from the dense bytes.
-  bool image_exists(ValueId id) const {
+  bool nhwc_exists(ValueId id) const {
     const auto i = static_cast<size_t>(id);
     if (one_pixel(out_.types[i])) return false;
     return out_.layouts[i].nhwc || other_[i] != kNoValue;
@@ -394,12 +395,12 @@ class Lowering {
     return other_[i];
   }
 
-  ValueId image(ValueId id, const Border& border, const Node* source) {
+  ValueId nhwc_packed(ValueId id, const Border& border, const Node* source) {
     const auto i = static_cast<size_t>(id);
     ValueId found = id;
     if (one_pixel(out_.types[i])) {
       if (border.none() && out_.layouts[i].nhwc) return id;
-      // The dense bytes have no border, or are a constant that others read as it is: an image of its own.
+      // The dense bytes have no border, or are a constant that others read as it is: a value of its own.
       found = add_value(id, nhwc_layout(out_.types[i]));
       change(LoweredNode::Kind::kToNhwc, id, found, source);
     } else if (!out_.layouts[i].nhwc) {
@@ -434,7 +435,7 @@ std::vector<LoweredNode::Read> LoweredNode::reads() const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] != kNoValue) all.push_back({inputs[i], line && i < 32 && (line->kernel->packs >> i & 1)});
   }
-  if (fusion.residual) all.push_back({fusion.residual->image, false});
+  if (fusion.residual) all.push_back({fusion.residual->addend, false});
   if (fusion.channel_scale) all.push_back({*fusion.channel_scale, false});
   if (fusion.weights) {
     all.push_back({fusion.weights->integers, true});

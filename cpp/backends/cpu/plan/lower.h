@@ -35,7 +35,7 @@ struct Lowered {
   std::vector<LoweredNode> nodes;
   std::vector<TensorType> types;  ///< the graph's values, then those that only the CPU has
   std::vector<ConstantPtr> data;  ///< known contents, or null
-  std::vector<Layout> layouts;    ///< an image where the value is one; all outputs are dense
+  std::vector<Layout> layouts;    ///< NHWC-packed where the value is; all outputs are dense
   std::vector<ValueId> outputs;   ///< of the segment, in its order
   std::vector<int32_t> node_of;   ///< for each node of the segment: which of `nodes` computes it
   std::deque<Node> copies;        ///< nodes whose operands or activation differ from the graph's node

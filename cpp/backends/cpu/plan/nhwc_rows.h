@@ -14,7 +14,7 @@ int64_t rows_per_task(const NhwcOf<T>& y) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, y.size.w * y.pitch));
 }
 
-/// f(image n, row) for every row of y.
+/// f(batch item n, row) for every row of y.
 template <class T, class F>
 void for_rows(const KernelContext& context, const NhwcOf<T>& y, F f) {
   const int64_t rows = y.size.n * y.size.h, each = rows_per_task(y);

@@ -50,7 +50,7 @@ class Finder {
     return n.kind == LoweredNode::Kind::kToNhwc || (n.line && n.line->kernel->rows);
   }
 
-  /// True if step k + 1 alone reads what step k leaves, both can work on rows, and that image is large.
+  /// True if step k + 1 alone reads what step k leaves, both can work on rows, and that value is large.
   bool joins(size_t k) const {
     if (k + 1 >= lowered_.nodes.size()) return false;
     const LoweredNode &a = node(k), &b = node(k + 1);
@@ -79,17 +79,17 @@ class Finder {
       const TensorType& type = lowered_.types[id];
       const Layout& layout = lowered_.layouts[id];
       const NhwcSizes s = nhwc_sizes(type);
-      FusedValue image;
+      FusedValue value;
       const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements * dtype_bits(type.dtype) / 8); };
-      image.row_bytes = bytes(nhwc_row(type, layout));
-      image.left_bytes = bytes(layout.border.left * layout.pitch);
-      image.right_bytes = bytes(layout.border.right * layout.pitch);
-      image.top = layout.border.top;
-      image.height = s.h;
-      image.bottom = layout.border.bottom;
-      image.zero = type.dtype == DType::kF32 ? 0 : nhwc_zero(type);
-      image.window = reads(node(k + 1));
-      fused_run.between.push_back(image);
+      value.row_bytes = bytes(nhwc_row(type, layout));
+      value.left_bytes = bytes(layout.border.left * layout.pitch);
+      value.right_bytes = bytes(layout.border.right * layout.pitch);
+      value.top = layout.border.top;
+      value.height = s.h;
+      value.bottom = layout.border.bottom;
+      value.zero = type.dtype == DType::kF32 ? 0 : nhwc_zero(type);
+      value.window = reads(node(k + 1));
+      fused_run.between.push_back(value);
     }
     // The most rows at a time that fit; kernels take two together.
     for (int64_t block = kMostBlock; block >= 2; block -= 2) {
@@ -108,11 +108,11 @@ class Finder {
     int64_t rows = block;
     size_t total = 0;
     for (size_t i = fused_run.between.size(); i-- > 0;) {
-      FusedValue& image = fused_run.between[i];
-      rows = std::min((rows - 1) * image.window.stride + image.window.span, image.rows());
-      image.capacity = rows;
-      image.offset = total;
-      total += aligned_size(static_cast<size_t>(rows) * image.row_bytes + kNhwcSlackI8);
+      FusedValue& value = fused_run.between[i];
+      rows = std::min((rows - 1) * value.window.stride + value.window.span, value.rows());
+      value.capacity = rows;
+      value.offset = total;
+      total += aligned_size(static_cast<size_t>(rows) * value.row_bytes + kNhwcSlackI8);
     }
     if (total > kBufferBytes) return false;
     fused_run.block = block;

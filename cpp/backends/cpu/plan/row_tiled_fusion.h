@@ -1,5 +1,5 @@
 // Steps that are run together, a few rows at a time: what one leaves is read by the next from a buffer of rows that
-// stays in the second-level cache, and never becomes a whole image in memory. An expansion and the depthwise
+// stays in the second-level cache, and never lies in memory as a whole. An expansion and the depthwise
 // convolution that follows it are such a pair.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pinnace::cpu {
 /// Steps in one fused run, and inputs of one of them, at most.
 inline constexpr size_t kFusedSteps = 4, kFusedInputs = 4;
 
-/// An image between two steps of a fused run. Its rows, in memory, count its border too.
+/// A value between two steps of a fused run. Its rows, in memory, count its border too.
 struct FusedValue {
   size_t offset = 0;  ///< of its buffer in a task's memory
   size_t row_bytes = 0, left_bytes = 0, right_bytes = 0;
@@ -43,20 +43,20 @@ struct FusedRun {
 std::vector<FusedRun> find_fused_runs(const Lowered& lowered);
 
 /// Runs task `task` of `tasks` in `memory`, FusedRun::task_bytes bytes: calls step(i, bases, first, last) for rows
-/// [first, last), counted through all images, of what step FusedRun::first + i leaves. bases[i] is where image i would
-/// begin in memory if it were whole: only the rows that are needed now can be touched.
+/// [first, last), counted through all batch items, of what step FusedRun::first + i leaves. bases[i] is where value i
+/// would begin in memory if it were whole: only the rows that are needed now can be touched.
 template <class Step>
 void run_fused_run(const FusedRun& fused_run, int64_t task, int64_t tasks, std::byte* memory, Step&& step) {
   const size_t count = fused_run.between.size();
-  for (const FusedValue& image : fused_run.between) {
-    for (int64_t row = 0; row < image.capacity; ++row) {
-      std::byte* at = memory + image.offset + static_cast<size_t>(row) * image.row_bytes;
-      std::memset(at, image.zero, image.left_bytes);
-      std::memset(at + image.row_bytes - image.right_bytes, image.zero, image.right_bytes);
+  for (const FusedValue& value : fused_run.between) {
+    for (int64_t row = 0; row < value.capacity; ++row) {
+      std::byte* at = memory + value.offset + static_cast<size_t>(row) * value.row_bytes;
+      std::memset(at, value.zero, value.left_bytes);
+      std::memset(at + value.row_bytes - value.right_bytes, value.zero, value.right_bytes);
     }
   }
   const int64_t total = fused_run.batch * fused_run.height, end = total * (task + 1) / tasks;
-  // Rows of each image that are in memory, [base, next), counted with its border; buffers begin with row `base`.
+  // Rows of each value that are in memory, [base, next), counted with its border; buffers begin with row `base`.
   std::array<int64_t, kFusedSteps> base, next;
   std::array<std::byte*, kFusedSteps> bases{};
   for (int64_t row = total * task / tasks, last; row < end; row = last) {
@@ -68,26 +68,26 @@ void run_fused_run(const FusedRun& fused_run, int64_t task, int64_t tasks, std::
     from[count] = done;
     to[count] = last - n * fused_run.height;
     for (size_t i = count; i-- > 0;) {
-      const FusedValue& image = fused_run.between[i];
-      const int64_t offset = image.top - image.window.before;
-      // Rows beyond the image and its border are not read (by a pool).
-      const int64_t first = std::max<int64_t>(0, from[i + 1] * image.window.stride + offset);
-      const int64_t behind = std::min(image.rows(), (to[i + 1] - 1) * image.window.stride + offset + image.window.span);
-      std::byte* const buffer = memory + image.offset;
-      const auto row_at = [&](int64_t r) { return buffer + static_cast<size_t>(r - base[i]) * image.row_bytes; };
+      const FusedValue& value = fused_run.between[i];
+      const int64_t offset = value.top - value.window.before;
+      // Rows beyond the value and its border are not read (by a pool).
+      const int64_t first = std::max<int64_t>(0, from[i + 1] * value.window.stride + offset);
+      const int64_t behind = std::min(value.rows(), (to[i + 1] - 1) * value.window.stride + offset + value.window.span);
+      std::byte* const buffer = memory + value.offset;
+      const auto row_at = [&](int64_t r) { return buffer + static_cast<size_t>(r - base[i]) * value.row_bytes; };
       if (first >= next[i]) {
         base[i] = next[i] = first;
-      } else if (behind - base[i] > image.capacity) {
-        std::memmove(buffer, row_at(first), static_cast<size_t>(next[i] - first) * image.row_bytes);
+      } else if (behind - base[i] > value.capacity) {
+        std::memmove(buffer, row_at(first), static_cast<size_t>(next[i] - first) * value.row_bytes);
         base[i] = first;
       }
       for (int64_t r = next[i]; r < behind; ++r) {
-        if (r < image.top || r >= image.top + image.height) std::memset(row_at(r), image.zero, image.row_bytes);
+        if (r < value.top || r >= value.top + value.height) std::memset(row_at(r), value.zero, value.row_bytes);
       }
-      from[i] = std::clamp<int64_t>(next[i] - image.top, 0, image.height);
-      to[i] = std::clamp<int64_t>(behind - image.top, from[i], image.height);
+      from[i] = std::clamp<int64_t>(next[i] - value.top, 0, value.height);
+      to[i] = std::clamp<int64_t>(behind - value.top, from[i], value.height);
       next[i] = std::max(next[i], behind);
-      bases[i] = buffer - (n * image.rows() + base[i]) * static_cast<ptrdiff_t>(image.row_bytes);
+      bases[i] = buffer - (n * value.rows() + base[i]) * static_cast<ptrdiff_t>(value.row_bytes);
     }
     for (size_t i = 0; i <= count; ++i) {
       const int64_t height = i < count ? fused_run.between[i].height : fused_run.height;

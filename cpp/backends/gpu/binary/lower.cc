@@ -62,13 +62,13 @@ Status binary(NodeLowering& n, Function function, const Activation& activation =
   if (!whole[main] || n.out().rank() != n.in(main).rank()) return strided(n, function, activation);
   const TensorType &x = n.in(main), &other = n.in(side);
   const bool one = other.elements() == 1;
-  const bool images = n.held_as_nc4hw4(main) || (whole[side] && n.held_as_nc4hw4(side));
+  const bool held = n.held_as_nc4hw4(main) || (whole[side] && n.held_as_nc4hw4(side));
   const bool channel = !whole[side] && !one && per_channel(other, x);
-  const bool image = images && x.rank() >= 3 && (one || channel || (whole[side] && other.rank() == x.rank()));
-  if (!whole[side] && !one && !(image && channel)) return strided(n, function, activation);
+  const bool as_nc4hw4 = held && x.rank() >= 3 && (one || channel || (whole[side] && other.rank() == x.rank()));
+  if (!whole[side] && !one && !(as_nc4hw4 && channel)) return strided(n, function, activation);
   MapStage stages[2] = {{main == 0 ? function : reversed(function)}};
   LoweredValue& v = n.in_value(main);
-  const TensorId from = image ? n.nc4hw4(main) : n.dense(main);
+  const TensorId from = as_nc4hw4 ? n.nc4hw4(main) : n.dense(main);
   if (one && n.constant(side)) {
     stages[0].p = n.floats(side)[0];
   } else if (one && !whole[side]) {
@@ -76,11 +76,11 @@ Status binary(NodeLowering& n, Function function, const Activation& activation =
     stages[0].tensor = n.dense(side);
   } else if (channel && !whole[side]) {
     stages[0].operand = MapStage::Operand::kChannel;
-    stages[0].images = other.rank() == x.rank() ? other.shape[0].size : 1;
+    stages[0].items = other.rank() == x.rank() ? other.shape[0].size : 1;
     if (n.constant(side)) {
       const ImageShape s = image_shape(x);
       const std::vector<double> numbers = n.floats(side);
-      const int64_t C = s.C, count = stages[0].images;
+      const int64_t C = s.C, count = stages[0].items;
       stages[0].tensor = n.weights("channels", count * s.blocks() * 4, [numbers, C, count](std::span<float> to) {
         const int64_t lanes = (C + 3) / 4 * 4;
         for (int64_t i = 0; i < count; ++i) {
@@ -97,12 +97,12 @@ Status binary(NodeLowering& n, Function function, const Activation& activation =
     }
   } else {
     stages[0].operand = MapStage::Operand::kSamePlace;
-    stages[0].tensor = image ? n.nc4hw4(side) : n.dense(side);
+    stages[0].tensor = as_nc4hw4 ? n.nc4hw4(side) : n.dense(side);
   }
-  const int32_t maker = v.one_reader ? (image ? v.nc4hw4_step : v.dense_step) : -1;
+  const int32_t maker = v.one_reader ? (as_nc4hw4 ? v.nc4hw4_step : v.dense_step) : -1;
   const Epilogue after = epilogue_of(activation);
   stages[1] = {after.function, after.a, after.b};
-  map_step(n, from, maker, image, {stages, activation.none() ? size_t{1} : size_t{2}});
+  map_step(n, from, maker, as_nc4hw4, {stages, activation.none() ? size_t{1} : size_t{2}});
   return {};
 }
 

@@ -97,14 +97,14 @@ Status lower_transpose(NodeLowering& n) {
 
 Status lower_concat(NodeLowering& n) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.out().rank()));
-  bool images = axis == 1 && n.out().rank() >= 3 && is_device_float(n.out().dtype), held = false;
+  bool as_nc4hw4 = axis == 1 && n.out().rank() >= 3 && is_device_float(n.out().dtype), held = false;
   for (int i = 0; i < n.view().input_count(); ++i) {
     PINNACE_TRY(check_moved(n, i));
     const bool last = i + 1 == n.view().input_count();
-    images = images && (last || n.in(i).shape[1].size % 4 == 0);
+    as_nc4hw4 = as_nc4hw4 && (last || n.in(i).shape[1].size % 4 == 0);
     held |= n.held_as_nc4hw4(i);
   }
-  if (images && held) {
+  if (as_nc4hw4 && held) {
     std::vector<TensorId> from;
     for (int i = 0; i < n.view().input_count(); ++i) from.push_back(n.nc4hw4(i));
     const ImageShape to = image_shape(n.out());
@@ -137,11 +137,11 @@ Status lower_concat(NodeLowering& n) {
 Status lower_split(NodeLowering& n) {
   PINNACE_TRY(check_moved(n, 0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
-  bool images = axis == 1 && n.in(0).rank() >= 3 && n.held_as_nc4hw4(0) && is_device_float(n.in(0).dtype);
+  bool as_nc4hw4 = axis == 1 && n.in(0).rank() >= 3 && n.held_as_nc4hw4(0) && is_device_float(n.in(0).dtype);
   for (int o = 0; o + 1 < n.view().output_count(); ++o) {
-    images = images && n.out(o).shape[1].size % 4 == 0;
+    as_nc4hw4 = as_nc4hw4 && n.out(o).shape[1].size % 4 == 0;
   }
-  if (images) {
+  if (as_nc4hw4) {
     const ImageShape from = image_shape(n.in(0));
     const TensorId x = n.nc4hw4(0);
     int64_t block = 0;

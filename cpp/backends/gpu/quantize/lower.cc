@@ -109,14 +109,14 @@ Status lower_quantize_linear(NodeLowering& n) {
         return Status();
       });
   const bool channels = is_byte(y.dtype) && (s.axis < 0 || s.axis == 1);
-  const bool held = n.held_as_nc4hw4(0) && channels, image = held || (channels && y.rank() >= 4);
+  const bool held = n.held_as_nc4hw4(0) && channels, as_nc4hw4 = held || (channels && y.rank() >= 4);
   const ImageShape shape = image_shape(y);
-  const int64_t count = image ? shape.vectors() : y.elements();
-  const TensorId x = held ? n.nc4hw4(0) : n.dense(0), to = image ? n.make_nc4hw4() : n.make_dense();
+  const int64_t count = as_nc4hw4 ? shape.vectors() : y.elements();
+  const TensorId x = held ? n.nc4hw4(0) : n.dense(0), to = as_nc4hw4 ? n.make_nc4hw4() : n.make_dense();
   n.step(KernelId::quantize,
-         QuantizeConstants{.FORM = held    ? 2
-                                   : image ? 1
-                                           : 0,
+         QuantizeConstants{.FORM = held        ? 2
+                                   : as_nc4hw4 ? 1
+                                               : 0,
                            .LEVELS = levels},
          QuantizeParams{.count = count,
                         .inner = s.inner,
@@ -137,10 +137,10 @@ Status lower_dequantize_linear(NodeLowering& n) {
   PINNACE_TRY(n.require_float(1));
   Scales s;
   PINNACE_TRY(read_scales(n, s));
-  const bool image = is_byte(x.dtype) && n.held_as_nc4hw4(0) && (s.axis < 0 || s.axis == 1);
-  const int32_t offset = image ? byte_offset(x.dtype) : 0;
+  const bool as_nc4hw4 = is_byte(x.dtype) && n.held_as_nc4hw4(0) && (s.axis < 0 || s.axis == 1);
+  const int32_t offset = as_nc4hw4 ? byte_offset(x.dtype) : 0;
   const TensorId scales =
-      n.wide_weights(image ? "scales of an image" : "scales", s.count * 2, [s, offset](std::span<float> to) {
+      n.wide_weights(as_nc4hw4 ? "scales of an image" : "scales", s.count * 2, [s, offset](std::span<float> to) {
         for (size_t c = 0; c < s.scales.size(); ++c) {
           to[c * 2] = static_cast<float>(s.scales[c]);
           to[c * 2 + 1] = static_cast<float>(s.zeros[c] + offset);
@@ -148,9 +148,9 @@ Status lower_dequantize_linear(NodeLowering& n) {
         return Status();
       });
   const ImageShape shape = image_shape(x);
-  const int64_t count = image ? shape.vectors() : x.elements();
-  const TensorId from = image ? n.nc4hw4(0) : n.dense(0), y = image ? n.make_nc4hw4() : n.make_dense();
-  n.step(KernelId::dequantize, DequantizeConstants{.FORM = image ? 2 : 0},
+  const int64_t count = as_nc4hw4 ? shape.vectors() : x.elements();
+  const TensorId from = as_nc4hw4 ? n.nc4hw4(0) : n.dense(0), y = as_nc4hw4 ? n.make_nc4hw4() : n.make_dense();
+  n.step(KernelId::dequantize, DequantizeConstants{.FORM = as_nc4hw4 ? 2 : 0},
          DequantizeParams{
              .count = count, .inner = s.inner, .scales = s.count, .blocks = shape.blocks(), .pixels = shape.pixels},
          {from, scales, y}, line_groups(count, 64), static_cast<double>(x.elements()));

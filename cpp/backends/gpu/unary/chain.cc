@@ -24,14 +24,14 @@ bool has_channel(const Step& step) {
   return false;
 }
 
-/// Whether the step has room for these functions after its own, and operands by channel of as many images.
+/// Whether the step has room for these functions after its own, and operands by channel of as many batch items.
 bool continues(const Step& step, std::span<const MapStage> stages) {
   if (step.kernel.constants<ElementwiseConstants>().STAGES + std::ssize(stages) > kMaxStages) return false;
-  int64_t images = 0;
+  int64_t items = 0;
   for (const MapStage& stage : stages) {
-    if (stage.operand == MapStage::Operand::kChannel) images = stage.images;
+    if (stage.operand == MapStage::Operand::kChannel) items = stage.items;
   }
-  return !images || !has_channel(step) || images == step.params<ElementwiseParams>().operand_images;
+  return !items || !has_channel(step) || items == step.params<ElementwiseParams>().operand_images;
 }
 
 }  // namespace
@@ -39,22 +39,22 @@ bool continues(const Step& step, std::span<const MapStage> stages) {
 Status unary_step(NodeLowering& n, Function function, double p, double q) {
   if (!is_device_float(n.in(0).dtype) && has_int32_form(function)) return int32_unary(n, function);
   PINNACE_TRY(n.require_float(0));
-  const bool image = n.held_as_nc4hw4(0) && n.in(0).rank() >= 3;
+  const bool as_nc4hw4 = n.held_as_nc4hw4(0) && n.in(0).rank() >= 3;
   LoweredValue& v = n.in_value(0);
-  const TensorId x = image ? n.nc4hw4(0) : n.dense(0);
-  const int32_t maker = v.one_reader ? (image ? v.nc4hw4_step : v.dense_step) : -1;
+  const TensorId x = as_nc4hw4 ? n.nc4hw4(0) : n.dense(0);
+  const int32_t maker = v.one_reader ? (as_nc4hw4 ? v.nc4hw4_step : v.dense_step) : -1;
   const MapStage stage{function, p, q};
-  map_step(n, x, maker, image, {&stage, 1});
+  map_step(n, x, maker, as_nc4hw4, {&stage, 1});
   return {};
 }
 
-void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<const MapStage> stages) {
+void map_step(NodeLowering& n, TensorId x, int32_t maker, bool as_nc4hw4, std::span<const MapStage> stages) {
   Lowering& all = n.all();
   ElementwiseConstants constants{.STAGES = 0};
   ElementwiseParams params;
   std::vector<TensorId> bindings(6, x);  // x, y, operands
   const ImageShape s = image_shape(n.out());
-  const int64_t vectors = image ? s.vectors() : (n.out().elements() + 3) / 4;
+  const int64_t vectors = as_nc4hw4 ? s.vectors() : (n.out().elements() + 3) / 4;
   if (maker >= 0) {
     Step& before = all.steps()[static_cast<size_t>(maker)];
     if (before.kernel.id == KernelId::elementwise && continues(before, stages)) {
@@ -73,23 +73,23 @@ void map_step(NodeLowering& n, TensorId x, int32_t maker, bool image, std::span<
     params.numbers[2 * k] = stage.p;
     params.numbers[2 * k + 1] = stage.q;
     if (stage.operand != MapStage::Operand::kNumber) bindings[2 + k] = stage.tensor;
-    if (stage.operand == MapStage::Operand::kChannel) params.operand_images = stage.images;
+    if (stage.operand == MapStage::Operand::kChannel) params.operand_images = stage.items;
   }
-  constants.MASK = image && s.C % 4 != 0;
-  bindings[1] = image ? n.make_nc4hw4() : n.make_dense();
+  constants.MASK = as_nc4hw4 && s.C % 4 != 0;
+  bindings[1] = as_nc4hw4 ? n.make_nc4hw4() : n.make_dense();
   params.count = vectors;
-  params.pixels = image ? s.pixels : 1;
-  params.blocks = image ? s.blocks() : 1;
-  params.lanes = image && s.C % 4 ? s.C % 4 : 4;
+  params.pixels = as_nc4hw4 ? s.pixels : 1;
+  params.blocks = as_nc4hw4 ? s.blocks() : 1;
+  params.lanes = as_nc4hw4 && s.C % 4 ? s.C % 4 : 4;
   n.step(KernelId::elementwise, constants, params, std::move(bindings), line_groups(vectors, 64),
          static_cast<double>(vectors * 4));
 }
 
-void apply_after(NodeLowering& n, const Activation& activation, bool image) {
+void apply_after(NodeLowering& n, const Activation& activation, bool as_nc4hw4) {
   const Epilogue e = epilogue_of(activation);
   LoweredValue* v = n.all().dry() ? nullptr : &n.all().value(n.out_id());
   const MapStage stage{e.function, e.a, e.b};
-  map_step(n, v ? (image ? v->nc4hw4 : v->dense) : 0, -1, image, {&stage, 1});
+  map_step(n, v ? (as_nc4hw4 ? v->nc4hw4 : v->dense) : 0, -1, as_nc4hw4, {&stage, 1});
 }
 
 }  // namespace pinnace::gpu

@@ -42,8 +42,8 @@ Status lower_clip(NodeLowering& n) {
   for (int i = 1; i < 3; ++i) {
     if (n.has(i)) stages.push_back({functions[i - 1], 0, 0, MapStage::Operand::kOne, n.dense(i)});
   }
-  const bool image = n.held_as_nc4hw4(0) && n.in(0).rank() >= 3;
-  map_step(n, image ? n.nc4hw4(0) : n.dense(0), -1, image, stages);
+  const bool as_nc4hw4 = n.held_as_nc4hw4(0) && n.in(0).rank() >= 3;
+  map_step(n, as_nc4hw4 ? n.nc4hw4(0) : n.dense(0), -1, as_nc4hw4, stages);
   return {};
 }
 

@@ -23,11 +23,11 @@ void function_of(NodeLowering& n, int main) {
   const TensorId table = byte_constant(n, "table", 256, [view, main, made = n.out().dtype](std::span<uint8_t> to) {
     return reference_on_bytes(view, {&main, 1}, made, to);
   });
-  const bool image = n.held_as_nc4hw4(main) && n.in(main).rank() >= 3;
+  const bool as_nc4hw4 = n.held_as_nc4hw4(main) && n.in(main).rank() >= 3;
   Runs all;
-  all.rows = !image;
-  all.count = all.run = image ? image_shape(n.out()).vectors() : n.out().elements();
-  const TensorId x = image ? n.nc4hw4(main) : n.dense(main), y = image ? n.make_nc4hw4() : n.make_dense();
+  all.rows = !as_nc4hw4;
+  all.count = all.run = as_nc4hw4 ? image_shape(n.out()).vectors() : n.out().elements();
+  const TensorId x = as_nc4hw4 ? n.nc4hw4(main) : n.dense(main), y = as_nc4hw4 ? n.make_nc4hw4() : n.make_dense();
   runs(n, all, x, table, y);
 }
 
