@@ -21,7 +21,7 @@ from slices import all_mode
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
-# All levels of x86-64 would be there three times over; see docs/performance.md for MobileNetV2's sizes.
+# All levels of x86-64 would be there three times over. MobileNetV2's sizes: docs/performance/start_up_memory_size.md.
 MOST_BYTES = 900_000
 
 
