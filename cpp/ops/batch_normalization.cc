@@ -24,9 +24,9 @@ Status batch_normalization_reference(const NodeView& node, std::span<const Tenso
   const TensorView &x = in[0], &y = out[0];
   const double epsilon = node.attr_float("epsilon");
   const int64_t C = x.rank() == 1 ? 1 : x.dim(1);
-  const Lanes lanes(x.type->shape, x.rank() == 1 ? 1 : 2, x.rank() - 2);
-  const int64_t size = lanes.size * lanes.inner;
-  return node.threads().ranges(lanes.outer, 5 * static_cast<double>(size), [&](int64_t begin, int64_t end) -> Status {
+  const Slices slices(x.type->shape, x.rank() == 1 ? 1 : 2, x.rank() - 2);
+  const int64_t size = slices.size * slices.inner;
+  return node.threads().ranges(slices.outer, 5 * static_cast<double>(size), [&](int64_t begin, int64_t end) -> Status {
     PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(size, "batch_normalization's plane"));
     for (int64_t p = begin; p < end; ++p) {
       double scale, b, mean, var;

@@ -18,14 +18,14 @@ Result<TensorType> global_average_pool_type(const NodeView& node) {
 Status global_average_pool_reference(const NodeView& node, std::span<const TensorView> in,
                                      std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
-  const Lanes lanes(x.type->shape, 2, x.rank() - 2);
+  const Slices slices(x.type->shape, 2, x.rank() - 2);
   return node.threads().ranges(
-      lanes.outer, 2 * static_cast<double>(lanes.size), [&](int64_t begin, int64_t end) -> Status {
-        PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(lanes.size, "global_average_pool's plane"));
+      slices.outer, 2 * static_cast<double>(slices.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(slices.size, "global_average_pool's plane"));
         for (int64_t p = begin; p < end; ++p) {
-          load_summands(x, p * lanes.size, lanes.size, plane.data());
-          const double sum = std::accumulate(plane.data(), plane.data() + lanes.size, 0.0);
-          store_mean(x, y, p, sum, static_cast<double>(lanes.size));
+          load_summands(x, p * slices.size, slices.size, plane.data());
+          const double sum = std::accumulate(plane.data(), plane.data() + slices.size, 0.0);
+          store_mean(x, y, p, sum, static_cast<double>(slices.size));
         }
         return {};
       });

@@ -22,19 +22,19 @@ Result<TensorType> global_max_pool_type(const NodeView& node) {
 Status global_max_pool_reference(const NodeView& node, std::span<const TensorView> in,
                                  std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
-  const Lanes lanes(x.type->shape, 2, x.rank() - 2);
+  const Slices slices(x.type->shape, 2, x.rank() - 2);
   return visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const double cost = kMapNanoseconds * static_cast<double>(lanes.size);
-    node.threads().ranges(lanes.outer, cost, [&](int64_t begin, int64_t end) {
+    const double cost = kMapNanoseconds * static_cast<double>(slices.size);
+    node.threads().ranges(slices.outer, cost, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
-        const T* from = x.data<T>() + p * lanes.size;
+        const T* from = x.data<T>() + p * slices.size;
         T best{};
         if constexpr (is_float<T>)
           best = static_cast<T>(-std::numeric_limits<float>::infinity());
         else
           best = std::numeric_limits<T>::min();
-        for (int64_t i = 0; i < lanes.size; ++i) {
+        for (int64_t i = 0; i < slices.size; ++i) {
           if (from[i] > best || from[i] != from[i]) best = from[i];
         }
         y.data<T>()[p] = best;

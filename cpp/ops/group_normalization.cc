@@ -26,8 +26,8 @@ Result<TensorType> group_normalization_type(const NodeView& node) {
 Status group_normalization_reference(const NodeView& node, std::span<const TensorView> in,
                                      std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
-  const Lanes lanes(x.type->shape, 2, x.rank() - 2);
-  const int64_t groups = node.attr_int("num_groups"), channels = x.dim(1) / groups, size = channels * lanes.size;
+  const Slices slices(x.type->shape, 2, x.rank() - 2);
+  const int64_t groups = node.attr_int("num_groups"), channels = x.dim(1) / groups, size = channels * slices.size;
   return node.threads().ranges(
       x.dim(0) * groups, 5 * static_cast<double>(size), [&](int64_t begin, int64_t end) -> Status {
         PINNACE_ASSIGN(auto group, Scratch<double>::allocate(size, "group_normalization's group"));
@@ -39,7 +39,7 @@ Status group_normalization_reference(const NodeView& node, std::span<const Tenso
             double scale, bias;
             load_line(in[1], g % groups * channels + i, 1, 1, &scale);
             load_line(in[2], g % groups * channels + i, 1, 1, &bias);
-            for (int64_t k = i * lanes.size; k < (i + 1) * lanes.size; ++k)
+            for (int64_t k = i * slices.size; k < (i + 1) * slices.size; ++k)
               group[k] = (group[k] - m.mean) * inverse * scale + bias;
           }
           store_line(y, g * size, 1, size, group.data());

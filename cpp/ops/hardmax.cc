@@ -16,24 +16,24 @@ Result<TensorType> hardmax_type(const NodeView& node) {
 
 Status hardmax_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
-  const Lanes lanes(in[0].type->shape, axis);
-  return node.threads().ranges(lanes.outer * lanes.inner, 5 * static_cast<double>(lanes.size),
-                               [&](int64_t begin, int64_t end) -> Status {
-                                 PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "hardmax's lane"));
-                                 for (int64_t o = begin; o < end && lanes.size > 0; ++o) {
-                                   const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
-                                   load_line(in[0], first, lanes.inner, lanes.size, lane.data());
-                                   int64_t best = 0;
-                                   for (int64_t i = 1; i < lanes.size; ++i) {
-                                     const bool best_is_nan = lane[best] != lane[best];
-                                     if (!best_is_nan && (lane[i] > lane[best] || lane[i] != lane[i])) best = i;
-                                   }
-                                   std::fill_n(lane.data(), lanes.size, 0.0);
-                                   lane[best] = 1;
-                                   store_line(out[0], first, lanes.inner, lanes.size, lane.data());
-                                 }
-                                 return {};
-                               });
+  const Slices slices(in[0].type->shape, axis);
+  return node.threads().ranges(
+      slices.outer * slices.inner, 5 * static_cast<double>(slices.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto slice, Scratch<double>::allocate(slices.size, "hardmax's slice"));
+        for (int64_t o = begin; o < end && slices.size > 0; ++o) {
+          const int64_t first = o / slices.inner * slices.size * slices.inner + o % slices.inner;
+          load_line(in[0], first, slices.inner, slices.size, slice.data());
+          int64_t best = 0;
+          for (int64_t i = 1; i < slices.size; ++i) {
+            const bool best_is_nan = slice[best] != slice[best];
+            if (!best_is_nan && (slice[i] > slice[best] || slice[i] != slice[i])) best = i;
+          }
+          std::fill_n(slice.data(), slices.size, 0.0);
+          slice[best] = 1;
+          store_line(out[0], first, slices.inner, slices.size, slice.data());
+        }
+        return {};
+      });
 }
 }  // namespace
 

@@ -22,20 +22,20 @@ Result<TensorType> instance_normalization_type(const NodeView& node) {
 Status instance_normalization_reference(const NodeView& node, std::span<const TensorView> in,
                                         std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
-  const Lanes lanes(x.type->shape, 2, x.rank() - 2);
+  const Slices slices(x.type->shape, 2, x.rank() - 2);
   const int64_t C = x.dim(1);
   return node.threads().ranges(
-      lanes.outer, 5 * static_cast<double>(lanes.size), [&](int64_t begin, int64_t end) -> Status {
-        PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(lanes.size, "instance_normalization's plane"));
+      slices.outer, 5 * static_cast<double>(slices.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto plane, Scratch<double>::allocate(slices.size, "instance_normalization's plane"));
         for (int64_t p = begin; p < end; ++p) {
           double scale, b;
           load_line(in[1], p % C, 1, 1, &scale);
           load_line(in[2], p % C, 1, 1, &b);
-          load_line(x, p * lanes.size, 1, lanes.size, plane.data());
-          const Moments m = moments(plane.data(), lanes.size);
+          load_line(x, p * slices.size, 1, slices.size, plane.data());
+          const Moments m = moments(plane.data(), slices.size);
           const double factor = scale / std::sqrt(m.variance + node.attr_float("epsilon"));
           for (double& v : plane.span()) v = (v - m.mean) * factor + b;
-          store_line(y, p * lanes.size, 1, lanes.size, plane.data());
+          store_line(y, p * slices.size, 1, slices.size, plane.data());
         }
         return {};
       });

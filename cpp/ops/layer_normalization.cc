@@ -41,7 +41,7 @@ Status layer_normalization_reference(const NodeView& node, std::span<const Tenso
   const bool has_b = in.size() > 2 && in[2].present();
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const double epsilon = node.attr_float("epsilon");
-  const Lanes lanes(x.type->shape, axis, x.rank() - axis);
+  const Slices slices(x.type->shape, axis, x.rank() - axis);
   PINNACE_ASSIGN(auto factors, Scratch<double>::allocate(scale.elements(), "layer_normalization's scale"));
   PINNACE_ASSIGN(auto terms, Scratch<double>::allocate(has_b ? in[2].elements() : 1, "layer_normalization's bias"));
   load_line(scale, 0, 1, scale.elements(), factors.data());
@@ -50,29 +50,29 @@ Status layer_normalization_reference(const NodeView& node, std::span<const Tenso
   StridedLoop loop(x.type->shape);
   loop.add_broadcast(scale.type->shape);
   loop.add_broadcast(has_b ? in[2].type->shape : Shape{});
-  const double cost = 8 * static_cast<double>(lanes.size);
-  PINNACE_TRY(node.threads().ranges(lanes.outer, cost, [&](int64_t begin, int64_t end) -> Status {
-    PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "layer_normalization's lane"));
+  const double cost = 8 * static_cast<double>(slices.size);
+  PINNACE_TRY(node.threads().ranges(slices.outer, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto slice, Scratch<double>::allocate(slices.size, "layer_normalization's slice"));
     Moments m{};
     double inverse = 0;
-    loop.run(begin * lanes.size, end * lanes.size, [&](int64_t i, const int64_t* at) {
-      const int64_t within = i % lanes.size;
+    loop.run(begin * slices.size, end * slices.size, [&](int64_t i, const int64_t* at) {
+      const int64_t within = i % slices.size;
       if (within == 0) {
-        load_line(x, i, 1, lanes.size, lane.data());
-        m = moments(lane.data(), lanes.size);
+        load_line(x, i, 1, slices.size, slice.data());
+        m = moments(slice.data(), slices.size);
         inverse = 1 / std::sqrt(m.variance + epsilon);
-        if (out.size() > 1) store_line(out[1], i / lanes.size, 1, 1, &m.mean);
-        if (out.size() > 2) store_line(out[2], i / lanes.size, 1, 1, &inverse);
+        if (out.size() > 1) store_line(out[1], i / slices.size, 1, 1, &m.mean);
+        if (out.size() > 2) store_line(out[2], i / slices.size, 1, 1, &inverse);
       }
-      lane[within] = (lane[within] - m.mean) * inverse * factors[at[0]] + terms[at[1]];
-      if (within == lanes.size - 1) store_line(out[0], i - within, 1, lanes.size, lane.data());
+      slice[within] = (slice[within] - m.mean) * inverse * factors[at[0]] + terms[at[1]];
+      if (within == slices.size - 1) store_line(out[0], i - within, 1, slices.size, slice.data());
     });
     return {};
   }));
-  if (lanes.size == 0) {  // lanes of nothing have a mean of 0 / 0
+  if (slices.size == 0) {  // slices of nothing have a mean of 0 / 0
     const double nan = std::nan("");
     for (size_t k = 1; k < out.size(); ++k) {
-      for (int64_t i = 0; i < lanes.outer; ++i) store_line(out[k], i, 1, 1, &nan);
+      for (int64_t i = 0; i < slices.outer; ++i) store_line(out[k], i, 1, 1, &nan);
     }
   }
   return {};

@@ -17,11 +17,13 @@ void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count,
 /// to[i] = stored integer - zero, modulo 2^32; for i8 and u8.
 void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t count, int32_t zero, uint32_t* to);
 
-/// A shape around one axis: element (o, i, k) of [outer, size, inner] is at (o * size + i) * inner + k. Concrete.
-struct Lanes {
+/// The slices of a shape along one axis: element i of slice (o, k), of [outer, size, inner], is at (o * size + i) *
+/// inner
+/// + k. The shape is concrete.
+struct Slices {
   int64_t outer = 1, size = 1, inner = 1;
   /// Of dimensions [axis, axis + count).
-  Lanes(const Shape& shape, int axis, int count = 1) {
+  Slices(const Shape& shape, int axis, int count = 1) {
     for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
       (d < axis ? outer : d < axis + count ? size : inner) *= shape[static_cast<size_t>(d)].size;
     }

@@ -2,8 +2,8 @@
 //   x     [...]  floats; quantised i8 | u8 per tensor; rank 1 or more
 //   axis  int, default -1
 //   y     as x; quantised: declared scale and zero point
-// In double, one rounding. A NaN or +inf in a lane makes the lane NaN, and so do only -inf. Quantised: dequantise, this
-// with the sum ascending along the axis, quantise. Source: ONNX LogSoftmax, opset 13.
+// In double, one rounding. A NaN or +inf makes its slice along the axis NaN, and so do only -inf. Quantised:
+// dequantise, this with the sum ascending along the axis, quantise. Source: ONNX LogSoftmax, opset 13.
 #include <cmath>
 
 #include "ops/lines.h"
@@ -18,22 +18,22 @@ Result<TensorType> log_softmax_type(const NodeView& node) {
 
 Status log_softmax_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
-  const Lanes lanes(in[0].type->shape, axis);
-  return node.threads().ranges(lanes.outer * lanes.inner, 15 * static_cast<double>(lanes.size),
-                               [&](int64_t begin, int64_t end) -> Status {
-                                 PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "log_softmax's lane"));
-                                 for (int64_t o = begin; o < end && lanes.size > 0; ++o) {
-                                   const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
-                                   load_line(in[0], first, lanes.inner, lanes.size, lane.data());
-                                   double largest = lane[0], sum = 0;
-                                   for (double v : lane.span()) largest = v > largest ? v : largest;
-                                   for (double v : lane.span()) sum += std::exp(v - largest);
-                                   const double log_sum = std::log(sum);
-                                   for (double& v : lane.span()) v = v - largest - log_sum;
-                                   store_line(out[0], first, lanes.inner, lanes.size, lane.data());
-                                 }
-                                 return {};
-                               });
+  const Slices slices(in[0].type->shape, axis);
+  return node.threads().ranges(
+      slices.outer * slices.inner, 15 * static_cast<double>(slices.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto slice, Scratch<double>::allocate(slices.size, "log_softmax's slice"));
+        for (int64_t o = begin; o < end && slices.size > 0; ++o) {
+          const int64_t first = o / slices.inner * slices.size * slices.inner + o % slices.inner;
+          load_line(in[0], first, slices.inner, slices.size, slice.data());
+          double largest = slice[0], sum = 0;
+          for (double v : slice.span()) largest = v > largest ? v : largest;
+          for (double v : slice.span()) sum += std::exp(v - largest);
+          const double log_sum = std::log(sum);
+          for (double& v : slice.span()) v = v - largest - log_sum;
+          store_line(out[0], first, slices.inner, slices.size, slice.data());
+        }
+        return {};
+      });
 }
 }  // namespace
 

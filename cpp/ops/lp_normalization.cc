@@ -3,8 +3,8 @@
 //   x     [...]  floats; quantised i8 | u8 per tensor; rank 1 or more
 //   axis  int, default -1; p int, 1 or 2, default 2
 //   y     as x; quantised: declared scale and zero point
-// A norm of 0 gives 0. In double, one rounding. Quantised: dequantise, this, quantise. A NaN makes its lane NaN; beside
-// an infinity, itself NaN, finite elements become 0. Source: ONNX LpNormalization, opset 22.
+// A norm of 0 gives 0. In double, one rounding. Quantised: dequantise, this, quantise. A NaN makes its slice along
+// the axis NaN; beside an infinity, itself NaN, finite elements become 0. Source: ONNX LpNormalization, opset 22.
 #include <cmath>
 
 #include "ops/lines.h"
@@ -23,18 +23,18 @@ Status lp_normalization_reference(const NodeView& node, std::span<const TensorVi
                                   std::span<const TensorView> out) {
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), in[0].rank()));
   const bool squares = node.attr_int("p") == 2;
-  const Lanes lanes(in[0].type->shape, axis);
+  const Slices slices(in[0].type->shape, axis);
   return node.threads().ranges(
-      lanes.outer * lanes.inner, 5 * static_cast<double>(lanes.size), [&](int64_t begin, int64_t end) -> Status {
-        PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "lp_normalization's lane"));
+      slices.outer * slices.inner, 5 * static_cast<double>(slices.size), [&](int64_t begin, int64_t end) -> Status {
+        PINNACE_ASSIGN(auto slice, Scratch<double>::allocate(slices.size, "lp_normalization's slice"));
         for (int64_t o = begin; o < end; ++o) {
-          const int64_t first = o / lanes.inner * lanes.size * lanes.inner + o % lanes.inner;
-          load_line(in[0], first, lanes.inner, lanes.size, lane.data());
+          const int64_t first = o / slices.inner * slices.size * slices.inner + o % slices.inner;
+          load_line(in[0], first, slices.inner, slices.size, slice.data());
           double norm = 0;
-          for (double v : lane.span()) norm += squares ? v * v : std::fabs(v);
+          for (double v : slice.span()) norm += squares ? v * v : std::fabs(v);
           if (squares) norm = std::sqrt(norm);
-          for (double& v : lane.span()) v = norm == 0 ? 0 : v / norm;
-          store_line(out[0], first, lanes.inner, lanes.size, lane.data());
+          for (double& v : slice.span()) v = norm == 0 ? 0 : v / norm;
+          store_line(out[0], first, slices.inner, slices.size, slice.data());
         }
         return {};
       });

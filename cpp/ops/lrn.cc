@@ -19,19 +19,19 @@ Result<TensorType> lrn_type(const NodeView& node) {
 }
 
 Status lrn_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  const Lanes lanes(in[0].type->shape, 1);
-  const int64_t size = node.attr_int("size"), C = lanes.size;
+  const Slices slices(in[0].type->shape, 1);
+  const int64_t size = node.attr_int("size"), C = slices.size;
   const double alpha = node.attr_float("alpha") / static_cast<double>(size), beta = node.attr_float("beta"),
                bias = node.attr_float("bias");
   const int64_t before = (size - 1) / 2, after = size - 1 - before;
-  return node.threads().ranges(lanes.outer * lanes.inner,
+  return node.threads().ranges(slices.outer * slices.inner,
                                (30 + static_cast<double>(std::min(size, C))) * static_cast<double>(C),
                                [&](int64_t begin, int64_t end) -> Status {
                                  PINNACE_ASSIGN(auto x, Scratch<double>::allocate(C, "lrn's channels"));
                                  PINNACE_ASSIGN(auto y, Scratch<double>::allocate(C, "lrn's channels"));
                                  for (int64_t o = begin; o < end; ++o) {
-                                   const int64_t first = o / lanes.inner * C * lanes.inner + o % lanes.inner;
-                                   load_line(in[0], first, lanes.inner, C, x.data());
+                                   const int64_t first = o / slices.inner * C * slices.inner + o % slices.inner;
+                                   load_line(in[0], first, slices.inner, C, x.data());
                                    for (int64_t c = 0; c < C; ++c) {
                                      double squares = 0;
                                      const int64_t last = after >= C - 1 - c ? C - 1 : c + after;
@@ -39,7 +39,7 @@ Status lrn_reference(const NodeView& node, std::span<const TensorView> in, std::
                                        squares += x[i] * x[i];
                                      y[c] = x[c] / std::pow(bias + alpha * squares, beta);
                                    }
-                                   store_line(out[0], first, lanes.inner, C, y.data());
+                                   store_line(out[0], first, slices.inner, C, y.data());
                                  }
                                  return {};
                                });

@@ -23,25 +23,25 @@ Status rms_normalization_reference(const NodeView& node, std::span<const TensorV
   const TensorView &x = in[0], &scale = in[1];
   PINNACE_ASSIGN(const int axis, node.axis(node.attr_int("axis"), x.rank()));
   const double epsilon = node.attr_float("epsilon");
-  const Lanes lanes(x.type->shape, axis, x.rank() - axis);
+  const Slices slices(x.type->shape, axis, x.rank() - axis);
   PINNACE_ASSIGN(auto factors, Scratch<double>::allocate(scale.elements(), "rms_normalization's scale"));
   load_line(scale, 0, 1, scale.elements(), factors.data());
   StridedLoop loop(x.type->shape);
   loop.add_broadcast(scale.type->shape);
-  const double cost = 6 * static_cast<double>(lanes.size);
-  return node.threads().ranges(lanes.outer, cost, [&](int64_t begin, int64_t end) -> Status {
-    PINNACE_ASSIGN(auto lane, Scratch<double>::allocate(lanes.size, "rms_normalization's lane"));
+  const double cost = 6 * static_cast<double>(slices.size);
+  return node.threads().ranges(slices.outer, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto slice, Scratch<double>::allocate(slices.size, "rms_normalization's slice"));
     double inverse = 0;
-    loop.run(begin * lanes.size, end * lanes.size, [&](int64_t i, const int64_t* at) {
-      const int64_t within = i % lanes.size;
+    loop.run(begin * slices.size, end * slices.size, [&](int64_t i, const int64_t* at) {
+      const int64_t within = i % slices.size;
       if (within == 0) {
-        load_line(x, i, 1, lanes.size, lane.data());
+        load_line(x, i, 1, slices.size, slice.data());
         double squares = 0;
-        for (double v : lane.span()) squares += v * v;
-        inverse = 1 / std::sqrt(squares / static_cast<double>(lanes.size) + epsilon);
+        for (double v : slice.span()) squares += v * v;
+        inverse = 1 / std::sqrt(squares / static_cast<double>(slices.size) + epsilon);
       }
-      lane[within] *= inverse * factors[at[0]];
-      if (within == lanes.size - 1) store_line(out[0], i - within, 1, lanes.size, lane.data());
+      slice[within] *= inverse * factors[at[0]];
+      if (within == slices.size - 1) store_line(out[0], i - within, 1, slices.size, slice.data());
     });
     return {};
   });

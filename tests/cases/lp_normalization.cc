@@ -1,4 +1,4 @@
-// Cases of lp_normalization: norms 1 and 2, zero lanes, quantised types.
+// Cases of lp_normalization: norms 1 and 2, zero slices, quantised types.
 #include "cases/case.h"
 
 namespace pinnace::testing {
@@ -13,7 +13,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[3,40]{scale 0.1, zero 3}", .output_quantization = "scale 0.0078125, zero 0", .why = "signed bits"},
     {.inputs = "i8[3,4,5,6]{scale 0.1, zero 3}", .attributes = "axis=1", .output_quantization = "scale 0.01, zero 5", .why = "another scale, per channel"},
     {.inputs = "f32[2,2]", .attributes = "p=3", .expect = "error must be 1 or 2", .why = "p"},
-    {.inputs = "f32[2,2]{nan,1,inf,1}", .expect = "f32[2,2]{nan,nan,nan,0}", .why = "NaN and infinity in a lane"},
+    {.inputs = "f32[2,2]{nan,1,inf,1}", .expect = "f32[2,2]{nan,nan,nan,0}", .why = "NaN and infinity in a slice"},
     {.inputs = "u8[4,131]{scale 0.1, zero 119}", .attributes = "p=1", .output_quantization = "scale 0.0003, zero 128", .why = "quantised magnitudes"},
 };
 PINNACE_CASES(lp_normalization, kCases)

@@ -16,7 +16,7 @@ struct Call {
   int outputs = 1;
 };
 constexpr Call kCalls[] = {
-    // Several owners of a lane, more lanes than keep a device busy, a lane of two dispatches.
+    // Several owners of a column, more columns than keep a device busy, a column of two dispatches.
     {"scatter_elements", "f32[17,5];i64[300,5] in -17..16;f32[300,5]"},
     {"scatter_elements", "f32[17,5];i64[300,5] in -17..16;f32[300,5]", "reduction=\"add\""},
     {"scatter_elements", "f32[17,5];i64[300,5] in -17..16;f32[300,5] in 0.5..2", "reduction=\"mul\""},

@@ -89,12 +89,12 @@ constexpr MayBeRefused kMayBeRefused[] = {
     {"roi_align", 1024, 0, "a channel of all images"},
     {"scatter", 65536, 16, "where updates go, and they may go anywhere"},
     {"scatter_int32", 65536, 16, "the same"},
-    {"softmax", 4096, 0, "a lane"},
+    {"softmax", 4096, 0, "a slice along the axis"},
     {"winograd_output_2", 0, 16, "its tensors whole; gives way where they are above what a device binds"},
     {"winograd_output_4", 0, 16, "the same"},
 };
 
-/// Each with tensors above 64 KiB that no kernel can bind as they lie: one image, one matrix, one lane.
+/// Each with tensors above 64 KiB that no kernel can bind as they lie: one image, one matrix, one slice.
 constexpr const char* kLarge[] = {
     R"(input %x : i8[301,83] input %z : i8[83,101] %y = mat_mul_integer (%x, %z) output "y" %y)",
     R"(input %x : f32[1,20,37,61] input %k_w : f32[24,20,5,3] input %k_b : f32[24]

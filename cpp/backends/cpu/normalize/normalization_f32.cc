@@ -25,7 +25,7 @@ bool row_norm_takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   const auto axis = node.axis(node.attr_int("axis"), x.rank());
   if (!axis.ok() || x.elements() == 0 || node.output_count() > 1 || node.input(1).dtype != x.dtype) return false;
-  const int64_t columns = Lanes(x.shape, *axis, x.rank() - *axis).size;
+  const int64_t columns = Slices(x.shape, *axis, x.rank() - *axis).size;
   return node.input(1).elements() == columns && (!node.has_input(2) || node.input(2).elements() == columns);
 }
 
@@ -33,7 +33,7 @@ template <const F32Isa& isa>
 Status row_norm_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
   const int axis = *node.axis(node.attr_int("axis"), in[0].rank());
-  const int64_t columns = Lanes(in[0].type->shape, axis, in[0].rank() - axis).size;
+  const int64_t columns = Slices(in[0].type->shape, axis, in[0].rank() - axis).size;
   const int64_t rows = in[0].elements() / columns, each = rows_per_task(columns);
   const auto epsilon = static_cast<float>(node.attr_float("epsilon"));
   const bool centred = node.node().op == "layer_normalization";

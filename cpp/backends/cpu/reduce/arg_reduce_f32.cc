@@ -40,27 +40,27 @@ int64_t place_in_row(const F32Isa& isa, bool least, bool last, const float* x, i
 template <const F32Isa& isa>
 Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
-  const Lanes lanes(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
+  const Slices slices(in[0].type->shape, *node.axis(node.attr_int("axis"), in[0].rank()));
   const bool least = node.node().op == "arg_min", last = node.attr_int("select_last_index") != 0;
   const float* x = in[0].data<float>();
   auto* y = out[0].data<int64_t>();
-  const int64_t blocks = (lanes.inner + kColumns - 1) / kColumns, tasks = lanes.outer * blocks;
-  const int64_t each = std::max<int64_t>(1, 16384 / (lanes.size * std::min(lanes.inner, kColumns)));
+  const int64_t blocks = (slices.inner + kColumns - 1) / kColumns, tasks = slices.outer * blocks;
+  const int64_t each = std::max<int64_t>(1, 16384 / (slices.size * std::min(slices.inner, kColumns)));
   context.parallel((tasks + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
-      const int64_t o = u / blocks, first = u % blocks * kColumns, count = std::min(kColumns, lanes.inner - first);
-      if (lanes.inner == 1) {
-        y[o] = place_in_row(isa, least, last, x + o * lanes.size, lanes.size);
+      const int64_t o = u / blocks, first = u % blocks * kColumns, count = std::min(kColumns, slices.inner - first);
+      if (slices.inner == 1) {
+        y[o] = place_in_row(isa, least, last, x + o * slices.size, slices.size);
         continue;
       }
-      const float* from = x + o * lanes.size * lanes.inner + first;
+      const float* from = x + o * slices.size * slices.inner + first;
       float best[kColumns];
       int32_t at[kColumns] = {};
       std::copy_n(from, count, best);
-      for (int64_t k = 1; k < lanes.size; ++k) {
-        isa.columns->arg_extreme(least, last, from + k * lanes.inner, 0, 1, count, best, static_cast<int32_t>(k), at);
+      for (int64_t k = 1; k < slices.size; ++k) {
+        isa.columns->arg_extreme(least, last, from + k * slices.inner, 0, 1, count, best, static_cast<int32_t>(k), at);
       }
-      std::copy_n(at, count, y + o * lanes.inner + first);
+      std::copy_n(at, count, y + o * slices.inner + first);
     }
   });
   return {};

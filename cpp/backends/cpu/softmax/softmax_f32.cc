@@ -19,19 +19,19 @@ bool rows_take(const KernelNode& node) {
   return takes(node) && *node.axis(node.attr_int("axis"), node.input(0).rank()) == node.input(0).rank() - 1;
 }
 
-Lanes lanes_of(const KernelNode& node) {
-  return Lanes(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
+Slices slices_of(const KernelNode& node) {
+  return Slices(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
 }
 
 /// f(first element, columns) for every block of columns that stand side by side; about 16,384 elements a task.
 template <class F>
-void for_columns(const KernelContext& context, const Lanes& lanes, F f) {
-  const int64_t blocks = (lanes.inner + kColumns - 1) / kColumns, tasks = lanes.outer * blocks;
-  const int64_t each = std::max<int64_t>(1, 16384 / (lanes.size * std::min(lanes.inner, kColumns)));
+void for_columns(const KernelContext& context, const Slices& slices, F f) {
+  const int64_t blocks = (slices.inner + kColumns - 1) / kColumns, tasks = slices.outer * blocks;
+  const int64_t each = std::max<int64_t>(1, 16384 / (slices.size * std::min(slices.inner, kColumns)));
   context.parallel((tasks + each - 1) / each, [&](int64_t t) {
     for (int64_t u = t * each; u < std::min(tasks, (t + 1) * each); ++u) {
       const int64_t first = u % blocks * kColumns;
-      f(u / blocks * lanes.size * lanes.inner + first, std::min(kColumns, lanes.inner - first));
+      f(u / blocks * slices.size * slices.inner + first, std::min(kColumns, slices.inner - first));
     }
   });
 }
@@ -60,21 +60,21 @@ constexpr CpuKernel make_softmax() {
 template <const F32Isa& isa>
 Status softmax_columns_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                            std::span<const TensorView> out) {
-  const Lanes lanes = lanes_of(node);
-  for_columns(context, lanes, [&](int64_t at, int64_t count) {
+  const Slices slices = slices_of(node);
+  for_columns(context, slices, [&](int64_t at, int64_t count) {
     const float* x = in[0].data<float>() + at;
     float* y = out[0].data<float>() + at;
     float most[kColumns], sums[kColumns] = {};
     std::fill_n(most, count, -__builtin_inff());
-    isa.columns->extreme(false, x, lanes.inner, lanes.size, count, most);
-    for (int64_t i = 0; i < lanes.size; ++i) {
-      float* row = y + i * lanes.inner;
-      isa.arithmetic->dense(BinaryKind::kSub, x + i * lanes.inner, 1, most, 1, row, count);
+    isa.columns->extreme(false, x, slices.inner, slices.size, count, most);
+    for (int64_t i = 0; i < slices.size; ++i) {
+      float* row = y + i * slices.inner;
+      isa.arithmetic->dense(BinaryKind::kSub, x + i * slices.inner, 1, most, 1, row, count);
       isa.activation->map({UnaryKind::kExp, 0, 0}, row, row, count);
     }
-    isa.columns->sum(y, lanes.inner, lanes.size, count, sums);
+    isa.columns->sum(y, slices.inner, slices.size, count, sums);
     for (int64_t c = 0; c < count; ++c) sums[c] = 1 / sums[c];
-    isa.arithmetic->pixels(BinaryKind::kMul, y, lanes.inner, sums, 0, y, lanes.inner, lanes.size, count);
+    isa.arithmetic->pixels(BinaryKind::kMul, y, slices.inner, sums, 0, y, slices.inner, slices.size, count);
   });
   return {};
 }
@@ -87,46 +87,47 @@ constexpr CpuKernel make_softmax_columns() {
 // ------------------------------------------------------------------------- logarithm of softmax, quotient by a norm
 
 /// y = x - most - log(sum of exp(x - most))
-void log_softmax(const F32Isa& isa, const Lanes& lanes, const float* x, float* y, int64_t count) {
+void log_softmax(const F32Isa& isa, const Slices& slices, const float* x, float* y, int64_t count) {
   float most[kColumns], logs[kColumns];
-  if (lanes.inner == 1) {
-    most[0] = static_cast<float>(reduce_row(isa, Reduction::kMax, x, lanes.size));
-    logs[0] = static_cast<float>(std::log(exp_sum(isa, x, lanes.size, most[0])));
-    isa.arithmetic->dense(BinaryKind::kSub, x, 1, most, 0, y, lanes.size);
-    isa.arithmetic->dense(BinaryKind::kSub, y, 1, logs, 0, y, lanes.size);
+  if (slices.inner == 1) {
+    most[0] = static_cast<float>(reduce_row(isa, Reduction::kMax, x, slices.size));
+    logs[0] = static_cast<float>(std::log(exp_sum(isa, x, slices.size, most[0])));
+    isa.arithmetic->dense(BinaryKind::kSub, x, 1, most, 0, y, slices.size);
+    isa.arithmetic->dense(BinaryKind::kSub, y, 1, logs, 0, y, slices.size);
     return;
   }
   double sums[kColumns];
   std::fill_n(most, count, -__builtin_inff());
-  isa.columns->extreme(false, x, lanes.inner, lanes.size, count, most);
-  exp_sums(isa, x, lanes.inner, lanes.size, count, most, sums);
+  isa.columns->extreme(false, x, slices.inner, slices.size, count, most);
+  exp_sums(isa, x, slices.inner, slices.size, count, most, sums);
   for (int64_t c = 0; c < count; ++c) logs[c] = static_cast<float>(std::log(sums[c]));
-  isa.arithmetic->pixels(BinaryKind::kSub, x, lanes.inner, most, 0, y, lanes.inner, lanes.size, count);
-  isa.arithmetic->pixels(BinaryKind::kSub, y, lanes.inner, logs, 0, y, lanes.inner, lanes.size, count);
+  isa.arithmetic->pixels(BinaryKind::kSub, x, slices.inner, most, 0, y, slices.inner, slices.size, count);
+  isa.arithmetic->pixels(BinaryKind::kSub, y, slices.inner, logs, 0, y, slices.inner, slices.size, count);
 }
 
 /// y = x / norm, 0 where that is 0.
-void lp_normalization(const F32Isa& isa, Reduction kind, const Lanes& lanes, const float* x, float* y, int64_t count) {
+void lp_normalization(const F32Isa& isa, Reduction kind, const Slices& slices, const float* x, float* y,
+                      int64_t count) {
   double sums[kColumns];
   float norms[kColumns];
-  if (lanes.inner == 1) {
-    sums[0] = reduce_row(isa, kind, x, lanes.size);
+  if (slices.inner == 1) {
+    sums[0] = reduce_row(isa, kind, x, slices.size);
   } else {
-    reduce_columns(isa, kind, x, lanes.inner, lanes.size, count, sums);
+    reduce_columns(isa, kind, x, slices.inner, slices.size, count, sums);
   }
   for (int64_t c = 0; c < count; ++c) {
-    norms[c] = sums[c] == 0 ? 1 : static_cast<float>(finished(kind, sums[c], lanes.size));
+    norms[c] = sums[c] == 0 ? 1 : static_cast<float>(finished(kind, sums[c], slices.size));
   }
-  if (lanes.inner == 1) return isa.arithmetic->dense(BinaryKind::kDiv, x, 1, norms, 0, y, lanes.size);
-  isa.arithmetic->pixels(BinaryKind::kDiv, x, lanes.inner, norms, 0, y, lanes.inner, lanes.size, count);
+  if (slices.inner == 1) return isa.arithmetic->dense(BinaryKind::kDiv, x, 1, norms, 0, y, slices.size);
+  isa.arithmetic->pixels(BinaryKind::kDiv, x, slices.inner, norms, 0, y, slices.inner, slices.size, count);
 }
 
 template <const F32Isa& isa>
 Status log_softmax_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                        std::span<const TensorView> out) {
-  const Lanes lanes = lanes_of(node);
-  for_columns(context, lanes, [&](int64_t at, int64_t count) {
-    log_softmax(isa, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
+  const Slices slices = slices_of(node);
+  for_columns(context, slices, [&](int64_t at, int64_t count) {
+    log_softmax(isa, slices, in[0].data<float>() + at, out[0].data<float>() + at, count);
   });
   return {};
 }
@@ -138,10 +139,10 @@ constexpr CpuKernel make_log_softmax() {
 template <const F32Isa& isa>
 Status lp_normalization_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                             std::span<const TensorView> out) {
-  const Lanes lanes = lanes_of(node);
+  const Slices slices = slices_of(node);
   const Reduction kind = node.attr_int("p") == 1 ? Reduction::kL1 : Reduction::kL2;
-  for_columns(context, lanes, [&](int64_t at, int64_t count) {
-    lp_normalization(isa, kind, lanes, in[0].data<float>() + at, out[0].data<float>() + at, count);
+  for_columns(context, slices, [&](int64_t at, int64_t count) {
+    lp_normalization(isa, kind, slices, in[0].data<float>() + at, out[0].data<float>() + at, count);
   });
   return {};
 }

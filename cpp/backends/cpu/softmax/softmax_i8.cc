@@ -18,8 +18,8 @@ constexpr int64_t kTogether = 64;            // rows that do not lie in a row, a
 constexpr int64_t kLeastTask = 8192;         // elements
 constexpr int64_t kMost = int64_t{1} << 20;  // of a row
 
-Lanes lanes_of(const KernelNode& node) {
-  return Lanes(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
+Slices slices_of(const KernelNode& node) {
+  return Slices(node.input(0).shape, *node.axis(node.attr_int("axis"), node.input(0).rank()));
 }
 
 bool takes(const KernelNode& node) {
@@ -28,7 +28,7 @@ bool takes(const KernelNode& node) {
   if (!fits_nhwc_i8(x) || x.elements() == 0 || !y || !node.axis(node.attr_int("axis"), x.rank()).ok()) return false;
   // Where powers and quotients are ordinary numbers, and the bound of their error holds.
   const float from = x.quantization->scales[0], to = y->scales[0];
-  return from <= 100 && to >= 1e-6f && to <= 1e6f && lanes_of(node).size <= kMost;
+  return from <= 100 && to >= 1e-6f && to <= 1e6f && slices_of(node).size <= kMost;
 }
 
 int64_t packed_bytes(const KernelNode&) {
@@ -56,63 +56,63 @@ float error_of(const TensorType& x, int64_t n) {
 /// A thread's memory: a row in double and in float32, and rows side by side, of which there may be none.
 struct RowScratch {
   int64_t doubles, floats, bytes;
-  explicit RowScratch(const Lanes& lanes)
-      : doubles(8 * lanes.size),
-        floats(4 * ((lanes.size + 63) / 64 * 64)),
-        bytes(lanes.inner > 1 ? kTogether * lanes.size : 0) {}
+  explicit RowScratch(const Slices& slices)
+      : doubles(8 * slices.size),
+        floats(4 * ((slices.size + 63) / 64 * 64)),
+        bytes(slices.inner > 1 ? kTogether * slices.size : 0) {}
   int64_t all() const { return (doubles + floats + bytes + 63) / 64 * 64; }
 };
 
 int64_t scratch_bytes(const KernelNode& node, int threads) {
-  return threads * RowScratch(lanes_of(node)).all();
+  return threads * RowScratch(slices_of(node)).all();
 }
 
 /// softmax_reference() of one row.
 void exact_row(const TensorType& x_type, const TensorType& y_type, const uint8_t* x, uint8_t* y, int64_t n,
-               double* lane) {
+               double* slice) {
   const TensorView from{&x_type, reinterpret_cast<std::byte*>(const_cast<uint8_t*>(x))};
   const TensorView to{&y_type, reinterpret_cast<std::byte*>(y)};
-  load_line(from, 0, 1, n, lane);
-  const double largest = *std::max_element(lane, lane + n);
+  load_line(from, 0, 1, n, slice);
+  const double largest = *std::max_element(slice, slice + n);
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += lane[i] = std::exp(lane[i] - largest);
-  for (int64_t i = 0; i < n; ++i) lane[i] /= sum;
-  store_line(to, 0, 1, n, lane);
+  for (int64_t i = 0; i < n; ++i) sum += slice[i] = std::exp(slice[i] - largest);
+  for (int64_t i = 0; i < n; ++i) slice[i] /= sum;
+  store_line(to, 0, 1, n, slice);
 }
 
 template <SoftmaxI8& kernel>
 Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
            std::span<const TensorView> out) {
-  const Lanes lanes = lanes_of(node);
-  const int64_t n = lanes.size, blocks = (lanes.inner + kTogether - 1) / kTogether;
+  const Slices slices = slices_of(node);
+  const int64_t n = slices.size, blocks = (slices.inner + kTogether - 1) / kTogether;
   const TensorType &x_type = *in[0].type, &y_type = *out[0].type;
   const SoftmaxRowI8 s{reinterpret_cast<const SoftmaxPowersI8*>(context.packed), 1 / scale_zero(y_type).scale,
                        error_of(x_type, n), scale_zero(y_type).zero + nhwc_offset(y_type.dtype),
                        static_cast<uint8_t>(nhwc_offset(x_type.dtype))};
-  const int64_t units = lanes.outer * blocks;
+  const int64_t units = slices.outer * blocks;
   const int64_t tasks = std::min({units, int64_t{context.threads}, in[0].elements() / kLeastTask + 1});
-  const RowScratch scratch(lanes);
+  const RowScratch scratch(slices);
   context.parallel(tasks, [&](int64_t t) {
     std::byte* const own = context.scratch + t * scratch.all();
     auto* line = reinterpret_cast<float*>(own);
-    auto* lane = reinterpret_cast<double*>(own + scratch.floats);
+    auto* slice = reinterpret_cast<double*>(own + scratch.floats);
     auto* rows = reinterpret_cast<uint8_t*>(own + scratch.floats + scratch.doubles);
     const auto row = [&](const uint8_t* x, uint8_t* y) {
-      if (!kernel(s, x, y, n, line)) exact_row(x_type, y_type, x, y, n, lane);
+      if (!kernel(s, x, y, n, line)) exact_row(x_type, y_type, x, y, n, slice);
     };
-    Pace pace(n * std::min(kTogether, lanes.inner));
+    Pace pace(n * std::min(kTogether, slices.inner));
     for (int64_t u = units * t / tasks; u < units * (t + 1) / tasks && !pace.stops(); ++u) {
-      const int64_t first = u % blocks * kTogether, at = u / blocks * n * lanes.inner + first;
+      const int64_t first = u % blocks * kTogether, at = u / blocks * n * slices.inner + first;
       const uint8_t* x = in[0].data<uint8_t>() + at;
       uint8_t* y = out[0].data<uint8_t>() + at;
-      if (lanes.inner == 1) {
+      if (slices.inner == 1) {
         row(x, y);
         continue;
       }
-      const int64_t count = std::min(kTogether, lanes.inner - first);
-      transpose_bytes(x, lanes.inner, rows, n, n, count);
+      const int64_t count = std::min(kTogether, slices.inner - first);
+      transpose_bytes(x, slices.inner, rows, n, n, count);
       for (int64_t l = 0; l < count; ++l) row(rows + l * n, rows + l * n);
-      transpose_bytes(rows, n, y, lanes.inner, count, n);
+      transpose_bytes(rows, n, y, slices.inner, count, n);
     }
   });
   return {};

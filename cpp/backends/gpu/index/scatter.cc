@@ -1,5 +1,5 @@
 // Scatters. Where indices are constants and the last update stays, a gather by a table that is made with the plan; else
-// a kernel goes through the updates of each lane in order.
+// a kernel goes through the updates of each column in order.
 #include "ops/scatter.h"
 
 #include "backends/gpu/index/params.h"
@@ -10,12 +10,12 @@
 namespace pinnace::gpu {
 namespace {
 
-/// Updates of one lane that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software
+/// Updates of one column that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software
 /// Vulkan ends any loop after 65,535 turns.
 constexpr int64_t kDispatchUpdates = int64_t{1} << 15;
-/// 128 such dispatches; each goes through all of a lane's updates once per owner.
+/// 128 such dispatches; each goes through all of a column's updates once per owner.
 constexpr int64_t kMostUpdates = int64_t{1} << 22;
-/// Lanes by owners that keep a device busy; owners go through the same updates and are not worth more.
+/// Columns by owners that keep a device busy; owners go through the same updates and are not worth more.
 constexpr int64_t kBusy = 4096;
 constexpr int64_t kMostOwners = 64;
 /// Elements of data and updates that a gather from both takes.
@@ -41,18 +41,18 @@ void merge(NodeLowering& n, std::vector<int32_t> last) {
   gather_step(n, type, both, places, n.make_dense(), count, count, count + updates, 1);
 }
 
-/// Updates [outer, each, inner], of which a lane (outer, inner) takes its own in order; see scatter.comp.
-struct Lanes {
+/// Updates [outer, each, inner], of which a column (outer, inner) takes its own in order; see scatter.comp.
+struct Columns {
   int64_t outer, each, inner, unit;
   bool slices;
-  int64_t places;  ///< of one lane
+  int64_t places;  ///< of one column
 };
 
-/// y = data with the updates of all lanes joined at `places`.
-Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
+/// y = data with the updates of all columns joined at `places`.
+Status scatter(NodeLowering& n, TensorId places, const Columns& l, Join join) {
   const DType type = n.in(0).dtype;
   const bool floats = is_device_float(type), halves = floats && n.all().f16();
-  const int64_t count = n.in(0).elements(), lanes = l.outer * l.inner, vectors = (count + 3) / 4;
+  const int64_t count = n.in(0).elements(), columns = l.outer * l.inner, vectors = (count + 3) / 4;
   if (l.each > kMostUpdates) {
     return n.refuse(Rule::kAttribute, str_cat(l.each, " updates in a row, has ", kMostUpdates));
   }
@@ -68,11 +68,11 @@ Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
     r.from_stride = r.to_stride;
     move_step(n, type, x, y, r);
   }
-  const int64_t owners = std::clamp<int64_t>(std::min(kBusy / lanes, l.places), 1, kMostOwners);
+  const int64_t owners = std::clamp<int64_t>(std::min(kBusy / columns, l.places), 1, kMostOwners);
   for (int64_t first = 0; first < l.each; first += kDispatchUpdates) {
     const int64_t last = std::min(l.each, first + kDispatchUpdates);
-    const ScatterParams params{.count = lanes * owners,
-                               .lanes = lanes,
+    const ScatterParams params{.count = columns * owners,
+                               .columns = columns,
                                .each = l.each,
                                .inner = l.inner,
                                .first = first,
@@ -88,10 +88,10 @@ Status scatter(NodeLowering& n, TensorId places, const Lanes& l, Join join) {
     const auto combine = static_cast<int32_t>(join);
     const SpecValues constants = floats ? SpecValues(ScatterConstants{.JOIN = combine, .SLICES = l.slices})
                                         : ScatterInt32Constants{.JOIN = combine, .SLICES = l.slices, .HELD = held};
-    // Few lanes leave most of the device idle: their updates count as if all of it worked.
+    // Few columns leave most of the device idle: their updates count as if all of it worked.
     n.step(floats ? KernelId::scatter : KernelId::scatter_int32, constants, params, std::move(bindings),
-           line_groups(lanes * owners, 64),
-           static_cast<double>(std::max(lanes * owners, kBusy)) * static_cast<double>(last - first));
+           line_groups(columns * owners, 64),
+           static_cast<double>(std::max(columns * owners, kBusy)) * static_cast<double>(last - first));
   }
   if (halves) {
     const TensorId made = n.make_dense();

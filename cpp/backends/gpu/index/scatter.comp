@@ -1,8 +1,8 @@
 #version 450
 // Updates joined with what is at their places: y has the data before, and takes the updates [outer, each, inner] of
-// each lane (outer, inner) from the first to the last. `owners` invocations go through a lane, and each takes the
+// each column (outer, inner) from the first to the last. `owners` invocations go through a column, and each takes the
 // places that are its own, so that no two write the same element and every run adds in the same order.
-//   places  SLICES 0: one per update, where in y it goes; those of a lane differ by multiples of `unit`
+//   places  SLICES 0: one per update, where in y it goes; those of a column differ by multiples of `unit`
 //           SLICES 1: one per `each`, which run of `inner` elements of y it goes to
 //   y       32 bits, so that sums are rounded to 16 bits once
 // JOIN 0: the update stays; 1 sum, 2 product, 3 maximum, 4 minimum. -DINT32: integers and bools, of which those of 64
@@ -28,7 +28,7 @@ SCATTER_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer P { int places[]; };
 layout(set = 0, binding = 1) readonly buffer U { S updates[]; };
 layout(set = 0, binding = 2) buffer Y { N y[]; };
-// Of each lane the updates [first, last).
+// Of each column the updates [first, last).
 layout(push_constant) uniform Params { SCATTER_PARAMS } p;
 
 #ifdef INT32
@@ -56,8 +56,8 @@ N joined(N a, N b) {
 void main() {
   int i = linear_item();
   if (i >= p.count) return;
-  int lane = i % p.lanes, owner = i / p.lanes;
-  int c = lane % p.inner, base = lane / p.inner * p.each;
+  int column = i % p.columns, owner = i / p.columns;
+  int c = column % p.inner, base = column / p.inner * p.each;
   for (int t = p.first; t < p.last; t++) {
     int from = (base + t) * p.inner + c;
     int place = places[SLICES == 1 ? t : from];

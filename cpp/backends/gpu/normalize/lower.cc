@@ -149,7 +149,7 @@ Status lower_lrn(NodeLowering& n) {
   return {};
 }
 
-/// The norms of all lanes, then quotients by them.
+/// The norms of all slices, then quotients by them.
 Status lower_lp_normalization(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));

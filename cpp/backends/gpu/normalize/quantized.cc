@@ -13,7 +13,7 @@ Status lower_quantized_lp_normalization(NodeLowering& n) {
   const TensorType x = n.in(0), y = n.out();
   const bool squares = n.view().attr_int("p") == 2;
   const AxisView v = view_axis(x.shape, axis);
-  if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("lanes of ", v.size));
+  if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("slices of ", v.size));
   const TensorId numbers = n.wide_weights("norm", (512 + 255) * 2, [=](std::span<float> to) {
     for (int64_t i = 0; i < 256; ++i) {
       const double real = real_of(x, i);
@@ -23,11 +23,11 @@ Status lower_quantized_lp_normalization(NodeLowering& n) {
     put_thresholds(to, 512, y, [](double value) { return static_cast<float>(value); });
     return Status();
   });
-  const int64_t lanes = v.outer * v.inner;
+  const int64_t slices = v.outer * v.inner;
   const TensorId from = n.dense(0), to = n.make_dense();
   n.step(KernelId::int8_norm, Int8NormConstants{.ROOT = squares},
-         Int8SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
-         {from, numbers, to}, row_groups(lanes), static_cast<double>(lanes * v.size * 64));
+         Int8SoftmaxParams{.slices = slices, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
+         {from, numbers, to}, row_groups(slices), static_cast<double>(slices * v.size * 64));
   return {};
 }
 

@@ -1,5 +1,5 @@
 #version 450
-// Running sums of lanes [outer, size, inner]: one workgroup per lane, 64 elements at a time, always added in the same
+// Running sums of slices [outer, size, inner]: one workgroup per slice, 64 elements at a time, always added in the same
 // order. EXCLUSIVE 1: without the element itself. REVERSE 1: from the end. Shared memory: 64 numbers.
 // -DINT32: integers, of which those of 64 bits that 32 do not hold are reported.
 #extension GL_GOOGLE_include_directive : require
@@ -30,9 +30,9 @@ float sum(float a, float b) { return a + b; }
 #endif
 
 void main() {
-  int lane = int(linear_group()), t = int(gl_LocalInvocationID.x);
-  bool real = lane < p.lanes;
-  int base = real ? lane / p.inner * p.size * p.inner + lane % p.inner : 0;
+  int slice = int(linear_group()), t = int(gl_LocalInvocationID.x);
+  bool real = slice < p.slices;
+  int base = real ? slice / p.inner * p.size * p.inner + slice % p.inner : 0;
   int size = real ? p.size : 0;
   N carried = N(0);
   for (int first = 0; first < size; first += 64) {

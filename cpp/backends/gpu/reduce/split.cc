@@ -1,4 +1,4 @@
-// Splits of reductions, by rows, and of running sums, by lanes.
+// Splits of reductions, by rows, and of running sums, by slices.
 #include "backends/gpu/reduce/params.h"
 #include "backends/gpu/splitting/splitter.h"
 
@@ -73,9 +73,9 @@ void split_rows(Splitter& c, const ReduceFields& f, int64_t bytes, uint32_t grou
   }
 }
 
-constexpr LaneFields kLanes = {PINNACE_FIELD(CumSumParams, lanes), PINNACE_FIELD(CumSumParams, size),
-                               PINNACE_FIELD(CumSumParams, inner)};
-UnitWindow lane_of(const Splitter& c, int64_t bytes) {
+constexpr SliceFields kSlices = {PINNACE_FIELD(CumSumParams, slices), PINNACE_FIELD(CumSumParams, size),
+                                 PINNACE_FIELD(CumSumParams, inner)};
+UnitWindow slice_of(const Splitter& c, int64_t bytes) {
   return run(c.params<CumSumParams>().size * c.params<CumSumParams>().inner * bytes);
 }
 
@@ -98,14 +98,14 @@ void split_int8_reduce_ordered(Splitter& c) {
 }
 
 void split_cum_sum(Splitter& c) {
-  const UnitWindow lane = lane_of(c, c.element());
-  split_lanes(c, kLanes, {lane, lane});
+  const UnitWindow slice = slice_of(c, c.element());
+  split_slices(c, kSlices, {slice, slice});
 }
 
 void split_cum_sum_int32(Splitter& c) {
-  const UnitWindow lane = lane_of(c, 4);
+  const UnitWindow slice = slice_of(c, 4);
   const std::vector<TensorId>& bound = c.step().bindings;
-  split_lanes(c, kLanes, {lane, lane, bound[2] == bound[1] ? kUnread : kWhole});
+  split_slices(c, kSlices, {slice, slice, bound[2] == bound[1] ? kUnread : kWhole});
 }
 
 }  // namespace pinnace::gpu::splitting

@@ -1,9 +1,9 @@
 #version 450
-// Lanes [outer, size, inner] of quantised tensors along size, as the reference has them in 64-bit floats: one workgroup
-// per lane, whose sum one invocation makes in the reference's order. m is the lane's largest.
+// Slices [outer, size, inner] of quantised tensors along size, as the reference has them in 64-bit floats: one workgroup
+// per slice, whose sum one invocation makes in the reference's order. m is the slice's largest.
 // Softmax:
 //   numbers [256][256] doubles: exp(x - m) by the bytes of m and x; then 255 thresholds of the bytes of y
-// -DNORM: lanes divided by a norm, with ROOT 1 the root of the sum.
+// -DNORM: slices divided by a norm, with ROOT 1 the root of the sum.
 //   numbers [256] doubles: what a byte adds to the sum; then [256] the bytes' numbers; then 255 thresholds
 // -DLOG: x - m - log(sum of exp(x - m)). The logarithm is right to 2^-50 of itself. Where the reference's, which is
 // near to it too, could make another byte, the element is reported.
@@ -59,9 +59,9 @@ int stored(uvec2 v) {
 }
 
 void main() {
-  int lane = int(linear_group()), t = int(gl_LocalInvocationID.x);
-  bool real = lane < p.lanes;
-  int base = real ? lane / p.inner * p.size * p.inner + lane % p.inner : 0;
+  int slice = int(linear_group()), t = int(gl_LocalInvocationID.x);
+  bool real = slice < p.slices;
+  int base = real ? slice / p.inner * p.size * p.inner + slice % p.inner : 0;
   int size = real ? p.size : 0;
 #ifdef NORM
   int first = p.offset;

@@ -1,4 +1,4 @@
-// softmax and log_softmax of floats: a workgroup per lane.
+// softmax and log_softmax of floats: a workgroup per slice.
 #include "backends/gpu/lowering.h"
 #include "backends/gpu/softmax/params.h"
 #include "ops/move.h"
@@ -11,10 +11,10 @@ Status softmax(NodeLowering& n, bool logarithm) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   const AxisView v = view_axis(n.in(0).shape, axis);
   const TensorId x = n.dense(0), y = n.make_dense();
-  const int64_t lanes = v.outer * v.inner;
+  const int64_t slices = v.outer * v.inner;
   n.step(KernelId::softmax, SoftmaxConstants{.LOG = logarithm},
-         SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner}, {x, y}, row_groups(lanes),
-         static_cast<double>(lanes * v.size * 8));
+         SoftmaxParams{.slices = slices, .size = v.size, .inner = v.inner}, {x, y}, row_groups(slices),
+         static_cast<double>(slices * v.size * 8));
   return {};
 }
 

@@ -21,20 +21,20 @@ Status exponent_lanes(NodeLowering& n, KernelId kernel, int64_t count,
   PINNACE_TRY(check_exponents(n));
   const TensorType x = n.in(0), y = n.out();
   const AxisView v = view_axis(x.shape, axis);
-  // One invocation adds up a lane, in the reference's order, and a dispatch must end.
-  if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("lanes of ", v.size));
+  // One invocation adds up a slice, in the reference's order, and a dispatch must end.
+  if (v.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat("slices of ", v.size));
   const TensorId numbers = n.wide_weights("exponents", count * 2, [=](std::span<float> to) {
     put_exponents(to, x);
     put_thresholds(to, 65536, y, [](double value) { return static_cast<float>(value); });
     rest(to, x);
     return Status();
   });
-  const int64_t lanes = v.outer * v.inner;
+  const int64_t slices = v.outer * v.inner;
   const TensorId from = n.dense(0), to = n.make_dense();
   std::vector<TensorId> bindings = {from, numbers, to};
   if (kernel == KernelId::int8_log_softmax) bindings.push_back(n.error_record());
-  n.step(kernel, Int8SoftmaxParams{.lanes = lanes, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
-         std::move(bindings), row_groups(lanes), static_cast<double>(lanes * v.size * 64));
+  n.step(kernel, Int8SoftmaxParams{.slices = slices, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
+         std::move(bindings), row_groups(slices), static_cast<double>(slices * v.size * 64));
   return {};
 }
 

@@ -1,5 +1,5 @@
 #version 450
-// Softmax, or its logarithm (LOG 1), of lanes [outer, size, inner] along size: one workgroup per lane.
+// Softmax, or its logarithm (LOG 1), of slices [outer, size, inner] along size: one workgroup per slice.
 // Shared memory: 64 floats.
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -29,9 +29,9 @@ float across(float v, bool largest) {
 }
 
 void main() {
-  int lane = int(linear_group()), t = int(gl_LocalInvocationID.x);
-  bool real = lane < p.lanes;
-  int base = real ? lane / p.inner * p.size * p.inner + lane % p.inner : 0;
+  int slice = int(linear_group()), t = int(gl_LocalInvocationID.x);
+  bool real = slice < p.slices;
+  int base = real ? slice / p.inner * p.size * p.inner + slice % p.inner : 0;
   int size = real ? p.size : 0;
   float m = uintBitsToFloat(0xff800000u);
   for (int i = t; i < size; i += 64) {

@@ -6,7 +6,7 @@
 namespace pinnace::gpu {
 namespace {
 
-/// A lane is looked through once per element that is wanted.
+/// A slice is looked through once per element that is wanted.
 constexpr int64_t kMostLooks = int64_t{1} << 28;
 
 /// values: the output that takes them, -1 for places only.
@@ -15,15 +15,15 @@ Status top(NodeLowering& n, int axis, int64_t k, bool smallest, bool last, bool 
   const AxisView v = view_axis(n.in(0).shape, axis);
   if (v.size == 0) return n.refuse(Rule::kAttribute, "an axis without elements");
   if (k > kMostLooks / v.size) return n.refuse(Rule::kAttribute, str_cat("the first ", k, " of ", v.size));
-  const int64_t lanes = v.outer * v.inner;
+  const int64_t slices = v.outer * v.inner;
   const TensorId x = n.dense(0), at = n.make_dense(places), y = values < 0 ? at : n.make_dense(values);
   const SpecValues constants =
       floats
           ? SpecValues(TopKConstants{.SMALLEST = smallest, .LAST = last, .VALUES = values >= 0, .NAN_FIRST = nan_first})
           : TopKInt32Constants{.SMALLEST = smallest, .LAST = last, .VALUES = values >= 0};
   n.step(floats ? KernelId::top_k : KernelId::top_k_int32, constants,
-         TopKParams{.lanes = lanes, .size = v.size, .inner = v.inner, .k = k}, {x, y, at}, row_groups(lanes),
-         static_cast<double>(lanes) * static_cast<double>(v.size) * static_cast<double>(k));
+         TopKParams{.slices = slices, .size = v.size, .inner = v.inner, .k = k}, {x, y, at}, row_groups(slices),
+         static_cast<double>(slices) * static_cast<double>(v.size) * static_cast<double>(k));
   return {};
 }
 

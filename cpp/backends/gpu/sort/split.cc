@@ -1,4 +1,4 @@
-// Splits of top_k, by lanes.
+// Splits of top_k, by slices.
 #include "backends/gpu/sort/params.h"
 #include "backends/gpu/splitting/splitter.h"
 
@@ -9,10 +9,10 @@ void split_top_k(Splitter& c) {
   const bool floats = c.step().kernel.id == KernelId::top_k;
   const int64_t bytes = floats ? c.element() : 4;
   const bool values = (floats ? c.constants<TopKConstants>().VALUES : c.constants<TopKInt32Constants>().VALUES) != 0;
-  const int64_t lane = params.inner, made = params.k * lane;
-  split_lanes(c, {PINNACE_FIELD(P, lanes), PINNACE_FIELD(P, size), PINNACE_FIELD(P, inner)},
-              {run(params.size * lane * bytes), values ? run(made * bytes) : kUnread, run(made * 4)},
-              {params.size, params.k, params.k});
+  const int64_t slice = params.inner, made = params.k * slice;
+  split_slices(c, {PINNACE_FIELD(P, slices), PINNACE_FIELD(P, size), PINNACE_FIELD(P, inner)},
+               {run(params.size * slice * bytes), values ? run(made * bytes) : kUnread, run(made * 4)},
+               {params.size, params.k, params.k});
 }
 
 }  // namespace pinnace::gpu::splitting

@@ -1,6 +1,6 @@
 #version 450
-// The k first elements of each lane [outer, size, inner] in the order of their values, and their places; one workgroup
-// per lane, which finds one after the other: deterministic, whatever the order of invocations. Of equal elements the
+// The k first elements of each slice [outer, size, inner] in the order of their values, and their places; one workgroup
+// per slice, which finds one after the other: deterministic, whatever the order of invocations. Of equal elements the
 // lower place comes first, with LAST 1 the higher. SMALLEST 1: ascending. NaN is above all numbers; with NAN_FIRST 1 it
 // comes first also where the smallest is looked for. VALUES 0: places only. Shared memory: 128 integers.
 // -DINT32: integers.
@@ -46,9 +46,9 @@ bool before(int a, int i, int b, int j) {
 }
 
 void main() {
-  int lane = int(linear_group()), t = int(gl_LocalInvocationID.x);
-  bool real = lane < p.lanes;
-  int outer = lane / p.inner, inner = lane % p.inner;
+  int slice = int(linear_group()), t = int(gl_LocalInvocationID.x);
+  bool real = slice < p.slices;
+  int outer = slice / p.inner, inner = slice % p.inner;
   int base = real ? outer * p.size * p.inner + inner : 0;
   int size = real ? p.size : 0;
   int last_key = 0, last = -1;

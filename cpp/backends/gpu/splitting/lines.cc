@@ -1,4 +1,4 @@
-// Splits that several families share: elements in a line, lanes, planes of images, runs between places.
+// Splits that several families share: elements in a line, slices along an axis, planes of images, runs between places.
 #include "backends/gpu/splitting/splitter.h"
 
 namespace pinnace::gpu::splitting {
@@ -47,9 +47,9 @@ void split_runs(Splitter& c, const RunFields& f, size_t from_binding, size_t to_
   });
 }
 
-void split_lanes(Splitter& c, const LaneFields& f, std::vector<UnitWindow> windows,
-                 const std::vector<int64_t>& lengths) {
-  const int64_t size = c.get(f.size), inner = c.get(f.inner), outer = c.get(f.lanes) / inner;
+void split_slices(Splitter& c, const SliceFields& f, std::vector<UnitWindow> windows,
+                  const std::vector<int64_t>& lengths) {
+  const int64_t size = c.get(f.size), inner = c.get(f.inner), outer = c.get(f.slices) / inner;
   std::vector<UnitWindow> columns = windows;
   for (size_t b = 0; b < columns.size(); ++b) {
     if (columns[b].step == 0) continue;
@@ -57,11 +57,11 @@ void split_lanes(Splitter& c, const LaneFields& f, std::vector<UnitWindow> windo
     columns[b] = column(bytes, outer * length, inner * bytes);
   }
   c.add(outer, std::move(windows), [f, inner](Step& s, int64_t, int64_t n) {
-    set(s, f.lanes, n * inner);
+    set(s, f.slices, n * inner);
     s.groups = row_groups(n * inner);
   });
   c.add(inner, std::move(columns), [f, outer](Step& s, int64_t, int64_t n) {
-    set(s, f.lanes, outer * n);
+    set(s, f.slices, outer * n);
     set(s, f.inner, n);
     s.groups = row_groups(outer * n);
   });

@@ -196,13 +196,13 @@ struct RunFields {
 void split_runs(Splitter& c, const RunFields& fields, size_t from_binding, size_t to_binding, int64_t bytes,
                 std::vector<UnitWindow> others = {});
 
-struct LaneFields {
-  Field lanes, size, inner;
+struct SliceFields {
+  Field slices, size, inner;
 };
-/// A workgroup per lane; windows for one outer index. lengths: elements of a lane of each binding, where they are not
+/// A workgroup per slice; windows for one outer index. lengths: elements of a slice of each binding, where they are not
 /// size.
-void split_lanes(Splitter& c, const LaneFields& fields, std::vector<UnitWindow> windows,
-                 const std::vector<int64_t>& lengths = {});
+void split_slices(Splitter& c, const SliceFields& fields, std::vector<UnitWindow> windows,
+                  const std::vector<int64_t>& lengths = {});
 
 /// Planes of an image that are made one by one; they are groups along z. `blocks`: the planes of an image, where the
 /// last one differs.
