@@ -20,18 +20,19 @@ std::string with(std::string_view body, std::string_view input = "f32[2,3]") {
 }
 
 TEST(CancelIdentities, Goes) {
-  for (const char* text : {"identity(%a)", "cast(%a) {to=\"f32\"}", "reshape(%a, %same)", "transpose(%a) {perm=[0,1]}",
-                           "add(%a, %zero)", "add(%zero, %a)", "sub(%a, %zero)", "mul(%a, %one)", "mul(%one, %a)",
-                           "div(%a, %one)", "concat(%a) {axis=0}", "max(%a)", "expand(%a, %ones)"}) {
+  for (const char* text :
+       {"identity(%a)", "cast(%a) {to=\"f32\"}", "bit_cast(%a) {to=\"f32\"}", "cast_like(%a, %one)",
+        "reshape(%a, %same)", "transpose(%a) {perm=[0,1]}", "add(%a, %zero)", "add(%zero, %a)", "sub(%a, %zero)",
+        "mul(%a, %one)", "mul(%one, %a)", "div(%a, %one)", "concat(%a) {axis=0}", "max(%a)", "expand(%a, %ones)"}) {
     const auto r = apply_pass("cancel_identities", with(str_cat("%a = neg(%x) %b = ", text, " %y = abs(%b)")));
     EXPECT_EQ(r.ops, "neg abs") << text;
   }
 }
 
 TEST(CancelIdentities, Stays) {
-  for (const char* text :
-       {"cast(%a) {to=\"f64\"}", "reshape(%a, %flat)", "transpose(%a)", "add(%a, %one)", "sub(%zero, %a)",
-        "div(%one, %a)", "mul(%a, %zero)", "add(%a, %zero) {activation=\"relu\"}"}) {
+  for (const char* text : {"cast(%a) {to=\"f64\"}", "bit_cast(%a) {to=\"i32\"}", "cast_like(%a, %same)",
+                           "reshape(%a, %flat)", "transpose(%a)", "add(%a, %one)", "sub(%zero, %a)", "div(%one, %a)",
+                           "mul(%a, %zero)", "add(%a, %zero) {activation=\"relu\"}"}) {
     EXPECT_EQ(apply_pass("cancel_identities", with(str_cat("%a = neg(%x) %b = ", text, " %y = abs(%b)"))).changes, 0)
         << text;
   }

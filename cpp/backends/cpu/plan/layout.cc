@@ -14,7 +14,7 @@ constexpr int64_t kPixels = 16;
 
 /// f(first, last) for ranges that together are all rows of all batch items.
 template <class T, class F>
-void for_rows(const KernelContext& context, const NhwcOf<T>& packed, F f) {
+void for_row_ranges(const KernelContext& context, const NhwcOf<T>& packed, F f) {
   const int64_t rows = packed.size.n * packed.size.h;
   const int64_t each = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, packed.size.w * packed.size.c));
   context.parallel((rows + each - 1) / each, [&](int64_t t) { f(t * each, std::min(rows, (t + 1) * each)); });
@@ -119,15 +119,15 @@ void to_nhwc_rows(const TensorView& dense, const TensorView& packed, const Layou
 }
 
 void to_nhwc(const KernelContext& context, const TensorView& dense, const TensorView& packed, const Layout& layout) {
-  for_rows(context, nhwc_of(packed, layout),
-           [&](int64_t first, int64_t last) { to_nhwc_rows(dense, packed, layout, first, last); });
+  for_row_ranges(context, nhwc_of(packed, layout),
+                 [&](int64_t first, int64_t last) { to_nhwc_rows(dense, packed, layout, first, last); });
 }
 
 void to_dense(const KernelContext& context, const TensorView& packed, const Layout& layout, const TensorView& dense) {
   if (dense.dtype() == DType::kF32) {
     const NhwcF32 from = nhwc_of(packed, layout);
     const NhwcSizes& s = from.size;
-    return for_rows(context, from, [&](int64_t first, int64_t last) {
+    return for_row_ranges(context, from, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
         const int64_t n = u / s.h, y = u % s.h;
         const float* row = from.at + n * from.step + y * from.row;
@@ -137,7 +137,7 @@ void to_dense(const KernelContext& context, const TensorView& packed, const Layo
   }
   if (dense.dtype() == DType::kF16) {
     const auto from = nhwc_of<uint16_t>(packed, layout);
-    return for_rows(context, from, [&](int64_t first, int64_t last) {
+    return for_row_ranges(context, from, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
         for_pairs(dense.data<uint16_t>(), from, u / from.size.h, u % from.size.h,
                   [](uint16_t& a, uint16_t& b) { a = b; });
@@ -146,7 +146,7 @@ void to_dense(const KernelContext& context, const TensorView& packed, const Layo
   }
   const NhwcI8 from = nhwc_i8_of(packed, layout);
   const auto flip = static_cast<uint8_t>(nhwc_offset(dense.dtype()));
-  for_rows(context, from, [&](int64_t first, int64_t last) {
+  for_row_ranges(context, from, [&](int64_t first, int64_t last) {
     for (int64_t u = first; u < last; ++u) {
       for_pairs(dense.data<uint8_t>(), from, u / from.size.h, u % from.size.h,
                 [flip](uint8_t& a, uint8_t& b) { a = b ^ flip; });

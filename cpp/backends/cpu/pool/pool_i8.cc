@@ -31,7 +31,7 @@ int64_t rows_scratch(const KernelNode& node, int threads) {
 
 /// f(rows, plane, row of out, taps...) for every row of the result.
 template <class T, class F>
-void for_rows(const KernelContext& context, const Window& w, int64_t planes, F f) {
+void for_output_rows(const KernelContext& context, const Window& w, int64_t planes, F f) {
   const int64_t rows = planes * w.out[0] * w.out[1], tasks = std::min<int64_t>(context.threads, rows);
   context.parallel(tasks, [&](int64_t t) {
     const Rows<T> own(context, t, w);
@@ -111,13 +111,14 @@ Status max_pool_run(const KernelNode&, const KernelContext& context, std::span<c
   const Window& w = planned_window(context);
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
   const auto larger_of = [](uint8_t a, uint8_t b) { return a > b ? a : b; };
-  for_rows<uint8_t>(context, w, in[0].dim(0) * in[0].dim(1),
-                    [&](const Rows<uint8_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
-                      join_rows(w, in[0].data<uint8_t>() + plane * w.in_size(), flip, tz, ty, rows.in, larger_of);
-                      join_columns(w, rows, larger_of);
-                      uint8_t* y = out[0].data<uint8_t>() + row * w.out[2];
-                      for (int64_t o = 0; o < w.out[2]; ++o) y[o] = rows.out[o] ^ flip;
-                    });
+  for_output_rows<uint8_t>(context, w, in[0].dim(0) * in[0].dim(1),
+                           [&](const Rows<uint8_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
+                             join_rows(w, in[0].data<uint8_t>() + plane * w.in_size(), flip, tz, ty, rows.in,
+                                       larger_of);
+                             join_columns(w, rows, larger_of);
+                             uint8_t* y = out[0].data<uint8_t>() + row * w.out[2];
+                             for (int64_t o = 0; o < w.out[2]; ++o) y[o] = rows.out[o] ^ flip;
+                           });
   return {};
 }
 
@@ -143,27 +144,27 @@ Status average_pool_run(const KernelNode& node, const KernelContext& context, st
     return std::min(w.kernel[d], (w.in[d] + w.after[d] - 1 - t.start) / w.dilation[d] + 1);
   };
   const auto sum_of = [](int32_t a, int32_t b) { return a + b; };
-  for_rows<int32_t>(context, w, in[0].dim(0) * in[0].dim(1),
-                    [&](const Rows<int32_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
-                      join_rows(w, in[0].data<uint8_t>() + plane * w.in_size(), flip, tz, ty, rows.in, sum_of);
-                      join_columns(w, rows, sum_of);
-                      const int64_t high = (tz.last - tz.first) * (ty.last - ty.first),
-                                    divisor = counted(0, tz) * counted(1, ty);
-                      uint8_t* y = out[0].data<uint8_t>() + row * w.out[2];
-                      // Windows side by side that count alike: all but those at the edges.
-                      for (int64_t o = 0; o < w.out[2];) {
-                        const Taps taps = taps_at(w, 2, o);
-                        const int64_t across = taps.last - taps.first, columns = counted(2, taps);
-                        int64_t end = o + 1;
-                        for (; end < w.out[2]; ++end) {
-                          const Taps next = taps_at(w, 2, end);
-                          if (next.last - next.first != across || counted(2, next) != columns) break;
-                        }
-                        isa.pool->means(rows.out + o, static_cast<int32_t>(high * across * from.zero), from.scale,
-                                        static_cast<float>(divisor * columns), to, flip, y + o, end - o);
-                        o = end;
-                      }
-                    });
+  for_output_rows<int32_t>(
+      context, w, in[0].dim(0) * in[0].dim(1),
+      [&](const Rows<int32_t>& rows, int64_t plane, int64_t row, const Taps& tz, const Taps& ty) {
+        join_rows(w, in[0].data<uint8_t>() + plane * w.in_size(), flip, tz, ty, rows.in, sum_of);
+        join_columns(w, rows, sum_of);
+        const int64_t high = (tz.last - tz.first) * (ty.last - ty.first), divisor = counted(0, tz) * counted(1, ty);
+        uint8_t* y = out[0].data<uint8_t>() + row * w.out[2];
+        // Windows side by side that count alike: all but those at the edges.
+        for (int64_t o = 0; o < w.out[2];) {
+          const Taps taps = taps_at(w, 2, o);
+          const int64_t across = taps.last - taps.first, columns = counted(2, taps);
+          int64_t end = o + 1;
+          for (; end < w.out[2]; ++end) {
+            const Taps next = taps_at(w, 2, end);
+            if (next.last - next.first != across || counted(2, next) != columns) break;
+          }
+          isa.pool->means(rows.out + o, static_cast<int32_t>(high * across * from.zero), from.scale,
+                          static_cast<float>(divisor * columns), to, flip, y + o, end - o);
+          o = end;
+        }
+      });
   return {};
 }
 
