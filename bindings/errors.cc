@@ -57,8 +57,8 @@ py::str text_of(const std::string& bytes) {
 
 /// As Python shows strings, which escapes what a terminal would act on.
 py::str problem_text(const NodeProblem& p) {
-  return py::str("NodeProblem(node={!r}, op={!r}, source={!r}, rule={!r}, value={!r})")
-      .format(text_of(p.node), text_of(p.op), text_of(p.source), text_of(p.rule), text_of(p.value));
+  return py::str("NodeProblem(node={!r}, op={!r}, source={!r}, rule={!r}, value={!r}, module={!r})")
+      .format(text_of(p.node), text_of(p.op), text_of(p.source), text_of(p.rule), text_of(p.value), text_of(p.module));
 }
 
 template <std::string NodeProblem::* field>
@@ -70,13 +70,15 @@ py::str field_text(const NodeProblem& problem) {
 
 void add_errors(py::module_& module) {
   py::class_<NodeProblem>(module, "NodeProblem", "One node that could not be imported, compiled or placed.")
-      .def(py::init<std::string, std::string, std::string, std::string, std::string>(), py::arg("node"), py::arg("op"),
-           py::arg("source") = "", py::arg("rule") = "", py::arg("value") = "")
+      .def(py::init<std::string, std::string, std::string, std::string, std::string, std::string>(), py::arg("node"),
+           py::arg("op"), py::arg("source") = "", py::arg("rule") = "", py::arg("value") = "", py::arg("module") = "")
       .def_property_readonly("node", field_text<&NodeProblem::node>, "name in the source model")
       .def_property_readonly("op", field_text<&NodeProblem::op>, "operator as the source spells it")
       .def_property_readonly("source", field_text<&NodeProblem::source>, "'file.py:41', may be empty")
       .def_property_readonly("rule", field_text<&NodeProblem::rule>, "the rule that refuses it")
       .def_property_readonly("value", field_text<&NodeProblem::value>, "the offending value, may be empty")
+      .def_property_readonly("module", field_text<&NodeProblem::module>,
+                             "path of the submodule of a PyTorch model, 'layers.3.conv1'; may be empty")
       .def("__repr__", problem_text);
   py::dict fields;  // so that an error raised from Python code has them too
   fields["offset"] = py::none();

@@ -78,6 +78,7 @@ Rows check_rows(const Model& model, const std::vector<std::string>& targets) {
     d["node"] = r.node;
     d["op"] = r.op;
     d["source"] = r.source;
+    d["module"] = r.module;
     d["target"] = r.target;
     d["supported"] = r.supported;
     d["rule"] = r.rule;

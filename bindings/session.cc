@@ -179,6 +179,7 @@ Rows placement_dicts(const Session& session) {
     d["node"] = p.node;
     d["op"] = p.op;
     d["source"] = p.source;
+    d["module"] = p.module;
     d["backend"] = p.backend;
     d["kernel"] = p.kernel;
     d["why"] = p.why;
@@ -214,6 +215,7 @@ py::typing::Tuple<Arrays, Rows> profile(Session& session, const py::sequence& ar
     py::dict d;
     d["node"] = e.node;
     d["op"] = e.op;
+    d["module"] = e.module;
     d["backend"] = e.backend;
     d["kernel"] = e.kernel;
     d["start_ns"] = e.start_ns;

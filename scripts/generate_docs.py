@@ -134,9 +134,10 @@ def imports_page() -> str:
             "imported as the operator and a write. An ATen operator that is not listed is decomposed by torch, if "
             "torch is installed and has a decomposition; `Model.notes` says which were. Arithmetic on sizes "
             "(`_operator`, `math`, `torch.sym_*`) is folded or becomes nodes. Tensors are outputs, and so are ints, as "
-            "int64 scalars; bools, floats and text are left out with a note. Fields of named tuples name outputs. "
-            "TorchScript is imported in the same way, through torch's converter. Modules whose code reads or writes "
-            "files, or calls operators of unlisted packages, are refused with `Unsupported`."
+            "int64 scalars; bools, floats and text are left out with a note. Inputs and outputs are "
+            "named by arguments, keys and fields ([names](using.md#names)). TorchScript is imported in the same way, "
+            "through torch's converter. Modules whose code reads or writes files, or calls operators of unlisted "
+            "packages, are refused with `Unsupported`."
         ),
     ]
     for space, title in NAMESPACES.items():

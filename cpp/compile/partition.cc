@@ -63,7 +63,7 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
     const Node& node = *graph.nodes[k];
     PINNACE_TRY(check_stopped(str_cat(node.op, " '", node.name, "'")));
     const OpDef* op = request.ops.find(node.op);
-    Placement row{node.name, node.op, node.source.text(), "none", "computed ahead", {}, 0};
+    Placement row{node.name, node.op, node.source.text(), "none", "computed ahead", {}, 0, {}, node.source.module};
     bool dynamic = false;
     int32_t chosen = kComputedAhead;
     if (!type_inference.computed[k]) {
@@ -106,7 +106,8 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
         } else {
           row.why.push_back(refusal(choice, node, verdict));
           // The runtime is no fallback: the bodies' own nodes still have to run where they were asked to.
-          if (!control) elsewhere.push_back({node.name, node.op, row.source, row.why.back(), verdict.value});
+          if (!control)
+            elsewhere.push_back({node.name, node.op, row.source, row.why.back(), verdict.value, row.module});
         }
       }
       if (control && chosen < 0) {

@@ -268,7 +268,7 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
       for (size_t k = 0; k < data_->graph.nodes.size(); ++k) {
         const Node& node = *data_->graph.nodes[k];
         const OpDef* op = data_->custom->table().find(node.op);
-        CheckRow row{node.name, node.op, node.source.text(), targets[t], true, "", "", "", 0};
+        CheckRow row{node.name, node.op, node.source.text(), targets[t], true, "", "", "", 0, node.source.module};
         std::vector<const TensorType*> types, declared;
         std::vector<const void*> contents;
         for (ValueId id : node.inputs) {

@@ -33,7 +33,9 @@ Status missing_operators(const FileView& file, const Graph& graph, const std::ve
     if (nodes++ == 0) {
       first = str_cat("operator ", node.op, " (node '", node.name, "'", source.empty() ? "" : ", ", source, ")");
     }
-    if (problems.size() < kListed) problems.push_back({node.name, node.op, source, "not in this build", ""});
+    if (problems.size() < kListed) {
+      problems.push_back({node.name, node.op, source, "not in this build", "", node.source.module});
+    }
     return Status();
   }));
   if (nodes == 0) {  // no node uses it: the file was not written by us, but says what it wants

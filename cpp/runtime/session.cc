@@ -235,7 +235,7 @@ Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> input
     std::vector<ProfileEvent> events;
     for (const NodeTiming& t : timings) {
       events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
-                        ns(t.end - t.start)});
+                        ns(t.end - t.start), t.node->source.module});
     }
     if (finished) finished(*this);
     return events;

@@ -65,8 +65,15 @@ class NodeProblem:
     """
     One node that could not be imported, compiled or placed.
     """
-    def __init__(self, node: str, op: str, source: str = "", rule: str = "", value: str = "") -> None: ...
+    def __init__(
+        self, node: str, op: str, source: str = "", rule: str = "", value: str = "", module: str = ""
+    ) -> None: ...
     def __repr__(self) -> str: ...
+    @property
+    def module(self) -> str:
+        """
+        path of the submodule of a PyTorch model, 'layers.3.conv1'; may be empty
+        """
     @property
     def node(self) -> str:
         """

@@ -34,6 +34,26 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def place_text(name: str, module: str, source: str) -> str:
+    """Where a node comes from, for people: "in layers.3, net.py:41"; without the module where its name begins so."""
+    inside = f"in {module}" if module and not f"{name}:".startswith((f"{module}:", f"{module}@")) else ""
+    return ", ".join(part for part in (inside, source) if part)
+
+
+_FOLDER = re.compile(r"""(?<![\w./~])~?(?:/[^/\s'"(),;:]+)+/(?=[^/\s'"(),;:])""")
+
+
+def without_folders(text: str) -> str:
+    """The text with the last component alone of every path into a folder of this machine, which a file that is passed
+    on must not tell of. ONNX has names that look like paths: they stay.
+    """
+
+    def shortened(found: re.Match[str]) -> str:
+        return "" if os.path.isdir(os.path.expanduser(found[0])) else found[0]
+
+    return _FOLDER.sub(shortened, text)
+
+
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 

@@ -75,8 +75,8 @@ def load(
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
-    text are left out with a note. A dict of tensors, or a named tuple such as topk's, gives them the names of its keys
-    or fields. Which operators import: docs/imports.md.
+    text are left out with a note. Inputs and outputs are named by arguments, keys and fields: `batch.image`, `logits`,
+    `past.0.key` (docs/using.md). Which operators import: docs/imports.md.
 
     FileError, also for a file of a format that is not read; CorruptFile (offset); ConversionError: `.nodes` has every
     node that cannot be imported, with line and rule. Unsupported: TorchScript that reaches files, or a package that is

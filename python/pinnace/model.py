@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinnace import _core
-from pinnace.files import printable
+from pinnace.files import place_text, printable
 from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_of
 from pinnace.inputs.maker import InputMaker
 from pinnace.pass_reports import PassReport
@@ -25,6 +25,7 @@ class CheckNode:
 
     node, op      its name and operator.
     source        the line of the user's model: "net.py:41"; may be empty.
+    module        the submodule that it belongs to: "layers.3.conv1"; may be empty.
     target        as check() was asked for it.
     supported     whether the node can run there.
     rule          id and text of the rule that refuses it; empty where none does.
@@ -36,6 +37,7 @@ class CheckNode:
     node: str
     op: str
     source: str
+    module: str
     target: str
     supported: bool
     rule: str
@@ -69,7 +71,9 @@ class CheckReport:
             rows = [n for n in self.nodes if n.target == target]
             lines.append(f"{target}: {sum(n.supported for n in rows)} of {len(rows)} nodes")
         rows = self.refused()
-        lines += [printable(f"  {n.target}: {n.op} '{n.node}' {n.source}: {n.rule} {n.value}".rstrip()) for n in rows]
+        for n in rows:
+            place = place_text(n.node, n.module, n.source)
+            lines.append(printable(f"  {n.target}: {n.op} '{n.node}' {place}: {n.rule} {n.value}".rstrip()))
         return "\n".join(lines)
 
 

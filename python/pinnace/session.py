@@ -22,6 +22,7 @@ class Placement:
 
     node, op      its name and operator.
     source        the line of the user's model: "net.py:41"; may be empty.
+    module        the submodule that it belongs to: "layers.3.conv1"; may be empty.
     backend       "cpu", "vulkan", …; "runtime" for control flow, "none" for what is computed ahead of the run.
     kernel        what runs it there: "conv_f32_avx2", "reference".
     why           one reason per target that was passed over.
@@ -33,6 +34,7 @@ class Placement:
     node: str
     op: str
     source: str
+    module: str
     backend: str
     kernel: str
     why: list[str]
@@ -73,6 +75,7 @@ class Event:
     """One timed node of a profiled run.
 
     node, op     its name and operator.
+    module       the submodule of the source model that it belongs to: "layers.3.conv1"; may be empty.
     backend      where it ran.
     kernel       what ran it there.
     start_ns     when it began, in nanoseconds since the run's start.
@@ -81,6 +84,7 @@ class Event:
 
     node: str
     op: str
+    module: str
     backend: str
     kernel: str
     start_ns: int
@@ -123,7 +127,7 @@ class Profile:
                 "dur": e.duration_ns / 1000,
                 "pid": 0,
                 "tid": 0,
-                "args": {"backend": e.backend, "kernel": e.kernel, "op": e.op},
+                "args": {"backend": e.backend, "kernel": e.kernel, "op": e.op, "module": e.module},
             }
             for e in self.events
         ]

@@ -282,7 +282,7 @@ Status import_node(Scope& scope, const proto::NodeProto& proto, int index) {
   }
   if (!status.ok() && !already_recorded(status)) {
     NodeProblem problem = status.nodes().empty() ? NodeProblem{{}, {}, {}, status.message(), {}} : status.nodes()[0];
-    import.refuse(name, qualified(proto), source_of(proto).text(), problem.rule, problem.value);
+    import.refuse(name, qualified(proto), source_of(proto), problem.rule, problem.value);
   }
   for (const std::string& output : proto.output()) {
     if (!output.empty()) scope.names[output] = kPoisoned;

@@ -61,8 +61,10 @@ struct Import {
   }
   const Listed& list(ValueId id) const { return lists[static_cast<size_t>(kFirstListed - id)]; }
 
-  void refuse(std::string node, std::string op, std::string source, std::string rule, std::string value = {}) {
-    problems.push_back({std::move(node), std::move(op), std::move(source), std::move(rule), std::move(value)});
+  void refuse(std::string node, std::string op, const SourceLocation& source, std::string rule,
+              std::string value = {}) {
+    problems.push_back(
+        {std::move(node), std::move(op), source.text(), std::move(rule), std::move(value), source.module});
   }
 };
 

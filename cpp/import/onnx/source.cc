@@ -3,14 +3,10 @@
 
 #include "base/utf8.h"
 #include "import/onnx/importer.h"
+#include "import/source_files.h"
 
 namespace pinnace::onnx {
 namespace {
-std::string last_component(std::string_view path) {
-  const size_t slash = path.find_last_of("/\\");
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
-
 int32_t number_at(std::string_view text) {
   int32_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -24,7 +20,7 @@ bool from_traceback(std::string_view text, SourceLocation& to) {
   text.remove_prefix(start + 6);
   const size_t quote = text.find('"');
   if (quote == std::string_view::npos) return false;
-  to.file = last_component(text.substr(0, quote));
+  to.file = SourceFiles().stored_name(text.substr(0, quote));
   constexpr std::string_view kLine = "\", line ";
   if (text.substr(quote).starts_with(kLine)) to.line = number_at(text.substr(quote + kLine.size()));
   return true;
@@ -34,7 +30,7 @@ bool from_traceback(std::string_view text, SourceLocation& to) {
 void from_call_stack(std::string_view text, SourceLocation& to) {
   const size_t mark = text.find(".py(");
   if (mark == std::string_view::npos || text.substr(0, mark).find('\n') != std::string_view::npos) return;
-  to.file = last_component(text.substr(0, mark + 3));
+  to.file = SourceFiles().stored_name(text.substr(0, mark + 3));
   to.line = number_at(text.substr(mark + 4));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/type_size.h"
+#include "import/torch/call_names.h"
 #include "import/torch/mapping.h"
 #include "import/torch/views.h"
 
@@ -165,7 +166,10 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     if (!call.ok()) return;
     if (value != *before) {
       call.fail(write(index, value, node));
-      for (const Argument* out : outs) note_name(value, call.first_value(), scope, out->text, node.name);
+      for (const Argument* out : outs) {
+        note_name(value, call.first_value(), scope.value_name(node, out->text, 0, 1),
+                  scope.prefix + scope.name_of(node));
+      }
     }
     for (const Argument* out : outs) scope.tensors.insert_or_assign(out->text, index);
     return;
@@ -218,7 +222,8 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
                          str_cat(to_string(found, session.symbols), ", stated ", text, "]"));
       }
     }
-    note_name(h.value, call.first_value(), scope, outs[i]->text, node.name);
+    note_name(h.value, call.first_value(), scope.value_name(node, outs[i]->text, i, outs.size()),
+              scope.prefix + scope.name_of(node));
     if (!scope.tensors.emplace(outs[i]->text, add_handle(std::move(h))).second)
       return call.fail("two outputs have the same name", outs[i]->text);
   }
@@ -237,7 +242,7 @@ void Builder::run_node(Scope& scope, const NodeDef& node) {
   }
   const Target target = split_target(node.target);
   const auto report = [&](const std::string& rule, const std::string& value) {
-    NodeProblem problem{scope.prefix + node.name, node.target, node.source.text(), rule, value};
+    NodeProblem problem{scope.prefix + node.name, node.target, node.source.text(), rule, value, node.source.module};
     if (problem.op.starts_with("torch.ops.")) problem.op.erase(0, sizeof("torch.ops.") - 1);
     session.problems.push_back(std::move(problem));
     miss(scope, node);
@@ -281,10 +286,9 @@ void Builder::run_nodes(Scope& scope) {
 Result<Scope*> Builder::inline_graph(const GraphDef& def, std::map<std::string, int, std::less<>> tensors,
                                      std::map<std::string, Scalar, std::less<>> scalars, const std::string& name) {
   Scope& scope = scopes_.emplace_back();
-  scope.def = &def;
+  scope.begin(def, name + ".");
   scope.tensors = std::move(tensors);
   scope.scalars = std::move(scalars);
-  scope.prefix = name + ".";
   run_nodes(scope);
   return &scope;
 }
@@ -310,26 +314,37 @@ std::set<std::string> Builder::written_buffers() const {
 Status Builder::bind_inputs(Scope& scope) {
   const ProgramDef& program = session.program;
   const std::set<std::string> written = written_buffers();
+  // Every leaf of the arguments is an input that the user gives, or one that was fixed at export.
+  const auto is_leaf = [](const InputSpec& spec) {
+    return spec.kind == InputSpec::Kind::kUser || spec.kind == InputSpec::Kind::kFixed;
+  };
+  std::vector<std::string> leaves = input_names(program.in_spec, program.argument_names);
+  if (std::ranges::count_if(program.inputs, is_leaf) != std::ssize(leaves)) leaves.clear();
+  size_t leaf = 0;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const InputSpec& spec = program.inputs[i];
+    std::string name = spec.argument;
+    if (is_leaf(spec) && !leaves.empty()) {
+      std::string& known = leaves[leaf++];
+      if (!known.empty()) name = std::move(known);
+    }
     Handle h;
-    h.origin_name = spec.kind == InputSpec::Kind::kUser ? spec.argument : spec.target;
+    h.origin_name = spec.kind == InputSpec::Kind::kUser ? name : spec.target;
     if (spec.kind == InputSpec::Kind::kRefused) {
       return Status(Code::kConversion, str_cat("an input is a ", spec.target, ", which is not supported"));
     }
     if (spec.kind == InputSpec::Kind::kFixed) {
       if (spec.fixed.kind != ArgumentKind::kNone) {
-        session.note(str_cat("argument ", spec.argument, " was fixed at export and is no input"));
+        session.note(str_cat("argument ", name, " was fixed at export and is no input"));
       }
       continue;
     }
     if (spec.kind == InputSpec::Kind::kUser && spec.fixed.kind == ArgumentKind::kSymInt) {
-      const ValueId id = graph.add_input(spec.argument, {DType::kI64, {}, nullptr});
+      const ValueId id = graph.add_input(name, {DType::kI64, {}, nullptr});
       type_inference = begin_type_inference(graph);
       PINNACE_ASSIGN(const ValueId shape,
-                     constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, spec.argument + ".shape"));
-      PINNACE_ASSIGN(const std::vector<ValueId> one,
-                     emit("reshape", {id, shape}, 1, {}, spec.argument + ".reshape", {}));
+                     constant(DType::kI64, {1}, std::vector<int64_t>{1}.data(), 8, name + ".shape"));
+      PINNACE_ASSIGN(const std::vector<ValueId> one, emit("reshape", {id, shape}, 1, {}, name + ".reshape", {}));
       scope.scalars.emplace(spec.argument, Scalar::of_value(Scalar::Kind::kInt, one[0]));
       continue;
     }
@@ -339,13 +354,12 @@ Status Builder::bind_inputs(Scope& scope) {
     if (spec.kind == InputSpec::Kind::kUser) {
       const auto dtype = stated->second.dtype();
       if (stated->second.part_dtype()) {
-        return Status(Code::kConversion, str_cat("input '", spec.argument, "' is complex: give torch.view_as_real(",
-                                                 spec.argument, ") and call torch.view_as_complex in the model"));
+        return Status(Code::kConversion, str_cat("input '", name, "' is complex: give torch.view_as_real(", name,
+                                                 ") and call torch.view_as_complex in the model"));
       }
       if (!dtype) {
-        return Status(Code::kConversion,
-                      str_cat("input '", spec.argument, "' is ", scalar_type_name(stated->second.scalar_type),
-                              ", which is not supported"));
+        return Status(Code::kConversion, str_cat("input '", name, "' is ", scalar_type_name(stated->second.scalar_type),
+                                                 ", which is not supported"));
       }
       TensorType type{*dtype, {}, nullptr};
       for (const SizeDef& size : stated->second.sizes) {
@@ -353,12 +367,11 @@ Status Builder::bind_inputs(Scope& scope) {
         type.shape.push_back(dim);
       }
       if (!fits_memory(type)) {
-        return Status(
-            Code::kCorruptFile,
-            str_cat("input '", spec.argument, "' is larger than memory can be: ", to_string(type, session.symbols)));
+        return Status(Code::kCorruptFile,
+                      str_cat("input '", name, "' is larger than memory can be: ", to_string(type, session.symbols)));
       }
       h.origin = Handle::Origin::kUserInput;
-      h.value = graph.add_input(spec.argument, type);
+      h.value = graph.add_input(name, type);
     } else {
       h.origin = written.contains(spec.argument) ? Handle::Origin::kState : Handle::Origin::kConstant;
       h.input = static_cast<int>(i);
@@ -405,10 +418,11 @@ Status Builder::bind_inputs(Scope& scope) {
 
 Status Builder::bind_outputs(Scope& scope) {
   const ProgramDef& program = session.program;
-  const std::vector<std::string> keys = output_keys(program.out_spec);
+  std::vector<std::string> leaves = output_names(program.out_spec);
   const auto user_outputs =
       static_cast<size_t>(std::count_if(program.outputs.begin(), program.outputs.end(),
                                         [](const OutputSpec& o) { return o.kind == OutputSpec::Kind::kUser; }));
+  if (leaves.size() != user_outputs) leaves.assign(user_outputs, {});
   std::map<std::string, ValueId> new_states;  // by buffer, where the signature says it
   size_t place = 0;
   const auto tensor = [&](const std::string& name) -> Result<ValueId> {
@@ -423,7 +437,8 @@ Status Builder::bind_outputs(Scope& scope) {
     auto value = read(at->second);
     const NodeDef* node = handle(at->second).node;
     if (!value && session.fatal.ok() && node) {
-      NodeProblem problem{node->name, node->target, node->source.text(), value.status().message(), name};
+      NodeProblem problem{node->name, node->target,       node->source.text(), value.status().message(),
+                          name,       node->source.module};
       if (problem.op.starts_with("torch.ops.")) problem.op.erase(0, sizeof("torch.ops.") - 1);
       session.problems.push_back(std::move(problem));
     }
@@ -446,7 +461,7 @@ Status Builder::bind_outputs(Scope& scope) {
         break;
     }
     const size_t i = place++;
-    std::string name = keys.size() == user_outputs ? keys[i] : out.argument.text;
+    std::string name = leaves[i].empty() ? out.argument.text : leaves[i];
     ValueId id = kNoValue;
     if (out.argument.kind == ArgumentKind::kTensor) {
       PINNACE_ASSIGN(id, tensor(out.argument.text));
@@ -470,8 +485,8 @@ Status Builder::bind_outputs(Scope& scope) {
       session.note(str_cat("output ", i, " is not a tensor and is left out"));
       continue;
     }
-    for (int n = 1; !names.insert(name).second; ++n)
-      name = str_cat(keys.size() == user_outputs ? keys[i] : out.argument.text, "_", n);
+    const std::string wanted = name;
+    for (int n = 1; !names.insert(name).second; ++n) name = str_cat(wanted, "_", n);
     graph.add_output(name, id);
   }
   for (const auto& [index, argument] : states_) {
@@ -516,7 +531,7 @@ Status Builder::finish() {
 
 Status Builder::build_program() {
   Scope& scope = scopes_.emplace_back();
-  scope.def = &session.program.graph;
+  scope.begin(session.program.graph);
   PINNACE_TRY(bind_inputs(scope));
   run_nodes(scope);
   if (!session.problems.empty()) return {};
@@ -531,7 +546,7 @@ Result<std::vector<ValueId>> Builder::build_body(const GraphDef& def, const std:
   if (types.size() != def.inputs.size())
     return invalid("a nested graph has ", def.inputs.size(), " inputs and is given ", types.size());
   Scope& scope = scopes_.emplace_back();
-  scope.def = &def;
+  scope.begin(def);
   for (const TensorType& type : leading) graph.add_input("leading", type);
   std::vector<ValueId> ids;
   for (size_t i = 0; i < types.size(); ++i) ids.push_back(graph.add_input(def.inputs[i].text, types[i]));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/torch/mapping.h"
+#include "import/torch/module_names.h"
 #include "import/torch/views.h"
 #include "ops/bodies.h"
 
@@ -117,6 +118,7 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
   for (int i = 0; i < outputs; ++i) made.push_back(graph.add_value(name, {}));
   Node* node = graph.add_node(std::string(op), def->version, name, std::move(inputs), made);
   node->source = source;
+  node->source.file = session.program.files.stored_name(source.file);
   for (auto& [key, value] : attrs) {
     if (!is_default(*def, key, value)) node->set_attr(key, std::move(value));
   }
@@ -143,14 +145,38 @@ Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* d
   return id;
 }
 
-void Builder::note_name(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
-                        const std::string& node_name) {
+void Scope::begin(const GraphDef& graph, const std::string& before_names) {
+  def = &graph;
+  prefix = before_names;
+  module_names = torch_import::module_names(graph);
+}
+
+const std::string& Scope::name_of(const NodeDef& node) const {
+  // A write into a view of another graph's tensor is mapped in that graph's scope.
+  const NodeDef* first = def->nodes.data();
+  if (std::less<>()(&node, first) || !std::less<>()(&node, first + def->nodes.size())) return node.name;
+  const std::string& by_module = module_names[static_cast<size_t>(&node - first)];
+  return by_module.empty() ? node.name : by_module;
+}
+
+std::string Scope::part_name(const NodeDef& node, std::string_view part) const {
+  const std::string& made = name_of(node);
+  const bool whole_module = &made != &node.name && made.find(':') == std::string::npos;
+  return str_cat(prefix, made, whole_module ? ":" : ".", part);
+}
+
+std::string Scope::value_name(const NodeDef& node, const std::string& name, size_t output, size_t outputs) const {
+  if (&name_of(node) == &node.name) return prefix + name;
+  return outputs == 1 ? prefix + name_of(node) : part_name(node, str_cat(output));
+}
+
+void Builder::note_name(ValueId id, size_t first_value, const std::string& name, const std::string& node_name) {
   if (id == kNoValue || static_cast<size_t>(id) < first_value || graph.value(id).constant) return;
-  source_names_.values.insert_or_assign(id, scope.prefix + name);
+  source_names_.values.insert_or_assign(id, name);
   if (graph.nodes.empty()) return;
   const Node& last = *graph.nodes.back();
   const bool makes = std::find(last.outputs.begin(), last.outputs.end(), id) != last.outputs.end();
-  if (makes) source_names_.nodes.try_emplace(&last, scope.prefix + node_name);
+  if (makes) source_names_.nodes.try_emplace(&last, node_name);
 }
 
 // ------------------------------------------------------------------------------------------------- shared memory

@@ -91,10 +91,20 @@ struct Handle {
 
 /// Names of one graph of the source. An inlined one has its own.
 struct Scope {
+  /// Takes a graph of the source, with the names that its nodes get by their modules.
+  void begin(const GraphDef& graph, const std::string& before_names = {});
   const GraphDef* def = nullptr;
   std::map<std::string, int, std::less<>> tensors;  ///< to handles
   std::map<std::string, Scalar, std::less<>> scalars;
-  std::string prefix;  ///< before names of values, "submod_1."
+  std::string prefix;                     ///< before names of values, "submod_1."
+  std::vector<std::string> module_names;  ///< per node of `def`; empty for those that keep torch's name
+
+  /// What the graph calls a node of `def`: "features.3.conv.1", or torch's name.
+  const std::string& name_of(const NodeDef& node) const;
+  /// What it calls something that the mapping of a node adds: "features.3.conv.1:reshape", "linear.reshape".
+  std::string part_name(const NodeDef& node, std::string_view part) const;
+  /// What it calls the node's output number `output` of `outputs`, which torch calls `name`.
+  std::string value_name(const NodeDef& node, const std::string& name, size_t output, size_t outputs) const;
 };
 
 class Call;
@@ -138,8 +148,7 @@ class Builder {
   Result<ValueId> constant(DType dtype, const Shape& shape, const void* data, size_t bytes, const std::string& name);
   /// Notes what the source calls `id`, if it was made since value `first_value`, and the node that made it: finish()
   /// gives these names, when it is known which others there are.
-  void note_name(ValueId id, size_t first_value, const Scope& scope, const std::string& name,
-                 const std::string& node_name);
+  void note_name(ValueId id, size_t first_value, const std::string& name, const std::string& node_name);
 
  private:
   friend class Call;

@@ -203,8 +203,8 @@ std::vector<ValueId> Call::add_node(std::string_view op, std::vector<ValueId> in
   std::vector<ValueId> nothing(static_cast<size_t>(outputs), kNoValue);
   if (!ok()) return nothing;
   while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
-  auto made = builder_.emit(op, std::move(inputs), outputs, std::move(attrs),
-                            str_cat(scope_.prefix, node_.name, ".", op), node_.source);
+  auto made =
+      builder_.emit(op, std::move(inputs), outputs, std::move(attrs), scope_.part_name(node_, op), node_.source);
   if (!made) {
     fail(made.status());
     return nothing;
@@ -225,7 +225,7 @@ ValueId Call::add(std::string_view op, std::vector<ValueId> inputs, AttrList att
 ValueId Call::constant(double value, DType dtype, const Shape& shape) {
   if (!ok()) return kNoValue;
   const Element e = element_of(value, dtype);
-  auto id = builder_.constant(dtype, shape, e.bytes, e.size, str_cat(node_.name, ".number"));
+  auto id = builder_.constant(dtype, shape, e.bytes, e.size, scope_.part_name(node_, "number"));
   if (!id) fail(id.status());
   return id ? *id : kNoValue;
 }
@@ -233,7 +233,7 @@ ValueId Call::constant(double value, DType dtype, const Shape& shape) {
 ValueId Call::constant_int(int64_t value, DType dtype, const Shape& shape) {
   if (!ok()) return kNoValue;
   const Element e = element_of(value, dtype);
-  auto id = builder_.constant(dtype, shape, e.bytes, e.size, str_cat(node_.name, ".number"));
+  auto id = builder_.constant(dtype, shape, e.bytes, e.size, scope_.part_name(node_, "number"));
   if (!id) fail(id.status());
   return id ? *id : kNoValue;
 }
@@ -241,7 +241,7 @@ ValueId Call::constant_int(int64_t value, DType dtype, const Shape& shape) {
 ValueId Call::constant_ints(const std::vector<int64_t>& values) {
   if (!ok()) return kNoValue;
   auto id = builder_.constant(DType::kI64, {static_cast<int64_t>(values.size())}, values.data(),
-                              values.size() * sizeof(int64_t), str_cat(node_.name, ".numbers"));
+                              values.size() * sizeof(int64_t), scope_.part_name(node_, "numbers"));
   if (!id) fail(id.status());
   return id ? *id : kNoValue;
 }
@@ -249,7 +249,7 @@ ValueId Call::constant_ints(const std::vector<int64_t>& values) {
 ValueId Call::constant_floats(const std::vector<float>& values, const Shape& shape) {
   if (!ok()) return kNoValue;
   auto id = builder_.constant(DType::kF32, shape, values.data(), values.size() * sizeof(float),
-                              str_cat(node_.name, ".numbers"));
+                              scope_.part_name(node_, "numbers"));
   if (!id) fail(id.status());
   return id ? *id : kNoValue;
 }

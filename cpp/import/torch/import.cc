@@ -41,8 +41,9 @@ Status conversion_failure(std::vector<NodeProblem> problems, int node_count) {
   for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
     const NodeProblem& p = problems[i];
     append_text(text, "\n  ");
-    append_text(text, printable(str_cat(p.op, " (node '", p.node, "'", p.source.empty() ? "" : ", ", p.source,
-                                        "): ", p.rule, p.value.empty() ? "" : ": ", p.value)));
+    append_text(text, printable(str_cat(p.op, " (node '", p.node, "'", p.module.empty() ? "" : " of ", p.module,
+                                        p.source.empty() ? "" : ", ", p.source, "): ", p.rule,
+                                        p.value.empty() ? "" : ": ", p.value)));
   }
   if (problems.size() > kShown) append_text(text, str_cat("\n  and ", problems.size() - kShown, " more"));
   Status status(Code::kConversion, std::move(text));

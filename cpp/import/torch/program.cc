@@ -321,10 +321,12 @@ class Reader {
     if (const auto metadata = maybe(o, "metadata")) {
       PINNACE_ASSIGN(const object m, as_object(*metadata, "metadata"));
       std::string_view text;
+      std::vector<std::string_view> files;
       if (const auto trace = maybe(m, "stack_trace"); trace && !trace->get_string().get(text))
-        read_trace(text, n.source);
+        read_trace(text, n.source, files);
       if (const auto stack = maybe(m, "nn_module_stack"); stack && !stack->get_string().get(text)) {
-        n.source.module = module_path(text);
+        n.source.module = module_path(text, n.module_call);
+        learn_files(text, files);
       }
     }
     return n;
@@ -360,8 +362,10 @@ class Reader {
     return {};
   }
 
-  /// The last frame that is not torch's own.
-  static void read_trace(std::string_view trace, SourceLocation& source) {
+  static constexpr size_t kFramesHeld = 16;
+
+  /// The last frame that is not torch's own, and the files of the first such ones.
+  static void read_trace(std::string_view trace, SourceLocation& source, std::vector<std::string_view>& files) {
     size_t at = 0;
     while ((at = trace.find("File \"", at)) != std::string_view::npos) {
       at += 6;
@@ -380,15 +384,33 @@ class Reader {
       if (!torchs && line > 0) {
         source.file = file;
         source.line = line;
+        if (files.size() < kFramesHeld && (files.empty() || files.back() != file)) files.push_back(file);
       }
     }
   }
 
-  /// "L__self__,,C;L__self__c,c,torch.nn.modules.conv.Conv2d" -> "c"
-  static std::string module_path(std::string_view stack) {
+  /// Holds files of a node's trace against the classes of
+  /// "L__self__,,mypkg.net.Net;L__self__c,c,torch.nn.modules.conv.Conv2d".
+  void learn_files(std::string_view stack, const std::vector<std::string_view>& files) const {
+    for (size_t at = 0; at < stack.size();) {
+      const size_t end = std::min(stack.find(';', at), stack.size());
+      const std::string_view entry = stack.substr(at, end - at);
+      const std::string_view class_name = entry.substr(entry.rfind(',') + 1);  // npos + 1 is 0
+      for (const std::string_view file : files) files_.learn(file, class_name);
+      at = end + 1;
+    }
+  }
+
+  /// "L__self__,,C;L__self__c@1,c,torch.nn.modules.conv.Conv2d" -> "c", its call 1
+  static std::string module_path(std::string_view stack, int64_t& call) {
     const std::string_view last = stack.substr(stack.rfind(';') + 1);  // npos + 1 is 0
     const size_t first = last.find(',');
     if (first == std::string_view::npos) return {};
+    const size_t mark = last.substr(0, first).rfind('@');
+    for (size_t i = mark == std::string_view::npos ? first : mark + 1; i < first && call < 1000000; ++i) {
+      if (last[i] < '0' || last[i] > '9') break;
+      call = call * 10 + (last[i] - '0');
+    }
     return std::string(last.substr(first + 1, last.find(',', first + 1) - first - 1));
   }
 
@@ -540,15 +562,22 @@ class Reader {
       if (!calls->get_array().get(list)) {
         for (element item : list) {
           object call, call_signature;
+          if (item.get_object().get(call) || call["signature"].get_object().get(call_signature)) break;
           std::string_view spec;
-          if (!item.get_object().get(call) && !call["signature"].get_object().get(call_signature) &&
-              !call_signature["out_spec"].get_string().get(spec)) {
-            p.out_spec = spec;
+          if (!call_signature["in_spec"].get_string().get(spec)) p.in_spec = spec;
+          if (!call_signature["out_spec"].get_string().get(spec)) p.out_spec = spec;
+          array names;
+          if (call_signature["forward_arg_names"].get_array().get(names)) break;
+          PINNACE_TRY(reserve(p.argument_names, names));
+          for (element name : names) {
+            PINNACE_ASSIGN(std::string text, as_string(name, "forward_arg_names"));
+            p.argument_names.push_back(std::move(text));
           }
           break;
         }
       }
     }
+    p.files = files_;
     return p;
   }
 
@@ -579,6 +608,7 @@ class Reader {
 
   std::string what_;
   mutable size_t budget_;
+  mutable SourceFiles files_;
 };
 
 /// Parses the text; `parser` owns the document.
@@ -680,31 +710,6 @@ Result<Payloads> parse_payloads(const Buffer& json, size_t length, const std::st
   simdjson::dom::parser parser;
   PINNACE_ASSIGN(const element root, parse_json(parser, json, length, reader));
   return reader.payloads(root);
-}
-
-std::vector<std::string> output_keys(const std::string& out_spec) {
-  simdjson::dom::parser parser, inner_parser;
-  array top, children, keys;
-  object spec;
-  std::string_view type, context;
-  if (parser.parse(out_spec).get_array().get(top) || top.size() != 2 || top.at(1).get_object().get(spec) ||
-      spec["type"].get_string().get(type) || (type != "builtins.dict" && type != "collections.OrderedDict") ||
-      spec["context"].get_string().get(context) || spec["children_spec"].get_array().get(children)) {
-    return {};
-  }
-  for (element child : children) {
-    object leaf;
-    if (child.get_object().get(leaf) || !leaf["type"].is_null()) return {};
-  }
-  if (inner_parser.parse(context.data(), context.size()).get_array().get(keys) || keys.size() != children.size())
-    return {};
-  std::vector<std::string> names;
-  for (element key : keys) {
-    std::string_view name;
-    if (key.get_string().get(name) || name.empty()) return {};
-    names.emplace_back(name);
-  }
-  return names;
 }
 
 }  // namespace pinnace::torch_import

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "import/source_files.h"
 #include "import/torch/expression.h"
 
 namespace pinnace::torch_import {
@@ -81,7 +82,8 @@ struct NodeDef {
   std::string name;
   std::vector<NamedArgument> inputs;
   std::vector<Argument> outputs;
-  SourceLocation source;
+  int64_t module_call = 0;  ///< how often the innermost module was called before, 2 of "L__self__relu@2,relu,…"
+  SourceLocation source;    ///< with the path that the archive has, for errors; what is stored: ProgramDef::files
 
   const Argument* input(std::string_view wanted) const;
 };
@@ -130,9 +132,12 @@ struct ProgramDef {
   std::vector<InputSpec> inputs;    ///< parallel to graph.inputs
   std::vector<OutputSpec> outputs;  ///< parallel to graph.outputs
   std::map<std::string, RangeDef, std::less<>> ranges;
-  std::string dialect;        ///< "TRAINING" or "ATEN"
-  std::string torch_version;  ///< may be empty
-  std::string out_spec;       ///< the output's pytree, may be empty
+  std::string dialect;                      ///< "TRAINING" or "ATEN"
+  std::string torch_version;                ///< may be empty
+  std::string in_spec;                      ///< the nest of arguments, may be empty
+  std::string out_spec;                     ///< the nest of results, may be empty
+  std::vector<std::string> argument_names;  ///< of forward(), positional ones first
+  SourceFiles files;                        ///< what graphs record of the nodes' files
   std::vector<std::string> notes;
 };
 
@@ -141,8 +146,5 @@ struct ProgramDef {
 inline constexpr size_t kJsonPadding = 64;
 Result<ProgramDef> parse_program(const Buffer& json, size_t length, const std::string& what);
 Result<Payloads> parse_payloads(const Buffer& json, size_t length, const std::string& what);
-
-/// Keys of a returned dict, in order of its leaves, if the output is one dict of plain values; else empty.
-std::vector<std::string> output_keys(const std::string& out_spec);
 
 }  // namespace pinnace::torch_import

@@ -72,6 +72,7 @@ struct CheckRow {
   std::string value;    ///< the value that breaks the rule
   std::string rewrite;  ///< what the node becomes there, if it is rewritten
   int64_t bytes_copied = 0;
+  std::string module;  ///< path of the source's submodule, "layers.3.conv1"; may be empty
 };
 
 /// What one pass did.

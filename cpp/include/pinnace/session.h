@@ -56,6 +56,7 @@ struct Placement {
   std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
   int64_t bytes_copied = 0;      ///< across borders of segments, into this node
   std::string notice;            ///< what else there is to know of how it was made ready; may be empty
+  std::string module;            ///< path of the source's submodule, "layers.3.conv1"; may be empty
 };
 
 /// Sizes of the plan for the shapes of the last run that succeeded (before the first one: of what is shared alone).
@@ -71,6 +72,7 @@ struct PlanInfo {
 struct ProfileEvent {
   std::string node, op, backend, kernel;
   int64_t start_ns = 0, duration_ns = 0;  ///< since the run's start
+  std::string module;                     ///< path of the source's submodule, "layers.3.conv1"; may be empty
 };
 
 /// A program with the choices of Options made: partition, executables, packed weights. Immutable; many sessions and

@@ -39,6 +39,7 @@ struct NodeProblem {
   std::string source;  ///< "file.py:41" where the source says so, else empty
   std::string rule;    ///< the rule that refuses it, one phrase
   std::string value;   ///< the offending value, may be empty
+  std::string module;  ///< path of the submodule of a PyTorch model that it belongs to: "layers.3.conv1", may be empty
 };
 
 /// Success, or a code and a sentence. Copying shares the text; a success holds no memory.

@@ -16,7 +16,7 @@ import numpy as np
 
 from pinnace.cli.arguments import check_writable, dims, feed, load_inputs
 from pinnace.cli.output import failed, show
-from pinnace.files import member_names, printable, replaced
+from pinnace.files import member_names, place_text, printable, replaced
 from pinnace.loading import load
 from pinnace.program import Program, diff
 from pinnace.session import Session
@@ -108,7 +108,8 @@ def inspect_command(options: argparse.Namespace) -> int:
         for target, parts in sizes.items():
             show(f"payload for {target}: {len(parts)} parts, {sum(parts):,} bytes")
         for node in program.nodes:
-            place = f"  {node.source}" if node.source else ""
+            place = place_text(node.name, node.module, node.source)
+            place = f"  {place}" if place else ""
             path = f"{node.path}/" if node.path else ""
             show(printable(f"{path}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}"))
     return 0

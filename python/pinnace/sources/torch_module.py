@@ -16,6 +16,7 @@ from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
 from pinnace.torch.export import export_module
 from pinnace.torch.isolation import is_inference, isolated_inference
+from pinnace.torch.module_names import value_names
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -178,13 +179,14 @@ def _writes_into_parameters(program: Any) -> bool:
 
 
 def _last_values(program: Any) -> dict[str, str]:
-    """Per submodule path: the exported graph's last value that it computed."""
+    """Per submodule path: the exported graph's last value that it computed, as the importer calls it."""
+    names = value_names(program)
     last: dict[str, str] = {}
     for node in program.graph.nodes:
         for path, _ in (node.meta.get("nn_module_stack") or {}).values():
             name = str(path).removeprefix("L['self'].").removeprefix("L['self']")
             if name:
-                last[name] = node.name
+                last[name] = names.get(node.name, node.name)
     return last
 
 

@@ -14,6 +14,7 @@ from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_tensors import output_tensors, version
 from pinnace.torch.archive import load_archive
 from pinnace.torch.isolation import isolated_inference
+from pinnace.torch.module_names import value_names
 from pinnace.types import Array
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class TorchSource:
         return DoubleModule(lambda: _copied(self.program).module(), self.arguments, self.layers_within)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
-        """Values of the exported graph's nodes by name."""
+        """Values of the exported graph's nodes, by the importer's names for them or by torch's."""
         return self._interpreted(inputs, names, {})[1]
 
     def layers_within(
@@ -78,14 +79,16 @@ class TorchSource:
         from torch.utils import _pytree
 
         found: dict[str, Array] = {}
+        wanted = self._wanted(names)
 
         class Recorder(torch.fx.Interpreter):
             def run_node(self, n: torch.fx.Node) -> Any:
                 result = super().run_node(n)
-                if n.name in names and isinstance(result, torch.Tensor):
-                    found[n.name] = to_numpy(result).copy()  # later nodes may write into it
-                    if n.name in given and given[n.name].shape == result.shape:
-                        return as_tensor(given[n.name]).to(result.dtype)
+                name = wanted.get(n.name)
+                if name is not None and isinstance(result, torch.Tensor):
+                    found[name] = to_numpy(result).copy()  # later nodes may write into it
+                    if name in given and given[name].shape == result.shape:
+                        return as_tensor(given[name]).to(result.dtype)
                 return result
 
         with source_errors(self.description), isolated_inference():
@@ -102,6 +105,15 @@ class TorchSource:
             specs = program.graph_signature.output_specs
             users = [o for o, spec in zip(made, specs, strict=True) if spec.kind.name == "USER_OUTPUT"]
             return [to_numpy(t) for t in output_tensors(users)], found
+
+    def _wanted(self, names: set[str]) -> dict[str, str]:
+        """By node of the graph the name under which its value is asked for. Files of older versions have torch's names,
+        which count where the importer calls nothing so."""
+        known = value_names(self.program)
+        wanted = {node: name for node, name in known.items() if name in names}
+        for name in names - set(wanted.values()):
+            wanted.setdefault(name, name)
+        return wanted
 
     def arguments(self, inputs: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call's args and kwargs: user tensors from `inputs`, the rest as exported."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 MAX_JSON = 1 << 30  # as in C++
 MAX_RANK = 64
+MAX_NAME = 200  # of an output, as in C++
 # A tensor may be an expansion of its storage. Together they keep to what the importer allows.
 EXPANSION_FACTOR, EXPANSION_SLACK = 12, 64 << 20
 
@@ -174,16 +175,37 @@ def _argument_names(signature: dict[str, Any]) -> list[str]:
 
 
 def _result_names(program: Any) -> list[str]:
-    """Keys of the dict of plain values that the program returns; none where it returns anything else."""
+    """Names of the leaves of what the program returns, as the importer gives them; none where a leaf has no name."""
+    names: list[str] = []
+
+    def walk(spec: Any, path: str, named: bool, outermost: bool) -> None:
+        if spec["type"] is None:
+            names.append(path if named else "")
+            return
+        children = spec["children_spec"]
+        keys = _keys(spec, len(children))
+        for i, child in enumerate(children):
+            part = keys[i] if keys else str(i)
+            walk(child, part if outermost else f"{path}.{part}", named or bool(keys), False)
+
     try:
-        spec = json.loads(program["graph_module"]["module_call_graph"][0]["signature"]["out_spec"])[1]
-        keys = json.loads(spec["context"])
-        plain = all(child["type"] is None for child in spec["children_spec"])
-        is_dict = spec["type"] in ("builtins.dict", "collections.OrderedDict")
+        walk(json.loads(program["graph_module"]["module_call_graph"][0]["signature"]["out_spec"])[1], "", False, True)
     except (KeyError, IndexError, TypeError, ValueError, RecursionError):
         return []
-    fits = isinstance(keys, list) and all(isinstance(k, str) and k.isprintable() and k for k in keys)
-    return keys if is_dict and plain and fits and len(set(keys)) == len(keys) else []
+    fits = all(name.isprintable() and 0 < len(name) <= MAX_NAME for name in names)
+    return names if fits and len(set(names)) == len(names) else []
+
+
+def _keys(spec: Any, wanted: int) -> list[str]:
+    """Keys or fields of a container's children; none where these are its items by number."""
+    if spec["type"] in ("builtins.tuple", "builtins.list") or not wanted:
+        return []
+    context = json.loads(spec["context"])
+    lists = [context, *context] if isinstance(context, list) else []
+    for keys in lists:
+        if isinstance(keys, list) and len(keys) == wanted and all(isinstance(k, str | int) and k != "" for k in keys):
+            return [str(k) for k in keys]
+    return []
 
 
 # -------------------------------------------------------------------------------------------------------------- writing

@@ -266,14 +266,18 @@ def _plain(spec: Any) -> Any:
     if spec.is_leaf():
         return spec
     children = [_plain(child) for child in spec.children()]
+    if hasattr(spec.context, "_fields"):  # a namedtuple, which archives describe by its class
+        return _pytree.TreeSpec(dict, list(spec.context._fields), children)
     bare = _pytree.TreeSpec(spec.type, spec.context, [_pytree.tree_structure(0)] * len(children))
     try:
         _pytree.treespec_dumps(bare)
         return _pytree.TreeSpec(spec.type, spec.context, children)
     except (NotImplementedError, TypeError):
-        fields: Any = getattr(spec.context, "_fields", None) or getattr(spec.type, "__match_args__", ())
-        if len(fields) == len(children):
-            return _pytree.TreeSpec(dict, list(fields), children)
+        # Of a dataclass the context has the fields that are there, and those that are None.
+        context = spec.context if isinstance(spec.context, list | tuple) else ()
+        for fields in (context, *context[:1], getattr(spec.type, "__match_args__", ())):
+            if isinstance(fields, list | tuple) and len(fields) == len(children) and _are_texts(fields):
+                return _pytree.TreeSpec(dict, list(fields), children)
         return _pytree.TreeSpec(tuple, None, children)
 
 
@@ -285,6 +289,10 @@ def decomposed_note(error: _core.ConversionError) -> str:
     if any("_functorch" in op for op in ops):
         return "vmap traced by torch on whole batches"
     return "decomposed by torch: " + ", ".join(ops)
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def decompose(

@@ -231,12 +231,13 @@ def trace_of(value: Any) -> str:
 
 
 def module_stack_of(value: Any) -> str:
-    """The innermost module: "L__self__a_b,a.b,torch.nn.Module"."""
+    """The innermost module, with the number of its call: "L__self__a_b@1,a.b,torch.nn.Module"."""
     parts = value.rsplit(";", 1)[-1].split(",") if isinstance(value, str) and len(value) <= MAX_TEXT else []
     if len(parts) < 2 or not _MODULE_PATH.fullmatch(parts[1]):
         return ""
     key, path = re.sub(r"[^A-Za-z0-9_]", "_", parts[1]), re.sub(r"[\[\]]", "", parts[1])
-    return f"L__self__{key},{path},torch.nn.Module"
+    call = re.search(r"@\d{1,6}", parts[0])
+    return f"L__self__{key}{call[0] if call else ''},{path},torch.nn.Module"
 
 
 def metadata(value: Any) -> dict[str, str]:

@@ -105,13 +105,27 @@ def _exported(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.
         walker = QuantizedScript(frozen, examples)
         program = export_module(walker, [t.int_repr() if t.is_quantized else t for t in examples], {}, None)
         walker.name_sources(program)
-        return program
+        return _with_argument_names(program, script)
     from torch._export.converter import TS2EPConverter
 
     try:
-        return TS2EPConverter(script, tuple(examples)).convert()
+        program = TS2EPConverter(script, tuple(examples)).convert()
     except Exception as error:
         raise _core.ConversionError(f"torch cannot turn this TorchScript into an exported program: {error}") from error
+    return _with_argument_names(program, script)
+
+
+def _with_argument_names(
+    program: torch.export.ExportedProgram, script: torch.jit.ScriptModule
+) -> torch.export.ExportedProgram:
+    """The program, whose call has the arguments' names of the script's own forward()."""
+    entry = program.module_call_graph[0]
+    forward: Any = script.forward  # a ScriptMethod, of which torch's stubs know nothing
+    names = [re.sub(r"\.\d+$", "", a.name) for a in forward.schema.arguments[1:]]
+    inputs = sum(spec.kind.name == "USER_INPUT" for spec in program.graph_signature.input_specs)
+    if entry.signature is not None and len(names) == inputs and all(map(str.isidentifier, names)):
+        entry.signature.forward_arg_names = names
+    return program
 
 
 def _frozen(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:

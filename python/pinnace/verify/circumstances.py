@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,8 @@ def call_text(
 
 def _kind(thing: Any) -> str:
     if isinstance(thing, str | PathLike):
-        return repr(fspath(thing))
+        path = Path(fspath(thing))
+        return repr(path.name if path.is_absolute() else str(path))  # a report is passed on, folders stay
     if isinstance(thing, Program):
         return f"<Program {thing.metadata.source}>".replace(" >", ">")
     dtype, shape = getattr(thing, "dtype", None), getattr(thing, "shape", None)

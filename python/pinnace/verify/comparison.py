@@ -13,7 +13,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.agreement import Agreement, bounds_of
 from pinnace.arrays import ordered_inputs
-from pinnace.files import printable, write_text
+from pinnace.files import place_text, printable, write_text
 from pinnace.html.notebook import comparison_html
 from pinnace.html.report import comparison_page
 from pinnace.program import NodeInfo, Program
@@ -50,6 +50,7 @@ class ComparisonRow:
     source   the line of the user's model: "net.py:41"; may be empty.
     output   True for outputs and states.
     targets  one Agreement per target, the worst input's.
+    module   the submodule of the source model that it belongs to: "layers.3.conv1"; may be empty.
     """
 
     value: str
@@ -58,6 +59,12 @@ class ComparisonRow:
     source: str
     output: bool
     targets: dict[str, Agreement] = field(default_factory=dict)
+    module: str = ""
+
+    @property
+    def place(self) -> str:
+        """Module and line for people: "in layers.3, net.py:41"; the module is left out where the name begins so."""
+        return place_text(self.node or self.value, self.module, self.source)
 
     @property
     def ok(self) -> bool:
@@ -125,7 +132,7 @@ class Comparison:
             rows = [r for r in rows if r.output or any(r is i for i in inner)]
         head = ["value", "op", "source", *self.targets]
         lines = [
-            [r.value + (" (output)" if r.output else ""), r.op, r.source, *(_cell(r, t) for t in self.targets)]
+            [r.value + (" (output)" if r.output else ""), r.op, r.place, *(_cell(r, t) for t in self.targets)]
             for r in rows
         ]
         lines = [[printable(cell) for cell in line] for line in lines]
@@ -304,7 +311,8 @@ def _compare(
         look = functools.partial(_look_inside, worst, column)
         for arrays in work.examples:
             for node, name, d in layer_differences(program, source, arrays, target, bounds, mode, look):
-                row = rows.setdefault((name, False), ComparisonRow(name, node.name, node.op, node.source, False))
+                made = ComparisonRow(name, node.name, node.op, node.source, False, module=node.module)
+                row = rows.setdefault((name, False), made)
                 _keep_worst(row, column, d)
         nodes[column] = NodeCount(*nodes_on(session, target))
     if work is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.agreement import BOUNDS, Agreement, agreement
-from pinnace.files import one_line
+from pinnace.files import one_line, place_text
 from pinnace.log import log
 from pinnace.program import NodeInfo, Program
 from pinnace.session import Session
@@ -26,7 +26,8 @@ def first_difference(program: Program, source: Source, inputs: Sequence[Array], 
         return f"inner values cannot be compared: {one_line(error)}"
     for node, name, d in rows:
         if not d.ok:
-            place = f" ({node.source})" if node.source else ""
+            place = place_text(node.name, node.module, node.source)
+            place = f" ({place})" if place else ""
             return f"first difference at {node.op} '{node.name}'{place}: value {name!r} {d.why}"
     return "no inner value that both sides name differs"
 

@@ -15,7 +15,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.agreement import BOUNDS, Agreement, agreement, bounds_of
 from pinnace.arrays import input_array
-from pinnace.files import one_line
+from pinnace.files import one_line, without_folders
 from pinnace.inputs.second_input import second_inputs
 from pinnace.log import log
 from pinnace.program import Program
@@ -79,6 +79,7 @@ def verify_program(
         facts["verified"] = f"inconclusive: {'; '.join(doubts)}; {facts['verified']}"
     for key, value in facts.items():
         log("info", f"{key}: {value}")
+        facts[key] = without_folders(value)
     log("info", f"verified in {time.perf_counter() - start:.2f} s")
     return program.with_metadata(facts)
 
