@@ -46,27 +46,33 @@ Result<std::string> target_of(const std::string& path) {
   return target;
 }
 
-/// All of `bytes`, flushed to the disk: 0, or the errno of what failed; ECANCELED if the caller's work is to stop.
-int write_and_flush(int fd, std::span<const std::byte> bytes) {
-  constexpr size_t kPiece = 8 << 20, kFlushed = 8;  // pieces
-  for (size_t piece = 1; !bytes.empty(); ++piece) {
-    if (stopped()) return ECANCELED;
-    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kPiece));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
+/// All pieces, flushed to the disk: 0, or the errno of what failed; ECANCELED if the caller's work is to stop.
+int write_and_flush(int fd, std::span<const std::span<const std::byte>> pieces) {
+  // All of a large file at once would take a slow disk seconds at the end, which nothing can interrupt.
+  constexpr size_t kWritten = 8 << 20, kFlushed = 64 << 20;
+  size_t unflushed = 0;
+  for (std::span<const std::byte> bytes : pieces) {
+    while (!bytes.empty()) {
+      if (stopped()) return ECANCELED;
+      const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kWritten));
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return errno;
+      }
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      unflushed += static_cast<size_t>(written);
+      if (unflushed < kFlushed) continue;
+      if (::fsync(fd) != 0) return errno;
+      unflushed = 0;
     }
-    bytes = bytes.subspan(static_cast<size_t>(written));
-    // All of a large file at once would take a slow disk seconds at the end, which nothing can interrupt.
-    if (piece % kFlushed == 0 && ::fsync(fd) != 0) return errno;
   }
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
 }  // namespace
 
-Status replace_in(const Descriptor& folder, const std::string& name, std::span<const std::byte> bytes, mode_t mode,
-                  const std::string& path, void (*before_rename)()) {
+Status replace_in(const Descriptor& folder, const std::string& name, std::span<const std::span<const std::byte>> pieces,
+                  mode_t mode, const std::string& path, void (*before_rename)()) {
   static std::atomic<uint64_t> next{0};
   std::string temporary;
   Descriptor file;
@@ -77,7 +83,7 @@ Status replace_in(const Descriptor& folder, const std::string& name, std::span<c
         ::openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   } while (!file.valid() && errno == EEXIST);
   if (!file.valid()) return file_error("write", path, errno);
-  int error = write_and_flush(file.get(), bytes);
+  int error = write_and_flush(file.get(), pieces);
   if (::close(file.release()) != 0 && !error) error = errno;
   if (!error && before_rename) before_rename();
   if (!error && ::renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0) error = errno;
@@ -94,6 +100,11 @@ Status replace_in(const Descriptor& folder, const std::string& name, std::span<c
 }
 
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes, void (*before_rename)()) {
+  return write_file_atomically(path, std::span(&bytes, 1), before_rename);
+}
+
+Status write_file_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces,
+                             void (*before_rename)()) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return Status(Code::kFile, "cannot write to a path that is empty or holds a NUL character");
   }
@@ -101,7 +112,7 @@ Status write_file_atomically(const std::string& path, std::span<const std::byte>
   const size_t slash = target.rfind('/');
   const Descriptor folder = open_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash));
   if (!folder.valid()) return file_error("write", path, errno);
-  return replace_in(folder, target.substr(slash == std::string::npos ? 0 : slash + 1), bytes, 0666, path,
+  return replace_in(folder, target.substr(slash == std::string::npos ? 0 : slash + 1), pieces, 0666, path,
                     before_rename);
 }
 

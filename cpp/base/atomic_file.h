@@ -20,12 +20,15 @@ namespace pinnace {
 /// old file. before_rename is for tests: called when all bytes are on the disk and the old file is still in place.
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes,
                              void (*before_rename)() = nullptr);
+/// The same for bytes in pieces that follow each other.
+Status write_file_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces,
+                             void (*before_rename)() = nullptr);
 
 /// What write_file_atomically does in an open folder: `name` has no slash, and a link of that name is replaced. The new
 /// file has `mode` less the umask; `path` is for sentences. A folder that may be written and not read is not flushed.
 ///
 /// kFile, kCancelled: the temporary file is gone and the old one whole, but if the folder could not be flushed.
-Status replace_in(const Descriptor& folder, const std::string& name, std::span<const std::byte> bytes, mode_t mode,
-                  const std::string& path, void (*before_rename)() = nullptr);
+Status replace_in(const Descriptor& folder, const std::string& name, std::span<const std::span<const std::byte>> pieces,
+                  mode_t mode, const std::string& path, void (*before_rename)() = nullptr);
 
 }  // namespace pinnace

@@ -68,7 +68,7 @@ Result<std::shared_ptr<const PrivateFile>> PrivateFolder::read(const std::string
 }
 
 Status PrivateFolder::write(const std::string& name, std::span<const std::byte> bytes) const {
-  return replace_in(descriptor_, name, bytes, 0600, str_cat(path_, "/", name));
+  return replace_in(descriptor_, name, std::span(&bytes, 1), 0600, str_cat(path_, "/", name));
 }
 
 }  // namespace pinnace

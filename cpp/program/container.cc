@@ -189,7 +189,10 @@ uint64_t container_size(std::span<const SectionContent> contents) {
   return end;
 }
 
-Result<Buffer> write_container(std::span<const SectionContent> contents) {
+namespace {
+
+/// Where each section lies; hashes as far as they are known.
+Result<std::vector<SectionEntry>> place_sections(std::span<const SectionContent> contents) {
   if (contents.size() > kMaxSections) {
     return invalid("a file has at most ", kMaxSections, " sections, not ", contents.size());
   }
@@ -199,9 +202,28 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
     table[i].kind = contents[i].kind;
     table[i].offset = aligned_size(end);
     table[i].bytes = contents[i].size();
+    table[i].hash = contents[i].hash;
     end = table[i].offset + table[i].bytes;
   }
   assert(end == container_size(contents));
+  return table;
+}
+
+void write_head(std::byte* to, std::span<const SectionEntry> table, uint64_t file_bytes) {
+  FileHeader header;
+  std::memcpy(header.magic, kProgramMagic, sizeof kProgramMagic);
+  header.sections = static_cast<uint32_t>(table.size());
+  header.file_bytes = file_bytes;
+  header.hash = header_hash(header, std::as_bytes(table));
+  std::memcpy(to, &header, sizeof header);
+  if (!table.empty()) std::memcpy(to + sizeof header, table.data(), table.size_bytes());
+}
+
+}  // namespace
+
+Result<Buffer> write_container(std::span<const SectionContent> contents) {
+  PINNACE_ASSIGN(std::vector<SectionEntry> table, place_sections(contents));
+  const uint64_t end = container_size(contents);
   PINNACE_ASSIGN(Buffer file, Buffer::allocate(end, "the bytes of a program"));
   uint64_t at = sizeof(FileHeader) + table.size() * sizeof(SectionEntry);  // all before is written last
   const auto append = [&](std::span<const std::byte> bytes, uint64_t offset) {
@@ -216,19 +238,36 @@ Result<Buffer> write_container(std::span<const SectionContent> contents) {
       append(part, aligned_size(at));
     }
     append({}, table[i].offset + table[i].bytes);
-    table[i].hash = contents[i].hash;
     if (contents[i].hash_known) continue;
     PINNACE_ASSIGN(table[i].hash,
                    hash_unless_stopped({file.data() + table[i].offset, table[i].bytes}, "the writing of a program"));
   }
-  FileHeader header;
-  std::memcpy(header.magic, kProgramMagic, sizeof kProgramMagic);
-  header.sections = static_cast<uint32_t>(table.size());
-  header.file_bytes = end;
-  header.hash = header_hash(header, std::as_bytes(std::span(table)));
-  std::memcpy(file.data(), &header, sizeof header);
-  if (!table.empty()) std::memcpy(file.data() + sizeof header, table.data(), table.size() * sizeof(SectionEntry));
+  write_head(file.data(), table, end);
   return file;
+}
+
+Result<ContainerPieces> lay_out_container(std::span<const SectionContent> contents) {
+  static constexpr std::byte kZeros[kAlignment] = {};
+  ContainerPieces made;
+  PINNACE_ASSIGN(made.table, place_sections(contents));
+  const uint64_t head_bytes = sizeof(FileHeader) + made.table.size() * sizeof(SectionEntry);
+  PINNACE_ASSIGN(made.head, Buffer::allocate(head_bytes, "the header of a program"));
+  uint64_t at = 0;
+  const auto append = [&](std::span<const std::byte> bytes, uint64_t offset) {
+    if (offset > at) made.pieces.emplace_back(kZeros, offset - at);
+    if (!bytes.empty()) made.pieces.push_back(bytes);
+    at = offset + bytes.size();
+  };
+  append({made.head.data(), head_bytes}, 0);
+  for (size_t i = 0; i < contents.size(); ++i) {
+    const SectionContent& content = contents[i];
+    assert(content.padding == 0 && (content.hash_known || content.parts.size() == 1));
+    append({}, made.table[i].offset);
+    for (const auto part : content.parts) append(part, aligned_size(at));
+    if (!content.hash_known) made.table[i].hash = hash64(content.parts[0]);
+  }
+  write_head(made.head.data(), made.table, at);
+  return made;
 }
 
 }  // namespace pinnace

@@ -121,4 +121,13 @@ uint64_t container_size(std::span<const SectionContent> sections);
 /// Lays the sections out in the given order and writes header and table. The same sections give the same bytes.
 Result<Buffer> write_container(std::span<const SectionContent> sections);
 
+/// The same file without copying what is in the sections.
+struct ContainerPieces {
+  Buffer head;                                     ///< header and table
+  std::vector<std::span<const std::byte>> pieces;  ///< the file: `head`, then the sections' parts and zeros between
+  std::vector<SectionEntry> table;
+};
+/// kInvalidArgument: too many sections. None has `padding`; those of several parts have a known hash.
+Result<ContainerPieces> lay_out_container(std::span<const SectionContent> sections);
+
 }  // namespace pinnace

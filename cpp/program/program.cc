@@ -1,6 +1,7 @@
 // The public class Program: shared, immutable ProgramData.
 #include <pinnace/program.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "base/atomic_file.h"
@@ -12,16 +13,37 @@
 #include "program/writer.h"
 
 namespace pinnace {
-namespace {
 
-Result<Program> from_buffer(std::string name, Buffer buffer, Verify verify) {
-  auto owner = std::make_shared<const Buffer>(std::move(buffer));
-  const std::span<const std::byte> bytes(owner->data(), owner->size());
-  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(owner), bytes, {.verify = verify}));
-  return Program(std::move(data));
+struct FileBytes::Joined {
+  std::atomic<const std::vector<std::byte>*> bytes = nullptr;
+  ~Joined() { delete bytes.load(); }
+};
+
+FileBytes::FileBytes(std::vector<std::span<const std::byte>> pieces) : pieces_(std::move(pieces)) {
+  for (const auto piece : pieces_) size_ += piece.size();
+  if (pieces_.size() > 1) joined_ = std::make_shared<Joined>();
 }
 
-}  // namespace
+std::span<const std::byte> FileBytes::whole() const {
+  if (pieces_.empty()) return {};
+  if (!joined_) return pieces_[0];
+  const std::vector<std::byte>* known = joined_->bytes.load(std::memory_order_acquire);
+  if (!known) {
+    auto made = std::make_unique<std::vector<std::byte>>();
+    made->reserve(size_);
+    for (const auto piece : pieces_) made->insert(made->end(), piece.begin(), piece.end());
+    // Of several threads that come here at once, all give what the first one made.
+    if (joined_->bytes.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) known = made.release();
+  }
+  return *known;
+}
+
+Result<Program> program_of(std::string name, Buffer bytes, Verify verify) {
+  auto owner = std::make_shared<const Buffer>(std::move(bytes));
+  const std::span<const std::byte> file(owner->data(), owner->size());
+  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(owner), file, {.verify = verify}));
+  return Program(std::move(data));
+}
 
 Result<Program> Program::open(const std::string& path, Verify verify) {
   return at_border([&]() -> Result<Program> {
@@ -42,7 +64,7 @@ Result<Program> Program::from_bytes(std::span<const std::byte> bytes, Verify ver
   return at_border([&]() -> Result<Program> {
     PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes.size(), "the bytes of a program"));
     if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
-    return from_buffer("program", std::move(copy), verify);
+    return program_of("program", std::move(copy), verify);
   });
 }
 
@@ -73,7 +95,7 @@ std::string Program::text(size_t max_constant_bytes) const {
   return print(data_->graph, max_constant_bytes);
 }
 std::span<const std::byte> Program::bytes() const {
-  return data_->bytes;
+  return data_->file.whole();
 }
 
 Result<Program> Program::with_metadata(const std::string& key, const std::string& value) const {
@@ -87,8 +109,8 @@ Result<Program> Program::with_metadata(std::span<const std::pair<std::string, st
   return at_border([&]() -> Result<Program> {
     Metadata metadata = data_->metadata;
     metadata.insert(metadata.end(), entries.begin(), entries.end());
-    PINNACE_ASSIGN(Buffer bytes, write_with_metadata(*data_, std::move(metadata)));
-    return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were taken over or just made
+    PINNACE_ASSIGN(auto data, with_other_metadata(*data_, std::move(metadata)));
+    return Program(std::move(data));
   });
 }
 
@@ -97,15 +119,15 @@ Result<Program> Program::without_payloads() const {
     // What is written gets hashes of its own: damaged weights would pass for good ones.
     PINNACE_TRY(check_constants(data_->graph));
     PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, data_->metadata, {}));
-    return from_buffer(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were just made
+    return program_of(data_->name, std::move(bytes), Verify::kStructure);  // the hashes were just made
   });
 }
 
 Status Program::save(const std::string& path) const {
   return at_border([&]() -> Status {
     const LogTime time;
-    PINNACE_TRY(write_file_atomically(path, data_->bytes));
-    PINNACE_LOG_INFO("saved '", path, "': ", data_->bytes.size(), " bytes, in ", time.text());
+    PINNACE_TRY(write_file_atomically(path, data_->file.pieces()));
+    PINNACE_LOG_INFO("saved '", path, "': ", data_->file.size(), " bytes, in ", time.text());
     return {};
   });
 }

@@ -27,17 +27,49 @@ struct Payload {
   std::shared_ptr<const StoredBytes> stored;  ///< the same bytes, to be checked before use; null: made just now
 };
 
-/// Immutable once it is in a Program. Constants, payloads and `bytes` point into what `owner` keeps alive: a mapped
+/// A file's bytes, in pieces that follow each other: a program with other metadata shares what did not change with the
+/// one that it was made from.
+class FileBytes {
+ public:
+  FileBytes() = default;
+  explicit FileBytes(std::vector<std::span<const std::byte>> pieces);
+
+  std::span<const std::span<const std::byte>> pieces() const { return pieces_; }
+  uint64_t size() const { return size_; }
+  /// All of them in a row. Of several pieces the first call makes a copy, which stays; std::bad_alloc where there is no
+  /// memory for it. Thread-safe.
+  std::span<const std::byte> whole() const;
+
+ private:
+  struct Joined;
+  std::vector<std::span<const std::byte>> pieces_;
+  uint64_t size_ = 0;
+  std::shared_ptr<Joined> joined_;  ///< of several pieces
+};
+
+/// One section of the file, in the order of its table (container.h).
+struct FileSection {
+  uint32_t kind = 0;
+  std::span<const std::byte> bytes;
+  uint64_t hash = 0;  ///< as the table has it
+};
+
+/// Immutable once it is in a Program. Constants, payloads and `file` point into what `owner` keeps alive: a mapped
 /// file or a Buffer.
 struct ProgramData {
   std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;  ///< the whole file
-  std::string name;                  ///< of the file, for messages: "net.pnc"
+  FileBytes file;                     ///< empty if the program was never written
+  std::vector<FileSection> sections;  ///< of `file`
+  std::string name;                   ///< of the file, for messages: "net.pnc"
   Graph graph;
-  Metadata metadata;              ///< sorted by key
-  std::vector<Payload> payloads;  ///< sorted by target and key
+  Metadata metadata;                       ///< sorted by key
+  std::vector<Payload> payloads;           ///< sorted by target and key
+  std::vector<uint32_t> payload_sections;  ///< of each payload: index in `sections`
   std::vector<TensorSpec> inputs, outputs;
   std::vector<StateSpec> states;
 };
+
+/// Program::from_bytes without the copy.
+Result<Program> program_of(std::string name, Buffer bytes, Verify verify);
 
 }  // namespace pinnace

@@ -119,11 +119,15 @@ Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::s
   }
   auto data = std::make_shared<ProgramData>();
   data->owner = std::move(owner);
-  data->bytes = bytes;
+  data->file = FileBytes({bytes});
+  for (const SectionEntry& s : container.sections) {
+    data->sections.push_back({static_cast<uint32_t>(s.kind), bytes.subspan(s.offset, s.bytes), s.hash});
+  }
   data->name = file.name;
   data->graph = std::move(decoded.graph);
   data->metadata = std::move(manifest.metadata);
   data->payloads = std::move(manifest.payloads);
+  data->payload_sections = std::move(manifest.payload_sections);
   fill_specs(*data);
   return std::shared_ptr<const ProgramData>(std::move(data));
 }

@@ -95,25 +95,44 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
   return file;
 }
 
-Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata) {
+Result<std::shared_ptr<const ProgramData>> with_other_metadata(const ProgramData& program, Metadata metadata) {
   PINNACE_TRY(tidy(metadata));
-  FileView view{.name = program.name, .bytes = program.bytes};
-  view.may_change = true;  // they may be a mapped file's
-  PINNACE_ASSIGN(const Container container, read_container(view, Verify::kStructure));
-  PINNACE_ASSIGN(const Manifest old, decode_manifest(view, container));
-  const auto manifest = encode_manifest(metadata, old.payloads, old.payload_sections);
-  std::vector<SectionContent> sections;
-  for (const SectionEntry& entry : container.sections) {  // payloads keep their places, which the manifest names
-    if (entry.kind == SectionKind::kManifest) {
-      sections.push_back({.kind = entry.kind, .parts = {bytes_of(manifest)}});
+  if (program.sections.empty()) return invalid(program.name, ": the program is in no file that could have metadata");
+  /// What the new program's file has of its own, and what keeps the rest.
+  struct Owner {
+    std::shared_ptr<const void> from;
+    flatbuffers::DetachedBuffer manifest;
+    Buffer head;
+  };
+  auto owner = std::make_shared<Owner>();
+  owner->from = program.owner;
+  owner->manifest = encode_manifest(metadata, program.payloads, program.payload_sections);
+  std::vector<SectionContent> contents;
+  for (const FileSection& section : program.sections) {  // payloads keep their places, which the manifest names
+    const auto kind = static_cast<SectionKind>(section.kind);
+    if (kind == SectionKind::kManifest) {
+      contents.push_back({.kind = kind, .parts = {bytes_of(owner->manifest)}});
     } else {
-      sections.push_back(
-          {.kind = entry.kind, .parts = {container.bytes(entry)}, .hash_known = true, .hash = entry.hash});
+      contents.push_back({.kind = kind, .parts = {section.bytes}, .hash_known = true, .hash = section.hash});
     }
   }
-  PINNACE_ASSIGN(Buffer file, write_container(sections));
-  PINNACE_TRY(read_back(file));
-  return file;
+  PINNACE_ASSIGN(ContainerPieces made, lay_out_container(contents));
+  owner->head = std::move(made.head);
+  auto data = std::make_shared<ProgramData>();
+  for (size_t i = 0; i < contents.size(); ++i) {
+    data->sections.push_back({static_cast<uint32_t>(made.table[i].kind), contents[i].parts[0], made.table[i].hash});
+  }
+  data->owner = std::move(owner);
+  data->file = FileBytes(std::move(made.pieces));
+  data->name = program.name;
+  data->graph = program.graph.clone();
+  data->metadata = std::move(metadata);
+  data->payloads = program.payloads;
+  data->payload_sections = program.payload_sections;
+  data->inputs = program.inputs;
+  data->outputs = program.outputs;
+  data->states = program.states;
+  return std::shared_ptr<const ProgramData>(std::move(data));
 }
 
 }  // namespace pinnace

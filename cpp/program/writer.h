@@ -1,6 +1,7 @@
 // write_program: a graph, facts and payloads to the bytes of a .pnc file.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "base/memory.h"
@@ -18,8 +19,8 @@ namespace pinnace {
 /// that are not built in are marked as the application's.
 Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<const Payload> payloads);
 
-/// The bytes of `program` with other metadata. Hashes of graph, weights and payloads are taken over, not computed
-/// again.
-Result<Buffer> write_with_metadata(const ProgramData& program, Metadata metadata);
+/// The program with other metadata. It shares graph, weights and payloads with `program`, in memory and as the bytes of
+/// its file, which are not written again; their hashes are taken over. kInvalidArgument as above. kOutOfMemory.
+Result<std::shared_ptr<const ProgramData>> with_other_metadata(const ProgramData& program, Metadata metadata);
 
 }  // namespace pinnace

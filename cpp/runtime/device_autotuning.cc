@@ -254,8 +254,9 @@ constinit WorkMutex measuring;
 std::string key_of(const AutotuneRequest& request, const Sizes& sizes) {
   const Options& o = request.options;
   // The header holds the hash of the table of sections, which holds those of all the rest.
-  const auto bytes = request.program.bytes();
-  std::string key = str_cat("model ", hash64(bytes.first(std::min<size_t>(bytes.size(), 64))), " ", bytes.size());
+  const FileBytes& file = request.program.data().file;
+  const auto head = file.pieces().empty() ? std::span<const std::byte>() : file.pieces()[0];
+  std::string key = str_cat("model ", hash64(head.first(std::min<size_t>(head.size(), 64))), " ", file.size());
   for (const TensorType& type : sizes.inputs) key += " " + to_string(type);
   key += str_cat(", ", o.threads ? o.threads : available_processors(), " threads, ", o.precision,
                  o.fallback ? "" : " alone", ", ", cpu_backend().description(), ", beside");

@@ -40,7 +40,7 @@ TEST(Golden, Version11IsWrittenToTheSameBytes) {
   const ProgramData& data = program->data();
   auto again = write_program(data.graph, data.metadata, data.payloads);
   ASSERT_TRUE(again.ok()) << again.status().message();
-  const std::vector<std::byte> old(data.bytes.begin(), data.bytes.end());
+  const std::vector<std::byte> old(program->bytes().begin(), program->bytes().end());
   EXPECT_EQ(to_vector(*again), old);
   TemporaryFolder folder;
   ASSERT_TRUE(program->save(folder.file("again.pnc")).ok());

@@ -238,6 +238,24 @@ TEST(Program, WithMetadataChangesNothingElse) {
   EXPECT_EQ(program.with_metadata("key", "\xff").status().code(), Code::kInvalidArgument);
 }
 
+TEST(Program, WithMetadataSharesWhatDidNotChange) {
+  const auto program = std::make_unique<Program>(load(sample_bytes()));
+  const auto changed = program->with_metadata("verified.cpu", "yes");
+  ASSERT_TRUE(changed.ok()) << changed.status().message();
+  const auto again = changed->with_metadata("verified.cpu", "no: it was only a try");
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  for (size_t i = 0; i < program->data().graph.values.size(); ++i) {
+    EXPECT_EQ(again->data().graph.values[i].constant, program->data().graph.values[i].constant);
+  }
+  EXPECT_EQ(again->data().payloads[0].bytes.data(), program->data().payloads[0].bytes.data());
+  EXPECT_GT(again->data().file.pieces().size(), 1u);
+  const testing::TemporaryFolder folder;
+  ASSERT_TRUE(again->save(folder.file("net.pnc")).ok());
+  EXPECT_EQ(read_file(folder.file("net.pnc")), text_of(again->bytes()));
+  EXPECT_EQ(again->bytes().size(), again->data().file.size());
+  EXPECT_EQ(again->bytes().data(), again->bytes().data()) << "joined once";
+}
+
 TEST(Program, WriterRefusesWhatTheReaderWould) {
   Graph g = sample_graph();
   g.values[1].name = "\xc3(";
