@@ -34,17 +34,23 @@ LoadOptions load_options(const std::vector<std::string>& disabled_passes, bool c
   return options;
 }
 
+/// Borrows the examples, which live as long as the result.
+std::vector<BorrowedArray> add_examples(LoadOptions& options, const NamedArrays& examples) {
+  std::vector<BorrowedArray> arrays;
+  for (const auto& [name, array] : examples) {
+    arrays.push_back(borrow_array(array, name.empty() ? "an example" : "example '" + name + "'"));
+    options.examples.emplace_back(name, arrays.back().tensor);
+  }
+  return arrays;
+}
+
 Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
            const std::vector<SymbolTuple>& symbols, const std::string& model_name,
            const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names,
            const NamedArrays& examples, const std::vector<std::string>& separate_dims) {
   LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
   options.separate_dims = separate_dims;
-  std::vector<BorrowedArray> arrays;
-  for (const auto& [name, array] : examples) {
-    arrays.push_back(borrow_array(array, name.empty() ? "an example" : "example '" + name + "'"));
-    options.examples.emplace_back(name, arrays.back().tensor);
-  }
+  const std::vector<BorrowedArray> arrays = add_examples(options, examples);
   return interruptible([&] { return Model::load(path, options); });
 }
 
@@ -56,6 +62,28 @@ Model parse(const std::string& text, const std::vector<std::string>& disabled_pa
 
 std::span<const std::byte> bytes_of(const py::buffer_info& info) {
   return {static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+}
+
+/// Parts are bytes or other one-dimensional buffers. Each is held, so that it stays where it is, as long as the model.
+Model load_torch_program(const std::string& name, const NamedArrays& parts,
+                         const std::vector<std::string>& disabled_passes, bool check_passes,
+                         const std::vector<SymbolTuple>& symbols, const std::vector<const CustomOp*>& ops,
+                         const std::vector<DimNameTuple>& dim_names, const NamedArrays& examples) {
+  LoadOptions options = load_options(disabled_passes, check_passes, symbols, "", ops, dim_names);
+  const std::vector<BorrowedArray> arrays = add_examples(options, examples);
+  TorchProgram source{name, {}};
+  for (const auto& [part, object] : parts) {
+    if (!PyObject_CheckBuffer(object.ptr())) {
+      throw_status(Status(Code::kInvalidArgument, "part '" + part + "' is not a row of bytes"));
+    }
+    auto held = std::make_unique<py::buffer_info>(py::reinterpret_borrow<py::buffer>(object).request());
+    if (held->ndim != 1 || (held->shape[0] > 1 && held->strides[0] != held->itemsize)) {
+      throw_status(Status(Code::kInvalidArgument, "part '" + part + "' is not a row of bytes"));
+    }
+    const std::span<const std::byte> bytes = bytes_of(*held);
+    source.parts.push_back({part, bytes, dropped_with_gil(std::move(held))});
+  }
+  return interruptible([&] { return Model::load_torch_program(source, options); });
 }
 
 Model load_torch_nnapi(const py::array& serialized, const std::vector<py::array>& weights,
@@ -127,6 +155,14 @@ void add_model(py::module_& module) {
       .def_static(
           "format_of", [](const std::string& path) { return interruptible([&] { return Model::format_of(path); }); },
           py::arg("path"), "The format that load() would take a file for, by its first bytes.")
+      .def_static(
+          "load_torch_program", load_torch_program, py::arg("name"), py::arg("parts"),
+          py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,
+          py::arg("symbols") = std::vector<SymbolTuple>{}, py::arg("ops") = std::vector<const CustomOp*>{},
+          py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
+          py::keep_alive<0, 6>(),
+          "From the parts that torch.export.save would write: (name in the archive, its bytes). Weights are used "
+          "where they lie; build() raises InvalidArgument if they were written to. Else as load.")
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),
                   py::arg("input_dims"), py::arg("input_formats"), py::arg("output_formats"),
                   py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,

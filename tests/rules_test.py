@@ -59,6 +59,7 @@ PACKAGE_ORDER = (
         "files",
         "packages",
         "log",
+        "progress",
         "types",
         "shape_trials",
         "arrays",

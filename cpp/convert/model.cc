@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/border.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "compile/plan.h"
 #include "convert/model_data.h"
@@ -107,6 +108,7 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   auto data = std::make_shared<Model::Data>();
   data->graph = std::move(imported.graph);
   data->notes = std::move(imported.notes);
+  data->lent = std::move(imported.lent);
   data->format = std::move(format);
   data->custom = std::move(custom);
   data->ops = options.ops;
@@ -131,6 +133,17 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   return Model(std::move(data));
 }
 
+/// That nobody wrote to what the graph borrows. Asked when it has been copied, so that the copy is known to be right.
+Status check_lent(std::span<const LentBytes> lent) {
+  for (const LentBytes& weight : lent) {
+    PINNACE_ASSIGN(const uint64_t hash, hash_unless_stopped(weight.bytes, "the weights"));
+    if (hash != weight.hash) {
+      return invalid("'", weight.name, "' was written to after the model was loaded: load it again");
+    }
+  }
+  return {};
+}
+
 /// The program with what the back ends of `targets` pack for the declared shapes.
 Result<Program> with_payloads(const Program& program, const BuildOptions& build, std::span<const TargetChoice> targets,
                               const Model::Data& model) {
@@ -152,7 +165,7 @@ Result<Program> with_payloads(const Program& program, const BuildOptions& build,
     all.push_back(std::move(prepared));
   }
   PINNACE_ASSIGN(Buffer bytes, write_program(program.data().graph, program.data().metadata, payloads));
-  return Program::from_bytes({bytes.data(), bytes.size()});
+  return program_of("program", std::move(bytes), Verify::kFull);
 }
 
 }  // namespace
@@ -190,6 +203,20 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
     PINNACE_LOG_INFO("imported '", path, "' (", importer.format, "): ", imported.graph.nodes.size(), " nodes, in ",
                      time.text());
     return finish(std::move(imported), std::string(importer.format), options, std::move(custom));
+  });
+}
+
+Result<Model> Model::load_torch_program(const TorchProgram& source, const LoadOptions& options) {
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    PINNACE_TRY(check_pass_names(options.disabled_passes));
+    PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
+    const LogTime time;
+    PINNACE_ASSIGN(Imported imported,
+                   import_torch_program(
+                       source, {.symbols = options.symbols, .model_name = options.model_name, .ops = custom->table()}));
+    PINNACE_LOG_INFO("imported ", source.name, " (pt2): ", imported.graph.nodes.size(), " nodes, in ", time.text());
+    return finish(std::move(imported), "pt2", options, std::move(custom));
   });
 }
 
@@ -313,12 +340,13 @@ Result<Program> Model::build(const BuildOptions& options) const {
     metadata.emplace_back("source.format", data_->format);
     metadata.emplace_back("targets", targets);
     PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, std::move(metadata), {}));
-    PINNACE_ASSIGN(Program program, Program::from_bytes({bytes.data(), bytes.size()}));
+    PINNACE_TRY(check_lent(data_->lent));
+    PINNACE_ASSIGN(Program program, program_of("program", std::move(bytes), Verify::kFull));
     if (!storing.empty()) {
       PINNACE_ASSIGN(program, with_payloads(program, options, storing, *data_));
     }
-    PINNACE_LOG_INFO("built for ", targets, ": ", program.bytes().size(), " bytes, ", program.data().payloads.size(),
-                     " payloads, in ", time.text());
+    PINNACE_LOG_INFO("built for ", targets, ": ", program.data().file.size(), " bytes, ",
+                     program.data().payloads.size(), " payloads, in ", time.text());
     return program;
   });
 }

@@ -4,6 +4,7 @@
 #include <pinnace/model.h>
 
 #include "graph/graph.h"
+#include "import/import.h"
 #include "runtime/custom_ops.h"
 
 namespace pinnace {
@@ -15,6 +16,7 @@ struct Model::Data {
   std::vector<std::string> notes;
   std::vector<PassReport> reports;
   std::shared_ptr<const CustomOps> custom;
+  std::vector<LentBytes> lent;       ///< memory of the source model that constants of the graph lie in
   std::vector<const CustomOp*> ops;  ///< what `custom` was made of
 };
 

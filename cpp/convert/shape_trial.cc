@@ -286,6 +286,7 @@ Result<Model> Model::with_ranges(std::span<const Symbol> ranges) const {
     data->notes = data_->notes;
     data->reports = data_->reports;
     data->custom = data_->custom;
+    data->lent = data_->lent;
     data->ops = data_->ops;
     return Model(std::move(data));
   });

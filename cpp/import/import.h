@@ -2,6 +2,7 @@
 // operators to ours, one function per source operator, and reports everything it cannot map at once.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 namespace pinnace {
 
 struct TorchNnapiModel;
+struct TorchProgram;
 
 struct ImportOptions {
   std::vector<Symbol> symbols = {};             ///< overrides for open dimensions, by the source's name
@@ -21,9 +23,18 @@ struct ImportOptions {
   std::vector<std::string> separate_dims = {};  ///< as in LoadOptions
 };
 
+/// Memory of the caller's that constants lie in, and the hash64 that it had when it was imported.
+struct LentBytes {
+  std::string name;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+  uint64_t hash = 0;
+};
+
 struct Imported {
   Graph graph;                          ///< verified, types inferred
   std::vector<std::string> notes = {};  ///< what a user should know, one sentence each
+  std::vector<LentBytes> lent = {};     ///< what must not be written to before the graph was
 };
 
 /// A line of importers.inc.
@@ -45,6 +56,10 @@ const Importer& find_importer(std::string_view head);
   Result<Imported> function(const std::string& path, const ImportOptions& options);
 #include "import/importers.inc"
 #undef IMPORTER
+
+/// As the importer of torch.export.save's archives, from memory: the same checks and errors, named by program.name.
+/// Weights that are dense and aligned are used where they lie; what becomes a state is copied.
+Result<Imported> import_torch_program(const TorchProgram& program, const ImportOptions& options);
 
 /// Reads what PyTorch's own NNAPI converter made, for the input shapes that are given. Values that PyTorch keeps
 /// channels last enter and leave channels first. kCorruptFile (offset in `serialized`); kInvalidArgument: shapes or

@@ -25,6 +25,7 @@ from pinnace.log import set_log_level
 from pinnace.nnapi import nnapi_library_path
 from pinnace.pass_reports import PassInfo, PassReport, passes
 from pinnace.program import Metadata, NodeInfo, Payload, Program, diff
+from pinnace.progress import set_progress
 from pinnace.session import Event, Future, Placement, PlacementTable, PlanInfo, Profile, Session, State
 from pinnace.shape_trials import ShapeTrial, TrialNode, TrialValue
 from pinnace.targets import Device, devices
@@ -111,6 +112,7 @@ __all__ = [
     "nnapi_library_path",
     "passes",
     "set_log_level",
+    "set_progress",
 ]
 
 

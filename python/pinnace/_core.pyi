@@ -319,6 +319,29 @@ class Model:
         From the parts of PyTorch's NnapiModule; arrays are read as bytes and copied.
         """
     @staticmethod
+    def load_torch_program(
+        name: str,
+        parts: collections.abc.Sequence[tuple[str, typing.Any]],
+        disabled_passes: collections.abc.Sequence[str] = [],
+        check_passes: bool = False,
+        symbols: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex | None,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ] = [],
+        ops: collections.abc.Sequence[CustomOp] = [],
+        dim_names: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, str]
+        ] = [],
+        examples: collections.abc.Sequence[tuple[str, typing.Any]] = [],
+    ) -> Model:
+        """
+        From the parts that torch.export.save would write: (name in the archive, its bytes). Weights are used where they lie; build() raises InvalidArgument if they were written to. Else as load.
+        """
+    @staticmethod
     def parse(
         text: str,
         disabled_passes: collections.abc.Sequence[str] = [],

@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pinnace import _core
 from pinnace.arrays import as_tensor, input_array
-from pinnace.files import temporary_folder
 from pinnace.inputs.separate_dims import load_separated
 from pinnace.log import log
 from pinnace.model import Model
 from pinnace.packages import import_package
+from pinnace.progress import phase
 from pinnace.sources.base import Source
 from pinnace.sources.lazy import LazySource
 from pinnace.sources.model_file import ModelFile, model_file
@@ -28,7 +27,7 @@ from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.example_sizes import example_sizes
-from pinnace.torch.export import decompose, decomposed_note, dim_names, is_exported, is_module, save_exported
+from pinnace.torch.export import decompose, decomposed_note, dim_names, exported_parts, is_exported, is_module
 from pinnace.torch.module_call import (
     is_number,
     is_numbers,
@@ -76,7 +75,8 @@ def load(
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
     text are left out with a note. Inputs and outputs are named by arguments, keys and fields: `batch.image`, `logits`,
-    `past.0.key` (docs/using.md). Which operators import: docs/imports.md.
+    `past.0.key` (docs/using.md). Which operators import: docs/imports.md. A module's weights stay where they are until
+    build(), which refuses with InvalidArgument if they were written to meanwhile.
 
     FileError, also for a file of a format that is not read; CorruptFile (offset); ConversionError: `.nodes` has every
     node that cannot be imported, with line and rule. Unsupported: TorchScript that reaches files, or a package that is
@@ -230,34 +230,33 @@ def _import_script(
     return core, notes, ScriptSource(script, tensors)
 
 
+@phase("importing")
 def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:
-    """Through a temporary archive: there is one way in. Operators that the importer lacks are decomposed, alone.
+    """The parts that its archive would have, from memory: there is one way in. Operators that the importer lacks are
+    decomposed, alone.
 
     Errors name the model, by `name`, where they would name that archive.
     """
     notes: list[str] = []
     before: _core.ConversionError | None = None
-    with temporary_folder() as folder:
-        path = str(Path(folder) / "model.pt2")
-        for _ in range(8):  # a decomposition may bring operators that need one themselves
-            save_exported(program, path, name)
-            try:
-                return _core.Model.load(path, **options), notes
-            except _core.Error as error:
-                error.args = (str(error).replace(path, name),)
-                if not isinstance(error, _core.ConversionError):
-                    raise
-                if before is not None and not error.nodes:
-                    raise before from error  # the decomposition brought what no node can be blamed for
-                before = error
-                simpler = decompose(program, error)
-                if simpler is None or str(simpler.graph) == str(program.graph):
-                    raise
-                notes.append(decomposed_note(error))
-                program = simpler
+    given = {key: value for key, value in options.items() if key != "model_name"}  # there is one model
+    for _ in range(8):  # a decomposition may bring operators that need one themselves
+        parts = exported_parts(program, name)
+        try:
+            return _core.Model.load_torch_program(name, parts, **given), notes
+        except _core.ConversionError as error:
+            if before is not None and not error.nodes:
+                raise before from error  # the decomposition brought what no node can be blamed for
+            before = error
+            simpler = decompose(program, error)
+            if simpler is None or str(simpler.graph) == str(program.graph):
+                raise
+            notes.append(decomposed_note(error))
+            program = simpler
     raise _core.ConversionError("torch's decompositions do not end")
 
 
+@phase("importing")
 def _import_path(
     path: str, options: Mapping[str, Any], example_inputs: Any = ()
 ) -> tuple[_core.Model, list[str], Source | None]:

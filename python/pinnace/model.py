@@ -12,6 +12,7 @@ from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_
 from pinnace.inputs.maker import InputMaker
 from pinnace.pass_reports import PassReport
 from pinnace.program import NodeInfo, Program
+from pinnace.progress import phase
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
@@ -204,7 +205,8 @@ class Model:
         cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
 
         VerificationError names the first layer that differs. Unsupported: nothing here can run the source.
-        InvalidArgument: unknown target, or examples that do not fit the inputs.
+        InvalidArgument: unknown target, examples that do not fit the inputs, or weights of the source module that were
+        written to after load().
         """
         if quantize is not None:
             raise _core.Unsupported(
@@ -214,15 +216,19 @@ class Model:
         facts = {"source": self._name, **(metadata or {})}
         with _core.CancelScope(cancel):
             if not verify:
-                program = Program(self._core.build(targets, facts))
-                return program.with_metadata({"verified": "no: verify=False"})
+                return _built(self._core, targets, {**facts, "verified": "no: verify=False"})
             maker = InputMaker(self.inputs, self, self._known_sizes)
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
             core = self._core.with_ranges(ranges) if (ranges := ranges_of(makings)) else self._core
             first = next(attempts(makings))
-            program = Program(core.build(targets, {**facts, **facts_of(makings, first)}))
+            program = _built(core, targets, {**facts, **facts_of(makings, first)})
             source = self._source if reference is None else source_of(reference, first[0].arrays)
             return first_that_runs(program, makings, lambda p, inputs: verify_program(p, source, inputs, targets))
+
+
+@phase("building")
+def _built(core: _core.Model, targets: list[str], facts: dict[str, str]) -> Program:
+    return Program(core.build(targets, facts))
 
 
 __all__ = ["CheckNode", "CheckReport", "Model"]

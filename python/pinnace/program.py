@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import Any, SupportsIndex
 
 from pinnace import _core
+from pinnace.progress import phase
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
 
@@ -168,7 +169,8 @@ class Program:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the file `path` atomically: whatever fails, a file that was there stays whole. FileError."""
-        self._core.save(fspath(path))
+        with phase("saving"):
+            self._core.save(fspath(path))
 
     def to_bytes(self) -> bytes:
         """The file's bytes."""

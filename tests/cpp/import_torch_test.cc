@@ -17,6 +17,7 @@
 #include "import/torch/archive.h"
 #include "import/torch/expression.h"
 #include "import/torch/mapping.h"
+#include "import/torch/parts.h"
 #include "import/torch/program.h"
 
 namespace pinnace::torch_import {
@@ -98,6 +99,44 @@ TEST_F(TorchArchive, ReadsAGoodOne) {
   EXPECT_EQ(graph.nodes[0]->name, "y");
   EXPECT_EQ(graph.nodes[0]->source.text(), "net.py:7");
   EXPECT_EQ(graph.value(graph.inputs[0]).name, "x");
+}
+
+/// The same entries as parts in memory; the bytes are those of `entries`.
+TorchProgram program_in_memory(const std::vector<Entry>& entries) {
+  TorchProgram program{"net", {}};
+  for (const Entry& e : entries) {
+    program.parts.push_back({e.name.substr(2), std::as_bytes(std::span(e.bytes)), nullptr});
+  }
+  return program;
+}
+
+TEST_F(TorchArchive, ReadsThePartsOfAGoodOneFromMemory) {
+  const std::vector<Entry> entries = good_entries();
+  const auto from_archive = import(zip_of(entries));
+  const auto imported = import_torch_program(program_in_memory(entries), {});
+  ASSERT_TRUE(from_archive.ok() && imported.ok()) << imported.status().message();
+  EXPECT_EQ(print(imported->graph), print(from_archive->graph));
+  ASSERT_EQ(imported->lent.size(), 1u);
+  EXPECT_EQ(imported->lent[0].name, "data/weights/weight_0");
+  EXPECT_TRUE(from_archive->lent.empty());
+}
+
+TEST_F(TorchArchive, ChecksPartsInMemoryAsItsEntries) {
+  const auto refused = [](const std::vector<Entry>& entries) {
+    return import_torch_program(program_in_memory(entries), {}).status();
+  };
+  for (const char* name : {"a/../a", "a//a", "a/a//b", "a/./b", "a/a\\b", "a/C:b", "a/b/", "a/a\nb"}) {
+    std::vector<Entry> entries = good_entries();
+    entries.push_back({name, "x"});
+    EXPECT_EQ(refused(entries).code(), Code::kInvalidArgument) << name;
+  }
+  std::vector<Entry> entries = good_entries();
+  entries.push_back(entries[3]);
+  EXPECT_EQ(refused(entries).code(), Code::kInvalidArgument);
+  entries = good_entries();
+  entries[3].bytes.resize(4);
+  EXPECT_EQ(refused(entries).code(), Code::kCorruptFile);
+  EXPECT_TRUE(refused(entries).message().starts_with("net: weight ")) << refused(entries).message();
 }
 
 TEST_F(TorchArchive, RefusesNamesThatLeaveTheFolder) {

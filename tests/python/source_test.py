@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.torch.archive import load_archive
 from torch import nn
+from torch._export.serde.serialize import GraphModuleSerializer
 from torch_modules import Of
 
 Pair = collections.namedtuple("Pair", ["first", "second"])
@@ -124,7 +125,7 @@ def test_what_torch_cannot_save_is_a_conversion_error(monkeypatch: pytest.Monkey
     def refuse(*_: Any) -> None:
         raise NotImplementedError("no words for it")
 
-    monkeypatch.setattr(torch.export, "save", refuse)
+    monkeypatch.setattr(GraphModuleSerializer, "serialize", refuse)
     with pytest.raises(pn.ConversionError, match=r"Of: torch.export cannot save it.*no words for it"):
         build(lambda x: x + 1, torch.randn(3))
 

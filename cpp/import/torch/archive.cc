@@ -22,7 +22,18 @@ Status corrupt(const std::string& path, std::string_view rule, std::string text)
   return status;
 }
 
-/// True for "a/b/c" without empty, "." or ".." parts, backslashes, drive letters or control characters.
+/// Each entry has a header of its own before its bytes. The directory's copy is what is read; that both say the same is
+/// what tells a name that was damaged from one that was chosen.
+Status check_local_headers(const std::string& path) {
+  int code = 0;
+  zip_t* zip = zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code);
+  if (zip) return zip_discard(zip), Status();
+  if (code == ZIP_ER_MEMORY) return out_of_memory(path, ": directory of the archive");
+  return corrupt(path, "Z-10", "the directory and the entries' own headers do not agree");
+}
+
+}  // namespace
+
 bool safe_name(std::string_view name) {
   if (name.empty() || name.size() > 4096) return false;
   size_t start = 0;
@@ -37,18 +48,6 @@ bool safe_name(std::string_view name) {
   }
   return true;
 }
-
-/// Each entry has a header of its own before its bytes. The directory's copy is what is read; that both say the same is
-/// what tells a name that was damaged from one that was chosen.
-Status check_local_headers(const std::string& path) {
-  int code = 0;
-  zip_t* zip = zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code);
-  if (zip) return zip_discard(zip), Status();
-  if (code == ZIP_ER_MEMORY) return out_of_memory(path, ": directory of the archive");
-  return corrupt(path, "Z-10", "the directory and the entries' own headers do not agree");
-}
-
-}  // namespace
 
 struct Archive::Handle {
   zip_t* zip = nullptr;
@@ -139,6 +138,17 @@ Result<Archive> Archive::open(const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(format.data()), format.size());
   if (text != "pt2") return corrupt(path, "Z-7", str_cat("archive format '", text.substr(0, 16), "', expected 'pt2'"));
   return archive;
+}
+
+std::vector<std::string> Archive::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, index] : entries_) all.push_back(name);
+  return all;
+}
+
+Result<ConstantPtr> Archive::storage(std::string_view name) {
+  PINNACE_ASSIGN(Buffer bytes, read(name));
+  return Constant::of(std::move(bytes));
 }
 
 Result<Buffer> Archive::read(std::string_view name, size_t padding) const {

@@ -6,12 +6,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "base/memory.h"
+#include "import/torch/parts.h"
 
 namespace pinnace::torch_import {
 
-class Archive {
+class Archive final : public Parts {
  public:
   /// Opens and checks: every name is relative, without "..", and appears once; every entry is stored and its size fits
   /// the file, also all together; there is one entry that ends in /archive_format and says "pt2". kFile: cannot be
@@ -19,22 +20,24 @@ class Archive {
   static Result<Archive> open(const std::string& path);
   Archive(Archive&&) noexcept;
   Archive& operator=(Archive&&) noexcept;
-  ~Archive();
+  ~Archive() override;
 
-  /// Names below the root folder, with their index in the directory.
-  const std::map<std::string, uint64_t, std::less<>>& entries() const { return entries_; }
-  bool has(std::string_view name) const { return entries_.contains(name); }
-  /// The bytes of an entry (name below the root), its checksum verified, followed by `padding` zero bytes, which count
-  /// in Buffer::size().
-  Result<Buffer> read(std::string_view name, size_t padding = 0) const;
-  uint64_t file_bytes() const { return file_bytes_; }
+  /// Names of entries are those below the root folder.
+  std::vector<std::string> names() const override;
+  bool has(std::string_view name) const override { return entries_.contains(name); }
+  /// kCorruptFile: the bytes do not have the checksum that the directory says.
+  Result<Buffer> read(std::string_view name, size_t padding = 0) const override;
+  Result<ConstantPtr> storage(std::string_view name) override;
+  bool lent() const override { return false; }
+  /// Of the file.
+  uint64_t bytes() const override { return file_bytes_; }
 
  private:
   Archive() = default;
   struct Handle;
   std::unique_ptr<Handle> handle_;
   std::string path_, root_;
-  std::map<std::string, uint64_t, std::less<>> entries_;
+  std::map<std::string, uint64_t, std::less<>> entries_;  ///< with their index in the directory
   uint64_t file_bytes_ = 0;
 };
 

@@ -212,6 +212,10 @@ Result<ValueId> Builder::load(Handle& h) {
     }
   }
   if (h.origin == Handle::Origin::kState) {
+    // What it starts with stays: running the source model may write to it.
+    if (session.parts.lent()) {
+      PINNACE_ASSIGN(bytes, Constant::copy_of(bytes->data(), bytes->bytes()));
+    }
     const ValueId id = graph.add_value(spec.target, type);
     graph.states.push_back({spec.target, id, kNoValue, std::move(bytes)});
     return id;

@@ -13,7 +13,7 @@
 
 #include "import/import.h"
 #include "import/source_names.h"
-#include "import/torch/archive.h"
+#include "import/torch/parts.h"
 #include "import/torch/program.h"
 
 namespace pinnace::torch_import {
@@ -38,10 +38,10 @@ struct Scalar {
 struct Session {
   const ImportOptions& options;
   const ProgramDef& program;
-  const Archive& archive;
-  std::string model;  ///< its name in the archive
+  Parts& parts;
+  std::string model;  ///< its name among the parts
   Payloads weights, constants;
-  std::map<std::string, ConstantPtr, std::less<>> storages;    ///< by path in the archive
+  std::map<std::string, ConstantPtr, std::less<>> storages;    ///< by name of the part
   std::map<std::string, Expression, std::less<>> expressions;  ///< parsed, by text
   std::vector<Symbol> symbols;
   std::vector<NodeProblem> problems;

@@ -1,9 +1,10 @@
-// import_torch: opens the archive, reads the program, builds its graph, and reports everything that could not be
-// mapped.
+// import_torch: reads the program from an archive or from memory, builds its graph, and reports everything that could
+// not be mapped.
 #include <algorithm>
 
 #include "base/cancel.h"
 #include "base/utf8.h"
+#include "import/torch/archive.h"
 #include "import/torch/mapping.h"
 #include "ops/work.h"
 
@@ -13,9 +14,9 @@ namespace {
 
 constexpr uint64_t kMaxConfigBytes = 1u << 30;  // of one JSON entry: models have some MB
 
-Result<std::string> model_name(const Archive& archive, const std::string& wanted) {
+Result<std::string> model_name(const Parts& parts, const std::string& wanted) {
   std::vector<std::string> names;
-  for (const auto& [entry, index] : archive.entries()) {
+  for (const std::string& entry : parts.names()) {
     if (entry.starts_with("models/") && entry.ends_with(".json")) names.push_back(entry.substr(7, entry.size() - 12));
   }
   std::string list;
@@ -29,9 +30,9 @@ Result<std::string> model_name(const Archive& archive, const std::string& wanted
   return invalid("the archive holds ", names.size(), " models (", list, "); name one with model_name");
 }
 
-Result<Payloads> payloads(const Archive& archive, const std::string& entry) {
-  if (!archive.has(entry)) return Payloads{};
-  PINNACE_ASSIGN(const Buffer json, archive.read(entry, kJsonPadding));
+Result<Payloads> payloads(const Parts& parts, const std::string& entry) {
+  if (!parts.has(entry)) return Payloads{};
+  PINNACE_ASSIGN(const Buffer json, parts.read(entry, kJsonPadding));
   return parse_payloads(json, json.size() - kJsonPadding, entry);
 }
 
@@ -61,20 +62,19 @@ int count_nodes(const GraphDef& def) {
   return count;
 }
 
-Result<Imported> import_archive(const std::string& path, const ImportOptions& options) {
-  PINNACE_ASSIGN(const Archive archive, Archive::open(path));
-  PINNACE_ASSIGN(const std::string name, model_name(archive, options.model_name));
+Result<Imported> import_parts(Parts& parts, const std::string& what, const ImportOptions& options) {
+  PINNACE_ASSIGN(const std::string name, model_name(parts, options.model_name));
   const std::string entry = str_cat("models/", name, ".json");
   ProgramDef program;
   {
-    PINNACE_ASSIGN(const Buffer json, archive.read(entry, kJsonPadding));
+    PINNACE_ASSIGN(const Buffer json, parts.read(entry, kJsonPadding));
     if (json.size() > kMaxConfigBytes)
       return unsupported(entry, " has ", json.size(), " bytes, at most ", kMaxConfigBytes, " are read");
     PINNACE_ASSIGN(program, parse_program(json, json.size() - kJsonPadding, entry));
   }
-  PINNACE_ASSIGN(Payloads weights, payloads(archive, str_cat("data/weights/", name, "_weights_config.json")));
-  PINNACE_ASSIGN(Payloads constants, payloads(archive, str_cat("data/constants/", name, "_constants_config.json")));
-  Session session{options, program, archive, name, std::move(weights), std::move(constants)};
+  PINNACE_ASSIGN(Payloads weights, payloads(parts, str_cat("data/weights/", name, "_weights_config.json")));
+  PINNACE_ASSIGN(Payloads constants, payloads(parts, str_cat("data/constants/", name, "_constants_config.json")));
+  Session session{options, program, parts, name, std::move(weights), std::move(constants)};
   session.node_count = count_nodes(program.graph);
   session.notes = program.notes;
 
@@ -82,7 +82,7 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
   imported.graph.name = name;
   Builder builder(session, imported.graph);
   const Status built = builder.build_program();
-  PINNACE_TRY(check_stopped(path));
+  PINNACE_TRY(check_stopped(what));
   PINNACE_TRY(session.fatal);
   if (!session.problems.empty()) return conversion_failure(std::move(session.problems), session.node_count);
   PINNACE_TRY(built);
@@ -91,6 +91,12 @@ Result<Imported> import_archive(const std::string& path, const ImportOptions& op
   PINNACE_TRY(verify(imported.graph));
   imported.notes = std::move(session.notes);
   return imported;
+}
+
+/// Errors begin with what was imported.
+Result<Imported> named(Result<Imported> imported, const std::string& what) {
+  if (imported || imported.status().message().starts_with(what)) return imported;
+  return imported.status().with_prefix(what + ": ");
 }
 
 }  // namespace
@@ -102,9 +108,22 @@ bool is_zip_archive(std::string_view head) {
 
 Result<Imported> import_torch(const std::string& path, const ImportOptions& options) {
   const AheadBudget budget;
-  auto imported = torch_import::import_archive(path, options);
-  if (imported || imported.status().message().starts_with(path)) return imported;
-  return imported.status().with_prefix(path + ": ");
+  const auto imported = [&]() -> Result<Imported> {
+    PINNACE_ASSIGN(torch_import::Archive archive, torch_import::Archive::open(path));
+    return torch_import::import_parts(archive, path, options);
+  };
+  return torch_import::named(imported(), path);
+}
+
+Result<Imported> import_torch_program(const TorchProgram& program, const ImportOptions& options) {
+  const AheadBudget budget;
+  const auto imported = [&]() -> Result<Imported> {
+    PINNACE_ASSIGN(torch_import::MemoryParts parts, torch_import::MemoryParts::of(program));
+    PINNACE_ASSIGN(Imported made, torch_import::import_parts(parts, program.name, options));
+    made.lent = parts.take_lent();
+    return made;
+  };
+  return torch_import::named(imported(), program.name);
 }
 
 }  // namespace pinnace

@@ -85,11 +85,11 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     // Names of storages are those of files in these two folders; nothing else in the archive is a weight.
     std::string entry;
     for (const char* folder : {"data/weights/", "data/constants/"}) {
-      if (session.archive.has(folder + payload.path_name)) entry = folder + payload.path_name;
+      if (session.parts.has(folder + payload.path_name)) entry = folder + payload.path_name;
     }
     if (entry.empty()) return corrupt(name, "there is no entry '", payload.path_name, "'");
-    PINNACE_ASSIGN(Buffer bytes, session.archive.read(entry));
-    at = session.storages.emplace(payload.path_name, Constant::of(std::move(bytes))).first;
+    PINNACE_ASSIGN(ConstantPtr bytes, session.parts.storage(entry));
+    at = session.storages.emplace(payload.path_name, std::move(bytes)).first;
   }
   const ConstantPtr& storage = at->second;
   const int64_t stored = static_cast<int64_t>(storage->bytes()) / element;
@@ -112,13 +112,17 @@ Result<ConstantPtr> load_payload(Session& session, const std::string& name, cons
     if (bytes == storage->bytes()) return storage;
     return std::make_shared<const Constant>(storage, first, bytes);
   }
-  if (elements > INT64_MAX / 16 || session.copied_bytes + bytes > 12 * session.archive.file_bytes() + kSlackBytes) {
+  if (elements > INT64_MAX / 16 || session.copied_bytes + bytes > 12 * session.parts.bytes() + kSlackBytes) {
     return corrupt(name, "its ", elements, " elements are an expansion of ", stored,
                    ", with others more than 12 times the file");
   }
   session.copied_bytes += bytes;
   PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes, str_cat("weight '", name, "'")));
-  copy_strided(copy.data(), first, sizes, strides, 0, static_cast<size_t>(element), elements);
+  if (dense) {
+    std::memcpy(copy.data(), first, bytes);
+  } else {
+    copy_strided(copy.data(), first, sizes, strides, 0, static_cast<size_t>(element), elements);
+  }
   return Constant::of(std::move(copy));
 }
 

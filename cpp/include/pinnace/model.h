@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,21 @@ struct TorchNnapiModel {
   std::vector<std::span<const std::byte>> weights;  ///< the numbered buffers
   std::vector<std::vector<uint32_t>> input_dims;    ///< of the call's tensors, channels first
   std::vector<int> input_formats, output_formats;   ///< 0: as they are, 1: channels last inside, 2: scalar or vector
+};
+
+/// One part of an exported program, under the name that torch.export.save gives it below the archive's root folder:
+/// "models/model.json", "data/weights/model_weights_config.json", "data/weights/weight_0".
+struct TorchPart {
+  std::string name;
+  std::span<const std::byte> bytes;
+  /// Keeps the bytes of weights where they are. Of other parts only what is read during the call.
+  std::shared_ptr<const void> owner;
+};
+
+/// An exported program of PyTorch that was not saved: what its archive would hold.
+struct TorchProgram {
+  std::string name;  ///< what messages call it
+  std::vector<TorchPart> parts;
 };
 
 struct BuildOptions {
@@ -141,6 +157,9 @@ class Model {
   static Result<Model> load(const std::string& path, const LoadOptions& options = {});
   /// The format that load() would take a file for, as in format(). kFile; kCorruptFile: it is empty.
   static Result<std::string> format_of(const std::string& path);
+  /// From an exported program in memory, checked as its archive would be; format() is "pt2". Weights stay where they
+  /// are until build() writes them, which fails with kInvalidArgument if somebody has written to them since.
+  static Result<Model> load_torch_program(const TorchProgram& source, const LoadOptions& options = {});
   /// From a model in PyTorch's serialised NNAPI form. kCorruptFile says at which byte.
   static Result<Model> load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options = {});
   /// From the text form of a graph.

@@ -2,7 +2,8 @@
 
 Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert, out of memory);
 2: wrong use, or what cannot be read or written, standard output included; 130: Ctrl-C, after which no file is
-half-written. Data on stdout, messages on stderr; --log LEVEL has the library's own messages there too.
+half-written. Data on stdout, messages on stderr; --log LEVEL has the library's own messages there too. On a terminal,
+phases of more than two seconds are shown there while they last.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pinnace.cli.output import drop_output, failed
 from pinnace.cli.parser import option_parser
 from pinnace.files import reason
 from pinnace.log import log_to_stderr
+from pinnace.progress import set_progress
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,8 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = option_parser().parse_args(arguments)
     options.line = shlex.join(["pinnace", *(sys.argv[1:] if arguments is None else arguments)])
     try:
-        if level := getattr(options, "log", None):
+        quiet, verbose = getattr(options, "quiet", False), getattr(options, "verbose", False)
+        if level := getattr(options, "log", "info" if verbose else None):
             log_to_stderr(level)
+        if quiet or level:  # a line that is drawn anew would stand between messages
+            set_progress(False)
         status: int = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -10,6 +10,7 @@ import sys
 import time
 import zipfile
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,15 @@ def convert_command(options: argparse.Namespace) -> int:
     model = load(
         options.model, load_inputs(options.input), symbols=dims(options.dim), disabled_passes=options.disable_pass
     )
-    for note in model.notes:
+    for note in () if options.quiet else model.notes:
         show(f"note: {printable(note)}", file=sys.stderr)
     program = model.build(options.target or ["cpu"], verify=not options.no_verify, reference=options.reference)
-    _print_found(program)
+    if not options.quiet:
+        _print_found(program)
     program.save(options.output)
     facts = {
         "output": options.output,
-        "bytes": len(program.to_bytes()),
+        "bytes": Path(options.output).stat().st_size,
         "nodes": len(program.nodes),
         "notes": model.notes,
         **program.metadata,

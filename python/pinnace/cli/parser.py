@@ -50,6 +50,13 @@ def option_parser() -> argparse.ArgumentParser:
             "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded"
         )
 
+    def talk(sub: argparse.ArgumentParser) -> None:
+        how_much = sub.add_mutually_exclusive_group()
+        text = "neither progress nor notes on stderr: the result and errors alone"
+        how_much.add_argument("-q", "--quiet", action="store_true", help=text)
+        text = "what each phase did and how long it took, on stderr; the same as --log info"
+        how_much.add_argument("-v", "--verbose", action="store_true", help=text)
+
     convert = command("convert", commands.convert_command, "a .pt2 or .onnx model to a verified .pnc file")
     convert.add_argument("model")
     convert.add_argument("-o", "--output", required=True)
@@ -63,6 +70,7 @@ def option_parser() -> argparse.ArgumentParser:
     convert.add_argument("--json", action="store_true")
     convert.add_argument("--reference", metavar="FILE", help="hold it against this .pt2, .onnx or .pnc, not its source")
     inconclusive(convert)
+    talk(convert)
     target(convert)
     inputs(convert)
 
@@ -76,6 +84,7 @@ def option_parser() -> argparse.ArgumentParser:
     )
     check.add_argument("model")
     check.add_argument("--json", action="store_true")
+    talk(check)
     target(check)
 
     run = command("run", commands.run_command, "run a .pnc file once")
@@ -101,6 +110,7 @@ def option_parser() -> argparse.ArgumentParser:
     comp.add_argument("--html", metavar="FILE")
     comp.add_argument("--json", action="store_true")
     inconclusive(comp)
+    talk(comp)
     target(comp)
     precision(comp, several=True)
     inputs(comp)

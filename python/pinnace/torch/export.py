@@ -1,4 +1,4 @@
-"""From live PyTorch modules and exported programs to the archive that the importer reads.
+"""From live PyTorch modules and exported programs to the parts of an archive that the importer reads.
 
 Imports torch only when asked to.
 """
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.progress import phase
 from pinnace.torch.export_failure import export_failure, torch_said_quietly
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
@@ -36,6 +37,7 @@ def is_exported(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.export.ExportedProgram)
 
 
+@phase("exporting")
 def export_module(
     module: torch.nn.Module,
     example_inputs: Sequence[Any],
@@ -231,17 +233,34 @@ def _dynamic_dims(
     return found
 
 
-def save_exported(program: torch.export.ExportedProgram, path: str, name: str) -> None:
-    """torch.export.save, with named tuples, which it refuses, described as dicts of the same leaves.
+def exported_parts(program: torch.export.ExportedProgram, name: str) -> list[tuple[str, Any]]:
+    """What torch.export.save would write into an archive, as (name in the archive, its bytes), for _core's
+    load_torch_program. Weights are arrays over the memory of torch's tensors.
 
-    ConversionError with torch's words, and `name` for the model, where it saves the program in no way.
+    The text is made by torch's own serialiser. Its comparison with a canonical form, which torch makes to check itself
+    and throws away, and its pickles, which the importer never reads, are left out: they take half of the time. Named
+    tuples, which torch refuses, are described as dicts of the same leaves.
+
+    ConversionError with torch's words, and `name` for the model, where it serialises the program in no way.
     """
-    import copy
+    try:
+        return [
+            ("archive_format", b"pt2"),
+            ("models/model.json", _program_text(program)),
+            *_payload_parts("data/weights/", "model_weights_config.json", "weight_", program.state_dict),
+            *_payload_parts("data/constants/", "model_constants_config.json", "tensor_", program.constants),
+        ]
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip()
+        raise _core.ConversionError(f"{name}: torch.export cannot save it: {text}") from error
 
+
+def _program_text(program: torch.export.ExportedProgram) -> bytes:
+    """models/model.json: the same fields as ExportedProgramSerializer.serialize gives them."""
     import torch
+    from torch._export.serde import schema, serialize
 
-    described = copy.copy(program)
-    described._module_call_graph = [
+    calls = [
         replace(
             entry,
             signature=entry.signature
@@ -251,11 +270,64 @@ def save_exported(program: torch.export.ExportedProgram, path: str, name: str) -
         )
         for entry in program.module_call_graph
     ]
-    try:
-        torch.export.save(described, path)
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}".strip()
-        raise _core.ConversionError(f"{name}: torch.export cannot save it: {text}") from error
+    serde: Any = serialize
+    with serde._enable_graph_inputs_of_type_nn_module(program.example_inputs):
+        program.validate()  # type: ignore[no-untyped-call]
+        serializer = serialize.GraphModuleSerializer(program.graph_signature, calls)
+        written = schema.ExportedProgram(
+            graph_module=serializer.serialize(program.graph_module),
+            opset_version={"aten": torch._C._get_max_operator_version()},
+            range_constraints=serialize.serialize_range_constraints(program.range_constraints),
+            schema_version=schema.SchemaVersion(*schema.SCHEMA_VERSION),
+            verifiers=[verifier.dialect for verifier in program.verifiers],
+            torch_version=torch.__version__,
+            guards_code=program._guards_code,
+        )
+        return serialize._to_json_bytes(written)
+
+
+def _payload_parts(folder: str, config_name: str, prefix: str, payloads: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The config of weights or constants and their storages: tensors of one storage share it, as views of it."""
+    import json
+
+    import torch
+    from torch._export.serde.serialize import EnumEncoder, _dataclass_to_dict, serialize_tensor_meta
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    config: dict[str, Any] = {}
+    storages: dict[int, str] = {}  # by address
+    parts: list[tuple[str, Any]] = []
+    for key, value in payloads.items():
+        is_tensor = isinstance(value, torch.Tensor)
+        fake = isinstance(value, FakeTensor)
+        # Subclasses and objects, which an archive has as pickles: the importer refuses them where they are read.
+        pickled = not is_tensor or (not fake and type(value.data) is not torch.Tensor)
+        place = ""
+        if not pickled:
+            storage = None if fake or not value.data_ptr() else value.untyped_storage()
+            address = storage.data_ptr() if storage is not None else 0
+            place = storages.setdefault(address, f"{prefix}{len(storages)}")
+            if len(parts) < len(storages):
+                parts.append((folder + place, _storage_bytes(storage)))
+        config[key] = {
+            "path_name": place,
+            "is_param": isinstance(value, torch.nn.Parameter),
+            "use_pickle": pickled,
+            "tensor_meta": serialize_tensor_meta(value) if is_tensor else None,
+        }
+    plain = _dataclass_to_dict({"config": config})  # type: ignore[no-untyped-call]
+    text = json.dumps(plain, cls=EnumEncoder)
+    return [(folder + config_name, text.encode()), *parts]
+
+
+def _storage_bytes(storage: torch.UntypedStorage | None) -> Any:
+    """A storage as an array of bytes that keeps it alive, without a copy where it lies in the host's memory."""
+    import torch
+
+    if storage is None:
+        return b""
+    host = storage if storage.device.type == "cpu" else storage.cpu()  # type: ignore[no-untyped-call]
+    return torch.empty(0, dtype=torch.uint8).set_(host).numpy()
 
 
 def _plain(spec: Any) -> Any:

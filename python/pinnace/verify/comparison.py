@@ -17,6 +17,7 @@ from pinnace.files import place_text, printable, write_text
 from pinnace.html.notebook import comparison_html
 from pinnace.html.report import comparison_page
 from pinnace.program import NodeInfo, Program
+from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
 from pinnace.sources.opened import source_of
 from pinnace.types import Array, json_text
@@ -277,6 +278,7 @@ def _feeds(inputs: Any) -> list[Mapping[str, Any]]:
     return feeds
 
 
+@phase("comparing")
 def _compare(
     program: Program | str | PathLike[str],
     reference: Any,

@@ -19,6 +19,7 @@ from pinnace.files import one_line, without_folders
 from pinnace.inputs.second_input import second_inputs
 from pinnace.log import log
 from pinnace.program import Program
+from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
 from pinnace.sources.base import Source
 from pinnace.types import Array
@@ -42,6 +43,7 @@ def is_small(session: Session) -> bool:
     return plan.constant_bytes + plan.peak_bytes <= SMALL_BYTES
 
 
+@phase("verifying")
 def verify_program(
     program: Program, source: Source | None, examples: Sequence[Mapping[str, Any]], targets: Sequence[str]
 ) -> Program:
