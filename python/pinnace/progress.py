@@ -75,7 +75,8 @@ class _Line:
                 return
             columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
             drawn = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
-            task = drawn.tasks[drawn.add_task(self._name, total=None)]
+            drawn.add_task(self._name, total=None)
+            (task,) = drawn.tasks
             task.start_time = (task.start_time or 0.0) - AFTER
             drawn.start()
             self._drawn = drawn

@@ -337,6 +337,23 @@ def process(*command: object, **options: Any) -> subprocess.CompletedProcess[str
     )
 
 
+def test_quiet_and_verbose(pinnace: Any, files: Files) -> None:
+    answer = pinnace("convert", files.net, "-o", files / "quiet.pnc", "--quiet")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.startswith(f"{files / 'quiet.pnc'}: ")
+    assert pinnace("compare", files.program, "--reference", files.net, "-q").err == ""
+    assert pinnace("check", files.net, "--quiet").status == 0
+    assert pinnace("convert", files.net, "-o", files / "q.pnc", "--quiet", "--verbose").status == 2
+    done = process(sys.executable, "-m", "pinnace", "convert", files.net, "-o", files / "v.pnc", "--verbose")
+    assert done.returncode == 0
+    for part in ("imported", "passes:", "built for cpu", "verified in", "saved"):
+        assert part in done.stderr
+    for command in ("convert", "check", "compare"):
+        text = pinnace(command, "--help").out
+        assert "--quiet" in text
+        assert "--verbose" in text
+
+
 def test_as_a_process(files: Files) -> None:
     command = [sys.executable, "-m", "pinnace"]
     done = process(*command, "convert", files.net, "-o", files / "p.pnc", "--json")
