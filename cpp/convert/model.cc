@@ -138,7 +138,7 @@ Status check_lent(std::span<const LentBytes> lent) {
   for (const LentBytes& weight : lent) {
     PINNACE_ASSIGN(const uint64_t hash, hash_unless_stopped(weight.bytes, "the weights"));
     if (hash != weight.hash) {
-      return invalid("'", weight.name, "' was written to after the model was loaded: load it again");
+      return invalid(weight.name, " was written to after the model was loaded: load it again");
     }
   }
   return {};

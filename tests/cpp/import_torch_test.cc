@@ -117,7 +117,7 @@ TEST_F(TorchArchive, ReadsThePartsOfAGoodOneFromMemory) {
   ASSERT_TRUE(from_archive.ok() && imported.ok()) << imported.status().message();
   EXPECT_EQ(print(imported->graph), print(from_archive->graph));
   ASSERT_EQ(imported->lent.size(), 1u);
-  EXPECT_EQ(imported->lent[0].name, "data/weights/weight_0");
+  EXPECT_EQ(imported->lent[0].name, "weight 'w' of net");
   EXPECT_TRUE(from_archive->lent.empty());
 }
 

@@ -110,7 +110,7 @@ def test_tied_weights_are_stored_once(ids: Tensor, shapes: Any, tmp_path: Path) 
     net = Tied().eval()
     shapes = {"ids": {0: pn.Dim("t", 1, 32)}} if shapes and ids.dim() == 1 else shapes
     program = pn.load(net, (ids,), shapes).build()
-    assert program.metadata.verified.startswith("1 input"), program.metadata.verified
+    assert program.metadata.verified_on["cpu"].startswith("yes")
     weights = sum(p.numel() * 4 for p in net.parameters())
     assert len(program.to_bytes()) < weights + 16_000
     program.save(tmp_path / "net.pnc")
@@ -163,7 +163,7 @@ def test_weights_that_change_before_the_build_are_refused() -> None:
     model.build()
     with torch.no_grad():
         net.weight[3, 5] += 1
-    with pytest.raises(pn.InvalidArgument, match=r"Linear.*was written to after the model was loaded"):
+    with pytest.raises(pn.InvalidArgument, match=r"weight 'weight' of Linear was written to after the model was loaded"):
         model.build(verify=False)
     pn.load(net, (torch.randn(3, 64),)).build()
 

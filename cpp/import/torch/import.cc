@@ -1,6 +1,8 @@
 // import_torch: reads the program from an archive or from memory, builds its graph, and reports everything that could
 // not be mapped.
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "base/cancel.h"
 #include "base/utf8.h"
@@ -93,6 +95,34 @@ Result<Imported> import_parts(Parts& parts, const std::string& what, const Impor
   return imported;
 }
 
+void name_lent(const Graph& graph, std::map<const std::byte*, LentBytes*>& at, const std::string& model) {
+  for (const Value& value : graph.values) {
+    if (!value.constant || value.constant->bytes() == 0) continue;
+    const auto next = at.upper_bound(value.constant->data());
+    if (next == at.begin()) continue;
+    LentBytes& lent = *std::prev(next)->second;
+    const std::byte* end = lent.bytes.data() + lent.bytes.size();
+    if (value.constant->data() < end) lent.name = str_cat("weight '", value.name, "' of ", model);
+  }
+  for (const auto& node : graph.nodes) {
+    for (const auto& [name, attr] : node->attrs) {
+      if (const auto* nested = std::get_if<GraphPtr>(&attr)) name_lent(**nested, at, model);
+    }
+  }
+}
+
+/// Those of the storages that a constant of the graph lies in, by its name. Of the others the graph has copies.
+std::vector<LentBytes> lent_to(const Graph& graph, std::vector<LentBytes> storages, const std::string& model) {
+  std::map<const std::byte*, LentBytes*> at;
+  for (LentBytes& storage : storages) {
+    storage.name.clear();
+    at.emplace(storage.bytes.data(), &storage);
+  }
+  name_lent(graph, at, model);
+  std::erase_if(storages, [](const LentBytes& storage) { return storage.name.empty(); });
+  return storages;
+}
+
 /// Errors begin with what was imported.
 Result<Imported> named(Result<Imported> imported, const std::string& what) {
   if (imported || imported.status().message().starts_with(what)) return imported;
@@ -120,7 +150,7 @@ Result<Imported> import_torch_program(const TorchProgram& program, const ImportO
   const auto imported = [&]() -> Result<Imported> {
     PINNACE_ASSIGN(torch_import::MemoryParts parts, torch_import::MemoryParts::of(program));
     PINNACE_ASSIGN(Imported made, torch_import::import_parts(parts, program.name, options));
-    made.lent = parts.take_lent();
+    made.lent = torch_import::lent_to(made.graph, parts.take_lent(), program.name);
     return made;
   };
   return torch_import::named(imported(), program.name);
