@@ -3,10 +3,12 @@
 #include "program/writer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <tuple>
 
 #include "base/cancel.h"
+#include "base/hash.h"
 #include "program/decode.h"
 #include "program/encode.h"
 #include "program/footprint.h"
@@ -95,6 +97,24 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
   return file;
 }
 
+namespace {
+
+/// A copy of a section of a program's file that still has its hash: a mapped file may have been written to since it was
+/// opened. kCorruptFile.
+Result<Buffer> checked_copy(const ProgramData& program, size_t wanted) {
+  const FileSection& section = program.sections[wanted];
+  PINNACE_ASSIGN(Buffer copy, Buffer::allocate(section.bytes.size(), "a section of a program"));
+  if (!section.bytes.empty()) std::memcpy(copy.data(), section.bytes.data(), section.bytes.size());
+  if (hash64({copy.data(), copy.size()}) == section.hash) return copy;
+  uint64_t offset = sizeof(FileHeader) + program.sections.size() * sizeof(SectionEntry);
+  for (size_t i = 0; i < wanted; ++i) offset = aligned_size(offset) + program.sections[i].bytes.size();
+  const FileView file{.name = program.name, .bytes = section.bytes};
+  return file.corrupt(aligned_size(offset), "F-13", "section '",
+                      section_name(static_cast<SectionKind>(section.kind)), "' changed after the file was opened");
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const ProgramData>> with_other_metadata(const ProgramData& program, Metadata metadata) {
   PINNACE_TRY(tidy(metadata));
   if (program.sections.empty()) return invalid(program.name, ": the program is in no file that could have metadata");
@@ -102,19 +122,23 @@ Result<std::shared_ptr<const ProgramData>> with_other_metadata(const ProgramData
   struct Owner {
     std::shared_ptr<const void> from;
     flatbuffers::DetachedBuffer manifest;
-    Buffer head;
+    Buffer head, graph;
   };
   auto owner = std::make_shared<Owner>();
   owner->from = program.owner;
   owner->manifest = encode_manifest(metadata, program.payloads, program.payload_sections);
   std::vector<SectionContent> contents;
-  for (const FileSection& section : program.sections) {  // payloads keep their places, which the manifest names
+  for (size_t i = 0; i < program.sections.size(); ++i) {  // payloads keep their places, which the manifest names
+    const FileSection& section = program.sections[i];
     const auto kind = static_cast<SectionKind>(section.kind);
     if (kind == SectionKind::kManifest) {
       contents.push_back({.kind = kind, .parts = {bytes_of(owner->manifest)}});
-    } else {
-      contents.push_back({.kind = kind, .parts = {section.bytes}, .hash_known = true, .hash = section.hash});
+      continue;
     }
+    contents.push_back({.kind = kind, .parts = {section.bytes}, .hash_known = true, .hash = section.hash});
+    if (kind != SectionKind::kGraph) continue;
+    PINNACE_ASSIGN(owner->graph, checked_copy(program, i));
+    contents.back().parts = {{owner->graph.data(), owner->graph.size()}};
   }
   PINNACE_ASSIGN(ContainerPieces made, lay_out_container(contents));
   owner->head = std::move(made.head);

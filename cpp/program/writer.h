@@ -21,6 +21,7 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
 
 /// The program with other metadata. It shares graph, weights and payloads with `program`, in memory and as the bytes of
 /// its file, which are not written again; their hashes are taken over. kInvalidArgument as above. kOutOfMemory.
+/// kCorruptFile: the graph in its mapped file was written to since it was opened.
 Result<std::shared_ptr<const ProgramData>> with_other_metadata(const ProgramData& program, Metadata metadata);
 
 }  // namespace pinnace

@@ -78,7 +78,7 @@ TEST(ChangingFile, AProgramKeepsItsGraphWhenItsFileIsRewritten) {
   const auto program = Program::open(path);
   ASSERT_TRUE(program.ok()) << program.status().message();
   const std::string before = program->text(0);
-  const std::vector<std::byte> garbage(program->data().bytes.size() / 2, std::byte{0x7f});
+  const std::vector<std::byte> garbage(program->data().file.size() / 2, std::byte{0x7f});
   rewrite(path, 0, garbage);
   EXPECT_EQ(program->text(0), before);
   EXPECT_EQ(program->nodes().size(), load(original).nodes().size());
