@@ -113,9 +113,16 @@ TorchProgram program_in_memory(const std::vector<Entry>& entries) {
 TEST_F(TorchArchive, ReadsThePartsOfAGoodOneFromMemory) {
   const std::vector<Entry> entries = good_entries();
   const auto from_archive = import(zip_of(entries));
-  const auto imported = import_torch_program(program_in_memory(entries), {});
-  ASSERT_TRUE(from_archive.ok() && imported.ok()) << imported.status().message();
+  TorchProgram program = program_in_memory(entries);
+  const auto copied = import_torch_program(program, {});
+  alignas(64) std::byte aligned[8];
+  std::memcpy(aligned, entries[3].bytes.data(), sizeof aligned);
+  program.parts[3].bytes = aligned;
+  const auto imported = import_torch_program(program, {});
+  ASSERT_TRUE(from_archive.ok() && copied.ok() && imported.ok()) << imported.status().message();
+  EXPECT_EQ(print(copied->graph), print(from_archive->graph));
   EXPECT_EQ(print(imported->graph), print(from_archive->graph));
+  EXPECT_TRUE(copied->lent.empty()) << "what is not aligned is copied";
   ASSERT_EQ(imported->lent.size(), 1u);
   EXPECT_EQ(imported->lent[0].name, "weight 'w' of net");
   EXPECT_TRUE(from_archive->lent.empty());
