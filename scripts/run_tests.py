@@ -40,8 +40,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # 12 minutes on two cores, two suites at a time.
 DEFAULT_BUDGET_S = 12 * 60
-# A run of a slice shares the Python files among so many processes, if there are enough of them.
-PYTHON_SHARDS = 4
+# A run of a slice shares the Python files, by far the longest suite, among so many processes, if there are enough.
+PYTHON_SHARDS = 8
 PYTHON_FILES_TO_SHARE = 10
 # A suite is taken for hung at this many times its budget, and not before the minimum.
 HANG_FACTOR = 4
@@ -141,7 +141,7 @@ def pytest_suites(options: Options) -> list[Suite]:
         targets |= {f"python:{Path(name).relative_to('tests/python').with_suffix('')}": [name] for name in files}
     elif len(files) < PYTHON_FILES_TO_SHARE:
         targets = {"python": ["tests/python"], **targets}
-    else:  # every fourth file: by far the longest suite, and most of its tests use one core
+    else:  # every eighth file, so that two lanes end at about the same time; most tests use one core
         shards = {f"python:{i + 1}-of-{PYTHON_SHARDS}": files[i::PYTHON_SHARDS] for i in range(PYTHON_SHARDS)}
         targets = {**shards, **targets}
     suites = []

@@ -55,7 +55,7 @@ TEST_P(GpuCalls, EachFailureIsSurvived) {
   const auto after = [&](const Status&) { return check(); };
   const std::vector<Code> codes = {Code::kDeviceLost, Code::kOutOfMemory, Code::kUnsupported, Code::kFile};
   fail_everywhere(
-      {name("open a device, create a session"), nothing, [&] { return create(true); }, after, end, codes, nullptr, 12},
+      {name("open a device, create a session"), nothing, [&] { return create(true); }, after, end, codes, nullptr, 6},
       fault());
   const auto make = [&] { ASSERT_TRUE(create(true).ok()); };
   Tensor tensor;
@@ -63,7 +63,7 @@ TEST_P(GpuCalls, EachFailureIsSurvived) {
   tensor.memory.host = net_.x.data();
   tensor.memory.bytes = net_.x.size() * sizeof(float);
   const std::vector<Tensor> inputs = {tensor};
-  fail_everywhere({name("run"), make, [&] { return session_->run(inputs); }, after, end, codes, nullptr, 12}, fault());
+  fail_everywhere({name("run"), make, [&] { return session_->run(inputs); }, after, end, codes, nullptr, 6}, fault());
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuCalls,

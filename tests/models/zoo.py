@@ -163,9 +163,15 @@ def squeezenet1_1(seed: int = 0, batch: int = 1, size: int = 224) -> Built:
     return _vision(tv_models.squeezenet1_1, lambda m: m.classifier[1], seed, batch, size)
 
 
-def vit_b_16(seed: int = 0, batch: int = 1) -> Built:
-    """Fixed to 224 x 224 by its position embedding."""
-    return _vision(tv_models.vit_b_16, lambda m: m.heads.head, seed, batch, 224, settle_size=224)
+def vit_b_16(seed: int = 0, batch: int = 1, size: int = 224, layers: int = 12) -> Built:
+    """Made for one size of image, by its position embedding; torchvision's own has 224 and 12 layers."""
+    shape = {"image_size": size, "patch_size": 16, "num_layers": layers}
+    width = {"num_heads": 12, "hidden_dim": 768, "mlp_dim": 3072}
+
+    def make(weights: None) -> nn.Module:
+        return tv_models.VisionTransformer(**shape, **width)
+
+    return _vision(make, lambda m: m.heads.head, seed, batch, size, settle_size=size)
 
 
 def deeplabv3_mobilenet_v3_large(seed: int = 0, batch: int = 1, size: int = 224) -> Built:

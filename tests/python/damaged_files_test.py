@@ -21,7 +21,7 @@ COUNT = 10_000
 BATCH = 500  # a process: what it leaves behind is measured
 # Of the slice: a .pt2 or .onnx that is accepted is converted and verified, which takes a hundred times longer than an
 # array does.
-SLICE = {"pt2": 60, "pt": 60, "onnx": 60, "external": 40, "pnc": 250, "nnapi": 250, "npy": 150, "npz": 50}
+SLICE = {"pt2": 30, "pt": 30, "onnx": 30, "external": 20, "pnc": 125, "nnapi": 125, "npy": 75, "npz": 25}
 
 
 @pytest.fixture(scope="module")

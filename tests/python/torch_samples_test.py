@@ -16,7 +16,7 @@ import torch_samples
 from slices import all_mode, within_budget
 
 REFUSALS = Path(__file__).with_name("torch_expected_refusals.txt")
-SECONDS = 50
+SECONDS = 30
 INFOS = torch_samples.operators()
 
 
