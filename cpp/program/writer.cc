@@ -109,8 +109,8 @@ Result<Buffer> checked_copy(const ProgramData& program, size_t wanted) {
   uint64_t offset = sizeof(FileHeader) + program.sections.size() * sizeof(SectionEntry);
   for (size_t i = 0; i < wanted; ++i) offset = aligned_size(offset) + program.sections[i].bytes.size();
   const FileView file{.name = program.name, .bytes = section.bytes};
-  return file.corrupt(aligned_size(offset), "F-13", "section '",
-                      section_name(static_cast<SectionKind>(section.kind)), "' changed after the file was opened");
+  return file.corrupt(aligned_size(offset), "F-13", "section '", section_name(static_cast<SectionKind>(section.kind)),
+                      "' changed after the file was opened");
 }
 
 }  // namespace
