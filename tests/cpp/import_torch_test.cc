@@ -114,11 +114,14 @@ TEST_F(TorchArchive, ReadsThePartsOfAGoodOneFromMemory) {
   const std::vector<Entry> entries = good_entries();
   const auto from_archive = import(zip_of(entries));
   TorchProgram program = program_in_memory(entries);
-  const auto copied = import_torch_program(program, {});
-  alignas(64) std::byte aligned[8];
-  std::memcpy(aligned, entries[3].bytes.data(), sizeof aligned);
-  program.parts[3].bytes = aligned;
-  const auto imported = import_torch_program(program, {});
+  alignas(64) std::byte memory[16];
+  const auto import_at = [&](std::byte* place) {
+    std::memcpy(place, entries[3].bytes.data(), 8);
+    program.parts[3].bytes = {place, 8};
+    return import_torch_program(program, {});
+  };
+  const auto copied = import_at(memory + 8);
+  const auto imported = import_at(memory);
   ASSERT_TRUE(from_archive.ok() && copied.ok() && imported.ok()) << imported.status().message();
   EXPECT_EQ(print(copied->graph), print(from_archive->graph));
   EXPECT_EQ(print(imported->graph), print(from_archive->graph));

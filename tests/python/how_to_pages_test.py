@@ -270,5 +270,5 @@ def test_nothing_but_the_list_of_importers_names_formats() -> None:
         *(ROOT / "cpp/import").glob("*.*"),
     ]
     named = {(path.name, found) for path in places for found in literal.findall(path.read_text())}
-    # A model in PyTorch's NNAPI form has no file: Model::load_torch_nnapi() is called by name.
-    assert named == {("model.cc", '"nnapi"')}
+    # What has no file is loaded by calls of its own: Model::load_torch_nnapi() and load_torch_program().
+    assert named == {("model.cc", '"nnapi"'), ("model.cc", '"pt2"')}

@@ -164,19 +164,19 @@ def test_every_dim_keeps_its_name() -> None:
     batch, rows = pn.Dim("batch", 2, 8), pn.Dim("rows", 4, 20, multiple_of=2)
     by_name = pn.load(Sum(), {"b": b, "c": c, "a": a}, {"b": [{0: rows}], "a": {0: batch}, "c": {0: batch}})
     assert [str(spec) for spec in by_name.inputs.values()] == [
-        "b_0: float32[rows,2]",
+        "b.0: float32[rows,2]",
         "c: float32[batch]",
         "a: float32[batch,3]",
     ]
-    assert by_name.inputs["b_0"].shape[0] == rows
+    assert by_name.inputs["b.0"].shape[0] == rows
     session = pn.Session(by_name.build())
-    feed = {"a": a, "b_0": torch.randn(5, 2), "c": c}
-    with pytest.raises(pn.InvalidArgument, match=r"input 'b_0': dimension 0 is 5, 'rows' must be a multiple of 2"):
+    feed = {"a": a, "b.0": torch.randn(5, 2), "c": c}
+    with pytest.raises(pn.InvalidArgument, match=r"input 'b\.0': dimension 0 is 5, 'rows' must be a multiple of 2"):
         session.run(feed)
     with pytest.raises(
         pn.InvalidArgument, match=r"dimension 0 is 3, but 'batch' is 4|dimension 0 is 4, but 'batch' is 3"
     ):
-        session.run({**feed, "b_0": b[0], "c": torch.randn(3)})
+        session.run({**feed, "b.0": b[0], "c": torch.randn(3)})
 
     q = torch.export.Dim("q", max=7)
     by_place: Any = [{0: q}, [None], {0: q}]
