@@ -14,7 +14,7 @@ namespace {
 void expect_bounded(const std::filesystem::path& path) {
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   // 4 MiB more for what else the process makes meanwhile: tables made once, what malloc keeps, other threads' memory.
-  const Allowance allowance{.memory = 16 * bytes + (68 << 20), .seconds = kSanitized ? 10.0 : 1.0};
+  const Allowance allowance{.memory = 16 * bytes + (68 << 20), .seconds = kSanitized ? 20.0 : 2.0};
   const auto load = [&](size_t, const auto&) -> std::string {
     const auto model = Model::load(path.string());
     return !model.ok() && model.status().message().empty() ? "fails without a sentence" : "";

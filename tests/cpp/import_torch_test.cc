@@ -330,9 +330,10 @@ TEST_F(TorchArchive, RefusesDeepNesting) {
   expect(entries, Code::kCorruptFile, "JSON");
   std::string node = kAdd;
   for (int i = 0; i < 60; ++i) {
-    node =
-        R"({"target":"torch.ops.higher_order.cond","name":"y","inputs":[{"name":"","arg":{"as_graph":{"name":"g","graph":{"inputs":[],"outputs":[],"nodes":[)" +
-        node + R"(],"tensor_values":{}}}},"kind":1}],"outputs":[]})";
+    node.insert(
+        0,
+        R"({"target":"torch.ops.higher_order.cond","name":"y","inputs":[{"name":"","arg":{"as_graph":{"name":"g","graph":{"inputs":[],"outputs":[],"nodes":[)");
+    node += R"(],"tensor_values":{}}}},"kind":1}],"outputs":[]})";
   }
   entries[1].bytes = program_of(node);
   expect(entries, Code::kCorruptFile, "nested");
