@@ -180,6 +180,7 @@ Rows placement_dicts(const Session& session) {
     d["op"] = p.op;
     d["source"] = p.source;
     d["module"] = p.module;
+    d["path"] = p.path;
     d["backend"] = p.backend;
     d["kernel"] = p.kernel;
     d["why"] = p.why;

@@ -33,7 +33,7 @@ std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const
   const auto add = [&](std::string_view name, int sets) {
     const Graph& body = body_of(node, name);
     state->bodies.push_back(std::make_unique<GraphRunner>(body, body.outputs, std::vector<ValueId>{}, outer.setup(),
-                                                          outer.prefix_inside(index, name), sets));
+                                                          prefix_inside(outer.key_prefix(), index, name), sets));
   };
   if (node.op == "if") {
     add("then_branch", 1);
@@ -44,18 +44,25 @@ std::shared_ptr<ControlState> make_control(const Node& node, const OpDef&, const
   return state;
 }
 
-void prepare_control(ControlState& state, const Node& node, const TypeInference& outer) {
-  const TensorType index{DType::kI64, {}, nullptr}, condition{DType::kBool, {}, nullptr};
-  std::vector<TensorView> views;
+std::optional<std::vector<TensorType>> body_input_types(const Node& node, const TypeInference& outer) {
+  std::vector<TensorType> types;
   size_t first = 1;  // if: after the condition come the captured values
   if (node.op != "if") {
-    views = {{&index, nullptr}, {&condition, nullptr}};
+    types = {{DType::kI64, {}, nullptr}, {DType::kBool, {}, nullptr}};
     first = 2;
   }
   for (size_t i = first; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNoValue || !outer.types[node.inputs[i]].concrete()) return;
-    views.push_back({&outer.types[node.inputs[i]], nullptr});
+    if (node.inputs[i] == kNoValue || !outer.types[node.inputs[i]].concrete()) return std::nullopt;
+    types.push_back(outer.types[node.inputs[i]]);
   }
+  return types;
+}
+
+void prepare_control(ControlState& state, const Node& node, const TypeInference& outer) {
+  const std::optional<std::vector<TensorType>> types = body_input_types(node, outer);
+  if (!types) return;
+  std::vector<TensorView> views;
+  for (const TensorType& type : *types) views.push_back({&type, nullptr});
   for (auto& body : state.bodies) {
     if (auto instance = body->prepare(views)) {
       (*instance)->pinned = true;

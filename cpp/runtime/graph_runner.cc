@@ -9,16 +9,20 @@
 
 namespace pinnace {
 
+std::list<PlanCache::Entry>::iterator PlanCache::entry_of(std::list<Entry>& of_graph, const PlanRequest& request) {
+  return std::find_if(of_graph.begin(), of_graph.end(), [&](const Entry& entry) {
+    return std::equal(entry.types.begin(), entry.types.end(), request.input_types.begin(), request.input_types.end());
+  });
+}
+
 Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
   // Also while planning: two sessions would otherwise do the same work twice.
   const WorkLock lock(mutex_, "the planning of a run");
   PINNACE_TRY(lock.status());
   std::list<Entry>& of_graph = entries_[request.key_prefix];
-  for (auto it = of_graph.begin(); it != of_graph.end(); ++it) {
-    if (std::equal(it->types.begin(), it->types.end(), request.input_types.begin(), request.input_types.end())) {
-      of_graph.splice(of_graph.begin(), of_graph, it);
-      return it->plan;
-    }
+  if (const auto known = entry_of(of_graph, request); known != of_graph.end()) {
+    of_graph.splice(of_graph.begin(), of_graph, known);
+    return known->plan;
   }
   const LoopsMayStop none(false);  // what plans hold is kept
   PINNACE_ASSIGN(Plan plan, make_plan(request));
@@ -27,6 +31,15 @@ Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request) {
   of_graph.push_front({{request.input_types.begin(), request.input_types.end()}, shared});
   if (of_graph.size() > capacity_) of_graph.pop_back();
   return shared;
+}
+
+std::shared_ptr<const Plan> PlanCache::find(const PlanRequest& request) {
+  const WorkLock lock(mutex_, "the planning of a run");
+  if (!lock.status().ok()) return nullptr;
+  const auto of_graph = entries_.find(request.key_prefix);
+  if (of_graph == entries_.end()) return nullptr;
+  const auto known = entry_of(of_graph->second, request);
+  return known == of_graph->second.end() ? nullptr : known->plan;
 }
 
 GraphRunner::GraphRunner(const Graph& graph, std::vector<ValueId> outputs, std::vector<ValueId> state_outputs,
@@ -42,8 +55,8 @@ GraphRunner::GraphRunner(const Graph& graph, std::vector<ValueId> outputs, std::
 
 GraphRunner::~GraphRunner() = default;
 
-std::string GraphRunner::prefix_inside(int32_t index, std::string_view part) const {
-  return str_cat(key_prefix_, numbered(index), " ", part, "/");
+std::string prefix_inside(std::string_view prefix, int32_t index, std::string_view part) {
+  return str_cat(prefix, numbered(index), " ", part, "/");
 }
 
 Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs) {
@@ -290,7 +303,7 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
                           alone.outputs,
                           *setup_.ops,
                           *setup_.packed,
-                          prefix_inside(step.nodes[0], "alone")};
+                          prefix_inside(key_prefix_, step.nodes[0], "alone")};
     auto compiled = step.target->backend->compile(segment, step.target->spec);
     if (!compiled) return name_lost(compiled.status(), *step.target->backend);
     state.executable = std::move(*compiled);

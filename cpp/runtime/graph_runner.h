@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/work_mutex.h"
 #include "compile/plan.h"
@@ -19,6 +20,8 @@ class PlanCache {
  public:
   explicit PlanCache(size_t capacity_per_graph) : capacity_(capacity_per_graph) {}
   Result<std::shared_ptr<const Plan>> get(const PlanRequest& request);
+  /// The plan that get() would give without making one; null where it would make one, or fail.
+  std::shared_ptr<const Plan> find(const PlanRequest& request);
   /// Whether get() has no more plans to give in this process.
   bool left_behind() const { return mutex_.left_behind(); }
 
@@ -27,6 +30,8 @@ class PlanCache {
     std::vector<TensorType> types;
     std::shared_ptr<const Plan> plan;
   };
+  static std::list<Entry>::iterator entry_of(std::list<Entry>& of_graph, const PlanRequest& request);
+
   WorkMutex mutex_;
   size_t capacity_;
   std::map<std::string, std::list<Entry>> entries_;  // by PlanRequest::key_prefix
@@ -110,8 +115,6 @@ class GraphRunner {
   const Graph& graph() const { return graph_; }
   const RunnerSetup& setup() const { return setup_; }
   const std::string& key_prefix() const { return key_prefix_; }
-  /// What keys of a graph inside node `index` begin with: by number, since any text may be a node's name.
-  std::string prefix_inside(int32_t index, std::string_view part) const;
   /// Bytes of tensor memory that an instance allocates, bodies that are planned ahead included.
   static size_t instance_bytes(const Instance& instance);
 
@@ -129,8 +132,13 @@ class GraphRunner {
   std::list<std::unique_ptr<Instance>> instances_;  ///< most recent first
 };
 
+/// What keys of a graph inside node `index` of another begin with: by number, since any text may be a node's name.
+std::string prefix_inside(std::string_view prefix, int32_t index, std::string_view part);
+
 /// Runners of the bodies of one control-flow node, which is `outer`'s with that number.
 std::shared_ptr<ControlState> make_control(const Node& node, const OpDef& op, const GraphRunner& outer, int32_t index);
+/// The types that the inputs of the node's bodies have in a run; none where they depend on data.
+std::optional<std::vector<TensorType>> body_input_types(const Node& node, const TypeInference& outer);
 /// Plans the bodies ahead where the types of their inputs are concrete; failure is left to the run, which has the real
 /// types.
 void prepare_control(ControlState& state, const Node& node, const TypeInference& outer);

@@ -96,7 +96,7 @@ Status plan_declared(Prepared::Data& data) {
                               leaving, *data.setup.ops, data.packed,        ""};
     auto plan = data.plans.get(request);
     if (plan) {
-      data.placement = (*plan)->placement;
+      data.placement = data.placement_of(**plan, !open && !data.targets[0].spec.storing);
       return {};
     }
     if (!open || plan.status().code() != Code::kInvalidArgument) return plan.status();

@@ -49,7 +49,10 @@ struct Prepared::Data {
   /// Set once a Prepared is in hand that others may share already.
   void set_choice(AutoChoice choice) const;
   AutoChoice choice() const;
-  /// The rows of a plan with what the choice says of them.
+  /// The rows of a plan of the program's graph, those of bodies of control flow behind the node that holds them.
+  /// `may_plan`: bodies are planned, as the first run would; else their rows are of plans that runs have made.
+  std::vector<Placement> placement_of(const Plan& plan, bool may_plan) const;
+  /// Rows with what the choice says of them.
   std::vector<Placement> with_choice(std::vector<Placement> rows) const;
 
  private:

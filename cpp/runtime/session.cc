@@ -262,7 +262,9 @@ Tensor Session::output(int i) const {
 std::vector<Placement> Session::placement() const {
   const Data::Facts known = data_->known();
   if (!known.prepared) return {};
-  return known.plan ? known.prepared->data().with_choice(known.plan->placement) : known.prepared->placement();
+  if (!known.plan) return known.prepared->placement();
+  const Prepared::Data& data = known.prepared->data();
+  return data.with_choice(data.placement_of(*known.plan, false));
 }
 
 PlanInfo Session::plan() const {

@@ -178,7 +178,8 @@ void fill_random(const Tensor& tensor, std::vector<char>* bytes) {
 
 void print_placement(const Session& session) {
   for (const pinnace::Placement& p : session.placement()) {
-    std::printf("%-24s %-20s %-8s %s", shown(p.node).c_str(), shown(p.op).c_str(), p.backend.c_str(), p.kernel.c_str());
+    const std::string node = shown(p.path.empty() ? p.node : p.path + "/" + p.node);
+    std::printf("%-24s %-20s %-8s %s", node.c_str(), shown(p.op).c_str(), p.backend.c_str(), p.kernel.c_str());
     for (const std::string& why : p.why) std::printf("  [%s]", why.c_str());
     if (!p.notice.empty()) std::printf("  [%s]", p.notice.c_str());
     std::printf("\n");

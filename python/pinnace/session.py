@@ -23,6 +23,7 @@ class Placement:
     node, op      its name and operator.
     source        the line of the user's model: "net.py:41"; may be empty.
     module        the submodule that it belongs to: "layers.3.conv1"; may be empty.
+    path          the control flow that encloses it, such as "loop1.body"; empty at the top level.
     backend       "cpu", "vulkan", …; "runtime" for control flow, "none" for what is computed ahead of the run.
     kernel        what runs it there: "conv_f32_avx2", "reference".
     why           one reason per target that was passed over.
@@ -35,6 +36,7 @@ class Placement:
     op: str
     source: str
     module: str
+    path: str
     backend: str
     kernel: str
     why: list[str]

@@ -197,6 +197,28 @@ TEST(NnapiRules, SomethingEnters) {
   }
 }
 
+TEST(NnapiRules, OnlyAutoAsksWhatPays) {
+  const TensorType type{DType::kF32, {Dim(4)}, nullptr};
+  Graph graph;
+  const ValueId x = graph.add_value("x", type), y = graph.add_value("y", type);
+  graph.add_node("relu", 1, "r", {x}, {y});
+  TypeInference type_inference = begin_type_inference(graph);
+  type_inference.types = {type, type};
+  type_inference.data = {nullptr, nullptr};
+  type_inference.computed = {false};
+  const OpTable ops;
+  PackedConstants packed;
+  const Segment segment{graph, type_inference, {0}, {x}, {y}, ops, packed, ""};
+  TargetSpec target = nnapi_level(2);  // below feature level 3 no device is asked
+  EXPECT_TRUE(nnapi_backend().review(segment, target, true).empty());
+  target.automatic = true;
+  EXPECT_TRUE(nnapi_backend().review(segment, target, false).empty()) << "there is nowhere else";
+  const auto verdicts = nnapi_backend().review(segment, target, true);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].rule, "N-18");
+  EXPECT_EQ(verdicts[0].value, "1 nodes, about 0 us of work here; a call with 32 bytes about 50 us");
+}
+
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
   std::stringstream text;
@@ -206,7 +228,7 @@ std::string text_of(const std::string& path) {
 
 TEST(NnapiRules, EveryRuleIsTestedAndDocumented) {
   // Those that need a segment or a device: PrecisionIsFp32OrFp16, BytesAreCountedIn32Bits, SomethingEnters,
-  // tests/python/nnapi_backend_test.py.
+  // OnlyAutoAsksWhatPays, tests/python/nnapi_backend_test.py.
   std::set<std::string> tested = {"N-7", "N-16", "N-17", "N-18", "N-23"};
   for (const Broken& b : kBroken) tested.insert(b.rule);
   const std::string page = text_of(PINNACE_TEST_DATA "/../../docs/nnapi_rules.md");

@@ -354,7 +354,7 @@ def test_a_program_that_does_not_run_where_its_source_does_is_refused(monkeypatc
 
 def test_how_many_nodes_ran_on_a_target_is_recorded() -> None:
     x = torch.randn(2, 3)
-    source = TorchSource(torch.export.export(Function(lambda x: torch.sin(x) * 2), (x,)))
+    source = TorchSource(torch.export.export(Function(lambda x: torch.atan(torch.cosh(x))), (x,)))
     facts = verify_program(two_nodes(x), source, [{"x": x}], ["cpu", "auto"]).metadata
     for target in ("cpu", "auto"):
         assert facts[f"verified.{target}"].startswith("yes: largest relative difference ")
@@ -362,7 +362,7 @@ def test_how_many_nodes_ran_on_a_target_is_recorded() -> None:
 
 
 def two_nodes(x: torch.Tensor) -> pn.Program:
-    return built(lambda x: torch.sin(x) * 2, x)
+    return built(lambda x: torch.atan(torch.cosh(x)), x)
 
 
 def on_nnapi(program: pn.Program) -> pn.Session:
@@ -373,15 +373,15 @@ def on_nnapi(program: pn.Program) -> pn.Session:
 
 
 def test_a_target_on_which_nothing_ran_is_not_verified() -> None:
-    """A sum of six numbers is too little work for NNAPI, so it stays on the CPU."""
+    """NNAPI has neither operator, so both stay on the CPU."""
     x = torch.randn(2, 3)
     program = two_nodes(x)
     on_nnapi(program)
-    source = TorchSource(torch.export.export(Function(lambda x: torch.sin(x) * 2), (x,)))
+    source = TorchSource(torch.export.export(Function(lambda x: torch.atan(torch.cosh(x))), (x,)))
     facts = verify_program(program, source, [{"x": x}], ["nnapi"]).metadata
     assert facts["verified.nnapi"].startswith("no: ")
     assert facts["verified.nnapi"].endswith("; 0 of 2 nodes ran there")
-    result = pn.compare(program, Function(lambda x: torch.sin(x) * 2), [{"x": x}], targets=["cpu", "nnapi"])
+    result = pn.compare(program, Function(lambda x: torch.atan(torch.cosh(x))), [{"x": x}], targets=["cpu", "nnapi"])
     assert result.ok
     assert "nnapi: 0 of 2 nodes ran there" in str(result)
     assert "cpu:" not in str(result)
@@ -400,7 +400,7 @@ def test_targets_that_cannot_run_are_printed_and_make_the_command_fail(
     x = torch.randn(2, 3)
     program = two_nodes(x)
     absent = unavailable_target()
-    result = pn.compare(program, Function(lambda x: torch.sin(x) * 2), [{"x": x}], targets=["cpu", absent])
+    result = pn.compare(program, Function(lambda x: torch.atan(torch.cosh(x))), [{"x": x}], targets=["cpu", absent])
     assert result.ok
     assert list(result.unavailable) == [absent]
     assert f"{absent}: cannot run here: {result.unavailable[absent]}" in str(result)

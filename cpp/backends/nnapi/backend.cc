@@ -74,7 +74,7 @@ class NnapiBackend final : public Backend {
     const int level = feature_level_of(target);
     const auto options = DriverOptions::from_environment(level, target.precision == "fp16");
     if (!options) return {};  // compile() says so
-    if (elsewhere && !options->any_work) {
+    if (target.automatic && elsewhere && !options->any_work) {
       if (auto verdicts = too_little_work(segment); !verdicts.empty()) return verdicts;
     }
     if (level < 3 || target.storing) return {};

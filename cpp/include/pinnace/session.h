@@ -57,6 +57,7 @@ struct Placement {
   int64_t bytes_copied = 0;      ///< across borders of segments, into this node
   std::string notice;            ///< what else there is to know of how it was made ready; may be empty
   std::string module;            ///< path of the source's submodule, "layers.3.conv1"; may be empty
+  std::string path;              ///< control flow around it, "loop1.body", as NodeInfo has it; may be empty
 };
 
 /// Sizes of the plan for the shapes of the last run that succeeded (before the first one: of what is shared alone).
@@ -86,7 +87,8 @@ class Prepared {
   /// What a target's back end packs for a file, whether or not the target can run here: not to be run.
   static Result<std::shared_ptr<const Prepared>> to_store(const Program& program, const Options& options,
                                                           const TargetChoice& target);
-  /// One row per node, for the declared shapes (symbols at their smallest size).
+  /// One row per node, for the declared shapes (symbols at their smallest size), and behind control flow one for each
+  /// node of its bodies. Those of bodies that the runtime runs at sizes that only a run decides have no kernel yet.
   std::vector<Placement> placement() const;
 
   struct Data;

@@ -138,7 +138,7 @@ def placement_html(rows: Sequence[Any]) -> str:
         ["node", "operator", "source", "back end", "kernel", "bytes copied", "why not elsewhere, notices"],
         [
             (
-                r.node,
+                f"{r.path}/{r.node}" if r.path else r.node,
                 r.op,
                 r.source,
                 r.backend,
