@@ -68,7 +68,7 @@ class Rows {
       (*types)[i].quantization = body.value(body.inputs[i]).type.quantization;
     }
     const PlanRequest request{body,         *types,           data_.setup.targets, data_.setup.fallback,
-                              body.outputs, *data_.setup.ops, data_.packed,        key};
+                              body.outputs, *data_.setup.ops, *data_.setup.packed, key};
     if (!may_plan_) return data_.plans.find(request);
     auto made_now = data_.plans.get(request);
     return made_now ? *made_now : nullptr;  // what is wrong with it a run will say

@@ -116,6 +116,52 @@ TEST(NnapiBackendControlFlow, IfIsAnOperation) {
   }
 }
 
+// while i < n: i += STEP, with a second counter that goes down, as PyTorch's while_loop has them in int64.
+constexpr char kCounters[] = R"(graph "g" {
+  input %n : i64[]
+  input %x : f32[2]
+  const %yes : bool[] = {1}
+  const %zero : i64[] = {0}
+  const %ten : i64[] = {10}
+  %i, %d, %y = loop(none, %yes, %zero, %ten, %x, %n) {carried=3,
+    body=graph "b" { input %t : i64[] input %c : bool[] input %i : i64[] input %d : i64[] input %x : f32[2] input %n : i64[]
+      const %up : i64[] = {STEP} const %down : i64[] = {3} const %end : i64[] = {-2147483640} const %half : f32[] = {0.5}
+      %j = add(%up, %i) %e = sub(%d, %down) %z = mul(%x, %half)
+      %first = COMPARE(%j, %n) %second = greater_or_equal(%e, %end) %on = and(%first, %second)
+      output "c" %on output "i" %j output "d" %e output "x" %z }
+  }
+  output "i" %i
+  output "d" %d
+  output "y" %y
+})";
+
+std::string counters(std::string_view step, std::string_view compare) {
+  std::string text = kCounters;
+  text.replace(text.find("STEP"), 4, step);
+  text.replace(text.find("COMPARE"), 7, compare);
+  return text;
+}
+
+TEST(NnapiBackendControlFlow, CountersAreBoundedByTheConditionThatEndsThem) {
+  for (const int64_t n : {-5, 1, 7}) {
+    const std::vector<Input> inputs = {input<int64_t>(DType::kI64, {}, {n}), input<float>(DType::kF32, {2}, {1, -8})};
+    EXPECT_EQ(compare(counters("1", "less"), inputs, target(4), "loop").backend, "nnapi");
+  }
+  // 2^31 - 2 may be below n, and 2 more is beyond 32 bits.
+  const std::string beyond =
+      "add 'j', 64-bit integers that may need more than 32, is a result between 2 and 2147483648";
+  for (const auto& [step, how] : {std::pair("2", "less"), {"1", "less_or_equal"}, {"1", "equal"}}) {
+    auto session = Session::create(program_of(counters(step, how).c_str()), target(4, true));
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const Placement row = session->placement()[0];
+    EXPECT_EQ(row.backend, "runtime") << step << " " << how;
+    ASSERT_EQ(row.why.size(), 1u);
+    EXPECT_NE(row.why[0].find("N-15"), std::string::npos) << row.why[0];
+    if (how == std::string_view("less") && step == std::string_view("2"))
+      EXPECT_NE(row.why[0].find(beyond), std::string::npos) << row.why[0];
+  }
+}
+
 // A recurrence with a captured row per iteration, a weight, a scan of float32 and one of int32.
 constexpr char kLoop[] = R"(graph "g" {
   input %rows : f32[4,3]

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/nnapi/lowering.h"
+#include "backends/nnapi/lower/counters.h"
 #include "base/hash.h"
 
 namespace pinnace::nnapi_client {
@@ -326,6 +326,15 @@ Status lower_loop(NodeLowering& n) {
   LoweredValue& i = body.lowering.value(in[0]);
   i.least = 0;
   i.most = most - 1;
+  for (int k = 0; k < carried; ++k) {  // when all that conditions compare with is known
+    if (n.in_type(2 + k).dtype != DType::kI64) continue;
+    const ValueId counter = in[static_cast<size_t>(k) + 2];
+    const Int64Range start = range_of(n.lowering().value(n.in_id(2 + k)));
+    if (const auto range = counter_range(body.graph, body.lowering, counter, after(k), start, most)) {
+      body.lowering.value(counter).least = range->least;
+      body.lowering.value(counter).most = range->most;
+    }
+  }
 
   PINNACE_TRY(lower_nodes(n, body, "body"));
   Outputs outputs(n, body.lowering);

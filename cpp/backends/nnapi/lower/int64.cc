@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/nnapi/lowering.h"
+#include "backends/nnapi/lower/counters.h"
 
 namespace pinnace::nnapi_client {
 namespace {
-
-struct Range {
-  int64_t least, most;
-};
 
 enum class Kind : uint8_t {
   kMove,     ///< input 0's numbers
@@ -65,18 +61,8 @@ bool wide(const TensorType& type) {
   return type.dtype == DType::kI64;
 }
 
-/// What input i can be.
-Range range_of(NodeLowering& n, int i) {
-  const LoweredValue& v = n.lowering().value(n.in_id(i));
-  const int64_t count = v.type->elements();
-  if (!v.constant || !v.data || count < 1 || count > kKnownElements) return {v.least, v.most};
-  const auto* numbers = static_cast<const int64_t*>(v.data);
-  const auto [least, most] = std::minmax_element(numbers, numbers + count);
-  return {*least, *most};
-}
-
 /// Of products and sums of numbers of 32 bits, which 64 bits hold.
-Range corners(int64_t a, int64_t b, int64_t c, int64_t d) {
+Int64Range corners(int64_t a, int64_t b, int64_t c, int64_t d) {
   return {std::min({a, b, c, d}), std::max({a, b, c, d})};
 }
 
@@ -92,13 +78,13 @@ Result<Int64> plan_int64(NodeLowering& n) {
   if (form->kind == Kind::kMove && !wide(n.in_type(0))) return Int64::kRefused;
   if (form->kind == Kind::kCompare) return wide(n.in_type(0)) ? Int64::kExact : Int64::kRefused;
   if (!wide(n.out_type())) return Int64::kExact;
-  Range range{INT32_MIN, INT32_MAX};
-  std::vector<Range> in;
+  Int64Range range{INT32_MIN, INT32_MAX};
+  std::vector<Int64Range> in;
   // One beyond 32 bits tells as much as any number beyond, and products of two such still fit 64.
   constexpr int64_t kBeyond = int64_t{INT32_MAX} + 2;
   for (int i = 0; i < view.input_count(); ++i) {
     if (!n.has(i) || !wide(n.in_type(i))) continue;
-    const Range r = range_of(n, i);
+    const Int64Range r = range_of(n.lowering().value(n.in_id(i)));
     in.push_back({std::clamp(r.least, -kBeyond, kBeyond), std::clamp(r.most, -kBeyond, kBeyond)});
   }
   switch (form->kind) {
@@ -115,7 +101,7 @@ Result<Int64> plan_int64(NodeLowering& n) {
       break;
     case Kind::kJoin:
       range = in[0];
-      for (const Range& r : in) range = {std::min(range.least, r.least), std::max(range.most, r.most)};
+      for (const Int64Range& r : in) range = {std::min(range.least, r.least), std::max(range.most, r.most)};
       break;
     case Kind::kAdd:
       range = {in[0].least + in[1].least, in[0].most + in[1].most};
