@@ -149,7 +149,7 @@ TEST(NnapiBackendControlFlow, CountersAreBoundedByTheConditionThatEndsThem) {
   }
   // 2^31 - 2 may be below n, and 2 more is beyond 32 bits.
   const std::string beyond =
-      "add 'j', 64-bit integers that may need more than 32, is a result between 2 and 2147483648";
+      "add 'add_0', 64-bit integers that may need more than 32, is a result between 2 and 2147483648";
   for (const auto& [step, how] : {std::pair("2", "less"), {"1", "less_or_equal"}, {"1", "equal"}}) {
     auto session = Session::create(program_of(counters(step, how).c_str()), target(4, true));
     ASSERT_TRUE(session.ok()) << session.status().message();

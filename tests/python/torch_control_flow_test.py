@@ -116,6 +116,16 @@ class Mapped(nn.Module):
         return torch_map(lambda x, y: self.fc(x).relu() + y, xs, y)
 
 
+class Counted(nn.Module):
+    """The counter is int64, as PyTorch makes it."""
+
+    def forward(self, x: Tensor, n: Tensor) -> Any:
+        def step(i: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            return i + 1, torch.relu(x) * 0.5 + i
+
+        return while_loop(lambda i, x: i < n, step, (torch.zeros((), dtype=torch.int64), x))[1]
+
+
 def seeded(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
@@ -205,3 +215,20 @@ def test_a_failing_run_leaves_the_state(counter: pn.Session) -> None:
         module(x, torch.tensor(0))
         want = module(x, torch.tensor(2))
     np.testing.assert_array_equal(run(counter, x, torch.tensor(2))[0], want.numpy())
+
+
+def test_a_counted_loop_is_one_operation_of_nnapi() -> None:
+    program = pn.load(Counted(), (seeded(2, 3), torch.tensor(5))).build(verify=False)
+    try:
+        session = pn.Session(program, target="nnapi:30", fallback=False)
+    except pn.Unsupported as error:
+        pytest.skip(str(error))
+    for n in (0, 1, 7):
+        x = seeded(2, 3, seed=n)
+        (got,) = run(session, x, torch.tensor(n))
+        np.testing.assert_allclose(got, Counted()(x, torch.tensor(n)).numpy(), rtol=1e-6)
+    assert {row.backend for row in session.placement} == {"nnapi"}
+    (loop,) = [row for row in session.placement if row.op == "loop"]
+    inner = [row for row in session.placement if row.path]
+    assert {row.path for row in inner} == {f"{loop.node}.body"}
+    assert {"add", "relu", "mul", "less"} <= {row.op for row in inner}
