@@ -118,7 +118,8 @@ LaterRun later_run(testing::BuiltCase built, Constants constants, int threads) {
     later.blocks = static_cast<int64_t>(watch.allocations());
   }
   for (const Placement& placed : session->placement()) {
-    if (is_kernel(placed)) later.kernel = placed.kernel;
+    // Control flow allocates, whatever runs inside of it.
+    if (is_kernel(placed) && placed.path.empty()) later.kernel = placed.kernel;
   }
   return later;
 }

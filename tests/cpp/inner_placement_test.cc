@@ -9,8 +9,7 @@ namespace {
 
 using testing::program_of;
 
-TEST(Placement, HasTheNodesOfBodiesBehindTheControlFlowThatHoldsThem) {
-  constexpr const char* kText = R"(graph "g" {
+constexpr char kText[] = R"(graph "g" {
     input %n : i64[] input %x : f32[SIZE]
     const %yes : bool[] = {1}
     %last : f32[SIZE] = loop(%n, %yes, %x) {carried=1, body=graph "body" {
@@ -30,7 +29,9 @@ TEST(Placement, HasTheNodesOfBodiesBehindTheControlFlowThatHoldsThem) {
     }}
     %y : f32[SIZE] = relu(%last)
     output "y" %y })";
-  const auto text_of_size = [](std::string size) {
+
+TEST(Placement, HasTheNodesOfBodiesBehindTheControlFlowThatHoldsThem) {
+  const auto text_of_size = [](const std::string& size) {
     std::string text = size == "s" ? std::string(kText).insert(11, "symbol s 1..8 ") : kText;
     for (size_t at; (at = text.find("SIZE")) != std::string::npos;) text.replace(at, 4, size);
     return text;
