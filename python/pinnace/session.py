@@ -24,8 +24,9 @@ class Placement:
     source        the line of the user's model: "net.py:41"; may be empty.
     module        the submodule that it belongs to: "layers.3.conv1"; may be empty.
     path          the control flow that encloses it, such as "loop1.body"; empty at the top level.
-    backend       "cpu", "vulkan", …; "runtime" for control flow, "none" for what is computed ahead of the run.
-    kernel        what runs it there: "conv_f32_avx2", "reference".
+    backend       "cpu", "vulkan", …; "runtime" for control flow that the host runs, and for nodes inside of it that no
+                  run has placed yet, since only a run decides their sizes; "none" for what is computed ahead.
+    kernel        what runs it there: "conv_f32_avx2", "reference"; "placed when sizes are known" for the latter.
     why           one reason per target that was passed over.
     bytes_copied  bytes of its inputs that come from another back end.
     notice        what else there is to know: why packed weights in the file were of no use, that a lost device was

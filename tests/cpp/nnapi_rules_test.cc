@@ -172,48 +172,48 @@ TEST(NnapiRules, AQuestionTakesNoMemoryOfATensorsSize) {
   EXPECT_EQ(watch.overdrawn(), 0u);
 }
 
-TEST(NnapiRules, SomethingEnters) {
-  const TensorType type{DType::kF32, {Dim(4)}, nullptr};
-  const std::vector<float> zeros(4);
-  for (const bool enters : {false, true}) {
-    Graph graph;
-    const ValueId x = graph.add_value("x", type), y = graph.add_value("y", type);
-    graph.add_node("relu", 1, "r", {x}, {y});
-    TypeInference type_inference = begin_type_inference(graph);
-    type_inference.types = {type, type};
-    type_inference.data = {nullptr, nullptr};
-    type_inference.computed = {false};
-    if (!enters)
-      type_inference.data[0] = std::make_shared<Constant>(nullptr, zeros.data(), sizeof(float) * zeros.size());
-    const OpTable ops;
-    PackedConstants packed;
-    const Segment segment{graph, type_inference, {0}, {}, {y}, ops, packed, ""};
-    Segment with = {graph, type_inference, {0}, {x}, {y}, ops, packed, ""};
-    const auto verdicts = nnapi_backend().review(enters ? with : segment, nnapi_level(8), false);
-    ASSERT_EQ(verdicts.size(), enters ? 0u : 1u);
-    if (!enters) {
-      EXPECT_EQ(verdicts[0].rule, "N-23");
-    }
+/// A relu of four floats, which enter or, where they do not, are known.
+class OneRelu {
+ public:
+  explicit OneRelu(bool enters) {
+    const ValueId x = graph_.add_value("x", type_), y = graph_.add_value("y", type_);
+    graph_.add_node("relu", 1, "r", {x}, {y});
+    type_inference_ = begin_type_inference(graph_);
+    type_inference_.types = {type_, type_};
+    type_inference_.data = {enters ? nullptr : std::make_shared<Constant>(nullptr, zeros_, sizeof zeros_), nullptr};
+    type_inference_.computed = {false};
+    if (enters) inputs_ = {x};
+    outputs_ = {y};
   }
+  std::vector<Verdict> review(const TargetSpec& target, bool elsewhere) {
+    const Segment segment{graph_, type_inference_, {0}, inputs_, outputs_, ops_, packed_, ""};
+    return nnapi_backend().review(segment, target, elsewhere);
+  }
+
+ private:
+  const TensorType type_{DType::kF32, {Dim(4)}, nullptr};
+  const float zeros_[4] = {};
+  Graph graph_;
+  TypeInference type_inference_;
+  std::vector<ValueId> inputs_, outputs_;
+  const OpTable ops_;
+  PackedConstants packed_;
+};
+
+TEST(NnapiRules, SomethingEnters) {
+  EXPECT_TRUE(OneRelu(true).review(nnapi_level(8), false).empty());
+  const auto verdicts = OneRelu(false).review(nnapi_level(8), false);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].rule, "N-23");
 }
 
 TEST(NnapiRules, OnlyAutoAsksWhatPays) {
-  const TensorType type{DType::kF32, {Dim(4)}, nullptr};
-  Graph graph;
-  const ValueId x = graph.add_value("x", type), y = graph.add_value("y", type);
-  graph.add_node("relu", 1, "r", {x}, {y});
-  TypeInference type_inference = begin_type_inference(graph);
-  type_inference.types = {type, type};
-  type_inference.data = {nullptr, nullptr};
-  type_inference.computed = {false};
-  const OpTable ops;
-  PackedConstants packed;
-  const Segment segment{graph, type_inference, {0}, {x}, {y}, ops, packed, ""};
+  OneRelu relu(true);
   TargetSpec target = nnapi_level(2);  // below feature level 3 no device is asked
-  EXPECT_TRUE(nnapi_backend().review(segment, target, true).empty());
+  EXPECT_TRUE(relu.review(target, true).empty());
   target.automatic = true;
-  EXPECT_TRUE(nnapi_backend().review(segment, target, false).empty()) << "there is nowhere else";
-  const auto verdicts = nnapi_backend().review(segment, target, true);
+  EXPECT_TRUE(relu.review(target, false).empty()) << "there is nowhere else";
+  const auto verdicts = relu.review(target, true);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].rule, "N-18");
   EXPECT_EQ(verdicts[0].value, "1 nodes, about 0 us of work here; a call with 32 bytes about 50 us");

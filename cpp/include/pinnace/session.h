@@ -51,7 +51,7 @@ struct Placement {
   std::string node;
   std::string op;
   std::string source;            ///< "net.py:41", may be empty
-  std::string backend;           ///< "cpu", "runtime" for control flow, "none" for nodes computed ahead
+  std::string backend;           ///< "cpu"; "runtime": control flow, bodies not placed yet; "none": computed ahead
   std::string kernel;            ///< what runs it there: "conv_f32_generic", "reference", …
   std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
   int64_t bytes_copied = 0;      ///< across borders of segments, into this node
@@ -88,7 +88,7 @@ class Prepared {
   static Result<std::shared_ptr<const Prepared>> to_store(const Program& program, const Options& options,
                                                           const TargetChoice& target);
   /// One row per node, for the declared shapes (symbols at their smallest size), and behind control flow one for each
-  /// node of its bodies. Those of bodies that the runtime runs at sizes that only a run decides have no kernel yet.
+  /// node of its bodies. Bodies at sizes that only a run decides are not placed yet, which their kernel says.
   std::vector<Placement> placement() const;
 
   struct Data;
