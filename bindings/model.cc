@@ -199,6 +199,13 @@ void add_model(py::module_& module) {
           },
           py::arg("ranges"), KeepsArgument<1>(),
           "The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).")
+      .def(
+          "with_names",
+          [](const Model& m, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+            return interruptible([&] { return m.with_names(inputs, outputs); });
+          },
+          py::arg("inputs"), py::arg("outputs"), KeepsArgument<1>(),
+          "The same model with these names of its inputs and outputs, all of them in order.")
       .def("build", build, py::arg("targets"), py::arg("metadata") = std::map<std::string, std::string>{});
   module.def("passes", &passes, "(name, summary) of every pass, in the order in which they run.");
 }

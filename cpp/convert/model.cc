@@ -1,6 +1,7 @@
 // The main line of a conversion, in order: load (import, passes, verify), check, build (compile, write, read back).
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "base/border.h"
 #include "base/hash.h"
@@ -168,7 +169,56 @@ Result<Program> with_payloads(const Program& program, const BuildOptions& build,
   return program_of("program", std::move(bytes), Verify::kFull);
 }
 
+/// `kind` is "input" or "output".
+Status check_new_names(std::string_view kind, std::span<const std::string> names, size_t wanted) {
+  if (names.size() != wanted) return invalid(names.size(), " names of ", kind, "s, the model has ", wanted);
+  std::unordered_set<std::string_view> taken;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto controls = [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; };
+    if (names[i].empty()) return invalid("the name of ", kind, " ", i, " is empty");
+    if (std::any_of(names[i].begin(), names[i].end(), controls)) {
+      return invalid("the name of ", kind, " ", i, " has a control character");
+    }
+    if (!taken.insert(names[i]).second) return invalid(kind, " name '", names[i], "' appears twice");
+  }
+  return {};
+}
+
+/// Values that are no inputs make room.
+void name_inputs(Graph& graph, std::span<const std::string> names) {
+  std::unordered_set<std::string> taken(names.begin(), names.end());
+  std::vector<bool> renamed(graph.values.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    graph.value(graph.inputs[i]).name = names[i];
+    renamed[static_cast<size_t>(graph.inputs[i])] = true;
+  }
+  std::vector<size_t> clashing;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    if (!renamed[i] && !taken.insert(graph.values[i].name).second) clashing.push_back(i);
+  }
+  for (const size_t i : clashing) {
+    std::string& name = graph.values[i].name;
+    int64_t number = 1;
+    while (!taken.insert(str_cat(name, "_", number)).second) ++number;
+    name = str_cat(name, "_", number);
+  }
+}
+
 }  // namespace
+
+Result<Model> Model::with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const {
+  return at_border([&]() -> Result<Model> {
+    std::shared_ptr<Data> data = data_->clone();
+    PINNACE_TRY(check_new_names("input", inputs, data->graph.inputs.size()));
+    PINNACE_TRY(check_new_names("output", outputs, data->graph.outputs.size()));
+    name_inputs(data->graph, inputs);
+    data->graph.output_names.assign(outputs.begin(), outputs.end());
+    PINNACE_TRY(verify(data->graph));
+    data->inputs = specs(data->graph, data->graph.inputs, nullptr);
+    data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
+    return Model(std::move(data));
+  });
+}
 
 std::vector<std::pair<std::string, std::string>> passes() {
   std::vector<std::pair<std::string, std::string>> list;

@@ -18,6 +18,21 @@ struct Model::Data {
   std::shared_ptr<const CustomOps> custom;
   std::vector<LentBytes> lent;       ///< memory of the source model that constants of the graph lie in
   std::vector<const CustomOp*> ops;  ///< what `custom` was made of
+
+  /// With a graph of its own, to be changed; bytes of constants are shared.
+  std::shared_ptr<Data> clone() const {
+    auto data = std::make_shared<Data>();
+    data->graph = graph.clone();
+    data->format = format;
+    data->inputs = inputs;
+    data->outputs = outputs;
+    data->notes = notes;
+    data->reports = reports;
+    data->custom = custom;
+    data->lent = lent;
+    data->ops = ops;
+    return data;
+  }
 };
 
 }  // namespace pinnace

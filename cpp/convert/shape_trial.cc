@@ -271,8 +271,7 @@ Result<ShapeTrial> Model::try_shapes(std::span<const std::vector<int64_t>> shape
 
 Result<Model> Model::with_ranges(std::span<const Symbol> ranges) const {
   return at_border([&]() -> Result<Model> {
-    auto data = std::make_shared<Data>();
-    data->graph = data_->graph.clone();
+    std::shared_ptr<Data> data = data_->clone();
     for (const Symbol& range : ranges) {
       auto& symbols = data->graph.symbols;
       const auto at =
@@ -280,14 +279,6 @@ Result<Model> Model::with_ranges(std::span<const Symbol> ranges) const {
       if (at == symbols.end()) return invalid("the model has no open dimension '", range.name, "'");
       PINNACE_ASSIGN(*at, narrowed(*at, range));
     }
-    data->format = data_->format;
-    data->inputs = data_->inputs;
-    data->outputs = data_->outputs;
-    data->notes = data_->notes;
-    data->reports = data_->reports;
-    data->custom = data_->custom;
-    data->lent = data_->lent;
-    data->ops = data_->ops;
     return Model(std::move(data));
   });
 }

@@ -1,5 +1,5 @@
-// try_shapes and with_ranges: what a search of sizes asks of a graph; and names of dimensions that ONNX files give to
-// more than one size.
+// try_shapes and with_ranges: what a search of sizes asks of a graph; with_names; and names of dimensions that ONNX
+// files give to more than one size.
 #include <gtest/gtest.h>
 
 #include <pinnace/model.h>
@@ -131,6 +131,31 @@ TEST(ShapeTrial, RangesOnlyBecomeNarrower) {
   for (const Symbol& bad :
        {Symbol{"z"}, Symbol{"n"}, Symbol{"n", 2, 9, 2}, Symbol{"n", 2, 8, 3}, Symbol{"n", 5, 7, 8}}) {
     EXPECT_EQ(narrow->with_ranges({&bad, 1}).status().code(), Code::kInvalidArgument) << bad.min << bad.name;
+  }
+}
+
+TEST(ModelNames, InputsAndOutputsGetOtherNames) {
+  const Model model = model_of(kText);
+  const std::vector<std::string> inputs = {"y", "x"}, outputs = {"result"};  // an inner value is %y
+  const auto renamed = model.with_names(inputs, outputs);
+  ASSERT_TRUE(renamed.ok()) << renamed.status().message();
+  EXPECT_EQ(renamed->inputs()[0].name, "y");
+  EXPECT_EQ(renamed->inputs()[1].name, "x");
+  EXPECT_EQ(renamed->outputs()[0].name, "result");
+  EXPECT_EQ(renamed->nodes()[1].outputs[0], "y_1");
+  EXPECT_EQ(model.inputs()[0].name, "x");
+  const auto program = renamed->build();
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(program->inputs()[0].name, "y");
+  EXPECT_EQ(program->outputs()[0].name, "result");
+  using Names = std::vector<std::string>;
+  const std::string zero("b\0", 2);
+  for (const Names& names :
+       {Names{"a"}, Names{"a", ""}, Names{"a", "a"}, Names{"a", "b\n"}, Names{"a", zero}, Names{"a", "b\xff"}}) {
+    EXPECT_EQ(model.with_names(names, outputs).status().code(), Code::kInvalidArgument) << names.back();
+  }
+  for (const Names& names : {Names{}, Names{""}, Names{"b\x7f"}, Names{"b\xff"}, Names{"a", "b"}}) {
+    EXPECT_EQ(model.with_names(inputs, names).status().code(), Code::kInvalidArgument) << names.size();
   }
 }
 

@@ -182,6 +182,10 @@ class Model {
   /// The same model with narrower ranges of open dimensions, by name. kInvalidArgument: there is no such dimension, or
   /// its range would be empty, or admit a size that it did not admit before.
   Result<Model> with_ranges(std::span<const Symbol> ranges) const;
+  /// The same model with other names: one for each input and one for each output, in order. An inner value that has the
+  /// name of an input gets a number. kInvalidArgument: there are not as many, or a name is empty, appears twice among
+  /// the inputs or among the outputs, has a control character, or is not UTF-8.
+  Result<Model> with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const;
 
   /// For every node and target whether it can run there. Needs no device.
   Result<std::vector<CheckRow>> check(std::span<const std::string> targets) const;
