@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.arrays import input_array, ordered_inputs
 from pinnace.files import one_line, write_text
 from pinnace.program import Program, core_of
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ class Profile:
 class Future:
     """A run on a thread of its own. Its inputs are borrowed until it is done. Dropping it cancels the run.
 
-    Any thread may use it, several at once too. When the interpreter shuts down, runs under way are cancelled. In a
+    Any thread may use it, several at once too. In a coroutine of asyncio, `await future` gives what result() gives
+    while the loop goes on: see __await__. When the interpreter shuts down, runs under way are cancelled. In a
     forked child result() of a run under way in the parent raises InvalidArgument.
     """
 
@@ -166,6 +172,43 @@ class Future:
         raises, as Ctrl-C's does, ends the waiting and the run.
         """
         return dict(zip(self._names, self._pending.result(), strict=True))
+
+    def __await__(self) -> Generator[Any, None, dict[str, Array]]:
+        """Name -> array once the run is done, or what result() raises; the running loop of asyncio goes on meanwhile.
+
+        A cancellation of the awaiting task, as by asyncio.timeout(), cancels the run, waits until that has stopped, so
+        that the session is free again, and then goes on; a second one is not held up. asyncio.shield(future) keeps the
+        run from it. Several tasks may await the same run. RuntimeError: no loop is running.
+        """
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if not self.done():
+            ended: asyncio.Future[None] = loop.create_future()
+            Thread(target=_tell_of_end, args=(self._pending, loop, ended), name="pinnace-await", daemon=True).start()
+            try:
+                yield from asyncio.shield(ended)
+            except asyncio.CancelledError:
+                self.cancel()
+                yield from ended
+                raise
+            except GeneratorExit:  # the coroutine is dropped, as when its loop was closed
+                self.cancel()
+                raise
+        return self.result()
+
+
+def _tell_of_end(pending: _core.PendingRun, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]) -> None:
+    """Waits for a run, on a thread, and has the loop set `ended`."""
+
+    def tell() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    with contextlib.suppress(Exception):  # whoever awaits the run gets it from result()
+        pending.result()
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(tell)
 
 
 class Session:
@@ -285,7 +328,7 @@ class Session:
     def run_async(
         self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
     ) -> Future:
-        """Starts a run on a thread of its own and returns at once.
+        """Starts a run on a thread of its own and returns at once; the Future has result(), and `await` gives the same.
 
         `inputs`, `timeout` (counted from this call) and `cancel` are as for run(); result() then raises Cancelled.
         InvalidArgument as from run(). The session is busy until the run is done.
