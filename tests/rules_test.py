@@ -56,6 +56,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
 # its neighbours, without a circle. __init__ and __main__ stand above all. _core is the extension.
 PACKAGE_ORDER = (
     *(
+        "dtypes",
         "files",
         "packages",
         "log",
@@ -70,6 +71,7 @@ PACKAGE_ORDER = (
         "html",
         "program",
         "session",
+        "new_names",
     ),
     *("torch", "inputs", "sources", "verify", "model", "loading", "cli"),
 )

@@ -373,9 +373,7 @@ class Model:
         """
         What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these integers: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None, range of floats or None).
         """
-    def with_names(
-        self, inputs: collections.abc.Sequence[str], outputs: collections.abc.Sequence[str]
-    ) -> Model:
+    def with_names(self, inputs: collections.abc.Sequence[str], outputs: collections.abc.Sequence[str]) -> Model:
         """
         The same model with these names of its inputs and outputs, all of them in order.
         """

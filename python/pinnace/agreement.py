@@ -9,10 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pinnace import _core
+from pinnace.dtypes import DTYPES
 from pinnace.types import Array
 
 # Largest difference allowed, relative to the largest magnitude of the whole. Integers and bools must be equal.
@@ -40,6 +43,41 @@ def bounds_of(precision: str) -> dict[str, float]:
     """Bounds by dtype for values of a session of that precision."""
     least = PRECISION_BOUNDS.get(precision, 0.0)
     return {dtype: max(bound, least) for dtype, bound in BOUNDS.items()}
+
+
+def tolerance_bounds(tolerance: float | Mapping[str, float] | None) -> dict[str, float]:
+    """Bounds by dtype name that take the place of the stated ones, from what a caller gave: one number for all types of
+    BOUNDS, or numbers by dtype name; None for none. Integers must be equal unless a dict names their dtype.
+
+    InvalidArgument: it is no number in [0, 1), 0 for a type of BOUNDS, or no dtype has such a name.
+    """
+    if tolerance is None:
+        return {}
+    given: dict[Any, Any] = dict(tolerance) if isinstance(tolerance, Mapping) else dict.fromkeys(BOUNDS, tolerance)
+    bounds: dict[str, float] = {}
+    for dtype, bound in given.items():
+        if dtype not in DTYPES.values():
+            raise _core.InvalidArgument(
+                f"tolerance: {dtype!r} is no dtype's name; those with bounds of their own are {', '.join(BOUNDS)}"
+            )
+        place = f"tolerance for {dtype}" if isinstance(tolerance, Mapping) else "tolerance"
+        if isinstance(bound, bool | np.bool_) or not isinstance(bound, Real):
+            raise _core.InvalidArgument(f"{place}: {type(bound).__name__}, must be a number or a dict dtype -> number")
+        if not 0 <= float(bound) < 1:  # false for NaN
+            raise _core.InvalidArgument(
+                f"{place} is {bound!r}: must be at least 0 and below 1, the largest magnitude of the values compared"
+            )
+        if bound == 0 and dtype in BOUNDS:
+            raise _core.InvalidArgument(
+                f"{place} is 0, which floats cannot keep to: sums in another order are rounded differently"
+            )
+        bounds[dtype] = float(bound)
+    return bounds
+
+
+def tolerance_text(bounds: Mapping[str, float]) -> str:
+    """What reports say of tolerance_bounds(): `float32 0.001, float16 0.01`."""
+    return ", ".join(f"{dtype} {bound!r}" for dtype, bound in bounds.items())
 
 
 def slice_bound(bound: float) -> float:
@@ -408,4 +446,6 @@ __all__ = [
     "bounds_of",
     "slice_bound",
     "slices_of",
+    "tolerance_bounds",
+    "tolerance_text",
 ]

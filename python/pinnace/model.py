@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinnace import _core
+from pinnace.agreement import tolerance_bounds
 from pinnace.files import place_text, printable
 from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_of
 from pinnace.inputs.maker import InputMaker
+from pinnace.new_names import new_names
 from pinnace.pass_reports import PassReport
 from pinnace.program import NodeInfo, Program
 from pinnace.progress import phase
@@ -184,6 +186,9 @@ class Model:
         *,
         examples: Sequence[Mapping[str, Any]] = (),
         reference: Any = None,
+        tolerance: float | Mapping[str, float] | None = None,
+        input_names: Sequence[str] | Mapping[str, str] | None = None,
+        output_names: Sequence[str] | Mapping[str, str] | None = None,
         metadata: Mapping[str, str] | None = None,
         cancel: _core.CancelToken | None = None,
     ) -> Program:
@@ -199,14 +204,22 @@ class Model:
                   program's dimensions have these ranges.
         reference what to hold the program against instead of its source: the module that an ONNX file was exported
                   from, for instance; anything that compare() takes.
+        tolerance bound on the difference relative to an output's largest magnitude, wider or narrower than the stated
+                  ones, in whose place it is: a number for all floating-point types, or a dict dtype name -> number.
+                  The metadata say it as "verified.tolerance".
+        input_names   names of the program's inputs: a list with one for each in order, or a dict old name -> new name,
+                  which leaves the others as they are. `examples` and `reference` go by the names of this model.
+        output_names  the same for its outputs.
         quantize  None; anything else is Unsupported: this build converts models that are quantised already.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
         metadata  further facts to record in the file, text by name.
         cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
 
         VerificationError names the first layer that differs. Unsupported: nothing here can run the source.
-        InvalidArgument: unknown target, examples that do not fit the inputs, or weights of the source module that were
-        written to after load().
+        InvalidArgument: unknown target, examples that do not fit the inputs, weights of the source module that were
+        written to after load(), a tolerance that is negative, NaN, 1 or more, 0 for floats or for a dtype that does not
+        exist, or names that are unknown, empty, not printable, longer than 200 characters, of two inputs or outputs, or
+        not as many as there are.
         """
         if quantize is not None:
             raise _core.Unsupported(
@@ -214,16 +227,32 @@ class Model:
             )
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
+        bounds = tolerance_bounds(tolerance)
+        core, renamed = self._named_core(input_names, output_names)
         with _core.CancelScope(cancel):
             if not verify:
-                return _built(self._core, targets, {**facts, "verified": "no: verify=False"})
+                return _built(core, targets, {**facts, "verified": "no: verify=False"})
             maker = InputMaker(self.inputs, self, self._known_sizes)
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
-            core = self._core.with_ranges(ranges) if (ranges := ranges_of(makings)) else self._core
+            core = core.with_ranges(ranges) if (ranges := ranges_of(makings)) else core
             first = next(attempts(makings))
-            program = _built(core, targets, {**facts, **facts_of(makings, first)})
+            program = _built(core, targets, {**facts, **facts_of(makings, first, renamed)})
             source = self._source if reference is None else source_of(reference, first[0].arrays)
-            return first_that_runs(program, makings, lambda p, inputs: verify_program(p, source, inputs, targets))
+
+            def verified(program: Program, inputs: list[dict[str, Array]]) -> Program:
+                named = [{renamed.get(name, name): array for name, array in arrays.items()} for arrays in inputs]
+                return verify_program(program, source, named, targets, bounds)
+
+            return first_that_runs(program, makings, verified, renamed)
+
+    def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
+        """The extension's model with the names that a caller wants, and the inputs' new names by the old ones."""
+        inputs, outputs = list(self.inputs), list(self.outputs)
+        chosen = new_names("input_names", "input", inputs, input_names)
+        results = new_names("output_names", "output", outputs, output_names)
+        if (chosen, results) == (inputs, outputs):
+            return self._core, {}
+        return self._core.with_names(chosen, results), dict(zip(inputs, chosen, strict=True))
 
 
 @phase("building")

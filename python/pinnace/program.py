@@ -95,7 +95,14 @@ class Metadata(Mapping[str, str]):
     @property
     def verified_on(self) -> dict[str, str]:
         """By target "yes: …" with the largest difference, or "no: …" with the reason."""
-        return self._below("verified.", but=("second", "sizes", "paths"))
+        return self._below("verified.", but=("second", "sizes", "paths", "tolerance"))
+
+    @property
+    def tolerance(self) -> str:
+        """The bounds of the comparison that the build was given in place of the stated ones, `float32 0.001`; empty
+        where it was given none.
+        """
+        return self.get("verified.tolerance", "")
 
     @property
     def made_up(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pinnace import _core
 from pinnace.files import printable
@@ -31,16 +31,19 @@ def attempts(makings: Sequence[Makings]) -> Iterator[list[Made]]:
 
 
 def first_that_runs(
-    program: Program, makings: Sequence[Makings], verify: Callable[[Program, list[dict[str, Array]]], Program]
+    program: Program,
+    makings: Sequence[Makings],
+    verify: Callable[[Program, list[dict[str, Array]]], Program],
+    renamed: Mapping[str, str] | None = None,
 ) -> Program:
     """What `verify` makes of the program and the first attempt that neither program nor source refuse to run
     (InvalidArgument, Unsupported). Where all are refused, the first refusal is raised. Where outputs do not move with
     these inputs, larger and smaller values join them, if they do with those. The program has the facts of the first
-    attempt."""
+    attempt, with the names that `renamed` has for inputs."""
     refused: _core.Error | None = None
 
     def verified(used: Sequence[Made], first: bool) -> Program:
-        told = program if first else program.with_metadata(facts_of(makings, used))
+        told = program if first else program.with_metadata(facts_of(makings, used, renamed))
         return verify(told, [made.arrays for made in used])
 
     for used in attempts(makings):
@@ -78,15 +81,19 @@ def ranges_of(makings: Sequence[Makings]) -> list[tuple[str, int, int | None, in
     return [(dim.name, dim.min, dim.max, dim.multiple_of) for dim in found]
 
 
-def facts_of(makings: Sequence[Makings], used: Sequence[Made]) -> dict[str, str]:
+def facts_of(
+    makings: Sequence[Makings], used: Sequence[Made], renamed: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """What to record of inputs that were made up: one entry for each of the first FACTS, and for each range and group
-    of dimensions that was found. Names are from files: what is not printed is escaped."""
+    of dimensions that was found. Names are from files: what is not printed is escaped. `renamed`
+    has the names of inputs in the program, where these are other ones."""
+    new = renamed or {}
     how: dict[str, list[str]] = {}
     for made in used:
         for name, said in made.how.items():
             if said not in how.setdefault(name, []):
                 how[name].append(said)
-    facts = {f"made_up.{name}": "; ".join(said[:4]) for name, said in list(how.items())[:FACTS]}
+    facts = {f"made_up.{new.get(name, name)}": "; ".join(said[:4]) for name, said in list(how.items())[:FACTS]}
     for making in makings:
         for dim in making.found.ranges:
             facts[f"range.{dim.name}"] = range_text(dim)

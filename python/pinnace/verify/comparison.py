@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
-from pinnace.agreement import Agreement, bounds_of
+from pinnace.agreement import Agreement, bounds_of, tolerance_bounds, tolerance_text
 from pinnace.arrays import ordered_inputs
 from pinnace.files import place_text, printable, write_text
 from pinnace.html.notebook import comparison_html
@@ -240,7 +240,7 @@ def compare(
     *,
     targets: str | Sequence[str] = ("cpu",),
     precision: str | Sequence[str] = ("fp32",),
-    tolerance: Mapping[str, float] | None = None,
+    tolerance: float | Mapping[str, float] | None = None,
     cancel: _core.CancelToken | None = None,
 ) -> Comparison:
     """Runs `program` on every target, in every precision, and `reference` once per input, and compares layer by layer.
@@ -253,15 +253,16 @@ def compare(
     inputs     dict name -> array, of the shapes and dtypes of program.inputs, or a list of such dicts.
     targets    one, or several: "cpu", "vulkan", "nnapi:29".
     precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
-    tolerance  dtype name -> bound on the difference relative to a value's largest magnitude; None: the stated bounds.
+    tolerance  bound on the difference relative to a value's largest magnitude, in place of the stated ones: a number
+               for all floating-point types, or a dict dtype name -> number. None: the stated bounds.
     cancel     a CancelToken that ends the comparison with Cancelled; a run of the reference is waited for.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
-    listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, or the reference cannot be run on
-    them.
+    listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, a tolerance that is negative, NaN,
+    1 or more, 0 for floats or for a dtype that does not exist, or the reference cannot be run on the inputs.
     """
     with _core.CancelScope(cancel):
-        return _compare(program, reference, _feeds(inputs), targets, precision, tolerance or {})
+        return _compare(program, reference, _feeds(inputs), targets, precision, tolerance_bounds(tolerance))
 
 
 def _feeds(inputs: Any) -> list[Mapping[str, Any]]:
@@ -308,8 +309,8 @@ def _compare(
             continue
         if work is None:
             arrays_of = [ordered_inputs(program.inputs, feed) for feed in inputs]  # names what is missing or unknown
-            work = Verification(program, source, [[np.asarray(a) for a in arrays] for arrays in arrays_of])
-        _outputs(work, session, target, column, tolerance, rows, worst)
+            work = Verification(program, source, [[np.asarray(a) for a in arrays] for arrays in arrays_of], tolerance)
+        _outputs(work, session, target, column, rows, worst)
         look = functools.partial(_look_inside, worst, column)
         for arrays in work.examples:
             for node, name, d in layer_differences(program, source, arrays, target, bounds, mode, look):
@@ -326,6 +327,8 @@ def _compare(
     )
     call = call_text(given, reference, inputs, targets, precisions, tolerance)
     about = circumstances(call, program, [columns[column][0] for column in there])
+    if tolerance:
+        about["tolerance"] = tolerance_text(tolerance)
     return Comparison(
         ordered,
         there,
@@ -348,7 +351,6 @@ def _outputs(
     session: Session,
     target: str,
     column: str,
-    tolerance: Mapping[str, float],
     rows: dict[tuple[str, bool], ComparisonRow],
     worst: WorstErrors,
 ) -> None:
@@ -367,13 +369,13 @@ def _outputs(
             allowance = QuantizedAllowance(work.program, work.flow, work.source, arrays, target, session.precision)
             for place, (name, got) in enumerate(outputs.items()):
                 row = rows.setdefault((name, True), ComparisonRow(name, "", "output", "", True))
-                verdict = work.verdict(reference, call, place, got, allowance, session.precision, tolerance)
+                verdict = work.verdict(reference, call, place, got, allowance, session.precision)
                 _keep_worst(row, column, verdict)
                 worst.look(column, name, True, verdict, got, wanted[place])
         for name in session.state:
             if name in reference.ran.states:
                 row = rows.setdefault((f"state {name}", True), ComparisonRow(name, "", "state", "", True))
-                _keep_worst(row, column, reference.judge_state(name, session.state[name]))
+                _keep_worst(row, column, work.state_verdict(reference, name, session.state[name]))
 
 
 def _keep_worst(row: ComparisonRow, target: str, d: Agreement) -> None:

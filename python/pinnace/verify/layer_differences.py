@@ -18,10 +18,12 @@ from pinnace.types import Array
 from pinnace.verify.reference_runs import nudged
 
 
-def first_difference(program: Program, source: Source, inputs: Sequence[Array], target: str) -> str:
+def first_difference(
+    program: Program, source: Source, inputs: Sequence[Array], target: str, bounds: Mapping[str, float] = BOUNDS
+) -> str:
     """One phrase that names the first node, in order, whose value differs from the source's of the same name."""
     try:
-        rows = layer_differences(program, source, inputs, target)
+        rows = layer_differences(program, source, inputs, target, bounds)
     except _core.Error as error:
         return f"inner values cannot be compared: {one_line(error)}"
     for node, name, d in rows:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pinnace import _core
-from pinnace.agreement import BOUNDS, Agreement, agreement, bounds_of
+from pinnace.agreement import BOUNDS, Agreement, agreement, bounds_of, tolerance_text
 from pinnace.arrays import input_array
 from pinnace.files import one_line, without_folders
 from pinnace.inputs.second_input import second_inputs
@@ -45,10 +45,14 @@ def is_small(session: Session) -> bool:
 
 @phase("verifying")
 def verify_program(
-    program: Program, source: Source | None, examples: Sequence[Mapping[str, Any]], targets: Sequence[str]
+    program: Program,
+    source: Source | None,
+    examples: Sequence[Mapping[str, Any]],
+    targets: Sequence[str],
+    tolerance: Mapping[str, float] | None = None,
 ) -> Program:
     """The program with its verification recorded: on the examples, on a second input beside the first of them, and
-    where sizes are open once at other sizes.
+    where sizes are open once at other sizes. `tolerance` has bounds by dtype in place of the stated ones.
 
     verified           how many inputs, against what; "inconclusive: …" where equal outputs prove nothing: an output
                        does not move with the input, is empty or has no finite value, or no target could be tried.
@@ -57,6 +61,7 @@ def verify_program(
     verified.second    "yes" or "no: …" for the second input; absent where there are no inputs.
     verified.sizes     "yes: …" or "no: …" for the other sizes; absent where none are open or the examples have several.
     verified.paths     branches and loops that never ran; absent where all did.
+    verified.tolerance the bounds that were given in place of the stated ones; absent where none were.
 
     InvalidArgument: an example does not fit the program, which runs before its source does. VerificationError names
     output, error and the first layer that differs.
@@ -65,8 +70,8 @@ def verify_program(
         return program.with_metadata({"verified": "no: the model has no source to run"})
     inputs = [[np.asarray(input_array(f"input {name!r}", e[name])) for name in program.inputs] for e in examples]
     start = time.perf_counter()
-    work = Verification(program, source, inputs)
-    facts: dict[str, str] = {}
+    work = Verification(program, source, inputs, tolerance)
+    facts = {"verified.tolerance": tolerance_text(tolerance)} if tolerance else {}
     for target in targets:
         try:
             session = Session(program, target)
@@ -108,8 +113,16 @@ class _Findings:
 class Verification:
     """One program and source, on any number of targets: the source runs once for all of them."""
 
-    def __init__(self, program: Program, source: Source, examples: list[list[Array]]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        source: Source,
+        examples: list[list[Array]],
+        tolerance: Mapping[str, float] | None = None,
+    ) -> None:
+        """tolerance: bounds by dtype that take the place of the stated ones."""
         self.program, self.source, self.examples = program, source, examples
+        self.tolerance = dict(tolerance or {})
         self.flow = Dataflow(program)
         self.outputs = list(program.outputs)
         self.references: list[ReferenceRun] = []
@@ -190,7 +203,8 @@ class Verification:
                 verdict = self.verdict(reference, call, place, value, allowance, session.precision)
                 if not verdict.ok:
                     where = f"{at or self._call(call)}output {name!r} {verdict.why}"
-                    raise _core.VerificationError(f"on {target}: {where}; {self._explained(reference, call, target)}")
+                    explained = self._explained(reference, call, target, session.precision)
+                    raise _core.VerificationError(f"on {target}: {where}; {explained}")
                 findings.add(f"output {name!r}", verdict)
         self._hold_states(session, target, reference, findings)
 
@@ -207,12 +221,11 @@ class Verification:
         got: Array,
         allowance: QuantizedAllowance,
         precision: str = "fp32",
-        tolerance: Mapping[str, float] | None = None,
     ) -> Agreement:
         """On one output: bounds of the arithmetic's precision, the arbiter, ties, and what quantisation allows."""
         output, want = self.outputs[place], reference.ran.outputs[call][place]
         halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
-        bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | dict(tolerance or {})
+        bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | self.tolerance
         floats = self.flow.has_float_input(output)
         verdict = reference.judge(call, place, got, bounds, floats)
         if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
@@ -230,19 +243,24 @@ class Verification:
                 return Agreement(verdict.largest, 0.0, True, "", None, f"ties of {tied[0]} taken in another order")
         return allowance.judge(place, got, verdict, bounds)
 
+    def state_verdict(self, reference: ReferenceRun, name: str, got: Array) -> Agreement:
+        """On one state after the last call."""
+        return reference.judge_state(name, got, BOUNDS | self.tolerance)
+
     def _hold_states(self, session: Session, target: str, reference: ReferenceRun, findings: _Findings) -> None:
         for name in session.state:
             if name in reference.ran.states:
                 value = session.state[name]
-                verdict = reference.judge_state(name, value)
+                verdict = self.state_verdict(reference, name, value)
                 if not verdict.ok:
                     calls = len(reference.steps)
                     raise _core.VerificationError(f"on {target}: after {calls} call(s) state {name!r} {verdict.why}")
                 findings.add(f"state {name!r}", verdict)
 
-    def _explained(self, reference: ReferenceRun, call: int, target: str) -> str:
+    def _explained(self, reference: ReferenceRun, call: int, target: str, precision: str) -> str:
         """The first difference, and whether two ways of running the source differ as well."""
-        said = [first_difference(self.program, self.source, reference.steps[call], target)]
+        bounds = bounds_of(precision) | self.tolerance
+        said = [first_difference(self.program, self.source, reference.steps[call], target, bounds)]
         said += ways_differ(self.source, reference, call)
         return "; ".join(said)
 
