@@ -83,11 +83,15 @@ bool note_loss(std::vector<TargetChoice>& targets, const Status& status, bool fa
 
 /// A plan for the declared shapes, to learn what can run. Where sizes are symbols, several are tried, all inputs alike.
 /// If none of them passes the shape rules, which sizes go together is not known here (one may be the sum of two
-/// others): the first run makes the first plan.
+/// others): the first run makes the first plan. Without fallback, nodes that the target does not take at one
+/// of these sizes are no reason to refuse the session if another size gives a plan, or if it was size 1 and others break
+/// shape rules: beside a table of fixed length, which broadcasts there, the one size that matters was not tried.
 Status plan_declared(Prepared::Data& data) {
   const Graph& graph = data.graph();
   const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
                                 [&](ValueId id) { return !graph.value(id).type.concrete(); });
+  Status refused;
+  bool broken = false, beyond_one = false;  // some size breaks a shape rule; some other than 1 is refused
   for (int64_t wanted : kTriedSizes) {
     const std::vector<TensorType> types = sized_inputs(graph, wanted);
     std::vector<ValueId> leaving = data.outputs;
@@ -99,9 +103,14 @@ Status plan_declared(Prepared::Data& data) {
       data.placement = data.placement_of(**plan, !open && !data.targets[0].spec.storing);
       return {};
     }
-    if (!open || plan.status().code() != Code::kInvalidArgument) return plan.status();
+    const bool breaks_rule = plan.status().code() == Code::kInvalidArgument;
+    const bool elsewhere = plan.status().code() == Code::kUnsupported && !plan.status().nodes().empty();
+    if (!open || !(breaks_rule || elsewhere)) return plan.status();
+    broken |= breaks_rule;
+    beyond_one |= elsewhere && wanted > 1;
+    if (elsewhere && refused.ok()) refused = plan.status();
   }
-  return {};
+  return broken && !beyond_one ? Status() : refused;
 }
 
 /// What was chosen, in one line.

@@ -249,6 +249,27 @@ TEST(Backend, WorkspaceIsPartOfThePlan) {
   EXPECT_GT(session->plan().peak_bytes, plain->plan().peak_bytes);
 }
 
+TEST(Backend, StrictModeWaitsForTheSizeThatATableFixes) {
+  // The fake does not broadcast, which the sum does at n = 1; every size but 1 and 3 breaks its shape rule.
+  constexpr const char* kText = R"(graph "g" {
+    symbol n 1..inf
+    input %x : f32[n,1,1,2]
+    const %t : f32[3,1,1,2] = {1,2,3,4,5,6}
+    %y : f32[3,1,1,2] = add(%x, %t)
+    output "y" %y })";
+  const FakeBackend fake;
+  Options options = on(fake);
+  options.fallback = false;
+  auto session = Session::create(program_of(kText), options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = ramp(6);
+  EXPECT_TRUE(session->run(std::vector{tensor({3, 1, 1, 2}, x)}).ok());
+  EXPECT_EQ(fake.runs, 1);
+  EXPECT_EQ(session->run(std::vector{tensor({1, 1, 1, 2}, x)}).code(), Code::kUnsupported);
+  EXPECT_EQ(session->run(std::vector{tensor({2, 1, 1, 2}, x)}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(fake.runs, 1);
+}
+
 TEST(Backend, StrictModeRefusesInsteadOfFallingBack) {
   const FakeBackend fake;
   Options options = on(fake);
