@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
@@ -55,30 +56,46 @@ def live_source(
         return exported
     live = LiveSource(twin, exported)
     kept = kept_attributes(live.copy, args, kwargs)
+
+    def anew(args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.export.ExportedProgram:
+        module = with_buffers(live.copy(), kept) if kept else live.copy()
+        return export_module(module, args, kwargs, dynamic_shapes)
+
+    # Without dynamic shapes the program has the sizes of the example, perhaps as numbers in its nodes.
+    export = None if dynamic_shapes else anew
     if not kept:
-        return live
+        return LiveSource(twin, exported, export=export)
     try:
-        program = export_module(with_buffers(live.copy(), kept), args, kwargs, dynamic_shapes)
+        program = anew(args, kwargs)
     except _core.ConversionError as error:
         names = ", ".join(repr(attribute.full_name) for attribute in kept)
         raise _core.ConversionError(
             f"{type(module).__name__} keeps state between calls in {names}, which was made a buffer to be exported: "
             f"{error}"
         ) from error
-    return LiveSource(twin, TorchSource(program), kept)
+    return LiveSource(twin, TorchSource(program), kept, export)
 
 
 class LiveSource:
     """A module that is called as its user calls it, several times in a row."""
 
-    def __init__(self, module: torch.nn.Module, exported: TorchSource, kept: Sequence[KeptAttribute] = ()) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        exported: TorchSource,
+        kept: Sequence[KeptAttribute] = (),
+        export: Callable[[Sequence[Any], Mapping[str, Any]], torch.export.ExportedProgram] | None = None,
+    ) -> None:
         """module: what module_twin() gave. exported: its exported program, which knows how a call is made of arrays and
-        names inner values. kept: attributes of the module that are buffers there."""
+        names inner values. kept: attributes of the module that are buffers there. export: exports the module for a call
+        of other sizes, where the program has those of one example."""
         self._module = module
         self._kept = kept
         self._writes: bool | None = None  # into parameters; found out when it is first run
         self.exported = exported
         self.description = exported.description
+        self._export = export
+        self._by_shapes: dict[tuple[tuple[int, ...], ...], TorchSource] = {}
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs of one call."""
@@ -98,11 +115,26 @@ class LiveSource:
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values, of the exported program: a module's own have no names that a conversion keeps."""
-        return self.exported.layers(inputs, names)
+        return self._exported_for(inputs).layers(inputs, names)
+
+    def _layers_within(
+        self, inputs: Sequence[Array], names: set[str], computing: AbstractContextManager[Any]
+    ) -> dict[str, Array]:
+        return self._exported_for(inputs).layers_within(inputs, names, computing)
+
+    def _exported_for(self, inputs: Sequence[Array]) -> TorchSource:
+        """The exported program for inputs of these shapes: exported anew where it has those of one example."""
+        shapes, own = tuple(tuple(x.shape) for x in inputs), self.exported.input_shapes()
+        if self._export is None or own is None or shapes == own:
+            return self.exported
+        if shapes not in self._by_shapes:
+            args, kwargs = self.exported.arguments(inputs)
+            self._by_shapes[shapes] = TorchSource(self._export(args, kwargs))
+        return self._by_shapes[shapes]
 
     def float64(self) -> Source | None:
         """The module in double precision; inner values, as layers(), of the exported program."""
-        return DoubleModule(lambda: copy.deepcopy(self._module), self.exported.arguments, self.exported.layers_within)
+        return DoubleModule(lambda: copy.deepcopy(self._module), self.exported.arguments, self._layers_within)
 
     def exporter_changes(self, steps: Sequence[Sequence[Array]], call: int) -> str:
         """One phrase where the exported program differs from the module in that call; empty where it does not.

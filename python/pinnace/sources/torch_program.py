@@ -134,6 +134,18 @@ class TorchSource:
         args, kwargs = _pytree.tree_unflatten(flat, in_spec)
         return args, kwargs
 
+    def input_shapes(self) -> tuple[tuple[int, ...], ...] | None:
+        """Shapes of the tensors among the call's inputs, in order; None: a size is open."""
+        values = {node.name: node.meta.get("val") for node in self.program.graph.nodes if node.op == "placeholder"}
+        shapes = []
+        for spec in self.program.graph_signature.input_specs:
+            if spec.kind.name == "USER_INPUT" and not hasattr(spec.arg, "value"):
+                shape = getattr(values.get(spec.arg.name), "shape", None)
+                if shape is None or not all(isinstance(size, int) for size in shape):
+                    return None
+                shapes.append(tuple(shape))
+        return tuple(shapes)
+
 
 def _versions(module: Any) -> list[Any]:
     """How often each tensor of a module was written into."""
