@@ -13,7 +13,7 @@ from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_
 from pinnace.inputs.maker import InputMaker
 from pinnace.new_names import new_names
 from pinnace.pass_reports import PassReport
-from pinnace.program import NodeInfo, Program
+from pinnace.program import NodeInfo, Program, node_infos
 from pinnace.progress import phase
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
@@ -132,7 +132,7 @@ class Model:
     @property
     def nodes(self) -> list[NodeInfo]:
         """Every node of the optimised graph, in order."""
-        return [NodeInfo(**row) for row in self._core.nodes]
+        return node_infos(self._core.nodes)
 
     @property
     def notes(self) -> list[str]:

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import Any, SupportsIndex
 
 from pinnace import _core
+from pinnace.dtypes import long_type
 from pinnace.progress import phase
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
@@ -25,7 +26,7 @@ class NodeInfo:
     module        the user's module: "layers.3.conv1"; may be empty.
     inputs        names of the values that it reads, "" for an input that is left out.
     outputs       names of the values that it makes.
-    output_types  their types in the text form: "f32[batch,8]".
+    output_types  their types: "float32[batch,8]".
     """
 
     name: str
@@ -36,6 +37,11 @@ class NodeInfo:
     inputs: list[str]
     outputs: list[str]
     output_types: list[str]
+
+
+def node_infos(rows: Sequence[Mapping[str, Any]]) -> list[NodeInfo]:
+    """From the extension's rows, whose types are in the text form."""
+    return [NodeInfo(**{**row, "output_types": [long_type(text) for text in row["output_types"]]}) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -201,7 +207,7 @@ class Program:
     @property
     def nodes(self) -> list[NodeInfo]:
         """Every node in execution order; nodes of nested graphs follow the node that holds them."""
-        return [NodeInfo(**row) for row in self._core.nodes]
+        return node_infos(self._core.nodes)
 
     @property
     def metadata(self) -> Metadata:
@@ -264,4 +270,4 @@ def diff(a: Program, b: Program, *, include_metadata: bool = True) -> list[str]:
     return list(_core.diff(a._core, b._core, include_metadata))
 
 
-__all__ = ["Metadata", "NodeInfo", "Payload", "Program", "core_of", "diff", "program_from_pickle"]
+__all__ = ["Metadata", "NodeInfo", "Payload", "Program", "core_of", "diff", "node_infos", "program_from_pickle"]

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pinnace.dtypes import long_name
+
 
 @dataclass(frozen=True)
 class TrialNode:
@@ -28,7 +30,7 @@ class TrialNode:
 class TrialValue:
     """One value of a graph whose shape rules were tried.
 
-    dtype     the name of its element type, as in the text form: "f32", "i64".
+    dtype     the name of its element type: "float32", "int64".
     shape     its sizes, None where data decide.
     contents  its elements in order, where they are known: small integer constants, and what follows from sizes alone.
     range     (least, greatest) of the finite elements of a float constant; None where nothing is known.
@@ -74,7 +76,7 @@ class ShapeRules(Protocol):
 def shape_trial(row: Mapping[str, Any]) -> ShapeTrial:
     """From what the extension's try_shapes() gives."""
     nodes = [TrialNode(*node) for node in row["nodes"]]
-    values = {name: TrialValue(*value) for name, value in row["values"].items()}
+    values = {name: TrialValue(long_name(value[0]), *value[1:]) for name, value in row["values"].items()}
     return ShapeTrial(row["fits"], row["inferred"], row["failure"], nodes, values)
 
 

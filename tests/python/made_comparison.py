@@ -40,7 +40,7 @@ def made_comparison(
             reads = [last, name(f"value_{i - 3}")]
         part = "attention." if 1 <= i % len(BLOCK) <= 7 else ""
         module = name(f"encoder.layer.{i // len(BLOCK)}.{part}{kind}") if modules else ""
-        node = pn.NodeInfo(value, kind, "", "", module, reads, [value], ["f32[1,16,24]"])
+        node = pn.NodeInfo(value, kind, "", "", module, reads, [value], ["float32[1,16,24]"])
         nodes.append(node)
         last = value
         wrong = layers // 2 <= i < layers // 2 + bad

@@ -249,7 +249,7 @@ def test_shapes_are_tried(program: pn.Program) -> None:
     fits = program.try_shapes([[3, 2]], details=True)
     assert fits.fits
     assert [node.op for node in fits.nodes] == ["relu", "neg"]
-    assert fits.values["y"] == pn.TrialValue("f32", [3, 2], None, None)
+    assert fits.values["y"] == pn.TrialValue("float32", [3, 2], None, None)
     with pytest.raises(pn.InvalidArgument):
         program.try_shapes([[3, 3]])
 

@@ -13,7 +13,7 @@ QUANTIZING = {"quantize_linear", "dynamic_quantize_linear"}
 ROUNDING = {*QUANTIZING, "mat_mul_integer", "conv_integer"}
 # Results that depend on sizes alone.
 _SIZES = {"shape", "size"}
-_HALF = {"f16": "float16", "bf16": "bfloat16"}
+_HALF = ("float16", "bfloat16")
 # What only moves 16-bit values, or makes them of stored ones, rounds nothing.
 _STORAGE = {"cast", "cast_like", "identity", "dequantize_linear"}
 
@@ -66,9 +66,9 @@ class Dataflow:
             for node in self.nodes:
                 origins = self._of_node(node)
                 for name, type_ in zip(node.outputs, node.output_types, strict=False):
-                    half = _HALF.get(type_.split("[")[0])
+                    half = type_.split("[")[0]
                     made = origins
-                    if half and origins.values and node.op not in _STORAGE:
+                    if half in _HALF and origins.values and node.op not in _STORAGE:
                         made = replace(made, halves=origins.halves | {half})
                     self._known[name] = replace(made, nearest=(name,)) if node.op in QUANTIZING else made
         return self._known.get(value, Origins(False, frozenset(), 0, ()))
@@ -86,8 +86,8 @@ class Dataflow:
             for n in inner
             if n.op not in _STORAGE
             for t in n.output_types
-            for half in [_HALF.get(t.split("[")[0])]
-            if half
+            for half in [t.split("[")[0]]
+            if half in _HALF
         }
         rounds = int(node.op in ROUNDING) + sum(n.op in ROUNDING for n in inner)
         nearest = tuple(dict.fromkeys(name for o in before for name in o.nearest))

@@ -24,7 +24,7 @@ from pinnace.verify.dataflow import Dataflow
 OUTPUT_MOST = 0.1
 # Of one rounding's values at most so many may stand at a tie: of means of sixteen integers, one in sixteen does.
 TIES_MOST = 0.125
-_INTEGERS = ("i8", "u8", "i16", "u16")
+_INTEGERS = ("int8", "uint8", "int16", "uint16")
 
 
 class QuantizedAllowance:
