@@ -38,6 +38,7 @@ from pinnace.torch.module_call import (
     uncompiled,
 )
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
+from pinnace.torch.own_example import file_example, program_example
 from pinnace.torch.script import export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
@@ -63,7 +64,9 @@ def load(
                      whose shapes become the program's; else arrays for the model's inputs, of their shapes and dtypes,
                      in order or by name. A single tensor, array, number or list of numbers is the only input. A
                      module's arguments may be tuples, lists and dicts, nested ones too; arrays in them become tensors.
-                     They are what build() verifies on, beside one run at other sizes where sizes are open.
+                     They are what build() verifies on, beside one run at other sizes where sizes are open. None:
+                     an ExportedProgram or .pt2 file has the example that it was exported with, if that can be read
+                     without unpickling and fits; else build() makes inputs up.
     dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim, or a name, for
                      dimensions that vary; for a module with one argument also {0: "batch"}.
     example_kwargs   for a module: its keyword arguments, by name.
@@ -106,6 +109,14 @@ def load(
             return _load_file(file, example_inputs, dynamic_shapes, kwargs, options)
 
 
+# By input, the example that a source itself has; empty where there is none.
+OwnExample = Callable[[Mapping[str, TensorSpec]], dict[str, Array]]
+
+
+def _no_example(_specs: Mapping[str, TensorSpec]) -> dict[str, Array]:
+    return {}
+
+
 def _load_script(
     script: Any, name: str, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
 ) -> Model:
@@ -134,7 +145,9 @@ def _load_exported(
 ) -> Model:
     _only_for_modules(dynamic_shapes, kwargs, "an exported program has the dimensions that torch.export was given")
     source = TorchSource(program)
-    return _from_exported(source, source, one_or_several(example_inputs), type(program).__name__, options)
+    inputs = one_or_several(example_inputs)
+    own = partial(program_example, program)
+    return _from_exported(source, source, inputs, type(program).__name__, options, own=own)
 
 
 def _from_exported(
@@ -144,13 +157,14 @@ def _from_exported(
     name: str,
     options: dict[str, Any],
     said: Sequence[str] = (),
+    own: OwnExample = _no_example,
 ) -> Model:
     if options["check_passes"]:
         options["examples"] = _example_list(example_inputs)
     core, notes = _import_exported(exported.program, name, options)
     notes = [*said, *notes]
     _check_open(name, specs_from(core.inputs, core.symbols), options.get("dim_names", ()), notes)
-    return _model(core, runner, example_inputs, name, notes)
+    return _model(core, runner, example_inputs, name, notes, own=own)
 
 
 def _load_file(
@@ -162,9 +176,11 @@ def _load_file(
         options["examples"] = _example_list(example_inputs)
     core, notes, runner = _import_path(file.path, options, example_inputs)
     sizes: Callable[[], dict[str, int]] = dict
+    own: OwnExample = _no_example
     if core.format == "pt2" and isinstance(runner, LazySource):
         sizes = partial(example_sizes, file.path, options["model_name"], specs_from(core.inputs, core.symbols))
-    return _model(core, file.reader(runner) if runner else None, example_inputs, file.name, notes, sizes)
+        own = partial(file_example, file.path, options["model_name"])
+    return _model(core, file.reader(runner) if runner else None, example_inputs, file.name, notes, sizes, own)
 
 
 def _only_for_modules(dynamic_shapes: Any, kwargs: Mapping[str, Any], instead: str) -> None:
@@ -181,8 +197,14 @@ def _model(
     name: str,
     notes: Sequence[str],
     known_sizes: Callable[[], dict[str, int]] = dict,
+    own: OwnExample = _no_example,
 ) -> Model:
-    examples = _named_examples(specs_from(core.inputs, core.symbols), example_inputs)
+    """`own` gives the example of the source itself, for where none is given; empty where it has none."""
+    specs = specs_from(core.inputs, core.symbols)
+    examples = _named_examples(specs, example_inputs)
+    if not examples and (example := own(specs)):
+        log("info", f"{name}: the example that it was exported with is the example input")
+        examples = [example]
     return Model(core, runner, examples, name, notes, known_sizes)
 
 

@@ -4,8 +4,9 @@ The rule: torch is given no byte of a user's file but the contents of tensors. t
 libraries, evaluates sizes as Python and writes names into source code that it executes, as the file tells it to. So the
 file is read here, by the lists of torch_schema.py, and torch loads an archive that is written anew: graph and signature
 from checked fields alone, sizes printed from our own parse, each tensor as plain bytes under a name of ours, flat specs
-of arguments and results, and an empty example. All else in the file is left out: pickles, compiled code, guards, extra
-files, classes and functions of metadata. What the lists do not have is refused, with the place in the file.
+of arguments and results, and an empty example. All else in the file is left out: pickles (own_example.py reads one of
+them, without torch), compiled code, guards, extra files, classes and functions of metadata. What the lists do not have
+is refused, with the place in the file.
 """
 
 from __future__ import annotations
