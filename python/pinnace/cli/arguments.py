@@ -1,31 +1,16 @@
-"""What arguments of the command line stand for: input files, ranges of dimensions, files to write."""
+"""What arguments of the command line stand for: inputs of a run, ranges of dimensions, files to write."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Sequence
 
 from pinnace import _core
-from pinnace.cli.array_file import read_array
+from pinnace.cli.input_files import InputFiles
 from pinnace.inputs.maker import seeded_inputs
 from pinnace.program import Program
 from pinnace.types import Array, Dim
-
-
-def load_inputs(pairs: Sequence[str]) -> dict[str, Array]:
-    """The arrays of --input NAME=FILE.npy, by name. InvalidArgument, FileError."""
-    arrays: dict[str, Array] = {}
-    for pair in pairs:
-        name, equals, path = pair.partition("=")
-        if not equals:
-            raise _core.InvalidArgument(f"--input {pair!r}: must be NAME=FILE.npy")
-        try:
-            array = read_array(path)
-        except _core.Error as error:
-            error.args = (f"--input {name}: {error}",)
-            raise
-        arrays[name] = array
-    return arrays
 
 
 def check_writable(path: str) -> None:
@@ -36,9 +21,37 @@ def check_writable(path: str) -> None:
         raise _core.FileError(f"cannot write {path!r}: it is a folder")
 
 
-def feed(program: Program, pairs: Sequence[str]) -> dict[str, Array]:
-    """The inputs of one run: those given, the others seeded. InvalidArgument, FileError."""
-    return seeded_inputs(program.inputs, load_inputs(pairs), program=program)
+def feed(program: Program, options: argparse.Namespace) -> dict[str, Array]:
+    """The inputs of one run: those given, the others seeded, at the sizes of --dim. InvalidArgument, FileError;
+    Unsupported: an image is given and Pillow is not installed."""
+    given = InputFiles(options).arrays_for(program.inputs)
+    return seeded_inputs(program.inputs, given, program=program, sizes=sizes(options.dim))
+
+
+def new_names(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """New names by the old ones, from OLD=NEW of an option. InvalidArgument."""
+    found: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not equals:
+            raise _core.InvalidArgument(f"{option} {text!r}: must be OLD=NEW")
+        if old in found:
+            raise _core.InvalidArgument(f"{option}: {old!r} is given twice")
+        found[old] = new
+    return found
+
+
+def sizes(texts: Sequence[str]) -> dict[str, int]:
+    """The sizes of --dim NAME=SIZE. InvalidArgument."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, _, size = text.partition("=")
+        if not name or not size.isascii() or not size.isdigit():
+            raise _core.InvalidArgument(f"--dim {text!r}: must be NAME=SIZE, one size for this run")
+        if name in found:
+            raise _core.InvalidArgument(f"--dim: {name!r} is given twice")
+        found[name] = int(size)
+    return found
 
 
 def dims(texts: Sequence[str]) -> list[Dim]:
@@ -54,4 +67,4 @@ def dims(texts: Sequence[str]) -> list[Dim]:
     return found
 
 
-__all__ = ["check_writable", "dims", "feed", "load_inputs"]
+__all__ = ["check_writable", "dims", "feed", "new_names", "sizes"]

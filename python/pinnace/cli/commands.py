@@ -9,19 +9,25 @@ import statistics
 import sys
 import time
 import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pinnace.cli.arguments import check_writable, dims, feed, load_inputs
-from pinnace.cli.output import failed, show
+from pinnace import _core
+from pinnace.cli.arguments import check_writable, dims, feed, new_names, sizes
+from pinnace.cli.input_files import InputFiles
+from pinnace.cli.output import bold, cyan, dim, failed, green, red, show
+from pinnace.cli.totals import Totals, amount, totals_of
 from pinnace.files import member_names, place_text, printable, replaced
 from pinnace.loading import load
-from pinnace.program import Program, diff
+from pinnace.model import Model
+from pinnace.program import NodeInfo, Program, diff
 from pinnace.session import Session
 from pinnace.targets import devices
+from pinnace.torch.script import is_script_file
 from pinnace.types import Dim, TensorSpec, json_text
 from pinnace.verify.comparison import compare
 
@@ -29,12 +35,18 @@ from pinnace.verify.comparison import compare
 def convert_command(options: argparse.Namespace) -> int:
     """Imports a model, verifies the program and writes it."""
     check_writable(options.output)
-    model = load(
-        options.model, load_inputs(options.input), symbols=dims(options.dim), disabled_passes=options.disable_pass
-    )
+    model, examples = _loaded(options, symbols=dims(options.dim), disabled_passes=options.disable_pass)
     for note in () if options.quiet else model.notes:
         show(f"note: {printable(note)}", file=sys.stderr)
-    program = model.build(options.target or ["cpu"], verify=not options.no_verify, reference=options.reference)
+    program = model.build(
+        options.target or ["cpu"],
+        verify=not options.no_verify,
+        examples=examples,
+        reference=options.reference,
+        tolerance=options.tolerance,
+        input_names=new_names("--input-name", options.input_name),
+        output_names=new_names("--output-name", options.output_name),
+    )
     if not options.quiet:
         _print_found(program)
     program.save(options.output)
@@ -61,6 +73,18 @@ def convert_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _loaded(
+    options: argparse.Namespace, symbols: Sequence[Dim] = (), disabled_passes: Sequence[str] = ()
+) -> tuple[Model, list[Mapping[str, Any]]]:
+    """The model, and examples for build() where load() could not have them: arrays of images follow from the inputs
+    that it declares."""
+    files = InputFiles(options)
+    images = files.has_images and not (Path(options.model).is_file() and is_script_file(options.model))
+    arrays = () if images else files.arrays() or ()  # none at all: TorchScript has no names for them
+    model = load(options.model, arrays, symbols=symbols, disabled_passes=disabled_passes)
+    return model, [files.arrays_for(model.inputs)] if images else []
+
+
 def _print_found(program: Program) -> None:
     """What the build made up and found out, for whoever gave neither inputs nor sizes."""
     metadata = program.metadata
@@ -84,46 +108,85 @@ def _spec_facts(spec: TensorSpec) -> dict[str, Any]:
 
 
 def inspect_command(options: argparse.Namespace) -> int:
-    """Shows what a .pnc file holds."""
-    program = Program.open(options.program)
-    if options.text:
-        show(program.text())
-    elif options.json:
-        rows = {
-            "inputs": [_spec_facts(s) for s in program.inputs.values()],
-            "outputs": [_spec_facts(s) for s in program.outputs.values()],
-            "states": [_spec_facts(s) for s in program.states.values()],
-            "metadata": dict(program.metadata),
-            "payloads": [asdict(payload) for payload in program.payloads],
-            "nodes": [asdict(node) for node in program.nodes],
-        }
-        show(json.dumps(rows, indent=1))
+    """Shows what a file holds, a .pnc or any that load() takes: totals, inputs and outputs, nodes."""
+    owner: Program | Model
+    given: Mapping[str, Any]
+    if _core.Model.format_of(options.program) == "pnc":
+        owner = Program.open(options.program)
+        given = InputFiles(options).arrays_for(owner.inputs)
     else:
-        for kind, specs in (("input", program.inputs), ("output", program.outputs), ("state", program.states)):
-            for spec in specs.values():
-                show(f"{kind:8}{spec}")
-        for key, value in program.metadata.items():
-            show(f"{printable(key)}: {printable(value)}")
-        sizes: dict[str, list[int]] = {}
-        for payload in program.payloads:
-            sizes.setdefault(payload.target, []).append(payload.bytes)
-        for target, parts in sizes.items():
-            show(f"payload for {target}: {len(parts)} parts, {sum(parts):,} bytes")
-        for node in program.nodes:
-            place = place_text(node.name, node.module, node.source)
-            place = f"  {place}" if place else ""
-            path = f"{node.path}/" if node.path else ""
-            show(printable(f"{path}{node.name}: {node.op} -> {', '.join(node.output_types)}{place}"))
+        options.model = options.program
+        owner, examples = _loaded(options)
+        given = examples[0] if examples else InputFiles(options).arrays_for(owner.inputs)
+    if options.text:
+        show(owner.text())
+        return 0
+    totals = totals_of(owner, given, sizes(options.dim))
+    size = Path(options.program).stat().st_size
+    if options.json:
+        _inspect_as_json(owner, totals, size)
+    else:
+        _inspect_as_text(owner, totals, size)
     return 0
+
+
+def _inspect_as_json(owner: Program | Model, totals: Totals, size: int) -> None:
+    rows: dict[str, Any] = {
+        "totals": {"nodes": len(owner.nodes), "file_bytes": size, **asdict(totals)},
+        "inputs": [_spec_facts(s) for s in owner.inputs.values()],
+        "outputs": [_spec_facts(s) for s in owner.outputs.values()],
+    }
+    if isinstance(owner, Program):
+        rows["states"] = [_spec_facts(s) for s in owner.states.values()]
+        rows["metadata"] = dict(owner.metadata)
+        rows["payloads"] = [asdict(payload) for payload in owner.payloads]
+    else:
+        rows["notes"] = owner.notes
+    rows["nodes"] = [asdict(node) for node in owner.nodes]
+    show(json.dumps(rows, indent=1))
+
+
+def _inspect_as_text(owner: Program | Model, totals: Totals, size: int) -> None:
+    at = ", ".join(f"{name} = {size}" for name, size in totals.at.items())
+    least = "at least " if totals.multiply_adds_are_least else ""
+    adds = "unknown" if totals.multiply_adds is None else f"{least}{amount(totals.multiply_adds)}"
+    show(bold(f"{amount(totals.parameters)} parameters"), f", {totals.constant_bytes:,} bytes of constants")
+    show(bold(f"{adds} multiply-adds"), f" at {at}" if at and totals.multiply_adds is not None else "")
+    show(bold(f"{size:,} bytes"), f" of file, {len(owner.nodes):,} nodes")
+    states = owner.states if isinstance(owner, Program) else {}
+    for kind, specs in (("input", owner.inputs), ("output", owner.outputs), ("state", states)):
+        for spec in specs.values():
+            show(f"{kind:8}", bold(spec))
+    if isinstance(owner, Program):
+        for key, value in owner.metadata.items():
+            show(dim(f"{printable(key)}: "), printable(value))
+        parts: dict[str, list[int]] = {}
+        for payload in owner.payloads:
+            parts.setdefault(payload.target, []).append(payload.bytes)
+        for target, each in parts.items():
+            show(f"payload for {target}: {len(each)} parts, {sum(each):,} bytes")
+    else:
+        for note in owner.notes:
+            show(dim("note: "), printable(note))
+    for node in owner.nodes:
+        _show_node(node)
+
+
+def _show_node(node: NodeInfo) -> None:
+    place = place_text(node.name, node.module, node.source)
+    name = printable(f"{node.path}/{node.name}" if node.path else node.name)
+    types = printable(", ".join(node.output_types))
+    show(f"{name}: ", cyan(printable(node.op)), f" -> {types}", dim(f"  {printable(place)}") if place else "")
 
 
 def check_command(options: argparse.Namespace) -> int:
     """Shows whether each node can run on a target; 1 if some cannot."""
-    report = load(options.model).check(options.target or ["cpu"])
+    report = _loaded(options)[0].check(options.target or ["cpu"])
     if options.json:
         show(json.dumps([asdict(node) for node in report.nodes], indent=1))
     else:
-        show(report)
+        for line in str(report).splitlines():
+            show(red(line) if line.startswith(" ") else line)
     return 0 if report.ok else 1
 
 
@@ -133,7 +196,7 @@ def run_command(options: argparse.Namespace) -> int:
         check_writable(options.output)
     program = Program.open(options.program)
     session = Session(program, options.target or "auto", options.threads, options.precision)
-    outputs = session.run(feed(program, options.input))
+    outputs = session.run(feed(program, options))
     if options.output:
         members = member_names(outputs)
         # np.savez takes the arrays as keyword arguments, and some names of outputs are arguments of its own.
@@ -159,14 +222,21 @@ def compare_command(options: argparse.Namespace) -> int:
     result = compare(
         program,
         options.reference,
-        [feed(program, options.input)],
+        [feed(program, options)],
         targets=options.target or ["cpu"],
         precision=options.precision or ["fp32"],
+        tolerance=options.tolerance,
     )
     result = replace(result, about={**result.about, "made by": options.line})
     if options.html:
         result.to_html(options.html)
-    show(result.to_json() if options.json else result)
+    if options.json:
+        show(result.to_json())
+    else:
+        *lines, verdict = str(result).splitlines()
+        for line in lines:
+            show(red(line) if line.rstrip().endswith("!") or " !  " in line else line)
+        show((green if result.ok and not result.inconclusive else red)(verdict))
     proven = not result.inconclusive or options.allow_inconclusive
     return 0 if result.ok and not result.unavailable and proven else 1
 
@@ -196,7 +266,7 @@ class Timing:
 def bench_command(options: argparse.Namespace) -> int:
     """Times a .pnc file."""
     program = Program.open(options.program)
-    inputs = feed(program, options.input)
+    inputs = feed(program, options)
     rows = []
     for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
         for threads in options.threads:

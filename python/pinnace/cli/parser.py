@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,9 +47,22 @@ def option_parser() -> argparse.ArgumentParser:
         )
 
     def inputs(sub: argparse.ArgumentParser) -> None:
-        sub.add_argument(
-            "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are seeded"
+        text = (
+            "an input: NAME=FILE.npy, NAME=FILE.png (or .jpg, .bmp, .webp, .ppm; needs Pillow), FILE.npz with all by "
+            "name, or FILE.npy for the inputs in order; may be given several times. Others are seeded"
         )
+        sub.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help=text)
+        text = "of images for inputs of floats: (pixel / 255 - mean) / std; one number, or one per channel"
+        sub.add_argument("--mean", type=_numbers, default=[], metavar="X,X,…", help=text)
+        sub.add_argument("--std", type=_divisors, default=[], metavar="X,X,…", help="see --mean")
+
+    def size(sub: argparse.ArgumentParser) -> None:
+        text = "size of an open dimension that no --input fixes; may be given several times"
+        sub.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help=text)
+
+    def tolerance(sub: argparse.ArgumentParser) -> None:
+        text = "bound on differences of floats relative to an output's largest magnitude, in place of the stated ones"
+        sub.add_argument("--tolerance", type=float, metavar="X", help=text)
 
     def talk(sub: argparse.ArgumentParser) -> None:
         how_much = sub.add_mutually_exclusive_group()
@@ -66,24 +80,31 @@ def option_parser() -> argparse.ArgumentParser:
     convert.add_argument(
         "--dim", action="append", default=[], metavar="NAME=MIN..MAX", help="range of an open dimension"
     )
+    for kind in ("input", "output"):
+        text = f"another name for an {kind}; may be given several times"
+        convert.add_argument(f"--{kind}-name", action="append", default=[], metavar="OLD=NEW", help=text)
     convert.add_argument("--disable-pass", action="append", default=[], metavar="PASS")
     convert.add_argument("--json", action="store_true")
     convert.add_argument("--reference", metavar="FILE", help="hold it against this .pt2, .onnx or .pnc, not its source")
+    tolerance(convert)
     inconclusive(convert)
     talk(convert)
     target(convert)
     inputs(convert)
 
-    inspect = command("inspect", commands.inspect_command, "what a .pnc file holds")
-    inspect.add_argument("program")
+    inspect = command("inspect", commands.inspect_command, "what a .pnc file or a model holds")
+    inspect.add_argument("program", help=".pnc, .onnx, .pt2 or .pt (with an --input for each of its inputs)")
     inspect.add_argument("--text", action="store_true", help="the whole graph in its text form")
     inspect.add_argument("--json", action="store_true")
+    size(inspect)
+    inputs(inspect)
 
     check = command(
         "check", commands.check_command, "whether each node of a model can run on a target; needs no device"
     )
     check.add_argument("model")
     check.add_argument("--json", action="store_true")
+    inputs(check)
     talk(check)
     target(check)
 
@@ -98,6 +119,7 @@ def option_parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="all values of the outputs as JSON")
     target(run)
     precision(run, several=False)
+    size(run)
     inputs(run)
 
     comp = command(
@@ -109,10 +131,12 @@ def option_parser() -> argparse.ArgumentParser:
     comp.add_argument("--reference", required=True, help=".pt2, .onnx or .pnc")
     comp.add_argument("--html", metavar="FILE")
     comp.add_argument("--json", action="store_true")
+    tolerance(comp)
     inconclusive(comp)
     talk(comp)
     target(comp)
     precision(comp, several=True)
+    size(comp)
     inputs(comp)
 
     bench = command("bench", commands.bench_command, "time a .pnc file")
@@ -122,6 +146,7 @@ def option_parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true")
     target(bench)
     precision(bench, several=True)
+    size(bench)
     inputs(bench)
 
     command("devices", commands.devices_command, "targets of this build, and whether they can run here").add_argument(
@@ -144,6 +169,24 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return whole_number
+
+
+def _numbers(text: str) -> list[float]:
+    """A type for argparse: finite numbers."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number, or numbers with commas between them")
+    return found
+
+
+def _divisors(text: str) -> list[float]:
+    """A type for argparse: finite numbers above 0."""
+    if min(found := _numbers(text)) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be above 0")
+    return found
 
 
 def _whole_list(text: str) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.arrays import input_array
 from pinnace.inputs.contents import NORMAL, fill, flag_values
-from pinnace.inputs.size_search import Found, dims_of, search, shape_at
+from pinnace.inputs.size_search import SECONDS, Found, dims_of, legal, search, shape_at
 from pinnace.inputs.uses import Uses, uses_of
 from pinnace.shape_trials import ShapeRules, ShapeTrial
 from pinnace.types import Array, Dim, TensorSpec
@@ -49,6 +49,8 @@ class InputMaker:
     specs  its inputs.
     owner  the Model or Program whose graph it is; None: nothing is known of it, sizes are small and integers refused.
     known  gives sizes of open dimensions, where the file that the model is from says what its example had.
+    sizes  of open dimensions, by name, that the inputs must have.
+    seconds  how long a search for sizes may take.
     """
 
     def __init__(
@@ -56,9 +58,14 @@ class InputMaker:
         specs: Mapping[str, TensorSpec],
         owner: ShapeRules | None = None,
         known: Callable[[], Mapping[str, int]] = dict,
+        sizes: Mapping[str, int] | None = None,
+        seconds: float = SECONDS,
     ) -> None:
-        """Nothing is searched before inputs are made."""
+        """Nothing is searched before inputs are made. InvalidArgument: `sizes` names no open dimension, or has one
+        that its dimension does not take."""
         self.specs = specs
+        self._wanted, self._seconds = dict(sizes or {}), seconds
+        check_sizes(specs, self._wanted)
         self._known = known
         self._owner = owner
         self._details: dict[tuple[tuple[int, ...], ...], ShapeTrial] = {}
@@ -74,6 +81,7 @@ class InputMaker:
                 f"inputs: unknown {unknown}; the model takes {', '.join(map(str, self.specs.values()))}"
             )
         if len(arrays) == len(self.specs):
+            self._fixed(arrays)
             ordered = {name: arrays[name] for name in self.specs}
             return Makings([Made(ordered, {})], list)
         found = self._sizes(arrays)
@@ -100,6 +108,16 @@ class InputMaker:
             lambda scale: self._rescaled(made[-1], scale),
             branches,
         )
+
+    def shapes(self, given: Mapping[str, Any] | None = None) -> tuple[list[list[int]], dict[str, int]]:
+        """Shapes of all inputs in order, and sizes of open dimensions by name, as make() would choose them: of what was
+        given, else usual ones, else the smallest that pass. InvalidArgument as there."""
+        arrays = {name: np.asarray(input_array(f"input {name!r}", value)) for name, value in (given or {}).items()}
+        found = self._sizes(arrays)
+        assert found.smallest is not None
+        chosen = found.usual or found.smallest
+        shapes = [list(arrays[n].shape) if n in arrays else shape_at(s, chosen) for n, s in self.specs.items()]
+        return shapes, {name: chosen[name] for name in dims_of(self.specs.values()) if name in chosen}
 
     @staticmethod
     def _rescaled(made: Made, scale: float) -> Made | None:
@@ -128,12 +146,7 @@ class InputMaker:
     def _sizes(self, arrays: Mapping[str, Array], flags: Mapping[str, int] | None = None) -> Found:
         """The search for the dimensions that no array fixes, once for each set of sizes. With flags, for which no sizes
         need fit, contents of inputs count: the rules of the branches that are taken are asked alone."""
-        fixed = {
-            dim.name if isinstance(dim, Dim) else f"{name}_dim{axis}": size
-            for name, array in arrays.items()
-            for axis, (dim, size) in enumerate(zip(self.specs[name].shape, array.shape, strict=False))
-            if not isinstance(dim, int)
-        }
+        fixed = self._fixed(arrays)
         contents = self._contents(arrays, flags) if flags is not None else []
         key = (tuple(sorted(fixed.items())), tuple((place, tuple(values)) for place, values in contents))
         if key in self._searches:
@@ -149,7 +162,13 @@ class InputMaker:
             found = (
                 Found(own)
                 if self._fits(own, contents)
-                else search(specs, lambda shapes: self._try(shapes, contents=contents), fixed, indexing=self._indexing)
+                else search(
+                    specs,
+                    lambda shapes: self._try(shapes, contents=contents),
+                    fixed,
+                    seconds=self._seconds,
+                    indexing=self._indexing,
+                )
             )
         if found.smallest is None and flags is None:
             raise _core.InvalidArgument(
@@ -159,6 +178,19 @@ class InputMaker:
             )
         self._searches[key] = found
         return found
+
+    def _fixed(self, arrays: Mapping[str, Array]) -> dict[str, int]:
+        """Sizes of open dimensions by name that arrays or the caller fix. InvalidArgument: these differ."""
+        fixed = {
+            dim.name if isinstance(dim, Dim) else f"{name}_dim{axis}": size
+            for name, array in arrays.items()
+            for axis, (dim, size) in enumerate(zip(self.specs[name].shape, array.shape, strict=False))
+            if not isinstance(dim, int)
+        }
+        for name, size in self._wanted.items():
+            if fixed.setdefault(name, size) != size:
+                raise _core.InvalidArgument(f"inputs: dimension {name!r} is {fixed[name]} in an array, not {size}")
+        return fixed
 
     def _contents(self, arrays: Mapping[str, Array], flags: Mapping[str, int]) -> list[tuple[int, list[int]]]:
         """What the rules are told of inputs' contents, by place: flags, and given arrays that are one integer."""
@@ -222,6 +254,20 @@ class InputMaker:
         return Made({name: filled[name] for name in self.specs}, how)
 
 
+def check_sizes(specs: Mapping[str, TensorSpec], sizes: Mapping[str, int]) -> None:
+    """InvalidArgument: a name is none of an open dimension of `specs`, or a size none that its dimension takes."""
+    dims = dims_of(specs.values())
+    for name, size in sizes.items():
+        if name not in dims:
+            raise _core.InvalidArgument(
+                f"inputs: there is no open dimension {name!r}; the open ones are {', '.join(map(repr, dims)) or 'none'}"
+            )
+        if legal(dims[name], size) != size:
+            low, high, by = dims[name].min, dims[name].max, dims[name].multiple_of
+            takes = f"{low}..{'' if high is None else high}{f' by {by}' if by > 1 else ''}"
+            raise _core.InvalidArgument(f"inputs: dimension {name!r} cannot be {size}, it takes {takes}")
+
+
 def _small(dim: Dim) -> int:
     size = max(dim.min, 2 if dim.max is None or dim.max >= 2 else dim.max)
     return -(-size // dim.multiple_of) * dim.multiple_of
@@ -232,15 +278,16 @@ def seeded_inputs(
     given: Mapping[str, Any] | None = None,
     seed: int = 1,
     program: ShapeRules | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Array]:
     """`given` completed: normal values for float inputs, integers by what `program`, the Program or Model that takes
-    them, does with them; sizes that the given arrays fix, else usual ones that pass its shape rules. Without a program
-    sizes are small.
+    them, does with them; sizes that the given arrays or `sizes`, by name, fix, else usual ones that pass its shape
+    rules. Without a program sizes are small.
 
-    InvalidArgument: a name in `given` is unknown or its value no array, no sizes pass, or an integer input is not given
-    and there is no program.
+    InvalidArgument: a name in `given` is unknown or its value no array, no sizes pass, a name or size in `sizes` is
+    none of an open dimension, or an integer input is not given and there is no program.
     """
-    return InputMaker(specs, program).make(given, seed).made[-1].arrays
+    return InputMaker(specs, program, sizes=sizes).make(given, seed).made[-1].arrays
 
 
 __all__ = ["InputMaker", "Made", "Makings", "seeded_inputs"]
