@@ -354,7 +354,7 @@ def test_inspect_begins_with_totals_for_every_format(folder: Path, pinnace: Call
         assert answer.status == 0, answer
         lines = answer.out.splitlines()
         assert lines[0] == "269 parameters, 1,092 bytes of constants", name  # with the axes of the mean
-        assert lines[1] == "15,632 multiply-adds"
+        assert lines[1].startswith("15,632 multiply-adds")
         assert lines[2].startswith(f"{(folder / name).stat().st_size:,} bytes of file, ")
         assert "x: float32[2,3,8,8]" in lines[3]
         assert any("conv -> float32[2,8,6,6]" in line for line in lines)
