@@ -76,7 +76,8 @@ def has_colours(file: TextIO | None) -> bool:
         terminal = file is not None and file.isatty()
     except ValueError:  # it is closed
         return False
-    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    wanted = not os.environ.get("NO_COLOR")
+    return terminal and wanted and os.environ.get("TERM") != "dumb"
 
 
 __all__ = ["Coloured", "bold", "cyan", "dim", "drop_output", "failed", "green", "has_colours", "red", "show"]

@@ -228,6 +228,7 @@ def _built(data: bytes) -> Any:
             values.append(value)
         return values[::-1]
 
+    argument: Any
     for opcode, argument, _ in itertools.islice(pickletools.genops(data), MAX_OPCODES):
         name = opcode.name
         if name == "STOP":
