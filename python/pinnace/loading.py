@@ -38,7 +38,7 @@ from pinnace.torch.module_call import (
     uncompiled,
 )
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
-from pinnace.torch.own_example import file_example, program_example
+from pinnace.torch.own_example import file_example, is_placeholder, program_example
 from pinnace.torch.script import export_script, is_script, is_script_file, open_script
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
@@ -66,7 +66,7 @@ def load(
                      module's arguments may be tuples, lists and dicts, nested ones too; arrays in them become tensors.
                      They are what build() verifies on, beside one run at other sizes where sizes are open. None:
                      an ExportedProgram or .pt2 file has the example that it was exported with, if that can be read
-                     without unpickling and fits; else build() makes inputs up.
+                     without unpickling and fits. What is all zeros or ones in it, and all else, build() makes up.
     dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim, or a name, for
                      dimensions that vary; for a module with one argument also {0: "batch"}.
     example_kwargs   for a module: its keyword arguments, by name.
@@ -199,12 +199,20 @@ def _model(
     known_sizes: Callable[[], dict[str, int]] = dict,
     own: OwnExample = _no_example,
 ) -> Model:
-    """`own` gives the example of the source itself, for where none is given; empty where it has none."""
+    """`own` gives the example of the source itself, for where none is given; empty where it has none. Of inputs that
+    are all zeros or ones there, sizes alone are taken."""
     specs = specs_from(core.inputs, core.symbols)
     examples = _named_examples(specs, example_inputs)
     if not examples and (example := own(specs)):
         log("info", f"{name}: the example that it was exported with is the example input")
-        examples = [example]
+        examples = [{n: array for n, array in example.items() if not is_placeholder(array)}]
+        own_sizes = {
+            dim.name: size
+            for n, array in example.items()
+            for dim, size in zip(specs[n].shape, array.shape, strict=True)
+            if isinstance(dim, Dim)
+        }
+        return Model(core, runner, examples, name, notes, lambda: own_sizes)
     return Model(core, runner, examples, name, notes, known_sizes)
 
 

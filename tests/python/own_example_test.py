@@ -24,7 +24,7 @@ class Net(nn.Module):
         return x @ parts["weight"] * gain + parts["more"][0].sum()
 
 
-ARGS = (torch.arange(12.0).reshape(3, 4).t(), {"weight": torch.ones(3, 2), "more": [torch.arange(4)]})
+ARGS = (torch.arange(12.0).reshape(3, 4).t(), {"weight": torch.eye(3, 2), "more": [torch.arange(4)]})
 KWARGS = {"gain": torch.tensor(0.5)}
 NAMES = ["x", "parts.weight", "parts.more.0", "gain"]
 
@@ -42,7 +42,7 @@ def path(program: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def wanted() -> list[Any]:
-    return [ARGS[0].numpy(), np.ones((3, 2), np.float32), np.arange(4), np.float32(0.5)]
+    return [ARGS[0].numpy(), np.eye(3, 2, dtype=np.float32), np.arange(4), np.float32(0.5)]
 
 
 def test_a_live_program_and_a_file_have_their_example(program: Any, path: Path) -> None:
@@ -56,6 +56,32 @@ def test_a_live_program_and_a_file_have_their_example(program: Any, path: Path) 
         built = model.build()
         assert built.metadata.made_up == {}
         assert built.metadata["verified.cpu"].startswith("yes")
+
+
+def test_zeros_and_ones_say_nothing_but_sizes(tmp_path: Path) -> None:
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(50, 8)
+
+        def forward(self, ids: torch.Tensor, x: torch.Tensor, gain: torch.Tensor) -> Any:
+            return self.table(ids).sum(1) * gain + x
+
+    batch = torch.export.Dim("batch", min=1, max=64)
+    call = (torch.zeros(3, 7, dtype=torch.long), torch.randn(3, 8), torch.tensor(1.0))
+    shapes = {"ids": {0: batch}, "x": {0: batch}, "gain": None}
+    program = torch.export.export(Table(), call, dynamic_shapes=shapes)
+    torch.export.save(program, str(tmp_path / "table.pt2"))
+    for source in (program, tmp_path / "table.pt2"):
+        model = pn.load(source)
+        assert list(model._examples[0]) == ["x", "gain"]
+        made = model.build().metadata.made_up
+        assert list(made) == ["ids"]
+        assert made["ids"].startswith("int64[3,7], from 0 to 49")
+    ones = torch.export.export(Table(), (call[0], torch.ones(3, 8), call[2]), dynamic_shapes=shapes)
+    made = pn.load(ones).build().metadata.made_up
+    assert list(made) == ["ids", "x"]
+    assert made["x"].startswith("float32[3,8], normal values"), "at the example's sizes, which both have lost"
 
 
 def test_what_is_given_counts(program: Any, path: Path) -> None:
