@@ -84,8 +84,8 @@ bool note_loss(std::vector<TargetChoice>& targets, const Status& status, bool fa
 /// A plan for the declared shapes, to learn what can run. Where sizes are symbols, several are tried, all inputs alike.
 /// If none of them passes the shape rules, which sizes go together is not known here (one may be the sum of two
 /// others): the first run makes the first plan. Without fallback, nodes that the target does not take at one
-/// of these sizes are no reason to refuse the session if another size gives a plan, or if it was size 1 and others break
-/// shape rules: beside a table of fixed length, which broadcasts there, the one size that matters was not tried.
+/// of these sizes are no reason to refuse the session if another size gives a plan, or if it was size 1 and others
+/// break shape rules: beside a table of fixed length, which broadcasts there, the one size that matters was not tried.
 Status plan_declared(Prepared::Data& data) {
   const Graph& graph = data.graph();
   const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
