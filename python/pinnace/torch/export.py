@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.progress import phase
+from pinnace.torch.caches import without_caches
 from pinnace.torch.export_failure import export_failure, torch_said_quietly
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
@@ -56,7 +57,7 @@ def export_module(
     def exported(shapes: Any, **options: Any) -> torch.export.ExportedProgram:
         import torch
 
-        with isolated_inference(module), whole_recurrent(), torch_said_quietly():
+        with isolated_inference(module), without_caches(module, said), whole_recurrent(), torch_said_quietly():
             return torch.export.export(
                 module, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
             )

@@ -1,0 +1,263 @@
+"""Architectures of Hugging Face's transformers in small sizes, with random weights: make("llama") gives (module, inputs by
+name). Whatever has nothing to do with a model's size is as its configuration has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torchvision_ops  # noqa: F401  (before transformers: it declares what torchvision's missing C extension would)
+import transformers
+from torch import Tensor, nn
+
+Inputs = dict[str, Tensor]
+VOCABULARY = 99
+TEXT: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+TOKENS: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+LLAMA: dict[str, Any] = {**TEXT, **TOKENS, "num_key_value_heads": 2}
+GEMMA: dict[str, Any] = {**LLAMA, "head_dim": 8}
+ENCODER_DECODER: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_position_embeddings": 64,
+    **TOKENS,
+    "decoder_start_token_id": 1,
+    "forced_eos_token_id": 2,
+}
+IMAGE: dict[str, Any] = {
+    "image_size": 32,
+    "patch_size": 8,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
+
+
+def text(batch: int, length: int) -> Inputs:
+    """Tokens and their mask, which ends earlier in all rows but the first."""
+    random = torch.Generator().manual_seed(1)
+    ids = torch.randint(3, VOCABULARY, (batch, length), generator=random)
+    mask = torch.ones_like(ids)
+    mask[1:, length - length // 4 :] = 0
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def tokens(batch: int, length: int) -> Inputs:
+    return {"input_ids": text(batch, length)["input_ids"]}
+
+
+def translation(batch: int, length: int) -> Inputs:
+    return {**text(batch, length), "decoder_input_ids": text(batch, 5)["input_ids"].flip(1)}
+
+
+def image(batch: int, length: int) -> Inputs:
+    return {"pixel_values": torch.randn(batch, 3, 32, 32, generator=torch.Generator().manual_seed(1))}
+
+
+def larger_image(batch: int, length: int) -> Inputs:
+    return {"pixel_values": torch.randn(batch, 3, 64, 64, generator=torch.Generator().manual_seed(1))}
+
+
+def wave(batch: int, length: int) -> Inputs:
+    return {"input_values": torch.randn(batch, 100 * length, generator=torch.Generator().manual_seed(1))}
+
+
+def speech(batch: int, length: int) -> Inputs:
+    features = torch.randn(batch, 80, 60, generator=torch.Generator().manual_seed(1))
+    return {"input_features": features, "decoder_input_ids": text(batch, 5)["input_ids"]}
+
+
+def image_and_text(batch: int, length: int) -> Inputs:
+    return {**text(batch, length), **image(batch, length)}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One class of models."""
+
+    model: str  # of transformers
+    config: str
+    sizes: dict[str, Any]
+    inputs: Callable[[int, int], Inputs] = text  # of a batch and a length
+    open_dims: tuple[str, ...] = ("batch", "length")  # that torch exports
+
+
+def _of_parts(name: str, sizes: dict[str, Any]) -> Any:
+    """A configuration; its parts are dicts of sizes, which transformers makes configurations of."""
+    return getattr(transformers, name)(**sizes)
+
+
+def make(name: str, batch: int = 2, length: int = 12) -> tuple[nn.Module, Inputs]:
+    """The module in eval mode, and its inputs; torch's random numbers are as before."""
+    architecture = ARCHITECTURES[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = getattr(transformers, architecture.model)(_of_parts(architecture.config, architecture.sizes)).eval()
+        # Fresh weights are small, and outputs would hardly depend on the inputs.
+        for value in module.parameters():
+            if value.dim() > 1:
+                value.data.mul_(2.5)
+    return module, architecture.inputs(batch, length)
+
+
+_A = Architecture
+ARCHITECTURES: dict[str, Architecture] = {
+    # encoders of text
+    "bert": _A("BertModel", "BertConfig", TEXT),
+    "roberta": _A("RobertaForSequenceClassification", "RobertaConfig", {**TEXT, "pad_token_id": 1}),
+    "distilbert": _A(
+        "DistilBertForMaskedLM",
+        "DistilBertConfig",
+        {"vocab_size": VOCABULARY, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
+    ),
+    "albert": _A("AlbertModel", "AlbertConfig", {**TEXT, "embedding_size": 16}),
+    "electra": _A("ElectraForTokenClassification", "ElectraConfig", {**TEXT, "embedding_size": 16}),
+    "deberta_v2": _A("DebertaV2Model", "DebertaV2Config", TEXT),
+    "mpnet": _A("MPNetModel", "MPNetConfig", {**TEXT, "pad_token_id": 1}),
+    "xlm_roberta": _A("XLMRobertaForQuestionAnswering", "XLMRobertaConfig", {**TEXT, "pad_token_id": 1}),
+    "modernbert": _A("ModernBertModel", "ModernBertConfig", {**TEXT, **TOKENS, "cls_token_id": 1, "sep_token_id": 2}),
+    "convbert": _A("ConvBertModel", "ConvBertConfig", {**TEXT, "embedding_size": 32}),
+    # decoders of text
+    "gpt2": _A(
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, **TOKENS},
+    ),
+    "gpt_neo": _A(
+        "GPTNeoForCausalLM",
+        "GPTNeoConfig",
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 4,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 8,
+            "max_position_embeddings": 64,
+            **TOKENS,
+        },
+    ),
+    "gpt_neox": _A("GPTNeoXForCausalLM", "GPTNeoXConfig", {**TEXT, **TOKENS}),
+    "opt": _A("OPTForCausalLM", "OPTConfig", {**TEXT, **TOKENS, "ffn_dim": 64, "word_embed_proj_dim": 32}),
+    "bloom": _A(
+        "BloomForCausalLM", "BloomConfig", {"vocab_size": VOCABULARY, "hidden_size": 32, "n_layer": 2, "n_head": 4, **TOKENS}
+    ),
+    "llama": _A("LlamaForCausalLM", "LlamaConfig", LLAMA),
+    "mistral": _A("MistralForCausalLM", "MistralConfig", {**LLAMA, "sliding_window": 8}),
+    "mixtral": _A("MixtralForCausalLM", "MixtralConfig", {**LLAMA, "num_local_experts": 4}),
+    "qwen2": _A("Qwen2ForCausalLM", "Qwen2Config", LLAMA),
+    "qwen3": _A("Qwen3ForCausalLM", "Qwen3Config", GEMMA),
+    "gemma": _A("GemmaForCausalLM", "GemmaConfig", GEMMA),
+    "gemma2": _A("Gemma2ForCausalLM", "Gemma2Config", {**GEMMA, "sliding_window": 8}),
+    "gemma3": _A("Gemma3ForCausalLM", "Gemma3TextConfig", {**GEMMA, "sliding_window": 8}),
+    "phi": _A("PhiForCausalLM", "PhiConfig", {**TEXT, **TOKENS}),
+    "phi3": _A("Phi3ForCausalLM", "Phi3Config", LLAMA),
+    "falcon": _A("FalconForCausalLM", "FalconConfig", {**TEXT, **TOKENS}),
+    "olmo2": _A("Olmo2ForCausalLM", "Olmo2Config", LLAMA),
+    "mamba": _A(
+        "MambaForCausalLM",
+        "MambaConfig",
+        {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8, **TOKENS},
+        tokens,
+    ),
+    # encoders and decoders
+    "t5": _A(
+        "T5ForConditionalGeneration",
+        "T5Config",
+        {"vocab_size": VOCABULARY, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+        translation,
+    ),
+    "bart": _A("BartForConditionalGeneration", "BartConfig", ENCODER_DECODER, translation),
+    "marian": _A("MarianMTModel", "MarianConfig", ENCODER_DECODER, translation),
+    "whisper": _A(
+        "WhisperForConditionalGeneration",
+        "WhisperConfig",
+        {
+            **{key: value for key, value in ENCODER_DECODER.items() if key not in ("max_position_embeddings",)},
+            "max_source_positions": 30,
+            "max_target_positions": 64,
+        },
+        speech,
+        ("batch",),
+    ),
+    # images
+    "vit": _A("ViTForImageClassification", "ViTConfig", IMAGE, image, ("batch",)),
+    "deit": _A("DeiTModel", "DeiTConfig", IMAGE, image, ("batch",)),
+    "swin": _A(
+        "SwinForImageClassification",
+        "SwinConfig",
+        {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
+        image,
+        ("batch",),
+    ),
+    "convnext": _A(
+        "ConvNextForImageClassification",
+        "ConvNextConfig",
+        {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1]},
+        image,
+        ("batch",),
+    ),
+    "resnet": _A(
+        "ResNetForImageClassification",
+        "ResNetConfig",
+        {"embedding_size": 8, "hidden_sizes": [16, 32, 32, 64], "depths": [1, 1, 1, 1]},
+        image,
+        ("batch",),
+    ),
+    "dinov2": _A("Dinov2Model", "Dinov2Config", {**IMAGE, "mlp_ratio": 2}, image, ("batch",)),
+    "segformer": _A(
+        "SegformerForSemanticSegmentation",
+        "SegformerConfig",
+        {
+            "hidden_sizes": [8, 16, 16, 32],
+            "depths": [1, 1, 1, 1],
+            "num_attention_heads": [1, 2, 2, 4],
+            "decoder_hidden_size": 16,
+        },
+        larger_image,
+        ("batch",),
+    ),
+    # sound
+    "wav2vec2": _A(
+        "Wav2Vec2ForCTC",
+        "Wav2Vec2Config",
+        {
+            **TEXT,
+            "conv_dim": (16, 16, 16),
+            "conv_kernel": (10, 3, 3),
+            "conv_stride": (5, 2, 2),
+            "num_conv_pos_embeddings": 16,
+            "num_conv_pos_embedding_groups": 4,
+        },
+        wave,
+        ("batch",),
+    ),
+    # images with text
+    "clip": _A(
+        "CLIPModel",
+        "CLIPConfig",
+        {"text_config": {**TEXT, **TOKENS}, "vision_config": IMAGE, "projection_dim": 16},
+        image_and_text,
+        (),
+    ),
+    "siglip": _A(
+        "SiglipModel", "SiglipConfig", {"text_config": {**TEXT, **TOKENS}, "vision_config": IMAGE}, image_and_text, ()
+    ),
+}
